@@ -1,0 +1,147 @@
+//! Counting engines behind one small interface.
+//!
+//! Every engine counts the completions of a [`Subproblem`]; they differ in speed alone. `reference` is the slow,
+//! obvious one that all others are held equal to.
+
+mod reference;
+mod scalar;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::subproblem::Subproblem;
+
+/// What counting one subproblem gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Completions of the subproblem.
+    pub completions: u64,
+    /// Partial boards visited on the way: the measure of work.
+    pub states: u64,
+}
+
+/// Whoever asked for the count no longer wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped;
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("counting was stopped")
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// The line between an engine at work and whoever waits for it; shared between their threads.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: AtomicBool,
+    states: AtomicU64,
+}
+
+impl Control {
+    /// Asks the engine to give up; it does within 100 ms.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`stop`](Self::stop) was called.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// States visited so far by all the counting under this control, for a look from outside.
+    pub fn states(&self) -> u64 {
+        self.states.load(Ordering::Relaxed)
+    }
+
+    /// An engine's regular report, every few million states at least: `states` more were visited.
+    /// [`Stopped`] tells it to give up.
+    #[inline]
+    pub fn advance(&self, states: u64) -> Result<(), Stopped> {
+        self.states.fetch_add(states, Ordering::Relaxed);
+        if self.is_stopped() { Err(Stopped) } else { Ok(()) }
+    }
+}
+
+/// A counting engine, with whatever buffers it keeps from one subproblem to the next. One a thread.
+pub trait Engine: Send {
+    /// Which engine this is.
+    fn kernel(&self) -> Kernel;
+
+    /// Counts the completions of `problem`; exactly, or not at all when stopped.
+    fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped>;
+}
+
+/// The engines by name, slowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kernel {
+    /// The classic symmetry search with its test at the leaves, written to be read.
+    Reference,
+    /// Plain code with a mask a row and a look ahead.
+    Scalar,
+}
+
+impl Kernel {
+    /// All engines, slowest first.
+    pub const ALL: [Self; 2] = [Self::Reference, Self::Scalar];
+
+    /// The name used on the command line, the wire and in the database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reference => "reference",
+            Self::Scalar => "scalar",
+        }
+    }
+
+    /// Whether this machine can run it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Reference | Self::Scalar => true,
+        }
+    }
+
+    /// The fastest engine that this machine can run.
+    pub fn best() -> Self {
+        *Self::ALL.iter().rev().find(|kernel| kernel.is_available()).expect("the reference runs everywhere")
+    }
+
+    /// A new engine; `None` if this machine can't run it.
+    pub fn engine(self) -> Option<Box<dyn Engine>> {
+        self.is_available().then(|| match self {
+            Self::Reference => Box::new(reference::Reference) as Box<dyn Engine>,
+            Self::Scalar => Box::new(scalar::Scalar),
+        })
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Kernel {
+    type Err = UnknownKernel;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|kernel| kernel.name() == text)
+            .ok_or_else(|| UnknownKernel(text.to_owned()))
+    }
+}
+
+/// No engine has this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKernel(String);
+
+impl fmt::Display for UnknownKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Kernel::ALL.map(Kernel::name).join(", ");
+        write!(f, "unknown kernel '{}'; known are: {names}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownKernel {}

@@ -1,0 +1,64 @@
+//! Row by row, cell by cell: the engine to read, and the twin of every fast one.
+
+use super::{Control, Engine, Kernel, Stopped, Tally};
+use crate::board::take_lowest;
+use crate::subproblem::{OpenRow, Subproblem};
+
+/// Plain backtracking over the open rows, from the top.
+pub(super) struct Reference;
+
+impl Engine for Reference {
+    fn kernel(&self) -> Kernel {
+        Kernel::Reference
+    }
+
+    fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
+        let mut search = Search { control, tally: Tally::default() };
+        search.descend(problem.rows(), Attacks::default())?;
+        Ok(search.tally)
+    }
+}
+
+/// Columns attacked by the queens placed so far, seen from one row.
+#[derive(Clone, Copy, Default)]
+struct Attacks {
+    column: u32,
+    /// Diagonals that move one column up (to higher bits) a row.
+    rising: u32,
+    /// Diagonals that move one column down a row.
+    falling: u32,
+}
+
+impl Attacks {
+    fn with_queen(self, bit: u32) -> Self {
+        Self { column: self.column | bit, rising: self.rising | bit, falling: self.falling | bit }
+    }
+
+    fn seen_from_rows_below(self, gap: u8) -> Self {
+        Self { rising: self.rising << gap, falling: self.falling >> gap, ..self }
+    }
+}
+
+struct Search<'a> {
+    control: &'a Control,
+    tally: Tally,
+}
+
+impl Search<'_> {
+    fn descend(&mut self, rows: &[OpenRow], attacks: Attacks) -> Result<(), Stopped> {
+        self.tally.states += 1;
+        if self.tally.states.is_multiple_of(1 << 20) {
+            self.control.advance(1 << 20)?;
+        }
+        let Some((first, below)) = rows.split_first() else {
+            self.tally.completions += 1;
+            return Ok(());
+        };
+        let gap = below.first().map_or(0, |next| next.row - first.row);
+        let mut cells = first.allowed & !(attacks.column | attacks.rising | attacks.falling);
+        while let Some(bit) = take_lowest(&mut cells) {
+            self.descend(below, attacks.with_queen(bit).seen_from_rows_below(gap))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! Published counts for N = 1..27, against which every run is held.
+//!
+//! Sources: OEIS A000170 (all), A002562 (unique), A032522 (equal to their half turn), A033148 (equal to their
+//! quarter turn), A260320 and its companions (COUNT2, COUNT4, COUNT8).
+
+use crate::board::BoardSize;
+use crate::counts::Totals;
+
+/// What is published about the solutions of one N.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// All solutions (A000170).
+    pub total: u128,
+    /// Solutions up to rotation and reflection (A002562).
+    pub unique: u128,
+    /// Solutions equal to their half turn (A032522).
+    pub half_turn: u64,
+    /// Solutions equal to their quarter turn (A033148).
+    pub quarter_turn: u64,
+    /// The three orbit counts; all zero for N = 1, whose solution is an orbit of one.
+    pub orbits: Totals,
+}
+
+/// The published counts of an `n` by `n` board; `None` beyond N = 27, where nothing is published.
+pub fn published(n: BoardSize) -> Option<Published> {
+    let line = include_str!("../data/known_counts.csv").lines().nth(n.index())?;
+    let mut fields =
+        line.split(',').map(|field| if field.is_empty() { 0 } else { field.parse().expect("a count") });
+    let mut next = || fields.next().expect("eight fields");
+    let narrow = |count: u128| u64::try_from(count).expect("symmetric counts fit 64 bits");
+    assert_eq!(next(), u128::from(n.get()), "the table has one line for each N, in order");
+    Some(Published {
+        total: next(),
+        unique: next(),
+        half_turn: narrow(next()),
+        quarter_turn: narrow(next()),
+        orbits: Totals { count2: next(), count4: next(), count8: next() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_agrees_with_itself() {
+        let all: Vec<_> =
+            BoardSize::MIN.up_to(BoardSize::MAX).filter_map(|n| Some((n, published(n)?))).collect();
+        assert_eq!(all.len(), 27);
+        for (n, known) in all {
+            assert_eq!(known.orbits.total(n), Ok(known.total), "N = {n}");
+            assert_eq!(known.orbits.unique(n), Ok(known.unique), "N = {n}");
+            if n > BoardSize::MIN {
+                assert_eq!(known.orbits.count2, u128::from(known.quarter_turn / 2), "N = {n}");
+                assert_eq!(
+                    known.orbits.count4,
+                    u128::from((known.half_turn - known.quarter_turn) / 4),
+                    "N = {n}"
+                );
+            }
+        }
+    }
+}
