@@ -6,5 +6,6 @@
 pub mod board;
 pub mod counts;
 pub mod engine;
+pub mod halves;
 pub mod known;
 pub mod subproblem;

@@ -1,0 +1,167 @@
+//! The leaf of the join: all pairs of two lists at once, 512 a step.
+//!
+//! The diagonals that both lists use are dealt out to windows of at most 8. A block of 512 elements of one list
+//! is turned into bit planes, and these into a table for each window: for each index the elements that have none
+//! of its diagonals. An element of the other list, the query, is then compared with the whole block by an AND of
+//! one row of each table.
+
+use super::geometry::Geometry;
+use super::operations::{Costs, Operations};
+use super::progress::Progress;
+use crate::engine::Stopped;
+
+/// Elements of a block.
+pub(super) const BLOCK: usize = 512;
+/// Windows have at most 8 bits, and the at most 60 diagonals need at most 8 windows.
+pub(super) const TABLE_ROWS: usize = 8 * 256;
+
+/// One bit for each element of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub(super) struct Row(pub(super) [u64; 8]);
+
+impl Row {
+    /// The first `len` elements of a block; none if negative, all from 512 on.
+    fn first(len: usize) -> Self {
+        Self(std::array::from_fn(|word| match len.saturating_sub(64 * word) {
+            0 => 0,
+            left @ 1..64 => (1 << left) - 1,
+            _ => u64::MAX,
+        }))
+    }
+}
+
+/// A list whose first `untied` elements count double against each other, and all others once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weighted<'a> {
+    pub(super) masks: &'a [u64],
+    pub(super) untied: usize,
+}
+
+impl Weighted<'_> {
+    pub(super) fn len(&self) -> usize {
+        self.masks.len()
+    }
+}
+
+/// How the diagonals in use are dealt out to windows.
+#[derive(Clone, Debug)]
+pub(super) struct Windows {
+    /// The diagonals of each window as bits of the block side's masks, lowest index bit first.
+    pub(super) bits: [[u8; 8]; 8],
+    /// Number of diagonals of each window; at least one window has any.
+    pub(super) widths: Vec<usize>,
+}
+
+impl Windows {
+    /// Windows for the diagonals `live`, given as the query side calls them.
+    ///
+    /// Fewer windows make a query cheaper, narrower ones a block.
+    fn new(geometry: &Geometry, live: u64, queries: usize, costs: Costs) -> Self {
+        let bits = live.count_ones() as usize;
+        let rows = |windows: usize| {
+            let (width, wider) = (bits / windows, bits % windows);
+            (wider << (width + 1)) + ((windows - wider) << width)
+        };
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let cost = |windows: usize| costs.row * rows(windows) as f64 + costs.window * (windows * queries) as f64;
+        let windows = (bits.div_ceil(8)..=8).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).expect("at most 64 bits");
+        let mut rest = live;
+        let mut deal = Self { bits: [[0; 8]; 8], widths: Vec::new() };
+        for window in 0..windows {
+            let width = bits / windows + usize::from(window < bits % windows);
+            deal.widths.push(width);
+            for bit in &mut deal.bits[window][..width] {
+                let lowest = rest & rest.wrapping_neg();
+                rest ^= lowest;
+                *bit = u8::try_from(geometry.exchange(lowest).trailing_zeros()).expect("below 64");
+            }
+        }
+        deal
+    }
+
+    /// The index bits in use, one window a byte.
+    fn fields(&self) -> u64 {
+        (0..).zip(&self.widths).fold(0, |fields, (window, &width)| fields | ((1 << width) - 1) << (8 * window))
+    }
+}
+
+/// What a join leaves behind for the next one: buffers.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    tables: Box<[Row; TABLE_ROWS]>,
+    planes: Box<[Row; 64]>,
+    indices: Vec<u64>,
+}
+
+impl Leaf {
+    pub(super) fn new() -> Self {
+        let rows = |len| vec![Row([0; 8]); len].into_boxed_slice();
+        Self {
+            tables: rows(TABLE_ROWS).try_into().expect("as long as asked for"),
+            planes: rows(64).try_into().expect("as long as asked for"),
+            indices: Vec::new(),
+        }
+    }
+
+    /// The weighted number of pairs of `queries` and `blocks` that fit together.
+    pub(super) fn join(
+        &mut self,
+        operations: &dyn Operations,
+        geometry: &Geometry,
+        queries: Weighted<'_>,
+        blocks: Weighted<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<u64, Stopped> {
+        let live = geometry.exchange(operations.union(blocks.masks)) & operations.union(queries.masks);
+        let all = (queries.len() * blocks.len() + queries.untied * blocks.untied) as u64;
+        if live == 0 {
+            progress.add(all)?;
+            return Ok(all);
+        }
+        if queries.len() * blocks.len() <= SMALL_PAIRS || blocks.len() <= SMALL_BLOCK {
+            progress.add((queries.len() * blocks.len()) as u64)?;
+            return Ok(self.small(operations, geometry, queries, blocks));
+        }
+        let count = blocks.len().div_ceil(BLOCK);
+        let windows = Windows::new(geometry, live, queries.len(), operations.costs());
+        self.indices.resize(queries.len(), 0);
+        operations.index(queries.masks, live, windows.fields(), &mut self.indices);
+        let (untied, tied) = self.indices.split_at(queries.untied);
+        let size = blocks.len().div_ceil(count).next_multiple_of(64);
+        let mut sum = 0;
+        for (number, block) in blocks.masks.chunks(size).enumerate() {
+            operations.transpose(block, &mut self.planes);
+            operations.tables(&windows, &self.planes, &Row::first(block.len()), &mut self.tables);
+            let query = |list: &[u64], double| operations.query(&self.tables, windows.widths.len(), list, double);
+            let doubles = blocks.untied.saturating_sub(number * size);
+            let double_row = Row::first(doubles);
+            sum += match doubles {
+                0 => query(untied, None),
+                doubles if doubles >= block.len() => 2 * query(untied, None),
+                _ => query(untied, Some(&double_row)),
+            };
+            sum += query(tied, None);
+            progress.add((queries.len() * block.len()) as u64)?;
+        }
+        Ok(sum)
+    }
+
+    /// The same by comparing one with one.
+    fn small(
+        &mut self,
+        operations: &dyn Operations,
+        geometry: &Geometry,
+        queries: Weighted<'_>,
+        blocks: Weighted<'_>,
+    ) -> u64 {
+        self.indices.clear();
+        self.indices.extend(queries.masks.iter().map(|&mask| geometry.exchange(mask)));
+        operations.small(Weighted { masks: &self.indices, ..queries }, blocks)
+    }
+}
+
+/// Up to so many pairs tables do not pay.
+const SMALL_PAIRS: usize = 12_000;
+/// Nor for so few elements.
+const SMALL_BLOCK: usize = 16;

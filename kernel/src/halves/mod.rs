@@ -1,0 +1,177 @@
+//! The half-board join: all solutions of a board as the fitting pairs of an upper and a lower half.
+//!
+//! The upper half's queens use some set of columns, the lower half's the others. For one such set all placements
+//! of both halves are listed, each as a mask of the diagonals that it occupies in the other half's reach, and the
+//! pairs of disjoint masks are counted, hundreds of them at once. Column sets that are images of each other give
+//! the same number, so one of each [orbit](Orbits) is joined; the quarter turn, which does not map halves to
+//! halves, is used by a [criterion](geometry::Geometry::criterion) on the queens of the middle rows and columns.
+//!
+//! `docs/halves.md` tells the method, its measurements and what did not pay.
+
+mod generate;
+mod geometry;
+mod leaf;
+mod operations;
+mod orbits;
+mod outer;
+mod pairs;
+mod progress;
+mod split;
+
+use std::ops::Range;
+
+pub use operations::Isa;
+pub use orbits::{ColumnSet, Kind, Orbits};
+
+use crate::board::{BoardSize, columns_of};
+use crate::engine::{Control, Stopped};
+use generate::{Generator, RowList, Wanted};
+use geometry::Geometry;
+use operations::Operations;
+use outer::Outer;
+use pairs::Pairs;
+use progress::Progress;
+use split::Tools;
+
+/// What all joins of one board size share, read-only: the orbits and the tables of outer rows.
+#[derive(Debug)]
+pub struct Tables {
+    orbits: Orbits,
+    geometry: Geometry,
+    /// The upper half's table and, if it is another one, the lower half's.
+    outer: Vec<Outer>,
+}
+
+/// What joining a range of orbits gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JoinTally {
+    /// Solutions, each orbit's counted with its weight; the sum over all orbits is the board's total.
+    pub weighted_solutions: u64,
+    /// Pairs of half boards compared: the measure of work.
+    pub states: u64,
+}
+
+impl Tables {
+    /// The tables for boards of `n` in about `memory_max` bytes or less, if that is possible: with less memory
+    /// more rows are placed by search, which takes longer. `None` below [`Orbits::N_MIN`].
+    pub fn new(n: BoardSize, memory_max: u64, control: &Control) -> Option<Result<Self, Stopped>> {
+        let orbits = Orbits::new(n)?;
+        let geometry = Geometry::new(n);
+        let _ = memory_max;
+        let build = || {
+            let rows = u32::try_from(geometry.rows[0] - 2).expect("at most 15").min(OUTER_ROWS);
+            let halves = if geometry.is_odd() { 2 } else { 1 };
+            let outer = (0..halves).map(|half| Outer::new(&geometry, half, rows, control)).collect::<Result<_, _>>()?;
+            Ok(Self { orbits, geometry, outer })
+        };
+        Some(build())
+    }
+
+    /// The orbits that can be joined.
+    pub fn orbits(&self) -> &Orbits {
+        &self.orbits
+    }
+
+    /// Memory held, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.outer.iter().map(Outer::bytes).sum()
+    }
+}
+
+/// Rows of the outer table, if the board has as many.
+const OUTER_ROWS: u32 = 6;
+
+/// Counts orbit after orbit; one a thread. Keeps its buffers.
+#[derive(Debug)]
+pub struct Join {
+    operations: Box<dyn Operations>,
+    memory_max: u64,
+    generators: [Generator; 2],
+    upper: RowList,
+    lower: Vec<RowList>,
+    pairs: Pairs,
+}
+
+impl Join {
+    /// A join on instruction set `isa` that keeps the lists of half boards within about `memory_max` bytes, if
+    /// that is possible: with less memory lists are made several times over. `None` if this machine can't run it.
+    pub fn new(isa: Isa, memory_max: u64) -> Option<Self> {
+        Some(Self {
+            operations: isa.operations()?,
+            memory_max,
+            generators: [Generator::default(), Generator::default()],
+            upper: RowList::new(),
+            lower: Vec::new(),
+            pairs: Pairs::new(),
+        })
+    }
+
+    /// The instruction set in use.
+    pub fn isa(&self) -> Isa {
+        self.operations.isa()
+    }
+
+    /// Counts the solutions of the orbits `range`, each with its weight; exactly, or not at all when stopped.
+    pub fn count(&mut self, tables: &Tables, range: Range<u64>, control: &Control) -> Result<JoinTally, Stopped> {
+        let mut progress = Progress::new(control);
+        let mut weighted_solutions: u64 = 0;
+        for set in range.map(|index| tables.orbits.get(index)) {
+            let solutions = self.count_set(tables, set, &mut progress)?;
+            weighted_solutions = solutions
+                .checked_mul(set.weight.into())
+                .and_then(|weighted| weighted_solutions.checked_add(weighted))
+                .expect("a range of orbits has fewer than 2^64 solutions");
+        }
+        progress.report()?;
+        Ok(JoinTally { weighted_solutions, states: progress.pairs() })
+    }
+
+    /// The solutions of one column set that the quarter turn's criterion keeps, without the set's weight.
+    fn count_set(&mut self, tables: &Tables, set: ColumnSet, progress: &mut Progress<'_>) -> Result<u64, Stopped> {
+        let geometry = &tables.geometry;
+        let operations = &*self.operations;
+        let tools = Tools { operations, geometry, costs: operations.costs() };
+        let columns = [set.columns, geometry.board().full() & !set.columns];
+        let firsts = geometry.first_queens(columns, set.kind);
+        let outers = [&tables.outer[0], tables.outer.last().expect("one or two")];
+        let [upper, lower] = &mut self.generators;
+        upper.start(outers[0], columns[0]);
+        lower.start(outers[1], columns[1]);
+        let mut sum: u64 = 0;
+        let mut rest = columns_of(firsts[1]).map(usize::from).peekable();
+        while rest.peek().is_some() {
+            // As many lower lists as there is room for, one at least; then each upper list against all of them.
+            let mut held = 0;
+            let mut lists = 0;
+            while let Some(&first) = rest.peek() {
+                let placements = lower.find(operations, outers[1], first);
+                let wanted = Wanted { others: firsts[0], early: set.kind == Kind::Even };
+                let bytes = RowList::bytes_for(placements);
+                if lists > 0 && held + bytes > self.memory_max {
+                    break;
+                }
+                rest.next();
+                held += bytes;
+                if self.lower.len() == lists {
+                    self.lower.push(RowList::new());
+                }
+                lower.finish(operations, geometry, outers[1], first, wanted, &mut self.lower[lists]);
+                lists += 1;
+                progress.report()?;
+            }
+            for first in columns_of(firsts[0]).map(usize::from) {
+                if upper.find(operations, outers[0], first) == 0 {
+                    continue;
+                }
+                let wanted = Wanted { others: firsts[1], early: set.kind != Kind::CentreQueen };
+                upper.finish(operations, geometry, outers[0], first, wanted, &mut self.upper);
+                for list in self.lower[..lists].iter().filter(|list| list.first.abs_diff(first) > 1) {
+                    let criterion = geometry.criterion(set.kind, first, list.first);
+                    sum += self.pairs.join(tools, [&self.upper, list], criterion, progress)?;
+                }
+                progress.report()?;
+            }
+        }
+        Ok(sum)
+    }
+}

@@ -1,0 +1,162 @@
+//! The inner loops of the half join, in one version for each instruction set.
+//!
+//! Each operation works on a whole list or block, so that choosing the version at run time costs nothing. The
+//! portable version is the one to read; the others are held equal to it by tests.
+
+mod avx512;
+mod lanes;
+mod portable;
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::generate::Runs;
+use super::leaf::{Row, TABLE_ROWS, Weighted, Windows};
+use super::outer::Outer;
+
+/// The inner loops. Masks are those of [`geometry`](super::geometry); bit `i` of word `i / 64` of a bit vector
+/// stands for element `i` of a list.
+pub(super) trait Operations: fmt::Debug + Send + Sync {
+    /// Which version this is.
+    fn isa(&self) -> Isa;
+
+    /// What things cost, in cycles: for the plan of a join.
+    fn costs(&self) -> Costs;
+
+    /// Finds the half boards on `columns` with the row-0 queen on `first`: for each of the `sets` of columns for
+    /// the outer rows (with its rank) without `first`, each placement of the inner rows on the other columns and
+    /// the outer placements that stand with it; one run for each that leaves any.
+    fn survivors(&self, outer: &Outer, sets: &[(u32, usize)], columns: u32, first: usize, runs: &mut Runs);
+
+    /// Writes the placements of all runs, `outer[start + i] | mask` for each bit i, to `list` from the place
+    /// `at[second]` on, which moves on.
+    fn emit(&self, runs: &Runs, outer: &[u64], at: &mut [usize; 32], list: &mut [u64]);
+
+    /// Bit planes of a list of whole blocks of 64: plane k, which starts at word k * blocks, says which masks have
+    /// any of `bits[k]`, one or two bits. Planes beyond those are left alone.
+    fn planes(&self, masks: &[u64], bits: &[u64], planes: &mut [u64]);
+
+    /// Which elements have none of the `dead` bits: those with a `tie` bit (all, if there is no such plane) go to
+    /// `tied`, the others to `untied`. Returns the numbers of both. All slices are equally long.
+    fn standing(
+        &self,
+        dead: [&[u64]; 2],
+        tie: Option<&[u64]>,
+        untied: &mut [u64],
+        tied: &mut [u64],
+    ) -> [usize; 2];
+
+    /// Copies the masks chosen by a bit vector to the start of `out`, in order; returns their number. `out` must
+    /// have [`SLACK`] elements to spare.
+    fn pick(&self, masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize;
+
+    /// Copies the masks with none of `bits` to the start of `without`, in order, and returns their number.
+    /// `without` must have [`SLACK`] elements to spare.
+    fn sift(&self, masks: &[u64], bits: u64, without: &mut [u64]) -> usize;
+
+    /// [`sift`](Self::sift), and the masks left over go to `with`.
+    fn part(&self, masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize;
+
+    /// OR of all masks.
+    fn union(&self, masks: &[u64]) -> u64;
+
+    /// How many of 64 masks have each bit, added to `counts`.
+    fn sample(&self, masks: &[u64; 64], counts: &mut [u64; 64]);
+
+    /// The weighted number of pairs (a, b) with `a & b == 0`, for short lists.
+    fn small(&self, a: Weighted<'_>, b: Weighted<'_>) -> u64;
+
+    /// For each mask the window indices, one a byte: the bits of `live` squeezed together and dealt out to the
+    /// bits of `fields`.
+    fn index(&self, masks: &[u64], live: u64, fields: u64, indices: &mut [u64]);
+
+    /// The bit planes of at most 512 masks: bit i of row t says whether mask i has bit t. Bits beyond the last
+    /// mask are anything.
+    fn transpose(&self, masks: &[u64], planes: &mut [Row; 64]);
+
+    /// For each window and each index x into it, the row of those elements of `valid` that have none of the bits
+    /// of x. All windows but the first start from all elements.
+    fn tables(&self, windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]);
+
+    /// Sum over the queries of the elements left by all windows' tables, each element counted once, or twice if
+    /// it is in `double`.
+    fn query(&self, tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64;
+}
+
+/// Elements that operations may overwrite beyond those they deliver.
+pub(super) const SLACK: usize = 8;
+
+/// What the parts of a join cost, in cycles.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Costs {
+    /// A block of 512: its bit planes and tables.
+    pub(super) block: f64,
+    /// A query of a block.
+    pub(super) query: f64,
+    /// A row of a block's tables.
+    pub(super) row: f64,
+    /// A window of a query of a block.
+    pub(super) window: f64,
+    /// An element looked at by a filter.
+    pub(super) sift: f64,
+}
+
+/// An instruction set that the half join has a version for, slowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Isa {
+    /// Plain code for every machine.
+    Portable,
+    /// x86-64 with AVX2, BMI and POPCNT (2013).
+    Avx2,
+    /// x86-64 with AVX-512 as of Ice Lake (2019) and Zen 4: F, BW, VBMI, VBMI2, VPOPCNTDQ, GFNI.
+    Avx512,
+}
+
+impl Isa {
+    /// All versions, slowest first.
+    pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
+
+    /// The name used on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    /// Whether this machine can run it.
+    pub fn is_available(self) -> bool {
+        self.operations().is_some()
+    }
+
+    /// The fastest version that this machine can run.
+    pub fn best() -> Self {
+        *Self::ALL.iter().rev().find(|isa| isa.is_available()).expect("portable code runs everywhere")
+    }
+
+    /// The version's inner loops; `None` if this machine can't run them.
+    pub(super) fn operations(self) -> Option<Box<dyn Operations>> {
+        match self {
+            Self::Portable => Some(Box::new(portable::Portable)),
+            Self::Avx2 => None,
+            Self::Avx512 => avx512::Avx512::new().map(|new| Box::new(new) as Box<dyn Operations>),
+        }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Isa {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let known = || Self::ALL.map(Self::name).join(", ");
+        let found = Self::ALL.into_iter().find(|isa| isa.name() == text);
+        found.ok_or_else(|| format!("unknown instruction set '{text}'; known are: {}", known()))
+    }
+}

@@ -1,0 +1,241 @@
+//! The table of outer rows: every placement of a half's rows far from the middle, by the columns it uses.
+//!
+//! Built once a process for each half height and shared by all threads. Beside its mask each placement is a bit
+//! in bit vectors, one a diagonal that reaches the inner rows: "has a queen on this diagonal". The placements
+//! that a set of inner queens leaves standing are then the zeros of an OR of a few bit vectors.
+
+use super::geometry::{Geometry, Half};
+use super::orbits::binomial;
+use crate::board::take_lowest;
+use crate::engine::{Control, Stopped};
+
+/// Words that may be read beyond the end of a set's bit vectors.
+pub(super) const SLACK: usize = 8;
+
+/// The rows of a half that are placed by search, next to the middle, and the numbering of their diagonals.
+#[derive(Clone, Debug)]
+pub(super) struct Inner {
+    /// Number of inner rows, 2..=15.
+    pub(super) rows: usize,
+    /// Diagonals of one family that meet an inner row.
+    extent: usize,
+    /// Mask of each inner cell, by row and column.
+    cells: Vec<[u64; 32]>,
+}
+
+impl Inner {
+    fn new(geometry: &Geometry, rows: usize) -> Self {
+        Self { rows, extent: geometry.n() + rows - 1, cells: geometry.cells()[..rows].to_vec() }
+    }
+
+    /// Mask of inner cell (`row`, `column`).
+    #[inline]
+    pub(super) fn cell(&self, row: usize, column: usize) -> u64 {
+        self.cells[row][column]
+    }
+
+    /// The two bit vectors of an inner cell.
+    #[inline]
+    pub(super) fn vectors(&self, row: usize, column: usize) -> [usize; 2] {
+        [column + self.rows - 1 - row, self.extent + column + row]
+    }
+
+    /// Number of bit vectors of a set.
+    pub(super) fn vectors_len(&self) -> usize {
+        2 * self.extent
+    }
+
+    /// The bit vectors on which a queen of outer row `row` lies, if they reach the inner rows.
+    fn vectors_of_outer(&self, row: usize, column: usize) -> [Option<usize>; 2] {
+        let rising = (column + self.rows - 1).checked_sub(row);
+        let falling = Some(column + row).filter(|&y| y < self.extent);
+        [rising, falling.map(|y| self.extent + y)]
+    }
+}
+
+/// All placements of the outer rows of one half.
+#[derive(Debug)]
+pub(super) struct Outer {
+    pub(super) inner: Inner,
+    /// Queens of an outer placement, 1..=6.
+    pub(super) rows: u32,
+    n: usize,
+    /// Where each column set's placements begin, by the set's rank; one more at the end.
+    starts: Vec<u32>,
+    /// Where each column set's bit vectors begin, in units of one word for each vector.
+    vector_starts: Vec<u32>,
+    masks: Vec<u64>,
+    vectors: Vec<u64>,
+}
+
+/// The placements on one column set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OuterSet<'a> {
+    /// Number of the first placement in [`Outer::masks`].
+    pub(super) start: u32,
+    /// Words of each bit vector; bits beyond the last placement are set.
+    pub(super) words: usize,
+    /// The bit vectors, one after the other, and [`SLACK`] words.
+    pub(super) vectors: &'a [u64],
+}
+
+impl Outer {
+    /// The table of half `half` with the `rows` outermost rows, at least one; two rows at least remain.
+    pub(super) fn new(geometry: &Geometry, half: Half, rows: u32, control: &Control) -> Result<Self, Stopped> {
+        let height = geometry.rows[half];
+        let inner = Inner::new(geometry, height - rows as usize);
+        let n = geometry.n();
+        let sets = usize::try_from(binomial(geometry.board().get(), rows)).expect("below 2^20");
+        let mut table = Self {
+            inner,
+            rows,
+            n,
+            starts: Vec::with_capacity(sets + 1),
+            vector_starts: Vec::with_capacity(sets + 1),
+            masks: Vec::new(),
+            vectors: Vec::new(),
+        };
+        let mut placements = Placements { geometry, first_row: table.inner.rows, height, found: Vec::new() };
+        let first = (1u64 << rows) - 1;
+        for (done, columns) in same_size(first).take(sets).enumerate() {
+            if done.is_multiple_of(1 << 12) {
+                control.advance(0)?;
+            }
+            placements.enumerate(u32::try_from(columns).expect("a set of columns"));
+            table.push(&placements.found);
+        }
+        table.starts.push(narrow(table.masks.len()));
+        table.vector_starts.push(narrow(table.vectors.len() / table.inner.vectors_len()));
+        table.vectors.extend([0; SLACK]);
+        table.masks.shrink_to_fit();
+        table.vectors.shrink_to_fit();
+        Ok(table)
+    }
+
+    fn push(&mut self, found: &[Placement]) {
+        self.starts.push(narrow(self.masks.len()));
+        let begin = self.vectors.len();
+        self.vector_starts.push(narrow(begin / self.inner.vectors_len()));
+        let words = found.len().div_ceil(64);
+        self.vectors.resize(begin + words * self.inner.vectors_len(), 0);
+        let vectors = &mut self.vectors[begin..];
+        for (number, placement) in found.iter().enumerate() {
+            self.masks.push(placement.mask);
+            for (row, &column) in (self.inner.rows..).zip(&placement.columns[..self.rows as usize]) {
+                for vector in self.inner.vectors_of_outer(row, column.into()).into_iter().flatten() {
+                    vectors[vector * words + number / 64] |= 1 << (number % 64);
+                }
+            }
+        }
+        if !found.len().is_multiple_of(64) {
+            let beyond = u64::MAX << (found.len() % 64);
+            vectors.iter_mut().skip(words - 1).step_by(words).for_each(|last| *last |= beyond);
+        }
+    }
+
+    /// The rank of a column set of the table's size.
+    pub(super) fn rank(mut columns: u32) -> usize {
+        let mut rank = 0;
+        let mut k = 1;
+        while let Some(bit) = take_lowest(&mut columns) {
+            rank += BINOMIALS[bit.trailing_zeros() as usize][k];
+            k += 1;
+        }
+        rank as usize
+    }
+
+    /// The placements on the column set of rank `rank`; `None` if there are none.
+    pub(super) fn set(&self, rank: usize) -> Option<OuterSet<'_>> {
+        let [from, to] = [self.vector_starts[rank] as usize, self.vector_starts[rank + 1] as usize];
+        let vectors = self.inner.vectors_len();
+        (from < to).then(|| OuterSet {
+            start: self.starts[rank],
+            words: to - from,
+            vectors: &self.vectors[from * vectors..to * vectors + SLACK],
+        })
+    }
+
+    /// The masks of all placements, set by set.
+    pub(super) fn masks(&self) -> &[u64] {
+        &self.masks
+    }
+
+    /// Memory held, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        let words = self.masks.capacity() + self.vectors.capacity();
+        (words * 8 + (self.starts.capacity() + self.vector_starts.capacity()) * 4) as u64
+    }
+
+    /// Board size.
+    pub(super) fn n(&self) -> usize {
+        self.n
+    }
+}
+
+/// One placement of the outer rows.
+#[derive(Clone, Copy, Debug)]
+struct Placement {
+    mask: u64,
+    /// Column of each outer row's queen, from the middle outwards.
+    columns: [u8; 6],
+}
+
+/// Finds the placements of the outer rows on a given set of columns.
+struct Placements<'a> {
+    geometry: &'a Geometry,
+    first_row: usize,
+    height: usize,
+    found: Vec<Placement>,
+}
+
+impl Placements<'_> {
+    fn enumerate(&mut self, columns: u32) {
+        self.found.clear();
+        self.descend(self.first_row, columns, [0, 0], Placement { mask: 0, columns: [0; 6] });
+    }
+
+    /// `attacked`: the columns attacked in this row along the two kinds of diagonals.
+    fn descend(&mut self, row: usize, free: u32, attacked: [u32; 2], placement: Placement) {
+        if row == self.height {
+            self.found.push(placement);
+            return;
+        }
+        let mut open = free & !(attacked[0] | attacked[1]);
+        while let Some(bit) = take_lowest(&mut open) {
+            let column = bit.trailing_zeros() as u8;
+            let mut next = placement;
+            next.mask |= self.geometry.cell(row, column.into());
+            next.columns[row - self.first_row] = column;
+            self.descend(row + 1, free ^ bit, [(attacked[0] | bit) << 1, (attacked[1] | bit) >> 1], next);
+        }
+    }
+}
+
+/// The bitmaps with as many bits as `first`, ascending from it: colexicographic order, without end.
+pub(super) fn same_size(first: u64) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(first), |&bitmap| {
+        let lowest = bitmap & bitmap.wrapping_neg();
+        let carried = bitmap + lowest;
+        Some((carried ^ bitmap) >> 2 >> lowest.trailing_zeros() | carried)
+    })
+}
+
+/// `BINOMIALS[n][k]` for sets of at most 6 columns.
+static BINOMIALS: [[u32; 8]; 32] = {
+    let mut table = [[0; 8]; 32];
+    let mut n = 0;
+    while n < 32 {
+        table[n][0] = 1;
+        let mut k = 1;
+        while k < 8 && n > 0 {
+            table[n][k] = table[n - 1][k - 1] + table[n - 1][k];
+            k += 1;
+        }
+        n += 1;
+    }
+    table
+};
+
+fn narrow(count: usize) -> u32 {
+    u32::try_from(count).expect("outer tables have fewer than 2^32 placements")
+}

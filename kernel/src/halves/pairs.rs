@@ -1,0 +1,299 @@
+//! Joining the placements of both halves that have given row-0 queens.
+
+use super::generate::RowList;
+use super::geometry::Criterion;
+use super::leaf::{BLOCK, Weighted};
+use super::operations::{Costs, SLACK};
+use super::progress::Progress;
+use super::split::{Splitter, Tools};
+use crate::engine::Stopped;
+
+/// Groups of a list: one for each column of the row-1 queen.
+const GROUPS: usize = 32;
+
+/// What is left of a list by filters: first the untied elements, then the tied ones, each by group.
+#[derive(Debug)]
+struct Grouped {
+    masks: Vec<u64>,
+    /// Where each group's untied elements begin, and the end.
+    untied: [usize; GROUPS + 1],
+    /// Where each group's tied elements begin, and the end.
+    tied: [usize; GROUPS + 1],
+}
+
+impl Grouped {
+    fn new() -> Self {
+        Self { masks: Vec::new(), untied: [0; GROUPS + 1], tied: [0; GROUPS + 1] }
+    }
+
+    fn len(&self) -> usize {
+        self.tied[GROUPS]
+    }
+
+    fn size(&self, group: usize) -> usize {
+        self.untied[group + 1] - self.untied[group] + self.tied[group + 1] - self.tied[group]
+    }
+
+    fn all(&self) -> Weighted<'_> {
+        Weighted { masks: &self.masks[..self.len()], untied: self.untied[GROUPS] }
+    }
+
+    /// Becomes what is left of `from` without the elements that have any of `bits`. Unless `grouped`, all are in
+    /// the last group.
+    fn sift(&mut self, tools: Tools<'_>, from: &Self, bits: u64, grouped: bool) {
+        grow(&mut self.masks, from.len());
+        let mut end = 0;
+        for (starts, from_starts) in [(&mut self.untied, &from.untied), (&mut self.tied, &from.tied)] {
+            if grouped {
+                for group in 0..GROUPS {
+                    starts[group] = end;
+                    let part = &from.masks[from_starts[group]..from_starts[group + 1]];
+                    if !part.is_empty() {
+                        end += tools.operations.sift(part, bits, &mut self.masks[end..]);
+                    }
+                }
+            } else {
+                starts.fill(end);
+                let all = &from.masks[from_starts[0]..from_starts[GROUPS]];
+                end += tools.operations.sift(all, bits, &mut self.masks[end..]);
+            }
+            starts[GROUPS] = end;
+        }
+    }
+
+    fn parts(&self, group: usize) -> [&[u64]; 2] {
+        [
+            &self.masks[self.untied[group]..self.untied[group + 1]],
+            &self.masks[self.tied[group]..self.tied[group + 1]],
+        ]
+    }
+}
+
+/// The bit vectors that choose a [`Grouped`] from a list.
+#[derive(Debug, Default)]
+struct Chosen {
+    untied: Vec<u64>,
+    tied: Vec<u64>,
+}
+
+/// How a pair of lists is joined.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    cost: f64,
+    /// The side that asks; the other one is put into blocks.
+    asking: usize,
+    /// Whether the asking side is taken group by group, the other filtered by each group's row-1 queen.
+    by_group: bool,
+    /// Whether large groups of the blocks get queries filtered by their row-1 queen.
+    own_blocks: bool,
+}
+
+/// Joins pairs of row lists; keeps its buffers.
+#[derive(Debug)]
+pub(super) struct Pairs {
+    chosen: [Chosen; 2],
+    sides: [Grouped; 2],
+    filtered: Grouped,
+    queries: Vec<u64>,
+    asker: Asker,
+}
+
+impl Pairs {
+    pub(super) fn new() -> Self {
+        Self {
+            chosen: [Chosen::default(), Chosen::default()],
+            sides: [Grouped::new(), Grouped::new()],
+            filtered: Grouped::new(),
+            queries: Vec::new(),
+            asker: Asker { sifted: Vec::new(), block: Vec::new(), splitter: Splitter::new() },
+        }
+    }
+
+    /// The weighted number of pairs of an upper and a lower half that fit together. The lists' row-0 queens do
+    /// not attack each other.
+    pub(super) fn join(
+        &mut self,
+        tools: Tools<'_>,
+        lists: [&RowList; 2],
+        criterion: Criterion,
+        progress: &mut Progress<'_>,
+    ) -> Result<u64, Stopped> {
+        for side in 0..2 {
+            self.choose(tools, side, lists[side], lists[1 - side].first, criterion);
+        }
+        if self.sides.iter().any(|side| side.len() == 0) {
+            return Ok(0);
+        }
+        let plan = plan(tools.costs, &self.sides, lists[0].is_grouped());
+        for ((side, chosen), list) in self.sides.iter_mut().zip(&self.chosen).zip(lists) {
+            grow(&mut side.masks, list.masks.len());
+            let untied = side.untied[GROUPS];
+            if untied > 0 {
+                tools.operations.pick(&list.masks, &chosen.untied, &mut side.masks);
+            }
+            tools.operations.pick(&list.masks, &chosen.tied, &mut side.masks[untied..]);
+        }
+        let [asking, blocks] = [&self.sides[plan.asking], &self.sides[1 - plan.asking]];
+        if !plan.by_group {
+            return self.asker.ask(tools, asking.all(), blocks, plan.own_blocks, progress);
+        }
+        let mut sum = 0;
+        for group in (0..GROUPS).filter(|&group| asking.size(group) > 0) {
+            let struck = tools.geometry.struck(1, group);
+            self.filtered.sift(tools, blocks, struck, plan.own_blocks);
+            let [untied, tied] = asking.parts(group);
+            self.queries.clear();
+            self.queries.extend_from_slice(untied);
+            self.queries.extend_from_slice(tied);
+            let queries = Weighted { masks: &self.queries, untied: untied.len() };
+            sum += self.asker.ask(tools, queries, &self.filtered, plan.own_blocks, progress)?;
+        }
+        Ok(sum)
+    }
+
+    /// Finds which elements of a list stand beside the other half's row-0 queen on `other`.
+    fn choose(&mut self, tools: Tools<'_>, side: usize, list: &RowList, other: usize, criterion: Criterion) {
+        let conflict = list.conflict(other);
+        let early = list.early(criterion.early).unwrap_or(conflict);
+        let tie = criterion.tie.and_then(|j| list.early(j));
+        let Chosen { untied, tied } = &mut self.chosen[side];
+        for bits in [&mut *untied, &mut *tied] {
+            bits.resize(list.blocks(), 0);
+        }
+        let sizes = &mut self.sides[side];
+        let mut ends = [0; 2];
+        for group in 0..GROUPS {
+            [sizes.untied[group], sizes.tied[group]] = ends;
+            let blocks = list.bounds[group] as usize..list.bounds[group + 1] as usize;
+            if blocks.is_empty() {
+                continue;
+            }
+            let found = tools.operations.standing(
+                [&conflict[blocks.clone()], &early[blocks.clone()]],
+                tie.map(|tie| &tie[blocks.clone()]),
+                &mut untied[blocks.clone()],
+                &mut tied[blocks],
+            );
+            ends = [ends[0] + found[0], ends[1] + found[1]];
+        }
+        [sizes.untied[GROUPS], sizes.tied[GROUPS]] = ends;
+        sizes.tied.iter_mut().for_each(|start| *start += ends[0]);
+    }
+}
+
+/// Joins queries with blocks.
+#[derive(Debug)]
+struct Asker {
+    sifted: Vec<u64>,
+    block: Vec<u64>,
+    splitter: Splitter,
+}
+
+impl Asker {
+    /// All queries against all blocks; with `own_blocks`, a large group gets blocks of its own and queries filtered
+    /// by its row-1 queen, and only the rest is pooled.
+    fn ask(
+        &mut self,
+        tools: Tools<'_>,
+        queries: Weighted<'_>,
+        blocks: &Grouped,
+        own_blocks: bool,
+        progress: &mut Progress<'_>,
+    ) -> Result<u64, Stopped> {
+        if !own_blocks {
+            return self.splitter.join(tools, queries, blocks.all(), progress);
+        }
+        let own = |group| deserves_own_blocks(blocks.size(group), queries.len());
+        let mut sum = 0;
+        for group in (0..GROUPS).filter(|&group| own(group)) {
+            grow(&mut self.sifted, queries.len());
+            let struck = tools.geometry.struck(1, group);
+            let (untied, tied) = queries.masks.split_at(queries.untied);
+            let untied = tools.operations.sift(untied, struck, &mut self.sifted);
+            let tied = tools.operations.sift(tied, struck, &mut self.sifted[untied..]);
+            let sifted = Weighted { masks: &self.sifted[..untied + tied], untied };
+            let block = gather(&mut self.block, blocks, std::iter::once(group));
+            sum += self.splitter.join(tools, sifted, block, progress)?;
+        }
+        let pool = gather(&mut self.block, blocks, (0..GROUPS).filter(|&group| !own(group)));
+        Ok(sum + self.splitter.join(tools, queries, pool, progress)?)
+    }
+}
+
+/// Copies some groups to a list of their own.
+fn gather<'a>(
+    buffer: &'a mut Vec<u64>,
+    from: &Grouped,
+    groups: impl Iterator<Item = usize> + Clone,
+) -> Weighted<'a> {
+    buffer.clear();
+    for group in groups.clone() {
+        buffer.extend_from_slice(from.parts(group)[0]);
+    }
+    let untied = buffer.len();
+    for group in groups {
+        buffer.extend_from_slice(from.parts(group)[1]);
+    }
+    Weighted { masks: buffer, untied }
+}
+
+/// The cheapest way to join two sides, by estimate.
+fn plan(costs: Costs, sides: &[Grouped; 2], grouped: bool) -> Plan {
+    let sizes = |side: usize| std::array::from_fn(|group| sides[side].size(group));
+    let mut plans = Vec::with_capacity(4);
+    for asking in 0..2 {
+        let blocks = sizes(1 - asking);
+        let queries = count(sides[asking].len());
+        let (cost, own_blocks) = ask_cost(costs, queries, &blocks, 1.0, grouped);
+        plans.push(Plan { cost, asking, by_group: false, own_blocks });
+        if grouped && queries > BY_GROUP_FROM {
+            let groups = count(sizes(asking).iter().filter(|&&size: &&usize| size > 0).count());
+            let (cost, own_blocks) = ask_cost(costs, queries / groups, &blocks, LEFT_BY_ROW, grouped);
+            let cost = groups * (cost + count(sides[1 - asking].len()) * costs.sift);
+            plans.push(Plan { cost, asking, by_group: true, own_blocks });
+        }
+    }
+    plans.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost)).expect("two plans at least")
+}
+
+/// What it costs to ask `queries` of groups of these sizes, cut to a share; and whether any group gets blocks of
+/// its own.
+fn ask_cost(costs: Costs, queries: f64, groups: &[usize; GROUPS], share: f64, grouped: bool) -> (f64, bool) {
+    let blocks_cost = |size: f64, queries: f64| (size / count(BLOCK)).ceil() * (costs.block + costs.query * queries);
+    let [mut cost, mut pool] = [0.0; 2];
+    let mut own_blocks = false;
+    for size in groups.iter().map(|&size| count(size) * share) {
+        if grouped && size >= OWN_BLOCKS_FROM && queries >= OWN_QUERIES_FROM {
+            own_blocks = true;
+            cost += blocks_cost(size, queries * LEFT_BY_ROW) + costs.sift * queries;
+        } else {
+            pool += size;
+        }
+    }
+    (cost + blocks_cost(pool, queries), own_blocks)
+}
+
+fn deserves_own_blocks(size: usize, queries: usize) -> bool {
+    count(size) >= OWN_BLOCKS_FROM && count(queries) >= OWN_QUERIES_FROM
+}
+
+/// A group of so many elements gets blocks of its own,
+const OWN_BLOCKS_FROM: f64 = 256.0;
+/// if it has so many queries.
+const OWN_QUERIES_FROM: f64 = 400.0;
+/// With so many queries they may be taken group by group.
+const BY_GROUP_FROM: f64 = 1500.0;
+/// The share of a list that stands beside one more queen.
+const LEFT_BY_ROW: f64 = 0.42;
+
+/// Makes room for `len` elements and what operations overwrite beyond.
+fn grow(buffer: &mut Vec<u64>, len: usize) {
+    if buffer.len() < len + 2 * SLACK {
+        buffer.resize(len + 2 * SLACK, 0);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "estimates")]
+fn count(count: usize) -> f64 {
+    count as f64
+}
