@@ -1,5 +1,11 @@
 //! All placements of a half board on a given column set, as lists ready to be joined: one list for each row-0
 //! queen.
+//!
+//! The outer rows come from the [table](super::outer); each placement of the inner rows, found by search, leaves
+//! some of a set's outer placements standing. These are found and counted first, and written in a second pass,
+//! each to its list and group.
+
+use std::ops::Range;
 
 use super::geometry::Geometry;
 use super::operations::Operations;
@@ -8,12 +14,12 @@ use crate::board::columns_of;
 
 /// Placements of inner rows together with the outer placements they leave standing, as they are found. Each is
 /// [`HEAD`](Self::HEAD) words, then the bit vector of what stands.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Runs {
     words: Vec<u64>,
     used: usize,
-    /// Placements found, by the column of the row-1 queen.
-    pub(super) counts: [u32; 32],
+    /// Placements found, by [`RunHead::key`].
+    counts: Vec<u32>,
 }
 
 /// What a run says beside its bit vector.
@@ -23,11 +29,21 @@ pub(super) struct RunHead {
     pub(super) mask: u64,
     /// Number of the outer placement that bit 0 stands for.
     pub(super) start: u32,
-    /// Column of the row-1 queen.
-    pub(super) second: u8,
+    /// Columns of the row-0 and the row-1 queen: [`key`].
+    pub(super) key: u16,
     /// Words of the bit vector, 1..=8.
     pub(super) words: u8,
 }
+
+/// What placements are sorted by: the columns of their row-0 and their row-1 queen.
+#[inline]
+pub(super) fn key(first: u32, second: u32) -> u16 {
+    debug_assert!(first < 32 && second < 32, "columns");
+    (32 * first + second) as u16
+}
+
+/// Number of keys.
+pub(super) const KEYS: usize = 32 * 32;
 
 impl Runs {
     /// Words of a run before its bit vector.
@@ -37,23 +53,26 @@ impl Runs {
 
     fn clear(&mut self) {
         self.used = 0;
-        self.counts = [0; 32];
+        self.counts.fill(0);
     }
 
-    /// Appends a run: `write` puts its bit vector to the start of the words it is given and returns the number of
-    /// bits set.
+    /// Where the bit vector of the next run is to be written, from the start, before it is [pushed](Self::push).
     #[inline]
-    pub(super) fn push(&mut self, head: RunHead, write: impl FnOnce(&mut [u64; Self::BODY_MAX]) -> u32) {
+    pub(super) fn room(&mut self) -> &mut [u64; Self::BODY_MAX] {
         if self.words.len() < self.used + Self::HEAD + Self::BODY_MAX {
             self.words.resize((2 * self.words.len()).max(1 << 12), 0);
         }
-        let (fields, room) = self.words[self.used..].split_at_mut(Self::HEAD);
-        let RunHead { mask, start, second, words } = head;
-        fields[0] = mask;
-        fields[1] = u64::from(start) | u64::from(second) << 32 | u64::from(words) << 40;
-        let placements = write(room.first_chunk_mut().expect("room for the longest run"));
+        self.words[self.used + Self::HEAD..].first_chunk_mut().expect("room for the longest run")
+    }
+
+    /// Appends the run whose bit vector, with `placements` bits set, stands in [`room`](Self::room).
+    #[inline]
+    pub(super) fn push(&mut self, head: RunHead, placements: u32) {
+        let RunHead { mask, start, key, words } = head;
+        self.words[self.used] = mask;
+        self.words[self.used + 1] = u64::from(start) | u64::from(key) << 32 | u64::from(words) << 48;
         self.used += Self::HEAD + usize::from(words);
-        self.counts[usize::from(second) % 32] += placements;
+        self.counts[usize::from(key) % KEYS] += placements;
     }
 
     /// The runs, each with its bit vector.
@@ -63,7 +82,7 @@ impl Runs {
         std::iter::from_fn(move || {
             let (&[mask, packed], body) = rest.split_first_chunk::<{ Self::HEAD }>()?;
             #[expect(clippy::cast_possible_truncation, reason = "three packed fields")]
-            let head = RunHead { mask, start: packed as u32, second: (packed >> 32) as u8, words: (packed >> 40) as u8 };
+            let head = RunHead { mask, start: packed as u32, key: (packed >> 32) as u16, words: (packed >> 48) as u8 };
             let (vector, next) = body.split_at(usize::from(head.words));
             rest = next;
             Some((head, vector))
@@ -71,81 +90,118 @@ impl Runs {
     }
 }
 
-/// All placements of a half on a column set that have one and the same row-0 queen, with the bit planes that
+/// All placements of a half on a column set with some of the possible row-0 queens, and the bit planes that
 /// filters need: "hit by the other half's row-0 queen on column c", "a middle-column queen in a row below j".
 ///
 /// The placements come in groups of whole blocks of 64, filled up by masks of ones, which fit nothing.
 #[derive(Debug)]
-pub(super) struct RowList {
-    /// Column of the row-0 queen.
-    pub(super) first: usize,
-    pub(super) masks: Vec<u64>,
-    /// Where each group begins, in blocks of 64, and the end. Groups are by the column of the row-1 queen, or all
-    /// in one, the last.
-    pub(super) bounds: [u32; 33],
-    grouped: bool,
+pub(super) struct Lists {
+    masks: Vec<u64>,
+    rows: Vec<Row>,
     planes: Vec<u64>,
     /// The plane of each row-0 queen of the other half.
     conflicts: [Option<u8>; 32],
     /// The plane of each j in 1..; the first is not used.
     early: [Option<u8>; 17],
+    grouped: bool,
 }
 
-impl RowList {
-    /// A list without placements.
+/// The placements with one row-0 queen.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    first: usize,
+    /// Where each group begins, in blocks of 64, and the end. Groups are by the column of the row-1 queen, or all
+    /// in one, the last.
+    bounds: [usize; 33],
+}
+
+/// The placements of a half on a column set that have one and the same row-0 queen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowList<'a> {
+    lists: &'a Lists,
+    row: &'a Row,
+}
+
+impl Lists {
+    /// No lists.
     pub(super) fn new() -> Self {
         Self {
-            first: 0,
             masks: Vec::new(),
-            bounds: [0; 33],
-            grouped: false,
+            rows: Vec::new(),
             planes: Vec::new(),
             conflicts: [None; 32],
             early: [None; 17],
+            grouped: false,
         }
     }
 
-    /// Whether the groups are by the row-1 queen.
-    pub(super) fn is_grouped(&self) -> bool {
-        self.grouped
+    /// The lists that are not empty, one for each row-0 queen.
+    pub(super) fn rows(&self) -> impl Iterator<Item = RowList<'_>> {
+        self.rows.iter().map(|row| RowList { lists: self, row })
     }
 
-    /// Blocks of 64 placements.
-    pub(super) fn blocks(&self) -> usize {
-        self.masks.len() / 64
-    }
-
-    fn plane(&self, number: u8) -> &[u64] {
-        let blocks = self.blocks();
-        &self.planes[usize::from(number) * blocks..][..blocks]
-    }
-
-    /// Placements hit by the other half's row-0 queen on `column`; all ones where a block is filled up.
-    pub(super) fn conflict(&self, column: usize) -> &[u64] {
-        self.plane(self.conflicts[column].expect("a column of the other half's row-0 queens"))
-    }
-
-    /// Placements with a middle-column queen in a row below `j`; `None` if there can't be any.
-    pub(super) fn early(&self, j: u32) -> Option<&[u64]> {
-        self.early[j as usize].map(|number| self.plane(number))
-    }
-
-    /// Memory that a list of so many placements takes, in bytes, to within a few per cent.
+    /// Memory that lists of so many placements take, in bytes, to within a few per cent.
     pub(super) fn bytes_for(placements: u64) -> u64 {
         // A mask and 32 planes at most.
         placements * 8 * 3 / 2
     }
+
+    fn plane(&self, number: u8) -> &[u64] {
+        let blocks = self.masks.len() / 64;
+        &self.planes[usize::from(number) * blocks..][..blocks]
+    }
+}
+
+impl<'a> RowList<'a> {
+    /// Column of the row-0 queen.
+    pub(super) fn first(self) -> usize {
+        self.row.first
+    }
+
+    /// Whether the groups are by the row-1 queen.
+    pub(super) fn is_grouped(self) -> bool {
+        self.lists.grouped
+    }
+
+    /// Blocks of 64 placements.
+    pub(super) fn blocks(self) -> usize {
+        self.row.bounds[32] - self.row.bounds[0]
+    }
+
+    /// The blocks of one group.
+    pub(super) fn group(self, group: usize) -> Range<usize> {
+        self.row.bounds[group] - self.row.bounds[0]..self.row.bounds[group + 1] - self.row.bounds[0]
+    }
+
+    /// The masks of all placements.
+    pub(super) fn masks(self) -> &'a [u64] {
+        &self.lists.masks[64 * self.row.bounds[0]..64 * self.row.bounds[32]]
+    }
+
+    /// Placements hit by the other half's row-0 queen on `column`; all ones where a block is filled up.
+    pub(super) fn conflict(self, column: usize) -> &'a [u64] {
+        self.plane(self.lists.conflicts[column].expect("a column of the other half's row-0 queens"))
+    }
+
+    /// Placements with a middle-column queen in a row below `j`; `None` if there can't be any.
+    pub(super) fn early(self, j: u32) -> Option<&'a [u64]> {
+        self.lists.early[j as usize].map(|number| self.plane(number))
+    }
+
+    fn plane(self, number: u8) -> &'a [u64] {
+        &self.lists.plane(number)[self.row.bounds[0]..self.row.bounds[32]]
+    }
 }
 
 /// Makes the lists of one half for one column set after another.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Generator {
     columns: u32,
     sets: Vec<(u32, usize)>,
     runs: Runs,
 }
 
-/// What the planes of a list are made for.
+/// What the planes of lists are made for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     /// Columns of the other half's row-0 queens.
@@ -155,6 +211,10 @@ pub(super) struct Wanted {
 }
 
 impl Generator {
+    pub(super) fn new() -> Self {
+        Self { columns: 0, sets: Vec::new(), runs: Runs { words: Vec::new(), used: 0, counts: vec![0; KEYS] } }
+    }
+
     /// Turns to another column set.
     pub(super) fn start(&mut self, outer: &Outer, columns: u32) {
         self.columns = columns;
@@ -167,83 +227,87 @@ impl Generator {
         }
     }
 
-    /// Finds the placements with the row-0 queen on `first`, to be written by [`finish`](Self::finish); returns
-    /// their number.
-    pub(super) fn find(&mut self, operations: &dyn Operations, outer: &Outer, first: usize) -> u64 {
+    /// Finds the placements with the row-0 queen on one of `firsts`, to be written by [`finish`](Self::finish);
+    /// returns their number.
+    pub(super) fn find(&mut self, operations: &dyn Operations, outer: &Outer, firsts: u32) -> u64 {
         self.runs.clear();
-        operations.survivors(outer, &self.sets, self.columns, first, &mut self.runs);
+        operations.survivors(outer, &self.sets, self.columns, firsts, &mut self.runs);
         self.runs.counts.iter().map(|&count| u64::from(count)).sum()
     }
 
-    /// Writes the placements found last to `list`.
+    /// Writes the placements found last to `lists`, which are emptied before.
     pub(super) fn finish(
         &mut self,
         operations: &dyn Operations,
         geometry: &Geometry,
         outer: &Outer,
-        first: usize,
         wanted: Wanted,
-        list: &mut RowList,
+        lists: &mut Lists,
     ) {
-        list.first = first;
         // On small boards the groups would be too small for whole blocks.
-        let grouped = geometry.n() >= GROUPED_FROM;
-        list.grouped = grouped;
-        let mut at = [0; 32];
+        lists.grouped = geometry.n() >= GROUPED_FROM;
+        lists.rows.clear();
+        let mut at = [0; KEYS];
         let mut end = 0;
-        for (second, &count) in self.runs.counts.iter().enumerate() {
-            at[second] = end;
-            end += count as usize;
-            if grouped {
-                end = end.next_multiple_of(64);
+        for (first, counts) in self.runs.counts.as_chunks::<32>().0.iter().enumerate() {
+            if *counts == [0; 32] {
+                continue;
             }
-        }
-        list.bounds = std::array::from_fn(|second| match at.get(second) {
-            Some(&start) if grouped => narrow(start / 64),
-            Some(_) => 0,
-            None => narrow(end.div_ceil(64)),
-        });
-        list.masks.clear();
-        list.masks.reserve_exact(end.next_multiple_of(64));
-        list.masks.resize(end.next_multiple_of(64), u64::MAX);
-        operations.emit(&self.runs, outer.masks(), &mut at, &mut list.masks);
-        self.planes(operations, geometry, wanted, list);
-    }
-
-    fn planes(&self, operations: &dyn Operations, geometry: &Geometry, wanted: Wanted, list: &mut RowList) {
-        let mut bits = Vec::with_capacity(32);
-        let number = |bits: &[u64]| Some(u8::try_from(bits.len()).expect("fewer than 64 planes"));
-        list.conflicts = [None; 32];
-        for column in columns_of(wanted.others).map(usize::from).filter(|&c| c.abs_diff(list.first) > 1) {
-            list.conflicts[column] = number(&bits);
-            bits.push(geometry.struck(0, column));
-        }
-        let early_from = bits.len();
-        if wanted.early {
-            bits.extend(geometry.middle_bits().map(|bit| 1 << bit));
-        }
-        let binary = geometry.is_odd() && wanted.early;
-        let planes = bits.len() + if binary { geometry.lateness() as usize } else { 0 };
-        let blocks = list.blocks();
-        list.planes.clear();
-        list.planes.reserve_exact(planes * blocks);
-        list.planes.resize(planes * blocks, 0);
-        operations.planes(&list.masks, &bits, &mut list.planes);
-        let early_from = if binary { bits.len() } else { early_from };
-        if binary {
-            let (made, early) = list.planes.split_at_mut(early_from * blocks);
-            let rows = &made[made.len() - 4 * blocks..];
-            for (j, plane) in (1..).zip(early.chunks_exact_mut(blocks.max(1))) {
-                for (block, word) in plane.iter_mut().enumerate() {
-                    *word = below(j, std::array::from_fn(|k| rows[k * blocks + block]));
+            let mut bounds = [end / 64; 33];
+            for (second, &count) in counts.iter().enumerate() {
+                at[32 * first + second] = end;
+                end += count as usize;
+                if lists.grouped {
+                    end = end.next_multiple_of(64);
+                    bounds[second + 1] = end / 64;
                 }
             }
+            end = end.next_multiple_of(64);
+            bounds[32] = end / 64;
+            lists.rows.push(Row { first, bounds });
         }
-        list.early = std::array::from_fn(|j| {
-            let wanted = wanted.early && (1..=geometry.lateness() as usize).contains(&j);
-            wanted.then(|| u8::try_from(early_from + j - 1).expect("fewer than 64 planes"))
-        });
+        lists.masks.clear();
+        lists.masks.reserve_exact(end);
+        lists.masks.resize(end, u64::MAX);
+        operations.emit(&self.runs, outer.masks(), &mut at, &mut lists.masks);
+        make_planes(operations, geometry, wanted, lists);
     }
+}
+
+fn make_planes(operations: &dyn Operations, geometry: &Geometry, wanted: Wanted, lists: &mut Lists) {
+    let mut bits = Vec::with_capacity(32);
+    let number = |bits: &[u64]| Some(u8::try_from(bits.len()).expect("fewer than 64 planes"));
+    lists.conflicts = [None; 32];
+    for column in columns_of(wanted.others).map(usize::from) {
+        lists.conflicts[column] = number(&bits);
+        bits.push(geometry.struck(0, column));
+    }
+    let mut early_from = bits.len();
+    if wanted.early {
+        bits.extend(geometry.middle_bits().map(|bit| 1 << bit));
+    }
+    let lateness = geometry.lateness();
+    let binary = geometry.is_odd() && wanted.early;
+    let planes = bits.len() + if binary { lateness as usize } else { 0 };
+    let blocks = lists.masks.len() / 64;
+    lists.planes.clear();
+    lists.planes.reserve_exact(planes * blocks);
+    lists.planes.resize(planes * blocks, 0);
+    operations.planes(&lists.masks, &bits, &mut lists.planes);
+    if binary {
+        let (made, early) = lists.planes.split_at_mut(bits.len() * blocks);
+        let rows = &made[early_from * blocks..];
+        for (j, plane) in (1..).zip(early.chunks_exact_mut(blocks.max(1))) {
+            for (block, word) in plane.iter_mut().enumerate() {
+                *word = below(j, std::array::from_fn(|k| rows[k * blocks + block]));
+            }
+        }
+        early_from = bits.len();
+    }
+    lists.early = std::array::from_fn(|j| {
+        let wanted = wanted.early && (1..=lateness as usize).contains(&j);
+        wanted.then(|| u8::try_from(early_from + j - 1).expect("fewer than 64 planes"))
+    });
 }
 
 /// Which of 64 numbers in binary, given by their four bit planes, are below `j`.
@@ -253,7 +317,3 @@ fn below(j: u32, planes: [u64; 4]) -> u64 {
 
 /// From this N on lists are grouped by the row-1 queen.
 const GROUPED_FROM: usize = 21;
-
-fn narrow(count: usize) -> u32 {
-    u32::try_from(count).expect("a list has fewer than 2^32 blocks")
-}

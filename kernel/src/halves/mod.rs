@@ -25,7 +25,7 @@ pub use orbits::{ColumnSet, Kind, Orbits};
 
 use crate::board::{BoardSize, columns_of};
 use crate::engine::{Control, Stopped};
-use generate::{Generator, RowList, Wanted};
+use generate::{Generator, Lists, Wanted};
 use geometry::Geometry;
 use operations::Operations;
 use outer::Outer;
@@ -87,8 +87,8 @@ pub struct Join {
     operations: Box<dyn Operations>,
     memory_max: u64,
     generators: [Generator; 2],
-    upper: RowList,
-    lower: Vec<RowList>,
+    upper: Lists,
+    lower: Vec<Lists>,
     pairs: Pairs,
 }
 
@@ -99,8 +99,8 @@ impl Join {
         Some(Self {
             operations: isa.operations()?,
             memory_max,
-            generators: [Generator::default(), Generator::default()],
-            upper: RowList::new(),
+            generators: [Generator::new(), Generator::new()],
+            upper: Lists::new(),
             lower: Vec::new(),
             pairs: Pairs::new(),
         })
@@ -138,36 +138,36 @@ impl Join {
         upper.start(outers[0], columns[0]);
         lower.start(outers[1], columns[1]);
         let mut sum: u64 = 0;
-        let mut rest = columns_of(firsts[1]).map(usize::from).peekable();
+        let mut rest = passes(geometry, firsts[1]).peekable();
         while rest.peek().is_some() {
-            // As many lower lists as there is room for, one at least; then each upper list against all of them.
+            // As many lower lists as there is room for, one pass at least; then all upper lists against them.
             let mut held = 0;
-            let mut lists = 0;
-            while let Some(&first) = rest.peek() {
-                let placements = lower.find(operations, outers[1], first);
-                let wanted = Wanted { others: firsts[0], early: set.kind == Kind::Even };
-                let bytes = RowList::bytes_for(placements);
-                if lists > 0 && held + bytes > self.memory_max {
+            let mut passes_held = 0;
+            while let Some(&pass) = rest.peek() {
+                let bytes = Lists::bytes_for(lower.find(operations, outers[1], pass));
+                if passes_held > 0 && held + bytes > self.memory_max {
                     break;
                 }
                 rest.next();
                 held += bytes;
-                if self.lower.len() == lists {
-                    self.lower.push(RowList::new());
+                if self.lower.len() == passes_held {
+                    self.lower.push(Lists::new());
                 }
-                lower.finish(operations, geometry, outers[1], first, wanted, &mut self.lower[lists]);
-                lists += 1;
+                let wanted = Wanted { others: firsts[0], early: set.kind == Kind::Even };
+                lower.finish(operations, geometry, outers[1], wanted, &mut self.lower[passes_held]);
+                passes_held += 1;
                 progress.report()?;
             }
-            for first in columns_of(firsts[0]).map(usize::from) {
-                if upper.find(operations, outers[0], first) == 0 {
-                    continue;
-                }
+            for pass in passes(geometry, firsts[0]) {
+                upper.find(operations, outers[0], pass);
                 let wanted = Wanted { others: firsts[1], early: set.kind != Kind::CentreQueen };
-                upper.finish(operations, geometry, outers[0], first, wanted, &mut self.upper);
-                for list in self.lower[..lists].iter().filter(|list| list.first.abs_diff(first) > 1) {
-                    let criterion = geometry.criterion(set.kind, first, list.first);
-                    sum += self.pairs.join(tools, [&self.upper, list], criterion, progress)?;
+                upper.finish(operations, geometry, outers[0], wanted, &mut self.upper);
+                for above in self.upper.rows() {
+                    let lists = self.lower[..passes_held].iter().flat_map(Lists::rows);
+                    for below in lists.filter(|below| below.first().abs_diff(above.first()) > 1) {
+                        let criterion = geometry.criterion(set.kind, above.first(), below.first());
+                        sum += self.pairs.join(tools, [above, below], criterion, progress)?;
+                    }
                 }
                 progress.report()?;
             }
@@ -175,3 +175,14 @@ impl Join {
         Ok(sum)
     }
 }
+
+/// The row-0 queens whose lists are made in one pass: all of them, or one on boards so large that memory matters.
+fn passes(geometry: &Geometry, firsts: u32) -> impl Iterator<Item = u32> {
+    let one_by_one = geometry.n() >= ONE_BY_ONE_FROM;
+    let single = columns_of(firsts).map(|column| 1 << column);
+    let all = std::iter::once(firsts);
+    single.filter(move |_| one_by_one).chain(all.filter(move |_| !one_by_one))
+}
+
+/// From this N on the lists of each row-0 queen are made in a pass of their own.
+const ONE_BY_ONE_FROM: usize = 23;

@@ -75,6 +75,8 @@ pub(super) struct OuterSet<'a> {
     pub(super) start: u32,
     /// Words of each bit vector; bits beyond the last placement are set.
     pub(super) words: usize,
+    /// The masks of the placements.
+    pub(super) masks: &'a [u64],
     /// The bit vectors, one after the other, and [`SLACK`] words.
     pub(super) vectors: &'a [u64],
 }
@@ -151,6 +153,7 @@ impl Outer {
         (from < to).then(|| OuterSet {
             start: self.starts[rank],
             words: to - from,
+            masks: &self.masks[self.starts[rank] as usize..self.starts[rank + 1] as usize],
             vectors: &self.vectors[from * vectors..to * vectors + SLACK],
         })
     }

@@ -114,24 +114,24 @@ impl Pairs {
     pub(super) fn join(
         &mut self,
         tools: Tools<'_>,
-        lists: [&RowList; 2],
+        lists: [RowList<'_>; 2],
         criterion: Criterion,
         progress: &mut Progress<'_>,
     ) -> Result<u64, Stopped> {
         for side in 0..2 {
-            self.choose(tools, side, lists[side], lists[1 - side].first, criterion);
+            self.choose(tools, side, lists[side], lists[1 - side].first(), criterion);
         }
         if self.sides.iter().any(|side| side.len() == 0) {
             return Ok(0);
         }
         let plan = plan(tools.costs, &self.sides, lists[0].is_grouped());
         for ((side, chosen), list) in self.sides.iter_mut().zip(&self.chosen).zip(lists) {
-            grow(&mut side.masks, list.masks.len());
+            grow(&mut side.masks, side.untied[GROUPS] + list.masks().len());
             let untied = side.untied[GROUPS];
             if untied > 0 {
-                tools.operations.pick(&list.masks, &chosen.untied, &mut side.masks);
+                tools.operations.pick(list.masks(), &chosen.untied, &mut side.masks);
             }
-            tools.operations.pick(&list.masks, &chosen.tied, &mut side.masks[untied..]);
+            tools.operations.pick(list.masks(), &chosen.tied, &mut side.masks[untied..]);
         }
         let [asking, blocks] = [&self.sides[plan.asking], &self.sides[1 - plan.asking]];
         if !plan.by_group {
@@ -152,7 +152,7 @@ impl Pairs {
     }
 
     /// Finds which elements of a list stand beside the other half's row-0 queen on `other`.
-    fn choose(&mut self, tools: Tools<'_>, side: usize, list: &RowList, other: usize, criterion: Criterion) {
+    fn choose(&mut self, tools: Tools<'_>, side: usize, list: RowList<'_>, other: usize, criterion: Criterion) {
         let conflict = list.conflict(other);
         let early = list.early(criterion.early).unwrap_or(conflict);
         let tie = criterion.tie.and_then(|j| list.early(j));
@@ -164,7 +164,7 @@ impl Pairs {
         let mut ends = [0; 2];
         for group in 0..GROUPS {
             [sizes.untied[group], sizes.tied[group]] = ends;
-            let blocks = list.bounds[group] as usize..list.bounds[group + 1] as usize;
+            let blocks = list.group(group);
             if blocks.is_empty() {
                 continue;
             }

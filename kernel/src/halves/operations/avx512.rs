@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::super::generate::Runs;
+use super::super::generate::{KEYS, Runs};
 use super::super::leaf::{Row, TABLE_ROWS, Weighted, Windows};
 use super::super::outer::Outer;
 use super::lanes::{self, Lanes};
@@ -38,12 +38,12 @@ impl Operations for Avx512 {
         Costs { block: 1500.0, query: 3.7, row: 1.0, window: 0.55, sift: 0.8 }
     }
 
-    fn survivors(&self, outer: &Outer, sets: &[(u32, usize)], columns: u32, first: usize, runs: &mut Runs) {
+    fn survivors(&self, outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs) {
         // SAFETY: `new` found the instructions.
-        unsafe { survivors(outer, sets, columns, first, runs) }
+        unsafe { survivors(outer, sets, columns, firsts, runs) }
     }
 
-    fn emit(&self, runs: &Runs, outer: &[u64], at: &mut [usize; 32], list: &mut [u64]) {
+    fn emit(&self, runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
         // SAFETY: `new` found the instructions.
         unsafe { emit(runs, outer, at, list) }
     }
@@ -194,8 +194,8 @@ impl Lanes for Lanes512 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, first: usize, runs: &mut Runs) {
-    lanes::survivors::<Lanes512>(outer, sets, columns, first, runs);
+fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs) {
+    lanes::survivors::<Lanes512>(outer, sets, columns, firsts, runs);
 }
 
 /// Writes `base + i` for each bit i of `word`, ascending; returns their number. Up to 32 numbers more are
@@ -233,7 +233,7 @@ fn numbers() -> __m512i {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; 32], list: &mut [u64]) {
+fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
     let mut found = [0u16; 64 * Runs::BODY_MAX + 96];
     for (head, vector) in runs.iter() {
         let mut end = 0;
@@ -243,7 +243,7 @@ fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; 32], list: &mut [u64]) {
         }
         let from = &outer[head.start as usize..];
         let from = &from[..from.len().min(64 * vector.len())];
-        let at = &mut at[usize::from(head.second)];
+        let at = &mut at[usize::from(head.key)];
         let to = &mut list[*at..*at + end];
         *at += end;
         for (to, &position) in to.iter_mut().zip(&found) {

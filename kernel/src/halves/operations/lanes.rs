@@ -1,6 +1,6 @@
 //! The search for inner placements, shared by all versions and compiled for each.
 
-use super::super::generate::{RunHead, Runs};
+use super::super::generate::{RunHead, Runs, key};
 use super::super::outer::{Inner, Outer, OuterSet};
 use crate::board::take_lowest;
 
@@ -50,22 +50,46 @@ pub(super) fn survivors<L: Lanes>(
     outer: &Outer,
     sets: &[(u32, usize)],
     columns: u32,
-    first: usize,
+    firsts: u32,
     runs: &mut Runs,
 ) {
-    let bit = 1 << first;
     let mut levels = [Level { dead: L::beyond(0), mask: 0, free: 0, rising: 0, falling: 0, open: 0 }; 16];
     for (at, &(set, rank)) in sets.iter().enumerate() {
         if let Some(ahead) = sets.get(at + LOOKAHEAD).and_then(|ahead| outer.set(ahead.1)) {
             L::prefetch(ahead.vectors);
+            L::prefetch(ahead.masks);
         }
-        if set & bit == 0 && let Some(found) = outer.set(rank) {
-            let root = Level { free: columns & !(set | bit), ..levels[0] };
+        if let Some(found) = outer.set(rank) {
             for chunk in (0..found.words).step_by(L::WORDS) {
-                search(&outer.inner, found, chunk, first, root, &mut levels, runs);
+                search(&outer.inner, found, chunk, columns & !set, firsts, &mut levels, runs);
             }
         }
     }
+}
+
+/// Some words of a set's bit vectors.
+#[derive(Clone, Copy)]
+struct Vectors<'a> {
+    inner: &'a Inner,
+    /// From the first word of interest of the first vector on.
+    words: &'a [u64],
+    /// From one vector to the next.
+    stride: usize,
+}
+
+/// A level with one more queen, on `bit` of `row`.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
+fn place<L: Lanes>(level: &Level<L>, vectors: Vectors<'_>, row: usize, bit: u32) -> Level<L> {
+    let column = bit.trailing_zeros() as usize;
+    let [rising, falling] = vectors.inner.vectors(row, column);
+    let rising_hit = L::load(&vectors.words[rising * vectors.stride..]);
+    let falling_hit = L::load(&vectors.words[falling * vectors.stride..]);
+    let dead = level.dead.or(rising_hit).or(falling_hit);
+    let mask = level.mask | vectors.inner.cell(row, column);
+    let [rising, falling] = [(level.rising | bit) << 1, (level.falling | bit) >> 1];
+    let free = level.free & !bit;
+    Level { dead, mask, free, rising, falling, open: free & !(rising | falling) }
 }
 
 /// All inner placements against some words of a set's bit vectors.
@@ -75,44 +99,36 @@ fn search<L: Lanes>(
     inner: &Inner,
     set: OuterSet<'_>,
     chunk: usize,
-    first: usize,
-    root: Level<L>,
+    free: u32,
+    firsts: u32,
     levels: &mut [Level<L>; 16],
     runs: &mut Runs,
 ) {
     let words = (set.words - chunk).min(L::WORDS);
-    let vectors = &set.vectors[chunk..];
-    let hit = |row, column| {
-        let [rising, falling] = inner.vectors(row, column);
-        L::load(&vectors[rising * set.words..]).or(L::load(&vectors[falling * set.words..]))
-    };
-    let place = |level: Level<L>, row, bit: u32| {
-        let column = bit.trailing_zeros() as usize;
-        let [rising, falling] = [(level.rising | bit) << 1, (level.falling | bit) >> 1];
-        let free = level.free & !bit;
-        let dead = level.dead.or(hit(row, column));
-        let mask = level.mask | inner.cell(row, column);
-        Level { dead, mask, free, rising, falling, open: free & !(rising | falling) }
-    };
-    levels[1] = place(Level { dead: L::beyond(words), ..root }, 0, 1 << first);
+    let vectors = Vectors { inner, words: &set.vectors[chunk..], stride: set.words };
     let start = set.start + narrow::<_, u32>(64 * chunk);
-    let mut row = 1;
-    let mut second = 0;
-    while row > 0 {
+    levels[0] = Level { dead: L::beyond(words), mask: 0, free, rising: 0, falling: 0, open: free & firsts };
+    let mut row = 0;
+    let mut queens = [0; 2];
+    loop {
         let Some(bit) = take_lowest(&mut levels[row].open) else {
+            if row == 0 {
+                return;
+            }
             row -= 1;
             continue;
         };
-        if row == 1 {
-            second = bit.trailing_zeros();
+        if row < 2 {
+            queens[row] = bit.trailing_zeros();
         }
-        let next = place(levels[row], row, bit);
+        let next = place(&levels[row], vectors, row, bit);
         if next.dead.is_full() {
             continue;
         }
         if row + 1 == inner.rows {
-            let head = RunHead { mask: next.mask, start, second: narrow(second), words: narrow(words) };
-            runs.push(head, |room| next.dead.store_complement(room));
+            let placements = next.dead.store_complement(runs.room());
+            let head = RunHead { mask: next.mask, start, key: key(queens[0], queens[1]), words: narrow(words) };
+            runs.push(head, placements);
         } else {
             row += 1;
             levels[row] = next;

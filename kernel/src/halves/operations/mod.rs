@@ -10,7 +10,7 @@ mod portable;
 use std::fmt;
 use std::str::FromStr;
 
-use super::generate::Runs;
+use super::generate::{KEYS, Runs};
 use super::leaf::{Row, TABLE_ROWS, Weighted, Windows};
 use super::outer::Outer;
 
@@ -23,14 +23,14 @@ pub(super) trait Operations: fmt::Debug + Send + Sync {
     /// What things cost, in cycles: for the plan of a join.
     fn costs(&self) -> Costs;
 
-    /// Finds the half boards on `columns` with the row-0 queen on `first`: for each of the `sets` of columns for
-    /// the outer rows (with its rank) without `first`, each placement of the inner rows on the other columns and
-    /// the outer placements that stand with it; one run for each that leaves any.
-    fn survivors(&self, outer: &Outer, sets: &[(u32, usize)], columns: u32, first: usize, runs: &mut Runs);
+    /// Finds the half boards on `columns` with the row-0 queen on one of `firsts`: for each of the `sets` of
+    /// columns for the outer rows (with its rank), each placement of the inner rows on the other columns and the
+    /// outer placements that stand with it; one run for each that leaves any.
+    fn survivors(&self, outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs);
 
     /// Writes the placements of all runs, `outer[start + i] | mask` for each bit i, to `list` from the place
-    /// `at[second]` on, which moves on.
-    fn emit(&self, runs: &Runs, outer: &[u64], at: &mut [usize; 32], list: &mut [u64]);
+    /// `at[key]` on, which moves on.
+    fn emit(&self, runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]);
 
     /// Bit planes of a list of whole blocks of 64: plane k, which starts at word k * blocks, says which masks have
     /// any of `bits[k]`, one or two bits. Planes beyond those are left alone.

@@ -1,6 +1,6 @@
 //! Plain code: the version to read.
 
-use super::super::generate::Runs;
+use super::super::generate::{KEYS, Runs};
 use super::super::leaf::{Row, TABLE_ROWS, Weighted, Windows};
 use super::super::outer::Outer;
 use super::lanes::{self, Lanes};
@@ -19,11 +19,11 @@ impl Operations for Portable {
         Costs { block: 8000.0, query: 60.0, row: 4.0, window: 8.0, sift: 3.0 }
     }
 
-    fn survivors(&self, outer: &Outer, sets: &[(u32, usize)], columns: u32, first: usize, runs: &mut Runs) {
-        lanes::survivors::<[u64; 4]>(outer, sets, columns, first, runs);
+    fn survivors(&self, outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs) {
+        lanes::survivors::<[u64; 4]>(outer, sets, columns, firsts, runs);
     }
 
-    fn emit(&self, runs: &Runs, outer: &[u64], at: &mut [usize; 32], list: &mut [u64]) {
+    fn emit(&self, runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
         emit(runs, outer, at, list);
     }
 
@@ -131,10 +131,10 @@ fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; 32], list: &mut [u64]) {
+fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
     for (head, vector) in runs.iter() {
         let from = &outer[head.start as usize..];
-        let to = &mut at[usize::from(head.second)];
+        let to = &mut at[usize::from(head.key)];
         for (word, &bits) in vector.iter().enumerate() {
             for position in ones(bits) {
                 list[*to] = from[64 * word + position] | head.mask;
