@@ -358,17 +358,29 @@ fn sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize {
     assert!(without.len() >= masks.len() + SLACK, "room for all");
     let bits = _mm512_set1_epi64(bits as i64);
     let mut to = without.as_mut_ptr();
-    for masks in masks.chunks(8) {
-        let (x, some) = load_some(masks);
-        let keep = _mm512_mask_testn_epi64_mask(some, x, bits);
+    let (whole, rest) = masks.as_chunks::<8>();
+    for masks in whole {
+        let x = load(masks);
         // SAFETY: no more than all masks and eight are written.
-        unsafe {
-            _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi64(keep, x));
-            to = to.add(keep.count_ones() as usize);
-        }
+        unsafe { to = append(to, _mm512_testn_epi64_mask(x, bits), x) };
     }
-    // SAFETY: both point into `without`.
-    unsafe { to.offset_from_unsigned(without.as_ptr()) }
+    let (x, some) = load_some(rest);
+    // SAFETY: as above.
+    unsafe {
+        to = append(to, _mm512_mask_testn_epi64_mask(some, x, bits), x);
+        to.offset_from_unsigned(without.as_ptr())
+    }
+}
+
+/// Writes the chosen words to `to`, where eight words must be writable, and returns where they end.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn append(to: *mut u64, chosen: __mmask8, words: __m512i) -> *mut u64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi64(chosen, words));
+        to.add(chosen.count_ones() as usize)
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
@@ -376,29 +388,35 @@ fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usiz
     assert!(without.len().min(with.len()) >= masks.len() + SLACK, "room for all");
     let bits = _mm512_set1_epi64(bits as i64);
     let [mut to, mut other] = [without.as_mut_ptr(), with.as_mut_ptr()];
-    for masks in masks.chunks(8) {
-        let (x, some) = load_some(masks);
-        let keep = _mm512_mask_testn_epi64_mask(some, x, bits);
-        let leave = some & !keep;
+    let (whole, rest) = masks.as_chunks::<8>();
+    for masks in whole {
+        let x = load(masks);
+        let keep = _mm512_testn_epi64_mask(x, bits);
         // SAFETY: no more than all masks and eight are written to either.
         unsafe {
-            _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi64(keep, x));
-            to = to.add(keep.count_ones() as usize);
-            _mm512_storeu_si512(other.cast(), _mm512_maskz_compress_epi64(leave, x));
-            other = other.add(leave.count_ones() as usize);
+            to = append(to, keep, x);
+            other = append(other, !keep, x);
         }
     }
-    // SAFETY: both point into `without`.
-    unsafe { to.offset_from_unsigned(without.as_ptr()) }
+    let (x, some) = load_some(rest);
+    let keep = _mm512_mask_testn_epi64_mask(some, x, bits);
+    // SAFETY: as above.
+    unsafe {
+        to = append(to, keep, x);
+        append(other, some & !keep, x);
+        to.offset_from_unsigned(without.as_ptr())
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn union(masks: &[u64]) -> u64 {
-    let mut union = _mm512_setzero_si512();
-    for masks in masks.chunks(8) {
-        union = _mm512_or_si512(union, load_some(masks).0);
+    let (whole, rest) = masks.as_chunks::<8>();
+    let mut unions = [load_some(rest).0, _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()];
+    for (i, masks) in whole.iter().enumerate() {
+        unions[i % 4] = _mm512_or_si512(unions[i % 4], load(masks));
     }
-    _mm512_reduce_or_epi64(union) as u64
+    let [a, b, c, d] = unions;
+    _mm512_reduce_or_epi64(_mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d))) as u64
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
