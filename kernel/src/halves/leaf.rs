@@ -49,8 +49,10 @@ impl Weighted<'_> {
 pub(super) struct Windows {
     /// The diagonals of each window as bits of the block side's masks, lowest index bit first.
     pub(super) bits: [[u8; 8]; 8],
-    /// Number of diagonals of each window; at least one window has any.
-    pub(super) widths: Vec<usize>,
+    /// Number of diagonals of each window; at least the first has any.
+    widths: [usize; 8],
+    /// Number of windows, 1..=8.
+    len: usize,
 }
 
 impl Windows {
@@ -67,10 +69,10 @@ impl Windows {
         let cost = |windows: usize| costs.row * rows(windows) as f64 + costs.window * (windows * queries) as f64;
         let windows = (bits.div_ceil(8)..=8).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).expect("at most 64 bits");
         let mut rest = live;
-        let mut deal = Self { bits: [[0; 8]; 8], widths: Vec::new() };
+        let mut deal = Self { bits: [[0; 8]; 8], widths: [0; 8], len: windows };
         for window in 0..windows {
             let width = bits / windows + usize::from(window < bits % windows);
-            deal.widths.push(width);
+            deal.widths[window] = width;
             for bit in &mut deal.bits[window][..width] {
                 let lowest = rest & rest.wrapping_neg();
                 rest ^= lowest;
@@ -80,9 +82,14 @@ impl Windows {
         deal
     }
 
+    /// Number of diagonals of each window.
+    pub(super) fn widths(&self) -> &[usize] {
+        &self.widths[..self.len]
+    }
+
     /// The index bits in use, one window a byte.
     fn fields(&self) -> u64 {
-        (0..).zip(&self.widths).fold(0, |fields, (window, &width)| fields | ((1 << width) - 1) << (8 * window))
+        (0..).zip(self.widths()).fold(0, |fields, (window, &width)| fields | ((1 << width) - 1) << (8 * window))
     }
 }
 
@@ -133,7 +140,7 @@ impl Leaf {
         for (number, block) in blocks.masks.chunks(size).enumerate() {
             operations.transpose(block, &mut self.planes);
             operations.tables(&windows, &self.planes, &Row::first(block.len()), &mut self.tables);
-            let query = |list: &[u64], double| operations.query(&self.tables, windows.widths.len(), list, double);
+            let query = |list: &[u64], double| operations.query(&self.tables, windows.len, list, double);
             let doubles = blocks.untied.saturating_sub(number * size);
             let double_row = Row::first(doubles);
             sum += match doubles {

@@ -33,13 +33,16 @@ pub struct ColumnSet {
 /// are single, which of the other pairs are full (up to swapping none and full), and which member each single
 /// pair has (up to swapping all). With an empty centre only the mirror image counts.
 ///
-/// Neighbouring numbers are spread over all kinds of sets by a fixed stride, so that every range of them is a
-/// fair sample of the work and of the solutions.
+/// Similar sets stand together in small clusters, which share what is in the processor's caches; the clusters are
+/// spread by a fixed stride, so that every range that is not too short is a fair sample of the work and of the
+/// solutions.
 #[derive(Clone, Debug)]
 pub struct Orbits {
     n: BoardSize,
     families: Vec<Family>,
     len: u64,
+    cluster: u64,
+    /// From one cluster to the next, in clusters.
     stride: u64,
 }
 
@@ -129,11 +132,15 @@ impl Orbits {
             }
         }
         let len: u64 = families.iter().map(Family::len).sum();
-        // About the golden section of the length, and prime to it: every number comes once, neighbours lie far
+        // Once an orbit takes longer than filling the caches there is nothing to share.
+        let cluster = if n.get() <= 20 { 256 } else if n.get() <= 22 { 32 } else { 1 };
+        // About the golden section, and prime to the number of whole clusters: each comes once, neighbours lie far
         // apart.
-        let golden = if std::env::var("SEQ").is_ok() {1} else {(len * 618 / 1000).max(1)};
-        let stride = (golden..).find(|&stride| greatest_common_divisor(stride, len) == 1).expect("one is prime");
-        (n.get() >= Self::N_MIN).then_some(Self { n, families, len, stride })
+        let clusters = len / cluster;
+        let golden = (clusters * 618 / 1000).max(1);
+        let stride =
+            (golden..).find(|&stride| greatest_common_divisor(stride, clusters) <= 1).expect("one is prime");
+        (n.get() >= Self::N_MIN).then_some(Self { n, families, len, cluster, stride })
     }
 
     /// Board size.
@@ -150,8 +157,11 @@ impl Orbits {
     /// Orbit `index`, below [`len`](Self::len).
     pub fn get(&self, index: u64) -> ColumnSet {
         assert!(index < self.len, "there are {} orbits, not {index}", self.len);
-        let spread = u128::from(index) * u128::from(self.stride) % u128::from(self.len);
-        let mut at = u64::try_from(spread).expect("below the length");
+        let (number, within) = (index / self.cluster, index % self.cluster);
+        let clusters = self.len / self.cluster;
+        // What the last whole cluster leaves stays at the end.
+        let spread = if number < clusters { number * self.stride % clusters } else { number };
+        let mut at = spread * self.cluster + within;
         for family in &self.families {
             if at < family.len() {
                 let columns = family.columns(self.n.get(), at);

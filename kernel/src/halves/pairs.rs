@@ -162,7 +162,12 @@ impl Pairs {
         }
         let sizes = &mut self.sides[side];
         let mut ends = [0; 2];
-        for group in 0..GROUPS {
+        // Without groups all is in the last.
+        let groups = if list.is_grouped() { 0..GROUPS } else { GROUPS - 1..GROUPS };
+        for starts in [&mut sizes.untied, &mut sizes.tied] {
+            starts[..groups.start].fill(0);
+        }
+        for group in groups {
             [sizes.untied[group], sizes.tied[group]] = ends;
             let blocks = list.group(group);
             if blocks.is_empty() {
@@ -240,37 +245,50 @@ fn gather<'a>(
 /// The cheapest way to join two sides, by estimate.
 fn plan(costs: Costs, sides: &[Grouped; 2], grouped: bool) -> Plan {
     let sizes = |side: usize| std::array::from_fn(|group| sides[side].size(group));
-    let mut plans = Vec::with_capacity(4);
+    let mut best = Plan { cost: f64::INFINITY, asking: 0, by_group: false, own_blocks: false };
+    let mut consider = |plan: Plan| {
+        if plan.cost < best.cost {
+            best = plan;
+        }
+    };
     for asking in 0..2 {
         let blocks = sizes(1 - asking);
         let queries = count(sides[asking].len());
         let (cost, own_blocks) = ask_cost(costs, queries, &blocks, 1.0, grouped);
-        plans.push(Plan { cost, asking, by_group: false, own_blocks });
+        consider(Plan { cost, asking, by_group: false, own_blocks });
         if grouped && queries > BY_GROUP_FROM {
             let groups = count(sizes(asking).iter().filter(|&&size: &&usize| size > 0).count());
             let (cost, own_blocks) = ask_cost(costs, queries / groups, &blocks, LEFT_BY_ROW, grouped);
             let cost = groups * (cost + count(sides[1 - asking].len()) * costs.sift);
-            plans.push(Plan { cost, asking, by_group: true, own_blocks });
+            consider(Plan { cost, asking, by_group: true, own_blocks });
         }
     }
-    plans.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost)).expect("two plans at least")
+    best
 }
 
 /// What it costs to ask `queries` of groups of these sizes, cut to a share; and whether any group gets blocks of
 /// its own.
 fn ask_cost(costs: Costs, queries: f64, groups: &[usize; GROUPS], share: f64, grouped: bool) -> (f64, bool) {
-    let blocks_cost = |size: f64, queries: f64| (size / count(BLOCK)).ceil() * (costs.block + costs.query * queries);
+    if !grouped {
+        return (blocks_cost(costs, count(groups[GROUPS - 1]) * share, queries), false);
+    }
     let [mut cost, mut pool] = [0.0; 2];
     let mut own_blocks = false;
     for size in groups.iter().map(|&size| count(size) * share) {
-        if grouped && size >= OWN_BLOCKS_FROM && queries >= OWN_QUERIES_FROM {
+        if size >= OWN_BLOCKS_FROM && queries >= OWN_QUERIES_FROM {
             own_blocks = true;
-            cost += blocks_cost(size, queries * LEFT_BY_ROW) + costs.sift * queries;
+            cost += blocks_cost(costs, size, queries * LEFT_BY_ROW) + costs.sift * queries;
         } else {
             pool += size;
         }
     }
-    (cost + blocks_cost(pool, queries), own_blocks)
+    (cost + blocks_cost(costs, pool, queries), own_blocks)
+}
+
+/// What it costs to ask `queries` of a list of `size` elements.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a length")]
+fn blocks_cost(costs: Costs, size: f64, queries: f64) -> f64 {
+    count((size as usize).div_ceil(BLOCK)) * (costs.block + costs.query * queries)
 }
 
 fn deserves_own_blocks(size: usize, queries: usize) -> bool {

@@ -6,7 +6,7 @@ use super::super::generate::{KEYS, Runs};
 use super::super::leaf::{Row, TABLE_ROWS, Weighted, Windows};
 use super::super::outer::Outer;
 use super::lanes::{self, Lanes};
-use super::{Costs, Isa, Operations, SLACK};
+use super::{Costs, Isa, SLACK};
 
 /// For machines with AVX-512; one exists only where the instructions do.
 #[derive(Debug)]
@@ -29,91 +29,12 @@ impl Avx512 {
     }
 }
 
-impl Operations for Avx512 {
-    fn isa(&self) -> Isa {
-        Isa::Avx512
-    }
-
-    fn costs(&self) -> Costs {
-        Costs { block: 1500.0, query: 3.7, row: 1.0, window: 0.55, sift: 0.8 }
-    }
-
-    fn survivors(&self, outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs) {
-        // SAFETY: `new` found the instructions.
-        unsafe { survivors(outer, sets, columns, firsts, runs) }
-    }
-
-    fn emit(&self, runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
-        // SAFETY: `new` found the instructions.
-        unsafe { emit(runs, outer, at, list) }
-    }
-
-    fn planes(&self, masks: &[u64], bits: &[u64], planes: &mut [u64]) {
-        // SAFETY: `new` found the instructions.
-        unsafe { planes_of(masks, bits, planes) }
-    }
-
-    fn standing(
-        &self,
-        dead: [&[u64]; 2],
-        tie: Option<&[u64]>,
-        untied: &mut [u64],
-        tied: &mut [u64],
-    ) -> [usize; 2] {
-        // SAFETY: `new` found the instructions.
-        unsafe { standing(dead, tie, untied, tied) }
-    }
-
-    fn pick(&self, masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
-        // SAFETY: `new` found the instructions.
-        unsafe { pick(masks, chosen, out) }
-    }
-
-    fn sift(&self, masks: &[u64], bits: u64, without: &mut [u64]) -> usize {
-        // SAFETY: `new` found the instructions.
-        unsafe { sift(masks, bits, without) }
-    }
-
-    fn part(&self, masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize {
-        // SAFETY: `new` found the instructions.
-        unsafe { part(masks, bits, without, with) }
-    }
-
-    fn union(&self, masks: &[u64]) -> u64 {
-        // SAFETY: `new` found the instructions.
-        unsafe { union(masks) }
-    }
-
-    fn sample(&self, masks: &[u64; 64], counts: &mut [u64; 64]) {
-        // SAFETY: `new` found the instructions.
-        unsafe { sample(masks, counts) }
-    }
-
-    fn small(&self, a: Weighted<'_>, b: Weighted<'_>) -> u64 {
-        // SAFETY: `new` found the instructions.
-        unsafe { small(a, b) }
-    }
-
-    fn index(&self, masks: &[u64], live: u64, fields: u64, indices: &mut [u64]) {
-        // SAFETY: `new` found the instructions.
-        unsafe { index(masks, live, fields, indices) }
-    }
-
-    fn transpose(&self, masks: &[u64], planes: &mut [Row; 64]) {
-        // SAFETY: `new` found the instructions.
-        unsafe { transpose(masks, planes) }
-    }
-
-    fn tables(&self, windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]) {
-        // SAFETY: `new` found the instructions.
-        unsafe { tables_of(windows, planes, valid, tables) }
-    }
-
-    fn query(&self, tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64 {
-        // SAFETY: `new` found the instructions.
-        unsafe { query(tables, windows, queries, double) }
-    }
-}
+implement!(
+    Avx512,
+    Isa::Avx512,
+    Costs { block: 1500.0, query: 3.7, row: 1.0, window: 0.55, sift: 0.8 },
+    "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+);
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
@@ -297,7 +218,7 @@ const fn slot(bit: usize) -> usize {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn planes_of(masks: &[u64], bits: &[u64], planes: &mut [u64]) {
+fn planes(masks: &[u64], bits: &[u64], planes: &mut [u64]) {
     let blocks = masks.len() / 64;
     assert!(planes.len() >= bits.len() * blocks, "a plane for each");
     let mut slots = [[0; 2]; 64];
@@ -496,8 +417,8 @@ fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn tables_of(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]) {
-    for (window, (&width, bits)) in windows.widths.iter().zip(&windows.bits).enumerate() {
+fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]) {
+    for (window, (&width, bits)) in windows.widths().iter().zip(&windows.bits).enumerate() {
         let table = &mut tables[256 * window..][..1 << width];
         table[0] = if window == 0 { *valid } else { Row([u64::MAX; 8]) };
         for (k, &bit) in bits[..width].iter().enumerate() {

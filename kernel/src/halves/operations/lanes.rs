@@ -1,5 +1,7 @@
 //! The search for inner placements, shared by all versions and compiled for each.
 
+#![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
+
 use super::super::generate::{RunHead, Runs, key};
 use super::super::outer::{Inner, Outer, OuterSet};
 use crate::board::take_lowest;
@@ -45,7 +47,6 @@ const LOOKAHEAD: usize = 2;
 
 /// [`Operations::survivors`](super::Operations::survivors).
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 pub(super) fn survivors<L: Lanes>(
     outer: &Outer,
     sets: &[(u32, usize)],
@@ -79,7 +80,6 @@ struct Vectors<'a> {
 
 /// A level with one more queen, on `bit` of `row`.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 fn place<L: Lanes>(level: &Level<L>, vectors: Vectors<'_>, row: usize, bit: u32) -> Level<L> {
     let column = bit.trailing_zeros() as usize;
     let [rising, falling] = vectors.inner.vectors(row, column);
@@ -94,7 +94,6 @@ fn place<L: Lanes>(level: &Level<L>, vectors: Vectors<'_>, row: usize, bit: u32)
 
 /// All inner placements against some words of a set's bit vectors.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 fn search<L: Lanes>(
     inner: &Inner,
     set: OuterSet<'_>,

@@ -3,6 +3,58 @@
 //! Each operation works on a whole list or block, so that choosing the version at run time costs nothing. The
 //! portable version is the one to read; the others are held equal to it by tests.
 
+/// Implements [`Operations`] by the functions of the same names in the module it stands in, compiled for the
+/// instructions named.
+macro_rules! implement {
+    ($type:ty, $isa:expr, $costs:expr $(, $features:literal)?) => {
+        implement! { @each $type, $isa, $costs, [$($features)?];
+            fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs);
+            fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]);
+            fn planes(masks: &[u64], bits: &[u64], planes: &mut [u64]);
+            fn standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &mut [u64]) -> [usize; 2];
+            fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize;
+            fn sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize;
+            fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize;
+            fn union(masks: &[u64]) -> u64;
+            fn sample(masks: &[u64; 64], counts: &mut [u64; 64]);
+            fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64;
+            fn index(masks: &[u64], live: u64, fields: u64, indices: &mut [u64]);
+            fn transpose(masks: &[u64], planes: &mut [Row; 64]);
+            fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]);
+            fn query(tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64;
+        }
+    };
+    (@each $type:ty, $isa:expr, $costs:expr, $features:tt; $(fn $name:ident($($arg:ident: $arg_type:ty),*) $(-> $result:ty)?;)*) => {
+        impl $crate::halves::operations::Operations for $type {
+            fn isa(&self) -> $crate::halves::operations::Isa {
+                $isa
+            }
+
+            fn costs(&self) -> $crate::halves::operations::Costs {
+                $costs
+            }
+
+            $(fn $name(&self, $($arg: $arg_type),*) $(-> $result)? {
+                implement! { @call $features $name($($arg: $arg_type),*) $(-> $result)? }
+            })*
+        }
+    };
+    (@call [] $name:ident($($arg:ident: $arg_type:ty),*) $(-> $result:ty)?) => {
+        self::$name($($arg),*)
+    };
+    (@call [$features:literal] $name:ident($($arg:ident: $arg_type:ty),*) $(-> $result:ty)?) => {{
+        #[target_feature(enable = $features)]
+        fn compiled($($arg: $arg_type),*) $(-> $result)? {
+            self::$name($($arg),*)
+        }
+        // SAFETY: a value of the type exists only where the instructions do.
+        unsafe { compiled($($arg),*) }
+    }};
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod lanes;
 mod portable;
@@ -139,8 +191,12 @@ impl Isa {
     pub(super) fn operations(self) -> Option<Box<dyn Operations>> {
         match self {
             Self::Portable => Some(Box::new(portable::Portable)),
-            Self::Avx2 => None,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => avx2::Avx2::new().map(|new| Box::new(new) as Box<dyn Operations>),
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512 => avx512::Avx512::new().map(|new| Box::new(new) as Box<dyn Operations>),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx2 | Self::Avx512 => None,
         }
     }
 }

@@ -1,88 +1,22 @@
-//! Plain code: the version to read.
+//! Plain code: the version to read, and what other versions are made of where plain code compiles well.
+
+#![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 
 use super::super::generate::{KEYS, Runs};
 use super::super::leaf::{Row, TABLE_ROWS, Weighted, Windows};
 use super::super::outer::Outer;
 use super::lanes::{self, Lanes};
-use super::{Costs, Isa, Operations};
+use super::{Costs, Isa};
 
 /// For every machine.
 #[derive(Debug)]
 pub(super) struct Portable;
 
-impl Operations for Portable {
-    fn isa(&self) -> Isa {
-        Isa::Portable
-    }
-
-    fn costs(&self) -> Costs {
-        Costs { block: 8000.0, query: 60.0, row: 4.0, window: 8.0, sift: 3.0 }
-    }
-
-    fn survivors(&self, outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs) {
-        lanes::survivors::<[u64; 4]>(outer, sets, columns, firsts, runs);
-    }
-
-    fn emit(&self, runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
-        emit(runs, outer, at, list);
-    }
-
-    fn planes(&self, masks: &[u64], bits: &[u64], planes: &mut [u64]) {
-        planes_of(masks, bits, planes);
-    }
-
-    fn standing(
-        &self,
-        dead: [&[u64]; 2],
-        tie: Option<&[u64]>,
-        untied: &mut [u64],
-        tied: &mut [u64],
-    ) -> [usize; 2] {
-        standing(dead, tie, untied, tied)
-    }
-
-    fn pick(&self, masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
-        pick(masks, chosen, out)
-    }
-
-    fn sift(&self, masks: &[u64], bits: u64, without: &mut [u64]) -> usize {
-        sift(masks, bits, without)
-    }
-
-    fn part(&self, masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize {
-        part(masks, bits, without, with)
-    }
-
-    fn union(&self, masks: &[u64]) -> u64 {
-        union(masks)
-    }
-
-    fn sample(&self, masks: &[u64; 64], counts: &mut [u64; 64]) {
-        sample(masks, counts);
-    }
-
-    fn small(&self, a: Weighted<'_>, b: Weighted<'_>) -> u64 {
-        small(a, b)
-    }
-
-    fn index(&self, masks: &[u64], live: u64, fields: u64, indices: &mut [u64]) {
-        for (index, &mask) in indices.iter_mut().zip(masks) {
-            *index = deposit(extract(mask, live), fields);
-        }
-    }
-
-    fn transpose(&self, masks: &[u64], planes: &mut [Row; 64]) {
-        transpose(masks, planes);
-    }
-
-    fn tables(&self, windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]) {
-        tables_of(windows, planes, valid, tables);
-    }
-
-    fn query(&self, tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64 {
-        query(tables, windows, queries, double)
-    }
-}
+implement!(
+    Portable,
+    Isa::Portable,
+    Costs { block: 8000.0, query: 60.0, row: 4.0, window: 8.0, sift: 3.0 }
+);
 
 impl Lanes for [u64; 4] {
     const WORDS: usize = 4;
@@ -121,7 +55,6 @@ impl Lanes for [u64; 4] {
 
 /// The positions of the set bits, ascending.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let position = word.trailing_zeros() as usize;
@@ -131,7 +64,8 @@ fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
+#[inline(always)]
+pub(super) fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
     for (head, vector) in runs.iter() {
         let from = &outer[head.start as usize..];
         let to = &mut at[usize::from(head.key)];
@@ -145,6 +79,7 @@ fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
 }
 
 /// Bit t of mask i becomes bit i of word t, and the other way round.
+#[inline(always)]
 pub(super) fn flip(square: &mut [u64; 64]) {
     let mut width = 32;
     let mut low = 0x0000_0000_ffff_ffff_u64;
@@ -161,7 +96,8 @@ pub(super) fn flip(square: &mut [u64; 64]) {
     }
 }
 
-fn planes_of(masks: &[u64], bits: &[u64], planes: &mut [u64]) {
+#[inline(always)]
+pub(super) fn planes(masks: &[u64], bits: &[u64], planes: &mut [u64]) {
     let blocks = masks.len() / 64;
     for (block, masks) in masks.as_chunks::<64>().0.iter().enumerate() {
         let mut square = *masks;
@@ -173,7 +109,8 @@ fn planes_of(masks: &[u64], bits: &[u64], planes: &mut [u64]) {
     }
 }
 
-fn standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &mut [u64]) -> [usize; 2] {
+#[inline(always)]
+pub(super) fn standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &mut [u64]) -> [usize; 2] {
     let mut counts = [0; 2];
     for word in 0..tied.len() {
         let standing = !(dead[0][word] | dead[1][word]);
@@ -186,7 +123,8 @@ fn standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &m
     counts
 }
 
-fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
+#[inline(always)]
+pub(super) fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
     let mut end = 0;
     for (&bits, masks) in chosen.iter().zip(masks.as_chunks::<64>().0) {
         for position in ones(bits) {
@@ -197,7 +135,8 @@ fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
     end
 }
 
-fn sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize {
+#[inline(always)]
+pub(super) fn sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize {
     let mut end = 0;
     for &mask in masks {
         without[end] = mask;
@@ -206,7 +145,8 @@ fn sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize {
     end
 }
 
-fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize {
+#[inline(always)]
+pub(super) fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize {
     let mut ends = [0; 2];
     for &mask in masks {
         without[ends[0]] = mask;
@@ -216,11 +156,13 @@ fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usiz
     ends[0]
 }
 
-fn union(masks: &[u64]) -> u64 {
+#[inline(always)]
+pub(super) fn union(masks: &[u64]) -> u64 {
     masks.iter().fold(0, |union, mask| union | mask)
 }
 
-fn sample(masks: &[u64; 64], counts: &mut [u64; 64]) {
+#[inline(always)]
+pub(super) fn sample(masks: &[u64; 64], counts: &mut [u64; 64]) {
     let mut square = *masks;
     flip(&mut square);
     for (count, plane) in counts.iter_mut().zip(square) {
@@ -228,7 +170,8 @@ fn sample(masks: &[u64; 64], counts: &mut [u64; 64]) {
     }
 }
 
-fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64 {
+#[inline(always)]
+pub(super) fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64 {
     let mut sum = 0;
     for (i, x) in a.masks.iter().enumerate() {
         let fits = |masks: &[u64]| masks.iter().filter(|&&y| x & y == 0).count() as u64;
@@ -240,7 +183,20 @@ fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64 {
     sum
 }
 
+#[inline(always)]
+pub(super) fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs) {
+    lanes::survivors::<[u64; 4]>(outer, sets, columns, firsts, runs);
+}
+
+#[inline(always)]
+pub(super) fn index(masks: &[u64], live: u64, fields: u64, indices: &mut [u64]) {
+    for (index, &mask) in indices.iter_mut().zip(masks) {
+        *index = deposit(extract(mask, live), fields);
+    }
+}
+
 /// The bits of `mask` at the bits of `live`, squeezed together.
+#[inline(always)]
 fn extract(mask: u64, mut live: u64) -> u64 {
     let mut squeezed = 0;
     let mut to = 0;
@@ -253,6 +209,7 @@ fn extract(mask: u64, mut live: u64) -> u64 {
 }
 
 /// The lowest bits of `squeezed` at the bits of `fields`.
+#[inline(always)]
 fn deposit(squeezed: u64, mut fields: u64) -> u64 {
     let mut spread = 0;
     let mut from = 0;
@@ -264,7 +221,8 @@ fn deposit(squeezed: u64, mut fields: u64) -> u64 {
     spread
 }
 
-fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
+#[inline(always)]
+pub(super) fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
     for (word, masks) in masks.chunks(64).enumerate() {
         let mut square = [0; 64];
         square[..masks.len()].copy_from_slice(masks);
@@ -275,8 +233,9 @@ fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
     }
 }
 
-fn tables_of(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]) {
-    for (window, (&width, bits)) in windows.widths.iter().zip(&windows.bits).enumerate() {
+#[inline(always)]
+pub(super) fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]) {
+    for (window, (&width, bits)) in windows.widths().iter().zip(&windows.bits).enumerate() {
         let table = &mut tables[256 * window..][..1 << width];
         table[0] = if window == 0 { *valid } else { Row([u64::MAX; 8]) };
         for (k, &bit) in bits[..width].iter().enumerate() {
@@ -289,7 +248,8 @@ fn tables_of(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [R
     }
 }
 
-fn query(tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64 {
+#[inline(always)]
+pub(super) fn query(tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64 {
     let mut sum = 0;
     for indices in queries {
         let mut left = tables[(indices & 255) as usize].0;
