@@ -201,9 +201,11 @@ pub(super) struct Generator {
     runs: Runs,
 }
 
-/// What the planes of lists are made for.
+/// What lists are made for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
+    /// Whether to group them by the row-1 queen.
+    pub(super) grouped: bool,
     /// Columns of the other half's row-0 queens.
     pub(super) others: u32,
     /// Whether queens of the middle columns matter.
@@ -244,8 +246,7 @@ impl Generator {
         wanted: Wanted,
         lists: &mut Lists,
     ) {
-        // On small boards the groups would be too small for whole blocks.
-        lists.grouped = geometry.n() >= GROUPED_FROM;
+        lists.grouped = wanted.grouped;
         lists.rows.clear();
         let mut at = [0; KEYS];
         let mut end = 0;
@@ -314,6 +315,3 @@ fn make_planes(operations: &dyn Operations, geometry: &Geometry, wanted: Wanted,
 fn below(j: u32, planes: [u64; 4]) -> u64 {
     (0..4).fold(0, |below, k| if j >> k & 1 == 1 { below | !planes[k] } else { below & !planes[k] })
 }
-
-/// From this N on lists are grouped by the row-1 queen.
-const GROUPED_FROM: usize = 21;

@@ -12,15 +12,19 @@ mod generate;
 mod geometry;
 mod leaf;
 mod operations;
+mod oracle;
 mod orbits;
 mod outer;
 mod pairs;
 mod progress;
 mod split;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 
 pub use operations::Isa;
+pub use oracle::recount;
 pub use orbits::{ColumnSet, Kind, Orbits};
 
 use crate::board::{BoardSize, columns_of};
@@ -31,7 +35,7 @@ use operations::Operations;
 use outer::Outer;
 use pairs::Pairs;
 use progress::Progress;
-use split::Tools;
+use split::{Thresholds, Tools};
 
 /// What all joins of one board size share, read-only: the orbits and the tables of outer rows.
 #[derive(Debug)]
@@ -40,6 +44,16 @@ pub struct Tables {
     geometry: Geometry,
     /// The upper half's table and, if it is another one, the lower half's.
     outer: Vec<Outer>,
+    layout: Layout,
+}
+
+/// How the lists of half boards are laid out.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    /// Whether they are grouped by the row-1 queen; on small boards the groups would be too small for whole blocks.
+    grouped: bool,
+    /// Whether the lists of each row-0 queen are made in a pass of their own: where memory matters.
+    one_by_one: bool,
 }
 
 /// What joining a range of orbits gave.
@@ -52,19 +66,22 @@ pub struct JoinTally {
 }
 
 impl Tables {
-    /// The tables for boards of `n` in about `memory_max` bytes or less, if that is possible: with less memory
-    /// more rows are placed by search, which takes longer. `None` below [`Orbits::N_MIN`].
+    /// The tables for boards of `n`, in about `memory_max` bytes or less if that is possible: with less memory more
+    /// rows are placed by search, which takes longer. `None` below [`Orbits::N_MIN`].
     pub fn new(n: BoardSize, memory_max: u64, control: &Control) -> Option<Result<Self, Stopped>> {
         let orbits = Orbits::new(n)?;
         let geometry = Geometry::new(n);
-        let _ = memory_max;
-        let build = || {
-            let rows = u32::try_from(geometry.rows[0] - 2).expect("at most 15").min(OUTER_ROWS);
-            let halves = if geometry.is_odd() { 2 } else { 1 };
-            let outer = (0..halves).map(|half| Outer::new(&geometry, half, rows, control)).collect::<Result<_, _>>()?;
-            Ok(Self { orbits, geometry, outer })
-        };
-        Some(build())
+        let rows_max = u32::try_from(geometry.rows[0] - 2).expect("at most 15").min(OUTER_ROWS_MAX);
+        let bytes = |rows| Outer::halves(&geometry).map(|half| Outer::bytes_estimate(&geometry, half, rows)).sum::<u64>();
+        let rows = (1..=rows_max).rev().find(|&rows| bytes(rows) <= memory_max).unwrap_or(1);
+        Some(Self::build(orbits, geometry, rows, control))
+    }
+
+    fn build(orbits: Orbits, geometry: Geometry, rows: u32, control: &Control) -> Result<Self, Stopped> {
+        let table = |half| Outer::new(&geometry, half, rows, control);
+        let outer = Outer::halves(&geometry).map(table).collect::<Result<_, _>>()?;
+        let layout = Layout { grouped: geometry.n() >= 21, one_by_one: geometry.n() >= 23 };
+        Ok(Self { orbits, geometry, outer, layout })
     }
 
     /// The orbits that can be joined.
@@ -78,14 +95,15 @@ impl Tables {
     }
 }
 
-/// Rows of the outer table, if the board has as many.
-const OUTER_ROWS: u32 = 6;
+/// Rows of the outer table, if board and memory have room.
+const OUTER_ROWS_MAX: u32 = 6;
 
 /// Counts orbit after orbit; one a thread. Keeps its buffers.
 #[derive(Debug)]
 pub struct Join {
     operations: Box<dyn Operations>,
     memory_max: u64,
+    thresholds: Thresholds,
     generators: [Generator; 2],
     upper: Lists,
     lower: Vec<Lists>,
@@ -99,6 +117,7 @@ impl Join {
         Some(Self {
             operations: isa.operations()?,
             memory_max,
+            thresholds: Thresholds::default(),
             generators: [Generator::new(), Generator::new()],
             upper: Lists::new(),
             lower: Vec::new(),
@@ -130,7 +149,7 @@ impl Join {
     fn count_set(&mut self, tables: &Tables, set: ColumnSet, progress: &mut Progress<'_>) -> Result<u64, Stopped> {
         let geometry = &tables.geometry;
         let operations = &*self.operations;
-        let tools = Tools { operations, geometry, costs: operations.costs() };
+        let tools = Tools { operations, geometry, costs: operations.costs(), thresholds: self.thresholds };
         let columns = [set.columns, geometry.board().full() & !set.columns];
         let firsts = geometry.first_queens(columns, set.kind);
         let outers = [&tables.outer[0], tables.outer.last().expect("one or two")];
@@ -138,14 +157,14 @@ impl Join {
         upper.start(outers[0], columns[0]);
         lower.start(outers[1], columns[1]);
         let mut sum: u64 = 0;
-        let mut rest = passes(geometry, firsts[1]).peekable();
+        let mut rest = passes(tables.layout, firsts[1]).peekable();
         while rest.peek().is_some() {
             // As many lower lists as there is room for, one pass at least; then all upper lists against them.
             let mut held = 0;
             let mut passes_held = 0;
             while let Some(&pass) = rest.peek() {
                 let bytes = Lists::bytes_for(lower.find(operations, outers[1], pass));
-                if passes_held > 0 && held + bytes > self.memory_max {
+                if passes_held > 0 && held + bytes > self.memory_max / 2 {
                     break;
                 }
                 rest.next();
@@ -153,14 +172,14 @@ impl Join {
                 if self.lower.len() == passes_held {
                     self.lower.push(Lists::new());
                 }
-                let wanted = Wanted { others: firsts[0], early: set.kind == Kind::Even };
+                let wanted = Wanted { grouped: tables.layout.grouped, others: firsts[0], early: set.kind == Kind::Even };
                 lower.finish(operations, geometry, outers[1], wanted, &mut self.lower[passes_held]);
                 passes_held += 1;
                 progress.report()?;
             }
-            for pass in passes(geometry, firsts[0]) {
+            for pass in passes(tables.layout, firsts[0]) {
                 upper.find(operations, outers[0], pass);
-                let wanted = Wanted { others: firsts[1], early: set.kind != Kind::CentreQueen };
+                let wanted = Wanted { grouped: tables.layout.grouped, others: firsts[1], early: set.kind != Kind::CentreQueen };
                 upper.finish(operations, geometry, outers[0], wanted, &mut self.upper);
                 for above in self.upper.rows() {
                     let lists = self.lower[..passes_held].iter().flat_map(Lists::rows);
@@ -176,13 +195,9 @@ impl Join {
     }
 }
 
-/// The row-0 queens whose lists are made in one pass: all of them, or one on boards so large that memory matters.
-fn passes(geometry: &Geometry, firsts: u32) -> impl Iterator<Item = u32> {
-    let one_by_one = geometry.n() >= ONE_BY_ONE_FROM;
+/// The row-0 queens whose lists are made in one pass.
+fn passes(layout: Layout, firsts: u32) -> impl Iterator<Item = u32> {
     let single = columns_of(firsts).map(|column| 1 << column);
     let all = std::iter::once(firsts);
-    single.filter(move |_| one_by_one).chain(all.filter(move |_| !one_by_one))
+    single.filter(move |_| layout.one_by_one).chain(all.filter(move |_| !layout.one_by_one))
 }
-
-/// From this N on the lists of each row-0 queen are made in a pass of their own.
-const ONE_BY_ONE_FROM: usize = 23;

@@ -59,7 +59,6 @@ pub(super) struct Outer {
     pub(super) inner: Inner,
     /// Queens of an outer placement, 1..=6.
     pub(super) rows: u32,
-    n: usize,
     /// Where each column set's placements begin, by the set's rank; one more at the end.
     starts: Vec<u32>,
     /// Where each column set's bit vectors begin, in units of one word for each vector.
@@ -86,12 +85,10 @@ impl Outer {
     pub(super) fn new(geometry: &Geometry, half: Half, rows: u32, control: &Control) -> Result<Self, Stopped> {
         let height = geometry.rows[half];
         let inner = Inner::new(geometry, height - rows as usize);
-        let n = geometry.n();
         let sets = usize::try_from(binomial(geometry.board().get(), rows)).expect("below 2^20");
         let mut table = Self {
             inner,
             rows,
-            n,
             starts: Vec::with_capacity(sets + 1),
             vector_starts: Vec::with_capacity(sets + 1),
             masks: Vec::new(),
@@ -112,6 +109,25 @@ impl Outer {
         table.masks.shrink_to_fit();
         table.vectors.shrink_to_fit();
         Ok(table)
+    }
+
+    /// The halves that need a table of their own: for even N one serves both.
+    pub(super) fn halves(geometry: &Geometry) -> std::ops::Range<Half> {
+        0..if geometry.is_odd() { 2 } else { 1 }
+    }
+
+    /// About the memory that a table will take, in bytes: within 15 % from N = 16 on.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "far below 2^53")]
+    pub(super) fn bytes_estimate(geometry: &Geometry, half: Half, rows: u32) -> u64 {
+        let n = f64::from(geometry.board().get());
+        let vectors = 2.0 * (n + (geometry.rows[half] as f64 - f64::from(rows)) - 1.0);
+        // Two queens d rows apart on different columns attack each other in 2 (N - d) of N (N - 1) cases.
+        let apart = |d| f64::from(rows - d) * (1.0 - 2.0 * (n - f64::from(d)) / (n * (n - 1.0))).ln();
+        let peaceful = (1..rows).map(apart).sum::<f64>().exp();
+        let each = (1..=rows).map(f64::from).product::<f64>() * peaceful;
+        let words = each / 64.0 + 0.5;
+        (binomial(geometry.board().get(), rows) as f64 * 8.0 * (each + words * vectors + 1.0)) as u64
     }
 
     fn push(&mut self, found: &[Placement]) {
@@ -167,11 +183,6 @@ impl Outer {
     pub(super) fn bytes(&self) -> u64 {
         let words = self.masks.capacity() + self.vectors.capacity();
         (words * 8 + (self.starts.capacity() + self.vector_starts.capacity()) * 4) as u64
-    }
-
-    /// Board size.
-    pub(super) fn n(&self) -> usize {
-        self.n
     }
 }
 

@@ -124,7 +124,7 @@ impl Pairs {
         if self.sides.iter().any(|side| side.len() == 0) {
             return Ok(0);
         }
-        let plan = plan(tools.costs, &self.sides, lists[0].is_grouped());
+        let plan = plan(tools, &self.sides, lists[0].is_grouped());
         for ((side, chosen), list) in self.sides.iter_mut().zip(&self.chosen).zip(lists) {
             grow(&mut side.masks, side.untied[GROUPS] + list.masks().len());
             let untied = side.untied[GROUPS];
@@ -208,7 +208,7 @@ impl Asker {
         if !own_blocks {
             return self.splitter.join(tools, queries, blocks.all(), progress);
         }
-        let own = |group| deserves_own_blocks(blocks.size(group), queries.len());
+        let own = |group| tools.deserves_own_blocks(blocks.size(group), queries.len());
         let mut sum = 0;
         for group in (0..GROUPS).filter(|&group| own(group)) {
             grow(&mut self.sifted, queries.len());
@@ -243,7 +243,7 @@ fn gather<'a>(
 }
 
 /// The cheapest way to join two sides, by estimate.
-fn plan(costs: Costs, sides: &[Grouped; 2], grouped: bool) -> Plan {
+fn plan(tools: Tools<'_>, sides: &[Grouped; 2], grouped: bool) -> Plan {
     let sizes = |side: usize| std::array::from_fn(|group| sides[side].size(group));
     let mut best = Plan { cost: f64::INFINITY, asking: 0, by_group: false, own_blocks: false };
     let mut consider = |plan: Plan| {
@@ -254,12 +254,12 @@ fn plan(costs: Costs, sides: &[Grouped; 2], grouped: bool) -> Plan {
     for asking in 0..2 {
         let blocks = sizes(1 - asking);
         let queries = count(sides[asking].len());
-        let (cost, own_blocks) = ask_cost(costs, queries, &blocks, 1.0, grouped);
+        let (cost, own_blocks) = ask_cost(tools, queries, &blocks, 1.0, grouped);
         consider(Plan { cost, asking, by_group: false, own_blocks });
-        if grouped && queries > BY_GROUP_FROM {
+        if grouped && sides[asking].len() >= tools.thresholds.by_group {
             let groups = count(sizes(asking).iter().filter(|&&size: &&usize| size > 0).count());
-            let (cost, own_blocks) = ask_cost(costs, queries / groups, &blocks, LEFT_BY_ROW, grouped);
-            let cost = groups * (cost + count(sides[1 - asking].len()) * costs.sift);
+            let (cost, own_blocks) = ask_cost(tools, queries / groups, &blocks, LEFT_BY_ROW, grouped);
+            let cost = groups * (cost + count(sides[1 - asking].len()) * tools.costs.sift);
             consider(Plan { cost, asking, by_group: true, own_blocks });
         }
     }
@@ -268,14 +268,15 @@ fn plan(costs: Costs, sides: &[Grouped; 2], grouped: bool) -> Plan {
 
 /// What it costs to ask `queries` of groups of these sizes, cut to a share; and whether any group gets blocks of
 /// its own.
-fn ask_cost(costs: Costs, queries: f64, groups: &[usize; GROUPS], share: f64, grouped: bool) -> (f64, bool) {
+fn ask_cost(tools: Tools<'_>, queries: f64, groups: &[usize; GROUPS], share: f64, grouped: bool) -> (f64, bool) {
+    let costs = tools.costs;
     if !grouped {
         return (blocks_cost(costs, count(groups[GROUPS - 1]) * share, queries), false);
     }
     let [mut cost, mut pool] = [0.0; 2];
     let mut own_blocks = false;
     for size in groups.iter().map(|&size| count(size) * share) {
-        if size >= OWN_BLOCKS_FROM && queries >= OWN_QUERIES_FROM {
+        if tools.deserves_own_blocks(whole(size), whole(queries)) {
             own_blocks = true;
             cost += blocks_cost(costs, size, queries * LEFT_BY_ROW) + costs.sift * queries;
         } else {
@@ -286,21 +287,10 @@ fn ask_cost(costs: Costs, queries: f64, groups: &[usize; GROUPS], share: f64, gr
 }
 
 /// What it costs to ask `queries` of a list of `size` elements.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a length")]
 fn blocks_cost(costs: Costs, size: f64, queries: f64) -> f64 {
-    count((size as usize).div_ceil(BLOCK)) * (costs.block + costs.query * queries)
+    count(whole(size).div_ceil(BLOCK)) * (costs.block + costs.query * queries)
 }
 
-fn deserves_own_blocks(size: usize, queries: usize) -> bool {
-    count(size) >= OWN_BLOCKS_FROM && count(queries) >= OWN_QUERIES_FROM
-}
-
-/// A group of so many elements gets blocks of its own,
-const OWN_BLOCKS_FROM: f64 = 256.0;
-/// if it has so many queries.
-const OWN_QUERIES_FROM: f64 = 400.0;
-/// With so many queries they may be taken group by group.
-const BY_GROUP_FROM: f64 = 1500.0;
 /// The share of a list that stands beside one more queen.
 const LEFT_BY_ROW: f64 = 0.42;
 
@@ -314,4 +304,9 @@ fn grow(buffer: &mut Vec<u64>, len: usize) {
 #[expect(clippy::cast_precision_loss, reason = "estimates")]
 fn count(count: usize) -> f64 {
     count as f64
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "lengths")]
+fn whole(count: f64) -> usize {
+    count as usize
 }

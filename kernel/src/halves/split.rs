@@ -19,6 +19,33 @@ pub(super) struct Tools<'a> {
     pub(super) operations: &'a dyn Operations,
     pub(super) geometry: &'a Geometry,
     pub(super) costs: Costs,
+    pub(super) thresholds: Thresholds,
+}
+
+impl Tools<'_> {
+    /// Whether so large a group gets blocks of its own from so many queries.
+    pub(super) fn deserves_own_blocks(self, size: usize, queries: usize) -> bool {
+        size >= self.thresholds.own_blocks && queries >= self.thresholds.own_queries
+    }
+}
+
+/// From which lengths on a list is worth a closer look; found by experiment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thresholds {
+    /// Elements of a group that may get blocks of its own.
+    pub(super) own_blocks: usize,
+    /// Queries that make it so.
+    pub(super) own_queries: usize,
+    /// Queries that may be taken group by group.
+    pub(super) by_group: usize,
+    /// Elements on either side of a join that may be split on a diagonal.
+    pub(super) split: usize,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self { own_blocks: 256, own_queries: 400, by_group: 1500, split: 600 }
+    }
 }
 
 impl Splitter {
@@ -36,7 +63,7 @@ impl Splitter {
     ) -> Result<u64, Stopped> {
         // Each level takes at most the lists' lengths, and what is left gets shorter: a few levels in all.
         let room = LEVELS * (a.len() + b.len() + 3 * SLACK);
-        if self.buffer.len() < room && worth_sampling(tools.costs, a.len(), b.len()) {
+        if self.buffer.len() < room && worth_sampling(tools, a.len(), b.len()) {
             self.buffer.resize(room, 0);
         }
         split(tools, &mut self.leaf, a, b, &mut self.buffer, progress)
@@ -63,8 +90,8 @@ fn queries_cost(costs: Costs, a: usize, b: usize) -> f64 {
     a as f64 * b as f64 / BLOCK as f64 * costs.query
 }
 
-fn worth_sampling(costs: Costs, a: usize, b: usize) -> bool {
-    a.min(b) >= 600 && 0.25 * queries_cost(costs, a, b) > GAIN * split_cost(a, b)
+fn worth_sampling(tools: Tools<'_>, a: usize, b: usize) -> bool {
+    a.min(b) >= tools.thresholds.split && 0.25 * queries_cost(tools.costs, a, b) > GAIN * split_cost(a, b)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "estimates")]
@@ -83,11 +110,11 @@ fn split(
     if a.len() == 0 || b.len() == 0 {
         return Ok(0);
     }
-    let Tools { operations, geometry, costs } = tools;
+    let Tools { operations, geometry, costs, .. } = tools;
     let swapped = block_cost(costs, b.len(), a.len()) < block_cost(costs, a.len(), b.len());
     let (queries, blocks) = if swapped { (b, a) } else { (a, b) };
     let room = queries.len() + 2 * blocks.len() + 3 * SLACK;
-    if worth_sampling(costs, queries.len(), blocks.len())
+    if worth_sampling(tools, queries.len(), blocks.len())
         && buffer.len() >= room
         && let Some(hot) = hottest(tools, queries.masks, blocks.masks)
     {
@@ -115,7 +142,7 @@ fn split(
 /// The diagonal, as the queries call it, that most pairs have in common, if a split on it pays.
 #[expect(clippy::cast_precision_loss, reason = "estimates")]
 fn hottest(tools: Tools<'_>, queries: &[u64], blocks: &[u64]) -> Option<u64> {
-    let Tools { operations, geometry, costs } = tools;
+    let Tools { operations, geometry, costs, .. } = tools;
     let sample = |masks: &[u64]| {
         let mut counts = [0; 64];
         let squares = masks.as_chunks::<64>().0;

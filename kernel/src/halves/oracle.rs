@@ -1,0 +1,62 @@
+//! The same numbers by another road: the solutions of a column set counted row by row.
+
+use super::Tables;
+use super::geometry::{Criterion, Geometry};
+use super::orbits::{ColumnSet, Kind};
+use crate::board::columns_of;
+use crate::engine::{Control, Engine, Stopped};
+use crate::subproblem::{OpenRow, Subproblem};
+
+/// Recounts one orbit without joining anything: what [`Join::count`](super::Join::count) must give for it, its
+/// weight included.
+///
+/// The rows' masks are the column set above and its complement below. The symmetry criterion becomes masks too:
+/// for each pair of queens next to the middle line it forbids the middle columns in rows near the centre, and
+/// where ties count half as much as other solutions these are counted once with and once without the ties.
+pub fn recount(
+    tables: &Tables,
+    orbit: u64,
+    engine: &mut dyn Engine,
+    control: &Control,
+) -> Result<u64, Stopped> {
+    let set = tables.orbits().get(orbit);
+    let mut solutions: u64 = 0;
+    for problem in subproblems(&tables.geometry, set) {
+        let found = engine.count(&problem, control)?.completions;
+        solutions = solutions.checked_add(found).expect("an orbit has fewer than 2^64 solutions");
+    }
+    Ok(solutions.checked_mul(set.weight.into()).expect("an orbit has fewer than 2^64 solutions"))
+}
+
+/// The partial boards whose completions, taken together, a column set stands for.
+pub(super) fn subproblems(geometry: &Geometry, set: ColumnSet) -> Vec<Subproblem> {
+    let n = geometry.board();
+    let columns = [set.columns, n.full() & !set.columns];
+    let upper = u8::try_from(geometry.rows[0]).expect("at most 15");
+    let open = |row| OpenRow { row, allowed: columns[usize::from(row >= upper)] };
+    let rows: Vec<OpenRow> = n.lines().map(open).collect();
+    let board = Subproblem::new(n, n.full(), &rows).expect("as many rows as columns");
+    let [above, below] = geometry.first_queens(columns, set.kind);
+    let mut problems = Vec::new();
+    for first in columns_of(above) {
+        let Some(placed) = board.place(upper - 1, first) else { continue };
+        for second in columns_of(below) {
+            let Some(placed) = placed.place(upper, second) else { continue };
+            let Criterion { early, tie } = geometry.criterion(set.kind, first.into(), second.into());
+            problems.extend([Some(early), tie].into_iter().flatten().map(|j| without_early(placed.clone(), upper, set.kind, j)));
+        }
+    }
+    problems
+}
+
+/// Forbids the middle columns in the rows below `j` of both halves, for odd N of the upper half.
+fn without_early(board: Subproblem, upper: u8, kind: Kind, j: u32) -> Subproblem {
+    let middle = 1 << (board.n().get() / 2);
+    (0..u8::try_from(j).expect("at most 15")).fold(board, |board, row| match kind {
+        Kind::Even => board
+            .forbid(upper - 1 - row, middle | middle >> 1)
+            .forbid(upper + row, middle | middle >> 1),
+        Kind::EmptyCentre => board.forbid(upper - 1 - row, middle),
+        Kind::CentreQueen => board,
+    })
+}
