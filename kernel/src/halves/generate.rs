@@ -19,7 +19,7 @@ pub(super) struct Runs {
     words: Vec<u64>,
     used: usize,
     /// Placements found, by [`RunHead::key`].
-    counts: Vec<u32>,
+    counts: Box<[u32; KEYS]>,
 }
 
 /// What a run says beside its bit vector.
@@ -33,6 +33,20 @@ pub(super) struct RunHead {
     pub(super) key: u16,
     /// Words of the bit vector, 1..=8.
     pub(super) words: u8,
+}
+
+impl RunHead {
+    #[inline]
+    pub(super) fn write(self, room: &mut [u64; Runs::HEAD + Runs::BODY_MAX]) {
+        room[0] = self.mask;
+        room[1] = u64::from(self.start) | u64::from(self.key) << 32 | u64::from(self.words) << 48;
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "three packed fields")]
+    fn read([mask, packed]: [u64; Runs::HEAD]) -> Self {
+        Self { mask, start: packed as u32, key: (packed >> 32) as u16, words: (packed >> 48) as u8 }
+    }
 }
 
 /// What placements are sorted by: the columns of their row-0 and their row-1 queen.
@@ -56,23 +70,20 @@ impl Runs {
         self.counts.fill(0);
     }
 
-    /// Where the bit vector of the next run is to be written, from the start, before it is [pushed](Self::push).
+    /// Where the next run is to be written: its [head](RunHead::write), then its bit vector.
     #[inline]
-    pub(super) fn room(&mut self) -> &mut [u64; Self::BODY_MAX] {
+    pub(super) fn room(&mut self) -> &mut [u64; Self::HEAD + Self::BODY_MAX] {
         if self.words.len() < self.used + Self::HEAD + Self::BODY_MAX {
             self.words.resize((2 * self.words.len()).max(1 << 12), 0);
         }
-        self.words[self.used + Self::HEAD..].first_chunk_mut().expect("room for the longest run")
+        self.words[self.used..].first_chunk_mut().expect("room for the longest run")
     }
 
-    /// Appends the run whose bit vector, with `placements` bits set, stands in [`room`](Self::room).
+    /// Accepts the run that stands in [`room`](Self::room) and whose bit vector has `placements` bits set.
     #[inline]
     pub(super) fn push(&mut self, head: RunHead, placements: u32) {
-        let RunHead { mask, start, key, words } = head;
-        self.words[self.used] = mask;
-        self.words[self.used + 1] = u64::from(start) | u64::from(key) << 32 | u64::from(words) << 48;
-        self.used += Self::HEAD + usize::from(words);
-        self.counts[usize::from(key) % KEYS] += placements;
+        self.used += Self::HEAD + usize::from(head.words);
+        self.counts[usize::from(head.key) % KEYS] += placements;
     }
 
     /// The runs, each with its bit vector.
@@ -80,9 +91,8 @@ impl Runs {
     pub(super) fn iter(&self) -> impl Iterator<Item = (RunHead, &[u64])> {
         let mut rest = &self.words[..self.used];
         std::iter::from_fn(move || {
-            let (&[mask, packed], body) = rest.split_first_chunk::<{ Self::HEAD }>()?;
-            #[expect(clippy::cast_possible_truncation, reason = "three packed fields")]
-            let head = RunHead { mask, start: packed as u32, key: (packed >> 32) as u16, words: (packed >> 48) as u8 };
+            let (&head, body) = rest.split_first_chunk()?;
+            let head = RunHead::read(head);
             let (vector, next) = body.split_at(usize::from(head.words));
             rest = next;
             Some((head, vector))
@@ -214,7 +224,7 @@ pub(super) struct Wanted {
 
 impl Generator {
     pub(super) fn new() -> Self {
-        Self { columns: 0, sets: Vec::new(), runs: Runs { words: Vec::new(), used: 0, counts: vec![0; KEYS] } }
+        Self { columns: 0, sets: Vec::new(), runs: Runs { words: Vec::new(), used: 0, counts: Box::new([0; KEYS]) } }
     }
 
     /// Turns to another column set.

@@ -71,7 +71,7 @@ impl Tables {
     pub fn new(n: BoardSize, memory_max: u64, control: &Control) -> Option<Result<Self, Stopped>> {
         let orbits = Orbits::new(n)?;
         let geometry = Geometry::new(n);
-        let rows_max = u32::try_from(geometry.rows[0] - 2).expect("at most 15").min(OUTER_ROWS_MAX);
+        let rows_max = u32::try_from(geometry.rows[0] - 2).expect("at most 15").min(std::env::var("OUTER").map_or(OUTER_ROWS_MAX, |v| v.parse().unwrap()));
         let bytes = |rows| Outer::halves(&geometry).map(|half| Outer::bytes_estimate(&geometry, half, rows)).sum::<u64>();
         let rows = (1..=rows_max).rev().find(|&rows| bytes(rows) <= memory_max).unwrap_or(1);
         Some(Self::build(orbits, geometry, rows, control))

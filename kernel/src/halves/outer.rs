@@ -31,7 +31,12 @@ impl Inner {
     /// Mask of inner cell (`row`, `column`).
     #[inline]
     pub(super) fn cell(&self, row: usize, column: usize) -> u64 {
-        self.cells[row][column]
+        self.cells[row][column % 32]
+    }
+
+    /// Whether these are columns of the board.
+    pub(super) fn has_columns(&self, columns: u32) -> bool {
+        columns >> (self.extent + 1 - self.rows) == 0
     }
 
     /// The two bit vectors of an inner cell.

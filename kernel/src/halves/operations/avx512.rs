@@ -78,9 +78,9 @@ impl Lanes for Lanes512 {
     }
 
     #[inline(always)]
-    fn load(source: &[u64]) -> Self {
-        // SAFETY: as above.
-        Self(unsafe { load(source.first_chunk().expect("eight words")) })
+    unsafe fn load(source: *const u64) -> Self {
+        // SAFETY: as above, and the caller's promise.
+        Self(unsafe { _mm512_loadu_si512(source.cast()) })
     }
 
     #[inline(always)]
@@ -449,7 +449,12 @@ fn query(tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Op
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn query_windows<const WINDOWS: usize>(tables: &[Row; TABLE_ROWS], queries: &[u64], double: Option<&Row>) -> u64 {
     let fits = |indices: u64| {
-        let row = |window: usize| load(&tables[256 * window + (indices >> (8 * window) & 255) as usize].0);
+        // The index times the size of a row.
+        let offset = |window: usize| if window == 0 { indices << 6 & 0x3fc0 } else { indices >> (8 * window - 6) & 0x3fc0 };
+        // SAFETY: each index is one of 256 rows of its window.
+        let row = |window: usize| unsafe {
+            _mm512_load_si512(tables.as_ptr().add(256 * window).byte_add(offset(window) as usize).cast())
+        };
         (1..WINDOWS).fold(row(0), |fits, window| _mm512_and_si512(fits, row(window)))
     };
     let mut sum = _mm512_setzero_si512();

@@ -3,7 +3,7 @@
 #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 
 use super::super::generate::{RunHead, Runs, key};
-use super::super::outer::{Inner, Outer, OuterSet};
+use super::super::outer::{Inner, Outer, OuterSet, SLACK};
 use crate::board::take_lowest;
 
 /// A few words of a bit vector, in a register or so.
@@ -14,8 +14,11 @@ pub(super) trait Lanes: Copy {
     /// All words beyond the first `words` ones, the others zero.
     fn beyond(words: usize) -> Self;
 
-    /// The words at the start of `source`, which has as many.
-    fn load(source: &[u64]) -> Self;
+    /// The words at `source`.
+    ///
+    /// # Safety
+    /// All [`WORDS`](Self::WORDS) can be read.
+    unsafe fn load(source: *const u64) -> Self;
 
     /// Fetches what will be loaded soon.
     fn prefetch(source: &[u64]);
@@ -72,24 +75,27 @@ pub(super) fn survivors<L: Lanes>(
 #[derive(Clone, Copy)]
 struct Vectors<'a> {
     inner: &'a Inner,
-    /// From the first word of interest of the first vector on.
+    /// From the first word of interest of the first vector on, to the end and [`SLACK`] words.
     words: &'a [u64],
     /// From one vector to the next.
     stride: usize,
 }
 
-/// A level with one more queen, on `bit` of `row`.
-#[inline(always)]
-fn place<L: Lanes>(level: &Level<L>, vectors: Vectors<'_>, row: usize, bit: u32) -> Level<L> {
-    let column = bit.trailing_zeros() as usize;
-    let [rising, falling] = vectors.inner.vectors(row, column);
-    let rising_hit = L::load(&vectors.words[rising * vectors.stride..]);
-    let falling_hit = L::load(&vectors.words[falling * vectors.stride..]);
-    let dead = level.dead.or(rising_hit).or(falling_hit);
-    let mask = level.mask | vectors.inner.cell(row, column);
-    let [rising, falling] = [(level.rising | bit) << 1, (level.falling | bit) >> 1];
-    let free = level.free & !bit;
-    Level { dead, mask, free, rising, falling, open: free & !(rising | falling) }
+impl Vectors<'_> {
+    /// Outer placements hit by one more queen, on `column` of inner row `row`.
+    ///
+    /// # Safety
+    /// The cell is on the board, and `words` ends no earlier than it says.
+    #[inline(always)]
+    unsafe fn hit<L: Lanes>(self, row: usize, column: usize) -> L {
+        let [rising, falling] = self.inner.vectors(row, column);
+        debug_assert!(falling * self.stride + L::WORDS <= self.words.len());
+        // SAFETY: both vectors are there, and `SLACK` words more than the last one's part that is left.
+        unsafe {
+            let rising = L::load(self.words.as_ptr().add(rising * self.stride));
+            rising.or(L::load(self.words.as_ptr().add(falling * self.stride)))
+        }
+    }
 }
 
 /// All inner placements against some words of a set's bit vectors.
@@ -105,8 +111,11 @@ fn search<L: Lanes>(
 ) {
     let words = (set.words - chunk).min(L::WORDS);
     let vectors = Vectors { inner, words: &set.vectors[chunk..], stride: set.words };
+    assert!(set.vectors.len() == inner.vectors_len() * set.words + SLACK && L::WORDS <= SLACK, "all vectors");
+    assert!(inner.has_columns(free), "columns of the board");
     let start = set.start + narrow::<_, u32>(64 * chunk);
     levels[0] = Level { dead: L::beyond(words), mask: 0, free, rising: 0, falling: 0, open: free & firsts };
+    let last = inner.rows - 1;
     let mut row = 0;
     let mut queens = [0; 2];
     loop {
@@ -117,21 +126,41 @@ fn search<L: Lanes>(
             row -= 1;
             continue;
         };
+        let column = bit.trailing_zeros();
         if row < 2 {
-            queens[row] = bit.trailing_zeros();
+            queens[row] = column;
         }
-        let next = place(&levels[row], vectors, row, bit);
-        if next.dead.is_full() {
+        let level = &levels[row];
+        // SAFETY: `free` has only columns of the board, and the vectors were measured.
+        let dead = level.dead.or(unsafe { vectors.hit(row, column as usize) });
+        if dead.is_full() {
             continue;
         }
-        if row + 1 == inner.rows {
-            let placements = next.dead.store_complement(runs.room());
-            let head = RunHead { mask: next.mask, start, key: key(queens[0], queens[1]), words: narrow(words) };
-            runs.push(head, placements);
-        } else {
-            row += 1;
-            levels[row] = next;
+        let mask = level.mask | inner.cell(row, column as usize);
+        let free = level.free & !bit;
+        let [rising, falling] = [(level.rising | bit) << 1, (level.falling | bit) >> 1];
+        let mut open = free & !(rising | falling);
+        row += 1;
+        if row < last {
+            levels[row] = Level { dead, mask, free, rising, falling, open };
+            continue;
         }
+        while let Some(bit) = take_lowest(&mut open) {
+            let column = bit.trailing_zeros();
+            // SAFETY: as above.
+            let dead = dead.or(unsafe { vectors.hit(last, column as usize) });
+            if dead.is_full() {
+                continue;
+            }
+            let second = if last == 1 { column } else { queens[1] };
+            let mask = mask | inner.cell(last, column as usize);
+            let head = RunHead { mask, start, key: key(queens[0], second), words: narrow(words) };
+            let room = runs.room();
+            head.write(room);
+            let placements = dead.store_complement(room.last_chunk_mut().expect("a bit vector"));
+            runs.push(head, placements);
+        }
+        row -= 1;
     }
 }
 

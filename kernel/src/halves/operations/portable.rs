@@ -27,8 +27,9 @@ impl Lanes for [u64; 4] {
     }
 
     #[inline]
-    fn load(source: &[u64]) -> Self {
-        *source.first_chunk().expect("four words")
+    unsafe fn load(source: *const u64) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { source.cast::<Self>().read() }
     }
 
     #[inline]
