@@ -119,48 +119,45 @@ fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, ru
     lanes::survivors::<Lanes512>(outer, sets, columns, firsts, runs);
 }
 
-/// Writes `base + i` for each bit i of `word`, ascending; returns their number. Up to 32 numbers more are
-/// overwritten.
+/// Writes `base + i` for each bit i of `word`, ascending, and anything to the rest of `out`; returns their number.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn positions(word: u64, base: __m512i, out: &mut [u16; 96]) -> usize {
-    let low = _mm512_add_epi16(base, numbers());
-    let high = _mm512_add_epi16(low, _mm512_set1_epi16(32));
-    let [word_low, word_high] = [word as u32, (word >> 32) as u32];
-    let middle = word_low.count_ones() as usize;
-    // SAFETY: 96 numbers are writable, and `middle` is at most 32.
-    unsafe {
-        _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_maskz_compress_epi16(word_low, low));
-        _mm512_storeu_si512(out.as_mut_ptr().add(middle).cast(), _mm512_maskz_compress_epi16(word_high, high));
-    }
-    word.count_ones() as usize
-}
-
-/// 0..32 as 16-bit numbers.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn numbers() -> __m512i {
-    const NUMBERS: [u16; 32] = {
-        let mut numbers = [0; 32];
+fn positions(word: u64, base: i16, out: &mut [u16; 64]) -> usize {
+    const NUMBERS: [u8; 64] = {
+        let mut numbers = [0; 64];
         let mut i = 0;
-        while i < 32 {
-            numbers[i] = i as u16;
+        while i < 64 {
+            numbers[i] = i as u8;
             i += 1;
         }
         numbers
     };
-    // SAFETY: 64 bytes are readable.
-    unsafe { _mm512_loadu_si512(NUMBERS.as_ptr().cast()) }
+    let count = word.count_ones() as usize;
+    // SAFETY: 64 bytes are readable, and 64 numbers, 32 in a register, are writable.
+    unsafe {
+        let bytes = _mm512_maskz_compress_epi8(word, _mm512_loadu_si512(NUMBERS.as_ptr().cast()));
+        let to = out.as_mut_ptr();
+        if count <= 16 {
+            let few = _mm256_cvtepu8_epi16(_mm512_castsi512_si128(bytes));
+            _mm256_storeu_si256(to.cast(), _mm256_add_epi16(few, _mm256_set1_epi16(base)));
+        } else {
+            let halves = [_mm512_castsi512_si256(bytes), _mm512_extracti64x4_epi64::<1>(bytes)];
+            for (half, bytes) in halves.into_iter().enumerate() {
+                let numbers = _mm512_add_epi16(_mm512_cvtepu8_epi16(bytes), _mm512_set1_epi16(base));
+                _mm512_storeu_si512(to.add(32 * half).cast(), numbers);
+            }
+        }
+    }
+    count
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
 fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
-    let mut found = [0u16; 64 * Runs::BODY_MAX + 96];
+    let mut found = [0u16; 64 * (Runs::BODY_MAX + 1)];
     for (head, vector) in runs.iter() {
         let mut end = 0;
         for (word, &bits) in vector.iter().enumerate() {
-            let base = _mm512_set1_epi16((64 * word) as i16);
-            end += positions(bits, base, found[end..].first_chunk_mut().expect("at most 8 words"));
+            end += positions(bits, 64 * word as i16, found[end..].first_chunk_mut().expect("at most 8 words"));
         }
         let from = &outer[head.start as usize..];
         let from = &from[..from.len().min(64 * vector.len())];
