@@ -144,8 +144,8 @@ impl Outer {
         let vectors = &mut self.vectors[begin..];
         for (number, placement) in found.iter().enumerate() {
             self.masks.push(placement.mask);
-            for (row, &column) in (self.inner.rows..).zip(&placement.columns[..self.rows as usize]) {
-                for vector in self.inner.vectors_of_outer(row, column.into()).into_iter().flatten() {
+            for (row, column) in (self.inner.rows..).zip(&placement.columns.to_le_bytes()[..self.rows as usize]) {
+                for vector in self.inner.vectors_of_outer(row, usize::from(*column)).into_iter().flatten() {
                     vectors[vector * words + number / 64] |= 1 << (number % 64);
                 }
             }
@@ -195,8 +195,8 @@ impl Outer {
 #[derive(Clone, Copy, Debug)]
 struct Placement {
     mask: u64,
-    /// Column of each outer row's queen, from the middle outwards.
-    columns: [u8; 6],
+    /// Column of each outer row's queen, from the middle outwards, a byte each.
+    columns: u64,
 }
 
 /// Finds the placements of the outer rows on a given set of columns.
@@ -210,7 +210,7 @@ struct Placements<'a> {
 impl Placements<'_> {
     fn enumerate(&mut self, columns: u32) {
         self.found.clear();
-        self.descend(self.first_row, columns, [0, 0], Placement { mask: 0, columns: [0; 6] });
+        self.descend(self.first_row, columns, [0, 0], Placement { mask: 0, columns: 0 });
     }
 
     /// `attacked`: the columns attacked in this row along the two kinds of diagonals.
@@ -221,10 +221,11 @@ impl Placements<'_> {
         }
         let mut open = free & !(attacked[0] | attacked[1]);
         while let Some(bit) = take_lowest(&mut open) {
-            let column = bit.trailing_zeros() as u8;
-            let mut next = placement;
-            next.mask |= self.geometry.cell(row, column.into());
-            next.columns[row - self.first_row] = column;
+            let column = bit.trailing_zeros();
+            let next = Placement {
+                mask: placement.mask | self.geometry.cell(row, column as usize),
+                columns: placement.columns | u64::from(column) << (8 * (row - self.first_row)),
+            };
             self.descend(row + 1, free ^ bit, [(attacked[0] | bit) << 1, (attacked[1] | bit) >> 1], next);
         }
     }
