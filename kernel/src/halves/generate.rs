@@ -106,6 +106,8 @@ impl Runs {
 /// The placements come in groups of whole blocks of 64, filled up by masks of ones, which fit nothing.
 #[derive(Debug)]
 pub(super) struct Lists {
+    /// Blocks of 64 placements in use; the buffers may be longer.
+    blocks: usize,
     masks: Vec<u64>,
     rows: Vec<Row>,
     planes: Vec<u64>,
@@ -136,6 +138,7 @@ impl Lists {
     /// No lists.
     pub(super) fn new() -> Self {
         Self {
+            blocks: 0,
             masks: Vec::new(),
             rows: Vec::new(),
             planes: Vec::new(),
@@ -157,8 +160,7 @@ impl Lists {
     }
 
     fn plane(&self, number: u8) -> &[u64] {
-        let blocks = self.masks.len() / 64;
-        &self.planes[usize::from(number) * blocks..][..blocks]
+        &self.planes[usize::from(number) * self.blocks..][..self.blocks]
     }
 }
 
@@ -224,7 +226,11 @@ pub(super) struct Wanted {
 
 impl Generator {
     pub(super) fn new() -> Self {
-        Self { columns: 0, sets: Vec::new(), runs: Runs { words: Vec::new(), used: 0, counts: Box::new([0; KEYS]) } }
+        Self {
+            columns: 0,
+            sets: Vec::new(),
+            runs: Runs { words: Vec::new(), used: 0, counts: Box::new([0; KEYS]) },
+        }
     }
 
     /// Turns to another column set.
@@ -277,10 +283,14 @@ impl Generator {
             bounds[32] = end / 64;
             lists.rows.push(Row { first, bounds });
         }
-        lists.masks.clear();
-        lists.masks.reserve_exact(end);
-        lists.masks.resize(end, u64::MAX);
-        operations.emit(&self.runs, outer.masks(), &mut at, &mut lists.masks);
+        lists.blocks = end / 64;
+        grow(&mut lists.masks, end);
+        operations.emit(&self.runs, outer.masks(), &mut at, &mut lists.masks[..end]);
+        for row in &lists.rows {
+            for group in if lists.grouped { 0..32 } else { 31..32 } {
+                lists.masks[at[32 * row.first + group]..64 * row.bounds[group + 1]].fill(u64::MAX);
+            }
+        }
         make_planes(operations, geometry, wanted, lists);
     }
 }
@@ -300,13 +310,11 @@ fn make_planes(operations: &dyn Operations, geometry: &Geometry, wanted: Wanted,
     let lateness = geometry.lateness();
     let binary = geometry.is_odd() && wanted.early;
     let planes = bits.len() + if binary { lateness as usize } else { 0 };
-    let blocks = lists.masks.len() / 64;
-    lists.planes.clear();
-    lists.planes.reserve_exact(planes * blocks);
-    lists.planes.resize(planes * blocks, 0);
-    operations.planes(&lists.masks, &bits, &mut lists.planes);
+    let blocks = lists.blocks;
+    grow(&mut lists.planes, planes * blocks);
+    operations.planes(&lists.masks[..64 * blocks], &bits, &mut lists.planes);
     if binary {
-        let (made, early) = lists.planes.split_at_mut(bits.len() * blocks);
+        let (made, early) = lists.planes[..planes * blocks].split_at_mut(bits.len() * blocks);
         let rows = &made[early_from * blocks..];
         for (j, plane) in (1..).zip(early.chunks_exact_mut(blocks.max(1))) {
             for (block, word) in plane.iter_mut().enumerate() {
@@ -319,6 +327,15 @@ fn make_planes(operations: &dyn Operations, geometry: &Geometry, wanted: Wanted,
         let wanted = wanted.early && (1..=lateness as usize).contains(&j);
         wanted.then(|| u8::try_from(early_from + j - 1).expect("fewer than 64 planes"))
     });
+}
+
+/// Makes a buffer at least `len` words long, and not much longer.
+fn grow(buffer: &mut Vec<u64>, len: usize) {
+    if buffer.len() < len {
+        buffer.clear();
+        buffer.reserve_exact(len);
+        buffer.resize(len, 0);
+    }
 }
 
 /// Which of 64 numbers in binary, given by their four bit planes, are below `j`.

@@ -46,8 +46,10 @@ impl Geometry {
 
     /// With at most `lateness` bits for the middle columns of even N, as large boards have it.
     pub(super) fn with_lateness(n: BoardSize, lateness: u32) -> Self {
-        let mut new = Self { n, rows: [n.index() / 2, n.index() - n.index() / 2], lateness, cells: Vec::new() };
-        let cell = |row, c| if c < n.index() { new.diagonal_bits(row, c) | new.middle_queen(row, c) } else { 0 };
+        let mut new =
+            Self { n, rows: [n.index() / 2, n.index() - n.index() / 2], lateness, cells: Vec::new() };
+        let cell =
+            |row, c| if c < n.index() { new.diagonal_bits(row, c) | new.middle_queen(row, c) } else { 0 };
         new.cells = (0..new.rows[1]).map(|row| std::array::from_fn(|c| cell(row, c))).collect();
         new
     }
@@ -98,7 +100,8 @@ impl Geometry {
 
     fn middle_queen(&self, row: usize, column: usize) -> u64 {
         let first = 2 * self.family();
-        let middle = if self.is_odd() { column == self.n() / 2 } else { column.abs_diff(self.n() - 1 - column) == 1 };
+        let middle =
+            if self.is_odd() { column == self.n() / 2 } else { column.abs_diff(self.n() - 1 - column) == 1 };
         if !middle {
             0
         } else if self.is_odd() {
@@ -132,7 +135,9 @@ impl Geometry {
             Kind::CentreQueen => [columns[0], 1 << middle],
             Kind::EmptyCentre => {
                 // The queen of the middle column is further from the centre: at most N/2 cells away.
-                let near = (0..self.n()).filter(|c| c.abs_diff(middle) < self.rows[0]).fold(0, |near, c| near | 1 << c);
+                let near = (0..self.n())
+                    .filter(|c| c.abs_diff(middle) < self.rows[0])
+                    .fold(0, |near, c| near | 1 << c);
                 [columns[0] & !(1 << middle), columns[1] & near]
             }
         }

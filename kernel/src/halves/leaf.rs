@@ -66,8 +66,10 @@ impl Windows {
             (wider << (width + 1)) + ((windows - wider) << width)
         };
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-        let cost = |windows: usize| costs.row * rows(windows) as f64 + costs.window * (windows * queries) as f64;
-        let windows = (bits.div_ceil(8)..=8).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).expect("at most 64 bits");
+        let cost =
+            |windows: usize| costs.row * rows(windows) as f64 + costs.window * (windows * queries) as f64;
+        let windows =
+            (bits.div_ceil(8)..=8).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).expect("at most 64 bits");
         let mut rest = live;
         let mut deal = Self { bits: [[0; 8]; 8], widths: [0; 8], len: windows };
         for window in 0..windows {
@@ -89,7 +91,9 @@ impl Windows {
 
     /// The index bits in use, one window a byte.
     fn fields(&self) -> u64 {
-        (0..).zip(self.widths()).fold(0, |fields, (window, &width)| fields | ((1 << width) - 1) << (8 * window))
+        (0..)
+            .zip(self.widths())
+            .fold(0, |fields, (window, &width)| fields | ((1 << width) - 1) << (8 * window))
     }
 }
 

@@ -71,8 +71,12 @@ impl Tables {
     pub fn new(n: BoardSize, memory_max: u64, control: &Control) -> Option<Result<Self, Stopped>> {
         let orbits = Orbits::new(n)?;
         let geometry = Geometry::new(n);
-        let rows_max = u32::try_from(geometry.rows[0] - 2).expect("at most 15").min(std::env::var("OUTER").map_or(OUTER_ROWS_MAX, |v| v.parse().unwrap()));
-        let bytes = |rows| Outer::halves(&geometry).map(|half| Outer::bytes_estimate(&geometry, half, rows)).sum::<u64>();
+        let rows_max = u32::try_from(geometry.rows[0] - 2)
+            .expect("at most 15")
+            .min(std::env::var("OUTER").map_or(OUTER_ROWS_MAX, |v| v.parse().unwrap()));
+        let bytes = |rows| {
+            Outer::halves(&geometry).map(|half| Outer::bytes_estimate(&geometry, half, rows)).sum::<u64>()
+        };
         let rows = (1..=rows_max).rev().find(|&rows| bytes(rows) <= memory_max).unwrap_or(1);
         Some(Self::build(orbits, geometry, rows, control))
     }
@@ -131,7 +135,12 @@ impl Join {
     }
 
     /// Counts the solutions of the orbits `range`, each with its weight; exactly, or not at all when stopped.
-    pub fn count(&mut self, tables: &Tables, range: Range<u64>, control: &Control) -> Result<JoinTally, Stopped> {
+    pub fn count(
+        &mut self,
+        tables: &Tables,
+        range: Range<u64>,
+        control: &Control,
+    ) -> Result<JoinTally, Stopped> {
         let mut progress = Progress::new(control);
         let mut weighted_solutions: u64 = 0;
         for set in range.map(|index| tables.orbits.get(index)) {
@@ -146,7 +155,12 @@ impl Join {
     }
 
     /// The solutions of one column set that the quarter turn's criterion keeps, without the set's weight.
-    fn count_set(&mut self, tables: &Tables, set: ColumnSet, progress: &mut Progress<'_>) -> Result<u64, Stopped> {
+    fn count_set(
+        &mut self,
+        tables: &Tables,
+        set: ColumnSet,
+        progress: &mut Progress<'_>,
+    ) -> Result<u64, Stopped> {
         let geometry = &tables.geometry;
         let operations = &*self.operations;
         let tools = Tools { operations, geometry, costs: operations.costs(), thresholds: self.thresholds };
@@ -172,14 +186,22 @@ impl Join {
                 if self.lower.len() == passes_held {
                     self.lower.push(Lists::new());
                 }
-                let wanted = Wanted { grouped: tables.layout.grouped, others: firsts[0], early: set.kind == Kind::Even };
+                let wanted = Wanted {
+                    grouped: tables.layout.grouped,
+                    others: firsts[0],
+                    early: set.kind == Kind::Even,
+                };
                 lower.finish(operations, geometry, outers[1], wanted, &mut self.lower[passes_held]);
                 passes_held += 1;
                 progress.report()?;
             }
             for pass in passes(tables.layout, firsts[0]) {
                 upper.find(operations, outers[0], pass);
-                let wanted = Wanted { grouped: tables.layout.grouped, others: firsts[1], early: set.kind != Kind::CentreQueen };
+                let wanted = Wanted {
+                    grouped: tables.layout.grouped,
+                    others: firsts[1],
+                    early: set.kind != Kind::CentreQueen,
+                };
                 upper.finish(operations, geometry, outers[0], wanted, &mut self.upper);
                 for above in self.upper.rows() {
                     let lists = self.lower[..passes_held].iter().flat_map(Lists::rows);

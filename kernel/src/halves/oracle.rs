@@ -43,7 +43,12 @@ pub(super) fn subproblems(geometry: &Geometry, set: ColumnSet) -> Vec<Subproblem
         for second in columns_of(below) {
             let Some(placed) = placed.place(upper, second) else { continue };
             let Criterion { early, tie } = geometry.criterion(set.kind, first.into(), second.into());
-            problems.extend([Some(early), tie].into_iter().flatten().map(|j| without_early(placed.clone(), upper, set.kind, j)));
+            problems.extend(
+                [Some(early), tie]
+                    .into_iter()
+                    .flatten()
+                    .map(|j| without_early(placed.clone(), upper, set.kind, j)),
+            );
         }
     }
     problems
@@ -53,9 +58,9 @@ pub(super) fn subproblems(geometry: &Geometry, set: ColumnSet) -> Vec<Subproblem
 fn without_early(board: Subproblem, upper: u8, kind: Kind, j: u32) -> Subproblem {
     let middle = 1 << (board.n().get() / 2);
     (0..u8::try_from(j).expect("at most 15")).fold(board, |board, row| match kind {
-        Kind::Even => board
-            .forbid(upper - 1 - row, middle | middle >> 1)
-            .forbid(upper + row, middle | middle >> 1),
+        Kind::Even => {
+            board.forbid(upper - 1 - row, middle | middle >> 1).forbid(upper + row, middle | middle >> 1)
+        }
         Kind::EmptyCentre => board.forbid(upper - 1 - row, middle),
         Kind::CentreQueen => board,
     })

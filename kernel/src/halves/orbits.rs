@@ -133,7 +133,13 @@ impl Orbits {
         }
         let len: u64 = families.iter().map(Family::len).sum();
         // Once an orbit takes longer than filling the caches there is nothing to share.
-        let cluster = if n.get() <= 20 { 256 } else if n.get() <= 22 { 32 } else { 1 };
+        let cluster = if n.get() <= 20 {
+            256
+        } else if n.get() <= 22 {
+            32
+        } else {
+            1
+        };
         // About the golden section, and prime to the number of whole clusters: each comes once, neighbours lie far
         // apart.
         let clusters = len / cluster;

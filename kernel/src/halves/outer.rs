@@ -87,7 +87,12 @@ pub(super) struct OuterSet<'a> {
 
 impl Outer {
     /// The table of half `half` with the `rows` outermost rows, at least one; two rows at least remain.
-    pub(super) fn new(geometry: &Geometry, half: Half, rows: u32, control: &Control) -> Result<Self, Stopped> {
+    pub(super) fn new(
+        geometry: &Geometry,
+        half: Half,
+        rows: u32,
+        control: &Control,
+    ) -> Result<Self, Stopped> {
         let height = geometry.rows[half];
         let inner = Inner::new(geometry, height - rows as usize);
         let sets = usize::try_from(binomial(geometry.board().get(), rows)).expect("below 2^20");
@@ -144,7 +149,9 @@ impl Outer {
         let vectors = &mut self.vectors[begin..];
         for (number, placement) in found.iter().enumerate() {
             self.masks.push(placement.mask);
-            for (row, column) in (self.inner.rows..).zip(&placement.columns.to_le_bytes()[..self.rows as usize]) {
+            for (row, column) in
+                (self.inner.rows..).zip(&placement.columns.to_le_bytes()[..self.rows as usize])
+            {
                 for vector in self.inner.vectors_of_outer(row, usize::from(*column)).into_iter().flatten() {
                     vectors[vector * words + number / 64] |= 1 << (number % 64);
                 }

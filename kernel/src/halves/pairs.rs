@@ -152,7 +152,14 @@ impl Pairs {
     }
 
     /// Finds which elements of a list stand beside the other half's row-0 queen on `other`.
-    fn choose(&mut self, tools: Tools<'_>, side: usize, list: RowList<'_>, other: usize, criterion: Criterion) {
+    fn choose(
+        &mut self,
+        tools: Tools<'_>,
+        side: usize,
+        list: RowList<'_>,
+        other: usize,
+        criterion: Criterion,
+    ) {
         let conflict = list.conflict(other);
         let early = list.early(criterion.early).unwrap_or(conflict);
         let tie = criterion.tie.and_then(|j| list.early(j));
@@ -268,7 +275,13 @@ fn plan(tools: Tools<'_>, sides: &[Grouped; 2], grouped: bool) -> Plan {
 
 /// What it costs to ask `queries` of groups of these sizes, cut to a share; and whether any group gets blocks of
 /// its own.
-fn ask_cost(tools: Tools<'_>, queries: f64, groups: &[usize; GROUPS], share: f64, grouped: bool) -> (f64, bool) {
+fn ask_cost(
+    tools: Tools<'_>,
+    queries: f64,
+    groups: &[usize; GROUPS],
+    share: f64,
+    grouped: bool,
+) -> (f64, bool) {
     let costs = tools.costs;
     if !grouped {
         return (blocks_cost(costs, count(groups[GROUPS - 1]) * share, queries), false);

@@ -66,7 +66,9 @@ fn layouts_plans_and_memory_do_not_change_totals() {
                 let geometry = Geometry::with_lateness(board(n), lateness.min(n / 2));
                 let orbits = Orbits::new(board(n)).unwrap();
                 let mut tables = Tables::build(orbits, geometry, outer_rows, &Control::default()).unwrap();
-                for (grouped, one_by_one, memory_max) in [(true, true, 0), (true, false, 0), (false, true, 1 << 16)] {
+                for (grouped, one_by_one, memory_max) in
+                    [(true, true, 0), (true, false, 0), (false, true, 1 << 16)]
+                {
                     tables.layout = Layout { grouped, one_by_one };
                     let mut join = Join::new(isa, memory_max).unwrap();
                     join.thresholds = EAGER;
@@ -82,7 +84,9 @@ fn layouts_plans_and_memory_do_not_change_totals() {
 fn orbits_equal_their_recount() {
     let control = Control::default();
     let mut engine = Kernel::best().engine().unwrap();
-    for (n, orbits) in [(6, 7), (7, 16), (8, 23), (9, 51), (13, 40), (14, 40), (15, 12), (16, 12), (17, 3), (18, 2)] {
+    for (n, orbits) in
+        [(6, 7), (7, 16), (8, 23), (9, 51), (13, 40), (14, 40), (15, 12), (16, 12), (17, 3), (18, 2)]
+    {
         let tables = tables(n);
         for isa in versions() {
             let mut join = Join::new(isa, u64::MAX).unwrap();
@@ -102,7 +106,8 @@ fn recounts_add_up_to_the_total() {
     let mut engine = Kernel::best().engine().unwrap();
     for n in 6..=11 {
         let tables = tables(n);
-        let recounted = (0..tables.orbits().len()).map(|orbit| recount(&tables, orbit, engine.as_mut(), &control).unwrap());
+        let recounted = (0..tables.orbits().len())
+            .map(|orbit| recount(&tables, orbit, engine.as_mut(), &control).unwrap());
         assert_eq!(u128::from(recounted.sum::<u64>()), published(board(n)).unwrap().total, "N = {n}");
     }
 }
@@ -153,7 +158,8 @@ fn tables_keep_to_their_memory() {
     for n in [16, 17, 18] {
         let geometry = Geometry::new(board(n));
         let full = tables(n);
-        let estimate: u64 = Outer::halves(&geometry).map(|half| Outer::bytes_estimate(&geometry, half, 6)).sum();
+        let estimate: u64 =
+            Outer::halves(&geometry).map(|half| Outer::bytes_estimate(&geometry, half, 6)).sum();
         assert!(estimate.abs_diff(full.bytes()) * 100 < 15 * full.bytes(), "{estimate} for {}", full.bytes());
         let half = Tables::new(board(n), full.bytes() / 2, &Control::default()).unwrap().unwrap();
         assert!(half.bytes() < full.bytes() / 2, "{} of {}", half.bytes(), full.bytes());

@@ -3,10 +3,12 @@
 
 use std::arch::x86_64::*;
 
-pub(super) use super::portable::{emit, planes, sample, small, standing, survivors, tables, transpose, union};
 use super::super::generate::{KEYS, Runs};
 use super::super::leaf::{Row, TABLE_ROWS, Weighted, Windows};
 use super::super::outer::Outer;
+pub(super) use super::portable::{
+    emit, planes, sample, small, standing, survivors, tables, transpose, union,
+};
 use super::{Costs, Isa, SLACK};
 
 /// For machines with AVX2; one exists only where the instructions do.

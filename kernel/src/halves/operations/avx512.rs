@@ -37,14 +37,18 @@ implement!(
 );
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn load(words: &[u64; 8]) -> __m512i {
     // SAFETY: eight words are readable.
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn store(words: &mut [u64; 8], value: __m512i) {
     // SAFETY: eight words are writable.
     unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), value) }
@@ -52,7 +56,9 @@ fn store(words: &mut [u64; 8], value: __m512i) {
 
 /// At most eight words; the others are zero.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn load_some(words: &[u64]) -> (__m512i, __mmask8) {
     let some = lowest(words.len());
     // SAFETY: only the first words, which are there, are read.
@@ -114,14 +120,18 @@ impl Lanes for Lanes512 {
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs) {
     lanes::survivors::<Lanes512>(outer, sets, columns, firsts, runs);
 }
 
 /// Writes `base + i` for each bit i of `word`, ascending, and anything to the rest of `out`; returns their number.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn positions(word: u64, base: i16, out: &mut [u16; 64]) -> usize {
     const NUMBERS: [u8; 64] = {
         let mut numbers = [0; 64];
@@ -151,13 +161,16 @@ fn positions(word: u64, base: i16, out: &mut [u16; 64]) -> usize {
     count
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
     let mut found = [0u16; 64 * (Runs::BODY_MAX + 1)];
     for (head, vector) in runs.iter() {
         let mut end = 0;
         for (word, &bits) in vector.iter().enumerate() {
-            end += positions(bits, 64 * word as i16, found[end..].first_chunk_mut().expect("at most 8 words"));
+            end +=
+                positions(bits, 64 * word as i16, found[end..].first_chunk_mut().expect("at most 8 words"));
         }
         let from = &outer[head.start as usize..];
         let from = &from[..from.len().min(64 * vector.len())];
@@ -172,7 +185,9 @@ fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
 
 /// The bit planes of 64 masks; plane t stands at [`slot`] (t).
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn flip(masks: &[u64; 64], out: &mut [u64; 64]) {
     // Byte k of element i goes to byte 7 - i of qword k; the multiplication by the identity from the other side
     // then transposes each qword.
@@ -214,7 +229,9 @@ const fn slot(bit: usize) -> usize {
     (bit % 16 / 2) * 8 + bit / 16 * 2 + bit % 2
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn planes(masks: &[u64], bits: &[u64], planes: &mut [u64]) {
     let blocks = masks.len() / 64;
     assert!(planes.len() >= bits.len() * blocks, "a plane for each");
@@ -232,15 +249,25 @@ fn planes(masks: &[u64], bits: &[u64], planes: &mut [u64]) {
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &mut [u64]) -> [usize; 2] {
     let mut counts = [_mm512_setzero_si512(); 2];
     for at in (0..tied.len()).step_by(8) {
         let (a, some) = load_some(&dead[0][at..]);
         let (b, _) = load_some(&dead[1][at..]);
-        let standing = _mm512_maskz_andnot_epi64(some & lowest(tied.len() - at), _mm512_or_si512(a, b), _mm512_set1_epi64(-1));
+        let standing = _mm512_maskz_andnot_epi64(
+            some & lowest(tied.len() - at),
+            _mm512_or_si512(a, b),
+            _mm512_set1_epi64(-1),
+        );
         let tie = tie.map_or(_mm512_set1_epi64(-1), |tie| load_some(&tie[at..]).0);
-        for (k, (value, out)) in [_mm512_andnot_si512(tie, standing), _mm512_and_si512(tie, standing)].into_iter().zip([&mut *untied, &mut *tied]).enumerate() {
+        for (k, (value, out)) in [_mm512_andnot_si512(tie, standing), _mm512_and_si512(tie, standing)]
+            .into_iter()
+            .zip([&mut *untied, &mut *tied])
+            .enumerate()
+        {
             counts[k] = _mm512_add_epi64(counts[k], _mm512_popcnt_epi64(value));
             let out = &mut out[at..];
             // SAFETY: only words that are there are written.
@@ -250,7 +277,9 @@ fn standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &m
     counts.map(|count| _mm512_reduce_add_epi64(count) as usize)
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
     assert!(out.len() >= masks.len().min(64 * chosen.len()) + SLACK, "room for all");
     let mut to = out.as_mut_ptr();
@@ -271,7 +300,9 @@ fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
     unsafe { to.offset_from_unsigned(out.as_ptr()) }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize {
     assert!(without.len() >= masks.len() + SLACK, "room for all");
     let bits = _mm512_set1_epi64(bits as i64);
@@ -292,7 +323,9 @@ fn sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize {
 
 /// Writes the chosen words to `to`, where eight words must be writable, and returns where they end.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 unsafe fn append(to: *mut u64, chosen: __mmask8, words: __m512i) -> *mut u64 {
     // SAFETY: the caller's promise.
     unsafe {
@@ -301,7 +334,9 @@ unsafe fn append(to: *mut u64, chosen: __mmask8, words: __m512i) -> *mut u64 {
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize {
     assert!(without.len().min(with.len()) >= masks.len() + SLACK, "room for all");
     let bits = _mm512_set1_epi64(bits as i64);
@@ -326,10 +361,13 @@ fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usiz
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn union(masks: &[u64]) -> u64 {
     let (whole, rest) = masks.as_chunks::<8>();
-    let mut unions = [load_some(rest).0, _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()];
+    let mut unions =
+        [load_some(rest).0, _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()];
     for (i, masks) in whole.iter().enumerate() {
         unions[i % 4] = _mm512_or_si512(unions[i % 4], load(masks));
     }
@@ -337,7 +375,9 @@ fn union(masks: &[u64]) -> u64 {
     _mm512_reduce_or_epi64(_mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d))) as u64
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn sample(masks: &[u64; 64], counts: &mut [u64; 64]) {
     let mut square = [0; 64];
     flip(masks, &mut square);
@@ -346,7 +386,9 @@ fn sample(masks: &[u64; 64], counts: &mut [u64; 64]) {
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64 {
     let mut sum = 0;
     let (untied, tied) = a.masks.split_at(a.untied);
@@ -369,14 +411,18 @@ fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64 {
     sum as u64
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn index(masks: &[u64], live: u64, fields: u64, indices: &mut [u64]) {
     for (index, &mask) in indices.iter_mut().zip(masks) {
         *index = _pdep_u64(_pext_u64(mask, live), fields);
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
     let mut squares = [[0; 64]; 8];
     let (whole, rest) = masks.as_chunks::<64>();
@@ -389,7 +435,8 @@ fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
         flip(&last, &mut squares[whole.len()]);
     }
     for k in 0..8 {
-        let r: [__m512i; 8] = std::array::from_fn(|g| load(squares[g][8 * k..].first_chunk().expect("eight")));
+        let r: [__m512i; 8] =
+            std::array::from_fn(|g| load(squares[g][8 * k..].first_chunk().expect("eight")));
         // An 8 by 8 transposition of words.
         let t: [__m512i; 8] = std::array::from_fn(|i| match i % 2 {
             0 => _mm512_unpacklo_epi64(r[i], r[i + 1]),
@@ -413,7 +460,9 @@ fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]) {
     for (window, (&width, bits)) in windows.widths().iter().zip(&windows.bits).enumerate() {
         let table = &mut tables[256 * window..][..1 << width];
@@ -428,7 +477,9 @@ fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row;
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
 fn query(tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64 {
     match windows {
         1 => query_windows::<1>(tables, queries, double),
@@ -443,11 +494,19 @@ fn query(tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Op
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt")]
-fn query_windows<const WINDOWS: usize>(tables: &[Row; TABLE_ROWS], queries: &[u64], double: Option<&Row>) -> u64 {
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn query_windows<const WINDOWS: usize>(
+    tables: &[Row; TABLE_ROWS],
+    queries: &[u64],
+    double: Option<&Row>,
+) -> u64 {
     let fits = |indices: u64| {
         // The index times the size of a row.
-        let offset = |window: usize| if window == 0 { indices << 6 & 0x3fc0 } else { indices >> (8 * window - 6) & 0x3fc0 };
+        let offset = |window: usize| {
+            if window == 0 { indices << 6 & 0x3fc0 } else { indices >> (8 * window - 6) & 0x3fc0 }
+        };
         // SAFETY: each index is one of 256 rows of its window.
         let row = |window: usize| unsafe {
             _mm512_load_si512(tables.as_ptr().add(256 * window).byte_add(offset(window) as usize).cast())

@@ -132,7 +132,8 @@ pub(super) trait Operations: fmt::Debug + Send + Sync {
 
     /// Sum over the queries of the elements left by all windows' tables, each element counted once, or twice if
     /// it is in `double`.
-    fn query(&self, tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64;
+    fn query(&self, tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>)
+    -> u64;
 }
 
 /// Elements that operations may overwrite beyond those they deliver.

@@ -12,11 +12,7 @@ use super::{Costs, Isa};
 #[derive(Debug)]
 pub(super) struct Portable;
 
-implement!(
-    Portable,
-    Isa::Portable,
-    Costs { block: 8000.0, query: 60.0, row: 4.0, window: 8.0, sift: 3.0 }
-);
+implement!(Portable, Isa::Portable, Costs { block: 8000.0, query: 60.0, row: 4.0, window: 8.0, sift: 3.0 });
 
 impl Lanes for [u64; 4] {
     const WORDS: usize = 4;
@@ -111,7 +107,12 @@ pub(super) fn planes(masks: &[u64], bits: &[u64], planes: &mut [u64]) {
 }
 
 #[inline(always)]
-pub(super) fn standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &mut [u64]) -> [usize; 2] {
+pub(super) fn standing(
+    dead: [&[u64]; 2],
+    tie: Option<&[u64]>,
+    untied: &mut [u64],
+    tied: &mut [u64],
+) -> [usize; 2] {
     let mut counts = [0; 2];
     for word in 0..tied.len() {
         let standing = !(dead[0][word] | dead[1][word]);
@@ -250,7 +251,12 @@ pub(super) fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables:
 }
 
 #[inline(always)]
-pub(super) fn query(tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64 {
+pub(super) fn query(
+    tables: &[Row; TABLE_ROWS],
+    windows: usize,
+    queries: &[u64],
+    double: Option<&Row>,
+) -> u64 {
     let mut sum = 0;
     for indices in queries {
         let mut left = tables[(indices & 255) as usize].0;
