@@ -44,56 +44,72 @@ impl Weighted<'_> {
     }
 }
 
-/// How the diagonals in use are dealt out to windows.
-#[derive(Clone, Debug)]
+/// How the diagonals in use are dealt out to windows, each a few neighbouring bits of the queries' masks.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Windows {
-    /// The diagonals of each window as bits of the block side's masks, lowest index bit first.
-    pub(super) bits: [[u8; 8]; 8],
-    /// Number of diagonals of each window; at least the first has any.
-    widths: [usize; 8],
-    /// Number of windows, 1..=8.
+    /// Where each window begins: what a query's mask is shifted by. A byte each; those not in use are zero.
+    pub(super) offsets: [u8; 8],
+    /// Which of the eight bits from there on are in use: the index into a window's table. Every window in use has
+    /// one.
+    pub(super) fields: [u8; 8],
+    /// For each window and index bit the bit of the blocks' masks that it meets.
+    pub(super) partners: [[u8; 8]; 8],
     len: usize,
 }
 
 impl Windows {
-    /// Windows for the diagonals `live`, given as the query side calls them.
+    /// Windows for the diagonals `live`, at least one, as the query side calls them.
     ///
     /// Fewer windows make a query cheaper, narrower ones a block.
     fn new(geometry: &Geometry, live: u64, queries: usize, costs: Costs) -> Self {
-        let bits = live.count_ones() as usize;
-        let rows = |windows: usize| {
-            let (width, wider) = (bits / windows, bits % windows);
-            (wider << (width + 1)) + ((windows - wider) << width)
-        };
+        let bits = live.count_ones();
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-        let cost =
-            |windows: usize| costs.row * rows(windows) as f64 + costs.window * (windows * queries) as f64;
-        let windows =
-            (bits.div_ceil(8)..=8).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).expect("at most 64 bits");
-        let mut rest = live;
-        let mut deal = Self { bits: [[0; 8]; 8], widths: [0; 8], len: windows };
-        for window in 0..windows {
-            let width = bits / windows + usize::from(window < bits % windows);
-            deal.widths[window] = width;
-            for bit in &mut deal.bits[window][..width] {
-                let lowest = rest & rest.wrapping_neg();
-                rest ^= lowest;
-                *bit = u8::try_from(geometry.exchange(lowest).trailing_zeros()).expect("below 64");
-            }
+        let cost = |windows: u32| {
+            let rows = windows << bits.div_ceil(windows);
+            costs.row * f64::from(rows) + costs.window * f64::from(windows) * queries as f64
+        };
+        let best = (bits.div_ceil(8)..=8).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).expect("at most 64 bits");
+        // Gaps may ask for more windows than bits do; eight of eight bits hold the at most 60 diagonals.
+        let dealt = (bits.div_ceil(best)..=8).find_map(|width_max| Self::deal(live, width_max));
+        let mut windows = dealt.expect("the widest windows do");
+        let family = geometry.family() as u8;
+        for (partners, offset) in windows.partners.iter_mut().zip(windows.offsets) {
+            *partners = std::array::from_fn(|k| {
+                let bit = offset + k as u8;
+                if bit < family { bit + family } else { bit - family }
+            });
         }
-        deal
+        windows
     }
 
-    /// Number of diagonals of each window.
-    pub(super) fn widths(&self) -> &[usize] {
-        &self.widths[..self.len]
+    /// From the lowest bit on, as few windows of at most `width_max` bits in use as possible; `None` if they are
+    /// more than eight.
+    fn deal(live: u64, width_max: u32) -> Option<Self> {
+        let mut dealt = Self { offsets: [0; 8], fields: [0; 8], partners: [[0; 8]; 8], len: 0 };
+        let mut rest = live;
+        while rest != 0 {
+            let offset = rest.trailing_zeros();
+            let mut field = (rest >> offset) as u8;
+            while field.count_ones() > width_max {
+                field ^= 1 << field.ilog2();
+            }
+            rest ^= u64::from(field) << offset;
+            *dealt.offsets.get_mut(dealt.len)? = offset as u8;
+            dealt.fields[dealt.len] = field;
+            dealt.len += 1;
+        }
+        Some(dealt)
     }
 
-    /// The index bits in use, one window a byte.
-    fn fields(&self) -> u64 {
-        (0..)
-            .zip(self.widths())
-            .fold(0, |fields, (window, &width)| fields | ((1 << width) - 1) << (8 * window))
+    /// Number of windows, 1..=8.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All bits in use.
+    pub(super) fn live(&self) -> u64 {
+        let shifted = self.fields.iter().zip(self.offsets).map(|(&field, offset)| u64::from(field) << offset);
+        shifted.fold(0, |live, field| live | field)
     }
 }
 
@@ -137,14 +153,14 @@ impl Leaf {
         let count = blocks.len().div_ceil(BLOCK);
         let windows = Windows::new(geometry, live, queries.len(), operations.costs());
         self.indices.resize(queries.len(), 0);
-        operations.index(queries.masks, live, windows.fields(), &mut self.indices);
+        operations.index(queries.masks, &windows, &mut self.indices);
         let (untied, tied) = self.indices.split_at(queries.untied);
         let size = blocks.len().div_ceil(count).next_multiple_of(64);
         let mut sum = 0;
         for (number, block) in blocks.masks.chunks(size).enumerate() {
             operations.transpose(block, &mut self.planes);
             operations.tables(&windows, &self.planes, &Row::first(block.len()), &mut self.tables);
-            let query = |list: &[u64], double| operations.query(&self.tables, windows.len, list, double);
+            let query = |list: &[u64], double| operations.query(&self.tables, windows.len(), list, double);
             let doubles = blocks.untied.saturating_sub(number * size);
             let double_row = Row::first(doubles);
             sum += match doubles {

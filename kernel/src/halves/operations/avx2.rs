@@ -142,7 +142,8 @@ fn part(masks: &[u64], bits: u64, out: &mut [u64], with: &mut [u64]) -> usize {
 }
 
 #[target_feature(enable = "bmi2")]
-fn index(masks: &[u64], live: u64, fields: u64, indices: &mut [u64]) {
+fn index(masks: &[u64], windows: &Windows, indices: &mut [u64]) {
+    let [live, fields] = [windows.live(), u64::from_le_bytes(windows.fields)];
     for (index, &mask) in indices.iter_mut().zip(masks) {
         *index = _pdep_u64(_pext_u64(mask, live), fields);
     }

@@ -414,9 +414,14 @@ fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64 {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn index(masks: &[u64], live: u64, fields: u64, indices: &mut [u64]) {
-    for (index, &mask) in indices.iter_mut().zip(masks) {
-        *index = _pdep_u64(_pext_u64(mask, live), fields);
+fn index(masks: &[u64], windows: &Windows, indices: &mut [u64]) {
+    let offsets = _mm512_set1_epi64(u64::from_le_bytes(windows.offsets) as i64);
+    let fields = _mm512_set1_epi64(u64::from_le_bytes(windows.fields) as i64);
+    for (indices, masks) in indices.chunks_mut(8).zip(masks.chunks(8)) {
+        let (x, some) = load_some(masks);
+        let x = _mm512_and_si512(_mm512_multishift_epi64_epi8(offsets, x), fields);
+        // SAFETY: only words that are there are written.
+        unsafe { _mm512_mask_storeu_epi64(indices.as_mut_ptr().cast(), some & lowest(indices.len()), x) };
     }
 }
 
@@ -464,15 +469,30 @@ fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]) {
-    for (window, (&width, bits)) in windows.widths().iter().zip(&windows.bits).enumerate() {
-        let table = &mut tables[256 * window..][..1 << width];
+    for (window, table) in tables.as_chunks_mut::<256>().0[..windows.len()].iter_mut().enumerate() {
         table[0] = if window == 0 { *valid } else { Row([u64::MAX; 8]) };
-        for (k, &bit) in bits[..width].iter().enumerate() {
-            let plane = load(&planes[usize::from(bit) % 64].0);
-            let (done, next) = table.split_at_mut(1 << k);
-            for (to, from) in next.iter_mut().zip(done) {
-                store(&mut to.0, _mm512_andnot_si512(plane, load(&from.0)));
+        let mut done = 0;
+        for k in (0..8).filter(|k| windows.fields[window] >> k & 1 == 1) {
+            let plane = load(&planes[usize::from(windows.partners[window][k]) % 64].0);
+            if done + 1 == 1 << k {
+                let (from, to) = table.split_at_mut(1 << k);
+                for (to, from) in to.iter_mut().zip(from) {
+                    store(&mut to.0, _mm512_andnot_si512(plane, load(&from.0)));
+                }
+                done |= 1 << k;
+                continue;
             }
+            // All subsets of the bits done, from the largest down.
+            let mut index = done;
+            loop {
+                let row = _mm512_andnot_si512(plane, load(&table[index % 256].0));
+                store(&mut table[(index | 1 << k) % 256].0, row);
+                if index == 0 {
+                    break;
+                }
+                index = (index - 1) & done;
+            }
+            done |= 1 << k;
         }
     }
 }

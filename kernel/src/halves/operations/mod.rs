@@ -18,7 +18,7 @@ macro_rules! implement {
             fn union(masks: &[u64]) -> u64;
             fn sample(masks: &[u64; 64], counts: &mut [u64; 64]);
             fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64;
-            fn index(masks: &[u64], live: u64, fields: u64, indices: &mut [u64]);
+            fn index(masks: &[u64], windows: &Windows, indices: &mut [u64]);
             fn transpose(masks: &[u64], planes: &mut [Row; 64]);
             fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]);
             fn query(tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64;
@@ -118,9 +118,8 @@ pub(super) trait Operations: fmt::Debug + Send + Sync {
     /// The weighted number of pairs (a, b) with `a & b == 0`, for short lists.
     fn small(&self, a: Weighted<'_>, b: Weighted<'_>) -> u64;
 
-    /// For each mask the window indices, one a byte: the bits of `live` squeezed together and dealt out to the
-    /// bits of `fields`.
-    fn index(&self, masks: &[u64], live: u64, fields: u64, indices: &mut [u64]);
+    /// For each mask the index into each window, one a byte.
+    fn index(&self, masks: &[u64], windows: &Windows, indices: &mut [u64]);
 
     /// The bit planes of at most 512 masks: bit i of row t says whether mask i has bit t. Bits beyond the last
     /// mask are anything.

@@ -191,36 +191,11 @@ pub(super) fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, firs
 }
 
 #[inline(always)]
-pub(super) fn index(masks: &[u64], live: u64, fields: u64, indices: &mut [u64]) {
+pub(super) fn index(masks: &[u64], windows: &Windows, indices: &mut [u64]) {
     for (index, &mask) in indices.iter_mut().zip(masks) {
-        *index = deposit(extract(mask, live), fields);
+        let byte = |window: usize| (mask >> windows.offsets[window]) as u8 & windows.fields[window];
+        *index = u64::from_le_bytes(std::array::from_fn(byte));
     }
-}
-
-/// The bits of `mask` at the bits of `live`, squeezed together.
-#[inline(always)]
-fn extract(mask: u64, mut live: u64) -> u64 {
-    let mut squeezed = 0;
-    let mut to = 0;
-    while live != 0 {
-        squeezed |= (mask >> live.trailing_zeros() & 1) << to;
-        to += 1;
-        live &= live - 1;
-    }
-    squeezed
-}
-
-/// The lowest bits of `squeezed` at the bits of `fields`.
-#[inline(always)]
-fn deposit(squeezed: u64, mut fields: u64) -> u64 {
-    let mut spread = 0;
-    let mut from = 0;
-    while fields != 0 {
-        spread |= (squeezed >> from & 1) << fields.trailing_zeros();
-        from += 1;
-        fields &= fields - 1;
-    }
-    spread
 }
 
 #[inline(always)]
@@ -237,15 +212,22 @@ pub(super) fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
 
 #[inline(always)]
 pub(super) fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]) {
-    for (window, (&width, bits)) in windows.widths().iter().zip(&windows.bits).enumerate() {
-        let table = &mut tables[256 * window..][..1 << width];
+    for (window, table) in tables.as_chunks_mut::<256>().0[..windows.len()].iter_mut().enumerate() {
         table[0] = if window == 0 { *valid } else { Row([u64::MAX; 8]) };
-        for (k, &bit) in bits[..width].iter().enumerate() {
-            let (done, next) = table.split_at_mut(1 << k);
-            let Row(plane) = planes[usize::from(bit)];
-            for (to, from) in next.iter_mut().zip(done) {
-                to.0 = std::array::from_fn(|word| from.0[word] & !plane[word]);
+        let mut done = 0;
+        for k in (0..8).filter(|k| windows.fields[window] >> k & 1 == 1) {
+            let Row(plane) = planes[usize::from(windows.partners[window][k])];
+            // All subsets of the bits done, from the largest down.
+            let mut index = done;
+            loop {
+                let Row(from) = table[index];
+                table[index | 1 << k] = Row(std::array::from_fn(|word| from[word] & !plane[word]));
+                if index == 0 {
+                    break;
+                }
+                index = (index - 1) & done;
             }
+            done |= 1 << k;
         }
     }
 }
