@@ -51,6 +51,7 @@ impl RunHead {
 
 /// What placements are sorted by: the columns of their row-0 and their row-1 queen.
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "two columns")]
 pub(super) fn key(first: u32, second: u32) -> u16 {
     debug_assert!(first < 32 && second < 32, "columns");
     (32 * first + second) as u16

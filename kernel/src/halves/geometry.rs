@@ -71,11 +71,6 @@ impl Geometry {
         self.n.get() - 1
     }
 
-    /// The bits of all diagonals.
-    pub(super) fn diagonals(&self) -> u64 {
-        (1 << (2 * self.family())) - 1
-    }
-
     /// What a queen on cell (`row`, `column`) adds to its half's mask.
     pub(super) fn cell(&self, row: usize, column: usize) -> u64 {
         self.cells[row][column]

@@ -68,16 +68,17 @@ impl Windows {
             let rows = windows << bits.div_ceil(windows);
             costs.row * f64::from(rows) + costs.window * f64::from(windows) * queries as f64
         };
-        let best = (bits.div_ceil(8)..=8).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).expect("at most 64 bits");
+        let best =
+            (bits.div_ceil(8)..=8).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).expect("at most 64 bits");
         // Gaps may ask for more windows than bits do; eight of eight bits hold the at most 60 diagonals.
         let dealt = (bits.div_ceil(best)..=8).find_map(|width_max| Self::deal(live, width_max));
         let mut windows = dealt.expect("the widest windows do");
-        let family = geometry.family() as u8;
+        // The same diagonal is `family` bits further on in the other half's masks, or back.
+        let family = u8::try_from(geometry.family()).expect("at most 30");
         for (partners, offset) in windows.partners.iter_mut().zip(windows.offsets) {
-            *partners = std::array::from_fn(|k| {
-                let bit = offset + k as u8;
-                if bit < family { bit + family } else { bit - family }
-            });
+            for (partner, bit) in partners.iter_mut().zip(offset..) {
+                *partner = if bit < family { bit + family } else { bit - family };
+            }
         }
         windows
     }
@@ -89,12 +90,12 @@ impl Windows {
         let mut rest = live;
         while rest != 0 {
             let offset = rest.trailing_zeros();
-            let mut field = (rest >> offset) as u8;
+            let mut field = (rest >> offset).to_le_bytes()[0];
             while field.count_ones() > width_max {
                 field ^= 1 << field.ilog2();
             }
             rest ^= u64::from(field) << offset;
-            *dealt.offsets.get_mut(dealt.len)? = offset as u8;
+            *dealt.offsets.get_mut(dealt.len)? = offset.to_le_bytes()[0];
             dealt.fields[dealt.len] = field;
             dealt.len += 1;
         }

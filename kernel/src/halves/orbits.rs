@@ -51,7 +51,6 @@ pub struct Orbits {
 struct Family {
     kind: Kind,
     full: u32,
-    empty: u32,
     single: u32,
     /// Choices of the single pairs, of the full ones among the others, and of the single members.
     choices: [u64; 3],
@@ -66,13 +65,7 @@ impl Family {
             _ if full + empty == 0 => 1,
             _ => binomial(full + empty - 1, full - 1),
         };
-        Self {
-            kind,
-            full,
-            empty,
-            single,
-            choices: [binomial(pairs, single), fills, 1 << single.saturating_sub(1)],
-        }
+        Self { kind, full, single, choices: [binomial(pairs, single), fills, 1 << single.saturating_sub(1)] }
     }
 
     fn len(&self) -> u64 {
@@ -144,8 +137,9 @@ impl Orbits {
         // apart.
         let clusters = len / cluster;
         let golden = (clusters * 618 / 1000).max(1);
-        let stride =
-            (golden..).find(|&stride| greatest_common_divisor(stride, clusters) <= 1).expect("one is prime");
+        let stride = (golden..=golden + clusters)
+            .find(|&stride| greatest_common_divisor(stride, clusters) <= 1)
+            .expect("one is prime");
         (n.get() >= Self::N_MIN).then_some(Self { n, families, len, cluster, stride })
     }
 

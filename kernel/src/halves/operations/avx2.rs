@@ -1,6 +1,14 @@
 //! AVX2: plain code where it compiles well, filters by table look-up, and queries that count their bits by
 //! carry-save addition.
 
+#![expect(clippy::wildcard_imports, reason = "intrinsics")]
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "intrinsics take words as signed; choices are of four"
+)]
+
 use std::arch::x86_64::*;
 
 use super::super::generate::{KEYS, Runs};

@@ -1,5 +1,14 @@
 //! AVX-512: 512 elements of a block in one register.
 
+#![expect(clippy::wildcard_imports, reason = "intrinsics")]
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "intrinsics take words as signed; counts and positions are small"
+)]
+#![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
+
 use std::arch::x86_64::*;
 
 use super::super::generate::{KEYS, Runs};

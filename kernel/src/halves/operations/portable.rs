@@ -193,7 +193,8 @@ pub(super) fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, firs
 #[inline(always)]
 pub(super) fn index(masks: &[u64], windows: &Windows, indices: &mut [u64]) {
     for (index, &mask) in indices.iter_mut().zip(masks) {
-        let byte = |window: usize| (mask >> windows.offsets[window]) as u8 & windows.fields[window];
+        let byte =
+            |window: usize| (mask >> windows.offsets[window]).to_le_bytes()[0] & windows.fields[window];
         *index = u64::from_le_bytes(std::array::from_fn(byte));
     }
 }
