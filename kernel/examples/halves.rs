@@ -1,36 +1,121 @@
-//! Counts a board by the half-board join, in full or by a sample of its orbits, and says how long it took:
-//! `halves N [avx512|avx2|portable] [orbits]`.
+//! Times the half-board join on one thread, in full or on a sample of its orbits:
+//! `halves N [--isa avx512|avx2|portable] [--orbits K] [--tables BYTES] [--lists BYTES] [--phases]`.
+//!
+//! A sample is scaled up, with the standard error of its mean.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Control;
-use nqueens_kernel::halves::{Isa, Join, Tables};
+use nqueens_kernel::halves::{Isa, Join, JoinTally, Phase, Tables};
+
+/// A sample is taken in so many parts, to see how they differ.
+const PARTS: u64 = 40;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let n: BoardSize = arguments.next().expect("N").parse().expect("a board size");
-    let isa: Isa = arguments.next().map_or(Isa::best(), |name| name.parse().expect("an instruction set"));
+    let n: BoardSize = arguments.next().expect("N first").parse().expect("N is from 6 to 31");
+    let mut isa = Isa::best();
+    let [mut orbits_max, mut tables_max, mut lists_max] = [u64::MAX, u64::MAX, 1 << 30];
+    let mut stopwatch = None;
+    while let Some(name) = arguments.next() {
+        let mut value = || arguments.next().expect("a value follows");
+        match name.as_str() {
+            "--isa" => isa = value().parse().expect("a known instruction set"),
+            "--orbits" => orbits_max = value().parse().expect("a number"),
+            "--tables" => tables_max = value().parse().expect("a number of bytes"),
+            "--lists" => lists_max = value().parse().expect("a number of bytes"),
+            "--phases" => stopwatch = Some(Stopwatch::new()),
+            _ => panic!("unknown option {name}"),
+        }
+    }
     let control = Control::default();
     let start = Instant::now();
-    let tables = Tables::new(n, u64::MAX, &control).expect("N is large enough").expect("nobody stops it");
-    let built = start.elapsed();
-    let len = tables.orbits().len();
-    let orbits = arguments.next().map_or(len, |orbits| orbits.parse().expect("a number of orbits")).min(len);
-    let mut join = Join::new(isa, 1 << 30).expect("the instruction set is there");
-    let mut sum = 0;
-    let counting = Instant::now();
-    let tally = join.count(&tables, 0..orbits, &control).expect("nobody stops it");
-    sum += tally.weighted_solutions;
-    let counted = counting.elapsed();
-    let scale = len as f64 / orbits as f64;
+    let tables = Tables::new(n, tables_max, &control).expect("N is from 6 to 31").expect("nobody stops it");
+    let tables_time = start.elapsed();
+    let mut join = Join::new(isa, lists_max).expect("this machine has the instructions");
+
+    let all = tables.orbits().len();
+    let orbits = orbits_max.min(all);
+    let parts = PARTS.min(orbits);
+    let mut samples = Vec::new();
+    for part in 0..parts {
+        let range = orbits * part / parts..orbits * (part + 1) / parts;
+        let start = Instant::now();
+        let tally = match &mut stopwatch {
+            None => join.count(&tables, range, &control),
+            Some(stopwatch) => {
+                join.count_observed(&tables, range, &control, &mut |phase| stopwatch.enter(phase))
+            }
+        };
+        samples.push((tally.expect("nobody stops it"), start.elapsed()));
+    }
+    let scale = real(all) / real(orbits);
+    let (total, total_error) = scaled(&samples, scale, |(tally, _)| real(tally.weighted_solutions));
+    let (time, time_error) = scaled(&samples, scale, |(_, time)| time.as_secs_f64());
+    let (pairs, _) = scaled(&samples, scale, |(tally, _)| real(tally.states));
+    let counted: Duration = samples.iter().map(|(_, time)| *time).sum();
     println!(
-        "n {n} isa {isa} orbits {orbits}/{len} total {sum} ({:.0}) tables {:.3} s {} MB, join {:.3} s => {:.2} s, pairs {:.3e}",
-        sum as f64 * scale,
-        built.as_secs_f64(),
+        "n {n} isa {isa} orbits {orbits}/{all} tables {:.3} s {} MB elapsed {:.3} s",
+        tables_time.as_secs_f64(),
         tables.bytes() >> 20,
         counted.as_secs_f64(),
-        counted.as_secs_f64() * scale,
-        tally.states as f64 * scale,
     );
+    if orbits == all {
+        println!("total {}", samples.iter().map(|(tally, _)| tally.weighted_solutions).sum::<u64>());
+    } else {
+        println!("total {total:.4e} +- {total_error:.1} %, time {time:.1} s +- {time_error:.1} %");
+    }
+    println!("pairs {pairs:.3e}");
+    if let Some(stopwatch) = stopwatch {
+        stopwatch.print();
+    }
+}
+
+/// The sum of a figure over all parts, scaled up, and the standard error of it in per cent.
+fn scaled(
+    samples: &[(JoinTally, Duration)],
+    scale: f64,
+    figure: impl Fn(&(JoinTally, Duration)) -> f64,
+) -> (f64, f64) {
+    let parts = real(samples.len() as u64);
+    let sum: f64 = samples.iter().map(&figure).sum();
+    let mean = sum / parts;
+    let variance = samples.iter().map(|sample| (figure(sample) - mean).powi(2)).sum::<f64>() / parts;
+    (sum * scale, 100.0 * (variance / parts).sqrt() / mean)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for print")]
+fn real(count: u64) -> f64 {
+    count as f64
+}
+
+/// Time spent in each phase.
+struct Stopwatch {
+    times: Vec<(Phase, Duration)>,
+    since: Option<(Phase, Instant)>,
+}
+
+impl Stopwatch {
+    fn new() -> Self {
+        Self { times: Vec::new(), since: None }
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        let now = Instant::now();
+        if let Some((last, since)) = self.since.replace((phase, now)) {
+            match self.times.iter_mut().find(|(known, _)| *known == last) {
+                Some((_, time)) => *time += now - since,
+                None => self.times.push((last, now - since)),
+            }
+        }
+    }
+
+    fn print(self) {
+        let all: Duration = self.times.iter().map(|(_, time)| *time).sum();
+        for (phase, time) in self.times {
+            let share = 100.0 * time.as_secs_f64() / all.as_secs_f64();
+            println!("{phase:?} {:.3} s {share:.1} %", time.as_secs_f64());
+        }
+    }
 }

@@ -7,7 +7,7 @@
 
 use super::geometry::Geometry;
 use super::operations::{Costs, Operations};
-use super::progress::Progress;
+use super::progress::{Phase, Progress};
 use crate::engine::Stopped;
 
 /// Elements of a block.
@@ -141,6 +141,7 @@ impl Leaf {
         blocks: Weighted<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<u64, Stopped> {
+        progress.enter(Phase::Tables);
         let live = geometry.exchange(operations.union(blocks.masks)) & operations.union(queries.masks);
         let all = (queries.len() * blocks.len() + queries.untied * blocks.untied) as u64;
         if live == 0 {
@@ -148,6 +149,7 @@ impl Leaf {
             return Ok(all);
         }
         if queries.len() * blocks.len() <= SMALL_PAIRS || blocks.len() <= SMALL_BLOCK {
+            progress.enter(Phase::Queries);
             progress.add((queries.len() * blocks.len()) as u64)?;
             return Ok(self.small(operations, geometry, queries, blocks));
         }
@@ -159,8 +161,10 @@ impl Leaf {
         let size = blocks.len().div_ceil(count).next_multiple_of(64);
         let mut sum = 0;
         for (number, block) in blocks.masks.chunks(size).enumerate() {
+            progress.enter(Phase::Tables);
             operations.transpose(block, &mut self.planes);
             operations.tables(&windows, &self.planes, &Row::first(block.len()), &mut self.tables);
+            progress.enter(Phase::Queries);
             let query = |list: &[u64], double| operations.query(&self.tables, windows.len(), list, double);
             let doubles = blocks.untied.saturating_sub(number * size);
             let double_row = Row::first(doubles);

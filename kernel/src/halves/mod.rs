@@ -4,7 +4,7 @@
 //! of both halves are listed, each as a mask of the diagonals that it occupies in the other half's reach, and the
 //! pairs of disjoint masks are counted, hundreds of them at once. Column sets that are images of each other give
 //! the same number, so one of each [orbit](Orbits) is joined; the quarter turn, which does not map halves to
-//! halves, is used by a [criterion](geometry::Geometry::criterion) on the queens of the middle rows and columns.
+//! halves, is used by a criterion (`geometry.rs`) on the queens of the middle rows and columns.
 //!
 //! `docs/halves.md` tells the method, its measurements and what did not pay.
 
@@ -26,6 +26,7 @@ use std::ops::Range;
 pub use operations::Isa;
 pub use oracle::recount;
 pub use orbits::{ColumnSet, Kind, Orbits};
+pub use progress::{Observer, Phase};
 
 use crate::board::{BoardSize, columns_of};
 use crate::engine::{Control, Stopped};
@@ -141,7 +142,26 @@ impl Join {
         range: Range<u64>,
         control: &Control,
     ) -> Result<JoinTally, Stopped> {
-        let mut progress = Progress::new(control);
+        self.count_range(tables, range, Progress::new(control))
+    }
+
+    /// [`count`](Self::count), with someone who is told about its phases: for measurements.
+    pub fn count_observed<'a>(
+        &mut self,
+        tables: &Tables,
+        range: Range<u64>,
+        control: &'a Control,
+        observer: &'a mut Observer<'a>,
+    ) -> Result<JoinTally, Stopped> {
+        self.count_range(tables, range, Progress::observed(control, observer))
+    }
+
+    fn count_range(
+        &mut self,
+        tables: &Tables,
+        range: Range<u64>,
+        mut progress: Progress<'_>,
+    ) -> Result<JoinTally, Stopped> {
         let mut weighted_solutions: u64 = 0;
         for set in range.map(|index| tables.orbits.get(index)) {
             let solutions = self.count_set(tables, set, &mut progress)?;
@@ -168,6 +188,7 @@ impl Join {
         let firsts = geometry.first_queens(columns, set.kind);
         let outers = [&tables.outer[0], tables.outer.last().expect("one or two")];
         let [upper, lower] = &mut self.generators;
+        progress.enter(Phase::Generation);
         upper.start(outers[0], columns[0]);
         lower.start(outers[1], columns[1]);
         let mut sum: u64 = 0;
@@ -176,6 +197,7 @@ impl Join {
             // As many lower lists as there is room for, one pass at least; then all upper lists against them.
             let mut held = 0;
             let mut passes_held = 0;
+            progress.enter(Phase::Generation);
             while let Some(&pass) = rest.peek() {
                 let bytes = Lists::bytes_for(lower.find(operations, outers[1], pass));
                 if passes_held > 0 && held + bytes > self.memory_max / 2 {
@@ -196,6 +218,7 @@ impl Join {
                 progress.report()?;
             }
             for pass in passes(tables.layout, firsts[0]) {
+                progress.enter(Phase::Generation);
                 upper.find(operations, outers[0], pass);
                 let wanted = Wanted {
                     grouped: tables.layout.grouped,

@@ -4,7 +4,7 @@ use super::generate::RowList;
 use super::geometry::Criterion;
 use super::leaf::{BLOCK, Weighted};
 use super::operations::{Costs, SLACK};
-use super::progress::Progress;
+use super::progress::{Phase, Progress};
 use super::split::{Splitter, Tools};
 use crate::engine::Stopped;
 
@@ -118,6 +118,7 @@ impl Pairs {
         criterion: Criterion,
         progress: &mut Progress<'_>,
     ) -> Result<u64, Stopped> {
+        progress.enter(Phase::Filters);
         for side in 0..2 {
             self.choose(tools, side, lists[side], lists[1 - side].first(), criterion);
         }
@@ -139,6 +140,7 @@ impl Pairs {
         }
         let mut sum = 0;
         for group in (0..GROUPS).filter(|&group| asking.size(group) > 0) {
+            progress.enter(Phase::Filters);
             let struck = tools.geometry.struck(1, group);
             self.filtered.sift(tools, blocks, struck, plan.own_blocks);
             let [untied, tied] = asking.parts(group);
@@ -218,6 +220,7 @@ impl Asker {
         let own = |group| tools.deserves_own_blocks(blocks.size(group), queries.len());
         let mut sum = 0;
         for group in (0..GROUPS).filter(|&group| own(group)) {
+            progress.enter(Phase::Filters);
             grow(&mut self.sifted, queries.len());
             let struck = tools.geometry.struck(1, group);
             let (untied, tied) = queries.masks.split_at(queries.untied);
@@ -227,6 +230,7 @@ impl Asker {
             let block = gather(&mut self.block, blocks, std::iter::once(group));
             sum += self.splitter.join(tools, sifted, block, progress)?;
         }
+        progress.enter(Phase::Filters);
         let pool = gather(&mut self.block, blocks, (0..GROUPS).filter(|&group| !own(group)));
         Ok(sum + self.splitter.join(tools, queries, pool, progress)?)
     }

@@ -3,7 +3,7 @@
 use super::geometry::Geometry;
 use super::leaf::{BLOCK, Leaf, Weighted};
 use super::operations::{Costs, Operations, SLACK};
-use super::progress::Progress;
+use super::progress::{Phase, Progress};
 use crate::engine::Stopped;
 
 /// A splitter with its buffers.
@@ -110,6 +110,7 @@ fn split(
     if a.len() == 0 || b.len() == 0 {
         return Ok(0);
     }
+    progress.enter(Phase::Splits);
     let Tools { operations, geometry, costs, .. } = tools;
     let swapped = block_cost(costs, b.len(), a.len()) < block_cost(costs, a.len(), b.len());
     let (queries, blocks) = if swapped { (b, a) } else { (a, b) };
