@@ -12,6 +12,9 @@ use crate::engine::{Control, Stopped};
 /// Words that may be read beyond the end of a set's bit vectors.
 pub(super) const SLACK: usize = 8;
 
+/// Masks that may be asked for from any placement on.
+pub(super) const MASKS_SLACK: usize = 512;
+
 /// The rows of a half that are placed by search, next to the middle, and the numbering of their diagonals.
 #[derive(Clone, Debug)]
 pub(super) struct Inner {
@@ -116,6 +119,7 @@ impl Outer {
         table.starts.push(narrow(table.masks.len()));
         table.vector_starts.push(narrow(table.vectors.len() / table.inner.vectors_len()));
         table.vectors.extend([0; SLACK]);
+        table.masks.extend([0; MASKS_SLACK]);
         table.masks.shrink_to_fit();
         table.vectors.shrink_to_fit();
         Ok(table)
@@ -186,7 +190,7 @@ impl Outer {
         })
     }
 
-    /// The masks of all placements, set by set.
+    /// The masks of all placements, set by set, and [`MASKS_SLACK`] words.
     pub(super) fn masks(&self) -> &[u64] {
         &self.masks
     }

@@ -13,7 +13,7 @@ use std::arch::x86_64::*;
 
 use super::super::generate::{KEYS, Runs};
 use super::super::leaf::{Row, TABLE_ROWS, Weighted, Windows};
-use super::super::outer::Outer;
+use super::super::outer::{MASKS_SLACK, Outer};
 use super::lanes::{self, Lanes};
 use super::{Costs, Isa, SLACK};
 
@@ -181,13 +181,12 @@ fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
             end +=
                 positions(bits, 64 * word as i16, found[end..].first_chunk_mut().expect("at most 8 words"));
         }
-        let from = &outer[head.start as usize..];
-        let from = &from[..from.len().min(64 * vector.len())];
+        let from: &[u64; MASKS_SLACK] = outer[head.start as usize..].first_chunk().expect("slack at the end");
         let at = &mut at[usize::from(head.key)];
         let to = &mut list[*at..*at + end];
         *at += end;
         for (to, &position) in to.iter_mut().zip(&found) {
-            *to = from[usize::from(position)] | head.mask;
+            *to = from[usize::from(position) % MASKS_SLACK] | head.mask;
         }
     }
 }
