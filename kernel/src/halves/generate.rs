@@ -246,11 +246,11 @@ impl Generator {
         }
     }
 
-    /// Finds the placements with the row-0 queen on one of `firsts`, to be written by [`finish`](Self::finish);
-    /// returns their number.
-    pub(super) fn find(&mut self, operations: &dyn Operations, outer: &Outer, firsts: u32) -> u64 {
+    /// Finds the placements with the queens of row 0 and row 1 on some of `queens`, to be written by
+    /// [`finish`](Self::finish); returns their number.
+    pub(super) fn find(&mut self, operations: &dyn Operations, outer: &Outer, queens: [u32; 2]) -> u64 {
         self.runs.clear();
-        operations.survivors(outer, &self.sets, self.columns, firsts, &mut self.runs);
+        operations.survivors(outer, &self.sets, self.columns, queens, &mut self.runs);
         self.runs.counts.iter().map(|&count| u64::from(count)).sum()
     }
 

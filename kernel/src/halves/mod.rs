@@ -53,8 +53,29 @@ pub struct Tables {
 struct Layout {
     /// Whether they are grouped by the row-1 queen; on small boards the groups would be too small for whole blocks.
     grouped: bool,
-    /// Whether the lists of each row-0 queen are made in a pass of their own: where memory matters.
-    one_by_one: bool,
+    /// In how many passes the lists of each row-0 queen are made, to save memory; 0 if one pass makes them all.
+    passes: u32,
+}
+
+impl Layout {
+    fn new(n: usize) -> Self {
+        let passes = match n {
+            ..=22 => 0,
+            23..=26 => 1,
+            _ => 6,
+        };
+        Self { grouped: n >= 21, passes }
+    }
+
+    /// The queens of row 0 and row 1 of the passes that make all lists with row-0 queens on `firsts`.
+    fn passes(self, n: BoardSize, firsts: u32) -> impl Iterator<Item = [u32; 2]> {
+        let seconds =
+            move |pass| (pass..n.get()).step_by(self.passes.max(1) as usize).fold(0, |all, c| all | 1 << c);
+        let single = columns_of(firsts).map(|column| 1 << column);
+        let parts = single.flat_map(move |first| (0..self.passes).map(move |pass| [first, seconds(pass)]));
+        let whole = std::iter::once([firsts, n.full()]).filter(move |_| self.passes == 0);
+        whole.chain(parts)
+    }
 }
 
 /// What joining a range of orbits gave.
@@ -85,7 +106,7 @@ impl Tables {
     fn build(orbits: Orbits, geometry: Geometry, rows: u32, control: &Control) -> Result<Self, Stopped> {
         let table = |half| Outer::new(&geometry, half, rows, control);
         let outer = Outer::halves(&geometry).map(table).collect::<Result<_, _>>()?;
-        let layout = Layout { grouped: geometry.n() >= 21, one_by_one: geometry.n() >= 23 };
+        let layout = Layout::new(geometry.n());
         Ok(Self { orbits, geometry, outer, layout })
     }
 
@@ -192,7 +213,7 @@ impl Join {
         upper.start(outers[0], columns[0]);
         lower.start(outers[1], columns[1]);
         let mut sum: u64 = 0;
-        let mut rest = passes(tables.layout, firsts[1]).peekable();
+        let mut rest = tables.layout.passes(geometry.board(), firsts[1]).peekable();
         while rest.peek().is_some() {
             // As many lower lists as there is room for, one pass at least; then all upper lists against them.
             let mut held = 0;
@@ -217,7 +238,7 @@ impl Join {
                 passes_held += 1;
                 progress.report()?;
             }
-            for pass in passes(tables.layout, firsts[0]) {
+            for pass in tables.layout.passes(geometry.board(), firsts[0]) {
                 progress.enter(Phase::Generation);
                 upper.find(operations, outers[0], pass);
                 let wanted = Wanted {
@@ -238,11 +259,4 @@ impl Join {
         }
         Ok(sum)
     }
-}
-
-/// The row-0 queens whose lists are made in one pass.
-fn passes(layout: Layout, firsts: u32) -> impl Iterator<Item = u32> {
-    let single = columns_of(firsts).map(|column| 1 << column);
-    let all = std::iter::once(firsts);
-    single.filter(move |_| layout.one_by_one).chain(all.filter(move |_| !layout.one_by_one))
 }

@@ -132,8 +132,8 @@ impl Lanes for Lanes512 {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs) {
-    lanes::survivors::<Lanes512>(outer, sets, columns, firsts, runs);
+fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, queens: [u32; 2], runs: &mut Runs) {
+    lanes::survivors::<Lanes512>(outer, sets, columns, queens, runs);
 }
 
 /// Writes `base + i` for each bit i of `word`, ascending, and anything to the rest of `out`; returns their number.

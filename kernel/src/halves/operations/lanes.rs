@@ -54,7 +54,7 @@ pub(super) fn survivors<L: Lanes>(
     outer: &Outer,
     sets: &[(u32, usize)],
     columns: u32,
-    firsts: u32,
+    queens: [u32; 2],
     runs: &mut Runs,
 ) {
     let mut levels = [Level { dead: L::beyond(0), mask: 0, free: 0, rising: 0, falling: 0, open: 0 }; 16];
@@ -65,7 +65,7 @@ pub(super) fn survivors<L: Lanes>(
         }
         if let Some(found) = outer.set(rank) {
             for chunk in (0..found.words).step_by(L::WORDS) {
-                search(&outer.inner, found, chunk, columns & !set, firsts, &mut levels, runs);
+                search(&outer.inner, found, chunk, columns & !set, queens, &mut levels, runs);
             }
         }
     }
@@ -105,7 +105,7 @@ fn search<L: Lanes>(
     set: OuterSet<'_>,
     chunk: usize,
     free: u32,
-    firsts: u32,
+    allowed: [u32; 2],
     levels: &mut [Level<L>; 16],
     runs: &mut Runs,
 ) {
@@ -114,7 +114,8 @@ fn search<L: Lanes>(
     assert!(set.vectors.len() == inner.vectors_len() * set.words + SLACK && L::WORDS <= SLACK, "all vectors");
     assert!(inner.has_columns(free), "columns of the board");
     let start = set.start + narrow::<_, u32>(64 * chunk);
-    levels[0] = Level { dead: L::beyond(words), mask: 0, free, rising: 0, falling: 0, open: free & firsts };
+    levels[0] =
+        Level { dead: L::beyond(words), mask: 0, free, rising: 0, falling: 0, open: free & allowed[0] };
     let last = inner.rows - 1;
     let mut row = 0;
     let mut queens = [0; 2];
@@ -140,6 +141,9 @@ fn search<L: Lanes>(
         let free = level.free & !bit;
         let [rising, falling] = [(level.rising | bit) << 1, (level.falling | bit) >> 1];
         let mut open = free & !(rising | falling);
+        if row == 0 {
+            open &= allowed[1];
+        }
         row += 1;
         if row < last {
             levels[row] = Level { dead, mask, free, rising, falling, open };

@@ -8,7 +8,7 @@
 macro_rules! implement {
     ($type:ty, $isa:expr, $costs:expr $(, $features:literal)?) => {
         implement! { @each $type, $isa, $costs, [$($features)?];
-            fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs);
+            fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, queens: [u32; 2], runs: &mut Runs);
             fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]);
             fn planes(masks: &[u64], bits: &[u64], planes: &mut [u64]);
             fn standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &mut [u64]) -> [usize; 2];
@@ -75,10 +75,17 @@ pub(super) trait Operations: fmt::Debug + Send + Sync {
     /// What things cost, in cycles: for the plan of a join.
     fn costs(&self) -> Costs;
 
-    /// Finds the half boards on `columns` with the row-0 queen on one of `firsts`: for each of the `sets` of
+    /// Finds the half boards on `columns` with the queens of row 0 and 1 on some of `queens`: for each of the `sets` of
     /// columns for the outer rows (with its rank), each placement of the inner rows on the other columns and the
     /// outer placements that stand with it; one run for each that leaves any.
-    fn survivors(&self, outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs);
+    fn survivors(
+        &self,
+        outer: &Outer,
+        sets: &[(u32, usize)],
+        columns: u32,
+        queens: [u32; 2],
+        runs: &mut Runs,
+    );
 
     /// Writes the placements of all runs, `outer[start + i] | mask` for each bit i, to `list` from the place
     /// `at[key]` on, which moves on.

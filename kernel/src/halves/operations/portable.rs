@@ -186,8 +186,14 @@ pub(super) fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64 {
 }
 
 #[inline(always)]
-pub(super) fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, firsts: u32, runs: &mut Runs) {
-    lanes::survivors::<[u64; 4]>(outer, sets, columns, firsts, runs);
+pub(super) fn survivors(
+    outer: &Outer,
+    sets: &[(u32, usize)],
+    columns: u32,
+    queens: [u32; 2],
+    runs: &mut Runs,
+) {
+    lanes::survivors::<[u64; 4]>(outer, sets, columns, queens, runs);
 }
 
 #[inline(always)]
