@@ -1,5 +1,5 @@
 //! Times the half-board join on one thread, in full or on a sample of its orbits:
-//! `halves N [--isa avx512|avx2|portable] [--orbits K] [--tables BYTES] [--lists BYTES] [--phases]`.
+//! `halves N [--isa avx512|avx2|portable] [--orbits K] [--from ORBIT] [--tables BYTES] [--lists BYTES] [--phases]`.
 //!
 //! A sample is scaled up, with the standard error of its mean.
 
@@ -17,12 +17,14 @@ fn main() {
     let n: BoardSize = arguments.next().expect("N first").parse().expect("N is from 6 to 31");
     let mut isa = Isa::best();
     let [mut orbits_max, mut tables_max, mut lists_max] = [u64::MAX, u64::MAX, 1 << 30];
+    let mut from = 0;
     let mut stopwatch = None;
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().expect("a value follows");
         match name.as_str() {
             "--isa" => isa = value().parse().expect("a known instruction set"),
             "--orbits" => orbits_max = value().parse().expect("a number"),
+            "--from" => from = value().parse().expect("a number"),
             "--tables" => tables_max = value().parse().expect("a number of bytes"),
             "--lists" => lists_max = value().parse().expect("a number of bytes"),
             "--phases" => stopwatch = Some(Stopwatch::new()),
@@ -36,11 +38,11 @@ fn main() {
     let mut join = Join::new(isa, lists_max).expect("this machine has the instructions");
 
     let all = tables.orbits().len();
-    let orbits = orbits_max.min(all);
+    let orbits = orbits_max.min(all - from);
     let parts = PARTS.min(orbits);
     let mut samples = Vec::new();
     for part in 0..parts {
-        let range = orbits * part / parts..orbits * (part + 1) / parts;
+        let range = from + orbits * part / parts..from + orbits * (part + 1) / parts;
         let start = Instant::now();
         let tally = match &mut stopwatch {
             None => join.count(&tables, range, &control),

@@ -374,10 +374,15 @@ fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usiz
 )]
 fn union(masks: &[u64]) -> u64 {
     let (whole, rest) = masks.as_chunks::<8>();
-    let mut unions =
-        [load_some(rest).0, _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()];
-    for (i, masks) in whole.iter().enumerate() {
-        unions[i % 4] = _mm512_or_si512(unions[i % 4], load(masks));
+    let (fours, whole) = whole.as_chunks::<4>();
+    let mut unions = [load_some(rest).0, _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()];
+    for four in fours {
+        for (union, masks) in unions.iter_mut().zip(four) {
+            *union = _mm512_or_si512(*union, load(masks));
+        }
+    }
+    for (union, masks) in unions.iter_mut().zip(whole) {
+        *union = _mm512_or_si512(*union, load(masks));
     }
     let [a, b, c, d] = unions;
     _mm512_reduce_or_epi64(_mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d))) as u64
@@ -425,12 +430,16 @@ fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64 {
 fn index(masks: &[u64], windows: &Windows, indices: &mut [u64]) {
     let offsets = _mm512_set1_epi64(u64::from_le_bytes(windows.offsets) as i64);
     let fields = _mm512_set1_epi64(u64::from_le_bytes(windows.fields) as i64);
-    for (indices, masks) in indices.chunks_mut(8).zip(masks.chunks(8)) {
-        let (x, some) = load_some(masks);
-        let x = _mm512_and_si512(_mm512_multishift_epi64_epi8(offsets, x), fields);
-        // SAFETY: only words that are there are written.
-        unsafe { _mm512_mask_storeu_epi64(indices.as_mut_ptr().cast(), some & lowest(indices.len()), x) };
+    let indices_of = |x| _mm512_and_si512(_mm512_multishift_epi64_epi8(offsets, x), fields);
+    let (whole, rest) = masks.as_chunks::<8>();
+    let (whole_indices, rest_indices) = indices.as_chunks_mut::<8>();
+    for (indices, masks) in whole_indices.iter_mut().zip(whole) {
+        store(indices, indices_of(load(masks)));
     }
+    let (x, some) = load_some(rest);
+    let some = some & lowest(rest_indices.len());
+    // SAFETY: only words that are there are written.
+    unsafe { _mm512_mask_storeu_epi64(rest_indices.as_mut_ptr().cast(), some, indices_of(x)) };
 }
 
 #[target_feature(
@@ -479,26 +488,22 @@ fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
 fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]) {
     for (window, table) in tables.as_chunks_mut::<256>().0[..windows.len()].iter_mut().enumerate() {
         table[0] = if window == 0 { *valid } else { Row([u64::MAX; 8]) };
-        let mut done = 0;
+        let mut done = 0usize;
         for k in (0..8).filter(|k| windows.fields[window] >> k & 1 == 1) {
             let plane = load(&planes[usize::from(windows.partners[window][k]) % 64].0);
-            if done + 1 == 1 << k {
-                let (from, to) = table.split_at_mut(1 << k);
-                for (to, from) in to.iter_mut().zip(from) {
+            // All subsets of the bits done: runs of consecutive ones, as long as the lowest bits are all in use.
+            let run = 1usize << done.trailing_ones();
+            let high = done & !(run - 1);
+            let mut index = high;
+            loop {
+                let (from, to) = table[index..].split_at_mut(1 << k);
+                for (to, from) in to[..run].iter_mut().zip(&from[..run]) {
                     store(&mut to.0, _mm512_andnot_si512(plane, load(&from.0)));
                 }
-                done |= 1 << k;
-                continue;
-            }
-            // All subsets of the bits done, from the largest down.
-            let mut index = done;
-            loop {
-                let row = _mm512_andnot_si512(plane, load(&table[index % 256].0));
-                store(&mut table[(index | 1 << k) % 256].0, row);
                 if index == 0 {
                     break;
                 }
-                index = (index - 1) & done;
+                index = (index - 1) & high;
             }
             done |= 1 << k;
         }
