@@ -375,7 +375,8 @@ fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usiz
 fn union(masks: &[u64]) -> u64 {
     let (whole, rest) = masks.as_chunks::<8>();
     let (fours, whole) = whole.as_chunks::<4>();
-    let mut unions = [load_some(rest).0, _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()];
+    let mut unions =
+        [load_some(rest).0, _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()];
     for four in fours {
         for (union, masks) in unions.iter_mut().zip(four) {
             *union = _mm512_or_si512(*union, load(masks));
