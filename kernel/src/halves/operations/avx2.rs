@@ -1,7 +1,7 @@
 //! AVX2: plain code where it compiles well, filters by table look-up, and queries that count their bits by
 //! carry-save addition.
 
-#![expect(clippy::wildcard_imports, reason = "intrinsics")]
+#![allow(clippy::wildcard_imports, reason = "intrinsics; the lint is off in tests")]
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,

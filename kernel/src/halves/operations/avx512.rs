@@ -1,6 +1,6 @@
 //! AVX-512: 512 elements of a block in one register.
 
-#![expect(clippy::wildcard_imports, reason = "intrinsics")]
+#![allow(clippy::wildcard_imports, reason = "intrinsics; the lint is off in tests")]
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
