@@ -1,0 +1,129 @@
+//! The SQLite file: created, recognised, locked, migrated, opened.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
+use sqlx::{Connection, Executor};
+
+use crate::error::Error;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
+
+/// Marks a file as ours: `NQns` in SQLite's application id.
+const APPLICATION_ID: i32 = i32::from_be_bytes(*b"NQns");
+
+/// A database that this process alone may write, with the lock that says so.
+pub(crate) struct Database {
+    path: PathBuf,
+    /// The one connection that writes.
+    pub(crate) writer: SqliteConnection,
+    /// A few that read.
+    pub(crate) readers: SqlitePool,
+    /// Locked as long as it is open. A file of its own, for closing any handle of the database file itself would drop
+    /// SQLite's locks on it.
+    _lock: File,
+}
+
+impl Database {
+    /// Opens a database to write to it; creates and migrates it where needed.
+    pub(crate) async fn open(path: &Path) -> Result<Self, Error> {
+        let existing = path.metadata().is_ok_and(|file| file.len() > 0);
+        if existing {
+            recognise(path).await?;
+        }
+        let lock = lock(path)?;
+        let fail = |error| storage_error(path, error);
+        let mut writer = SqliteConnection::connect_with(&options(path).create_if_missing(true)).await.map_err(fail)?;
+        if !existing {
+            let mark = format!("PRAGMA application_id = {APPLICATION_ID}");
+            writer.execute(sqlx::AssertSqlSafe(mark)).await.map_err(fail)?;
+        }
+        // FULL: a commit is on the disk when it returns, also through a power cut.
+        writer.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;").await.map_err(fail)?;
+        MIGRATIONS.run(&mut writer).await.map_err(|error| migrate_error(path, error))?;
+        let readers = open_readers(path).await?;
+        Ok(Self { path: path.to_owned(), writer, readers, _lock: lock })
+    }
+
+    /// Gives an error of SQLite the words that help.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        match error {
+            Error::Database(error) => storage_error(&self.path, error),
+            other => other,
+        }
+    }
+}
+
+/// Opens a database to read it, while another process may be writing to it.
+pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
+    if !path.exists() {
+        return Err(Error::NoDatabase(path.to_owned()));
+    }
+    recognise(path).await?;
+    let pool = SqlitePoolOptions::new().max_connections(4).max_lifetime(None).idle_timeout(None);
+    pool.connect_with(options(path).read_only(true)).await.map_err(|error| storage_error(path, error))
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(path).foreign_keys(true).busy_timeout(Duration::from_secs(10))
+}
+
+/// Makes sure that a file is one of our databases, of a schema that we know, without changing it.
+async fn recognise(path: &Path) -> Result<(), Error> {
+    let fail = |error| storage_error(path, error);
+    let mut connection = SqliteConnection::connect_with(&options(path).read_only(true)).await.map_err(fail)?;
+    let id: i32 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut connection).await.map_err(fail)?;
+    if id != APPLICATION_ID {
+        return Err(Error::ForeignDatabase(path.to_owned()));
+    }
+    let found: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap_or(None);
+    connection.close().await.map_err(fail)?;
+    let known = MIGRATIONS.iter().map(|step| step.version).max().unwrap_or(0);
+    match found {
+        Some(found) if found > known => Err(Error::NewerSchema { path: path.to_owned(), found, known }),
+        _ => Ok(()),
+    }
+}
+
+fn lock(path: &Path) -> Result<File, Error> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let cant_open = |error: std::io::Error| Error::CantOpen { path: path.to_owned(), reason: error.to_string() };
+    let file = File::options().create(true).truncate(false).write(true).open(&name).map_err(cant_open)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(Error::InUse(path.to_owned())),
+        Err(std::fs::TryLockError::Error(error)) => Err(cant_open(error)),
+    }
+}
+
+fn storage_error(path: &Path, error: sqlx::Error) -> Error {
+    let path = path.to_owned();
+    let Some(database) = error.as_database_error() else { return Error::Database(error) };
+    // SQLite's primary result codes; the higher bits are details.
+    let code = database.code().and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
+    match code {
+        Some(3 | 8 | 14) => Error::CantOpen { path, reason: database.message().to_owned() },
+        Some(11) => Error::Damaged(format!("{}: {}", path.display(), database.message())),
+        Some(26) => Error::NotADatabase(path),
+        Some(13) => Error::DiskFull(path),
+        Some(5 | 6) => Error::InUse(path),
+        _ => Error::Database(error),
+    }
+}
+
+fn migrate_error(path: &Path, error: MigrateError) -> Error {
+    match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => storage_error(path, error),
+        MigrateError::VersionMismatch(version) => {
+            Error::Damaged(format!("schema {version} is not the one that this program knows"))
+        }
+        other => Error::Damaged(other.to_string()),
+    }
+}
