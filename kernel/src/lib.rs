@@ -4,7 +4,15 @@
 //! This crate is pure: no I/O, no async, no clock, no logging. `docs/counting.md` tells the mathematics.
 
 pub mod board;
+mod border;
 pub mod counts;
 pub mod engine;
+mod estimate;
+pub mod job;
 pub mod known;
+pub mod plan;
+mod prefix;
+mod rows;
 pub mod subproblem;
+pub mod symmetric;
+pub mod unit;

@@ -72,6 +72,48 @@ pub trait Engine: Send {
 
     /// Counts the completions of `problem`; exactly, or not at all when stopped.
     fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped>;
+
+    /// Whether jobs of the edge class are to be counted by the classic search that tests every solution for its
+    /// rotations, instead of by this engine's pure counting (see [`Job::units`](crate::job::Job::units)).
+    fn leaf_test(&self) -> bool {
+        false
+    }
+}
+
+/// Counts the states of one search and reports them to its [`Control`] in regular steps.
+pub(crate) struct Meter<'a> {
+    control: &'a Control,
+    states: u64,
+    reported: u64,
+}
+
+impl<'a> Meter<'a> {
+    /// States between two reports: a few milliseconds of work.
+    const STEP: u64 = 1 << 20;
+
+    pub(crate) fn new(control: &'a Control) -> Self {
+        Self { control, states: 0, reported: 0 }
+    }
+
+    /// Counts `states` more; now and then reports them, and is [`Stopped`] if nobody wants them any longer.
+    #[inline]
+    pub(crate) fn add(&mut self, states: u64) -> Result<(), Stopped> {
+        self.states += states;
+        if self.states - self.reported >= Self::STEP { self.report() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn report(&mut self) -> Result<(), Stopped> {
+        let new = self.states - self.reported;
+        self.reported = self.states;
+        self.control.advance(new)
+    }
+
+    /// Reports the rest and tells how many states there were in all.
+    pub(crate) fn finish(mut self) -> Result<u64, Stopped> {
+        self.report()?;
+        Ok(self.states)
+    }
 }
 
 /// The engines by name, slowest first.
