@@ -7,4 +7,6 @@ pub mod board;
 pub mod counts;
 pub mod engine;
 pub mod known;
+pub mod ladder;
+pub mod solution;
 pub mod subproblem;
