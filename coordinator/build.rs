@@ -13,7 +13,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::fs::remove_file(&schema)?;
     }
     let pool =
-        SqlitePool::connect_with(SqliteConnectOptions::new().filename(&schema).create_if_missing(true)).await?;
+        SqlitePool::connect_with(SqliteConnectOptions::new().filename(&schema).create_if_missing(true))
+            .await?;
     Migrator::new(Path::new("../migrations")).await?.run(&pool).await?;
     pool.close().await;
     println!("cargo::rustc-env=DATABASE_URL=sqlite://{}", schema.display());

@@ -36,7 +36,8 @@ impl Database {
         }
         let lock = lock(path)?;
         let fail = |error| storage_error(path, error);
-        let mut writer = SqliteConnection::connect_with(&options(path).create_if_missing(true)).await.map_err(fail)?;
+        let mut writer =
+            SqliteConnection::connect_with(&options(path).create_if_missing(true)).await.map_err(fail)?;
         if !existing {
             let mark = format!("PRAGMA application_id = {APPLICATION_ID}");
             writer.execute(sqlx::AssertSqlSafe(mark)).await.map_err(fail)?;
@@ -74,8 +75,10 @@ fn options(path: &Path) -> SqliteConnectOptions {
 /// Makes sure that a file is one of our databases, of a schema that we know, without changing it.
 async fn recognise(path: &Path) -> Result<(), Error> {
     let fail = |error| storage_error(path, error);
-    let mut connection = SqliteConnection::connect_with(&options(path).read_only(true)).await.map_err(fail)?;
-    let id: i32 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut connection).await.map_err(fail)?;
+    let mut connection =
+        SqliteConnection::connect_with(&options(path).read_only(true)).await.map_err(fail)?;
+    let id: i32 =
+        sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut connection).await.map_err(fail)?;
     if id != APPLICATION_ID {
         return Err(Error::ForeignDatabase(path.to_owned()));
     }
@@ -94,7 +97,8 @@ async fn recognise(path: &Path) -> Result<(), Error> {
 fn lock(path: &Path) -> Result<File, Error> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let cant_open = |error: std::io::Error| Error::CantOpen { path: path.to_owned(), reason: error.to_string() };
+    let cant_open =
+        |error: std::io::Error| Error::CantOpen { path: path.to_owned(), reason: error.to_string() };
     let file = File::options().create(true).truncate(false).write(true).open(&name).map_err(cant_open)?;
     match file.try_lock() {
         Ok(()) => Ok(file),

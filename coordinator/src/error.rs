@@ -26,7 +26,9 @@ pub enum Error {
     #[error("{0} is a database of another program; it was left as it is, choose another --db")]
     ForeignDatabase(PathBuf),
     /// Made by a later version.
-    #[error("{path} has schema {found}, newer than this program's {known}; use the nqueens that made it, or a later one")]
+    #[error(
+        "{path} has schema {found}, newer than this program's {known}; use the nqueens that made it, or a later one"
+    )]
     NewerSchema {
         /// The database.
         path: PathBuf,
@@ -52,7 +54,9 @@ pub enum Error {
         wanted: BoardSize,
     },
     /// The database holds a run of the same board, made by another plan.
-    #[error("{path} holds a run with plan '{found}', not '{wanted}'; leave --plan out to resume it, or choose another --db")]
+    #[error(
+        "{path} holds a run with plan '{found}', not '{wanted}'; leave --plan out to resume it, or choose another --db"
+    )]
     OtherPlan {
         /// The database.
         path: PathBuf,

@@ -19,6 +19,14 @@ impl Snapshot {
         Self { runs: dispatch.runs().map(RunProgress::of).collect(), busy_workers: dispatch.busy_workers() }
     }
 
+    /// The runs whose jobs are all done, and that have no total yet.
+    pub(crate) fn complete(&self) -> Vec<RunId> {
+        let waiting = |run: &&RunProgress| {
+            matches!(run.state, RunState::Active | RunState::Paused) && run.sums.done == run.jobs
+        };
+        self.runs.iter().filter(waiting).map(|run| run.id).collect()
+    }
+
     /// One run.
     pub fn run(&self, id: RunId) -> Option<&RunProgress> {
         self.runs.iter().find(|run| run.id == id)
@@ -41,7 +49,7 @@ pub struct RunProgress {
 }
 
 impl RunProgress {
-    fn of(run: &Run) -> Self {
+    pub(crate) fn of(run: &Run) -> Self {
         Self { id: run.id(), n: run.n(), state: run.state(), jobs: run.jobs(), sums: *run.sums() }
     }
 

@@ -87,7 +87,7 @@ fn within<Narrow: TryFrom<i64>>(column: &str, number: i64) -> Result<Narrow, Err
 }
 
 fn parsed<T: FromStr<Err: ToString>>(text: &str) -> Result<T, Error> {
-    text.parse().map_err(damaged::<T::Err>)
+    text.parse().map_err(damaged)
 }
 
 /// A number for a column: everything that comes here was checked to be below 2^63.
@@ -180,7 +180,7 @@ pub(crate) async fn finish_planning(
     jobs: u32,
     fingerprint: Fingerprint,
 ) -> Result<(), Error> {
-    let (run, fingerprint) = (column(run.get()), fingerprint.as_bytes().to_vec());
+    let (run, fingerprint) = (column(run.get()), fingerprint.0.to_vec());
     let done = query!(
         "UPDATE run SET state = 'active', jobs = ?1, fingerprint = ?2 WHERE id = ?3 AND state = 'planning'
            AND ?1 = (SELECT count(*) FROM job WHERE run = ?3)",
@@ -196,7 +196,9 @@ pub(crate) async fn finish_planning(
 
 /// Removes the runs whose planning was cut short; nobody has seen them.
 pub(crate) async fn delete_unplanned(db: &mut SqliteConnection) -> Result<(), Error> {
-    query!("DELETE FROM job WHERE run IN (SELECT id FROM run WHERE state = 'planning')").execute(&mut *db).await?;
+    query!("DELETE FROM job WHERE run IN (SELECT id FROM run WHERE state = 'planning')")
+        .execute(&mut *db)
+        .await?;
     query!("DELETE FROM run WHERE state = 'planning'").execute(db).await?;
     Ok(())
 }
@@ -228,20 +230,26 @@ impl TryFrom<RunRecord> for RunRow {
         let kind = parsed::<PlanKind>(&row.plan)?;
         let outcome = match (row.count2, row.count4, row.count8, row.total, row.checked.as_deref()) {
             (Some(count2), Some(count4), Some(count8), Some(total), Some(checked)) => Some(Outcome {
-                totals: Totals { count2: parsed(&count2)?, count4: parsed(&count4)?, count8: parsed(&count8)? },
+                totals: Totals {
+                    count2: parsed(&count2)?,
+                    count4: parsed(&count4)?,
+                    count8: parsed(&count8)?,
+                },
                 total: parsed(&total)?,
                 checked: if checked == "published" { Checked::Published } else { Checked::Symmetric },
             }),
             _ => None,
         };
-        let fingerprint = row.fingerprint.try_into().map_err(|_| damaged("run.fingerprint has not 32 bytes"))?;
+        let fingerprint =
+            row.fingerprint.try_into().map_err(|_| damaged("run.fingerprint has not 32 bytes"))?;
         Ok(Self {
             id: RunId::new(within("run.id", row.id)?).ok_or_else(|| damaged("run.id is out of range"))?,
             plan: Plan::with_states_per_job(n, kind, within("run.states_per_job", row.states_per_job)?),
             jobs: within("run.jobs", row.jobs)?,
-            fingerprint: Fingerprint::from_bytes(fingerprint),
+            fingerprint: Fingerprint(fingerprint),
             seed: row.seed.cast_unsigned(),
-            state: RunState::from_name(&row.state).ok_or_else(|| damaged(format!("run.state is {}", row.state)))?,
+            state: RunState::from_name(&row.state)
+                .ok_or_else(|| damaged(format!("run.state is {}", row.state)))?,
             reason: row.reason,
             created_at: row.created_at,
             finished_at: row.finished_at,
@@ -277,11 +285,17 @@ pub(crate) async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<
         )
         .fetch_one(db)
         .await?;
-        for (number, state, epoch, failures, lapses, estimate) in rows_of::<(u32, i64, u32, u16, u16, u64)>(&text)? {
+        for (number, state, epoch, failures, lapses, estimate) in
+            rows_of::<(u32, i64, u32, u16, u16, u64)>(&text)?
+        {
             if number as usize != slots.len() {
-                return Err(damaged(format!("job {number} of run {run} stands where {} should", slots.len())));
+                return Err(damaged(format!(
+                    "job {number} of run {run} stands where {} should",
+                    slots.len()
+                )));
             }
-            let state = JobState::from_stored(state).ok_or_else(|| damaged(format!("job.state is {state}")))?;
+            let state =
+                JobState::from_stored(state).ok_or_else(|| damaged(format!("job.state is {state}")))?;
             slots.push(Slot { state, epoch, failures, lapses, estimate });
         }
     }
@@ -336,7 +350,9 @@ pub struct AcceptedSums {
 /// Sums over the accepted results of every run: in 128 bits, checked.
 ///
 /// Results of jobs in quarantine are left out.
-pub(crate) async fn accepted_sums(db: impl SqliteExecutor<'_> + Copy) -> Result<HashMap<RunId, AcceptedSums>, Error> {
+pub(crate) async fn accepted_sums(
+    db: impl SqliteExecutor<'_> + Copy,
+) -> Result<HashMap<RunId, AcceptedSums>, Error> {
     let mut sums = HashMap::<RunId, AcceptedSums>::new();
     let mut last = 0;
     loop {
@@ -405,7 +421,8 @@ pub(crate) async fn jobs(
 ) -> Result<HashMap<JobId, StoredJob>, Error> {
     let wanted = json(&ids.map(|id| (id.run.get(), id.number)).collect::<Vec<_>>());
     let rows = query!(
-        r#"SELECT job.run, job.number, run.n, job.class, job.bound1, job.prefixes, result.worker AS "worker?",
+        r#"SELECT job.run AS "run!", job.number AS "number!", run.n AS "n!", job.class AS "class!",
+                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!", result.worker AS "worker?",
                   result.epoch AS "epoch?", result.incarnation AS "incarnation?", result.count2 AS "count2?",
                   result.count4 AS "count4?", result.count8 AS "count8?"
            FROM json_each(?) AS wanted
@@ -450,7 +467,16 @@ pub(crate) async fn update_jobs(db: &mut SqliteConnection, changes: &[ChangedJob
     let row = |(id, slot, lease): &ChangedJob| {
         let lease = lease.map(|(worker, incarnation)| (worker.get(), incarnation.get()));
         let (run, state) = (id.run.get(), slot.state as u8);
-        (run, id.number, state, slot.epoch, slot.failures, slot.lapses, lease.map(|l| l.0), lease.map(|l| l.1))
+        (
+            run,
+            id.number,
+            state,
+            slot.epoch,
+            slot.failures,
+            slot.lapses,
+            lease.map(|l| l.0),
+            lease.map(|l| l.1),
+        )
     };
     let rows = json(&changes.iter().map(row).collect::<Vec<_>>());
     let done = query!(
@@ -464,7 +490,11 @@ pub(crate) async fn update_jobs(db: &mut SqliteConnection, changes: &[ChangedJob
     )
     .execute(db)
     .await?;
-    assert_eq!(done.rows_affected(), changes.len() as u64, "every changed job is there, and no epoch goes back");
+    assert_eq!(
+        done.rows_affected(),
+        changes.len() as u64,
+        "every changed job is there, and no epoch goes back"
+    );
     Ok(())
 }
 
@@ -481,7 +511,14 @@ pub(crate) async fn insert_results(
         let LeaseToken { job, epoch, incarnation } = result.token;
         let Counts { count2, count4, count8 } = result.counts;
         let lease = (job.run.get(), job.number, epoch.get(), incarnation.get(), worker.get());
-        (lease, result.kernel.name(), (count2, count4, count8), result.states, result.elapsed_us, name_of(*verdict))
+        (
+            lease,
+            result.kernel.name(),
+            (count2, count4, count8),
+            result.states,
+            result.elapsed_us,
+            name_of(*verdict),
+        )
     };
     let rows = json(&results.iter().map(row).collect::<Vec<_>>());
     let done = query!(
@@ -542,7 +579,8 @@ pub(crate) async fn finish_run(
 ) -> Result<(), Error> {
     let id = column(run.get());
     let Totals { count2, count4, count8 } = outcome.totals;
-    let [count2, count4, count8, total] = [count2, count4, count8, outcome.total].map(|count| count.to_string());
+    let [count2, count4, count8, total] =
+        [count2, count4, count8, outcome.total].map(|count| count.to_string());
     let checked = outcome.checked.name();
     let done = query!(
         "UPDATE run SET state = 'done', finished_at = ?1, count2 = ?2, count4 = ?3, count8 = ?4, total = ?5,
@@ -612,13 +650,22 @@ pub(crate) async fn ledger(db: &SqlitePool, run: RunId, first: u32) -> Result<Ve
     for row in rows {
         let found = (row.worker, row.kernel, row.count2, row.count4, row.count8, row.states, row.elapsed_us);
         let accepted = match found {
-            (Some(worker), Some(kernel), Some(count2), Some(count4), Some(count8), Some(states), Some(elapsed_us)) => {
+            (
+                Some(worker),
+                Some(kernel),
+                Some(count2),
+                Some(count4),
+                Some(count8),
+                Some(states),
+                Some(elapsed_us),
+            ) => {
                 let counts = Counts {
                     count2: within("result.count2", count2)?,
                     count4: within("result.count4", count4)?,
                     count8: within("result.count8", count8)?,
                 };
-                let (states, elapsed_us) = (within("result.states", states)?, within("elapsed_us", elapsed_us)?);
+                let (states, elapsed_us) =
+                    (within("result.states", states)?, within("elapsed_us", elapsed_us)?);
                 Some(LedgerResult { counts, worker, kernel, states, elapsed_us })
             }
             _ => None,

@@ -67,7 +67,9 @@ fn check(n: BoardSize, orbits: Totals, symmetric: SymmetricCounts) -> Result<Out
     let checked = match published(n) {
         None => Checked::Symmetric,
         Some(known) if known.total == total && known.orbits == orbits => Checked::Published,
-        Some(known) => return Err(format!("the total {total} differs from the published count {}", known.total)),
+        Some(known) => {
+            return Err(format!("the total {total} differs from the published count {}", known.total));
+        }
     };
     Ok(Outcome { totals: orbits, total, checked })
 }
@@ -81,7 +83,10 @@ mod tests {
         let n = BoardSize::new(8).unwrap();
         let symmetric = symmetric_counts(n, &Control::default()).unwrap();
         let right = Totals { count2: 0, count4: 1, count8: 11 };
-        assert_eq!(check(n, right, symmetric), Ok(Outcome { totals: right, total: 92, checked: Checked::Published }));
+        assert_eq!(
+            check(n, right, symmetric),
+            Ok(Outcome { totals: right, total: 92, checked: Checked::Published })
+        );
         let errors = [
             (Totals { count8: 10, ..right }, "the total 84 differs from the published count 92"),
             (Totals { count4: 2, ..right }, "COUNT2 = 0 and COUNT4 = 2 differ from the separately counted"),

@@ -33,13 +33,27 @@ pub(crate) enum Request {
     Register(Registration),
     Sync(SyncRequest),
     /// Starts to store a run.
-    PlanRun { id: RunId, plan: Plan, seed: u64 },
+    PlanRun {
+        id: RunId,
+        plan: Plan,
+        seed: u64,
+    },
     /// Stores jobs of a run that is being planned, from number `first` on.
-    PlanJobs { run: RunId, first: u32, jobs: Vec<Job> },
+    PlanJobs {
+        run: RunId,
+        first: u32,
+        jobs: Vec<Job>,
+    },
     /// All jobs are stored: hands them out from now on.
-    ActivateRun { row: RunRow, estimates: Vec<u64> },
+    ActivateRun {
+        row: RunRow,
+        estimates: Vec<u64>,
+    },
     /// All jobs are done: the total, or the check that was not passed.
-    FinishRun { run: RunId, outcome: Result<Outcome, String> },
+    FinishRun {
+        run: RunId,
+        outcome: Result<Outcome, String>,
+    },
     /// Takes back every lease: all workers are known to be gone.
     ReleaseAll,
     /// Looks for leases that have run out.
@@ -185,8 +199,13 @@ impl Writer {
     async fn transact(&mut self, requests: Vec<Request>) -> Result<Vec<Response>, Error> {
         let now = self.now();
         let mut transaction = self.database.writer.begin_with("BEGIN IMMEDIATE").await?;
-        let mut group =
-            Group { db: &mut transaction, dispatch: &mut self.dispatch, pace: self.pace, now, results: Vec::new() };
+        let mut group = Group {
+            db: &mut transaction,
+            dispatch: &mut self.dispatch,
+            pace: self.pace,
+            now,
+            results: Vec::new(),
+        };
         let mut answers = Vec::with_capacity(requests.len());
         for request in requests {
             answers.push(group.handle(request).await?);
@@ -216,7 +235,9 @@ impl Group<'_> {
                 self.dispatch.add_worker(id);
                 return Ok(Response::Worker(id));
             }
-            Request::PlanRun { id, plan, seed } => store::insert_run(self.db, id, &plan, seed, wall_time()).await?,
+            Request::PlanRun { id, plan, seed } => {
+                store::insert_run(self.db, id, &plan, seed, wall_time()).await?
+            }
             Request::PlanJobs { run, first, jobs } => store::insert_jobs(self.db, run, first, &jobs).await?,
             Request::ActivateRun { row, estimates } => {
                 store::finish_planning(self.db, row.id, row.jobs, row.fingerprint).await?;
@@ -247,7 +268,8 @@ impl Group<'_> {
         }
         let held = self.dispatch.heartbeat(self.now, sync.worker, &sync.held);
         let mut tokens = held.lost;
-        let lost_states = tokens.iter().map(|token| self.dispatch.estimate(token.job)).fold(0, u64::saturating_add);
+        let lost_states =
+            tokens.iter().map(|token| self.dispatch.estimate(token.job)).fold(0, u64::saturating_add);
         let wanted_states = sync.wanted_states.saturating_sub(lost_states);
         let wanted_jobs = sync.wanted_jobs.saturating_sub(tokens.len());
         tokens.extend(self.dispatch.grant(self.now, sync.worker, wanted_states, wanted_jobs));
@@ -271,7 +293,9 @@ impl Group<'_> {
             let Judgement { verdict, keep, reason } = judgement;
             match verdict {
                 Verdict::Accepted | Verdict::Duplicate => {}
-                Verdict::Conflict => error!(%worker, job = %result.token.job, reason, "results disagree: job quarantined"),
+                Verdict::Conflict => {
+                    error!(%worker, job = %result.token.job, reason, "results disagree: job quarantined")
+                }
                 _ => warn!(%worker, job = %result.token.job, reason, "result not accepted"),
             }
             if keep {
@@ -284,9 +308,10 @@ impl Group<'_> {
 
     /// The result that this very transaction has accepted for a job.
     fn accepted_here(&self, job: JobId) -> Option<Accepted> {
-        let found = self.results.iter().find(|(_, result, verdict)| {
-            *verdict == Verdict::Accepted && result.token.job == job
-        });
+        let found = self
+            .results
+            .iter()
+            .find(|(_, result, verdict)| *verdict == Verdict::Accepted && result.token.job == job);
         found.map(|(worker, result, _)| Accepted {
             worker: *worker,
             epoch: result.token.epoch,
@@ -302,7 +327,8 @@ impl Group<'_> {
         }
         let mut jobs = store::jobs(self.db, tokens.iter().map(|token| token.job)).await?;
         let lease = |token: LeaseToken| {
-            let stored = jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
+            let stored =
+                jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
             Ok(Lease { token, job: stored.job, states: self.dispatch.estimate(token.job) })
         };
         tokens.into_iter().map(lease).collect()
@@ -343,7 +369,12 @@ impl Group<'_> {
 }
 
 /// Reads the whole state of a database.
-async fn load(db: &SqlitePool, policy: Policy, incarnation: Incarnation, now: Millis) -> Result<Dispatch, Error> {
+async fn load(
+    db: &SqlitePool,
+    policy: Policy,
+    incarnation: Incarnation,
+    now: Millis,
+) -> Result<Dispatch, Error> {
     let mut dispatch = Dispatch::new(policy, incarnation);
     let mut sums = store::accepted_sums(db).await?;
     for row in store::runs(db).await? {

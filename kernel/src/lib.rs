@@ -10,9 +10,14 @@ pub mod engine;
 mod estimate;
 pub mod job;
 pub mod known;
+<<<<<<< HEAD
 pub mod plan;
 mod prefix;
 mod rows;
+=======
+pub mod ladder;
+pub mod solution;
+>>>>>>> ladder
 pub mod subproblem;
 pub mod symmetric;
 pub mod unit;

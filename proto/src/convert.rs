@@ -28,7 +28,9 @@ fn invalid(field: &'static str, problem: impl ToString) -> InvalidMessage {
 
 fn short(field: &'static str, text: String, bytes_max: usize) -> Result<String, InvalidMessage> {
     let clean = text.len() <= bytes_max && !text.chars().any(char::is_control);
-    clean.then_some(text).ok_or_else(|| invalid(field, format!("must be a line of at most {bytes_max} bytes")))
+    clean
+        .then_some(text)
+        .ok_or_else(|| invalid(field, format!("must be a line of at most {bytes_max} bytes")))
 }
 
 /// A number that fits the 63 bits that the database has for it.
@@ -143,13 +145,15 @@ impl TryFrom<v1::SyncRequest> for SyncRequest {
     fn try_from(wire: v1::SyncRequest) -> Result<Self, Self::Error> {
         let wanted_jobs = usize::try_from(wire.wanted_jobs).ok().filter(|jobs| *jobs <= BATCH_MAX);
         Ok(Self {
-            worker: WorkerId::new(wire.worker_id).ok_or_else(|| invalid("worker_id", "must be in 1..2^63"))?,
+            worker: WorkerId::new(wire.worker_id)
+                .ok_or_else(|| invalid("worker_id", "must be in 1..2^63"))?,
             results: batch("results", BATCH_MAX, wire.results)?,
             // A worker holds a few batches at most.
             held: batch("held", 10 * BATCH_MAX, wire.held)?,
             returned: batch("returned", BATCH_MAX, wire.returned)?,
             wanted_states: wire.wanted_states,
-            wanted_jobs: wanted_jobs.ok_or_else(|| invalid("wanted_jobs", format!("must be at most {BATCH_MAX}")))?,
+            wanted_jobs: wanted_jobs
+                .ok_or_else(|| invalid("wanted_jobs", format!("must be at most {BATCH_MAX}")))?,
         })
     }
 }
@@ -198,7 +202,8 @@ impl TryFrom<v1::Lease> for Lease {
         let n = BoardSize::new(wire.n).map_err(|error| invalid("n", error))?;
         let class = wire.class.parse().map_err(|error| invalid("class", error))?;
         let bound1 = u8::try_from(wire.bound1).map_err(|error| invalid("bound1", error))?;
-        let job = Job::decode(n, class, bound1, &wire.prefixes).map_err(|error| invalid("prefixes", error))?;
+        let job =
+            Job::decode(n, class, bound1, &wire.prefixes).map_err(|error| invalid("prefixes", error))?;
         Ok(Self { token: wire.token.try_into()?, job, states: wire.states })
     }
 }

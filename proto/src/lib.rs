@@ -10,7 +10,7 @@ pub mod id;
 pub mod message;
 
 /// Generated messages, clients and servers.
-#[expect(missing_docs, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated code")]
+#[allow(missing_docs, clippy::all, clippy::pedantic, reason = "generated code")]
 pub mod v1 {
     tonic::include_proto!("nqueens.v1");
 }

@@ -190,7 +190,11 @@ impl Dispatch {
     pub fn changed(&self, job: JobId) -> (JobId, Slot, Option<(WorkerId, Incarnation)>) {
         let slot = self.runs[&job.run].slot(job.number);
         let lease = self.leases.get(&job).map(|lease| (lease.worker, lease.incarnation));
-        assert_eq!(slot.state == JobState::Leased, lease.is_some(), "job {job} is leased if somebody has a lease on it");
+        assert_eq!(
+            slot.state == JobState::Leased,
+            lease.is_some(),
+            "job {job} is leased if somebody has a lease on it"
+        );
         (job, slot, lease)
     }
 
@@ -221,7 +225,8 @@ impl Dispatch {
             if accepted.counts != result.counts {
                 return self.dispute(worker, result, accepted);
             }
-            let again = (accepted.worker, accepted.epoch, accepted.incarnation) == (worker, epoch, incarnation);
+            let again =
+                (accepted.worker, accepted.epoch, accepted.incarnation) == (worker, epoch, incarnation);
             return if again {
                 Judgement::passing(Verdict::Accepted, "")
             } else {
@@ -311,8 +316,9 @@ impl Dispatch {
         let mut granted = Vec::new();
         let mut open = states;
         while open > 0 && granted.len() < jobs_max {
-            let Some(run) = self.runs.values_mut().find(|run| run.has_ready()) else { break };
-            let (number, epoch) = run.lease_next().expect("it has a ready job");
+            let mut runs = self.runs.values_mut();
+            let next = runs.find_map(|run| run.lease_next().map(|leased| (run, leased)));
+            let Some((run, (number, epoch))) = next else { break };
             let job = JobId { run: run.id(), number };
             open = open.saturating_sub(run.estimate(number));
             let expires = now + self.policy.lease_ms;

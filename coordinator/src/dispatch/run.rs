@@ -63,7 +63,9 @@ pub enum JobState {
 impl JobState {
     /// The state that the database stores as this number.
     pub fn from_stored(number: i64) -> Option<Self> {
-        [Self::Ready, Self::Leased, Self::Done, Self::Quarantined].into_iter().find(|state| *state as i64 == number)
+        [Self::Ready, Self::Leased, Self::Done, Self::Quarantined]
+            .into_iter()
+            .find(|state| *state as i64 == number)
     }
 }
 
@@ -130,7 +132,8 @@ impl Run {
         slots: Vec<Slot>,
         accepted: &AcceptedSums,
     ) -> Self {
-        let order = shuffled(u32::try_from(slots.len()).expect("a plan stays under a few million jobs"), seed);
+        let order =
+            shuffled(u32::try_from(slots.len()).expect("a plan stays under a few million jobs"), seed);
         let AcceptedSums { orbits, states, elapsed_us, .. } = *accepted;
         let mut sums = Sums { orbits, states, elapsed_us, ..Sums::default() };
         for slot in &slots {
@@ -212,7 +215,7 @@ impl Run {
     }
 
     /// Whether it is active and has a job to hand out.
-    pub(super) fn has_ready(&mut self) -> bool {
+    fn has_ready(&mut self) -> bool {
         if self.state != RunState::Active {
             return false;
         }
@@ -255,7 +258,8 @@ impl Run {
             Outcome::Failed => slot.failures = slot.failures.saturating_add(1),
             Outcome::Lapsed => slot.lapses = slot.lapses.saturating_add(1),
         }
-        let hopeless = u32::from(slot.failures) >= policy.failures_max || u32::from(slot.lapses) >= policy.lapses_max;
+        let hopeless =
+            u32::from(slot.failures) >= policy.failures_max || u32::from(slot.lapses) >= policy.lapses_max;
         if hopeless {
             self.enter(number, JobState::Quarantined);
         } else {

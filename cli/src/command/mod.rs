@@ -1,0 +1,74 @@
+//! The commands, one file each.
+
+mod bench;
+mod completions;
+mod config;
+mod doctor;
+mod export;
+mod run;
+mod solutions;
+mod status;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Counts all solutions of the N-Queens problem, exactly, on one machine or on a cluster.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "nqueens",
+    version,
+    long_version = doctor::long_version(),
+    arg_required_else_help = true,
+    max_term_width = 110,
+    after_help = "Example: nqueens run 16"
+)]
+pub(crate) struct Arguments {
+    /// Log level: error, warn, info, debug, or a filter like nqueens_worker=debug
+    #[arg(long, global = true, env = "NQUEENS_LOG", default_value = "warn", value_name = "LEVEL")]
+    pub(crate) log: String,
+
+    /// Settings file [default: nqueens.toml in the working directory, if it exists]
+    #[arg(long, global = true, env = "NQUEENS_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<std::path::PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(run::Run),
+    Status(status::Status),
+    Export(export::Export),
+    Bench(bench::Bench),
+    Table(table::Table),
+    Solutions(solutions::Solutions),
+    Doctor(doctor::Doctor),
+    Config(config::Config),
+    Completions(completions::Completions),
+}
+
+/// The machine-readable form of a command's result.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Json {
+    /// Print JSON; counts are decimal strings, for they outgrow 2^53
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Does what was asked.
+pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        Command::Run(run) => run.execute(),
+        Command::Status(status) => status.execute(),
+        Command::Export(export) => export.execute(),
+        Command::Bench(bench) => bench.execute(),
+        Command::Table(table) => table.execute(),
+        Command::Solutions(solutions) => solutions.execute(),
+        Command::Doctor(doctor) => doctor.execute(),
+        Command::Config(config) => config.execute(),
+        Command::Completions(completions) => completions.execute(),
+    }
+}

@@ -1,0 +1,28 @@
+//! Numbers and times as people read them.
+
+use std::time::Duration;
+
+/// A whole number with separators between thousands: `14,772,512`.
+pub(crate) fn thousands(number: impl ToString) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+/// A duration as the classic tables print it: `hh:mm:ss.ms`, in hundredths of a second.
+pub(crate) fn hours(time: Duration) -> String {
+    let (seconds, hundredths) = (time.as_secs(), time.subsec_millis() / 10);
+    format!("{:02}:{:02}:{:02}.{hundredths:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_times_read_well() {
+        assert_eq!(["0", "92", "724", "2680", "14772512"].map(thousands), ["0", "92", "724", "2,680", "14,772,512"]);
+        assert_eq!(hours(Duration::from_millis(0)), "00:00:00.00");
+        assert_eq!(hours(Duration::from_millis(100 * 3_600_000 + 62_349)), "100:01:02.34");
+    }
+}
