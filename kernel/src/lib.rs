@@ -10,14 +10,11 @@ pub mod engine;
 mod estimate;
 pub mod job;
 pub mod known;
-<<<<<<< HEAD
+pub mod ladder;
 pub mod plan;
 mod prefix;
 mod rows;
-=======
-pub mod ladder;
 pub mod solution;
->>>>>>> ladder
 pub mod subproblem;
 pub mod symmetric;
 pub mod unit;
