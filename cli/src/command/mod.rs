@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod bench;
+mod choices;
 mod completions;
 mod config;
 mod doctor;
