@@ -7,6 +7,7 @@
 mod command;
 mod console;
 mod output;
+mod progress;
 mod settings;
 
 use std::process::ExitCode;

@@ -2,6 +2,14 @@
 
 use std::time::Duration;
 
+use anyhow::Context;
+
+/// Runs a short conversation with a database or a coordinator.
+pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("starting the runtime")?.block_on(future)
+}
+
 /// A whole number with separators between thousands: `14,772,512`.
 pub(crate) fn thousands(number: impl ToString) -> String {
     let digits = number.to_string();

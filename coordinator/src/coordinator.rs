@@ -40,6 +40,7 @@ pub struct Coordinator {
     chores: Vec<JoinHandle<()>>,
     reader: Reader,
     snapshot: watch::Receiver<Arc<Snapshot>>,
+    faults: watch::Receiver<Option<Arc<Error>>>,
 }
 
 impl Coordinator {
@@ -49,13 +50,13 @@ impl Coordinator {
         let incarnation = Incarnation::from_random(random_bits());
         let writer = Writer::new(database, pace, incarnation, build).await?;
         let reader = Reader::new(writer.readers());
-        let snapshot = writer.watch();
+        let (snapshot, faults) = (writer.watch(), writer.faults());
         let (writer, writing) = writer.spawn();
         let chores = vec![
             tokio::spawn(expire(writer.clone())),
             tokio::spawn(conclude_runs(writer.clone(), reader.clone(), snapshot.clone())),
         ];
-        Ok(Self { writer, writing, chores, reader, snapshot })
+        Ok(Self { writer, writing, chores, reader, snapshot, faults })
     }
 
     /// For looking at the ledger.
@@ -66,6 +67,11 @@ impl Coordinator {
     /// The state as it changes.
     pub fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshot.clone()
+    }
+
+    /// Why the latest transaction that failed did so; nothing of it was stored.
+    pub fn faults(&self) -> watch::Receiver<Option<Arc<Error>>> {
+        self.faults.clone()
     }
 
     /// Takes back every lease, for one who knows that all workers are gone.

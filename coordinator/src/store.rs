@@ -79,6 +79,14 @@ impl Checked {
             Self::Symmetric => "symmetric",
         }
     }
+
+    /// What was checked, for people.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Published => "equal to the published count",
+            Self::Symmetric => "no count is published; COUNT2 and COUNT4 equal the separately counted symmetric solutions",
+        }
+    }
 }
 
 /// A number from a column that the schema keeps within the range of its type.

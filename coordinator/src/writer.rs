@@ -121,6 +121,7 @@ pub(crate) struct Writer {
     pace: Pace,
     started: Instant,
     snapshot: watch::Sender<Arc<Snapshot>>,
+    fault: watch::Sender<Option<Arc<Error>>>,
 }
 
 impl Writer {
@@ -136,12 +137,17 @@ impl Writer {
         let started = Instant::now();
         let dispatch = load(&database.readers, pace.policy, incarnation, 0).await?;
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch)));
-        Ok(Self { database, dispatch, incarnation, pace, started, snapshot })
+        Ok(Self { database, dispatch, incarnation, pace, started, snapshot, fault: watch::Sender::new(None) })
     }
 
     /// The state as it changes, for whoever shows it.
     pub(crate) fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshot.subscribe()
+    }
+
+    /// Why the latest transaction that failed did so.
+    pub(crate) fn faults(&self) -> watch::Receiver<Option<Arc<Error>>> {
+        self.fault.subscribe()
     }
 
     /// The readers' pool.
@@ -188,6 +194,7 @@ impl Writer {
             // Rather no coordinator than one that does not know its own ledger.
             Err(error) => panic!("the database can't be read any more: {error}"),
         }
+        self.fault.send_replace(Some(Arc::clone(&cause)));
         cause
     }
 

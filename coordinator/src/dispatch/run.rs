@@ -61,6 +61,16 @@ pub enum JobState {
 }
 
 impl JobState {
+    /// The state's name for people and in exports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Leased => "leased",
+            Self::Done => "done",
+            Self::Quarantined => "quarantined",
+        }
+    }
+
     /// The state that the database stores as this number.
     pub fn from_stored(number: i64) -> Option<Self> {
         [Self::Ready, Self::Leased, Self::Done, Self::Quarantined]

@@ -1,0 +1,261 @@
+//! `nqueens run`: the main job on one machine.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use nqueens_coordinator::dispatch::RunState;
+use nqueens_coordinator::progress::Snapshot;
+use nqueens_coordinator::{Coordinator, Error, Outcome, Pace, RunRow, listen};
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::plan::Plan;
+use nqueens_proto::id::RunId;
+use nqueens_worker::{Client, Config, Proof, prove, work};
+use serde_json::json;
+use tokio::sync::{oneshot, watch};
+
+use super::Json;
+use super::choices::{KernelChoice, PlanChoice, default_threads};
+use super::doctor::BUILD;
+use crate::console::{INTERRUPTED, interrupted};
+use crate::output::thousands;
+use crate::progress::Bar;
+
+/// Counts all solutions of an N by N board on this machine.
+///
+/// All progress is kept in a database file. The same command again goes on where an earlier one was interrupted, and
+/// prints the result at once when it is done.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens run 16 --threads 2")]
+pub(crate) struct Run {
+    /// Board size, 1..31
+    n: BoardSize,
+
+    /// Database file [default: nqueens-N.db]
+    #[arg(long, env = "NQUEENS_DB", value_name = "PATH")]
+    db: Option<PathBuf>,
+
+    /// How the board is cut into jobs: auto, rows or border
+    #[arg(long, env = "NQUEENS_PLAN", default_value = "auto")]
+    plan: PlanChoice,
+
+    /// Counting threads
+    #[arg(long, env = "NQUEENS_THREADS", default_value_t = default_threads(), value_name = "COUNT")]
+    threads: NonZeroUsize,
+
+    /// Counting engine: auto, or one that 'nqueens doctor' lists
+    #[arg(long, env = "NQUEENS_KERNEL", default_value = "auto")]
+    kernel: KernelChoice,
+
+    /// Estimated states a job; smaller jobs mean less work lost to an interruption [default: by board size]
+    #[arg(long, env = "NQUEENS_JOB_STATES", value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
+    job_states: Option<u64>,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+/// Heartbeats inside one process can be brisk: they cost nothing, and keep the bar moving.
+const SYNC_MS: u32 = 500;
+
+/// How a run ended.
+enum End {
+    Done(RunRow),
+    Interrupted,
+}
+
+impl Run {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .context("starting the runtime")?;
+        runtime.block_on(self.count())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.db.clone().unwrap_or_else(|| format!("nqueens-{}.db", self.n).into())
+    }
+
+    async fn count(self) -> anyhow::Result<ExitCode> {
+        let begun = Instant::now();
+        let proof = proven(self.kernel)?;
+        let pace = Pace { sync_ms: SYNC_MS, ..Pace::default() };
+        let coordinator = Coordinator::open(&self.path(), pace, BUILD).await?;
+        let outcome = self.finish(&coordinator, proof).await;
+        coordinator.close().await;
+        match outcome? {
+            End::Done(run) => {
+                let result = run.outcome.expect("a run that is done has a result");
+                self.print(&run, &result, proof.kernel, begun.elapsed().as_secs_f64());
+                Ok(ExitCode::SUCCESS)
+            }
+            End::Interrupted => {
+                let path = self.path();
+                eprintln!("interrupted; what is done is kept in {}, the same command goes on", path.display());
+                Ok(ExitCode::from(INTERRUPTED))
+            }
+        }
+    }
+
+    /// Counts what is left of the run, if anything is.
+    async fn finish(&self, coordinator: &Coordinator, proof: Proof) -> anyhow::Result<End> {
+        let id = match self.existing(coordinator).await? {
+            Some(run) if run.state == RunState::Done => return Ok(End::Done(run)),
+            Some(run) => run.id,
+            None => self.submit(coordinator).await?,
+        };
+        coordinator.release_all().await.map_err(anyhow::Error::new)?;
+        let bar = Bar::new(id, coordinator.watch());
+        let end = tokio::select! {
+            end = self.drive(coordinator, id, proof) => end,
+            never = bar.show() => match never {},
+        };
+        end
+    }
+
+    /// The run that the database holds already, if it is the one that was asked for.
+    async fn existing(&self, coordinator: &Coordinator) -> anyhow::Result<Option<RunRow>> {
+        let runs = coordinator.reader().runs().await?;
+        let Some(run) = runs.iter().rfind(|run| run.plan.n() == self.n) else {
+            let Some(other) = runs.first() else { return Ok(None) };
+            return Err(Error::OtherRun { path: self.path(), found: other.plan.n(), wanted: self.n }.into());
+        };
+        if let Some(wanted) = self.plan.explicit()
+            && wanted != run.plan.kind()
+        {
+            let (found, wanted) = (run.plan.kind().to_string(), wanted.to_string());
+            return Err(Error::OtherPlan { path: self.path(), found, wanted }.into());
+        }
+        match run.state {
+            RunState::Failed => bail!(failure(run)),
+            RunState::Cancelled => bail!("run {} was cancelled; choose another --db to count again", run.id),
+            _ => Ok(Some(run.clone())),
+        }
+    }
+
+    async fn submit(&self, coordinator: &Coordinator) -> anyhow::Result<RunId> {
+        let kind = self.plan.resolve(self.n);
+        let plan = match self.job_states {
+            Some(states) => Plan::with_states_per_job(self.n, kind, states),
+            None => Plan::new(self.n, kind),
+        };
+        Ok(coordinator.submit(plan).await?.id)
+    }
+
+    /// Serves one worker, this process's own, until the run is done.
+    async fn drive(&self, coordinator: &Coordinator, id: RunId, proof: Proof) -> anyhow::Result<End> {
+        let (listener, address) = listen("127.0.0.1:0").await?;
+        let (stop_serving, serving_stopped) = oneshot::channel::<()>();
+        let server = coordinator.serve(listener, async { drop(serving_stopped.await) });
+        let (stop_working, working_stopped) = oneshot::channel::<()>();
+        let worker = Config {
+            name: "this process".to_owned(),
+            build: BUILD.to_owned(),
+            threads: self.threads,
+            engine: proof,
+            kernels: vec![proof.kernel],
+        };
+        let client = Client::new(&format!("http://{address}"))?;
+        let mut working = tokio::spawn(work(worker, client, async { drop(working_stopped.await) }));
+        let mut faults = coordinator.faults();
+        let end = tokio::select! {
+            run = ended(coordinator.watch(), id) => match run {
+                RunState::Done => Ok(true),
+                _ => Err(anyhow::Error::msg(failure(&coordinator.reader().run(id).await?))),
+            },
+            worker = &mut working => match worker.context("the worker panicked")? {
+                Ok(_) => Err(anyhow::Error::msg("the worker stopped early")),
+                Err(error) => Err(error.into()),
+            },
+            Ok(fault) = faults.wait_for(Option::is_some) => {
+                Err(anyhow::Error::new(Arc::clone(fault.as_ref().expect("just waited for it"))))
+            }
+            () = interrupted() => {
+                // A second one does not wait for the farewells.
+                tokio::spawn(async {
+                    interrupted().await;
+                    std::process::exit(INTERRUPTED.into());
+                });
+                Ok(false)
+            }
+        };
+        drop(stop_working);
+        if !working.is_finished() {
+            working.await.context("the worker panicked")??;
+        }
+        drop(stop_serving);
+        server.await.context("the server panicked")??;
+        match end? {
+            true => Ok(End::Done(coordinator.reader().run(id).await?)),
+            false => Ok(End::Interrupted),
+        }
+    }
+
+    fn print(&self, run: &RunRow, result: &Outcome, kernel: Kernel, elapsed_s: f64) {
+        let Outcome { totals, total, checked } = result;
+        let unique = totals.unique(self.n).expect("checked when the run was done");
+        if self.json.json {
+            let line = json!({
+                "n": self.n.get(),
+                "total": total.to_string(),
+                "unique": unique.to_string(),
+                "count2": totals.count2.to_string(),
+                "count4": totals.count4.to_string(),
+                "count8": totals.count8.to_string(),
+                "run": run.id.to_string(),
+                "plan": run.plan.kind().name(),
+                "jobs": run.jobs,
+                "elapsed_s": elapsed_s,
+                "kernel": kernel.name(),
+                "check": checked.name(),
+            });
+            println!("{line}");
+            return;
+        }
+        let rows = [
+            ("COUNT2", totals.count2),
+            ("COUNT4", totals.count4),
+            ("COUNT8", totals.count8),
+            ("UNIQUE", unique),
+            ("TOTAL", *total),
+        ];
+        let width = thousands(total).len();
+        println!("N = {}", self.n);
+        for (name, count) in rows {
+            println!("{name:<6}  {:>width$}", thousands(count));
+        }
+        println!("{}", checked.describe());
+    }
+}
+
+fn failure(run: &RunRow) -> String {
+    let reason = run.reason.as_deref().unwrap_or("no reason is on record");
+    format!("run {} has no total, for a check did not pass: {reason}", run.id)
+}
+
+/// The fastest engine that passes its test, or the one that was asked for.
+fn proven(choice: KernelChoice) -> anyhow::Result<Proof> {
+    if let KernelChoice::Kernel(kernel) = choice {
+        return prove(kernel).map_err(anyhow::Error::msg);
+    }
+    let available = Kernel::ALL.into_iter().rev().filter(|kernel| kernel.is_available());
+    let mut proofs = available.filter_map(|kernel| prove(kernel).inspect_err(|reason| tracing::error!(reason, "engine not used")).ok());
+    proofs.next().context("no counting engine of this machine passed its test")
+}
+
+/// Waits until a run is done or failed.
+async fn ended(mut snapshots: watch::Receiver<Arc<Snapshot>>, id: RunId) -> RunState {
+    let state = |snapshot: &Snapshot| snapshot.run(id).map(|run| run.state);
+    let over = |snapshot: &Arc<Snapshot>| matches!(state(snapshot), Some(RunState::Done | RunState::Failed));
+    match snapshots.wait_for(over).await {
+        Ok(snapshot) => state(&snapshot).expect("just seen"),
+        Err(_closed) => std::future::pending().await,
+    }
+}
