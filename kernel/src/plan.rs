@@ -118,7 +118,7 @@ impl Plan {
 
     /// Its jobs, made one by one: together they have every orbit of solutions once. Always the same in the same
     /// order. None for N < 4, where there is nothing to search.
-    pub fn jobs(&self) -> impl Iterator<Item = Job> + use<> {
+    pub fn jobs(&self) -> impl Iterator<Item = Job> + Send + use<> {
         Groups::new(*self, self.light_prefixes())
     }
 
