@@ -78,11 +78,11 @@ pub struct Plan {
 
 impl Plan {
     /// A job that any engine counts in about a second or less than a minute.
-    const STATES_PER_JOB: u64 = 20_000_000_000;
+    const STATES_PER_JOB: u128 = 20_000_000_000;
     /// More jobs than this are a burden to whoever keeps them.
-    const JOBS_MAX: u64 = 2_000_000;
+    const JOBS_MAX: u128 = 2_000_000;
     /// Fewer jobs than this show no progress and starve threads.
-    const JOBS_MIN: u64 = 1_000;
+    const JOBS_MIN: u128 = 1_000;
     /// Smaller jobs than this cost more to keep than to count.
     const STATES_PER_JOB_MIN: u64 = 100_000;
     /// Prefixes a job: keeps its encoding to a few kilobytes.
@@ -90,10 +90,12 @@ impl Plan {
 
     /// A plan with jobs of a size that suits N.
     pub fn new(n: BoardSize, kind: PlanKind) -> Self {
-        let states = |prefix: Prefix| prefix.states_estimate();
-        let total = roots(n, kind).map(states).fold(0, u64::saturating_add);
+        // The guess at a whole class is poor; from three queens on it is good enough.
+        let prefixes = split_while(roots(n, kind), |prefix| prefix.queens.len() < 3);
+        let total: u128 = prefixes.map(|prefix| u128::from(prefix.states_estimate())).sum();
         let jobs = (total / Self::STATES_PER_JOB).clamp(Self::JOBS_MIN, Self::JOBS_MAX);
-        Self::with_states_per_job(n, kind, (total / jobs).max(Self::STATES_PER_JOB_MIN))
+        let states_per_job = u64::try_from(total / jobs).unwrap_or(u64::MAX);
+        Self::with_states_per_job(n, kind, states_per_job.max(Self::STATES_PER_JOB_MIN))
     }
 
     /// A plan with jobs of about this many states each; a hint, from 1.
@@ -119,25 +121,9 @@ impl Plan {
     /// Its jobs, made one by one: together they have every orbit of solutions once. Always the same in the same
     /// order. None for N < 4, where there is nothing to search.
     pub fn jobs(&self) -> impl Iterator<Item = Job> + use<> {
-        Groups::new(*self, self.light_prefixes())
-    }
-
-    /// The prefixes of the plan: those heavier than a job are split until they are not.
-    fn light_prefixes(&self) -> impl Iterator<Item = (Prefix, u64)> + use<> {
         let heavy = self.states_per_job;
-        let mut roots = roots(self.n, self.kind);
-        let mut stack = Vec::new();
-        std::iter::from_fn(move || {
-            loop {
-                let prefix = stack.pop().or_else(|| roots.next())?;
-                let states = prefix.states_estimate();
-                let parts = if states > heavy { prefix.split() } else { None };
-                match parts {
-                    Some(parts) => stack.extend(parts.into_iter().rev()),
-                    None => return Some((prefix, states)),
-                }
-            }
-        })
+        let light = split_while(roots(self.n, self.kind), move |prefix| prefix.states_estimate() > heavy);
+        Groups::new(*self, light)
     }
 
     /// The proof of which plan it is. Makes all jobs: [`Fingerprinter`] saves that to those who make them anyway.
@@ -152,6 +138,23 @@ impl Plan {
 
 fn roots(n: BoardSize, kind: PlanKind) -> impl Iterator<Item = Prefix> {
     kind.classes().iter().flat_map(move |&class| Prefix::shortest(n, class))
+}
+
+/// These prefixes, or in place of one all that it splits into, for as long as `heavy` says so.
+fn split_while(
+    mut roots: impl Iterator<Item = Prefix>,
+    heavy: impl Fn(&Prefix) -> bool,
+) -> impl Iterator<Item = Prefix> {
+    let mut stack = Vec::new();
+    std::iter::from_fn(move || {
+        loop {
+            let prefix = stack.pop().or_else(|| roots.next())?;
+            match if heavy(&prefix) { prefix.split() } else { None } {
+                Some(parts) => stack.extend(parts.into_iter().rev()),
+                None => return Some(prefix),
+            }
+        }
+    })
 }
 
 /// Gathers the prefixes of one class, BOUND1 and width into jobs.
@@ -172,13 +175,13 @@ struct Group {
     states: u64,
 }
 
-impl<P: Iterator<Item = (Prefix, u64)>> Groups<P> {
+impl<P: Iterator<Item = Prefix>> Groups<P> {
     fn new(plan: Plan, prefixes: P) -> Self {
         Self { plan, prefixes: prefixes.peekable(), key: None, open: Vec::new() }
     }
 
     /// Puts a prefix into its group, and gives the group's width if that is a job now.
-    fn gather(&mut self, prefix: &Prefix, states: u64) -> Option<usize> {
+    fn gather(&mut self, prefix: &Prefix) -> Option<usize> {
         let width = prefix.queens.len();
         if self.open.len() <= width {
             self.open.resize(width + 1, Group::default());
@@ -186,7 +189,7 @@ impl<P: Iterator<Item = (Prefix, u64)>> Groups<P> {
         let group = &mut self.open[width];
         group.bytes.extend(&prefix.queens);
         group.prefixes += 1;
-        group.states = group.states.saturating_add(states);
+        group.states = group.states.saturating_add(prefix.states_estimate());
         let full = group.states >= self.plan.states_per_job || group.prefixes == Plan::PREFIXES_PER_JOB_MAX;
         full.then_some(width)
     }
@@ -204,20 +207,20 @@ impl<P: Iterator<Item = (Prefix, u64)>> Groups<P> {
     }
 }
 
-impl<P: Iterator<Item = (Prefix, u64)>> Iterator for Groups<P> {
+impl<P: Iterator<Item = Prefix>> Iterator for Groups<P> {
     type Item = Job;
 
     fn next(&mut self) -> Option<Job> {
         loop {
-            let key = self.prefixes.peek().map(|(prefix, _)| (prefix.class, prefix.bound1));
+            let key = self.prefixes.peek().map(|prefix| (prefix.class, prefix.bound1));
             if key != self.key {
                 if let Some(width) = self.open.iter().position(|group| group.prefixes > 0) {
                     return Some(self.close(width));
                 }
                 self.key = key;
             }
-            let (prefix, states) = self.prefixes.next()?;
-            if let Some(width) = self.gather(&prefix, states) {
+            let prefix = self.prefixes.next()?;
+            if let Some(width) = self.gather(&prefix) {
                 return Some(self.close(width));
             }
         }
