@@ -4,6 +4,7 @@ mod bench;
 mod choices;
 mod completions;
 mod config;
+mod counting;
 mod doctor;
 mod export;
 mod run;
@@ -19,7 +20,7 @@ use clap::{Args, Parser, Subcommand};
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "nqueens",
-    version,
+    version = doctor::BUILD,
     long_version = doctor::long_version(),
     arg_required_else_help = true,
     max_term_width = 110,

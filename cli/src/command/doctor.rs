@@ -1,0 +1,141 @@
+//! `nqueens doctor`: what this machine offers and whether all is well; and what `--version` tells.
+
+use std::fmt::Display;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use nqueens_coordinator::Reader;
+use nqueens_coordinator::progress::RunProgress;
+use nqueens_kernel::engine::Kernel;
+use nqueens_worker::prove;
+
+use crate::command::choices::default_threads;
+use crate::output::{block_on, print_line, thousands};
+
+/// The program's version and the source that it was built from.
+pub(crate) const BUILD: &str =
+    concat!(env!("CARGO_PKG_VERSION"), " (", env!("NQUEENS_REVISION"), ")");
+
+/// The version, what the program was built for, and what it makes of this machine.
+pub(crate) fn long_version() -> String {
+    let target = env!("NQUEENS_TARGET");
+    let (found, best) = (instruction_sets().join(" "), Kernel::best());
+    format!("{BUILD}\ntarget: {target}\ninstruction sets: {found}\nfastest kernel: {best}")
+}
+
+/// Show what this machine offers, and whether the kernels and a database are well
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens doctor --db nqueens-16.db")]
+pub(crate) struct Doctor {
+    /// A database to look into; it is only read
+    #[arg(long, value_name = "PATH")]
+    db: Option<PathBuf>,
+}
+
+impl Doctor {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        say("program", format_args!("nqueens {BUILD}, {}", env!("NQUEENS_TARGET")))?;
+        let model = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned());
+        say("processor", format_args!("{model}, {} threads", default_threads()))?;
+        let memory = field("/proc/meminfo", "MemTotal").and_then(|size| gibibytes(size.strip_suffix(" kB")?));
+        say("memory", memory.as_deref().unwrap_or("unknown"))?;
+        say("instructions", instruction_sets().join(" "))?;
+        let kernels_are_well = look_at_kernels()?;
+        let database_is_well = self.db.as_deref().map_or(Ok(true), look_at_database)?;
+        Ok(if kernels_are_well && database_is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn say(what: &str, how: impl Display) -> std::io::Result<()> {
+    print_line(format_args!("{what:<14}{how}"))
+}
+
+/// Proves every kernel on small boards and measures it there; false if one failed.
+fn look_at_kernels() -> std::io::Result<bool> {
+    let mut well = true;
+    for kernel in Kernel::ALL.into_iter().rev() {
+        let heading = format!("kernel {kernel}");
+        if !kernel.is_available() {
+            say(&heading, "not for this machine")?;
+            continue;
+        }
+        match prove(kernel) {
+            Ok(proof) => {
+                let speed = proof.states_per_s / 1e6;
+                say(&heading, format_args!("proved on small boards, {speed:.0} million states a second"))?;
+            }
+            Err(reason) => {
+                well = false;
+                say(&heading, format_args!("FAILED: {reason}"))?;
+            }
+        }
+    }
+    Ok(well)
+}
+
+/// Opens a database and reads its runs; false if it can't be.
+fn look_at_database(path: &Path) -> anyhow::Result<bool> {
+    let read = async {
+        let reader = Reader::open(path).await?;
+        let mut runs = Vec::new();
+        for run in reader.runs().await? {
+            runs.push(reader.progress(&run).await?);
+        }
+        Ok(runs)
+    };
+    let runs: Vec<RunProgress> = match block_on(read) {
+        Ok(runs) => runs,
+        Err(error) => {
+            say("database", format_args!("FAILED: {error:#}"))?;
+            return Ok(false);
+        }
+    };
+    say("database", format_args!("{}: well, {} run(s)", path.display(), runs.len()))?;
+    for run in &runs {
+        let (state, share) = (run.state.name(), 100.0 * run.share_done());
+        say("", format_args!("run {}: N = {}, {state}, {share:.1} % done", run.id, run.n))?;
+    }
+    let quarantined: u32 = runs.iter().map(|run| run.sums.quarantined).sum();
+    if quarantined > 0 {
+        say("", format_args!("{} job(s) in quarantine; their runs have no total", thousands(quarantined)))?;
+    }
+    Ok(quarantined == 0)
+}
+
+/// The value of the first line `name: value` of a file in /proc.
+fn field(file: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'))?;
+    Some(value.trim().to_owned())
+}
+
+fn gibibytes(kibibytes: &str) -> Option<String> {
+    let kibibytes: f64 = kibibytes.parse().ok()?;
+    Some(format!("{:.1} GiB", kibibytes / f64::from(1 << 20)))
+}
+
+/// The instruction sets of this processor that counting can gain by.
+fn instruction_sets() -> Vec<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    let found = [
+        ("popcnt", is_x86_feature_detected!("popcnt")),
+        ("bmi1", is_x86_feature_detected!("bmi1")),
+        ("bmi2", is_x86_feature_detected!("bmi2")),
+        ("avx2", is_x86_feature_detected!("avx2")),
+        ("avx512f", is_x86_feature_detected!("avx512f")),
+        ("avx512bw", is_x86_feature_detected!("avx512bw")),
+        ("avx512vl", is_x86_feature_detected!("avx512vl")),
+        ("avx512vpopcntdq", is_x86_feature_detected!("avx512vpopcntdq")),
+    ];
+    #[cfg(target_arch = "aarch64")]
+    let found = [
+        ("neon", std::arch::is_aarch64_feature_detected!("neon")),
+        ("sve", std::arch::is_aarch64_feature_detected!("sve")),
+        ("sve2", std::arch::is_aarch64_feature_detected!("sve2")),
+    ];
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let found = [];
+    found.into_iter().filter_map(|(name, is_found)| is_found.then_some(name)).collect()
+}
