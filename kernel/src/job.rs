@@ -159,9 +159,10 @@ impl Job {
     }
 
     /// A guess at the states that its search visits, the same on every machine: the job's weight in progress and
-    /// estimates.
+    /// estimates. At least 1, at most 2^63 - 1.
     pub fn states_estimate(&self) -> u64 {
-        self.placed().fold(0, |sum, prefix| prefix.states_estimate().saturating_add(sum))
+        let sum = self.placed().fold(0, |sum: u64, prefix| prefix.states_estimate().saturating_add(sum));
+        sum.clamp(1, i64::MAX.unsigned_abs())
     }
 
     /// Whether `counts` could be this job's: false if its class has no such orbits, if there are more than its
