@@ -9,7 +9,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Plan, PlanKind};
 
 /// Gives 1,000,000 jobs, near enough, at N = 22.
-const STATES_PER_JOB: u64 = 120_000_000;
+const STATES_PER_JOB: u64 = 70_000_000;
 
 #[tokio::main]
 async fn main() {
