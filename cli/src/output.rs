@@ -29,7 +29,10 @@ mod tests {
 
     #[test]
     fn numbers_and_times_read_well() {
-        assert_eq!(["0", "92", "724", "2680", "14772512"].map(thousands), ["0", "92", "724", "2,680", "14,772,512"]);
+        assert_eq!(
+            ["0", "92", "724", "2680", "14772512"].map(thousands),
+            ["0", "92", "724", "2,680", "14,772,512"]
+        );
         assert_eq!(hours(Duration::from_millis(0)), "00:00:00.00");
         assert_eq!(hours(Duration::from_millis(100 * 3_600_000 + 62_349)), "100:01:02.34");
     }

@@ -171,11 +171,13 @@ impl Sources {
 
 fn with_defaults(command: Command, file: Option<&SettingsFile>) -> Command {
     let Some(file) = file else { return command };
-    let with_default = |arg: Arg, command: Option<&str>| {
-        match arg.get_long().and_then(|long| file.value(command, long)).map(str::to_owned) {
-            Some(value) => arg.required(false).default_value(value),
-            None => arg,
-        }
+    let with_default = |arg: Arg, command: Option<&str>| match arg
+        .get_long()
+        .and_then(|long| file.value(command, long))
+        .map(str::to_owned)
+    {
+        Some(value) => arg.required(false).default_value(value),
+        None => arg,
     };
     command.mut_args(|arg| with_default(arg, None)).mut_subcommands(|sub| {
         let name = sub.get_name().to_owned();
@@ -227,7 +229,8 @@ impl SettingsFile {
 fn scalar(commands: &[&Command], key: String, value: &toml::Value) -> Result<(String, String), String> {
     let is_option = |arg: &Arg| arg.get_long() == Some(&key) && key != "config";
     if !commands.iter().any(|command| command.get_arguments().any(is_option)) {
-        let of = if let [only] = commands { format!("of '{}'", only.get_name()) } else { "at all".to_owned() };
+        let of =
+            if let [only] = commands { format!("of '{}'", only.get_name()) } else { "at all".to_owned() };
         return Err(format!("'{key}' is no setting {of}; 'nqueens COMMAND --help' lists them"));
     }
     match value {

@@ -15,7 +15,8 @@ const STATES_PER_JOB: u64 = 70_000_000;
 async fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("million.db");
-    let plan = Plan::with_states_per_job(BoardSize::new(22).expect("a board"), PlanKind::Border, STATES_PER_JOB);
+    let plan =
+        Plan::with_states_per_job(BoardSize::new(22).expect("a board"), PlanKind::Border, STATES_PER_JOB);
 
     let begun = Instant::now();
     let jobs = plan.jobs().count();

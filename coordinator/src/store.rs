@@ -84,7 +84,9 @@ impl Checked {
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Published => "equal to the published count",
-            Self::Symmetric => "no count is published; COUNT2 and COUNT4 equal the separately counted symmetric solutions",
+            Self::Symmetric => {
+                "no count is published; COUNT2 and COUNT4 equal the separately counted symmetric solutions"
+            }
         }
     }
 }
@@ -149,18 +151,15 @@ pub(crate) async fn insert_run(
     Ok(())
 }
 
-/// A job and its estimated work, in states.
-pub(crate) type PlannedJob = (Job, u64);
-
 /// Writes the jobs of a plan from number `first` on.
 pub(crate) async fn insert_jobs(
     db: &mut SqliteConnection,
     run: RunId,
     first: u32,
-    jobs: &[PlannedJob],
+    jobs: &[Job],
 ) -> Result<(), Error> {
-    let row = |(number, (job, estimate)): (u32, &PlannedJob)| {
-        (number, job.class().name(), job.bound1(), hex(&job.encode()), *estimate)
+    let row = |(number, job): (u32, &Job)| {
+        (number, job.class().name(), job.bound1(), hex(&job.encode()), job.states_estimate())
     };
     let rows = json(&(first..).zip(jobs).map(row).collect::<Vec<_>>());
     let run = column(run.get());

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::Plan;
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_proto::message::{JobResult, Lease, Registration, ResultAck, SyncRequest, SyncResponse, Verdict};
@@ -19,7 +20,7 @@ use crate::database::Database;
 use crate::dispatch::{Accepted, Dispatch, Judgement, Millis, Policy, Run, RunState};
 use crate::error::{Error, damaged};
 use crate::progress::Snapshot;
-use crate::store::{self, JudgedResult, Outcome, PlannedJob, RunRow, WallTime};
+use crate::store::{self, JudgedResult, Outcome, RunRow, WallTime};
 
 /// Requests that may wait; who comes later waits for a place.
 const QUEUE_MAX: usize = 1_024;
@@ -41,7 +42,7 @@ pub(crate) enum Request {
     PlanJobs {
         run: RunId,
         first: u32,
-        jobs: Vec<PlannedJob>,
+        jobs: Vec<Job>,
     },
     /// All jobs are stored: hands them out from now on.
     ActivateRun {

@@ -6,9 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sha2::{Digest, Sha256};
-
 use crate::board::BoardSize;
+pub use crate::fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
 use crate::job::{Class, Job};
 use crate::prefix::Prefix;
 
@@ -196,14 +195,10 @@ impl<P: Iterator<Item = Prefix>> Groups<P> {
 
     /// Closes the group of this width.
     fn close(&mut self, width: usize) -> Job {
-        let (class, bound1) = self.key.expect("a group has a key");
-        let mut bytes = std::mem::take(&mut self.open[width]).bytes;
-        if !bytes.chunks_exact(width).is_sorted() {
-            let mut prefixes: Vec<_> = bytes.chunks_exact(width).collect();
-            prefixes.sort_unstable();
-            bytes = prefixes.concat();
-        }
-        Job::new(self.plan.n, class, bound1, u8::try_from(width).expect("at most N + 4 queens"), bytes)
+        let key = self.key.expect("a group has a key");
+        let group = std::mem::take(&mut self.open[width]);
+        let width = u8::try_from(width).expect("a queen a row, a corner's twice");
+        Job::new(self.plan.n, key, width, group.bytes, group.states)
     }
 }
 
@@ -222,109 +217,6 @@ impl<P: Iterator<Item = Prefix>> Iterator for Groups<P> {
             let prefix = self.prefixes.next()?;
             if let Some(width) = self.gather(&prefix) {
                 return Some(self.close(width));
-            }
-        }
-    }
-}
-
-/// The SHA-256 of a plan and all its jobs: two plans with the same fingerprint are the same.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint(pub [u8; 32]);
-
-impl fmt::Display for Fingerprint {
-    /// 64 lowercase hexadecimal digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Fingerprint({self})")
-    }
-}
-
-impl FromStr for Fingerprint {
-    type Err = InvalidFingerprint;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digit = |byte: u8| char::from(byte).to_digit(16).filter(|_| !byte.is_ascii_uppercase());
-        let byte = |pair: &[u8]| u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok();
-        let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(InvalidFingerprint) };
-        let bytes: Option<Vec<u8>> = pairs.iter().map(|pair| byte(pair)).collect();
-        bytes.and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or(InvalidFingerprint)
-    }
-}
-
-/// What was given is no fingerprint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidFingerprint;
-
-impl fmt::Display for InvalidFingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a fingerprint is 64 lowercase hexadecimal digits")
-    }
-}
-
-impl std::error::Error for InvalidFingerprint {}
-
-/// Makes the fingerprint of a plan while its jobs pass by.
-#[derive(Clone, Debug)]
-pub struct Fingerprinter(Sha256);
-
-impl Fingerprinter {
-    /// Starts with what the plan is; its jobs follow, all of them in their order.
-    pub fn new(plan: &Plan) -> Self {
-        let Plan { n, kind, states_per_job } = plan;
-        let head = format!("nqueens plan 1\nn {n}\nkind {kind}\nstates-per-job {states_per_job}\n");
-        Self(Sha256::new_with_prefix(head))
-    }
-
-    /// The next job.
-    pub fn add(&mut self, job: &Job) {
-        let bytes = job.encode();
-        let length = u32::try_from(bytes.len()).expect("an encoded job is a few kilobytes");
-        self.0.update(job.class().name());
-        self.0.update([job.bound1()]);
-        self.0.update(length.to_be_bytes());
-        self.0.update(bytes);
-    }
-
-    /// The fingerprint of the plan and the jobs that were added.
-    pub fn finish(self) -> Fingerprint {
-        Fingerprint(self.0.finalize().into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::counts::Totals;
-    use crate::engine::{Control, Kernel};
-    use crate::known::published;
-
-    fn total(plan: Plan, kernel: Kernel) -> Totals {
-        let mut engine = kernel.engine().unwrap();
-        let control = Control::default();
-        let leaf_test = engine.leaf_test();
-        plan.jobs().flat_map(|job| job.units(leaf_test)).fold(Totals::default(), |totals, unit| {
-            totals.checked_add(unit.solve(engine.as_mut(), &control).unwrap().counts).unwrap()
-        })
-    }
-
-    fn board(n: u32) -> BoardSize {
-        BoardSize::new(n).unwrap()
-    }
-
-    #[test]
-    fn every_plan_finds_the_published_totals() {
-        for n in BoardSize::MIN.up_to(board(12)) {
-            for kind in PlanKind::ALL {
-                assert_eq!(
-                    total(Plan::new(n, kind), Kernel::Scalar),
-                    published(n).unwrap().orbits,
-                    "{kind} {n}"
-                );
             }
         }
     }

@@ -83,7 +83,8 @@ pub(crate) fn count(
 
 /// One thread: counts jobs until there are no more.
 fn work<J: Iterator<Item = Job>>(desk: &Mutex<Desk<J>>, kernel: Kernel) -> anyhow::Result<()> {
-    let mut engine = kernel.engine().with_context(|| format!("this machine can't run the {kernel} kernel"))?;
+    let mut engine =
+        kernel.engine().with_context(|| format!("this machine can't run the {kernel} kernel"))?;
     let (leaf_test, control) = (engine.leaf_test(), Control::default());
     let mut tallies = Vec::new();
     loop {
@@ -107,9 +108,8 @@ mod tests {
     fn threads_change_nothing() {
         let n = BoardSize::new(10).unwrap();
         for kind in PlanKind::ALL {
-            let [one, three] = [1, 3].map(|threads| {
-                count(n, kind, Kernel::best(), NonZeroUsize::new(threads).unwrap()).unwrap()
-            });
+            let [one, three] = [1, 3]
+                .map(|threads| count(n, kind, Kernel::best(), NonZeroUsize::new(threads).unwrap()).unwrap());
             one.check(n).unwrap();
             assert_eq!((one.total, one.unique), (three.total, three.unique));
         }

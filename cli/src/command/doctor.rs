@@ -15,8 +15,7 @@ use crate::command::choices::default_threads;
 use crate::output::{block_on, print_line, thousands};
 
 /// The program's version and the source that it was built from.
-pub(crate) const BUILD: &str =
-    concat!(env!("CARGO_PKG_VERSION"), " (", env!("NQUEENS_REVISION"), ")");
+pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NQUEENS_REVISION"), ")");
 
 /// The version, what the program was built for, and what it makes of this machine.
 pub(crate) fn long_version() -> String {

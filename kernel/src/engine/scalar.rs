@@ -83,7 +83,7 @@ struct Board {
 
 impl Board {
     /// The board after a queen on column `bit`, seen from `gap` rows below, where `allowed` applies.
-    #[inline(always)]
+    #[inline]
     fn child(&self, bit: u32, gap: u8, allowed: u32) -> Self {
         let (left, right) = ((self.left | bit) << gap, (self.right | bit) >> gap);
         let free = self.free ^ bit;
@@ -91,7 +91,7 @@ impl Board {
     }
 
     /// Cells left in a row `gap` rows below.
-    #[inline(always)]
+    #[inline]
     fn cells_below(&self, gap: u8, allowed: u32) -> u32 {
         allowed & self.free & !(self.left << gap | self.right >> gap)
     }
