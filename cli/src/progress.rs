@@ -53,7 +53,11 @@ impl Bar {
             let text = self.text(run);
             match &self.bar {
                 Some(bar) => {
-                    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 1,000")]
+                    #[expect(
+                        clippy::cast_possible_truncation,
+                        clippy::cast_sign_loss,
+                        reason = "a share of 1,000"
+                    )]
                     bar.set_position((run.share_done() * 1e3) as u64);
                     bar.set_message(text);
                 }
@@ -78,7 +82,10 @@ impl Bar {
             0 => String::new(),
             count => format!(", {count} in quarantine"),
         };
-        format!("{:.1} %, {done} of {jobs} jobs{quarantined}, {speed:.2e} states/s, {left} left", share * 100.0)
+        format!(
+            "{:.1} %, {done} of {jobs} jobs{quarantined}, {speed:.2e} states/s, {left} left",
+            share * 100.0
+        )
     }
 }
 

@@ -172,13 +172,10 @@ impl Sources {
 
 fn with_defaults(command: Command, file: Option<&SettingsFile>) -> Command {
     let Some(file) = file else { return command };
-    let with_default = |arg: Arg, command: Option<&str>| match arg
-        .get_long()
-        .and_then(|long| file.value(command, long))
-        .map(str::to_owned)
-    {
-        Some(value) => arg.required(false).default_value(value),
-        None => arg,
+    let with_default = |arg: Arg, command: Option<&str>| {
+        let value = arg.get_long().and_then(|long| file.value(command, long)).map(str::to_owned);
+        let Some(value) = value else { return arg };
+        arg.required(false).default_value(value)
     };
     command.mut_args(|arg| with_default(arg, None)).mut_subcommands(|sub| {
         let name = sub.get_name().to_owned();

@@ -9,13 +9,14 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Plan, PlanKind};
 
 /// Gives 1,000,000 jobs, near enough, at N = 22.
-const STATES_PER_JOB: u64 = 45_000_000;
+const STATES_PER_JOB: u64 = 70_000_000;
 
 #[tokio::main]
 async fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("million.db");
-    let plan = Plan::with_states_per_job(BoardSize::new(22).expect("a board"), PlanKind::Border, STATES_PER_JOB);
+    let plan =
+        Plan::with_states_per_job(BoardSize::new(22).expect("a board"), PlanKind::Border, STATES_PER_JOB);
 
     let begun = Instant::now();
     let jobs = plan.jobs().count();

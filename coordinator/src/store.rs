@@ -84,7 +84,9 @@ impl Checked {
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Published => "equal to the published count",
-            Self::Symmetric => "no count is published; COUNT2 and COUNT4 equal the separately counted symmetric solutions",
+            Self::Symmetric => {
+                "no count is published; COUNT2 and COUNT4 equal the separately counted symmetric solutions"
+            }
         }
     }
 }

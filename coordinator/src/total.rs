@@ -91,7 +91,7 @@ mod tests {
             (Totals { count8: 10, ..right }, "the total 84 differs from the published count 92"),
             (Totals { count4: 2, ..right }, "COUNT2 = 0 and COUNT4 = 2 differ from the separately counted"),
             (Totals { count2: 1, ..right }, "COUNT2 = 1 and COUNT4 = 1 differ from the separately counted"),
-            (Totals { count8: u128::MAX / 8, ..right }, "a count overflowed its integer width"),
+            (Totals { count8: u128::MAX / 8 + 1, ..right }, "a count overflowed its integer width"),
         ];
         for (orbits, expected) in errors {
             let error = check(n, orbits, symmetric).unwrap_err();

@@ -125,22 +125,18 @@ impl Border {
     pub(crate) fn oriented(self) -> Self {
         let effort = |border: &Self| -> i64 {
             let board = border.board();
-            let below = (0..board.rows().len()).rev();
-            let weigh = |(below, open): (usize, &OpenRow)| {
-                let weight = i64::try_from(below + 1).expect("at most 31 rows");
-                weight * i64::from(LN_CELLS[open.allowed.count_ones() as usize])
-            };
-            below.zip(board.rows()).map(weigh).sum()
+            let weigh =
+                |(weight, open): (i64, &OpenRow)| weight * LN_CELLS[open.allowed.count_ones() as usize];
+            (1..).zip(board.rows().iter().rev()).map(weigh).sum()
         };
         self.rotations().into_iter().min_by_key(effort).expect("four rotations")
     }
 }
 
-/// `2^16 ln(cells + 0.1)`, rounded: a table, so that every machine chooses the same orientation.
-const LN_CELLS: [i32; 32] = [
-    -150902, 6246, 48624, 74148, 92470, 106774, 118508, 128457, 137092, 144721, 151554, 157742, 163395,
-    168599, 173420, 177910, 182113, 186062, 189786, 193311, 196655, 199837, 202872, 205772, 208549, 211214,
-    213774, 216238, 218613, 220905, 223119, 225261,
+/// `1000 ln(cells + 0.1)`, rounded: a table, so that every machine chooses the same orientation.
+const LN_CELLS: [i64; 32] = [
+    -2303, 95, 742, 1131, 1411, 1629, 1808, 1960, 2092, 2208, 2313, 2407, 2493, 2573, 2646, 2715, 2779, 2839,
+    2896, 2950, 3001, 3049, 3096, 3140, 3182, 3223, 3262, 3300, 3336, 3371, 3405, 3437,
 ];
 
 /// The values BOUND1 of border configurations.

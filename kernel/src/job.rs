@@ -77,12 +77,26 @@ pub struct Job {
     bound1: u8,
     width: u8,
     prefixes: Vec<u8>,
+    states_estimate: u64,
 }
 
 impl Job {
-    /// A job of these prefixes, which are in order already.
-    pub(crate) fn new(n: BoardSize, class: Class, bound1: u8, width: u8, prefixes: Vec<u8>) -> Self {
-        Self { n, class, bound1, width, prefixes }
+    /// A job of some of a plan's prefixes, all of this class, BOUND1 and width; `states_estimate` is the
+    /// saturating sum of theirs.
+    pub(crate) fn new(
+        n: BoardSize,
+        (class, bound1): (Class, u8),
+        width: u8,
+        mut prefixes: Vec<u8>,
+        states_estimate: u64,
+    ) -> Self {
+        let each = prefixes.chunks_exact(width.into());
+        if !each.clone().is_sorted() {
+            let mut sorted: Vec<_> = each.collect();
+            sorted.sort_unstable();
+            prefixes = sorted.concat();
+        }
+        Self { n, class, bound1, width, prefixes, states_estimate }
     }
 
     /// Reads what [`encode`](Self::encode) wrote. Everything is checked: the bytes may come from anywhere.
@@ -97,16 +111,21 @@ impl Job {
         if prefixes.is_empty() || !prefixes.len().is_multiple_of(width.into()) {
             return Err(InvalidJob::Length { width, length: prefixes.len() });
         }
-        let job = Self::new(n, class, bound1, width, prefixes.to_vec());
-        for (number, queens) in job.prefixes().enumerate() {
-            if Prefix::new(n, class, bound1, queens).is_none() {
-                return Err(InvalidJob::Prefix { n, class, bound1, queens: queens.to_vec() });
-            }
-            if number > 0 && job.prefixes().nth(number - 1) >= Some(queens) {
-                return Err(InvalidJob::Order { number });
-            }
+        let each = prefixes.chunks_exact(width.into());
+        let mut states_estimate: u64 = 0;
+        for queens in each.clone() {
+            let prefix = Prefix::new(n, class, bound1, queens).ok_or_else(|| InvalidJob::Prefix {
+                n,
+                class,
+                bound1,
+                queens: queens.to_vec(),
+            })?;
+            states_estimate = states_estimate.saturating_add(prefix.states_estimate());
         }
-        Ok(job)
+        match each.clone().zip(each.skip(1)).position(|(one, next)| one >= next) {
+            Some(before) => Err(InvalidJob::Order { number: before + 1 }),
+            None => Ok(Self { n, class, bound1, width, prefixes: prefixes.to_vec(), states_estimate }),
+        }
     }
 
     /// One byte for the width of its prefixes, then the prefixes. With N, class and BOUND1 this is the whole job.
@@ -158,18 +177,17 @@ impl Job {
         self.placed().flat_map(|prefix| prefix.units(leaf_test)).collect()
     }
 
-    /// A guess at the states that its search visits, the same on every machine: the job's weight in progress and
-    /// estimates.
+    /// A guess at the states that plain backtracking visits in it, the same on every machine: the job's weight in
+    /// progress and estimates. At least 1.
     pub fn states_estimate(&self) -> u64 {
-        self.placed().fold(0, |sum, prefix| prefix.states_estimate().saturating_add(sum))
+        self.states_estimate
     }
 
     /// Whether `counts` could be this job's: false if its class has no such orbits, if there are more than its
     /// free cells admit, or more than are published for the whole board.
     pub fn plausible(&self, counts: Counts) -> bool {
-        let n = self.n.get();
         let symmetric = self.placed().any(|prefix| prefix.may_be_symmetric());
-        let quarter_turns_exist = n % 4 == 0 || n % 4 == 1;
+        let quarter_turns_exist = self.n.get() % 4 <= 1;
         let admitted = self.placed().fold(0, |sum: u128, prefix| sum + u128::from(prefix.completions_max()));
         let published = known::published(self.n).is_none_or(|known| {
             u128::from(counts.count2) <= known.orbits.count2

@@ -8,6 +8,7 @@ mod border;
 pub mod counts;
 pub mod engine;
 mod estimate;
+mod fingerprint;
 pub mod job;
 pub mod known;
 pub mod ladder;

@@ -6,9 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sha2::{Digest, Sha256};
-
 use crate::board::BoardSize;
+pub use crate::fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
 use crate::job::{Class, Job};
 use crate::prefix::Prefix;
 
@@ -78,11 +77,11 @@ pub struct Plan {
 
 impl Plan {
     /// A job that any engine counts in about a second or less than a minute.
-    const STATES_PER_JOB: u64 = 20_000_000_000;
+    const STATES_PER_JOB: u128 = 20_000_000_000;
     /// More jobs than this are a burden to whoever keeps them.
-    const JOBS_MAX: u64 = 2_000_000;
+    const JOBS_MAX: u128 = 2_000_000;
     /// Fewer jobs than this show no progress and starve threads.
-    const JOBS_MIN: u64 = 1_000;
+    const JOBS_MIN: u128 = 1_000;
     /// Smaller jobs than this cost more to keep than to count.
     const STATES_PER_JOB_MIN: u64 = 100_000;
     /// Prefixes a job: keeps its encoding to a few kilobytes.
@@ -90,10 +89,12 @@ impl Plan {
 
     /// A plan with jobs of a size that suits N.
     pub fn new(n: BoardSize, kind: PlanKind) -> Self {
-        let states = |prefix: Prefix| prefix.states_estimate();
-        let total = roots(n, kind).map(states).fold(0, u64::saturating_add);
+        // The guess at a whole class is poor; from three queens on it is good enough.
+        let prefixes = split_while(roots(n, kind), |prefix| prefix.queens.len() < 3);
+        let total: u128 = prefixes.map(|prefix| u128::from(prefix.states_estimate())).sum();
         let jobs = (total / Self::STATES_PER_JOB).clamp(Self::JOBS_MIN, Self::JOBS_MAX);
-        Self::with_states_per_job(n, kind, (total / jobs).max(Self::STATES_PER_JOB_MIN))
+        let states_per_job = u64::try_from(total / jobs).unwrap_or(u64::MAX);
+        Self::with_states_per_job(n, kind, states_per_job.max(Self::STATES_PER_JOB_MIN))
     }
 
     /// A plan with jobs of about this many states each; a hint, from 1.
@@ -119,25 +120,9 @@ impl Plan {
     /// Its jobs, made one by one: together they have every orbit of solutions once. Always the same in the same
     /// order. None for N < 4, where there is nothing to search.
     pub fn jobs(&self) -> impl Iterator<Item = Job> + Send + use<> {
-        Groups::new(*self, self.light_prefixes())
-    }
-
-    /// The prefixes of the plan: those heavier than a job are split until they are not.
-    fn light_prefixes(&self) -> impl Iterator<Item = (Prefix, u64)> + use<> {
         let heavy = self.states_per_job;
-        let mut roots = roots(self.n, self.kind);
-        let mut stack = Vec::new();
-        std::iter::from_fn(move || {
-            loop {
-                let prefix = stack.pop().or_else(|| roots.next())?;
-                let states = prefix.states_estimate();
-                let parts = if states > heavy { prefix.split() } else { None };
-                match parts {
-                    Some(parts) => stack.extend(parts.into_iter().rev()),
-                    None => return Some((prefix, states)),
-                }
-            }
-        })
+        let light = split_while(roots(self.n, self.kind), move |prefix| prefix.states_estimate() > heavy);
+        Groups::new(*self, light)
     }
 
     /// The proof of which plan it is. Makes all jobs: [`Fingerprinter`] saves that to those who make them anyway.
@@ -152,6 +137,23 @@ impl Plan {
 
 fn roots(n: BoardSize, kind: PlanKind) -> impl Iterator<Item = Prefix> {
     kind.classes().iter().flat_map(move |&class| Prefix::shortest(n, class))
+}
+
+/// These prefixes, or in place of one all that it splits into, for as long as `heavy` says so.
+fn split_while(
+    mut roots: impl Iterator<Item = Prefix>,
+    heavy: impl Fn(&Prefix) -> bool,
+) -> impl Iterator<Item = Prefix> {
+    let mut stack = Vec::new();
+    std::iter::from_fn(move || {
+        loop {
+            let prefix = stack.pop().or_else(|| roots.next())?;
+            match if heavy(&prefix) { prefix.split() } else { None } {
+                Some(parts) => stack.extend(parts.into_iter().rev()),
+                None => return Some(prefix),
+            }
+        }
+    })
 }
 
 /// Gathers the prefixes of one class, BOUND1 and width into jobs.
@@ -172,13 +174,13 @@ struct Group {
     states: u64,
 }
 
-impl<P: Iterator<Item = (Prefix, u64)>> Groups<P> {
+impl<P: Iterator<Item = Prefix>> Groups<P> {
     fn new(plan: Plan, prefixes: P) -> Self {
         Self { plan, prefixes: prefixes.peekable(), key: None, open: Vec::new() }
     }
 
     /// Puts a prefix into its group, and gives the group's width if that is a job now.
-    fn gather(&mut self, prefix: &Prefix, states: u64) -> Option<usize> {
+    fn gather(&mut self, prefix: &Prefix) -> Option<usize> {
         let width = prefix.queens.len();
         if self.open.len() <= width {
             self.open.resize(width + 1, Group::default());
@@ -186,142 +188,35 @@ impl<P: Iterator<Item = (Prefix, u64)>> Groups<P> {
         let group = &mut self.open[width];
         group.bytes.extend(&prefix.queens);
         group.prefixes += 1;
-        group.states = group.states.saturating_add(states);
+        group.states = group.states.saturating_add(prefix.states_estimate());
         let full = group.states >= self.plan.states_per_job || group.prefixes == Plan::PREFIXES_PER_JOB_MAX;
         full.then_some(width)
     }
 
     /// Closes the group of this width.
     fn close(&mut self, width: usize) -> Job {
-        let (class, bound1) = self.key.expect("a group has a key");
-        let mut bytes = std::mem::take(&mut self.open[width]).bytes;
-        if !bytes.chunks_exact(width).is_sorted() {
-            let mut prefixes: Vec<_> = bytes.chunks_exact(width).collect();
-            prefixes.sort_unstable();
-            bytes = prefixes.concat();
-        }
-        Job::new(self.plan.n, class, bound1, u8::try_from(width).expect("at most N + 4 queens"), bytes)
+        let key = self.key.expect("a group has a key");
+        let group = std::mem::take(&mut self.open[width]);
+        let width = u8::try_from(width).expect("a queen a row, a corner's twice");
+        Job::new(self.plan.n, key, width, group.bytes, group.states)
     }
 }
 
-impl<P: Iterator<Item = (Prefix, u64)>> Iterator for Groups<P> {
+impl<P: Iterator<Item = Prefix>> Iterator for Groups<P> {
     type Item = Job;
 
     fn next(&mut self) -> Option<Job> {
         loop {
-            let key = self.prefixes.peek().map(|(prefix, _)| (prefix.class, prefix.bound1));
+            let key = self.prefixes.peek().map(|prefix| (prefix.class, prefix.bound1));
             if key != self.key {
                 if let Some(width) = self.open.iter().position(|group| group.prefixes > 0) {
                     return Some(self.close(width));
                 }
                 self.key = key;
             }
-            let (prefix, states) = self.prefixes.next()?;
-            if let Some(width) = self.gather(&prefix, states) {
+            let prefix = self.prefixes.next()?;
+            if let Some(width) = self.gather(&prefix) {
                 return Some(self.close(width));
-            }
-        }
-    }
-}
-
-/// The SHA-256 of a plan and all its jobs: two plans with the same fingerprint are the same.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint(pub [u8; 32]);
-
-impl fmt::Display for Fingerprint {
-    /// 64 lowercase hexadecimal digits.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Fingerprint({self})")
-    }
-}
-
-impl FromStr for Fingerprint {
-    type Err = InvalidFingerprint;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digit = |byte: u8| char::from(byte).to_digit(16).filter(|_| !byte.is_ascii_uppercase());
-        let byte = |pair: &[u8]| u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok();
-        let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(InvalidFingerprint) };
-        let bytes: Option<Vec<u8>> = pairs.iter().map(|pair| byte(pair)).collect();
-        bytes.and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or(InvalidFingerprint)
-    }
-}
-
-/// What was given is no fingerprint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidFingerprint;
-
-impl fmt::Display for InvalidFingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a fingerprint is 64 lowercase hexadecimal digits")
-    }
-}
-
-impl std::error::Error for InvalidFingerprint {}
-
-/// Makes the fingerprint of a plan while its jobs pass by.
-#[derive(Clone, Debug)]
-pub struct Fingerprinter(Sha256);
-
-impl Fingerprinter {
-    /// Starts with what the plan is; its jobs follow, all of them in their order.
-    pub fn new(plan: &Plan) -> Self {
-        let Plan { n, kind, states_per_job } = plan;
-        let head = format!("nqueens plan 1\nn {n}\nkind {kind}\nstates-per-job {states_per_job}\n");
-        Self(Sha256::new_with_prefix(head))
-    }
-
-    /// The next job.
-    pub fn add(&mut self, job: &Job) {
-        let bytes = job.encode();
-        let length = u32::try_from(bytes.len()).expect("an encoded job is a few kilobytes");
-        self.0.update(job.class().name());
-        self.0.update([job.bound1()]);
-        self.0.update(length.to_be_bytes());
-        self.0.update(bytes);
-    }
-
-    /// The fingerprint of the plan and the jobs that were added.
-    pub fn finish(self) -> Fingerprint {
-        Fingerprint(self.0.finalize().into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::counts::Totals;
-    use crate::engine::{Control, Kernel};
-    use crate::known::published;
-
-    fn total(plan: Plan, kernel: Kernel) -> Totals {
-        let mut engine = kernel.engine().unwrap();
-        let control = Control::default();
-        let leaf_test = engine.leaf_test();
-        plan.jobs().flat_map(|job| job.units(leaf_test)).fold(Totals::default(), |totals, unit| {
-            totals.checked_add(unit.solve(engine.as_mut(), &control).unwrap().counts).unwrap()
-        })
-    }
-
-    fn board(n: u32) -> BoardSize {
-        BoardSize::new(n).unwrap()
-    }
-
-    #[test]
-    fn every_plan_finds_the_published_totals() {
-        for n in BoardSize::MIN.up_to(board(12)) {
-            for kind in PlanKind::ALL {
-                assert_eq!(
-                    total(Plan::new(n, kind), Kernel::Scalar),
-                    published(n).unwrap().orbits,
-                    "{kind} {n}"
-                );
             }
         }
     }

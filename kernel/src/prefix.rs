@@ -41,26 +41,25 @@ pub(crate) fn class_bounds(n: BoardSize, class: Class) -> Vec<u8> {
 }
 
 impl Prefix {
-    /// The prefix that these bytes mean; `None` if they mean none.
+    /// The prefix that these bytes mean; `None` if they mean none. The class has this BOUND1.
     pub(crate) fn new(n: BoardSize, class: Class, bound1: u8, queens: &[u8]) -> Option<Self> {
-        let (start, stabiliser) = match class {
-            Class::Corner => (rows::corner_class(n, bound1), 1),
-            Class::Edge => (rows::edge_class(n, bound1), 1),
-            Class::Border => {
-                let border = Border::new(n, *queens.first_chunk()?)?;
-                (border.board(), if border.bound1() == bound1 { border.stabiliser() } else { return None })
-            }
+        let (start, inner) = if class == Class::Border {
+            let (border, inner) = queens.split_first_chunk()?;
+            let border = Border::new(n, *border).filter(|border| border.bound1() == bound1)?;
+            (Self::of_border(border, bound1), inner)
+        } else {
+            let corner = class == Class::Corner;
+            let board = if corner { rows::corner_class(n, bound1) } else { rows::edge_class(n, bound1) };
+            (Self { class, bound1, queens: Vec::new(), board, stabiliser: 1 }, queens)
         };
-        let first = if class == Class::Border { 4 } else { 0 };
-        let place = |board: Subproblem, &column: &u8| {
-            let row = board.rows().first()?.row;
-            // a column beyond the mask's 32 bits is no column
-            (column < 32).then(|| board.place(row, column))?
-        };
-        let board = queens[first..].iter().try_fold(start, place)?;
         let whole = queens.len() >= usize::from(width_min(class));
-        let prefix = Self { class, bound1, queens: queens.to_vec(), board, stabiliser };
-        (whole && !prefix.is_too_deep()).then_some(prefix)
+        let prefix = inner.iter().try_fold(start, |prefix, &column| prefix.with_queen(column));
+        prefix.filter(|_| whole)
+    }
+
+    fn of_border(border: Border, bound1: u8) -> Self {
+        let (board, stabiliser) = (border.board(), border.stabiliser());
+        Self { class: Class::Border, bound1, queens: border.lines().to_vec(), board, stabiliser }
     }
 
     /// The shortest prefixes of a class, by BOUND1: together they cover it, each solution once.
@@ -69,32 +68,33 @@ impl Prefix {
         match class {
             Class::Corner => Box::new(rows::corner_bounds(n).map(move |bound1| known(bound1, &[0, bound1]))),
             Class::Edge => Box::new(rows::edge_bounds(n).map(move |bound1| known(bound1, &[bound1]))),
-            Class::Border => Box::new(
-                Border::canonical_ones(n)
-                    .map(move |border| known(border.bound1(), &border.oriented().lines())),
-            ),
+            Class::Border => {
+                let oriented = |border: Border| Self::of_border(border.oriented(), border.bound1());
+                Box::new(Border::canonical_ones(n).map(oriented))
+            }
         }
     }
 
-    /// A symmetric configuration is split by one queen only (see [`Symmetric::split`]).
-    fn is_too_deep(&self) -> bool {
-        self.stabiliser > 1 && self.queens.len() > 5
+    /// The row of the next queen; `None` where there is no way to go on. A symmetric configuration is followed by
+    /// one queen at most, the leader (see [`Symmetric::parts`]).
+    fn next_row(&self) -> Option<u8> {
+        let leads = || self.queens.len() == 4 && Symmetric::can_split(&self.board);
+        let open = self.board.rows().first()?;
+        (self.stabiliser == 1 || leads()).then_some(open.row)
     }
 
-    /// The prefixes with one queen more, which together have the same solutions; `None` where there is no way to
-    /// split further.
+    fn with_queen(&self, column: u8) -> Option<Self> {
+        let board = self.board.place(self.next_row()?, column)?;
+        let queens = self.queens.iter().copied().chain([column]).collect();
+        Some(Self { queens, board, ..*self })
+    }
+
+    /// The prefixes with one queen more, which together have the same solutions (those without a solution, as one
+    /// look at their rows tells, are left out); `None` where there is no way to go on.
     pub(crate) fn split(&self) -> Option<Vec<Self>> {
-        let first = self.board.rows().first()?;
-        if self.stabiliser > 1 && (self.queens.len() > 4 || !Symmetric::can_split(&self.board)) {
-            return None;
-        }
-        let longer = |column| {
-            let board = self.board.place(first.row, column)?;
-            let queens = self.queens.iter().copied().chain([column]).collect();
-            Some(Self { queens, board, ..*self })
-        };
-        let dead = |prefix: &Self| prefix.board.rows().iter().any(|open| open.allowed == 0);
-        Some(columns_of(first.allowed).filter_map(longer).filter(|prefix| !dead(prefix)).collect())
+        self.next_row()?;
+        let longer = columns_of(self.board.rows()[0].allowed).filter_map(|column| self.with_queen(column));
+        Some(longer.filter(|prefix| prefix.board.rows().iter().all(|open| open.allowed != 0)).collect())
     }
 
     /// A guess at the states of its search.
@@ -123,12 +123,12 @@ impl Prefix {
             Class::Edge => self.edge_units(leaf_test),
             Class::Border if self.stabiliser == 1 => vec![Unit::Count(self.board.clone())],
             Class::Border => {
-                let four: [u8; 4] = *self.queens.first_chunk().expect("four border queens");
-                let whole = Border::new(self.board.n(), four).expect("checked").board();
-                let whole = Symmetric::new(whole, self.stabiliser);
+                let border = self.queens.first_chunk().and_then(|lines| Border::new(self.board.n(), *lines));
+                let board = border.expect("a prefix begins with its configuration").board();
+                let symmetric = Symmetric::new(board, self.stabiliser);
                 match self.queens.get(4) {
-                    None => vec![Unit::Symmetric(whole)],
-                    Some(&leader) => whole.parts(leader),
+                    None => vec![Unit::Symmetric(symmetric)],
+                    Some(&leader) => symmetric.parts(leader),
                 }
             }
         }
@@ -146,7 +146,7 @@ impl Prefix {
             units.extend(open.with_queen(row, column).map(Unit::Leaves));
             rest = open.without_queen(row, column);
         }
-        units.extend(rest.map(|rest| Unit::Count(rest.into_board())));
+        units.extend(rest.map(|rest| Unit::Count(rest.board().clone())));
         units
     }
 }

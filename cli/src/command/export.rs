@@ -84,7 +84,8 @@ impl Export {
         let n = run.plan.n().get();
         for ((class, bound1), sum) in sums {
             let class = ("class", json!(class.name()));
-            let [count2, count4, count8] = [sum.count2, sum.count4, sum.count8].map(|count| json!(count.to_string()));
+            let [count2, count4, count8] =
+                [sum.count2, sum.count4, sum.count8].map(|count| json!(count.to_string()));
             let counts = [("count2", count2), ("count4", count4), ("count8", count8)];
             let head: &[_] = match self.by {
                 By::Job => break,
@@ -184,7 +185,9 @@ impl Table {
 fn csv_cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) if text.contains([',', '"', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
+        Value::String(text) if text.contains([',', '"', '\n', '\r']) => {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        }
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }

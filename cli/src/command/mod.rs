@@ -27,7 +27,7 @@ use clap::{Args, Parser, Subcommand};
     after_help = "Example: nqueens run 16"
 )]
 pub(crate) struct Arguments {
-    /// Log level: error, warn, info, debug, or a filter like nqueens_worker=debug
+    /// Log level: error, warn, info, debug, or a filter like nqueens=debug
     #[arg(
         long,
         global = true,

@@ -98,7 +98,10 @@ impl Run {
             }
             End::Interrupted => {
                 let path = self.path();
-                eprintln!("interrupted; what is done is kept in {}, the same command goes on", path.display());
+                eprintln!(
+                    "interrupted; what is done is kept in {}, the same command goes on",
+                    path.display()
+                );
                 Ok(ExitCode::from(INTERRUPTED))
             }
         }
@@ -246,7 +249,9 @@ fn proven(choice: KernelChoice) -> anyhow::Result<Proof> {
         return prove(kernel).map_err(anyhow::Error::msg);
     }
     let available = Kernel::ALL.into_iter().rev().filter(|kernel| kernel.is_available());
-    let mut proofs = available.filter_map(|kernel| prove(kernel).inspect_err(|reason| tracing::error!(reason, "engine not used")).ok());
+    let mut proofs = available.filter_map(|kernel| {
+        prove(kernel).inspect_err(|reason| tracing::error!(reason, "engine not used")).ok()
+    });
     proofs.next().context("no counting engine of this machine passed its test")
 }
 

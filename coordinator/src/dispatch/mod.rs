@@ -17,6 +17,8 @@
 //! What a lease's token fences is the lease: renewing it, failing it, giving it back.
 
 mod run;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::num::NonZeroU32;

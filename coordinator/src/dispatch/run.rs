@@ -329,7 +329,7 @@ impl Run {
 
 /// The numbers `0..length` in a pseudo-random order fixed by the seed: Fisher and Yates' shuffle over the splitmix64
 /// generator (Steele, Lea, Flood 2014), the same on every machine and for ever.
-fn shuffled(length: u32, seed: u64) -> Vec<u32> {
+pub(super) fn shuffled(length: u32, seed: u64) -> Vec<u32> {
     let mut state = seed;
     let mut random = move || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -153,7 +153,7 @@ impl Kernel {
     pub fn engine(self) -> Option<Box<dyn Engine>> {
         self.is_available().then(|| match self {
             Self::Reference => Box::new(reference::Reference) as Box<dyn Engine>,
-            Self::Scalar => Box::new(scalar::Scalar),
+            Self::Scalar => Box::<scalar::Scalar>::default(),
         })
     }
 }
