@@ -18,7 +18,6 @@ pub(crate) fn print_line(line: impl Display) -> io::Result<()> {
 }
 
 /// A whole number with separators between thousands: `14,772,512`.
-#[expect(clippy::needless_pass_by_value, reason = "numbers are copied anyway")]
 pub(crate) fn thousands(number: impl ToString) -> String {
     let digits = number.to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
