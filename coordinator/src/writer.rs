@@ -284,7 +284,13 @@ impl Group<'_> {
         let wanted_jobs = sync.wanted_jobs.saturating_sub(tokens.len());
         tokens.extend(self.dispatch.grant(self.now, sync.worker, wanted_states, wanted_jobs));
         let leases = self.leases(tokens).await?;
-        Ok(Some(SyncResponse { acks, leases, revoked: held.revoked, next_sync_ms: self.pace.sync_ms }))
+        Ok(Some(SyncResponse {
+            acks,
+            leases,
+            revoked: held.revoked,
+            next_sync_ms: self.pace.sync_ms,
+            drain: false,
+        }))
     }
 
     async fn report(&mut self, worker: WorkerId, results: &[JobResult]) -> Result<Vec<ResultAck>, Error> {

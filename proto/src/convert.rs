@@ -165,6 +165,7 @@ impl From<SyncResponse> for v1::SyncResponse {
             leases: each(answer.leases),
             revoked: each(answer.revoked),
             next_sync_ms: answer.next_sync_ms,
+            drain: answer.drain,
         }
     }
 }
@@ -178,6 +179,7 @@ impl TryFrom<v1::SyncResponse> for SyncResponse {
             leases: batch("leases", 10 * BATCH_MAX, wire.leases)?,
             revoked: batch("revoked", 10 * BATCH_MAX, wire.revoked)?,
             next_sync_ms: wire.next_sync_ms,
+            drain: wire.drain,
         })
     }
 }

@@ -51,6 +51,8 @@ pub struct SyncResponse {
     pub revoked: Vec<LeaseToken>,
     /// When to sync again at the latest, in milliseconds.
     pub next_sync_ms: u32,
+    /// An operator asks the worker to go.
+    pub drain: bool,
 }
 
 /// A job as it is stored and sent; whoever counts it decodes it.
