@@ -114,6 +114,7 @@ fn storage_error(path: &Path, error: sqlx::Error) -> Error {
     let code = database.code().and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
     match code {
         Some(3 | 8 | 14) => Error::CantOpen { path, reason: database.message().to_owned() },
+        Some(10) => Error::DiskFailed { path, reason: database.message().to_owned() },
         Some(11) => Error::Damaged(format!("{}: {}", path.display(), database.message())),
         Some(26) => Error::NotADatabase(path),
         Some(13) => Error::DiskFull(path),

@@ -43,6 +43,17 @@ pub enum Error {
     /// Nothing more can be stored.
     #[error("the disk with {0} is full; make room and start again, everything acknowledged so far is safe")]
     DiskFull(PathBuf),
+    /// Reading or writing failed below SQLite: a broken disk, a quota, a limit on the size of files.
+    #[error(
+        "{path} can't be read or written ({reason}); check the disk and its quota and start again, everything \
+         acknowledged so far is safe"
+    )]
+    DiskFailed {
+        /// The database.
+        path: PathBuf,
+        /// In SQLite's words.
+        reason: String,
+    },
     /// The database holds a run of another board.
     #[error("{path} holds a run of N = {found}, not of N = {wanted}; choose another --db")]
     OtherRun {
