@@ -1,5 +1,7 @@
 //! Numbers and times as people read them.
 
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -8,6 +10,11 @@ use anyhow::Context;
 pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("starting the runtime")?.block_on(future)
+}
+
+/// Prints a line to stdout. A reader that has gone is an error here, where `println!` would panic.
+pub(crate) fn print_line(line: impl Display) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{line}")
 }
 
 /// A whole number with separators between thousands: `14,772,512`.

@@ -27,31 +27,32 @@ pub(crate) struct Bar {
     snapshots: watch::Receiver<Arc<Snapshot>>,
     begun: Instant,
     /// Share done when this process took the run up.
-    share_begun: f64,
-    states_begun: u128,
-    bar: Option<ProgressBar>,
+    share: f64,
+    /// States visited by then.
+    states: u128,
+    terminal: Option<ProgressBar>,
 }
 
 impl Bar {
     pub(crate) fn new(run: RunId, snapshots: watch::Receiver<Arc<Snapshot>>) -> Self {
-        let (share_begun, states_begun) =
+        let (share, states) =
             snapshots.borrow().run(run).map_or((0.0, 0), |run| (run.share_done(), run.sums.states));
         let style = ProgressStyle::with_template("{bar:32} {msg}").expect("a valid template");
         let terminal = std::io::stderr().is_terminal();
-        let bar = terminal.then(|| ProgressBar::new(STEPS).with_style(style));
-        Self { run, snapshots, begun: Instant::now(), share_begun, states_begun, bar }
+        let terminal = terminal.then(|| ProgressBar::new(STEPS).with_style(style));
+        Self { run, snapshots, begun: Instant::now(), share, states, terminal }
     }
 
     /// Keeps showing.
     pub(crate) async fn show(&self) -> Infallible {
-        let every = if self.bar.is_some() { PICTURE_EVERY } else { LINE_EVERY };
+        let every = if self.terminal.is_some() { PICTURE_EVERY } else { LINE_EVERY };
         let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
         loop {
             ticks.tick().await;
             let snapshot = self.snapshots.borrow().clone();
             let Some(run) = snapshot.run(self.run) else { continue };
             let text = self.text(run);
-            match &self.bar {
+            match &self.terminal {
                 Some(bar) => {
                     #[expect(
                         clippy::cast_possible_truncation,
@@ -69,8 +70,8 @@ impl Bar {
     #[expect(clippy::cast_precision_loss, reason = "speeds and shares, for people")]
     fn text(&self, run: &RunProgress) -> String {
         let (share, elapsed) = (run.share_done(), self.begun.elapsed().as_secs_f64());
-        let speed = (run.sums.states - self.states_begun) as f64 / elapsed;
-        let gained = share - self.share_begun;
+        let speed = (run.sums.states - self.states) as f64 / elapsed;
+        let gained = share - self.share;
         let left = if gained > 0.0 {
             let seconds = (1.0 - share) / gained * elapsed;
             HumanDuration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)).to_string()
@@ -91,7 +92,7 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
+        if let Some(bar) = &self.terminal {
             bar.finish_and_clear();
         }
     }

@@ -34,13 +34,18 @@ pub(crate) fn command() -> Command {
 
 fn with_variable(arg: Arg) -> Arg {
     let Some(long) = arg.get_long() else { return arg };
-    let variable = format!("NQUEENS_{}", long.replace('-', "_").to_uppercase());
+    let variable = variable(long);
     let arg = if matches!(arg.get_action(), ArgAction::SetTrue) {
         arg.value_parser(BoolishValueParser::new())
     } else {
         arg
     };
     arg.env(variable)
+}
+
+/// The variable that sets an option.
+fn variable(long: &str) -> String {
+    format!("NQUEENS_{}", long.replace('-', "_").to_uppercase())
 }
 
 /// Which source a setting's value came from.
@@ -137,7 +142,7 @@ impl Sources {
                     _ if in_file => Source::File,
                     _ => Source::Default,
                 },
-                variable: arg.get_env().map(|variable| variable.to_string_lossy().into())?,
+                variable: variable(long),
             })
         };
         command.get_arguments().filter_map(setting).collect()
@@ -146,38 +151,31 @@ impl Sources {
     /// Says where a wrong value came from, unless it stands on the command line for all to see.
     fn with_origin(&self, mut error: Error, arguments: &[OsString]) -> Error {
         let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else { return error };
-        let subs = self.command.get_subcommands().map(|sub| (Some(sub.get_name()), sub));
-        let named = std::iter::once((None, &self.command)).chain(subs).flat_map(|(name, command)| {
-            command.get_arguments().filter_map(move |arg| Some((name, arg, arg.get_long()?)))
-        });
-        for (name, arg, long) in named.filter(|(_, arg, _)| arg.to_string() == *wrong) {
-            let flag = format!("--{long}");
-            if arguments.iter().any(|argument| argument.to_string_lossy().starts_with(&flag)) {
-                continue;
-            }
-            let variable = arg.get_env().filter(|variable| std::env::var_os(variable).is_some());
-            let in_file = self.file.as_ref().filter(|file| file.value(name, long).is_some());
-            let origin = match (variable, in_file) {
-                (Some(variable), _) => format!("the variable {} says so", variable.to_string_lossy()),
-                (None, Some(file)) => format!("{} says so", file.path.display()),
-                (None, None) => continue,
-            };
-            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![origin.into()]));
-            break;
+        // As the help writes it: `--threads <T>`.
+        let Some(flag) = wrong.split_whitespace().next() else { return error };
+        let Some(long) = flag.strip_prefix("--") else { return error };
+        if arguments.iter().any(|argument| argument.to_string_lossy().starts_with(flag)) {
+            return error;
         }
+        let (variable, file) = (variable(long), self.file.as_ref().filter(|file| file.mentions(long)));
+        let origin = match file {
+            _ if std::env::var_os(&variable).is_some() => {
+                format!("the value comes from the variable {variable}")
+            }
+            Some(file) => format!("the value comes from {}", file.path.display()),
+            None => return error,
+        };
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![origin.into()]));
         error
     }
 }
 
 fn with_defaults(command: Command, file: Option<&SettingsFile>) -> Command {
     let Some(file) = file else { return command };
-    let with_default = |arg: Arg, command: Option<&str>| match arg
-        .get_long()
-        .and_then(|long| file.value(command, long))
-        .map(str::to_owned)
-    {
-        Some(value) => arg.required(false).default_value(value),
-        None => arg,
+    let with_default = |arg: Arg, command: Option<&str>| {
+        let value = arg.get_long().and_then(|long| file.value(command, long)).map(str::to_owned);
+        let Some(value) = value else { return arg };
+        arg.required(false).default_value(value)
     };
     command.mut_args(|arg| with_default(arg, None)).mut_subcommands(|sub| {
         let name = sub.get_name().to_owned();
@@ -223,23 +221,27 @@ impl SettingsFile {
         let own = command.and_then(|command| self.by_command.get(command)?.get(key));
         own.or_else(|| self.everywhere.get(key)).map(String::as_str)
     }
+
+    fn mentions(&self, key: &str) -> bool {
+        self.by_command.values().chain([&self.everywhere]).any(|settings| settings.contains_key(key))
+    }
 }
 
 /// A key that one of the commands has as an option, and its value in the words of the command line.
 fn scalar(commands: &[&Command], key: String, value: &toml::Value) -> Result<(String, String), String> {
     let is_option = |arg: &Arg| arg.get_long() == Some(&key) && key != "config";
     if !commands.iter().any(|command| command.get_arguments().any(is_option)) {
-        let of =
-            if let [only] = commands { format!("of '{}'", only.get_name()) } else { "at all".to_owned() };
-        return Err(format!("'{key}' is no setting {of}; 'nqueens COMMAND --help' lists them"));
+        let of = if let [only] = commands { only.get_name() } else { "any command" };
+        return Err(format!("'{key}' is no setting of {of}; 'nqueens COMMAND --help' lists those there are"));
     }
-    match value {
-        toml::Value::String(text) => Ok((key, text.clone())),
-        toml::Value::Integer(_) | toml::Value::Float(_) | toml::Value::Boolean(_) => {
-            Ok((key, value.to_string()))
-        }
-        _ => Err(format!("'{key}' must be a string, a number, true or false")),
-    }
+    let text = match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Float(number) => number.to_string(),
+        toml::Value::Boolean(truth) => truth.to_string(),
+        _ => return Err(format!("'{key}' must be a string, a number, true or false")),
+    };
+    Ok((key, text))
 }
 
 /// The error of a program that was called the wrong way: one line, and the exit code 2.

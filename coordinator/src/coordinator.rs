@@ -14,7 +14,7 @@ use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::server::TcpIncoming;
 use tracing::error;
 
 use crate::database::Database;
@@ -120,10 +120,9 @@ impl Coordinator {
             tonic::transport::Server::builder()
                 .http2_keepalive_interval(Some(Duration::from_secs(20)))
                 .http2_keepalive_timeout(Some(Duration::from_secs(20)))
-                .tcp_nodelay(true)
                 .add_service(health)
                 .add_service(workers)
-                .serve_with_incoming_shutdown(TcpListenerStream::new(listener), stop)
+                .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), stop)
                 .await?;
             Ok(())
         })
@@ -161,7 +160,9 @@ fn plan_jobs(plan: &Plan, batches: &mpsc::Sender<Vec<Job>>) -> Fingerprinter {
     let mut jobs = plan.jobs();
     loop {
         let batch: Vec<Job> = jobs.by_ref().take(PLAN_BATCH).collect();
-        batch.iter().for_each(|job| fingerprint.add(job));
+        for job in &batch {
+            fingerprint.add(job);
+        }
         if batch.is_empty() || batches.blocking_send(batch).is_err() {
             return fingerprint;
         }

@@ -248,7 +248,7 @@ impl Group<'_> {
                 return Ok(Response::Worker(id));
             }
             Request::PlanRun { id, plan, seed } => {
-                store::insert_run(self.db, id, &plan, seed, wall_time()).await?
+                store::insert_run(self.db, id, &plan, seed, wall_time()).await?;
             }
             Request::PlanJobs { run, first, jobs } => store::insert_jobs(self.db, run, first, &jobs).await?,
             Request::ActivateRun { row, estimates } => {
@@ -311,7 +311,7 @@ impl Group<'_> {
             match verdict {
                 Verdict::Accepted | Verdict::Duplicate => {}
                 Verdict::Conflict => {
-                    error!(%worker, job = %result.token.job, reason, "results disagree: job quarantined")
+                    error!(%worker, job = %result.token.job, reason, "results disagree: job quarantined");
                 }
                 _ => warn!(%worker, job = %result.token.job, reason, "result not accepted"),
             }

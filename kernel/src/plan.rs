@@ -119,7 +119,7 @@ impl Plan {
 
     /// Its jobs, made one by one: together they have every orbit of solutions once. Always the same in the same
     /// order. None for N < 4, where there is nothing to search.
-    pub fn jobs(&self) -> impl Iterator<Item = Job> + use<> {
+    pub fn jobs(&self) -> impl Iterator<Item = Job> + Send + use<> {
         let heavy = self.states_per_job;
         let light = split_while(roots(self.n, self.kind), move |prefix| prefix.states_estimate() > heavy);
         Groups::new(*self, light)

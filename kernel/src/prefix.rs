@@ -63,7 +63,7 @@ impl Prefix {
     }
 
     /// The shortest prefixes of a class, by BOUND1: together they cover it, each solution once.
-    pub(crate) fn shortest(n: BoardSize, class: Class) -> Box<dyn Iterator<Item = Self>> {
+    pub(crate) fn shortest(n: BoardSize, class: Class) -> Box<dyn Iterator<Item = Self> + Send> {
         let known = move |bound1, queens: &[u8]| Self::new(n, class, bound1, queens).expect("a valid prefix");
         match class {
             Class::Corner => Box::new(rows::corner_bounds(n).map(move |bound1| known(bound1, &[0, bound1]))),

@@ -12,12 +12,12 @@ use crate::command::choices::{KernelChoice, PlanChoice, threads};
 use crate::command::counting;
 use crate::output::{print_line, thousands};
 
-/// Measure how fast a kernel counts, with no database and no wire
+/// Measures how fast a kernel counts, with no database and no wire.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens bench --n 16 --threads 4 --json")]
 pub(crate) struct Bench {
     /// Board size, 1 to 31
-    #[arg(long, value_name = "N", default_value = "15", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value = "16", allow_negative_numbers = true)]
     n: BoardSize,
 
     /// How the board is cut into jobs
@@ -52,8 +52,7 @@ impl Bench {
                 "states": count.states.to_string(),
             }))?;
         } else {
-            #[expect(clippy::cast_precision_loss, reason = "a speed, for people")]
-            let speed = count.states as f64 / elapsed_s / 1e6;
+            let speed = count.states_per_s() / 1e6;
             print_line(format_args!(
                 "N = {n}: {} solutions in {elapsed_s:.3} s\n\
                  {kernel} kernel, plan {plan}, {} thread(s): {} states, {speed:.0} million a second",

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use crate::settings;
 
-/// Print the completion script of a shell
+/// Prints the completion script of a shell.
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Example: nqueens completions bash > ~/.local/share/bash-completion/completions/nqueens"

@@ -9,7 +9,7 @@ use crate::command::Json;
 use crate::output::print_line;
 use crate::settings::{Setting, Sources, command, misuse};
 
-/// Show every setting, its value, and where the value comes from
+/// Shows every setting, its value, and where the value comes from.
 ///
 /// A flag wins over the NQUEENS_* variable, that over the settings file, and that over the default. The keys of the
 /// file are the long names of options: at the top for every command that has such an option, in a table named by a

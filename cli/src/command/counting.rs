@@ -28,6 +28,12 @@ pub(crate) struct BoardCount {
 }
 
 impl BoardCount {
+    /// Speed of the search.
+    #[expect(clippy::cast_precision_loss, reason = "a speed, for people")]
+    pub(crate) fn states_per_s(&self) -> f64 {
+        self.states as f64 / self.elapsed.as_secs_f64()
+    }
+
     /// An error if this is not what is published for N.
     pub(crate) fn check(&self, n: BoardSize) -> anyhow::Result<()> {
         let Some(known) = known::published(n) else { return Ok(()) };

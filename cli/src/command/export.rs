@@ -23,7 +23,7 @@ pub(crate) struct Export {
     run: Option<RunId>,
 
     /// Database file
-    #[arg(long, env = "NQUEENS_DB", value_name = "PATH")]
+    #[arg(long, value_name = "PATH")]
     db: PathBuf,
 
     /// What a row is

@@ -27,12 +27,19 @@ use clap::{Args, Parser, Subcommand};
     after_help = "Example: nqueens run 16"
 )]
 pub(crate) struct Arguments {
-    /// Log level: error, warn, info, debug, or a filter like nqueens_worker=debug
-    #[arg(long, global = true, env = "NQUEENS_LOG", default_value = "warn", value_name = "LEVEL")]
+    /// Log level: error, warn, info, debug, or a filter like nqueens=debug
+    #[arg(
+        long,
+        global = true,
+        display_order = 100,
+        env = "NQUEENS_LOG",
+        default_value = "warn",
+        value_name = "LEVEL"
+    )]
     pub(crate) log: String,
 
     /// Settings file [default: nqueens.toml in the working directory, if it exists]
-    #[arg(long, global = true, env = "NQUEENS_CONFIG", value_name = "FILE")]
+    #[arg(long, global = true, display_order = 100, env = "NQUEENS_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<std::path::PathBuf>,
 
     #[command(subcommand)]

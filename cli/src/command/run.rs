@@ -1,5 +1,6 @@
 //! `nqueens run`: the main job on one machine.
 
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,10 +21,10 @@ use serde_json::json;
 use tokio::sync::{oneshot, watch};
 
 use super::Json;
-use super::choices::{KernelChoice, PlanChoice, default_threads};
+use super::choices::{KernelChoice, PlanChoice, default_threads, threads};
 use super::doctor::BUILD;
 use crate::console::{INTERRUPTED, interrupted};
-use crate::output::thousands;
+use crate::output::{print_line, thousands};
 use crate::progress::Bar;
 
 /// Counts all solutions of an N by N board on this machine.
@@ -34,26 +35,27 @@ use crate::progress::Bar;
 #[command(after_help = "Example: nqueens run 16 --threads 2")]
 pub(crate) struct Run {
     /// Board size, 1..31
+    #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
     /// Database file [default: nqueens-N.db]
-    #[arg(long, env = "NQUEENS_DB", value_name = "PATH")]
+    #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
 
-    /// How the board is cut into jobs: auto, rows or border
-    #[arg(long, env = "NQUEENS_PLAN", default_value = "auto")]
+    /// How the board is cut into jobs
+    #[arg(long, default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
 
     /// Counting threads
-    #[arg(long, env = "NQUEENS_THREADS", default_value_t = default_threads(), value_name = "COUNT")]
+    #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
     threads: NonZeroUsize,
 
-    /// Counting engine: auto, or one that 'nqueens doctor' lists
-    #[arg(long, env = "NQUEENS_KERNEL", default_value = "auto")]
+    /// Counting engine
+    #[arg(long, default_value_t = KernelChoice::Auto)]
     kernel: KernelChoice,
 
     /// Estimated states a job; smaller jobs mean less work lost to an interruption [default: by board size]
-    #[arg(long, env = "NQUEENS_JOB_STATES", value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
+    #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
     job_states: Option<u64>,
 
     #[command(flatten)]
@@ -62,12 +64,6 @@ pub(crate) struct Run {
 
 /// Heartbeats inside one process can be brisk: they cost nothing, and keep the bar moving.
 const SYNC_MS: u32 = 500;
-
-/// How a run ended.
-enum End {
-    Done(RunRow),
-    Interrupted,
-}
 
 impl Run {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
@@ -90,37 +86,28 @@ impl Run {
         let coordinator = Coordinator::open(&self.path(), pace, BUILD).await?;
         let outcome = self.finish(&coordinator, proof).await;
         coordinator.close().await;
-        match outcome? {
-            End::Done(run) => {
-                let result = run.outcome.expect("a run that is done has a result");
-                self.print(&run, &result, proof.kernel, begun.elapsed().as_secs_f64());
-                Ok(ExitCode::SUCCESS)
-            }
-            End::Interrupted => {
-                let path = self.path();
-                eprintln!(
-                    "interrupted; what is done is kept in {}, the same command goes on",
-                    path.display()
-                );
-                Ok(ExitCode::from(INTERRUPTED))
-            }
+        if let Some(run) = outcome? {
+            let result = run.outcome.expect("a run that is done has a result");
+            self.print(&run, &result, proof.kernel, begun.elapsed().as_secs_f64())?;
+            return Ok(ExitCode::SUCCESS);
         }
+        eprintln!("interrupted; what is done is kept in {}, the same command goes on", self.path().display());
+        Ok(ExitCode::from(INTERRUPTED))
     }
 
-    /// Counts what is left of the run, if anything is.
-    async fn finish(&self, coordinator: &Coordinator, proof: Proof) -> anyhow::Result<End> {
+    /// Counts what is left of the run, if anything is; `None` if it was interrupted.
+    async fn finish(&self, coordinator: &Coordinator, proof: Proof) -> anyhow::Result<Option<RunRow>> {
         let id = match self.existing(coordinator).await? {
-            Some(run) if run.state == RunState::Done => return Ok(End::Done(run)),
+            Some(run) if run.state == RunState::Done => return Ok(Some(run)),
             Some(run) => run.id,
             None => self.submit(coordinator).await?,
         };
         coordinator.release_all().await.map_err(anyhow::Error::new)?;
         let bar = Bar::new(id, coordinator.watch());
-        let end = tokio::select! {
+        tokio::select! {
             end = self.drive(coordinator, id, proof) => end,
             never = bar.show() => match never {},
-        };
-        end
+        }
     }
 
     /// The run that the database holds already, if it is the one that was asked for.
@@ -152,8 +139,13 @@ impl Run {
         Ok(coordinator.submit(plan).await?.id)
     }
 
-    /// Serves one worker, this process's own, until the run is done.
-    async fn drive(&self, coordinator: &Coordinator, id: RunId, proof: Proof) -> anyhow::Result<End> {
+    /// Serves one worker, this process's own, until the run is done; `None` if it was interrupted.
+    async fn drive(
+        &self,
+        coordinator: &Coordinator,
+        id: RunId,
+        proof: Proof,
+    ) -> anyhow::Result<Option<RunRow>> {
         let (listener, address) = listen("127.0.0.1:0").await?;
         let (stop_serving, serving_stopped) = oneshot::channel::<()>();
         let server = coordinator.serve(listener, async { drop(serving_stopped.await) });
@@ -196,13 +188,10 @@ impl Run {
         }
         drop(stop_serving);
         server.await.context("the server panicked")??;
-        match end? {
-            true => Ok(End::Done(coordinator.reader().run(id).await?)),
-            false => Ok(End::Interrupted),
-        }
+        Ok(if end? { Some(coordinator.reader().run(id).await?) } else { None })
     }
 
-    fn print(&self, run: &RunRow, result: &Outcome, kernel: Kernel, elapsed_s: f64) {
+    fn print(&self, run: &RunRow, result: &Outcome, kernel: Kernel, elapsed_s: f64) -> io::Result<()> {
         let Outcome { totals, total, checked } = result;
         let unique = totals.unique(self.n).expect("checked when the run was done");
         if self.json.json {
@@ -220,8 +209,7 @@ impl Run {
                 "kernel": kernel.name(),
                 "check": checked.name(),
             });
-            println!("{line}");
-            return;
+            return print_line(line);
         }
         let rows = [
             ("COUNT2", totals.count2),
@@ -231,11 +219,11 @@ impl Run {
             ("TOTAL", *total),
         ];
         let width = thousands(total).len();
-        println!("N = {}", self.n);
+        print_line(format_args!("N = {}", self.n))?;
         for (name, count) in rows {
-            println!("{name:<6}  {:>width$}", thousands(count));
+            print_line(format_args!("{name:<6}  {:>width$}", thousands(count)))?;
         }
-        println!("{}", checked.describe());
+        print_line(checked.describe())
     }
 }
 

@@ -9,7 +9,7 @@ use nqueens_kernel::ladder;
 use nqueens_kernel::solution::{Solution, Symmetry};
 use serde_json::json;
 
-/// Print the solutions of a board, smallest first, as they are found
+/// Prints the solutions of a board, smallest first, as they are found.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens solutions 8 --unique --limit 3")]
 pub(crate) struct Solutions {

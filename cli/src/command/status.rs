@@ -9,14 +9,14 @@ use nqueens_coordinator::{Reader, RunRow};
 use serde_json::json;
 
 use super::Json;
-use crate::output::{block_on, thousands};
+use crate::output::{block_on, print_line, thousands};
 
 /// Lists the runs of a database with their progress and results.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens status --db nqueens-16.db --json")]
 pub(crate) struct Status {
     /// Database file
-    #[arg(long, env = "NQUEENS_DB", value_name = "PATH")]
+    #[arg(long, value_name = "PATH")]
     db: PathBuf,
 
     #[command(flatten)]
@@ -28,11 +28,15 @@ impl Status {
         let runs = block_on(self.read())?;
         if self.json.json {
             let runs: Vec<_> = runs.iter().map(|(run, progress)| in_json(run, progress)).collect();
-            println!("{}", json!({ "runs": runs }));
+            print_line(json!({ "runs": runs }))?;
         } else {
-            println!("{:<12}  {:>2}  {:<6}  {:<9}  {:>24}  TOTAL", "RUN", "N", "PLAN", "STATE", "JOBS DONE");
+            let head = format!(
+                "{:<12}  {:>2}  {:<6}  {:<9}  {:>24}  TOTAL",
+                "RUN", "N", "PLAN", "STATE", "JOBS DONE"
+            );
+            print_line(head)?;
             for (run, progress) in &runs {
-                println!("{}", in_line(run, progress));
+                print_line(in_line(run, progress))?;
             }
         }
         Ok(ExitCode::SUCCESS)

@@ -10,14 +10,14 @@ use clap::Args;
 use clap::builder::{ValueParser, ValueParserFactory};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::UnknownKernel;
-use nqueens_kernel::ladder::{Form, Rung};
+use nqueens_kernel::ladder::{Form, LadderCount, Rung};
 
 use crate::command::choices::{AUTO, KernelChoice, PlanChoice, one_of};
 use crate::command::counting::{self, BoardCount};
 use crate::output::{hours, thousands};
 use crate::settings::misuse;
 
-/// Print the classic table: N, all solutions, those unique up to symmetry, and the time
+/// Prints the classic table: N, all solutions, those unique up to symmetry, and the time.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens table --to 12 --algorithm backtracking --iterative")]
 pub(crate) struct Table {
@@ -44,42 +44,49 @@ impl Table {
         if self.from > last {
             misuse(format_args!("--from {} is beyond --to {last}", self.from)).exit();
         }
-        if self.iterative && matches!(self.algorithm, Algorithm::Kernel(_)) {
-            let rungs = Rung::ALL.map(Rung::name).join(", ");
-            misuse(format_args!("--iterative is a form of these: --algorithm {rungs}")).exit();
-        }
-        if let Algorithm::Rung(rung) = self.algorithm
-            && last > rung.n_max()
-        {
-            eprintln!("nqueens: {rung} takes minutes and soon hours beyond N = {}", rung.n_max());
-        }
+        let count = self.way_to_count(last)?;
         let mut out = io::stdout().lock();
         writeln!(out, "{:>2} {:>24} {:>22} {:>14}", "N", "Total", "Unique", "hh:mm:ss.ms")?;
         for n in self.from.up_to(last) {
-            let count = self.count(n)?;
+            let count = count(n)?;
             count.check(n)?;
             let (total, unique) = (thousands(count.total), thousands(count.unique));
-            writeln!(out, "{:>2} {total:>24} {unique:>22} {:>14}", n.get(), hours(count.elapsed))?;
+            writeln!(out, "{n:>2} {total:>24} {unique:>22} {:>14}", hours(count.elapsed))?;
             out.flush()?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn count(&self, n: BoardSize) -> anyhow::Result<BoardCount> {
+    fn way_to_count(
+        &self,
+        last: BoardSize,
+    ) -> anyhow::Result<Box<dyn Fn(BoardSize) -> anyhow::Result<BoardCount>>> {
         match self.algorithm {
-            Algorithm::Kernel(kernel) => {
-                let plan = PlanChoice::Auto.resolve(n);
-                counting::count(n, plan, kernel.resolve()?, NonZeroUsize::MIN)
+            Algorithm::Kernel(_) if self.iterative => {
+                let rungs = Rung::ALL.map(Rung::name).join(", ");
+                misuse(format_args!("--iterative is a form of these: --algorithm {rungs}")).exit();
+            }
+            Algorithm::Kernel(choice) => {
+                let kernel = choice.resolve()?;
+                Ok(Box::new(move |n| {
+                    counting::count(n, PlanChoice::Auto.resolve(n), kernel, NonZeroUsize::MIN)
+                }))
             }
             Algorithm::Rung(rung) => {
-                let begun = Instant::now();
+                if last > rung.n_max() {
+                    eprintln!("nqueens: {rung} takes minutes and soon hours beyond N = {}", rung.n_max());
+                }
                 let form = if self.iterative { Form::Iterative } else { Form::Recursive };
-                let count = rung.count(form, n);
-                let (total, unique, states) = (count.total, count.unique, count.states);
-                Ok(BoardCount { total, unique, states, elapsed: begun.elapsed() })
+                Ok(Box::new(move |n| Ok(climb(rung, form, n))))
             }
         }
     }
+}
+
+fn climb(rung: Rung, form: Form, n: BoardSize) -> BoardCount {
+    let begun = Instant::now();
+    let LadderCount { total, unique, states } = rung.count(form, n);
+    BoardCount { total, unique, states, elapsed: begun.elapsed() }
 }
 
 /// A way to count a board.
@@ -94,7 +101,7 @@ impl Algorithm {
     fn n_quick(self) -> BoardSize {
         match self {
             Self::Rung(rung) => BoardSize::new(rung.n_max().get() - 2).expect("no rung ends so low"),
-            Self::Kernel(_) => BoardSize::new(15).expect("in 1..=31"),
+            Self::Kernel(_) => BoardSize::new(16).expect("in 1..=31"),
         }
     }
 }
