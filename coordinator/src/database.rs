@@ -15,6 +15,9 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 /// Marks a file as ours: `NQns` in SQLite's application id.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"NQns");
 
+/// FULL: a commit is on the disk when it returns, also through a power cut.
+const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;";
+
 /// A database that this process alone may write, with the lock that says so.
 pub(crate) struct Database {
     path: PathBuf,
@@ -42,11 +45,20 @@ impl Database {
             let mark = format!("PRAGMA application_id = {APPLICATION_ID}");
             writer.execute(sqlx::AssertSqlSafe(mark)).await.map_err(fail)?;
         }
-        // FULL: a commit is on the disk when it returns, also through a power cut.
-        writer.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;").await.map_err(fail)?;
+        writer.execute(DURABLE).await.map_err(fail)?;
         MIGRATIONS.run(&mut writer).await.map_err(|error| migrate_error(path, error))?;
         let readers = open_readers(path).await?;
         Ok(Self { path: path.to_owned(), writer, readers, _lock: lock })
+    }
+
+    /// Takes a new connection to write by. After a transaction that SQLite itself has rolled back, as it does on a full
+    /// disk, the old one takes itself to be in that transaction for ever.
+    pub(crate) async fn reconnect(&mut self) -> Result<(), Error> {
+        let fail = |error| storage_error(&self.path, error);
+        let mut writer = SqliteConnection::connect_with(&options(&self.path)).await.map_err(fail)?;
+        writer.execute(DURABLE).await.map_err(fail)?;
+        let old = std::mem::replace(&mut self.writer, writer);
+        old.close().await.map_err(fail)
     }
 
     /// Gives an error of SQLite the words that help.

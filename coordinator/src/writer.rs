@@ -194,12 +194,15 @@ impl Writer {
     async fn recover(&mut self, error: Error) -> Arc<Error> {
         let cause = Arc::new(self.database.explain(error));
         error!(error = %cause, "a transaction failed; nothing of it is stored");
+        self.fault.send_replace(Some(Arc::clone(&cause)));
+        if let Err(error) = self.database.reconnect().await {
+            error!(%error, "connecting to the database again; it is tried again at the next transaction");
+        }
         match load(&self.database.readers, self.pace.policy, self.incarnation, self.now()).await {
             Ok(dispatch) => self.dispatch = dispatch,
             // Rather no coordinator than one that does not know its own ledger.
             Err(error) => panic!("the database can't be read any more: {error}"),
         }
-        self.fault.send_replace(Some(Arc::clone(&cause)));
         cause
     }
 

@@ -512,10 +512,11 @@ async fn a_run_is_added_up_from_what_the_disk_has_not_from_memory() {
     let house = House::open(&ledger.path, Policy::default()).await;
     let run = house.coordinator.submit(rows_8()).await.unwrap();
     let mut worker = house.worker(1).await;
-    let results: Vec<_> = worker.take(8).await.iter().map(honest).collect();
+    let leases = worker.take(8).await;
+    let results: Vec<_> = leases.iter().map(honest).collect();
     worker.report(&results[1..]).await;
-    // Somebody exchanges a job for one of the same shape: the sum may fit, the plan does not.
-    let job = results[1].token.unwrap().job;
+    // Somebody exchanges a job for another: the sum fits, the plan does not.
+    let job = leases.iter().find(|lease| lease.class == "corner").unwrap().token.unwrap().job;
     let mut connection = ledger.connect().await;
     let update = format!("UPDATE job SET bound1 = 1, class = 'edge', prefixes = x'0101' WHERE number = {job}");
     connection.execute(sqlx::AssertSqlSafe(update)).await.unwrap();
@@ -586,6 +587,43 @@ async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
     assert_eq!(ledger.ask("SELECT count(*) FROM coordinator").await, ["3"]);
     house.close().await;
     ledger.audit().await;
+}
+
+#[tokio::test]
+async fn a_transaction_that_fails_leaves_nothing_and_the_next_goes_through() {
+    // ROLLBACK is what SQLite does on a full disk: it ends the transaction under the writer's feet.
+    for way in ["ABORT", "ROLLBACK", "FAIL"] {
+        let ledger = Ledger::new();
+        let house = House::open(&ledger.path, Policy::default()).await;
+        let run = house.coordinator.submit(rows_8()).await.unwrap();
+        let mut worker = house.worker(1).await;
+        let leases = worker.take(2).await;
+        let results: Vec<_> = leases.iter().map(honest).collect();
+        let before = ledger.everything().await;
+        let mut connection = ledger.connect().await;
+        let trap = format!(
+            "CREATE TRIGGER trap BEFORE INSERT ON result BEGIN SELECT RAISE({way}, 'no luck today'); END"
+        );
+        connection.execute(sqlx::AssertSqlSafe(trap)).await.unwrap();
+        for _ in 0..2 {
+            let sync = v1::SyncRequest { results: results.clone(), ..nothing() };
+            let refusal = worker.sync(sync).await.unwrap_err();
+            assert_eq!(refusal.code(), Code::Unavailable, "the worker keeps them and comes again");
+            assert!(refusal.message().contains("no luck today"), "{refusal:?}");
+        }
+        assert_eq!(house.progress(run.id).sums.leased, 2);
+        let fault = house.coordinator.faults().borrow().clone().unwrap();
+        assert!(fault.to_string().contains("no luck today"), "{fault}");
+        connection.execute("DROP TRIGGER trap").await.unwrap();
+        connection.close().await.unwrap();
+        assert_eq!(ledger.everything().await, before);
+        assert_eq!(worker.hold(&leases).await, (vec![], vec![]), "the leases are what they were");
+        assert_eq!(worker.report(&results).await, [Verdict::Accepted; 2]);
+        worker.count_all().await;
+        house.wait_for(run.id, |run| run.state == RunState::Done).await;
+        house.close().await;
+        ledger.audit().await;
+    }
 }
 
 #[tokio::test]

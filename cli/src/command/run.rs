@@ -170,9 +170,10 @@ impl Run {
                 Ok(_) => Err(anyhow::Error::msg("the worker stopped early")),
                 Err(error) => Err(error.into()),
             },
-            Ok(fault) = faults.wait_for(Option::is_some) => {
-                Err(anyhow::Error::new(Arc::clone(fault.as_ref().expect("just waited for it"))))
-            }
+            fault = faults.wait_for(Option::is_some) => Err(match fault.as_deref() {
+                Ok(Some(fault)) => anyhow::Error::new(Arc::clone(fault)),
+                _gone => anyhow::Error::new(Error::ShuttingDown),
+            }),
             () = interrupted() => {
                 // A second one does not wait for the farewells.
                 tokio::spawn(async {
