@@ -33,7 +33,7 @@ pub(crate) struct Database {
 impl Database {
     /// Opens a database to write to it; creates and migrates it where needed.
     pub(crate) async fn open(path: &Path) -> Result<Self, Error> {
-        let existing = path.metadata().is_ok_and(|file| file.len() > 0);
+        let existing = path.metadata().is_ok_and(|file| file.len() > 0 || file.is_dir());
         if existing {
             recognise(path).await?;
         }
@@ -75,7 +75,10 @@ pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
     if !path.exists() {
         return Err(Error::NoDatabase(path.to_owned()));
     }
-    recognise(path).await?;
+    let (found, known) = (recognise(path).await?, newest_schema());
+    if found < known {
+        return Err(Error::OlderSchema { path: path.to_owned(), found, known });
+    }
     let pool = SqlitePoolOptions::new().max_connections(4).max_lifetime(None).idle_timeout(None);
     pool.connect_with(options(path).read_only(true)).await.map_err(|error| storage_error(path, error))
 }
@@ -84,8 +87,17 @@ fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).foreign_keys(true).busy_timeout(Duration::from_secs(10))
 }
 
-/// Makes sure that a file is one of our databases, of a schema that we know, without changing it.
-async fn recognise(path: &Path) -> Result<(), Error> {
+/// The latest schema version that this program knows.
+fn newest_schema() -> i64 {
+    MIGRATIONS.iter().map(|step| step.version).max().unwrap_or(0)
+}
+
+/// Makes sure that a file is one of our databases, of a schema that we know, without changing it. Returns its schema
+/// version, 0 if it has no tables yet.
+async fn recognise(path: &Path) -> Result<i64, Error> {
+    if path.is_dir() {
+        return Err(Error::CantOpen { path: path.to_owned(), reason: "it is a directory".to_owned() });
+    }
     let fail = |error| storage_error(path, error);
     let mut connection =
         SqliteConnection::connect_with(&options(path).read_only(true)).await.map_err(fail)?;
@@ -99,11 +111,11 @@ async fn recognise(path: &Path) -> Result<(), Error> {
         .await
         .unwrap_or(None);
     connection.close().await.map_err(fail)?;
-    let known = MIGRATIONS.iter().map(|step| step.version).max().unwrap_or(0);
-    match found {
-        Some(found) if found > known => Err(Error::NewerSchema { path: path.to_owned(), found, known }),
-        _ => Ok(()),
+    let (found, known) = (found.unwrap_or(0), newest_schema());
+    if found > known {
+        return Err(Error::NewerSchema { path: path.to_owned(), found, known });
     }
+    Ok(found)
 }
 
 fn lock(path: &Path) -> Result<File, Error> {

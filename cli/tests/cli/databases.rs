@@ -24,7 +24,7 @@ fn finished() -> Place {
 fn of_another_program() {
     let place = Place::new();
     place.sql("music.db", "CREATE TABLE track (name TEXT); INSERT INTO track VALUES ('Queen II')");
-    let expected = "music.db is a database of another program; it was left as it is, choose another --db";
+    let expected = "music.db is not a database of this program; it was left as it is, choose another --db";
     assert_eq!(refused(&place, "music.db"), expected);
     // One with a mark of its own, and tables with our names.
     place.sql("marked.db", "PRAGMA application_id = 1; CREATE TABLE run (id INTEGER PRIMARY KEY)");
@@ -37,7 +37,8 @@ fn no_database_at_all() {
     let expected = "notes.txt is not an SQLite database; it was left as it is, choose another --db";
     assert_eq!(refused(&place, "notes.txt"), expected);
     place = place.with_file("short", "x");
-    assert_eq!(refused(&place, "short"), expected.replace("notes.txt", "short"));
+    let expected = "short is not a database of this program; it was left as it is, choose another --db";
+    assert_eq!(refused(&place, "short"), expected);
 }
 
 #[test]
@@ -59,6 +60,18 @@ fn of_a_newer_schema() {
         assert_eq!(place.failure(&format!("{command} --db five.db")), said);
     }
     assert!(std::fs::read(place.path("five.db")).expect("a file") == before, "the file is as it was");
+}
+
+#[test]
+fn not_made_to_the_end() {
+    let place = Place::new();
+    // The mark comes first, the tables after it.
+    place.sql("five.db", "PRAGMA application_id = 0x4e516e73");
+    let expected = "five.db has schema 0, older than this program's 1; 'nqueens run' brings it up to date";
+    assert_eq!(place.failure("status --db five.db"), expected);
+    assert_eq!(place.failure("export --db five.db"), expected);
+    place.stdout("run 5 --db five.db");
+    assert_eq!(place.json("status --db five.db --json")["runs"][0]["total"], "10");
 }
 
 #[test]
@@ -97,22 +110,28 @@ fn where_nothing_can_be_written() {
     }
     let parent = Place::new();
     std::fs::create_dir(parent.path("folder")).expect("a folder");
-    let said = parent.failure("run 5 --db folder");
-    assert!(said.starts_with("can't open the database folder: "), "{said}");
+    let expected = "can't open the database folder: it is a directory; check that the directory exists and is writable";
+    for command in ["run 5", "status", "export"] {
+        assert_eq!(parent.failure(&format!("{command} --db folder")), expected);
+    }
 }
 
 #[test]
 fn damaged() {
     let damages = [
-        ("DELETE FROM job WHERE number = 1", "has 1 jobs instead of 2"),
-        ("UPDATE job SET state = 0 WHERE number = 1", "has 1 jobs done but 2 accepted results"),
-        ("DROP TABLE result", "no such table: result"),
+        ("DELETE FROM job WHERE number = 2", "has 2 jobs instead of 3; restore it from a backup"),
+        ("DELETE FROM job WHERE number = 0", "stands where 0 should; restore it from a backup"),
+        (
+            "DROP TRIGGER result_is_append_only_delete; DELETE FROM result WHERE job = 1",
+            "has 3 jobs done but 2 accepted results; restore it from a backup",
+        ),
+        ("DROP TABLE result", "the database failed: error returned from database: (code: 1) no such table: result"),
     ];
     for (damage, expected) in damages {
         let place = finished();
         place.sql("five.db", &format!("PRAGMA foreign_keys = OFF; {damage}"));
         let said = place.failure("run 5 --db five.db");
-        assert!(said.contains(expected), "{damage}: {said}");
+        assert!(said.ends_with(expected), "{damage}: {said}");
     }
     let place = finished();
     place.sql("five.db", "UPDATE job SET prefixes = x'' WHERE number = 0");
@@ -148,7 +167,7 @@ fn with_a_run_that_has_no_total() {
     );
     let run = place.json("status --db five.db --json")["runs"][0]["id"].as_str().expect("a name").to_owned();
     let expected = format!(
-        "run {run} has no total: all its jobs are counted but 1 of 2 in quarantine, where attempts failed or results \
+        "run {run} has no total: all its jobs are counted but 1 of 3 in quarantine, where attempts failed or results \
          disagree; 'nqueens export --by job' lists them"
     );
     assert_eq!(place.failure("run 5 --db five.db"), expected);
@@ -161,11 +180,15 @@ fn with_results_that_someone_has_tampered_with() {
     place.sql(
         "five.db",
         "DROP TRIGGER result_is_append_only_update;
-         UPDATE result SET count8 = 1 - count8 WHERE job = 1;
+         UPDATE result SET count8 = 1 - count8 WHERE job = 0;
          UPDATE run SET state = 'active', count2 = NULL, count4 = NULL, count8 = NULL, total = NULL, checked = NULL",
     );
-    let said = place.failure("run 5 --db five.db");
-    assert!(said.contains("has no total, for a check did not pass: the total "), "{said}");
-    assert!(said.ends_with(" differs from the published count 10"), "{said}");
+    let run = place.json("status --db five.db --json")["runs"][0]["id"].as_str().expect("a name").to_owned();
+    let outcome = place.run("run 5 --db five.db");
+    assert_eq!((outcome.code, &*outcome.stdout), (1, ""));
+    let expected = format!(
+        "nqueens: run {run} has no total, for a check did not pass: the total 2 differs from the published count 10"
+    );
+    assert_eq!(outcome.stderr.lines().last(), Some(&*expected), "{}", outcome.stderr);
     assert_eq!(place.json("status --db five.db --json")["runs"][0]["state"], "failed");
 }

@@ -19,7 +19,7 @@ fn assert_fails(outcome: &Outcome, expected: &str) {
 #[test]
 fn files_that_may_not_grow() {
     // Too small for the schema, for the plan, and for the results.
-    for kib in [32, 100, 150, 300] {
+    for kib in [16, 32, 64, 100, 150] {
         let place = Place::new();
         // The signal would end the program before it can say anything; ignored, the write fails.
         let script = format!("trap '' XFSZ; ulimit -f $(($1 * 2)); exec \"$0\" {ARGUMENTS}");

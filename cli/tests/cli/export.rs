@@ -82,9 +82,25 @@ fn jobs_are_told_in_full() {
     place.stdout("run 6 --plan rows --kernel reference --threads 1");
     let csv = place.stdout("export --db nqueens-6.db");
     let timeless: Vec<_> = csv.lines().map(|line| line.rsplit_once(',').expect("cells").0).collect();
-    assert_snapshot!(timeless.join("\n"), @r"");
-    assert_snapshot!(place.stdout("export --db nqueens-6.db --by class"), @r"");
-    assert_snapshot!(place.stdout("export --db nqueens-6.db --by class --format json"), @r"");
+    assert_snapshot!(timeless.join("\n"), @r"
+    job,class,n,bound1,bound2,prefixes,state,count2,count4,count8,kernel,worker,states
+    0,corner,6,2,,0-2,done,0,0,0,reference,this process,6
+    1,corner,6,3,,0-3,done,0,0,0,reference,this process,3
+    2,corner,6,4,,0-4,done,0,0,0,reference,this process,1
+    3,edge,6,1,4,1,done,0,1,0,reference,this process,25
+    4,edge,6,2,3,2,done,0,0,0,reference,this process,3
+    ");
+    assert_snapshot!(place.stdout("export --db nqueens-6.db --by class"), @r"
+    class,n,count2,count4,count8
+    corner,6,0,0,0
+    edge,6,0,1,0
+    ");
+    assert_snapshot!(place.stdout("export --db nqueens-6.db --by class --format json"), @r#"
+    [
+    {"class":"corner","n":6,"count2":"0","count4":"0","count8":"0"},
+    {"class":"edge","n":6,"count2":"0","count4":"1","count8":"0"}
+    ]
+    "#);
 }
 
 #[test]
@@ -133,7 +149,10 @@ fn status_of_a_finished_run() {
     assert_eq!(status, expected);
     let table = place.stdout("status --db nqueens-8.db");
     let name = result["run"].as_str().expect("a name");
-    assert_snapshot!(table.replace(name, "RUNRUNRUNRUN"), @r"");
+    assert_snapshot!(table.replace(name, "RUNRUNRUNRUN"), @r"
+    RUN            N  PLAN    STATE                     JOBS DONE  TOTAL
+    RUNRUNRUNRUN   8  rows    done               8 of 8 (100.0 %)  92
+    ");
 }
 
 #[test]
