@@ -3,7 +3,7 @@
 --   run --plan--> job --lease--> worker --report--> result --sum--> run.total
 --
 -- Three rules hold at every commit:
---   1. A job is 'done' if and only if it has exactly one accepted result.
+--   1. A job is 'done' if and only if it has exactly one accepted result, and no other result disagrees with it.
 --   2. A job's epoch only grows, with every lease given out.
 --   3. Results are only ever added. What becomes of one is its verdict.
 --

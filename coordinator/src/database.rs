@@ -15,6 +15,9 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 /// Marks a file as ours: `NQns` in SQLite's application id.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"NQns");
 
+/// FULL: a commit is on the disk when it returns, also through a power cut.
+const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;";
+
 /// A database that this process alone may write, with the lock that says so.
 pub(crate) struct Database {
     path: PathBuf,
@@ -30,7 +33,7 @@ pub(crate) struct Database {
 impl Database {
     /// Opens a database to write to it; creates and migrates it where needed.
     pub(crate) async fn open(path: &Path) -> Result<Self, Error> {
-        let existing = path.metadata().is_ok_and(|file| file.len() > 0);
+        let existing = path.metadata().is_ok_and(|file| file.len() > 0 || file.is_dir());
         if existing {
             recognise(path).await?;
         }
@@ -49,6 +52,16 @@ impl Database {
         Ok(Self { path: path.to_owned(), writer, readers, _lock: lock })
     }
 
+    /// Takes a new connection to write by. After a transaction that SQLite itself has rolled back, as it does on a full
+    /// disk, the old one takes itself to be in that transaction for ever.
+    pub(crate) async fn reconnect(&mut self) -> Result<(), Error> {
+        let fail = |error| storage_error(&self.path, error);
+        let mut writer = SqliteConnection::connect_with(&options(&self.path)).await.map_err(fail)?;
+        writer.execute(DURABLE).await.map_err(fail)?;
+        let old = std::mem::replace(&mut self.writer, writer);
+        old.close().await.map_err(fail)
+    }
+
     /// Gives an error of SQLite the words that help.
     pub(crate) fn explain(&self, error: Error) -> Error {
         match error {
@@ -63,7 +76,10 @@ pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
     if !path.exists() {
         return Err(Error::NoDatabase(path.to_owned()));
     }
-    recognise(path).await?;
+    let (found, known) = (recognise(path).await?, newest_schema());
+    if found < known {
+        return Err(Error::OlderSchema { path: path.to_owned(), found, known });
+    }
     let pool = SqlitePoolOptions::new().max_connections(4).max_lifetime(None).idle_timeout(None);
     pool.connect_with(options(path).read_only(true)).await.map_err(|error| storage_error(path, error))
 }
@@ -72,8 +88,17 @@ fn options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(path).foreign_keys(true).busy_timeout(Duration::from_secs(10))
 }
 
-/// Makes sure that a file is one of our databases, of a schema that we know, without changing it.
-async fn recognise(path: &Path) -> Result<(), Error> {
+/// The latest schema version that this program knows.
+fn newest_schema() -> i64 {
+    MIGRATIONS.iter().map(|step| step.version).max().unwrap_or(0)
+}
+
+/// Makes sure that a file is one of our databases, of a schema that we know, without changing it. Returns its schema
+/// version, 0 if it has no tables yet.
+async fn recognise(path: &Path) -> Result<i64, Error> {
+    if path.is_dir() {
+        return Err(Error::CantOpen { path: path.to_owned(), reason: "it is a directory".to_owned() });
+    }
     let fail = |error| storage_error(path, error);
     let mut connection =
         SqliteConnection::connect_with(&options(path).read_only(true)).await.map_err(fail)?;
@@ -87,11 +112,11 @@ async fn recognise(path: &Path) -> Result<(), Error> {
         .await
         .unwrap_or(None);
     connection.close().await.map_err(fail)?;
-    let known = MIGRATIONS.iter().map(|step| step.version).max().unwrap_or(0);
-    match found {
-        Some(found) if found > known => Err(Error::NewerSchema { path: path.to_owned(), found, known }),
-        _ => Ok(()),
+    let (found, known) = (found.unwrap_or(0), newest_schema());
+    if found > known {
+        return Err(Error::NewerSchema { path: path.to_owned(), found, known });
     }
+    Ok(found)
 }
 
 fn lock(path: &Path) -> Result<File, Error> {
@@ -114,6 +139,7 @@ fn storage_error(path: &Path, error: sqlx::Error) -> Error {
     let code = database.code().and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
     match code {
         Some(3 | 8 | 14) => Error::CantOpen { path, reason: database.message().to_owned() },
+        Some(10) => Error::DiskFailed { path, reason: database.message().to_owned() },
         Some(11) => Error::Damaged(format!("{}: {}", path.display(), database.message())),
         Some(26) => Error::NotADatabase(path),
         Some(13) => Error::DiskFull(path),

@@ -23,7 +23,7 @@ pub enum Error {
     #[error("{0} is not an SQLite database; it was left as it is, choose another --db")]
     NotADatabase(PathBuf),
     /// Some other program's tables.
-    #[error("{0} is a database of another program; it was left as it is, choose another --db")]
+    #[error("{0} is not a database of this program; it was left as it is, choose another --db")]
     ForeignDatabase(PathBuf),
     /// Made by a later version.
     #[error(
@@ -37,12 +37,33 @@ pub enum Error {
         /// The latest that this program knows.
         known: i64,
     },
+    /// Made by an earlier version, or not made to the end.
+    #[error("{path} has schema {found}, older than this program's {known}; 'nqueens run' brings it up to date")]
+    OlderSchema {
+        /// The database.
+        path: PathBuf,
+        /// Its schema version; 0 before there are any tables.
+        found: i64,
+        /// The latest that this program knows.
+        known: i64,
+    },
     /// Another process has it.
     #[error("another nqueens process is using {0}; wait for it or stop it, or choose another --db")]
     InUse(PathBuf),
     /// Nothing more can be stored.
     #[error("the disk with {0} is full; make room and start again, everything acknowledged so far is safe")]
     DiskFull(PathBuf),
+    /// Reading or writing failed below SQLite: a broken disk, a quota, a limit on the size of files.
+    #[error(
+        "{path} can't be read or written ({reason}); check the disk and its quota and start again, everything \
+         acknowledged so far is safe"
+    )]
+    DiskFailed {
+        /// The database.
+        path: PathBuf,
+        /// In SQLite's words.
+        reason: String,
+    },
     /// The database holds a run of another board.
     #[error("{path} holds a run of N = {found}, not of N = {wanted}; choose another --db")]
     OtherRun {
@@ -73,7 +94,7 @@ pub enum Error {
     Damaged(String),
     /// SQLite said no.
     #[error("the database failed: {0}")]
-    Database(#[from] sqlx::Error),
+    Database(sqlx::Error),
     /// The writer has stopped.
     #[error("the coordinator is shutting down")]
     ShuttingDown,
@@ -88,6 +109,13 @@ pub enum Error {
     /// Serving broke off.
     #[error("serving failed: {0}")]
     Serve(#[from] tonic::transport::Error),
+}
+
+/// Not its source, for it is told in full: a chain of causes would say it twice.
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
 }
 
 /// Rows that no version of this program writes.

@@ -351,19 +351,17 @@ fn token(run: i64, job: i64, epoch: i64, incarnation: i64) -> Result<LeaseToken,
 /// What the accepted results of one run come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcceptedSums {
-    /// How many there are.
+    /// How many there are, those of jobs in quarantine left out.
     pub results: u64,
-    /// Orbits by size.
+    /// Their orbits by size.
     pub orbits: Totals,
-    /// States visited.
+    /// States visited, for jobs in quarantine too: the work was done.
     pub states: u128,
-    /// Thread time, in microseconds.
+    /// Thread time, in microseconds, likewise.
     pub elapsed_us: u128,
 }
 
 /// Sums over the accepted results of every run: in 128 bits, checked.
-///
-/// Results of jobs in quarantine are left out.
 pub(crate) async fn accepted_sums(
     db: impl SqliteExecutor<'_> + Copy,
 ) -> Result<HashMap<RunId, AcceptedSums>, Error> {
@@ -371,21 +369,23 @@ pub(crate) async fn accepted_sums(
     let mut last = 0;
     loop {
         let text = query_scalar!(
-            r#"SELECT json_group_array(json_array(id, run, count2, count4, count8, states, elapsed_us)) AS "rows!: String"
-               FROM (SELECT result.* FROM result JOIN job ON job.run = result.run AND job.number = result.job
-                     WHERE id > ?1 AND verdict = 'accepted' AND job.state = 2 ORDER BY id LIMIT ?2)"#,
+            r#"SELECT json_group_array(json_array(id, run, state, count2, count4, count8, states, elapsed_us)) AS "rows!: String"
+               FROM (SELECT result.*, job.state FROM result JOIN job ON job.run = result.run AND job.number = result.job
+                     WHERE id > ?1 AND verdict = 'accepted' ORDER BY id LIMIT ?2)"#,
             last,
             ROWS_MAX
         )
         .fetch_one(db)
         .await?;
-        let rows: Vec<(i64, i64, u64, u64, u64, u64, u64)> = rows_of(&text)?;
+        let rows: Vec<(i64, i64, i64, u64, u64, u64, u64, u64)> = rows_of(&text)?;
         let Some(&(id, ..)) = rows.last() else { break };
         last = id;
-        for (_, run, count2, count4, count8, states, elapsed_us) in rows {
+        for (_, run, state, count2, count4, count8, states, elapsed_us) in rows {
             let sum = sums.entry(run_id(run)?).or_default();
-            sum.results += 1;
-            sum.orbits = sum.orbits.checked_add(Counts { count2, count4, count8 }).map_err(damaged)?;
+            if JobState::from_stored(state) == Some(JobState::Done) {
+                sum.results += 1;
+                sum.orbits = sum.orbits.checked_add(Counts { count2, count4, count8 }).map_err(damaged)?;
+            }
             sum.states += u128::from(states);
             sum.elapsed_us += u128::from(elapsed_us);
         }

@@ -132,8 +132,13 @@ impl Writer {
         incarnation: Incarnation,
         build: &str,
     ) -> Result<Self, Error> {
-        store::insert_incarnation(&mut database.writer, incarnation, build, wall_time()).await?;
-        store::delete_unplanned(&mut database.writer).await?;
+        let begun = async {
+            store::insert_incarnation(&mut database.writer, incarnation, build, wall_time()).await?;
+            store::delete_unplanned(&mut database.writer).await
+        };
+        if let Err(error) = begun.await {
+            return Err(database.explain(error));
+        }
         let started = Instant::now();
         let dispatch = load(&database.readers, pace.policy, incarnation, 0).await?;
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch)));
@@ -189,12 +194,15 @@ impl Writer {
     async fn recover(&mut self, error: Error) -> Arc<Error> {
         let cause = Arc::new(self.database.explain(error));
         error!(error = %cause, "a transaction failed; nothing of it is stored");
+        self.fault.send_replace(Some(Arc::clone(&cause)));
+        if let Err(error) = self.database.reconnect().await {
+            error!(%error, "connecting to the database again; it is tried again at the next transaction");
+        }
         match load(&self.database.readers, self.pace.policy, self.incarnation, self.now()).await {
             Ok(dispatch) => self.dispatch = dispatch,
             // Rather no coordinator than one that does not know its own ledger.
             Err(error) => panic!("the database can't be read any more: {error}"),
         }
-        self.fault.send_replace(Some(Arc::clone(&cause)));
         cause
     }
 
@@ -305,8 +313,13 @@ impl Group<'_> {
             let just_accepted = self.accepted_here(result.token.job);
             let accepted = just_accepted.or_else(|| stored.and_then(|stored| stored.accepted));
             let plausible = stored.is_some_and(|stored| result.counts.within(stored.counts_max));
-            let judgement = self.dispatch.report(worker, result, accepted.as_ref(), plausible);
-            let Judgement { verdict, keep, reason } = judgement;
+            let run = result.token.job.run;
+            let had_total = self.has_total(run);
+            let Judgement { verdict, keep, reason } =
+                self.dispatch.report(worker, result, accepted.as_ref(), plausible);
+            if had_total && !self.has_total(run) {
+                store::update_run_state(self.db, run, RunState::Active, None).await?;
+            }
             match verdict {
                 Verdict::Accepted | Verdict::Duplicate => {}
                 Verdict::Conflict => {
@@ -320,6 +333,10 @@ impl Group<'_> {
             acks.push(ResultAck { token: result.token, verdict, reason });
         }
         Ok(acks)
+    }
+
+    fn has_total(&self, run: RunId) -> bool {
+        self.dispatch.run(run).is_some_and(|run| run.state() == RunState::Done)
     }
 
     /// The result that this very transaction has accepted for a job.

@@ -264,14 +264,25 @@ impl Worker {
         pool.add(answer.leases);
     }
 
-    /// Reports what is counted and hands back the rest, within [`FAREWELL`].
-    async fn take_leave(&mut self, pool: &Pool) {
+    /// Gives up what the threads have not finished.
+    fn abandon(&mut self, pool: &Pool) {
         self.returned.extend(pool.abandon().into_iter().map(|token| ReturnedLease { token, failure: None }));
         self.collect(pool);
+    }
+
+    /// Reports what is counted and hands back the rest, within [`FAREWELL`].
+    async fn take_leave(&mut self, pool: &Pool) {
+        self.abandon(pool);
         let farewell = async {
-            while !self.outbox.is_empty() || !self.returned.is_empty() {
+            // Once in any case, if it is known there: a call given up half-way may have been granted leases, which come
+            // again with the next answer.
+            while self.id.is_some() {
                 let answer = self.sync(pool, 0).await?;
                 self.follow(pool, answer);
+                self.abandon(pool);
+                if self.outbox.is_empty() && self.returned.is_empty() {
+                    break;
+                }
             }
             Ok::<_, WorkerError>(())
         };

@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::dispatch::RunState;
-use nqueens_coordinator::progress::Snapshot;
+use nqueens_coordinator::progress::{RunProgress, Snapshot};
 use nqueens_coordinator::{Coordinator, Error, Outcome, Pace, RunRow, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
@@ -167,17 +167,19 @@ impl Run {
         let mut working = tokio::spawn(work(worker, client, async { drop(working_stopped.await) }));
         let mut faults = coordinator.faults();
         let end = tokio::select! {
-            run = ended(coordinator.watch(), id) => match run {
+            run = ended(coordinator.watch(), id) => match run.state {
                 RunState::Done => Ok(true),
-                _ => Err(anyhow::Error::msg(failure(&coordinator.reader().run(id).await?))),
+                RunState::Failed => Err(anyhow::Error::msg(failure(&coordinator.reader().run(id).await?))),
+                _ => Err(anyhow::Error::msg(stuck(&run))),
             },
             worker = &mut working => match worker.context("the worker panicked")? {
                 Ok(_) => Err(anyhow::Error::msg("the worker stopped early")),
                 Err(error) => Err(error.into()),
             },
-            Ok(fault) = faults.wait_for(Option::is_some) => {
-                Err(anyhow::Error::new(Arc::clone(fault.as_ref().expect("just waited for it"))))
-            }
+            fault = faults.wait_for(Option::is_some) => Err(match fault.as_deref() {
+                Ok(Some(fault)) => anyhow::Error::new(Arc::clone(fault)),
+                _gone => anyhow::Error::new(Error::ShuttingDown),
+            }),
             () = interrupted() => {
                 // A second one does not wait for the farewells.
                 tokio::spawn(async {
@@ -249,12 +251,23 @@ fn proven(choice: KernelChoice) -> anyhow::Result<Proof> {
     proofs.next().context("no counting engine of this machine passed its test")
 }
 
-/// Waits until a run is done or failed.
-async fn ended(mut snapshots: watch::Receiver<Arc<Snapshot>>, id: RunId) -> RunState {
-    let state = |snapshot: &Snapshot| snapshot.run(id).map(|run| run.state);
-    let over = |snapshot: &Arc<Snapshot>| matches!(state(snapshot), Some(RunState::Done | RunState::Failed));
-    match snapshots.wait_for(over).await {
-        Ok(snapshot) => state(&snapshot).expect("just seen"),
+fn stuck(run: &RunProgress) -> String {
+    let (id, quarantined, jobs) = (run.id, thousands(run.sums.quarantined), thousands(run.jobs));
+    format!(
+        "run {id} has no total: all its jobs are counted but {quarantined} of {jobs} in quarantine, where attempts \
+         failed or results disagree; 'nqueens export --by job' lists them"
+    )
+}
+
+/// Waits until a run is done or failed, or has nothing left but jobs in quarantine.
+async fn ended(mut snapshots: watch::Receiver<Arc<Snapshot>>, id: RunId) -> RunProgress {
+    let over = |run: &RunProgress| {
+        let sums = &run.sums;
+        matches!(run.state, RunState::Done | RunState::Failed)
+            || sums.quarantined > 0 && sums.done + sums.quarantined == run.jobs
+    };
+    match snapshots.wait_for(|snapshot| snapshot.run(id).is_some_and(over)).await {
+        Ok(snapshot) => snapshot.run(id).expect("just seen").clone(),
         Err(_closed) => std::future::pending().await,
     }
 }

@@ -125,7 +125,7 @@ pub struct Sums {
     pub estimate_done: u128,
     /// Accepted orbits.
     pub orbits: Totals,
-    /// States visited for them.
+    /// States visited for accepted results, disputed ones too.
     pub states: u128,
     /// Thread time spent on them, in microseconds.
     pub elapsed_us: u128,
@@ -287,7 +287,7 @@ impl Run {
         sums.elapsed_us += u128::from(result.elapsed_us);
     }
 
-    /// Takes a done job's counts out again: they are disputed.
+    /// Takes a done job's counts out again: they are disputed. The work for them was done and stays.
     pub(super) fn withdraw(&mut self, number: u32, counts: Counts) {
         self.enter(number, JobState::Quarantined);
         let orbits = &mut self.sums.orbits;
