@@ -5,7 +5,7 @@
 -- Three rules hold at every commit:
 --   1. A job is 'done' if and only if it has exactly one accepted result, and no other result disagrees with it.
 --   2. A job's epoch only grows, with every lease given out.
---   3. Results are only ever added. What becomes of one is its verdict.
+--   3. Results are only ever added. What becomes of one is its verdict; 'accepted' may turn into 'voided' once.
 --
 -- Numbers that can outgrow 63 bits (totals, sums over jobs) are decimal text; SQLite would turn them into
 -- floating point. Times are milliseconds since 1970, UTC, for people to read: nothing is decided by them.
@@ -31,6 +31,8 @@ CREATE TABLE run (
     fingerprint    BLOB    CHECK (length(fingerprint) = 32),
     -- Fixes the pseudo-random order in which the jobs leave.
     seed           INTEGER NOT NULL,
+    -- Among active runs, higher goes first.
+    priority       INTEGER NOT NULL DEFAULT 0,
     state          TEXT    NOT NULL CHECK (state IN ('planning', 'active', 'paused', 'cancelled', 'done', 'failed')),
     -- For people: which check a failed run did not pass.
     reason         TEXT,
@@ -109,7 +111,9 @@ CREATE TABLE result (
     -- Work done: states visited, and thread time in microseconds.
     states      INTEGER NOT NULL CHECK (states >= 0),
     elapsed_us  INTEGER NOT NULL CHECK (elapsed_us >= 0),
-    verdict     TEXT    NOT NULL CHECK (verdict IN ('accepted', 'duplicate', 'conflict', 'implausible', 'set_aside')),
+    -- 'voided' results were accepted once, until somebody found them in doubt.
+    verdict     TEXT    NOT NULL CHECK (verdict IN ('accepted', 'voided', 'duplicate', 'conflict', 'implausible',
+                                                    'set_aside')),
     reported_at INTEGER NOT NULL,
     FOREIGN KEY (run, job) REFERENCES job (run, number)
 ) STRICT;
@@ -117,7 +121,13 @@ CREATE TABLE result (
 -- At most one accepted result a job: the database itself refuses to count twice.
 CREATE UNIQUE INDEX result_accepted ON result (run, job) WHERE verdict = 'accepted';
 
-CREATE TRIGGER result_is_append_only_update BEFORE UPDATE ON result BEGIN
+CREATE TRIGGER result_is_append_only_update BEFORE UPDATE ON result
+WHEN (OLD.verdict, NEW.verdict) <> ('accepted', 'voided')
+  OR (OLD.id, OLD.run, OLD.job, OLD.epoch, OLD.incarnation, OLD.worker, OLD.kernel, OLD.count2, OLD.count4, OLD.count8,
+      OLD.states, OLD.elapsed_us, OLD.reported_at)
+  IS NOT (NEW.id, NEW.run, NEW.job, NEW.epoch, NEW.incarnation, NEW.worker, NEW.kernel, NEW.count2, NEW.count4,
+      NEW.count8, NEW.states, NEW.elapsed_us, NEW.reported_at)
+BEGIN
     SELECT RAISE(ABORT, 'results are append-only');
 END;
 CREATE TRIGGER result_is_append_only_delete BEFORE DELETE ON result BEGIN

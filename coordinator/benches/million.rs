@@ -24,7 +24,7 @@ async fn main() {
 
     let begun = Instant::now();
     let coordinator = Coordinator::open(&path, Pace::default(), "benchmark").await.expect("a new database");
-    let run = coordinator.submit(plan).await.expect("a plan");
+    let run = coordinator.operator().submit(plan, 0).await.expect("a plan");
     println!("planned and stored:   {:6.2} s, {} jobs", begun.elapsed().as_secs_f64(), run.jobs);
     coordinator.close().await;
     println!("peak memory so far:   {:6} MB", peak_memory_mb());

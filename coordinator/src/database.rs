@@ -41,8 +41,7 @@ impl Database {
         let fail = |error| storage_error(path, error);
         let mut writer =
             SqliteConnection::connect_with(&options(path).create_if_missing(true)).await.map_err(fail)?;
-        // FULL: a commit is on the disk when it returns, also through a power cut.
-        writer.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;").await.map_err(fail)?;
+        writer.execute(DURABLE).await.map_err(fail)?;
         if !existing {
             let mark = format!("PRAGMA application_id = {APPLICATION_ID}");
             writer.execute(sqlx::AssertSqlSafe(mark)).await.map_err(fail)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nqueens_kernel::board::BoardSize;
-use nqueens_proto::id::RunId;
+use nqueens_proto::id::{RunId, WorkerId};
 
 /// A failure of the coordinator. Nothing was changed unless the text says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,9 @@ pub enum Error {
         known: i64,
     },
     /// Made by an earlier version, or not made to the end.
-    #[error("{path} has schema {found}, older than this program's {known}; 'nqueens run' brings it up to date")]
+    #[error(
+        "{path} has schema {found}, older than this program's {known}; 'nqueens run' brings it up to date"
+    )]
     OlderSchema {
         /// The database.
         path: PathBuf,
@@ -89,6 +91,17 @@ pub enum Error {
     /// Nothing of this name.
     #[error("there is no run {0} here; 'nqueens status' lists the runs")]
     NoRun(RunId),
+    /// Nobody of this name.
+    #[error("no worker {0} has registered here; 'nqueens workers' lists them")]
+    NoWorker(WorkerId),
+    /// It can't be paused, resumed or cancelled any more.
+    #[error("run {run} is {state}; only active and paused runs change at an operator's word")]
+    RunIsOver {
+        /// The run.
+        run: RunId,
+        /// What it is.
+        state: &'static str,
+    },
     /// Rows that no version of this program writes.
     #[error("the database is damaged: {0}; restore it from a backup")]
     Damaged(String),

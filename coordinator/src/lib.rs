@@ -13,6 +13,7 @@ mod coordinator;
 mod database;
 pub mod dispatch;
 mod error;
+mod operator;
 pub mod progress;
 mod reader;
 mod service;
@@ -22,6 +23,7 @@ mod writer;
 
 pub use coordinator::{Coordinator, listen, random_bits};
 pub use error::Error;
+pub use operator::Operator;
 pub use reader::Reader;
-pub use store::{Checked, LedgerResult, LedgerRow, Outcome, RunRow, WallTime};
-pub use writer::Pace;
+pub use store::{Checked, LedgerResult, LedgerRow, Outcome, RunRow, WallTime, WorkerRow};
+pub use writer::{LiveWorker, Pace};

@@ -9,7 +9,7 @@ use crate::database::open_readers;
 use crate::dispatch::{Run, RunState};
 use crate::error::Error;
 use crate::progress::RunProgress;
-use crate::store::{self, LedgerRow, RunRow};
+use crate::store::{self, LedgerRow, RunRow, WorkerRow};
 
 /// A database opened read-only; a coordinator may be writing to it.
 #[derive(Clone, Debug)]
@@ -45,7 +45,12 @@ impl Reader {
     pub async fn progress(&self, run: &RunRow) -> Result<RunProgress, Error> {
         let slots = store::slots(&self.db, run.id, run.jobs).await?;
         let accepted = store::accepted_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
-        Ok(RunProgress::of(&Run::new(run.id, run.plan.n(), run.state, run.seed, slots, &accepted)))
+        Ok(RunProgress::of(&Run::new(run, slots, &accepted)))
+    }
+
+    /// All workers that ever registered, oldest first.
+    pub async fn workers(&self) -> Result<Vec<WorkerRow>, Error> {
+        store::worker_rows(&self.db).await
     }
 
     /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_as, query_scalar};
 
-use crate::dispatch::{Accepted, JobState, RunState, Slot};
+use crate::dispatch::{Accepted, JobState, Moments, RunState, Slot};
 use crate::error::{Error, damaged};
 
 /// Rows read or written by one statement.
@@ -25,6 +26,12 @@ const ROWS_MAX: u32 = 10_000;
 
 /// Milliseconds since 1970, UTC.
 pub type WallTime = i64;
+
+/// A wall clock reading, for the record.
+pub(crate) fn wall_time() -> WallTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    WallTime::try_from(since.as_millis()).unwrap_or(WallTime::MAX)
+}
 
 /// A run's own row.
 #[derive(Clone, Debug)]
@@ -39,6 +46,8 @@ pub struct RunRow {
     pub fingerprint: Fingerprint,
     /// Fixes the order of the jobs.
     pub seed: u64,
+    /// Among active runs, higher goes first.
+    pub priority: i32,
     /// What it is doing.
     pub state: RunState,
     /// Why it failed, if it did.
@@ -133,17 +142,20 @@ pub(crate) async fn insert_run(
     id: RunId,
     plan: &Plan,
     seed: u64,
+    priority: i32,
     now: WallTime,
 ) -> Result<(), Error> {
     let (run, n, kind) = (column(id.get()), plan.n().get(), plan.kind().name());
     let (states, seed) = (column(plan.states_per_job()), seed.cast_signed());
     query!(
-        "INSERT INTO run (id, n, plan, states_per_job, seed, state, created_at) VALUES (?, ?, ?, ?, ?, 'planning', ?)",
+        "INSERT INTO run (id, n, plan, states_per_job, seed, priority, state, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, 'planning', ?)",
         run,
         n,
         kind,
         states,
         seed,
+        priority,
         now
     )
     .execute(db)
@@ -225,6 +237,7 @@ struct RunRecord {
     jobs: i64,
     fingerprint: Vec<u8>,
     seed: i64,
+    priority: i64,
     state: String,
     reason: Option<String>,
     created_at: i64,
@@ -262,6 +275,7 @@ impl TryFrom<RunRecord> for RunRow {
             jobs: within("run.jobs", row.jobs)?,
             fingerprint: Fingerprint(fingerprint),
             seed: row.seed.cast_unsigned(),
+            priority: within("run.priority", row.priority)?,
             state: RunState::from_name(&row.state)
                 .ok_or_else(|| damaged(format!("run.state is {}", row.state)))?,
             reason: row.reason,
@@ -276,8 +290,8 @@ impl TryFrom<RunRecord> for RunRow {
 pub(crate) async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Error> {
     let rows = query_as!(
         RunRecord,
-        r#"SELECT id AS "id!", n, plan, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed, state,
-                  reason, created_at, finished_at, count2, count4, count8, total, checked
+        r#"SELECT id AS "id!", n, plan, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
+                  priority, state, reason, created_at, finished_at, count2, count4, count8, total, checked
            FROM run WHERE state <> 'planning' ORDER BY created_at, id"#
     )
     .fetch_all(db)
@@ -348,17 +362,19 @@ fn token(run: i64, job: i64, epoch: i64, incarnation: i64) -> Result<LeaseToken,
     })
 }
 
-/// What the accepted results of one run come to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AcceptedSums {
-    /// How many there are, those of jobs in quarantine left out.
+/// What the accepted results of one run come to; those of jobs in quarantine are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct AcceptedSums {
+    /// How many there are.
     pub results: u64,
     /// Their orbits by size.
     pub orbits: Totals,
-    /// States visited, for jobs in quarantine too: the work was done.
+    /// States visited.
     pub states: u128,
-    /// Thread time, in microseconds, likewise.
+    /// Thread time, in microseconds.
     pub elapsed_us: u128,
+    /// For estimates.
+    pub moments: Moments,
 }
 
 /// Sums over the accepted results of every run: in 128 bits, checked.
@@ -369,25 +385,27 @@ pub(crate) async fn accepted_sums(
     let mut last = 0;
     loop {
         let text = query_scalar!(
-            r#"SELECT json_group_array(json_array(id, run, state, count2, count4, count8, states, elapsed_us)) AS "rows!: String"
-               FROM (SELECT result.*, job.state FROM result JOIN job ON job.run = result.run AND job.number = result.job
-                     WHERE id > ?1 AND verdict = 'accepted' ORDER BY id LIMIT ?2)"#,
+            r#"SELECT json_group_array(json_array(id, run, count2, count4, count8, states, elapsed_us, estimate))
+                      AS "rows!: String"
+               FROM (SELECT result.*, job.states AS estimate
+                     FROM result JOIN job ON job.run = result.run AND job.number = result.job
+                     WHERE id > ?1 AND verdict = 'accepted' AND job.state = 2 ORDER BY id LIMIT ?2)"#,
             last,
             ROWS_MAX
         )
         .fetch_one(db)
         .await?;
-        let rows: Vec<(i64, i64, i64, u64, u64, u64, u64, u64)> = rows_of(&text)?;
+        let rows: Vec<(i64, i64, u64, u64, u64, u64, u64, u64)> = rows_of(&text)?;
         let Some(&(id, ..)) = rows.last() else { break };
         last = id;
-        for (_, run, state, count2, count4, count8, states, elapsed_us) in rows {
+        for (_, run, count2, count4, count8, states, elapsed_us, estimate) in rows {
             let sum = sums.entry(run_id(run)?).or_default();
-            if JobState::from_stored(state) == Some(JobState::Done) {
-                sum.results += 1;
-                sum.orbits = sum.orbits.checked_add(Counts { count2, count4, count8 }).map_err(damaged)?;
-            }
+            let counts = Counts { count2, count4, count8 };
+            sum.results += 1;
+            sum.orbits = sum.orbits.checked_add(counts).map_err(damaged)?;
             sum.states += u128::from(states);
             sum.elapsed_us += u128::from(elapsed_us);
+            sum.moments.add(1.0, estimate, counts, elapsed_us);
         }
     }
     Ok(sums)
@@ -416,9 +434,58 @@ pub(crate) async fn upsert_worker(
     worker_id(id)
 }
 
-/// The ids of all workers that ever registered.
-pub(crate) async fn workers(db: &SqlitePool) -> Result<Vec<WorkerId>, Error> {
-    query_scalar!("SELECT id FROM worker").fetch_all(db).await?.into_iter().map(worker_id).collect()
+/// All workers that ever registered, each with its counting threads.
+pub(crate) async fn workers(db: &SqlitePool) -> Result<Vec<(WorkerId, u32)>, Error> {
+    let rows = query!("SELECT id, threads FROM worker").fetch_all(db).await?;
+    rows.into_iter().map(|row| Ok((worker_id(row.id)?, within("worker.threads", row.threads)?))).collect()
+}
+
+/// A worker as it registered, with what the ledger has of it.
+#[derive(Clone, Debug)]
+pub struct WorkerRow {
+    /// Its name in the ledger.
+    pub id: WorkerId,
+    /// What its owner calls it.
+    pub name: String,
+    /// Program version and source revision.
+    pub build: String,
+    /// Its engines, the one in use first, separated by commas.
+    pub kernels: String,
+    /// Its counting threads.
+    pub threads: u32,
+    /// When it registered.
+    pub registered_at: WallTime,
+}
+
+/// All workers that ever registered, oldest first.
+pub(crate) async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error> {
+    let rows = query!("SELECT id, name, build, kernels, threads, registered_at FROM worker ORDER BY id");
+    let rows = rows.fetch_all(db).await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(WorkerRow {
+                id: worker_id(row.id)?,
+                name: row.name,
+                build: row.build,
+                kernels: row.kernels,
+                threads: within("worker.threads", row.threads)?,
+                registered_at: row.registered_at,
+            })
+        })
+        .collect()
+}
+
+/// The accepted results of these jobs stand no longer.
+pub(crate) async fn void_results(db: &mut SqliteConnection, jobs: &[JobId]) -> Result<(), Error> {
+    let jobs = json_of_ids(jobs.iter().copied());
+    query!(
+        "UPDATE result SET verdict = 'voided' FROM json_each(?) AS job
+         WHERE result.run = job.value ->> 0 AND result.job = job.value ->> 1 AND verdict = 'accepted'",
+        jobs
+    )
+    .execute(db)
+    .await?;
+    Ok(())
 }
 
 /// What a result is judged by: the most that its job can count, and the result that stands for the job already.
@@ -455,7 +522,8 @@ pub(crate) async fn reported_jobs(
         r#"SELECT job.run AS "run!", job.number AS "number!", job.count2_max AS "count2_max!",
                   job.count4_max AS "count4_max!", job.count8_max AS "count8_max!", result.worker AS "worker?",
                   result.epoch AS "epoch?", result.incarnation AS "incarnation?", result.count2 AS "count2?",
-                  result.count4 AS "count4?", result.count8 AS "count8?"
+                  result.count4 AS "count4?", result.count8 AS "count8?", result.states AS "states?",
+                  result.elapsed_us AS "elapsed_us?"
            FROM json_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
            LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'"#,
@@ -465,13 +533,21 @@ pub(crate) async fn reported_jobs(
     .await?;
     let mut found = HashMap::with_capacity(rows.len());
     for row in rows {
-        let accepted = match (row.worker, row.epoch, row.incarnation, row.count2, row.count4, row.count8) {
-            (Some(worker), Some(epoch), Some(incarnation), Some(count2), Some(count4), Some(count8)) => {
+        let lease = row.worker.zip(row.epoch).zip(row.incarnation);
+        let work = row.states.zip(row.elapsed_us);
+        let accepted = match lease.zip(row.count2.zip(row.count4).zip(row.count8)).zip(work) {
+            None => None,
+            Some(((((worker, epoch), incarnation), ((count2, count4), count8)), (states, elapsed_us))) => {
                 let LeaseToken { epoch, incarnation, .. } = token(row.run, row.number, epoch, incarnation)?;
-                let counts = counts(count2, count4, count8)?;
-                Some(Accepted { worker: worker_id(worker)?, epoch, incarnation, counts })
+                Some(Accepted {
+                    worker: worker_id(worker)?,
+                    epoch,
+                    incarnation,
+                    counts: counts(count2, count4, count8)?,
+                    states: within("result.states", states)?,
+                    elapsed_us: within("result.elapsed_us", elapsed_us)?,
+                })
             }
-            _ => None,
         };
         let counts_max = counts(row.count2_max, row.count4_max, row.count8_max)?;
         found.insert(job_id(row.run, row.number)?, ReportedJob { counts_max, accepted });

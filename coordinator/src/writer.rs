@@ -4,8 +4,9 @@
 //! Each is answered after its commit, so whatever somebody was told survives a power cut. When a transaction fails,
 //! nothing of it has happened: the state is read again from the database, and everyone in it gets the error.
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Plan;
@@ -20,7 +21,7 @@ use crate::database::Database;
 use crate::dispatch::{Accepted, Dispatch, Judgement, Millis, Policy, Run, RunState};
 use crate::error::{Error, damaged};
 use crate::progress::Snapshot;
-use crate::store::{self, JudgedResult, Outcome, RunRow, WallTime};
+use crate::store::{self, JudgedResult, Outcome, RunRow, wall_time};
 
 /// Requests that may wait; who comes later waits for a place.
 const QUEUE_MAX: usize = 1_024;
@@ -37,6 +38,7 @@ pub(crate) enum Request {
         id: RunId,
         plan: Plan,
         seed: u64,
+        priority: i32,
     },
     /// Stores jobs of a run that is being planned, from number `first` on.
     PlanJobs {
@@ -58,6 +60,17 @@ pub(crate) enum Request {
     ReleaseAll,
     /// Looks for leases that have run out.
     Expire,
+    /// Changes what a run is doing, at an operator's word.
+    SetRunState {
+        run: RunId,
+        state: RunState,
+    },
+    /// Opens the quarantined jobs of a run again.
+    RetryQuarantined(RunId),
+    /// Asks a worker to go.
+    Drain(WorkerId),
+    /// Who has been heard of.
+    LiveWorkers,
 }
 
 /// What the writer answers, after the commit.
@@ -66,6 +79,26 @@ pub(crate) enum Response {
     Worker(WorkerId),
     /// `None`: the worker is not registered here.
     Sync(Option<SyncResponse>),
+    LiveWorkers(Vec<LiveWorker>),
+    /// It can't be done, which is no fault of the others in the transaction.
+    Refused(Error),
+}
+
+/// A worker that has been heard of since the coordinator started.
+#[derive(Clone, Debug)]
+pub struct LiveWorker {
+    /// Its name in the ledger.
+    pub id: WorkerId,
+    /// Since it was last heard of, in milliseconds.
+    pub silent_ms: Millis,
+    /// Jobs leased to it.
+    pub leases: usize,
+    /// Measured speed of all its threads, in estimated states a second; `None` before its first result.
+    pub states_per_s: Option<f64>,
+    /// Results accepted from it since the coordinator started.
+    pub accepted: u64,
+    /// An operator wants it to go.
+    pub draining: bool,
 }
 
 /// An answer, or the error of the transaction that the request was in with others.
@@ -90,12 +123,6 @@ impl Handle {
         self.queue.send(Envelope { request, answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
-}
-
-/// A wall clock reading, for the record.
-pub(crate) fn wall_time() -> WallTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    WallTime::try_from(since.as_millis()).unwrap_or(WallTime::MAX)
 }
 
 /// How workers are told to behave.
@@ -220,6 +247,7 @@ impl Writer {
             pace: self.pace,
             now,
             results: Vec::new(),
+            accepted: HashMap::new(),
         };
         let mut answers = Vec::with_capacity(requests.len());
         let begun = Instant::now();
@@ -242,6 +270,8 @@ struct Group<'a> {
     now: Millis,
     /// To be stored at its end.
     results: Vec<JudgedResult>,
+    /// Those of them that were accepted: a second result for the same job has to see the first.
+    accepted: HashMap<JobId, Accepted>,
 }
 
 impl Group<'_> {
@@ -250,11 +280,12 @@ impl Group<'_> {
             Request::Sync(sync) => return Ok(Response::Sync(self.sync(sync).await?)),
             Request::Register(worker) => {
                 let id = store::upsert_worker(self.db, &worker, wall_time()).await?;
-                self.dispatch.add_worker(id);
+                info!(worker = %id, name = worker.name, threads = worker.threads, build = worker.build, "worker registered");
+                self.dispatch.add_worker(id, worker.threads);
                 return Ok(Response::Worker(id));
             }
-            Request::PlanRun { id, plan, seed } => {
-                store::insert_run(self.db, id, &plan, seed, wall_time()).await?;
+            Request::PlanRun { id, plan, seed, priority } => {
+                store::insert_run(self.db, id, &plan, seed, priority, wall_time()).await?;
             }
             Request::PlanJobs { run, first, jobs } => store::insert_jobs(self.db, run, first, &jobs).await?,
             Request::ActivateRun { row, estimates } => {
@@ -265,18 +296,64 @@ impl Group<'_> {
             Request::ReleaseAll => self.dispatch.release_all(),
             Request::Expire => {
                 for (worker, token) in self.dispatch.expire(self.now) {
-                    warn!(%worker, job = %token.job, "lease ended: the worker was not heard of in time");
+                    warn!(%worker, job = %token.job, "lease ended: the worker was not heard of, or its counting stalled");
                 }
+            }
+            Request::SetRunState { run, state } => return self.set_run_state(run, state).await,
+            Request::RetryQuarantined(run) => {
+                if self.dispatch.run(run).is_none() {
+                    return Ok(Response::Refused(Error::NoRun(run)));
+                }
+                let jobs = self.dispatch.retry_quarantined(run);
+                store::void_results(self.db, &jobs).await?;
+                info!(%run, jobs = jobs.len(), "quarantined jobs are open again");
+            }
+            Request::LiveWorkers => return Ok(Response::LiveWorkers(self.live_workers())),
+            Request::Drain(worker) => {
+                if !self.dispatch.set_draining(worker) {
+                    return Ok(Response::Refused(Error::NoWorker(worker)));
+                }
+                info!(%worker, "worker is asked to go");
             }
         }
         Ok(Response::Done)
     }
 
+    fn live_workers(&self) -> Vec<LiveWorker> {
+        let live = self.dispatch.workers().filter_map(|(id, worker)| {
+            Some(LiveWorker {
+                id,
+                silent_ms: self.now.saturating_sub(worker.seen?),
+                leases: worker.leases(),
+                states_per_s: worker.states_per_s.map(|speed| speed * f64::from(worker.threads)),
+                accepted: worker.accepted,
+                draining: worker.draining,
+            })
+        });
+        live.collect()
+    }
+
+    /// An operator's word on a run.
+    async fn set_run_state(&mut self, id: RunId, state: RunState) -> Result<Response, Error> {
+        let Some(run) = self.dispatch.run(id) else { return Ok(Response::Refused(Error::NoRun(id))) };
+        let from = run.state();
+        if from == state {
+            return Ok(Response::Done);
+        }
+        if !matches!(from, RunState::Active | RunState::Paused) {
+            return Ok(Response::Refused(Error::RunIsOver { run: id, state: from.name() }));
+        }
+        store::update_run_state(self.db, id, state, None).await?;
+        self.dispatch.set_run_state(id, state);
+        info!(run = %id, from = from.name(), to = state.name(), "run changed its state");
+        Ok(Response::Done)
+    }
+
     /// A worker's regular word: results first, so that what it still holds and what it wants are told apart from them.
     async fn sync(&mut self, sync: SyncRequest) -> Result<Option<SyncResponse>, Error> {
-        if !self.dispatch.knows(sync.worker) {
+        let Some(drain) = self.dispatch.worker(sync.worker).map(|worker| worker.draining) else {
             return Ok(None);
-        }
+        };
         let acks = self.report(sync.worker, &sync.results).await?;
         for returned in &sync.returned {
             if let Some(failure) = &returned.failure {
@@ -292,25 +369,18 @@ impl Group<'_> {
         let wanted_jobs = sync.wanted_jobs.saturating_sub(tokens.len());
         tokens.extend(self.dispatch.grant(self.now, sync.worker, wanted_states, wanted_jobs));
         let leases = self.leases(tokens).await?;
-        Ok(Some(SyncResponse {
-            acks,
-            leases,
-            revoked: held.revoked,
-            next_sync_ms: self.pace.sync_ms,
-            drain: false,
-        }))
+        Ok(Some(SyncResponse { acks, leases, revoked: held.revoked, next_sync_ms: self.pace.sync_ms, drain }))
     }
 
     async fn report(&mut self, worker: WorkerId, results: &[JobResult]) -> Result<Vec<ResultAck>, Error> {
         if results.is_empty() {
             return Ok(Vec::new());
         }
-        // Results of this transaction are stored at its end: a second one for the same job has to see the first.
         let jobs = store::reported_jobs(self.db, results.iter().map(|result| result.token.job)).await?;
         let mut acks = Vec::with_capacity(results.len());
         for result in results {
             let stored = jobs.get(&result.token.job);
-            let just_accepted = self.accepted_here(result.token.job);
+            let just_accepted = self.accepted.get(&result.token.job).copied();
             let accepted = just_accepted.or_else(|| stored.and_then(|stored| stored.accepted));
             let plausible = stored.is_some_and(|stored| result.counts.within(stored.counts_max));
             let run = result.token.job.run;
@@ -321,6 +391,12 @@ impl Group<'_> {
                 store::update_run_state(self.db, run, RunState::Active, None).await?;
             }
             match verdict {
+                Verdict::Accepted if keep => {
+                    let LeaseToken { job, epoch, incarnation } = result.token;
+                    let JobResult { counts, states, elapsed_us, .. } = *result;
+                    let accepted = Accepted { worker, epoch, incarnation, counts, states, elapsed_us };
+                    self.accepted.insert(job, accepted);
+                }
                 Verdict::Accepted | Verdict::Duplicate => {}
                 Verdict::Conflict => {
                     error!(%worker, job = %result.token.job, reason, "results disagree: job quarantined");
@@ -337,20 +413,6 @@ impl Group<'_> {
 
     fn has_total(&self, run: RunId) -> bool {
         self.dispatch.run(run).is_some_and(|run| run.state() == RunState::Done)
-    }
-
-    /// The result that this very transaction has accepted for a job.
-    fn accepted_here(&self, job: JobId) -> Option<Accepted> {
-        let found = self
-            .results
-            .iter()
-            .find(|(_, result, verdict)| *verdict == Verdict::Accepted && result.token.job == job);
-        found.map(|(worker, result, _)| Accepted {
-            worker: *worker,
-            epoch: result.token.epoch,
-            incarnation: result.token.incarnation,
-            counts: result.counts,
-        })
     }
 
     /// What the leases are about.
@@ -412,15 +474,15 @@ async fn load(
     for row in store::runs(db).await? {
         let slots = store::slots(db, row.id, row.jobs).await?;
         let accepted = sums.remove(&row.id).unwrap_or_default();
-        let run = Run::new(row.id, row.plan.n(), row.state, row.seed, slots, &accepted);
+        let run = Run::new(&row, slots, &accepted);
         if accepted.results != u64::from(run.sums().done) {
             let (done, found) = (run.sums().done, accepted.results);
             return Err(damaged(format!("run {} has {done} jobs done but {found} accepted results", row.id)));
         }
         dispatch.add_run(run);
     }
-    for worker in store::workers(db).await? {
-        dispatch.add_worker(worker);
+    for (worker, threads) in store::workers(db).await? {
+        dispatch.add_worker(worker, threads);
     }
     for (worker, token) in store::leases(db).await? {
         dispatch.add_lease(now, worker, token);

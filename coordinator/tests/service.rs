@@ -78,7 +78,7 @@ async fn registering_is_checked_and_happens_once() {
 async fn a_worker_that_nobody_knows_is_told_to_register() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut stranger = house.known_worker(77).await;
     let refusal = stranger.sync(v1::SyncRequest { wanted_states: ALL, wanted_jobs: 1, ..nothing() }).await;
     let refusal = refusal.unwrap_err();
@@ -92,7 +92,7 @@ async fn a_worker_that_nobody_knows_is_told_to_register() {
 async fn leases_that_got_lost_are_sent_again_and_others_are_not() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 3, ..nothing() };
     let answer = one.sync(sync.clone()).await.unwrap();
@@ -136,7 +136,7 @@ async fn leases_that_got_lost_are_sent_again_and_others_are_not() {
 async fn leases_come_back_and_leave_again_under_a_new_epoch() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let leases = one.take(2).await;
     let back = vec![returned(&leases[0], ""), returned(&leases[1], "panicked: out of luck")];
@@ -160,7 +160,7 @@ async fn leases_come_back_and_leave_again_under_a_new_epoch() {
 async fn a_result_counts_once_however_often_it_comes() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let results: Vec<_> = one.take(2).await.iter().map(honest).collect();
     let [first, second] = &results[..] else { panic!("two leases") };
@@ -183,7 +183,7 @@ async fn a_result_counts_once_however_often_it_comes() {
 async fn results_that_disagree_quarantine_the_job_and_leave_no_total() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let leases = one.take(8).await;
     let results: Vec<_> = leases.iter().map(honest).collect();
@@ -219,7 +219,7 @@ async fn results_that_disagree_quarantine_the_job_and_leave_no_total() {
     let progress = house.progress(run.id);
     assert_eq!((progress.state, progress.sums), (RunState::Active, sums), "a restart settles nothing either");
     assert_eq!(house.worker(1).await.take(1).await, [], "a job in quarantine is not handed out");
-    assert_eq!(house.coordinator.reader().run(run.id).await.unwrap().outcome, None);
+    assert_eq!(house.coordinator.operator().reader().run(run.id).await.unwrap().outcome, None);
     house.close().await;
     ledger.audit().await;
 }
@@ -228,7 +228,7 @@ async fn results_that_disagree_quarantine_the_job_and_leave_no_total() {
 async fn a_total_is_withdrawn_when_a_late_result_disagrees() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut one = house.worker(1).await;
     let results: Vec<_> = one.take(8).await.iter().map(honest).collect();
     one.report(&results).await;
@@ -249,7 +249,7 @@ async fn a_total_is_withdrawn_when_a_late_result_disagrees() {
 async fn counts_that_cannot_be_right_fail_the_attempt() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut worker = house.worker(1).await;
     let mut seen = Vec::new();
     let absurd = [
@@ -290,7 +290,7 @@ async fn counts_that_cannot_be_right_fail_the_attempt() {
 async fn results_of_nothing_that_was_given_out_are_not_kept() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut worker = house.worker(1).await;
     let lease = worker.take(1).await.remove(0);
     let before = ledger.everything().await;
@@ -320,7 +320,7 @@ async fn late_work_is_not_thrown_away() {
     let ledger = Ledger::new();
     let policy = Policy { lease_ms: 1, ..Policy::default() };
     let house = House::open(&ledger.path, policy).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let slow = one.take(2).await;
     house.wait_for(run.id, |run| run.sums.leased == 0).await;
@@ -345,7 +345,7 @@ async fn late_work_is_not_thrown_away() {
 async fn an_ended_lease_is_revived_by_its_holder_and_fenced_from_others() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy { lease_ms: 1, ..Policy::default() }).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let leases = one.take(8).await;
     house.wait_for(run.id, |run| run.sums.leased == 0).await;
@@ -366,7 +366,7 @@ async fn an_ended_lease_is_revived_by_its_holder_and_fenced_from_others() {
 async fn messages_beyond_the_limits_change_nothing() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    house.coordinator.submit(rows_8()).await.unwrap();
+    house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut worker = house.worker(1).await;
     let lease = worker.take(1).await.remove(0);
     let before = ledger.everything().await;
@@ -428,11 +428,11 @@ async fn a_run_driven_to_its_end_has_the_published_total() {
     let house = House::open(&ledger.path, Policy::default()).await;
     let (rows, border) = (rows_8(), Plan::with_states_per_job(board(8), PlanKind::Border, 20));
     for plan in [rows, border] {
-        let run = house.coordinator.submit(plan).await.unwrap();
+        let run = house.coordinator.operator().submit(plan, 0).await.unwrap();
         assert_eq!((run.jobs as usize, run.fingerprint), (plan.jobs().count(), plan.fingerprint()));
         house.worker(1).await.count_all().await;
         house.wait_for(run.id, |run| run.state == RunState::Done).await;
-        let row = house.coordinator.reader().run(run.id).await.unwrap();
+        let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
         let outcome = row.outcome.unwrap();
         assert_eq!((outcome.total, outcome.checked), (92, Checked::Published));
         assert_eq!(outcome.totals, published(board(8)).unwrap().orbits);
@@ -451,7 +451,7 @@ async fn several_runs_and_workers_share_a_coordinator() {
     for (n, states) in [(7, 10), (9, 100), (10, 300), (1, 1), (3, 1)] {
         for kind in PlanKind::ALL {
             let plan = Plan::with_states_per_job(board(n), kind, states);
-            runs.push(house.coordinator.submit(plan).await.unwrap());
+            runs.push(house.coordinator.operator().submit(plan, 0).await.unwrap());
         }
     }
     let mut workers = Vec::new();
@@ -464,10 +464,10 @@ async fn several_runs_and_workers_share_a_coordinator() {
     }
     for run in &runs {
         house.wait_for(run.id, |run| run.state == RunState::Done).await;
-        let row = house.coordinator.reader().run(run.id).await.unwrap();
+        let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
         assert_eq!(row.outcome.unwrap().total, published(run.plan.n()).unwrap().total, "{:?}", run.plan);
     }
-    assert_eq!(house.coordinator.reader().runs().await.unwrap().len(), runs.len());
+    assert_eq!(house.coordinator.operator().reader().runs().await.unwrap().len(), runs.len());
     let verdicts = ledger.verdicts().await;
     let jobs: u32 = runs.iter().map(|run| run.jobs).sum();
     assert_eq!(verdicts.len(), jobs as usize, "nothing is counted twice where nothing goes wrong");
@@ -487,7 +487,7 @@ async fn a_plausible_lie_leaves_a_run_without_a_total() {
     for (reason, lie) in lies {
         let ledger = Ledger::new();
         let house = House::open(&ledger.path, Policy::default()).await;
-        let run = house.coordinator.submit(rows_8()).await.unwrap();
+        let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
         let mut worker = house.worker(1).await;
         let mut results: Vec<_> = worker.take(8).await.iter().map(honest).collect();
         // The edge class has both kinds of orbits in one of its jobs.
@@ -498,7 +498,7 @@ async fn a_plausible_lie_leaves_a_run_without_a_total() {
         house.close().await;
 
         let house = House::open(&ledger.path, Policy::default()).await;
-        let row = house.coordinator.reader().run(run.id).await.unwrap();
+        let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
         assert_eq!((row.state, row.reason.as_deref(), row.outcome), (RunState::Failed, Some(reason), None));
         assert_eq!(house.worker(1).await.take(8).await, []);
         house.close().await;
@@ -510,7 +510,7 @@ async fn a_plausible_lie_leaves_a_run_without_a_total() {
 async fn a_run_is_added_up_from_what_the_disk_has_not_from_memory() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut worker = house.worker(1).await;
     let leases = worker.take(8).await;
     let results: Vec<_> = leases.iter().map(honest).collect();
@@ -518,12 +518,13 @@ async fn a_run_is_added_up_from_what_the_disk_has_not_from_memory() {
     // Somebody exchanges a job for another: the sum fits, the plan does not.
     let job = leases.iter().find(|lease| lease.class == "corner").unwrap().token.unwrap().job;
     let mut connection = ledger.connect().await;
-    let update = format!("UPDATE job SET bound1 = 1, class = 'edge', prefixes = x'0101' WHERE number = {job}");
+    let update =
+        format!("UPDATE job SET bound1 = 1, class = 'edge', prefixes = x'0101' WHERE number = {job}");
     connection.execute(sqlx::AssertSqlSafe(update)).await.unwrap();
     connection.close().await.unwrap();
     worker.report(&results[..1]).await;
     house.wait_for(run.id, |run| run.state == RunState::Failed).await;
-    let reason = house.coordinator.reader().run(run.id).await.unwrap().reason.unwrap();
+    let reason = house.coordinator.operator().reader().run(run.id).await.unwrap().reason.unwrap();
     assert_eq!(reason, "the 8 stored jobs are not the plan that the run began with");
     house.close().await;
 }
@@ -532,7 +533,7 @@ async fn a_run_is_added_up_from_what_the_disk_has_not_from_memory() {
 async fn everything_acknowledged_outlives_the_coordinator() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let leases = one.take(5).await;
     let results: Vec<_> = leases.iter().map(honest).collect();
@@ -556,7 +557,7 @@ async fn everything_acknowledged_outlives_the_coordinator() {
 async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut worker = house.worker(1).await;
     let (id, leases) = (worker.id, worker.take(6).await);
     let results: Vec<_> = leases.iter().map(honest).collect();
@@ -569,7 +570,9 @@ async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
     assert_eq!(worker.report(&results[..2]).await, [Verdict::Accepted; 2]);
     let others = house.worker(2).await.take(8).await;
     assert_eq!(others.len(), 2, "what is leased is not handed out again");
-    assert!(others.iter().all(|lease| lease.token.unwrap().incarnation != leases[0].token.unwrap().incarnation));
+    assert!(
+        others.iter().all(|lease| lease.token.unwrap().incarnation != leases[0].token.unwrap().incarnation)
+    );
     house.close().await;
 
     // Third life, without grace: the leases end, the work under them is welcome all the same.
@@ -579,7 +582,11 @@ async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
     assert_eq!(worker.report(&results[..1]).await, [Verdict::Accepted], "acknowledged in an earlier life");
     assert_eq!(worker.report(&results[2..4]).await, [Verdict::Accepted; 2]);
     let held = worker.hold(&leases[4..]).await;
-    assert_eq!(held.0.into_iter().map(Some).collect::<Vec<_>>(), ids(&leases[4..]), "an old life's, and over");
+    assert_eq!(
+        held.0.into_iter().map(Some).collect::<Vec<_>>(),
+        ids(&leases[4..]),
+        "an old life's, and over"
+    );
     house.worker(2).await.count_all().await;
     house.wait_for(run.id, |run| run.state == RunState::Done).await;
     assert_eq!(worker.report(&results[4..]).await, [Verdict::Duplicate; 2]);
@@ -595,7 +602,7 @@ async fn a_transaction_that_fails_leaves_nothing_and_the_next_goes_through() {
     for way in ["ABORT", "ROLLBACK", "FAIL"] {
         let ledger = Ledger::new();
         let house = House::open(&ledger.path, Policy::default()).await;
-        let run = house.coordinator.submit(rows_8()).await.unwrap();
+        let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
         let mut worker = house.worker(1).await;
         let leases = worker.take(2).await;
         let results: Vec<_> = leases.iter().map(honest).collect();
@@ -630,7 +637,7 @@ async fn a_transaction_that_fails_leaves_nothing_and_the_next_goes_through() {
 async fn a_plan_cut_short_leaves_no_trace() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     house.close().await;
     let mut connection = ledger.connect().await;
     let unplanned = "INSERT INTO run (id, n, plan, states_per_job, seed, state, created_at)
@@ -640,7 +647,7 @@ async fn a_plan_cut_short_leaves_no_trace() {
     connection.execute(unplanned).await.unwrap();
     connection.close().await.unwrap();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let runs = house.coordinator.reader().runs().await.unwrap();
+    let runs = house.coordinator.operator().reader().runs().await.unwrap();
     assert_eq!(runs.iter().map(|run| run.id).collect::<Vec<_>>(), [run.id]);
     assert_eq!(ledger.ask("SELECT count(*) FROM job WHERE run = 5").await, ["0"]);
     house.close().await;
@@ -654,7 +661,7 @@ async fn one_coordinator_a_database() {
     let second = Coordinator::open(&ledger.path, Pace::default(), "test 1.0").await;
     assert!(matches!(second.err(), Some(Error::InUse(path)) if path == ledger.path));
     // The first goes on.
-    let run = house.coordinator.submit(rows_8()).await.unwrap();
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     house.worker(1).await.count_all().await;
     house.wait_for(run.id, |run| run.state == RunState::Done).await;
     house.close().await;

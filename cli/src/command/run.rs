@@ -108,8 +108,8 @@ impl Run {
             None => self.submit(coordinator).await?,
         };
         debug!(run = %id, "run is planned");
-        coordinator.release_all().await.map_err(anyhow::Error::new)?;
-        let bar = Bar::new(id, coordinator.watch());
+        coordinator.operator().release_all().await.map_err(anyhow::Error::new)?;
+        let bar = Bar::new(id, coordinator.operator().watch());
         tokio::select! {
             end = self.drive(coordinator, id, proof) => end,
             never = bar.show() => match never {},
@@ -118,7 +118,7 @@ impl Run {
 
     /// The run that the database holds already, if it is the one that was asked for.
     async fn existing(&self, coordinator: &Coordinator) -> anyhow::Result<Option<RunRow>> {
-        let runs = coordinator.reader().runs().await?;
+        let runs = coordinator.operator().reader().runs().await?;
         let Some(run) = runs.iter().rfind(|run| run.plan.n() == self.n) else {
             let Some(other) = runs.first() else { return Ok(None) };
             return Err(Error::OtherRun { path: self.path(), found: other.plan.n(), wanted: self.n }.into());
@@ -142,7 +142,7 @@ impl Run {
             Some(states) => Plan::with_states_per_job(self.n, kind, states),
             None => Plan::new(self.n, kind),
         };
-        Ok(coordinator.submit(plan).await?.id)
+        Ok(coordinator.operator().submit(plan, 0).await?.id)
     }
 
     /// Serves one worker, this process's own, until the run is done; `None` if it was interrupted.
@@ -167,9 +167,9 @@ impl Run {
         let mut working = tokio::spawn(work(worker, client, async { drop(working_stopped.await) }));
         let mut faults = coordinator.faults();
         let end = tokio::select! {
-            run = ended(coordinator.watch(), id) => match run.state {
+            run = ended(coordinator.operator().watch(), id) => match run.state {
                 RunState::Done => Ok(true),
-                RunState::Failed => Err(anyhow::Error::msg(failure(&coordinator.reader().run(id).await?))),
+                RunState::Failed => Err(anyhow::Error::msg(failure(&coordinator.operator().reader().run(id).await?))),
                 _ => Err(anyhow::Error::msg(stuck(&run))),
             },
             worker = &mut working => match worker.context("the worker panicked")? {
@@ -195,7 +195,7 @@ impl Run {
         }
         drop(stop_serving);
         server.await.context("the server panicked")??;
-        Ok(if end? { Some(coordinator.reader().run(id).await?) } else { None })
+        Ok(if end? { Some(coordinator.operator().reader().run(id).await?) } else { None })
     }
 
     fn print(&self, run: &RunRow, result: &Outcome, kernel: Kernel, elapsed_s: f64) -> io::Result<()> {

@@ -20,14 +20,14 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_proto::message::{HeldLease, JobResult, ReturnedLease, Verdict};
 
-pub use run::{JobState, Run, RunState, Slot, Sums};
+pub use run::{JobState, Moments, Run, RunState, Slot, Sums};
 
 /// Milliseconds on a clock that never goes back; only differences mean anything.
 pub type Millis = u64;
@@ -37,6 +37,11 @@ pub type Millis = u64;
 pub struct Policy {
     /// A lease ends so long after its holder was last heard of.
     pub lease_ms: Millis,
+    /// It also ends when its holder sends heartbeats but its counting has not moved for ten times as long as all that
+    /// the holder has should take at its measured speed, and at least for so long.
+    pub stall_ms: Millis,
+    /// When there is nothing else to do, a job whose lease is older than this may be leased a second time.
+    pub second_lease_ms: Millis,
     /// Leases found in the database at start end so long after it, unless renewed.
     pub grace_ms: Millis,
     /// A job with so many failed attempts is quarantined.
@@ -47,7 +52,14 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { lease_ms: 60_000, grace_ms: 120_000, failures_max: 3, lapses_max: 20 }
+        Self {
+            lease_ms: 60_000,
+            stall_ms: 600_000,
+            second_lease_ms: 5_000,
+            grace_ms: 120_000,
+            failures_max: 3,
+            lapses_max: 20,
+        }
     }
 }
 
@@ -57,7 +69,13 @@ struct Lease {
     epoch: NonZeroU32,
     incarnation: Incarnation,
     worker: WorkerId,
+    granted: Millis,
+    /// Ends then unless its holder is heard of.
     expires: Millis,
+    /// Ends then unless its counting moves.
+    stalls: Millis,
+    /// How far its counting was when last heard of, in states.
+    states: u64,
 }
 
 impl Lease {
@@ -81,6 +99,47 @@ pub struct Accepted {
     pub incarnation: Incarnation,
     /// What came out.
     pub counts: Counts,
+    /// States visited.
+    pub states: u64,
+    /// Thread time, in microseconds.
+    pub elapsed_us: u64,
+}
+
+/// A worker's process, as far as leases go.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    /// Its counting threads.
+    pub threads: u32,
+    /// When it was last heard of.
+    pub seen: Option<Millis>,
+    /// Measured speed of one thread, in estimated states a second.
+    pub states_per_s: Option<f64>,
+    /// Results accepted from it since the coordinator started.
+    pub accepted: u64,
+    /// An operator wants it to go.
+    pub draining: bool,
+    jobs: BTreeSet<JobId>,
+}
+
+impl Worker {
+    fn new(threads: u32) -> Self {
+        Self { threads, seen: None, states_per_s: None, accepted: 0, draining: false, jobs: BTreeSet::new() }
+    }
+
+    /// Jobs leased to it.
+    pub fn leases(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Learns from a result how fast it is.
+    #[expect(clippy::cast_precision_loss, reason = "a speed")]
+    fn measure(&mut self, estimate: u64, elapsed_us: u64) {
+        self.accepted += 1;
+        let sample = estimate as f64 / (elapsed_us.max(1) as f64 / 1e6);
+        let known = self.states_per_s.unwrap_or(sample);
+        // A moving mean over some ten results.
+        self.states_per_s = Some(known + 0.1 * (sample - known));
+    }
 }
 
 /// What [`Dispatch::report`] made of a result.
@@ -119,8 +178,9 @@ pub struct Dispatch {
     policy: Policy,
     incarnation: Incarnation,
     runs: BTreeMap<RunId, Run>,
-    leases: BTreeMap<JobId, Lease>,
-    workers: HashMap<WorkerId, BTreeSet<JobId>>,
+    /// The leases of each leased job: one, or two for a straggler.
+    leases: BTreeMap<JobId, Vec<Lease>>,
+    workers: BTreeMap<WorkerId, Worker>,
     /// Jobs whose slots differ from the database.
     dirty: BTreeSet<JobId>,
 }
@@ -133,7 +193,7 @@ impl Dispatch {
             incarnation,
             runs: BTreeMap::new(),
             leases: BTreeMap::new(),
-            workers: HashMap::new(),
+            workers: BTreeMap::new(),
             dirty: BTreeSet::new(),
         }
     }
@@ -145,16 +205,23 @@ impl Dispatch {
     }
 
     /// Adds a worker that the database has.
-    pub fn add_worker(&mut self, worker: WorkerId) {
-        self.workers.entry(worker).or_default();
+    pub fn add_worker(&mut self, worker: WorkerId, threads: u32) {
+        self.workers.entry(worker).or_insert_with(|| Worker::new(threads));
     }
 
     /// Takes up a lease that an earlier life of the coordinator gave; it ends after the grace time unless renewed.
     pub fn add_lease(&mut self, now: Millis, worker: WorkerId, token: LeaseToken) {
         let slot = self.runs[&token.job.run].slot(token.job.number);
         assert_eq!((slot.state, slot.epoch), (JobState::Leased, token.epoch.get()), "job {}", token.job);
-        let expires = now.saturating_add(self.policy.grace_ms);
-        let lease = Lease { epoch: token.epoch, incarnation: token.incarnation, worker, expires };
+        let lease = Lease {
+            epoch: token.epoch,
+            incarnation: token.incarnation,
+            worker,
+            granted: now,
+            expires: now.saturating_add(self.policy.grace_ms),
+            stalls: now.saturating_add(self.policy.grace_ms.max(self.policy.stall_ms)),
+            states: 0,
+        };
         self.insert_lease(token.job, lease);
     }
 
@@ -173,14 +240,24 @@ impl Dispatch {
         self.runs.get_mut(&id)
     }
 
-    /// Whether this worker has registered.
-    pub fn knows(&self, worker: WorkerId) -> bool {
-        self.workers.contains_key(&worker)
+    /// A worker that has registered.
+    pub fn worker(&self, worker: WorkerId) -> Option<&Worker> {
+        self.workers.get(&worker)
+    }
+
+    /// All workers that have registered.
+    pub fn workers(&self) -> impl Iterator<Item = (WorkerId, &Worker)> {
+        self.workers.iter().map(|(id, worker)| (*id, worker))
+    }
+
+    /// Asks a worker to go; false if it has not registered.
+    pub fn set_draining(&mut self, worker: WorkerId) -> bool {
+        self.workers.get_mut(&worker).map(|worker| worker.draining = true).is_some()
     }
 
     /// Workers that hold a lease.
     pub fn busy_workers(&self) -> usize {
-        self.workers.values().filter(|jobs| !jobs.is_empty()).count()
+        self.workers.values().filter(|worker| !worker.jobs.is_empty()).count()
     }
 
     /// Estimated work of a job that exists, in states.
@@ -191,7 +268,9 @@ impl Dispatch {
     /// A job that exists as the database is to have it: its slot, and the lease on it.
     pub fn changed(&self, job: JobId) -> (JobId, Slot, Option<(WorkerId, Incarnation)>) {
         let slot = self.runs[&job.run].slot(job.number);
-        let lease = self.leases.get(&job).map(|lease| (lease.worker, lease.incarnation));
+        // The latest: its epoch is the slot's.
+        let lease = self.leases.get(&job).and_then(|leases| leases.last());
+        let lease = lease.map(|lease| (lease.worker, lease.incarnation));
         assert_eq!(
             slot.state == JobState::Leased,
             lease.is_some(),
@@ -239,13 +318,14 @@ impl Dispatch {
             return Judgement::kept(Verdict::SetAside, "the job is quarantined or its run is cancelled");
         }
         if !plausible {
-            if self.drop_lease(worker, &result.token) {
-                self.reopen(job, Outcome::Failed);
-            }
+            self.end_lease(worker, &result.token, Outcome::Failed);
             return Judgement::kept(Verdict::Implausible, "these counts can't be right for the job");
         }
         run.accept(job.number, result);
-        self.remove_lease(job);
+        if let Some(worker) = self.workers.get_mut(&worker) {
+            worker.measure(slot.estimate, result.elapsed_us);
+        }
+        self.remove_leases(job);
         self.dirty.insert(job);
         Judgement::kept(Verdict::Accepted, "")
     }
@@ -256,7 +336,7 @@ impl Dispatch {
         let job = result.token.job;
         let run = self.runs.get_mut(&job.run).expect("looked up before");
         if run.slot(job.number).state == JobState::Done {
-            run.withdraw(job.number, accepted.counts);
+            run.withdraw(job.number, accepted);
             self.dirty.insert(job);
         }
         let reason = format!(
@@ -268,36 +348,44 @@ impl Dispatch {
 
     /// A worker gives a lease back. A token that holds nothing is passed over.
     pub fn give_back(&mut self, worker: WorkerId, returned: &ReturnedLease) {
-        if self.drop_lease(worker, &returned.token) {
-            let outcome = if returned.failure.is_some() { Outcome::Failed } else { Outcome::Unneeded };
-            self.reopen(returned.token.job, outcome);
-        }
+        let outcome = if returned.failure.is_some() { Outcome::Failed } else { Outcome::Unneeded };
+        self.end_lease(worker, &returned.token, outcome);
     }
 
     /// A worker names all the leases that it holds: they are renewed.
     ///
     /// A lease that has ended meanwhile is given again as it was if nobody else has had its job since.
     pub fn heartbeat(&mut self, now: Millis, worker: WorkerId, held: &[HeldLease]) -> Held {
-        let mut lost = self.workers.get(&worker).cloned().unwrap_or_default();
+        let Some(known) = self.workers.get_mut(&worker) else { return Held::default() };
+        known.seen = Some(now);
+        let mut lost = known.jobs.clone();
         let mut revoked = Vec::new();
-        for HeldLease { token, .. } in held {
-            if self.renew(now, worker, token) {
-                lost.remove(&token.job);
+        for held in held {
+            if self.renew(now, worker, held) {
+                lost.remove(&held.token.job);
             } else {
-                revoked.push(*token);
+                revoked.push(held.token);
             }
         }
-        Held { lost: lost.iter().map(|job| self.leases[job].token(*job)).collect(), revoked }
+        let token = |job: &JobId| {
+            self.leases[job].iter().find(|lease| lease.worker == worker).map(|lease| lease.token(*job))
+        };
+        Held { lost: lost.iter().filter_map(token).collect(), revoked }
     }
 
-    fn renew(&mut self, now: Millis, worker: WorkerId, token: &LeaseToken) -> bool {
-        let expires = now + self.policy.lease_ms;
-        if let Some(lease) = self.leases.get_mut(&token.job) {
-            if lease.answers_to(worker, token) {
-                lease.expires = lease.expires.max(expires);
-                return true;
-            }
-            return false;
+    fn renew(&mut self, now: Millis, worker: WorkerId, held: &HeldLease) -> bool {
+        let token = &held.token;
+        let (expires, stalls) = self.deadlines(now, worker);
+        if let Some(leases) = self.leases.get_mut(&token.job) {
+            let lease = leases.iter_mut().find(|lease| lease.answers_to(worker, token));
+            return lease
+                .map(|lease| {
+                    if held.states > lease.states {
+                        (lease.states, lease.stalls) = (held.states, stalls);
+                    }
+                    lease.expires = lease.expires.max(expires);
+                })
+                .is_some();
         }
         let Some(run) = self.runs.get_mut(&token.job.run) else { return false };
         let latest = token.incarnation == self.incarnation
@@ -305,40 +393,107 @@ impl Dispatch {
             && run.slot(token.job.number).epoch == token.epoch.get();
         let revived = latest && run.state() == RunState::Active && run.revive(token.job.number);
         if revived {
-            let lease = Lease { epoch: token.epoch, incarnation: token.incarnation, worker, expires };
+            let LeaseToken { epoch, incarnation, .. } = *token;
+            let states = held.states;
+            let lease = Lease { epoch, incarnation, worker, granted: now, expires, stalls, states };
             self.insert_lease(token.job, lease);
             self.dirty.insert(token.job);
         }
         revived
     }
 
-    /// Leases ready jobs of the active runs to a worker, in their runs' random order, until they come to `states`
-    /// states of estimated work or to `jobs_max` jobs.
+    /// When a lease that a worker has ends: unless it is heard of, and unless its counting moves.
+    fn deadlines(&self, now: Millis, worker: WorkerId) -> (Millis, Millis) {
+        let patience = self.time_for_all(worker).saturating_mul(10).max(self.policy.stall_ms);
+        (now.saturating_add(self.policy.lease_ms), now.saturating_add(patience))
+    }
+
+    /// How long a worker should take for all that it has, at its measured speed; 0 if that is not known yet.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates"
+    )]
+    fn time_for_all(&self, worker: WorkerId) -> Millis {
+        let Some(worker) = self.workers.get(&worker) else { return 0 };
+        let Some(speed) = worker.states_per_s else { return 0 };
+        let states: f64 = worker.jobs.iter().map(|job| self.estimate(*job) as f64).sum();
+        (1e3 * states / (speed * f64::from(worker.threads))) as Millis
+    }
+
+    /// Leases jobs of the active runs to a worker, in their runs' random order, until they come to `states` states of
+    /// estimated work or to `jobs_max` jobs.
+    ///
+    /// Runs of higher priority come first; among equals the one with the least work out. Towards the end of the work
+    /// a worker gets no more than half of its share of what is ready, so that all end together; and when nothing is
+    /// ready, a worker without a job helps with the oldest job that is out.
     pub fn grant(&mut self, now: Millis, worker: WorkerId, states: u64, jobs_max: usize) -> Vec<LeaseToken> {
         let mut granted = Vec::new();
-        let mut open = states;
+        if self.workers.get(&worker).is_none_or(|worker| worker.draining) {
+            return granted;
+        }
+        let mut open = states.min(self.fair_share(now));
         while open > 0 && granted.len() < jobs_max {
-            let mut runs = self.runs.values_mut();
-            let next = runs.find_map(|run| run.lease_next().map(|leased| (run, leased)));
-            let Some((run, (number, epoch))) = next else { break };
-            let job = JobId { run: run.id(), number };
-            open = open.saturating_sub(run.estimate(number));
-            let expires = now + self.policy.lease_ms;
-            let lease = Lease { epoch, incarnation: self.incarnation, worker, expires };
-            self.insert_lease(job, lease);
-            self.dirty.insert(job);
-            granted.push(lease.token(job));
+            let Some(token) = self.lease_ready(now, worker) else { break };
+            open = open.saturating_sub(self.estimate(token.job));
+            granted.push(token);
+        }
+        if granted.is_empty() && states > 0 && jobs_max > 0 && self.workers[&worker].jobs.is_empty() {
+            granted.extend(self.lease_straggler(now, worker));
         }
         granted
     }
 
-    /// Ends the leases whose holders were not heard of in time; returns what ended.
+    /// Half of what each live worker may take of the ready work, at least one state; everything if there is but one.
+    fn fair_share(&self, now: Millis) -> u64 {
+        let live = |worker: &&Worker| {
+            worker.seen.is_some_and(|seen| now.saturating_sub(seen) <= self.policy.lease_ms)
+        };
+        let workers = self.workers.values().filter(live).count() as u128;
+        let ready: u128 = self.runs.values().map(Run::estimate_ready).sum();
+        let share = if workers > 1 { ready / (2 * workers) } else { ready };
+        u64::try_from(share).unwrap_or(u64::MAX).max(1)
+    }
+
+    fn lease_ready(&mut self, now: Millis, worker: WorkerId) -> Option<LeaseToken> {
+        let ready = self.runs.values_mut().filter(|run| run.estimate_ready() > 0);
+        let run = ready.min_by_key(|run| (std::cmp::Reverse(run.priority()), run.sums().estimate_leased))?;
+        let (number, epoch) = run.lease_next()?;
+        let job = JobId { run: run.id(), number };
+        Some(self.lease(now, worker, job, epoch))
+    }
+
+    fn lease_straggler(&mut self, now: Millis, worker: WorkerId) -> Option<LeaseToken> {
+        let active = |job: &JobId| self.runs[&job.run].state() == RunState::Active;
+        let old = self.leases.iter().filter_map(|(job, leases)| match leases[..] {
+            [only] if only.worker != worker && active(job) => Some((only.granted, *job)),
+            _ => None,
+        });
+        let (granted, job) = old.min()?;
+        if now.saturating_sub(granted) < self.policy.second_lease_ms {
+            return None;
+        }
+        let epoch = self.runs.get_mut(&job.run)?.lease_again(job.number);
+        Some(self.lease(now, worker, job, epoch))
+    }
+
+    fn lease(&mut self, now: Millis, worker: WorkerId, job: JobId, epoch: NonZeroU32) -> LeaseToken {
+        let incarnation = self.incarnation;
+        let (expires, stalls) = self.deadlines(now, worker);
+        let lease = Lease { epoch, incarnation, worker, granted: now, expires, stalls, states: 0 };
+        self.insert_lease(job, lease);
+        self.dirty.insert(job);
+        lease.token(job)
+    }
+
+    /// Ends the leases whose holders were not heard of in time, or whose counting does not move; returns what ended.
     pub fn expire(&mut self, now: Millis) -> Vec<(WorkerId, LeaseToken)> {
-        let ended = self.leases.iter().filter(|(_, lease)| lease.expires <= now);
-        let ended: Vec<_> = ended.map(|(job, lease)| (lease.worker, lease.token(*job))).collect();
-        for (_, token) in &ended {
-            self.remove_lease(token.job);
-            self.reopen(token.job, Outcome::Lapsed);
+        let all = self.leases.iter().flat_map(|(job, leases)| leases.iter().map(|lease| (*job, lease)));
+        let ended = all.filter(|(_, lease)| lease.expires.min(lease.stalls) <= now);
+        let ended: Vec<_> = ended.map(|(job, lease)| (lease.worker, lease.token(job))).collect();
+        for (worker, token) in &ended {
+            self.end_lease(*worker, token, Outcome::Lapsed);
         }
         ended
     }
@@ -346,29 +501,65 @@ impl Dispatch {
     /// Takes all leases back at once, at no cost to their jobs; for a coordinator that knows all its workers gone.
     pub fn release_all(&mut self) {
         for job in self.leases.keys().copied().collect::<Vec<_>>() {
-            self.remove_lease(job);
+            self.remove_leases(job);
             self.reopen(job, Outcome::Unneeded);
         }
     }
 
+    /// Changes what a run is doing; false if there is no such run. Leases of a cancelled run are taken back.
+    pub fn set_run_state(&mut self, id: RunId, state: RunState) -> bool {
+        let Some(run) = self.runs.get_mut(&id) else { return false };
+        run.set_state(state);
+        if state == RunState::Cancelled {
+            let out: Vec<_> = self.leases.keys().filter(|job| job.run == id).copied().collect();
+            for job in out {
+                self.remove_leases(job);
+                self.reopen(job, Outcome::Unneeded);
+            }
+        }
+        true
+    }
+
+    /// Opens the quarantined jobs of a run again, their failures forgotten; returns them. Results that stood for them
+    /// stand no longer.
+    pub fn retry_quarantined(&mut self, id: RunId) -> Vec<JobId> {
+        let Some(run) = self.runs.get_mut(&id) else { return Vec::new() };
+        let jobs: Vec<_> =
+            run.retry_quarantined().into_iter().map(|number| JobId { run: id, number }).collect();
+        self.dirty.extend(&jobs);
+        jobs
+    }
+
     fn insert_lease(&mut self, job: JobId, lease: Lease) {
-        self.workers.entry(lease.worker).or_default().insert(job);
-        let earlier = self.leases.insert(job, lease);
-        assert!(earlier.is_none(), "job {job} is leased once at a time");
+        self.workers.entry(lease.worker).or_insert_with(|| Worker::new(1)).jobs.insert(job);
+        let leases = self.leases.entry(job).or_default();
+        assert!(
+            leases.iter().all(|other| other.worker != lease.worker),
+            "job {job} is leased to a worker once"
+        );
+        leases.push(lease);
     }
 
-    fn remove_lease(&mut self, job: JobId) {
-        if let Some(lease) = self.leases.remove(&job) {
-            self.workers.entry(lease.worker).or_default().remove(&job);
+    fn remove_leases(&mut self, job: JobId) {
+        for lease in self.leases.remove(&job).unwrap_or_default() {
+            self.workers.get_mut(&lease.worker).expect("holders are known").jobs.remove(&job);
         }
     }
 
-    fn drop_lease(&mut self, worker: WorkerId, token: &LeaseToken) -> bool {
-        let live = self.leases.get(&token.job).is_some_and(|lease| lease.answers_to(worker, token));
-        if live {
-            self.remove_lease(token.job);
+    /// Ends one lease, if it is alive. The job stays leased if somebody else has it too.
+    fn end_lease(&mut self, worker: WorkerId, token: &LeaseToken, outcome: Outcome) {
+        let job = token.job;
+        let Some(leases) = self.leases.get_mut(&job) else { return };
+        let Some(at) = leases.iter().position(|lease| lease.answers_to(worker, token)) else { return };
+        leases.remove(at);
+        self.workers.get_mut(&worker).expect("holders are known").jobs.remove(&job);
+        if leases.is_empty() {
+            self.leases.remove(&job);
+            self.reopen(job, outcome);
+        } else {
+            self.runs.get_mut(&job.run).expect("a leased job has a run").blame(job.number, outcome);
+            self.dirty.insert(job);
         }
-        live
     }
 
     fn reopen(&mut self, job: JobId, outcome: Outcome) {

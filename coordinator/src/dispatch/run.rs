@@ -8,7 +8,7 @@ use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_proto::id::RunId;
 use nqueens_proto::message::JobResult;
 
-use super::{Outcome, Policy};
+use super::{Accepted, Outcome, Policy};
 use crate::store::{AcceptedSums, RunRow};
 
 /// What a run is doing.
@@ -100,6 +100,8 @@ pub struct Run {
     id: RunId,
     n: BoardSize,
     state: RunState,
+    /// Higher goes first.
+    priority: i32,
     slots: Vec<Slot>,
     /// All job numbers, in the order in which they leave.
     order: Vec<u32>,
@@ -111,7 +113,7 @@ pub struct Run {
 }
 
 /// What the jobs of a run come to so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
     /// Jobs with an accepted result, those leased, and those in quarantine.
     pub done: u32,
@@ -123,42 +125,72 @@ pub struct Sums {
     pub estimate: u128,
     /// Estimated work of the done ones.
     pub estimate_done: u128,
+    /// Estimated work of the leased ones.
+    pub estimate_leased: u128,
+    /// Estimated work of the quarantined ones.
+    pub estimate_quarantined: u128,
     /// Accepted orbits.
     pub orbits: Totals,
-    /// States visited for accepted results, disputed ones too.
+    /// States visited for them.
     pub states: u128,
     /// Thread time spent on them, in microseconds.
     pub elapsed_us: u128,
+    /// For estimates from the jobs that are done.
+    pub moments: Moments,
+}
+
+/// Second moments over the done jobs, of estimated work x, solutions y and thread time t (microseconds). Only
+/// estimates for people are made from them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    /// Sum of x^2.
+    pub xx: f64,
+    /// Sum of x y.
+    pub xy: f64,
+    /// Sum of y^2.
+    pub yy: f64,
+    /// Sum of x t.
+    pub xt: f64,
+    /// Sum of t^2.
+    pub tt: f64,
+}
+
+impl Moments {
+    /// Adds a job, or with `sign` -1 takes it out again.
+    #[expect(clippy::cast_precision_loss, reason = "statistics")]
+    pub fn add(&mut self, sign: f64, estimate: u64, counts: Counts, elapsed_us: u64) {
+        let (x, t) = (estimate as f64, elapsed_us as f64);
+        let y = 2.0 * counts.count2 as f64 + 4.0 * counts.count4 as f64 + 8.0 * counts.count8 as f64;
+        self.xx += sign * x * x;
+        self.xy += sign * x * y;
+        self.yy += sign * y * y;
+        self.xt += sign * x * t;
+        self.tt += sign * t * t;
+    }
 }
 
 impl Run {
-    /// A run as the database has it. `seed` fixes the order of the jobs; `accepted` sums the accepted results of the
-    /// jobs that are done.
-    pub fn new(
-        id: RunId,
-        n: BoardSize,
-        state: RunState,
-        seed: u64,
-        slots: Vec<Slot>,
-        accepted: &AcceptedSums,
-    ) -> Self {
-        let order =
-            shuffled(u32::try_from(slots.len()).expect("a plan stays under a few million jobs"), seed);
-        let AcceptedSums { orbits, states, elapsed_us, .. } = *accepted;
-        let mut sums = Sums { orbits, states, elapsed_us, ..Sums::default() };
+    /// A run as the database has it, with its jobs' slots; `accepted` sums the accepted results of the jobs that are
+    /// done.
+    pub(crate) fn new(row: &RunRow, slots: Vec<Slot>, accepted: &AcceptedSums) -> Self {
+        let jobs = u32::try_from(slots.len()).expect("a plan stays under a few million jobs");
+        let AcceptedSums { orbits, states, elapsed_us, moments, .. } = *accepted;
+        let mut sums = Sums { orbits, states, elapsed_us, moments, ..Sums::default() };
         for slot in &slots {
             sums.estimate += u128::from(slot.estimate);
-            match slot.state {
-                JobState::Ready => {}
-                JobState::Leased => sums.leased += 1,
-                JobState::Quarantined => sums.quarantined += 1,
-                JobState::Done => {
-                    sums.done += 1;
-                    sums.estimate_done += u128::from(slot.estimate);
-                }
-            }
+            sums.enter(slot);
         }
-        Self { id, n, state, slots, order, next: 0, returned: VecDeque::new(), sums }
+        Self {
+            id: row.id,
+            n: row.plan.n(),
+            state: row.state,
+            priority: row.priority,
+            slots,
+            order: shuffled(jobs, row.seed),
+            next: 0,
+            returned: VecDeque::new(),
+            sums,
+        }
     }
 
     /// A run that was just planned: all its jobs, of this much estimated work, are ready.
@@ -171,7 +203,7 @@ impl Run {
             estimate: *estimate,
         };
         let slots = estimates.iter().map(ready).collect();
-        Self::new(row.id, row.plan.n(), row.state, row.seed, slots, &AcceptedSums::default())
+        Self::new(row, slots, &AcceptedSums::default())
     }
 
     /// Its name.
@@ -192,6 +224,21 @@ impl Run {
     /// Changes what it is doing.
     pub fn set_state(&mut self, state: RunState) {
         self.state = state;
+    }
+
+    /// How it stands among others: higher goes first.
+    pub fn priority(&self) -> i32 {
+        self.priority
+    }
+
+    /// Estimated work that can be handed out now, in states.
+    pub fn estimate_ready(&self) -> u128 {
+        let Sums { estimate, estimate_done, estimate_leased, estimate_quarantined, .. } = self.sums;
+        if self.state == RunState::Active {
+            estimate - estimate_done - estimate_leased - estimate_quarantined
+        } else {
+            0
+        }
     }
 
     /// What its jobs come to.
@@ -246,9 +293,19 @@ impl Run {
         }
         let number = self.returned.pop_front().unwrap_or_else(|| self.order[self.next]);
         self.enter(number, JobState::Leased);
+        Some((number, self.next_epoch(number)))
+    }
+
+    /// Leases a job that is leased already: the second lease's epoch.
+    pub(super) fn lease_again(&mut self, number: u32) -> NonZeroU32 {
+        assert_eq!(self.slot(number).state, JobState::Leased, "only leased jobs have stragglers");
+        self.next_epoch(number)
+    }
+
+    fn next_epoch(&mut self, number: u32) -> NonZeroU32 {
         let slot = &mut self.slots[number as usize];
         slot.epoch = slot.epoch.checked_add(1).expect("a job is not leased four billion times");
-        Some((number, NonZeroU32::new(slot.epoch).expect("just counted up")))
+        NonZeroU32::new(slot.epoch).expect("just counted up")
     }
 
     /// Gives a ready job back to whoever had its latest lease; false if it is no longer ready.
@@ -260,14 +317,20 @@ impl Run {
         ready
     }
 
-    /// A lease ended without a result.
-    pub(super) fn reopen(&mut self, number: u32, outcome: Outcome, policy: &Policy) {
+    /// Remembers how a lease ended without a result.
+    pub(super) fn blame(&mut self, number: u32, outcome: Outcome) {
         let slot = &mut self.slots[number as usize];
         match outcome {
             Outcome::Unneeded => {}
             Outcome::Failed => slot.failures = slot.failures.saturating_add(1),
             Outcome::Lapsed => slot.lapses = slot.lapses.saturating_add(1),
         }
+    }
+
+    /// The last lease of a job ended without a result.
+    pub(super) fn reopen(&mut self, number: u32, outcome: Outcome, policy: &Policy) {
+        self.blame(number, outcome);
+        let slot = self.slot(number);
         let hopeless =
             u32::from(slot.failures) >= policy.failures_max || u32::from(slot.lapses) >= policy.lapses_max;
         if hopeless {
@@ -285,11 +348,18 @@ impl Run {
         sums.orbits = sums.orbits.checked_add(result.counts).expect("128 bits hold any board's orbits");
         sums.states += u128::from(result.states);
         sums.elapsed_us += u128::from(result.elapsed_us);
+        let estimate = self.slots[number as usize].estimate;
+        sums.moments.add(1.0, estimate, result.counts, result.elapsed_us);
     }
 
-    /// Takes a done job's counts out again: they are disputed. The work for them was done and stays.
-    pub(super) fn withdraw(&mut self, number: u32, counts: Counts) {
+    /// Takes a done job's result out again: it is disputed.
+    pub(super) fn withdraw(&mut self, number: u32, accepted: &Accepted) {
         self.enter(number, JobState::Quarantined);
+        let Accepted { counts, states, elapsed_us, .. } = *accepted;
+        let estimate = self.slots[number as usize].estimate;
+        self.sums.moments.add(-1.0, estimate, counts, elapsed_us);
+        self.sums.states -= u128::from(states);
+        self.sums.elapsed_us -= u128::from(elapsed_us);
         let orbits = &mut self.sums.orbits;
         let less = |sum: u128, count: u64| sum.checked_sub(u128::from(count)).expect("it was added before");
         orbits.count2 = less(orbits.count2, counts.count2);
@@ -300,29 +370,51 @@ impl Run {
         }
     }
 
+    /// Opens the quarantined jobs again, their failures forgotten; returns their numbers.
+    pub(super) fn retry_quarantined(&mut self) -> Vec<u32> {
+        let quarantined = |number: &u32| self.slot(*number).state == JobState::Quarantined;
+        let numbers: Vec<_> = (0..self.jobs()).filter(quarantined).collect();
+        for number in &numbers {
+            self.enter(*number, JobState::Ready);
+            let slot = &mut self.slots[*number as usize];
+            (slot.failures, slot.lapses) = (0, 0);
+            self.returned.push_back(*number);
+        }
+        numbers
+    }
+
     /// Moves a job from one state to the next, and the sums with it.
     fn enter(&mut self, number: u32, state: JobState) {
         let slot = &mut self.slots[number as usize];
-        let sums = &mut self.sums;
         assert_ne!(slot.state, state, "job {number} changes its state");
-        match slot.state {
-            JobState::Ready => {}
-            JobState::Leased => sums.leased -= 1,
-            JobState::Quarantined => sums.quarantined -= 1,
-            JobState::Done => {
-                sums.done -= 1;
-                sums.estimate_done -= u128::from(slot.estimate);
-            }
-        }
+        self.sums.leave(slot);
         slot.state = state;
+        self.sums.enter(slot);
+    }
+}
+
+impl Sums {
+    /// The number of jobs in a state and their estimated work; ready ones are what is left over.
+    fn of(&mut self, state: JobState) -> Option<(&mut u32, &mut u128)> {
         match state {
-            JobState::Ready => {}
-            JobState::Leased => sums.leased += 1,
-            JobState::Quarantined => sums.quarantined += 1,
-            JobState::Done => {
-                sums.done += 1;
-                sums.estimate_done += u128::from(slot.estimate);
-            }
+            JobState::Ready => None,
+            JobState::Leased => Some((&mut self.leased, &mut self.estimate_leased)),
+            JobState::Done => Some((&mut self.done, &mut self.estimate_done)),
+            JobState::Quarantined => Some((&mut self.quarantined, &mut self.estimate_quarantined)),
+        }
+    }
+
+    fn enter(&mut self, slot: &Slot) {
+        if let Some((jobs, estimate)) = self.of(slot.state) {
+            *jobs += 1;
+            *estimate += u128::from(slot.estimate);
+        }
+    }
+
+    fn leave(&mut self, slot: &Slot) {
+        if let Some((jobs, estimate)) = self.of(slot.state) {
+            *jobs -= 1;
+            *estimate -= u128::from(slot.estimate);
         }
     }
 }

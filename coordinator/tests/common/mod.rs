@@ -79,12 +79,12 @@ impl House {
     }
 
     pub(crate) fn progress(&self, run: RunId) -> RunProgress {
-        self.coordinator.watch().borrow().run(run).unwrap().clone()
+        self.coordinator.operator().watch().borrow().run(run).unwrap().clone()
     }
 
     /// Waits until a run looks like this.
     pub(crate) async fn wait_for(&self, run: RunId, like: impl Fn(&RunProgress) -> bool) -> RunProgress {
-        let mut snapshots = self.coordinator.watch();
+        let mut snapshots = self.coordinator.operator().watch();
         let seen = snapshots.wait_for(|snapshot| snapshot.run(run).is_some_and(&like)).await.unwrap();
         seen.run(run).unwrap().clone()
     }
@@ -238,7 +238,8 @@ impl Ledger {
     /// The first column of a query, as text; numbers included.
     pub(crate) async fn ask(&self, query: &str) -> Vec<String> {
         let mut connection = self.connect().await;
-        let text = format!("SELECT CAST(answer AS TEXT) FROM (WITH asked(answer) AS ({query}) SELECT * FROM asked)");
+        let text =
+            format!("SELECT CAST(answer AS TEXT) FROM (WITH asked(answer) AS ({query}) SELECT * FROM asked)");
         let answers = sqlx::query_scalar(AssertSqlSafe(text)).fetch_all(&mut connection).await.unwrap();
         connection.close().await.unwrap();
         answers
@@ -249,7 +250,12 @@ impl Ledger {
         let mut all = self.ask("SELECT json_array(id, n, plan, states_per_job, jobs, hex(fingerprint), seed, state, reason, total, checked) FROM run ORDER BY id").await;
         all.extend(self.ask("SELECT json_array(run, number, class, bound1, hex(prefixes), states, state, epoch, failures, lapses, worker, incarnation) FROM job ORDER BY run, number").await);
         all.extend(self.ask("SELECT json_array(id, run, job, epoch, incarnation, worker, kernel, count2, count4, count8, states, elapsed_us, verdict, reported_at) FROM result ORDER BY id").await);
-        all.extend(self.ask("SELECT json_array(id, hex(instance), name, build, kernels, threads) FROM worker ORDER BY id").await);
+        all.extend(
+            self.ask(
+                "SELECT json_array(id, hex(instance), name, build, kernels, threads) FROM worker ORDER BY id",
+            )
+            .await,
+        );
         all
     }
 
@@ -265,7 +271,11 @@ impl Ledger {
         }
         let mut connection = self.connect().await;
         if !self.verdicts().await.is_empty() {
-            let tries = ["DELETE FROM result", "UPDATE result SET count8 = count8 + 1", "UPDATE result SET verdict = 'accepted'"];
+            let tries = [
+                "DELETE FROM result",
+                "UPDATE result SET count8 = count8 + 1",
+                "UPDATE result SET verdict = 'accepted'",
+            ];
             for statement in tries {
                 let error = connection.execute(statement).await.unwrap_err().to_string();
                 assert!(error.contains("results are append-only"), "{statement}: {error}");
