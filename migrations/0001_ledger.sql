@@ -73,6 +73,10 @@ CREATE TABLE job (
     prefixes    BLOB    NOT NULL,
     -- Estimated work.
     states      INTEGER NOT NULL CHECK (states > 0),
+    -- Counts above these can't be right, whoever reports them.
+    count2_max  INTEGER NOT NULL CHECK (count2_max >= 0),
+    count4_max  INTEGER NOT NULL CHECK (count4_max >= 0),
+    count8_max  INTEGER NOT NULL CHECK (count8_max >= 0),
     -- 0 ready, 1 leased, 2 done, 3 quarantined: a digit instead of a word, for there are millions.
     state       INTEGER NOT NULL DEFAULT 0 CHECK (state BETWEEN 0 AND 3),
     -- Leases given out so far; the number of the latest.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_kernel::job::Job;
+use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprinter, Plan};
 use nqueens_proto::id::{Incarnation, RunId};
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
@@ -83,12 +83,12 @@ impl Coordinator {
     pub async fn submit(&self, plan: Plan) -> Result<RunRow, Arc<Error>> {
         let (id, seed) = (RunId::from_random(random_bits()), random_bits());
         self.writer.ask(Request::PlanRun { id, plan, seed }).await?;
-        let (batches, mut planned) = mpsc::channel::<Vec<Job>>(2);
+        let (batches, mut planned) = mpsc::channel::<Vec<(Job, Weight)>>(2);
         let planning = tokio::task::spawn_blocking(move || plan_jobs(&plan, &batches));
         let mut estimates = Vec::new();
         while let Some(jobs) = planned.recv().await {
             let first = u32::try_from(estimates.len()).expect("a plan stays under a few million jobs");
-            estimates.extend(jobs.iter().map(Job::states_estimate));
+            estimates.extend(jobs.iter().map(|(_, weight)| weight.states));
             self.writer.ask(Request::PlanJobs { run: id, first, jobs }).await?;
         }
         let row = RunRow {
@@ -155,12 +155,12 @@ pub fn random_bits() -> u64 {
 }
 
 /// Makes a plan's jobs on a thread of its own, in batches; whoever takes them may stop early.
-fn plan_jobs(plan: &Plan, batches: &mpsc::Sender<Vec<Job>>) -> Fingerprinter {
+fn plan_jobs(plan: &Plan, batches: &mpsc::Sender<Vec<(Job, Weight)>>) -> Fingerprinter {
     let mut fingerprint = Fingerprinter::new(plan);
-    let mut jobs = plan.jobs();
+    let mut jobs = plan.weighed_jobs();
     loop {
-        let batch: Vec<Job> = jobs.by_ref().take(PLAN_BATCH).collect();
-        for job in &batch {
+        let batch: Vec<_> = jobs.by_ref().take(PLAN_BATCH).collect();
+        for (job, _) in &batch {
             fingerprint.add(job);
         }
         if batch.is_empty() || batches.blocking_send(batch).is_err() {

@@ -38,7 +38,9 @@ pub enum Error {
         known: i64,
     },
     /// Made by an earlier version, or not made to the end.
-    #[error("{path} has schema {found}, older than this program's {known}; 'nqueens run' brings it up to date")]
+    #[error(
+        "{path} has schema {found}, older than this program's {known}; 'nqueens run' brings it up to date"
+    )]
     OlderSchema {
         /// The database.
         path: PathBuf,

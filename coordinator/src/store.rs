@@ -9,10 +9,10 @@ use std::str::FromStr;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
-use nqueens_kernel::job::Job;
+use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
-use nqueens_proto::message::{JobResult, Registration, Verdict};
+use nqueens_proto::message::{EncodedJob, JobResult, Registration, Verdict};
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_as, query_scalar};
@@ -156,16 +156,20 @@ pub(crate) async fn insert_jobs(
     db: &mut SqliteConnection,
     run: RunId,
     first: u32,
-    jobs: &[Job],
+    jobs: &[(Job, Weight)],
 ) -> Result<(), Error> {
-    let row = |(number, job): (u32, &Job)| {
-        (number, job.class().name(), job.bound1(), hex(&job.encode()), job.states_estimate())
+    let row = |(number, (job, weight)): (u32, &(Job, Weight))| {
+        let Counts { count2, count4, count8 } = weight.counts_max;
+        let prefixes = hex(&job.encode());
+        (number, job.class().name(), job.bound1(), prefixes, weight.states, count2, count4, count8)
     };
     let rows = json(&(first..).zip(jobs).map(row).collect::<Vec<_>>());
     let run = column(run.get());
     let done = query!(
-        "INSERT INTO job (run, number, class, bound1, prefixes, states)
-         SELECT ?, value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3), value ->> 4 FROM json_each(?)",
+        "INSERT INTO job (run, number, class, bound1, prefixes, states, count2_max, count4_max, count8_max)
+         SELECT ?, value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3), value ->> 4, value ->> 5, value ->> 6,
+                value ->> 7
+         FROM json_each(?)",
         run,
         rows
     )
@@ -365,7 +369,7 @@ pub(crate) async fn accepted_sums(
     let mut last = 0;
     loop {
         let text = query_scalar!(
-            r#"SELECT json_group_array(json_array(id, run, state, count2, count4, count8, states, elapsed_us)) AS "rows!: String"
+            r#"SELECT json_group_array(json_array(id, run, state, json_array(count2, count4, count8, states, elapsed_us))) AS "rows!: String"
                FROM (SELECT result.*, job.state FROM result JOIN job ON job.run = result.run AND job.number = result.job
                      WHERE id > ?1 AND verdict = 'accepted' ORDER BY id LIMIT ?2)"#,
             last,
@@ -373,10 +377,10 @@ pub(crate) async fn accepted_sums(
         )
         .fetch_one(db)
         .await?;
-        let rows: Vec<(i64, i64, i64, u64, u64, u64, u64, u64)> = rows_of(&text)?;
+        let rows: Vec<(i64, i64, i64, [u64; 5])> = rows_of(&text)?;
         let Some(&(id, ..)) = rows.last() else { break };
         last = id;
-        for (_, run, state, count2, count4, count8, states, elapsed_us) in rows {
+        for (_, run, state, [count2, count4, count8, states, elapsed_us]) in rows {
             let sum = sums.entry(run_id(run)?).or_default();
             if JobState::from_stored(state) == Some(JobState::Done) {
                 sum.results += 1;
@@ -417,27 +421,43 @@ pub(crate) async fn workers(db: &SqlitePool) -> Result<Vec<WorkerId>, Error> {
     query_scalar!("SELECT id FROM worker").fetch_all(db).await?.into_iter().map(worker_id).collect()
 }
 
-/// What a job is, and the result that stands for it.
-#[derive(Clone, Debug)]
-pub(crate) struct StoredJob {
-    pub(crate) job: Job,
+/// What a result is judged by: the most that its job can count, and the result that stands for the job already.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReportedJob {
+    pub(crate) counts_max: Counts,
     pub(crate) accepted: Option<Accepted>,
 }
 
-/// Looks up jobs with their accepted results; those that do not exist are left out.
-pub(crate) async fn jobs(
+fn json_of_ids(ids: impl Iterator<Item = JobId>) -> String {
+    json(&ids.map(|id| (id.run.get(), id.number)).collect::<Vec<_>>())
+}
+
+fn job_id(run: i64, number: i64) -> Result<JobId, Error> {
+    Ok(JobId { run: run_id(run)?, number: within("job.number", number)? })
+}
+
+/// Counts as the schema keeps them: not negative.
+fn counts(count2: i64, count4: i64, count8: i64) -> Result<Counts, Error> {
+    Ok(Counts {
+        count2: within("count2", count2)?,
+        count4: within("count4", count4)?,
+        count8: within("count8", count8)?,
+    })
+}
+
+/// Looks up what results are judged by; jobs that do not exist are left out.
+pub(crate) async fn reported_jobs(
     db: &mut SqliteConnection,
     ids: impl Iterator<Item = JobId>,
-) -> Result<HashMap<JobId, StoredJob>, Error> {
-    let wanted = json(&ids.map(|id| (id.run.get(), id.number)).collect::<Vec<_>>());
+) -> Result<HashMap<JobId, ReportedJob>, Error> {
+    let wanted = json_of_ids(ids);
     let rows = query!(
-        r#"SELECT job.run AS "run!", job.number AS "number!", run.n AS "n!", job.class AS "class!",
-                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!", result.worker AS "worker?",
+        r#"SELECT job.run AS "run!", job.number AS "number!", job.count2_max AS "count2_max!",
+                  job.count4_max AS "count4_max!", job.count8_max AS "count8_max!", result.worker AS "worker?",
                   result.epoch AS "epoch?", result.incarnation AS "incarnation?", result.count2 AS "count2?",
                   result.count4 AS "count4?", result.count8 AS "count8?"
            FROM json_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
-           JOIN run ON run.id = job.run
            LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'"#,
         wanted
     )
@@ -445,28 +465,48 @@ pub(crate) async fn jobs(
     .await?;
     let mut found = HashMap::with_capacity(rows.len());
     for row in rows {
-        let id = JobId { run: run_id(row.run)?, number: within("job.number", row.number)? };
         let accepted = match (row.worker, row.epoch, row.incarnation, row.count2, row.count4, row.count8) {
             (Some(worker), Some(epoch), Some(incarnation), Some(count2), Some(count4), Some(count8)) => {
                 let LeaseToken { epoch, incarnation, .. } = token(row.run, row.number, epoch, incarnation)?;
-                let counts = Counts {
-                    count2: within("result.count2", count2)?,
-                    count4: within("result.count4", count4)?,
-                    count8: within("result.count8", count8)?,
-                };
+                let counts = counts(count2, count4, count8)?;
                 Some(Accepted { worker: worker_id(worker)?, epoch, incarnation, counts })
             }
             _ => None,
         };
-        let job = stored_job(row.n, &row.class, row.bound1, &row.prefixes)?;
-        found.insert(id, StoredJob { job, accepted });
+        let counts_max = counts(row.count2_max, row.count4_max, row.count8_max)?;
+        found.insert(job_id(row.run, row.number)?, ReportedJob { counts_max, accepted });
     }
     Ok(found)
 }
 
-fn stored_job(n: i64, class: &str, bound1: i64, prefixes: &[u8]) -> Result<Job, Error> {
+/// Looks up what jobs are; those that do not exist are left out.
+pub(crate) async fn encoded_jobs(
+    db: &mut SqliteConnection,
+    ids: impl Iterator<Item = JobId>,
+) -> Result<HashMap<JobId, EncodedJob>, Error> {
+    let wanted = json_of_ids(ids);
+    let rows = query!(
+        r#"SELECT job.run AS "run!", job.number AS "number!", run.n AS "n!", job.class AS "class!",
+                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!"
+           FROM json_each(?) AS wanted
+           JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
+           JOIN run ON run.id = job.run"#,
+        wanted
+    )
+    .fetch_all(db)
+    .await?;
+    let job = |row: (i64, i64, i64, String, i64, Vec<u8>)| {
+        let (run, number, n, class, bound1, prefixes) = row;
+        Ok((job_id(run, number)?, encoded_job(n, &class, bound1, prefixes)?))
+    };
+    rows.into_iter()
+        .map(|row| job((row.run, row.number, row.n, row.class, row.bound1, row.prefixes)))
+        .collect()
+}
+
+fn encoded_job(n: i64, class: &str, bound1: i64, prefixes: Vec<u8>) -> Result<EncodedJob, Error> {
     let n = BoardSize::new(within("run.n", n)?).map_err(damaged)?;
-    Job::decode(n, parsed(class)?, within("job.bound1", bound1)?, prefixes).map_err(damaged)
+    Ok(EncodedJob { n, class: parsed(class)?, bound1: within("job.bound1", bound1)?, prefixes })
 }
 
 /// A job's slot, and the lease on it.
@@ -669,11 +709,7 @@ pub(crate) async fn ledger(db: &SqlitePool, run: RunId, first: u32) -> Result<Ve
                 Some(states),
                 Some(elapsed_us),
             ) => {
-                let counts = Counts {
-                    count2: within("result.count2", count2)?,
-                    count4: within("result.count4", count4)?,
-                    count8: within("result.count8", count8)?,
-                };
+                let counts = counts(count2, count4, count8)?;
                 let (states, elapsed_us) =
                     (within("result.states", states)?, within("elapsed_us", elapsed_us)?);
                 Some(LedgerResult { counts, worker, kernel, states, elapsed_us })
@@ -682,7 +718,7 @@ pub(crate) async fn ledger(db: &SqlitePool, run: RunId, first: u32) -> Result<Ve
         };
         ledger.push(LedgerRow {
             number: within("job.number", row.number)?,
-            job: stored_job(row.n, &row.class, row.bound1, &row.prefixes)?,
+            job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?.decode().map_err(damaged)?,
             state: JobState::from_stored(row.state).ok_or_else(|| damaged("job.state is out of range"))?,
             accepted,
         });

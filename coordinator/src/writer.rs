@@ -7,14 +7,14 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use nqueens_kernel::job::Job;
+use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Plan;
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_proto::message::{JobResult, Lease, Registration, ResultAck, SyncRequest, SyncResponse, Verdict};
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot, watch};
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::database::Database;
 use crate::dispatch::{Accepted, Dispatch, Judgement, Millis, Policy, Run, RunState};
@@ -42,7 +42,7 @@ pub(crate) enum Request {
     PlanJobs {
         run: RunId,
         first: u32,
-        jobs: Vec<Job>,
+        jobs: Vec<(Job, Weight)>,
     },
     /// All jobs are stored: hands them out from now on.
     ActivateRun {
@@ -222,11 +222,14 @@ impl Writer {
             results: Vec::new(),
         };
         let mut answers = Vec::with_capacity(requests.len());
+        let begun = Instant::now();
+        let length = requests.len();
         for request in requests {
             answers.push(group.handle(request).await?);
         }
         group.store().await?;
         transaction.commit().await?;
+        debug!(requests = length, us = begun.elapsed().as_micros(), "committed");
         Ok(answers)
     }
 }
@@ -289,7 +292,13 @@ impl Group<'_> {
         let wanted_jobs = sync.wanted_jobs.saturating_sub(tokens.len());
         tokens.extend(self.dispatch.grant(self.now, sync.worker, wanted_states, wanted_jobs));
         let leases = self.leases(tokens).await?;
-        Ok(Some(SyncResponse { acks, leases, revoked: held.revoked, next_sync_ms: self.pace.sync_ms }))
+        Ok(Some(SyncResponse {
+            acks,
+            leases,
+            revoked: held.revoked,
+            next_sync_ms: self.pace.sync_ms,
+            drain: false,
+        }))
     }
 
     async fn report(&mut self, worker: WorkerId, results: &[JobResult]) -> Result<Vec<ResultAck>, Error> {
@@ -297,13 +306,13 @@ impl Group<'_> {
             return Ok(Vec::new());
         }
         // Results of this transaction are stored at its end: a second one for the same job has to see the first.
-        let jobs = store::jobs(self.db, results.iter().map(|result| result.token.job)).await?;
+        let jobs = store::reported_jobs(self.db, results.iter().map(|result| result.token.job)).await?;
         let mut acks = Vec::with_capacity(results.len());
         for result in results {
             let stored = jobs.get(&result.token.job);
             let just_accepted = self.accepted_here(result.token.job);
             let accepted = just_accepted.or_else(|| stored.and_then(|stored| stored.accepted));
-            let plausible = stored.is_some_and(|stored| stored.job.plausible(result.counts));
+            let plausible = stored.is_some_and(|stored| result.counts.within(stored.counts_max));
             let run = result.token.job.run;
             let had_total = self.has_total(run);
             let Judgement { verdict, keep, reason } =
@@ -349,11 +358,10 @@ impl Group<'_> {
         if tokens.is_empty() {
             return Ok(Vec::new());
         }
-        let mut jobs = store::jobs(self.db, tokens.iter().map(|token| token.job)).await?;
+        let mut jobs = store::encoded_jobs(self.db, tokens.iter().map(|token| token.job)).await?;
         let lease = |token: LeaseToken| {
-            let stored =
-                jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
-            Ok(Lease { token, job: stored.job, states: self.dispatch.estimate(token.job) })
+            let job = jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
+            Ok(Lease { token, job, states: self.dispatch.estimate(token.job) })
         };
         tokens.into_iter().map(lease).collect()
     }

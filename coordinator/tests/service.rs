@@ -518,7 +518,8 @@ async fn a_run_is_added_up_from_what_the_disk_has_not_from_memory() {
     // Somebody exchanges a job for another: the sum fits, the plan does not.
     let job = leases.iter().find(|lease| lease.class == "corner").unwrap().token.unwrap().job;
     let mut connection = ledger.connect().await;
-    let update = format!("UPDATE job SET bound1 = 1, class = 'edge', prefixes = x'0101' WHERE number = {job}");
+    let update =
+        format!("UPDATE job SET bound1 = 1, class = 'edge', prefixes = x'0101' WHERE number = {job}");
     connection.execute(sqlx::AssertSqlSafe(update)).await.unwrap();
     connection.close().await.unwrap();
     worker.report(&results[..1]).await;
@@ -569,7 +570,9 @@ async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
     assert_eq!(worker.report(&results[..2]).await, [Verdict::Accepted; 2]);
     let others = house.worker(2).await.take(8).await;
     assert_eq!(others.len(), 2, "what is leased is not handed out again");
-    assert!(others.iter().all(|lease| lease.token.unwrap().incarnation != leases[0].token.unwrap().incarnation));
+    assert!(
+        others.iter().all(|lease| lease.token.unwrap().incarnation != leases[0].token.unwrap().incarnation)
+    );
     house.close().await;
 
     // Third life, without grace: the leases end, the work under them is welcome all the same.
@@ -579,7 +582,11 @@ async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
     assert_eq!(worker.report(&results[..1]).await, [Verdict::Accepted], "acknowledged in an earlier life");
     assert_eq!(worker.report(&results[2..4]).await, [Verdict::Accepted; 2]);
     let held = worker.hold(&leases[4..]).await;
-    assert_eq!(held.0.into_iter().map(Some).collect::<Vec<_>>(), ids(&leases[4..]), "an old life's, and over");
+    assert_eq!(
+        held.0.into_iter().map(Some).collect::<Vec<_>>(),
+        ids(&leases[4..]),
+        "an old life's, and over"
+    );
     house.worker(2).await.count_all().await;
     house.wait_for(run.id, |run| run.state == RunState::Done).await;
     assert_eq!(worker.report(&results[4..]).await, [Verdict::Duplicate; 2]);
@@ -635,8 +642,8 @@ async fn a_plan_cut_short_leaves_no_trace() {
     let mut connection = ledger.connect().await;
     let unplanned = "INSERT INTO run (id, n, plan, states_per_job, seed, state, created_at)
                          VALUES (5, 9, 'rows', 1, 1, 'planning', 1);
-                     INSERT INTO job (run, number, class, bound1, prefixes, states)
-                         VALUES (5, 0, 'edge', 1, x'0101', 1)";
+                     INSERT INTO job (run, number, class, bound1, prefixes, states, count2_max, count4_max, count8_max)
+                         VALUES (5, 0, 'edge', 1, x'0101', 1, 0, 0, 0)";
     connection.execute(unplanned).await.unwrap();
     connection.close().await.unwrap();
     let house = House::open(&ledger.path, Policy::default()).await;

@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use crate::board::BoardSize;
 use crate::counts::Counts;
-use crate::known;
 use crate::prefix::{Prefix, class_bounds, width_min};
 use crate::rows::bound2;
 use crate::unit::Unit;
@@ -77,26 +76,43 @@ pub struct Job {
     bound1: u8,
     width: u8,
     prefixes: Vec<u8>,
-    states_estimate: u64,
+}
+
+/// What a job is expected to cost, and what it can find at most. It follows from the job, but takes about as long to
+/// find out as to plan the job: plans give both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weight {
+    /// A guess at the states that plain backtracking visits, the same on every machine: the job's share of progress
+    /// and estimates. In `1..2^63` for a job.
+    pub states: u64,
+    /// No counts of the job can be right that exceed one of these. Each below 2^63.
+    pub counts_max: Counts,
+}
+
+impl Weight {
+    /// Both together, saturating.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let add = |a: u64, b: u64| a.saturating_add(b).min(i64::MAX.unsigned_abs());
+        let (a, b) = (self.counts_max, other.counts_max);
+        let counts_max = Counts {
+            count2: add(a.count2, b.count2),
+            count4: add(a.count4, b.count4),
+            count8: add(a.count8, b.count8),
+        };
+        Self { states: add(self.states, other.states).max(1), counts_max }
+    }
 }
 
 impl Job {
-    /// A job of some of a plan's prefixes, all of this class, BOUND1 and width; `states_estimate` is the
-    /// saturating sum of theirs.
-    pub(crate) fn new(
-        n: BoardSize,
-        (class, bound1): (Class, u8),
-        width: u8,
-        mut prefixes: Vec<u8>,
-        states_estimate: u64,
-    ) -> Self {
+    /// A job of some of a plan's prefixes, all of this class, BOUND1 and width.
+    pub(crate) fn new(n: BoardSize, (class, bound1): (Class, u8), width: u8, mut prefixes: Vec<u8>) -> Self {
         let each = prefixes.chunks_exact(width.into());
         if !each.clone().is_sorted() {
             let mut sorted: Vec<_> = each.collect();
             sorted.sort_unstable();
             prefixes = sorted.concat();
         }
-        Self { n, class, bound1, width, prefixes, states_estimate }
+        Self { n, class, bound1, width, prefixes }
     }
 
     /// Reads what [`encode`](Self::encode) wrote. Everything is checked: the bytes may come from anywhere.
@@ -112,19 +128,13 @@ impl Job {
             return Err(InvalidJob::Length { width, length: prefixes.len() });
         }
         let each = prefixes.chunks_exact(width.into());
-        let mut states_estimate: u64 = 0;
         for queens in each.clone() {
-            let prefix = Prefix::new(n, class, bound1, queens).ok_or_else(|| InvalidJob::Prefix {
-                n,
-                class,
-                bound1,
-                queens: queens.to_vec(),
-            })?;
-            states_estimate = states_estimate.saturating_add(prefix.states_estimate());
+            let invalid = || InvalidJob::Prefix { n, class, bound1, queens: queens.to_vec() };
+            Prefix::new(n, class, bound1, queens).ok_or_else(invalid)?;
         }
         match each.clone().zip(each.skip(1)).position(|(one, next)| one >= next) {
             Some(before) => Err(InvalidJob::Order { number: before + 1 }),
-            None => Ok(Self { n, class, bound1, width, prefixes: prefixes.to_vec(), states_estimate }),
+            None => Ok(Self { n, class, bound1, width, prefixes: prefixes.to_vec() }),
         }
     }
 
@@ -177,27 +187,9 @@ impl Job {
         self.placed().flat_map(|prefix| prefix.units(leaf_test)).collect()
     }
 
-    /// A guess at the states that plain backtracking visits in it, the same on every machine: the job's weight in
-    /// progress and estimates. At least 1.
-    pub fn states_estimate(&self) -> u64 {
-        self.states_estimate
-    }
-
-    /// Whether `counts` could be this job's: false if its class has no such orbits, if there are more than its
-    /// free cells admit, or more than are published for the whole board.
-    pub fn plausible(&self, counts: Counts) -> bool {
-        let symmetric = self.placed().any(|prefix| prefix.may_be_symmetric());
-        let quarter_turns_exist = self.n.get() % 4 <= 1;
-        let admitted = self.placed().fold(0, |sum: u128, prefix| sum + u128::from(prefix.completions_max()));
-        let published = known::published(self.n).is_none_or(|known| {
-            u128::from(counts.count2) <= known.orbits.count2
-                && u128::from(counts.count4) <= known.orbits.count4
-                && u128::from(counts.count8) <= known.orbits.count8
-        });
-        (symmetric || counts.count2 == 0 && counts.count4 == 0)
-            && (quarter_turns_exist || counts.count2 == 0)
-            && counts.orbits() <= admitted
-            && published
+    /// What it is expected to cost, and what it can find at most.
+    pub fn weight(&self) -> Weight {
+        self.placed().fold(Weight::default(), |sum, prefix| sum.plus(prefix.weight()))
     }
 }
 

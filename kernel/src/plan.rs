@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use crate::board::BoardSize;
 pub use crate::fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
-use crate::job::{Class, Job};
+use crate::job::{Class, Job, Weight};
 use crate::prefix::Prefix;
 
 /// The ways to cut a board into jobs.
@@ -83,7 +83,7 @@ impl Plan {
     /// Fewer jobs than this show no progress and starve threads.
     const JOBS_MIN: u128 = 1_000;
     /// Smaller jobs than this cost more to keep than to count.
-    const STATES_PER_JOB_MIN: u64 = 100_000;
+    const STATES_PER_JOB_MIN: u64 = 500_000;
     /// Prefixes a job: keeps its encoding to a few kilobytes.
     const PREFIXES_PER_JOB_MAX: usize = 1_000;
 
@@ -97,9 +97,9 @@ impl Plan {
         Self::with_states_per_job(n, kind, states_per_job.max(Self::STATES_PER_JOB_MIN))
     }
 
-    /// A plan with jobs of about this many states each; a hint, from 1.
+    /// A plan with jobs of about this many states each; a hint, in `1..2^63`.
     pub fn with_states_per_job(n: BoardSize, kind: PlanKind, states_per_job: u64) -> Self {
-        Self { n, kind, states_per_job: states_per_job.max(1) }
+        Self { n, kind, states_per_job: states_per_job.clamp(1, i64::MAX.unsigned_abs()) }
     }
 
     /// Board size.
@@ -120,6 +120,11 @@ impl Plan {
     /// Its jobs, made one by one: together they have every orbit of solutions once. Always the same in the same
     /// order. None for N < 4, where there is nothing to search.
     pub fn jobs(&self) -> impl Iterator<Item = Job> + Send + use<> {
+        self.weighed_jobs().map(|(job, _)| job)
+    }
+
+    /// Its jobs, each with its [weight](Job::weight).
+    pub fn weighed_jobs(&self) -> impl Iterator<Item = (Job, Weight)> + Send + use<> {
         let heavy = self.states_per_job;
         let light = split_while(roots(self.n, self.kind), move |prefix| prefix.states_estimate() > heavy);
         Groups::new(*self, light)
@@ -171,7 +176,7 @@ struct Groups<P: Iterator> {
 struct Group {
     bytes: Vec<u8>,
     prefixes: usize,
-    states: u64,
+    weight: Weight,
 }
 
 impl<P: Iterator<Item = Prefix>> Groups<P> {
@@ -188,24 +193,25 @@ impl<P: Iterator<Item = Prefix>> Groups<P> {
         let group = &mut self.open[width];
         group.bytes.extend(&prefix.queens);
         group.prefixes += 1;
-        group.states = group.states.saturating_add(prefix.states_estimate());
-        let full = group.states >= self.plan.states_per_job || group.prefixes == Plan::PREFIXES_PER_JOB_MAX;
+        group.weight = group.weight.plus(prefix.weight());
+        let full =
+            group.weight.states >= self.plan.states_per_job || group.prefixes == Plan::PREFIXES_PER_JOB_MAX;
         full.then_some(width)
     }
 
     /// Closes the group of this width.
-    fn close(&mut self, width: usize) -> Job {
+    fn close(&mut self, width: usize) -> (Job, Weight) {
         let key = self.key.expect("a group has a key");
         let group = std::mem::take(&mut self.open[width]);
         let width = u8::try_from(width).expect("a queen a row, a corner's twice");
-        Job::new(self.plan.n, key, width, group.bytes, group.states)
+        (Job::new(self.plan.n, key, width, group.bytes), group.weight)
     }
 }
 
 impl<P: Iterator<Item = Prefix>> Iterator for Groups<P> {
-    type Item = Job;
+    type Item = (Job, Weight);
 
-    fn next(&mut self) -> Option<Job> {
+    fn next(&mut self) -> Option<Self::Item> {
         loop {
             let key = self.prefixes.peek().map(|prefix| (prefix.class, prefix.bound1));
             if key != self.key {

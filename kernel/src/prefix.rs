@@ -2,8 +2,10 @@
 
 use crate::board::{BoardSize, columns_of};
 use crate::border::{self, Border};
+use crate::counts::{Counts, Totals};
 use crate::estimate;
-use crate::job::Class;
+use crate::job::{Class, Weight};
+use crate::known;
 use crate::rows;
 use crate::subproblem::Subproblem;
 use crate::unit::{Leaves, Symmetric, Unit};
@@ -105,14 +107,22 @@ impl Prefix {
         estimate::states(&self.board)
     }
 
-    /// A number of solutions that it can't exceed.
-    pub(crate) fn completions_max(&self) -> u64 {
-        self.board.completions_max()
-    }
-
-    /// Whether solutions with a symmetry may begin like this.
-    pub(crate) fn may_be_symmetric(&self) -> bool {
-        self.class == Class::Edge || self.stabiliser > 1
+    /// What it is expected to cost, and what it can find at most: no more than its free cells admit or than are
+    /// published for the whole board, and symmetric solutions only where there can be some.
+    pub(crate) fn weight(&self) -> Weight {
+        let n = self.board.n();
+        let admitted = self.board.completions_max().min(i64::MAX.unsigned_abs());
+        let published = known::published(n)
+            .map_or(Totals { count2: u128::MAX, count4: u128::MAX, count8: u128::MAX }, |known| known.orbits);
+        let at_most = |published: u128| admitted.min(u64::try_from(published).unwrap_or(u64::MAX));
+        let may_be_symmetric = self.class == Class::Edge || self.stabiliser > 1;
+        let quarter_turns_exist = n.get() % 4 <= 1;
+        let counts_max = Counts {
+            count2: if may_be_symmetric && quarter_turns_exist { at_most(published.count2) } else { 0 },
+            count4: if may_be_symmetric { at_most(published.count4) } else { 0 },
+            count8: at_most(published.count8),
+        };
+        Weight { states: self.states_estimate(), counts_max }
     }
 
     /// The pieces to count. With `leaf_test` the edge class comes as one classic search that tests each of its

@@ -141,8 +141,8 @@ const FINGERPRINTS: [&str; 10] = [
     "16 border 897 f7768dafbd03d4137165538cfc428c080c1cb6933be13b6947a16d9242c823ae",
     "20 rows 895 44b8a35ad553a08e74ef77f1f86181758887ee2d484dceb664cf9ac08ad97cab",
     "20 border 581 ea13622443540bd69704768cfbdc25c92ae1b2ae3e508c02ddabf81e6aefc575",
-    "31 rows 42 c836de8d9dd0d838baf9bc65a2c6653b49a7dd595f6797cf7e5a7ba096469986",
-    "31 border 4024 d5bb0f4eead944a337d230df5780ea90f859e0a1aaba926d743299d8e8405897",
+    "31 rows 23544 8b293a9e449cc6d51d7563fa687b07a28e69ab392fca4bd07fea8ed033ba1d45",
+    "31 border 8447 71077c81bc73654bd0be2b065a8bc2c3c74bc1879da1d0d1e42fd2ffb9efe031",
 ];
 
 /// All solutions of a small board, as the columns of the rows, by brute force.

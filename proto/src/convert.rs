@@ -4,11 +4,11 @@ use std::num::NonZeroU32;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::job::Job;
 
 use crate::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use crate::message::{
-    HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest, SyncResponse, Verdict,
+    EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest,
+    SyncResponse, Verdict,
 };
 use crate::{BATCH_MAX, v1};
 
@@ -165,6 +165,7 @@ impl From<SyncResponse> for v1::SyncResponse {
             leases: each(answer.leases),
             revoked: each(answer.revoked),
             next_sync_ms: answer.next_sync_ms,
+            drain: answer.drain,
         }
     }
 }
@@ -178,6 +179,7 @@ impl TryFrom<v1::SyncResponse> for SyncResponse {
             leases: batch("leases", 10 * BATCH_MAX, wire.leases)?,
             revoked: batch("revoked", 10 * BATCH_MAX, wire.revoked)?,
             next_sync_ms: wire.next_sync_ms,
+            drain: wire.drain,
         })
     }
 }
@@ -186,10 +188,10 @@ impl From<Lease> for v1::Lease {
     fn from(lease: Lease) -> Self {
         Self {
             token: Some(lease.token.into()),
-            n: lease.job.n().get(),
-            class: lease.job.class().name().to_owned(),
-            bound1: lease.job.bound1().into(),
-            prefixes: lease.job.encode(),
+            n: lease.job.n.get(),
+            class: lease.job.class.name().to_owned(),
+            bound1: lease.job.bound1.into(),
+            prefixes: lease.job.prefixes,
             states: lease.states,
         }
     }
@@ -202,8 +204,7 @@ impl TryFrom<v1::Lease> for Lease {
         let n = BoardSize::new(wire.n).map_err(|error| invalid("n", error))?;
         let class = wire.class.parse().map_err(|error| invalid("class", error))?;
         let bound1 = u8::try_from(wire.bound1).map_err(|error| invalid("bound1", error))?;
-        let job =
-            Job::decode(n, class, bound1, &wire.prefixes).map_err(|error| invalid("prefixes", error))?;
+        let job = EncodedJob { n, class, bound1, prefixes: wire.prefixes };
         Ok(Self { token: wire.token.try_into()?, job, states: wire.states })
     }
 }

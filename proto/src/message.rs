@@ -1,9 +1,10 @@
 //! What worker and coordinator tell each other, in domain types. `nqueens/v1/worker.proto` has the full story of each
 //! field.
 
+use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
-use nqueens_kernel::job::Job;
+use nqueens_kernel::job::{Class, InvalidJob, Job};
 
 use crate::id::{LeaseToken, WorkerId};
 
@@ -50,6 +51,28 @@ pub struct SyncResponse {
     pub revoked: Vec<LeaseToken>,
     /// When to sync again at the latest, in milliseconds.
     pub next_sync_ms: u32,
+    /// An operator asks the worker to go.
+    pub drain: bool,
+}
+
+/// A job as it is stored and sent; whoever counts it decodes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedJob {
+    /// Board size.
+    pub n: BoardSize,
+    /// The class of its solutions.
+    pub class: Class,
+    /// BOUND1 of the class.
+    pub bound1: u8,
+    /// As [`Job::encode`] gives them.
+    pub prefixes: Vec<u8>,
+}
+
+impl EncodedJob {
+    /// The job, with everything about it checked.
+    pub fn decode(&self) -> Result<Job, InvalidJob> {
+        Job::decode(self.n, self.class, self.bound1, &self.prefixes)
+    }
 }
 
 /// A job handed to a worker.
@@ -58,7 +81,7 @@ pub struct Lease {
     /// Names the lease.
     pub token: LeaseToken,
     /// What to count.
-    pub job: Job,
+    pub job: EncodedJob,
     /// Estimated work in states.
     pub states: u64,
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Engine, Kernel};
+use nqueens_kernel::job::InvalidJob;
 use nqueens_kernel::unit::Unit;
 use nqueens_proto::id::LeaseToken;
 use nqueens_proto::message::{HeldLease, JobResult, Lease, ReturnedLease};
@@ -225,15 +226,17 @@ impl Shared {
                 elapsed: Duration::ZERO,
             });
             drop(queue);
-            let units = self.pieces(&lease, engine);
+            match self.pieces(&lease, engine) {
+                Ok(units) => self.begin(lease.token, units),
+                Err(invalid) => self.fail(lease.token, &invalid.to_string()),
+            }
             queue = self.lock();
-            self.begin(&mut queue, lease.token, units);
         }
     }
 
     /// A job's independent pieces: many enough for all threads if it is heavy.
-    fn pieces(&self, lease: &Lease, engine: &dyn Engine) -> Vec<Unit> {
-        let mut units = lease.job.units(engine.leaf_test());
+    fn pieces(&self, lease: &Lease, engine: &dyn Engine) -> Result<Vec<Unit>, InvalidJob> {
+        let mut units = lease.job.decode()?.units(engine.leaf_test());
         if self.threads > 1 && lease.states > SPREAD_STATES {
             // Twice is enough: each splitting makes about N pieces of one.
             for _ in 0..2 {
@@ -242,10 +245,11 @@ impl Shared {
                 }
             }
         }
-        units
+        Ok(units)
     }
 
-    fn begin(&self, queue: &mut Queue, token: LeaseToken, units: Vec<Unit>) {
+    fn begin(&self, token: LeaseToken, units: Vec<Unit>) {
+        let mut queue = self.lock();
         // Not there: revoked meanwhile.
         let Some(at) = queue.begun.iter().position(|job| job.token == token) else { return };
         let job = &mut queue.begun[at];
@@ -254,7 +258,7 @@ impl Shared {
             self.work.notify_all();
         }
         if job.units.is_empty() {
-            self.finish(queue, at);
+            self.finish(&mut queue, at);
         }
     }
 

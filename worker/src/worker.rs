@@ -245,6 +245,7 @@ impl Worker {
 
     /// Does what the coordinator says.
     fn follow(&mut self, pool: &Pool, answer: SyncResponse) {
+        debug!(acks = answer.acks.len(), leases = answer.leases.len(), held = pool.load().jobs, "synced");
         for ack in &answer.acks {
             match ack.verdict {
                 Verdict::Accepted => self.summary.accepted += 1,

@@ -19,6 +19,7 @@ use nqueens_proto::id::RunId;
 use nqueens_worker::{Client, Config, Proof, prove, work};
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
+use tracing::debug;
 
 use super::Json;
 use super::choices::{KernelChoice, PlanChoice, default_threads, threads};
@@ -81,10 +82,14 @@ impl Run {
 
     async fn count(self) -> anyhow::Result<ExitCode> {
         let begun = Instant::now();
-        let proof = proven(self.kernel)?;
+        let kernel = self.kernel;
+        let proving = tokio::task::spawn_blocking(move || proven(kernel));
         let pace = Pace { sync_ms: SYNC_MS, ..Pace::default() };
         let coordinator = Coordinator::open(&self.path(), pace, BUILD).await?;
+        let proof = proving.await.context("the engines' test panicked")??;
+        debug!(kernel = %proof.kernel, "database is open, engine has proved itself");
         let outcome = self.finish(&coordinator, proof).await;
+        debug!("run has ended");
         coordinator.close().await;
         if let Some(run) = outcome? {
             let result = run.outcome.expect("a run that is done has a result");
@@ -102,6 +107,7 @@ impl Run {
             Some(run) => run.id,
             None => self.submit(coordinator).await?,
         };
+        debug!(run = %id, "run is planned");
         coordinator.release_all().await.map_err(anyhow::Error::new)?;
         let bar = Bar::new(id, coordinator.watch());
         tokio::select! {

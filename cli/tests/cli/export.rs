@@ -22,7 +22,8 @@ fn number(text: &str) -> u128 {
 
 #[test]
 fn bounds_are_those_of_another_program() {
-    let table = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/data/bound_tables.csv"));
+    let table =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/data/bound_tables.csv"));
     let table = table.expect("the table");
     let (head, all) = rows(&table);
     let place = Place::new();
@@ -137,7 +138,8 @@ fn status_of_a_finished_run() {
     let result = place.json("run 8 --json --plan rows");
     let mut status = place.json("status --db nqueens-8.db --json");
     let run = &mut status["runs"][0];
-    let [created, finished] = ["created_at_ms", "finished_at_ms"].map(|name| run[name].as_u64().expect("a time"));
+    let [created, finished] =
+        ["created_at_ms", "finished_at_ms"].map(|name| run[name].as_u64().expect("a time"));
     assert!(1_600_000_000_000 < created && created <= finished);
     let fingerprint = run["fingerprint"].take();
     assert_eq!(fingerprint.as_str().expect("text").len(), 64);

@@ -105,7 +105,8 @@ fn what_is_wrong_with_an_argument() {
         outcome.stderr.lines().next().expect("a line").to_owned()
     };
     for n in ["0", "32", "-1", "4294967304", "8.0", "eight"] {
-        let expected = format!("error: invalid value '{n}' for '<N>': N must be a whole number from 1 to 31, not '{n}'");
+        let expected =
+            format!("error: invalid value '{n}' for '<N>': N must be a whole number from 1 to 31, not '{n}'");
         assert_eq!(complaint(&format!("run {n}")), expected);
     }
     assert_snapshot!(complaint("run"), @"error: the following required arguments were not provided:");

@@ -136,10 +136,8 @@ impl Worker {
     pub(crate) async fn report_for_reasons(&mut self, results: &[v1::JobResult]) -> Vec<v1::ResultAck> {
         let sync = v1::SyncRequest { results: results.to_vec(), ..v1::SyncRequest::default() };
         let acks = self.sync(sync).await.unwrap().acks;
-        let tokens = |tokens: Vec<Option<v1::LeaseToken>>| tokens;
-        assert_eq!(
-            tokens(acks.iter().map(|ack| ack.token).collect()),
-            tokens(results.iter().map(|result| result.token).collect()),
+        assert!(
+            acks.iter().map(|ack| ack.token).eq(results.iter().map(|result| result.token)),
             "one for each result, in the same order"
         );
         acks
@@ -169,7 +167,7 @@ impl Worker {
 /// What an honest worker reports.
 pub(crate) fn honest(lease: &v1::Lease) -> v1::JobResult {
     let token = lease.token;
-    let job = Lease::try_from(lease.clone()).unwrap().job;
+    let job = Lease::try_from(lease.clone()).unwrap().job.decode().unwrap();
     let mut engine = Kernel::Reference.engine().unwrap();
     let (mut counts, mut states) = (Counts::ZERO, 0);
     for unit in job.units(engine.leaf_test()) {
@@ -238,7 +236,8 @@ impl Ledger {
     /// The first column of a query, as text; numbers included.
     pub(crate) async fn ask(&self, query: &str) -> Vec<String> {
         let mut connection = self.connect().await;
-        let text = format!("SELECT CAST(answer AS TEXT) FROM (WITH asked(answer) AS ({query}) SELECT * FROM asked)");
+        let text =
+            format!("SELECT CAST(answer AS TEXT) FROM (WITH asked(answer) AS ({query}) SELECT * FROM asked)");
         let answers = sqlx::query_scalar(AssertSqlSafe(text)).fetch_all(&mut connection).await.unwrap();
         connection.close().await.unwrap();
         answers
@@ -249,7 +248,12 @@ impl Ledger {
         let mut all = self.ask("SELECT json_array(id, n, plan, states_per_job, jobs, hex(fingerprint), seed, state, reason, total, checked) FROM run ORDER BY id").await;
         all.extend(self.ask("SELECT json_array(run, number, class, bound1, hex(prefixes), states, state, epoch, failures, lapses, worker, incarnation) FROM job ORDER BY run, number").await);
         all.extend(self.ask("SELECT json_array(id, run, job, epoch, incarnation, worker, kernel, count2, count4, count8, states, elapsed_us, verdict, reported_at) FROM result ORDER BY id").await);
-        all.extend(self.ask("SELECT json_array(id, hex(instance), name, build, kernels, threads) FROM worker ORDER BY id").await);
+        all.extend(
+            self.ask(
+                "SELECT json_array(id, hex(instance), name, build, kernels, threads) FROM worker ORDER BY id",
+            )
+            .await,
+        );
         all
     }
 
@@ -265,7 +269,11 @@ impl Ledger {
         }
         let mut connection = self.connect().await;
         if !self.verdicts().await.is_empty() {
-            let tries = ["DELETE FROM result", "UPDATE result SET count8 = count8 + 1", "UPDATE result SET verdict = 'accepted'"];
+            let tries = [
+                "DELETE FROM result",
+                "UPDATE result SET count8 = count8 + 1",
+                "UPDATE result SET verdict = 'accepted'",
+            ];
             for statement in tries {
                 let error = connection.execute(statement).await.unwrap_err().to_string();
                 assert!(error.contains("results are append-only"), "{statement}: {error}");
