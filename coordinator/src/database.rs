@@ -33,7 +33,8 @@ pub(crate) struct Database {
 impl Database {
     /// Opens a database to write to it; creates and migrates it where needed.
     pub(crate) async fn open(path: &Path) -> Result<Self, Error> {
-        let empty = !path.exists() || path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0);
+        // What can't be looked at does not exist, or can't be opened either.
+        let empty = path.metadata().map_or(true, |file| file.is_file() && file.len() == 0);
         let found = if empty { 0 } else { recognise(path).await? };
         let lock = lock(path)?;
         let fail = |error| storage_error(path, error);

@@ -477,7 +477,8 @@ async fn several_runs_and_workers_share_a_coordinator() {
 
 #[tokio::test]
 async fn a_plausible_lie_leaves_a_run_without_a_total() {
-    let lies: [(&str, fn(&mut v1::JobResult)); 2] = [
+    type Lie = fn(&mut v1::JobResult);
+    let lies: [(&str, Lie); 2] = [
         ("the total 84 differs from the published count 92", |result| result.count8 -= 1),
         (
             "COUNT2 = 0 and COUNT4 = 0 differ from the separately counted symmetric solutions, 0 and 1",
