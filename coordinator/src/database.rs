@@ -33,16 +33,15 @@ pub(crate) struct Database {
 impl Database {
     /// Opens a database to write to it; creates and migrates it where needed.
     pub(crate) async fn open(path: &Path) -> Result<Self, Error> {
-        let existing = path.metadata().is_ok_and(|file| file.len() > 0 || file.is_dir());
-        if existing {
-            recognise(path).await?;
-        }
+        // What can't be looked at does not exist, or can't be opened either.
+        let empty = path.metadata().map_or(true, |file| file.is_file() && file.len() == 0);
+        let found = if empty { 0 } else { recognise(path).await? };
         let lock = lock(path)?;
         let fail = |error| storage_error(path, error);
         let mut writer =
             SqliteConnection::connect_with(&options(path).create_if_missing(true)).await.map_err(fail)?;
         writer.execute(DURABLE).await.map_err(fail)?;
-        if !existing {
+        if found == 0 {
             let mark = format!("PRAGMA application_id = {APPLICATION_ID}");
             writer.execute(sqlx::AssertSqlSafe(mark)).await.map_err(fail)?;
         }
@@ -98,12 +97,21 @@ async fn recognise(path: &Path) -> Result<i64, Error> {
     if path.is_dir() {
         return Err(Error::CantOpen { path: path.to_owned(), reason: "it is a directory".to_owned() });
     }
+    // SQLite takes what is shorter than its smallest page for a database yet to be written.
+    if path.metadata().is_ok_and(|file| (1..512).contains(&file.len())) {
+        return Err(Error::NotADatabase(path.to_owned()));
+    }
     let fail = |error| storage_error(path, error);
     let mut connection =
         SqliteConnection::connect_with(&options(path).read_only(true)).await.map_err(fail)?;
     let id: i32 =
         sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut connection).await.map_err(fail)?;
-    if id != APPLICATION_ID {
+    let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(fail)?;
+    // One without a mark and without tables is one of ours whose creation was cut short, or nobody's.
+    if id != APPLICATION_ID && (id, tables) != (0, 0) {
         return Err(Error::ForeignDatabase(path.to_owned()));
     }
     let found: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")

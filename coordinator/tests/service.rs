@@ -477,7 +477,8 @@ async fn several_runs_and_workers_share_a_coordinator() {
 
 #[tokio::test]
 async fn a_plausible_lie_leaves_a_run_without_a_total() {
-    let lies: [(&str, fn(&mut v1::JobResult)); 2] = [
+    type Lie = fn(&mut v1::JobResult);
+    let lies: [(&str, Lie); 2] = [
         ("the total 84 differs from the published count 92", |result| result.count8 -= 1),
         (
             "COUNT2 = 0 and COUNT4 = 0 differ from the separately counted symmetric solutions, 0 and 1",
@@ -642,8 +643,8 @@ async fn a_plan_cut_short_leaves_no_trace() {
     let mut connection = ledger.connect().await;
     let unplanned = "INSERT INTO run (id, n, plan, states_per_job, seed, state, created_at)
                          VALUES (5, 9, 'rows', 1, 1, 'planning', 1);
-                     INSERT INTO job (run, number, class, bound1, prefixes, states)
-                         VALUES (5, 0, 'edge', 1, x'0101', 1)";
+                     INSERT INTO job (run, number, class, bound1, prefixes, states, count2_max, count4_max, count8_max)
+                         VALUES (5, 0, 'edge', 1, x'0101', 1, 0, 0, 0)";
     connection.execute(unplanned).await.unwrap();
     connection.close().await.unwrap();
     let house = House::open(&ledger.path, Policy::default()).await;

@@ -149,7 +149,7 @@ fn two_processes_on_one_database() {
     let outcome = first.end();
     assert_eq!((outcome.code, &*outcome.stderr), (0, ""));
     assert!(outcome.stdout.contains(LONG_TOTAL));
-    assert_eq!(done_jobs(&place, "long.db").len(), place.json(LONG)["jobs"].as_u64().expect("jobs") as usize);
+    assert_eq!(place.json(LONG)["jobs"], done_jobs(&place, "long.db").len());
 }
 
 #[test]
@@ -160,8 +160,8 @@ fn an_export_of_half_a_run_says_so() {
     program.kill();
     let done = done_jobs(&place, "long.db").len();
     let outcome = place.run("export --db long.db --by bound1");
-    let jobs = place.json("status --db long.db --json")["runs"][0]["jobs"].as_u64().expect("jobs") as usize;
-    let open = jobs - done;
+    let jobs = place.json("status --db long.db --json")["runs"][0]["jobs"].as_u64().expect("jobs");
+    let open = jobs - done as u64;
     let expected =
         format!("nqueens: the run is not done: {open} of {jobs} jobs have no result and stand as 0\n");
     assert_eq!((outcome.code, outcome.stderr), (0, expected));

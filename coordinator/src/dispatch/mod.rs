@@ -1,7 +1,7 @@
 //! Who counts which job: leases, reports and returns, as a pure state machine.
 //!
 //! No clock, no I/O: time comes in with each call as [`Millis`], what changed goes out as a list of jobs to store.
-//! The [`writer`](crate::writer) owns the one [`Dispatch`] of a process, and lets nobody see a change before it is on
+//! The `writer` owns the one [`Dispatch`] of a process, and lets nobody see a change before it is on
 //! disk.
 //!
 //! ```text

@@ -136,10 +136,8 @@ impl Worker {
     pub(crate) async fn report_for_reasons(&mut self, results: &[v1::JobResult]) -> Vec<v1::ResultAck> {
         let sync = v1::SyncRequest { results: results.to_vec(), ..v1::SyncRequest::default() };
         let acks = self.sync(sync).await.unwrap().acks;
-        let tokens = |tokens: Vec<Option<v1::LeaseToken>>| tokens;
-        assert_eq!(
-            tokens(acks.iter().map(|ack| ack.token).collect()),
-            tokens(results.iter().map(|result| result.token).collect()),
+        assert!(
+            acks.iter().map(|ack| ack.token).eq(results.iter().map(|result| result.token)),
             "one for each result, in the same order"
         );
         acks
@@ -169,7 +167,7 @@ impl Worker {
 /// What an honest worker reports.
 pub(crate) fn honest(lease: &v1::Lease) -> v1::JobResult {
     let token = lease.token;
-    let job = Lease::try_from(lease.clone()).unwrap().job;
+    let job = Lease::try_from(lease.clone()).unwrap().job.decode().unwrap();
     let mut engine = Kernel::Reference.engine().unwrap();
     let (mut counts, mut states) = (Counts::ZERO, 0);
     for unit in job.units(engine.leaf_test()) {
