@@ -3,6 +3,7 @@
 //! Every engine counts the completions of a [`Subproblem`]; they differ in speed alone. `reference` is the slow,
 //! obvious one that all others are held equal to.
 
+mod block;
 mod reference;
 mod scalar;
 
@@ -81,17 +82,20 @@ pub enum Kernel {
     Reference,
     /// Plain code with a mask a row and a look ahead.
     Scalar,
+    /// Block depth-first search on AVX-512.
+    Avx512,
 }
 
 impl Kernel {
     /// All engines, slowest first.
-    pub const ALL: [Self; 2] = [Self::Reference, Self::Scalar];
+    pub const ALL: [Self; 3] = [Self::Reference, Self::Scalar, Self::Avx512];
 
     /// The name used on the command line, the wire and in the database.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reference => "reference",
             Self::Scalar => "scalar",
+            Self::Avx512 => "avx512",
         }
     }
 
@@ -99,6 +103,7 @@ impl Kernel {
     pub fn is_available(self) -> bool {
         match self {
             Self::Reference | Self::Scalar => true,
+            Self::Avx512 => is_x86_feature_detected!("avx512vbmi2"),
         }
     }
 
@@ -112,6 +117,7 @@ impl Kernel {
         self.is_available().then(|| match self {
             Self::Reference => Box::new(reference::Reference) as Box<dyn Engine>,
             Self::Scalar => Box::new(scalar::Scalar),
+            Self::Avx512 => block::avx512().unwrap(),
         })
     }
 }

@@ -1,0 +1,223 @@
+//! AVX-512: 16 lanes of 32 columns (AVX512F) or 32 lanes of 16 columns (AVX512BW and VBMI2).
+//!
+//! Found on Zen 5: `vpexpandd` and `vpcompressd` must merge into a register that is ready, since the zeroing form
+//! waits for the old value too; packing one index vector and permuting three times beats packing three times;
+//! packing straight to memory is slow.
+
+use std::arch::x86_64::*;
+
+use super::lanes::Lanes;
+use super::schedule::Level;
+use super::stacks::{Parents, Stack};
+use super::step;
+
+/// Proof that AVX-512 F, BW and VBMI2, BMI2 and POPCNT are there.
+#[derive(Clone, Copy)]
+pub(super) struct Avx512(());
+
+impl Avx512 {
+    /// The proof, if this machine has the instructions.
+    pub(super) fn detect() -> Option<Self> {
+        let found = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vbmi2")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt");
+        found.then_some(Self(()))
+    }
+}
+
+/// 16 lanes of `u32`.
+#[derive(Clone, Copy)]
+pub(super) struct Wide(pub(super) Avx512);
+
+/// 32 lanes of `u16`.
+#[derive(Clone, Copy)]
+pub(super) struct Narrow(pub(super) Avx512);
+
+const fn lane_numbers<const N: usize>() -> [u16; N] {
+    let mut numbers = [0; N];
+    let mut lane = 0;
+    while lane < N {
+        numbers[lane] = lane as u16;
+        lane += 1;
+    }
+    numbers
+}
+
+macro_rules! avx512_lanes {
+    (
+        $isa:ident, $word:ty, $signed:ty, $lanes:literal, $mask:ty, $bits:ident, $deposit:expr,
+        $set1:ident, $add:ident, $sllv:ident, $srlv:ident, $slli:ident, $srli:ident,
+        $test:ident, $testn:ident, $mask_test:ident, $mask_testn:ident, $mask_eq:ident, $mask_mov:ident,
+        $compress:ident, $expand:ident, $permute:ident, $mask_permute:ident
+    ) => {
+        // SAFETY, for every block below: `Avx512` exists only where its features were found.
+        #[allow(clippy::undocumented_unsafe_blocks)]
+        impl Lanes for $isa {
+            type Word = $word;
+            type Vector = __m512i;
+            type Mask = $mask;
+            type Packing = __m512i;
+            type Spreading = $mask;
+            const LANES: usize = $lanes;
+
+            #[inline(always)]
+            fn splat(self, bitmap: $word) -> __m512i {
+                unsafe { $set1(bitmap.cast_signed()) }
+            }
+            #[inline(always)]
+            fn shift_by(self, rows: u32) -> __m512i {
+                unsafe { $set1(rows as $signed) }
+            }
+            #[inline(always)]
+            unsafe fn load(self, from: *const $word) -> __m512i {
+                unsafe { _mm512_loadu_si512(from.cast()) }
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $word, lanes: __m512i) {
+                unsafe { _mm512_storeu_si512(to.cast(), lanes) }
+            }
+            #[inline(always)]
+            fn and(self, a: __m512i, b: __m512i) -> __m512i {
+                unsafe { _mm512_and_si512(a, b) }
+            }
+            #[inline(always)]
+            fn or(self, a: __m512i, b: __m512i) -> __m512i {
+                unsafe { _mm512_or_si512(a, b) }
+            }
+            #[inline(always)]
+            fn xor(self, a: __m512i, b: __m512i) -> __m512i {
+                unsafe { _mm512_xor_si512(a, b) }
+            }
+            #[inline(always)]
+            fn unattacked(self, free: __m512i, left: __m512i, right: __m512i) -> __m512i {
+                unsafe { _mm512_ternarylogic_epi32::<0x10>(free, left, right) }
+            }
+            #[inline(always)]
+            fn split_lowest(self, columns: __m512i) -> (__m512i, __m512i) {
+                unsafe {
+                    let less_one = $add(columns, $set1(-1));
+                    (_mm512_andnot_si512(less_one, columns), _mm512_and_si512(columns, less_one))
+                }
+            }
+            #[inline(always)]
+            fn raise<const ADJACENT: bool, const K: u32>(self, x: __m512i, by: __m512i) -> __m512i {
+                unsafe { if ADJACENT { $slli::<K>(x) } else { $sllv(x, by) } }
+            }
+            #[inline(always)]
+            fn lower<const ADJACENT: bool, const K: u32>(self, x: __m512i, by: __m512i) -> __m512i {
+                unsafe { if ADJACENT { $srli::<K>(x) } else { $srlv(x, by) } }
+            }
+            #[inline(always)]
+            fn every(self) -> $mask {
+                <$mask>::MAX
+            }
+            #[inline(always)]
+            fn empty(self, x: __m512i) -> $mask {
+                unsafe { $testn(x, x) }
+            }
+            #[inline(always)]
+            fn occupied(self, x: __m512i) -> $mask {
+                unsafe { $test(x, x) }
+            }
+            #[inline(always)]
+            fn keep_meeting(self, mask: $mask, a: __m512i, b: __m512i) -> $mask {
+                unsafe { $mask_test(mask, a, b) }
+            }
+            #[inline(always)]
+            fn keep_disjoint(self, mask: $mask, a: __m512i, b: __m512i) -> $mask {
+                unsafe { $mask_testn(mask, a, b) }
+            }
+            #[inline(always)]
+            fn keep_equal(self, mask: $mask, a: __m512i, b: __m512i) -> $mask {
+                unsafe { $mask_eq(mask, a, b) }
+            }
+            #[inline(always)]
+            fn first(self, mask: $mask, count: usize) -> $mask {
+                if count >= $lanes { mask } else { unsafe { _pdep_u32((1 << count) - 1, mask.into()) as $mask } }
+            }
+            #[inline(always)]
+            fn count(self, mask: $mask) -> usize {
+                mask.count_ones() as usize
+            }
+            #[inline(always)]
+            fn count_both(self, a: $mask, b: $mask) -> usize {
+                ($bits::from(a) << $lanes | $bits::from(b)).count_ones() as usize
+            }
+            #[inline(always)]
+            fn choose(self, mask: $mask, old: __m512i, new: __m512i) -> __m512i {
+                unsafe { $mask_mov(old, mask, new) }
+            }
+            #[inline(always)]
+            fn packing(self, mask: $mask) -> __m512i {
+                const NUMBERS: [$word; $lanes] = {
+                    let (mut numbers, wide) = ([0; $lanes], lane_numbers::<$lanes>());
+                    let mut lane = 0;
+                    while lane < $lanes {
+                        numbers[lane] = wide[lane] as $word;
+                        lane += 1;
+                    }
+                    numbers
+                };
+                unsafe {
+                    let numbers = self.load(NUMBERS.as_ptr());
+                    $compress(numbers, mask, numbers)
+                }
+            }
+            #[inline(always)]
+            fn pack(self, packing: __m512i, x: __m512i) -> __m512i {
+                unsafe { $permute(packing, x) }
+            }
+            #[inline(always)]
+            fn spreading(self, mask: $mask) -> $mask {
+                mask
+            }
+            #[inline(always)]
+            fn spread(self, spreading: $mask, onto: __m512i, from: __m512i) -> __m512i {
+                unsafe { $expand(onto, spreading, from) }
+            }
+            #[inline(always)]
+            fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
+                self,
+                level: &Level,
+                parents: &Parents<'_, $word>,
+                children: &mut Stack<'_, $word>,
+            ) {
+                #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
+                fn compiled<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
+                    isa: $isa,
+                    level: &Level,
+                    parents: &Parents<'_, $word>,
+                    children: &mut Stack<'_, $word>,
+                ) {
+                    step::expand::<$isa, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
+                }
+                unsafe { compiled::<ADJACENT, AHEAD, COVER>(self, level, parents, children) }
+            }
+            #[inline(always)]
+            fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, $word>) -> u64 {
+                #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
+                fn compiled<const ADJACENT: bool>(isa: $isa, level: &Level, parents: &Parents<'_, $word>) -> u64 {
+                    step::leaf::<$isa, ADJACENT>(isa, level, parents)
+                }
+                unsafe { compiled::<ADJACENT>(self, level, parents) }
+            }
+        }
+    };
+}
+
+avx512_lanes!(
+    Wide, u32, i32, 16, __mmask16, u32, _pdep_u32,
+    _mm512_set1_epi32, _mm512_add_epi32, _mm512_sllv_epi32, _mm512_srlv_epi32, _mm512_slli_epi32, _mm512_srli_epi32,
+    _mm512_test_epi32_mask, _mm512_testn_epi32_mask, _mm512_mask_test_epi32_mask, _mm512_mask_testn_epi32_mask,
+    _mm512_mask_cmpeq_epi32_mask, _mm512_mask_mov_epi32, _mm512_mask_compress_epi32, _mm512_mask_expand_epi32,
+    _mm512_permutexvar_epi32, _mm512_mask_permutexvar_epi32
+);
+avx512_lanes!(
+    Narrow, u16, i16, 32, __mmask32, u64, _pdep_u32,
+    _mm512_set1_epi16, _mm512_add_epi16, _mm512_sllv_epi16, _mm512_srlv_epi16, _mm512_slli_epi16, _mm512_srli_epi16,
+    _mm512_test_epi16_mask, _mm512_testn_epi16_mask, _mm512_mask_test_epi16_mask, _mm512_mask_testn_epi16_mask,
+    _mm512_mask_cmpeq_epi16_mask, _mm512_mask_mov_epi16, _mm512_mask_compress_epi16, _mm512_mask_expand_epi16,
+    _mm512_permutexvar_epi16, _mm512_mask_permutexvar_epi16
+);

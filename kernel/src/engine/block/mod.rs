@@ -1,0 +1,116 @@
+//! Block depth-first search: the border plan's engine on SIMD.
+//!
+//! A node is a partial board: every open row above some row has its queen. Depth-first search takes them one at a
+//! time; here each row has a stack of nodes, which are expanded by the thousand, so that vectors always are full
+//! and branches always go the same way (after the block-DFS of Ren et al. 2013). [`step`] is the inner loop, for
+//! whatever [`lanes`] the machine has; [`schedule`] holds what it needs to know about the rows.
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod lanes;
+mod schedule;
+mod stacks;
+mod step;
+
+use super::{Control, Engine, Kernel, Stopped, Tally};
+use crate::subproblem::Subproblem;
+use lanes::{Lanes, Word};
+use schedule::{CHUNK, Filter, Level, Schedule, is_ready};
+use stacks::{Buffer, Parents, Stack};
+
+/// The block search on the instruction set given by its lanes for at most 16 columns and for more.
+pub(super) struct Block<N, W> {
+    kernel: Kernel,
+    narrow: N,
+    wide: W,
+    buffer: Buffer,
+}
+
+/// The engine on AVX-512; `None` where the machine has none.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn avx512() -> Option<Box<dyn Engine>> {
+    let isa = avx512::Avx512::detect()?;
+    Some(Block::boxed(Kernel::Avx512, avx512::Narrow(isa), avx512::Wide(isa)))
+}
+
+impl<N: Lanes, W: Lanes> Block<N, W> {
+    fn boxed(kernel: Kernel, narrow: N, wide: W) -> Box<dyn Engine> {
+        Box::new(Self { kernel, narrow, wide, buffer: Buffer::default() })
+    }
+}
+
+impl<N: Lanes, W: Lanes> Engine for Block<N, W> {
+    fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
+        let Some(schedule) = Schedule::of(problem) else {
+            return super::reference::Reference.count(problem, control);
+        };
+        let whole_board = Schedule::of(&Subproblem::empty(problem.n())).expect("a board with as many rows or more");
+        self.buffer.reserve_for(&whole_board);
+        if schedule.span() <= N::Word::BITS {
+            search(self.narrow, &schedule, &mut self.buffer, control)
+        } else {
+            search(self.wide, &schedule, &mut self.buffer, control)
+        }
+    }
+}
+
+/// Counts the completions of the root of `schedule`.
+///
+/// States are the nodes expanded: partial boards with three rows or more left that passed the look ahead.
+fn search<L: Lanes>(isa: L, schedule: &Schedule, buffer: &mut Buffer, control: &Control) -> Result<Tally, Stopped> {
+    let mut stacks = buffer.stacks::<L::Word>(schedule);
+    stacks[0].push_root(schedule.free);
+    let mut tally = Tally::default();
+    let mut next = Some(0);
+    while let Some(at) = next {
+        let level = &schedule.levels[at];
+        let (above, below) = stacks.split_at_mut(at + 1);
+        let parents = above[at].take(CHUNK);
+        match (level.filter, below.first_mut()) {
+            (Some(filter), Some(children)) => {
+                assert!(!is_ready(children.len()), "the room of a level counts on this");
+                expand(isa, filter, level, &parents, children);
+            }
+            _ if level.adjacent => tally.completions += isa.leaf::<true>(level, &parents),
+            _ => tally.completions += isa.leaf::<false>(level, &parents),
+        }
+        let expanded = parents.count() as u64;
+        tally.states += expanded;
+        control.advance(expanded)?;
+        next = next_level(&stacks, at);
+    }
+    Ok(tally)
+}
+
+/// Which level to expand after level `at`: the one below if it is ready, else the nearest at or above with any
+/// node, else the first below with any. So all levels below the one expanded hold less than is ready.
+fn next_level<W: Word>(stacks: &[Stack<'_, W>], at: usize) -> Option<usize> {
+    if stacks.get(at + 1).is_some_and(|below| is_ready(below.len())) {
+        return Some(at + 1);
+    }
+    let has_nodes = |&level: &usize| stacks[level].len() > 0;
+    (0..=at).rev().find(has_nodes).or_else(|| (at + 1..stacks.len()).find(has_nodes))
+}
+
+fn expand<L: Lanes>(
+    isa: L,
+    filter: Filter,
+    level: &Level,
+    parents: &Parents<'_, L::Word>,
+    children: &mut Stack<'_, L::Word>,
+) {
+    match (filter, level.adjacent) {
+        (Filter::All3, true) => isa.expand::<true, 2, true>(level, parents, children),
+        (Filter::All3, false) => isa.expand::<false, 2, true>(level, parents, children),
+        (Filter::All4, true) => isa.expand::<true, 3, true>(level, parents, children),
+        (Filter::All4, false) => isa.expand::<false, 3, true>(level, parents, children),
+        (Filter::All5, true) => isa.expand::<true, 4, true>(level, parents, children),
+        (Filter::All5, false) => isa.expand::<false, 4, true>(level, parents, children),
+        (Filter::Next3, true) => isa.expand::<true, 2, false>(level, parents, children),
+        (Filter::Next3, false) => isa.expand::<false, 2, false>(level, parents, children),
+    }
+}
