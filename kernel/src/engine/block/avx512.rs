@@ -10,20 +10,16 @@ use super::lanes::Lanes;
 use super::schedule::Level;
 use super::stacks::{Parents, Stack};
 use super::step;
+use crate::engine::Kernel;
 
-/// Proof that AVX-512 F, BW and VBMI2, BMI2 and POPCNT are there.
+/// Proof that the machine has what [`Kernel::Avx512`] needs.
 #[derive(Clone, Copy)]
 pub(super) struct Avx512(());
 
 impl Avx512 {
     /// The proof, if this machine has the instructions.
     pub(super) fn detect() -> Option<Self> {
-        let found = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vbmi2")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("popcnt");
-        found.then_some(Self(()))
+        Kernel::Avx512.is_available().then_some(Self(()))
     }
 }
 
@@ -47,10 +43,10 @@ const fn lane_numbers<const N: usize>() -> [u16; N] {
 
 macro_rules! avx512_lanes {
     (
-        $isa:ident, $word:ty, $signed:ty, $lanes:literal, $mask:ty, $bits:ident, $deposit:expr,
+        $isa:ident, $word:ty, $signed:ty, $lanes:literal, $mask:ty, $bits:ident,
         $set1:ident, $add:ident, $sllv:ident, $srlv:ident, $slli:ident, $srli:ident,
         $test:ident, $testn:ident, $mask_test:ident, $mask_testn:ident, $mask_eq:ident, $mask_mov:ident,
-        $compress:ident, $expand:ident, $permute:ident, $mask_permute:ident
+        $compress:ident, $expand:ident, $permute:ident
     ) => {
         // SAFETY, for every block below: `Avx512` exists only where its features were found.
         #[allow(clippy::undocumented_unsafe_blocks)]
@@ -58,6 +54,7 @@ macro_rules! avx512_lanes {
             type Word = $word;
             type Vector = __m512i;
             type Mask = $mask;
+            type Shift = __m512i;
             type Packing = __m512i;
             type Spreading = $mask;
             const LANES: usize = $lanes;
@@ -67,16 +64,8 @@ macro_rules! avx512_lanes {
                 unsafe { $set1(bitmap.cast_signed()) }
             }
             #[inline(always)]
-            fn shift_by(self, rows: u32) -> __m512i {
+            fn shift(self, rows: u32) -> __m512i {
                 unsafe { $set1(rows as $signed) }
-            }
-            #[inline(always)]
-            unsafe fn load(self, from: *const $word) -> __m512i {
-                unsafe { _mm512_loadu_si512(from.cast()) }
-            }
-            #[inline(always)]
-            unsafe fn store(self, to: *mut $word, lanes: __m512i) {
-                unsafe { _mm512_storeu_si512(to.cast(), lanes) }
             }
             #[inline(always)]
             fn and(self, a: __m512i, b: __m512i) -> __m512i {
@@ -161,21 +150,21 @@ macro_rules! avx512_lanes {
                     numbers
                 };
                 unsafe {
-                    let numbers = self.load(NUMBERS.as_ptr());
+                    let numbers = _mm512_loadu_si512(NUMBERS.as_ptr().cast());
                     $compress(numbers, mask, numbers)
                 }
             }
             #[inline(always)]
-            fn pack(self, packing: __m512i, x: __m512i) -> __m512i {
-                unsafe { $permute(packing, x) }
+            unsafe fn pack_to(self, to: *mut $word, packing: __m512i, x: __m512i) {
+                unsafe { _mm512_storeu_si512(to.cast(), $permute(packing, x)) }
             }
             #[inline(always)]
             fn spreading(self, mask: $mask) -> $mask {
                 mask
             }
             #[inline(always)]
-            fn spread(self, spreading: $mask, onto: __m512i, from: __m512i) -> __m512i {
-                unsafe { $expand(onto, spreading, from) }
+            unsafe fn spread_from(self, onto: __m512i, spreading: $mask, from: *const $word) -> __m512i {
+                unsafe { $expand(onto, spreading, _mm512_loadu_si512(from.cast())) }
             }
             #[inline(always)]
             fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
@@ -191,7 +180,7 @@ macro_rules! avx512_lanes {
                     parents: &Parents<'_, $word>,
                     children: &mut Stack<'_, $word>,
                 ) {
-                    step::expand::<$isa, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
+                    step::expand::<$isa, 3, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
                 }
                 unsafe { compiled::<ADJACENT, AHEAD, COVER>(self, level, parents, children) }
             }
@@ -199,7 +188,7 @@ macro_rules! avx512_lanes {
             fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, $word>) -> u64 {
                 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
                 fn compiled<const ADJACENT: bool>(isa: $isa, level: &Level, parents: &Parents<'_, $word>) -> u64 {
-                    step::leaf::<$isa, ADJACENT>(isa, level, parents)
+                    step::leaf::<$isa, 3, ADJACENT>(isa, level, parents)
                 }
                 unsafe { compiled::<ADJACENT>(self, level, parents) }
             }
@@ -208,16 +197,16 @@ macro_rules! avx512_lanes {
 }
 
 avx512_lanes!(
-    Wide, u32, i32, 16, __mmask16, u32, _pdep_u32,
+    Wide, u32, i32, 16, __mmask16, u32,
     _mm512_set1_epi32, _mm512_add_epi32, _mm512_sllv_epi32, _mm512_srlv_epi32, _mm512_slli_epi32, _mm512_srli_epi32,
     _mm512_test_epi32_mask, _mm512_testn_epi32_mask, _mm512_mask_test_epi32_mask, _mm512_mask_testn_epi32_mask,
     _mm512_mask_cmpeq_epi32_mask, _mm512_mask_mov_epi32, _mm512_mask_compress_epi32, _mm512_mask_expand_epi32,
-    _mm512_permutexvar_epi32, _mm512_mask_permutexvar_epi32
+    _mm512_permutexvar_epi32
 );
 avx512_lanes!(
-    Narrow, u16, i16, 32, __mmask32, u64, _pdep_u32,
+    Narrow, u16, i16, 32, __mmask32, u64,
     _mm512_set1_epi16, _mm512_add_epi16, _mm512_sllv_epi16, _mm512_srlv_epi16, _mm512_slli_epi16, _mm512_srli_epi16,
     _mm512_test_epi16_mask, _mm512_testn_epi16_mask, _mm512_mask_test_epi16_mask, _mm512_mask_testn_epi16_mask,
     _mm512_mask_cmpeq_epi16_mask, _mm512_mask_mov_epi16, _mm512_mask_compress_epi16, _mm512_mask_expand_epi16,
-    _mm512_permutexvar_epi16, _mm512_mask_permutexvar_epi16
+    _mm512_permutexvar_epi16
 );

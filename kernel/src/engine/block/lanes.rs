@@ -40,6 +40,8 @@ pub(super) trait Lanes: Copy + Send + 'static {
     type Vector: Copy;
     /// A choice of lanes.
     type Mask: Copy;
+    /// A distance between rows, as shifts want it.
+    type Shift: Copy;
     /// How chosen lanes move to the front.
     type Packing: Copy;
     /// How leading lanes move to the chosen ones.
@@ -49,18 +51,8 @@ pub(super) trait Lanes: Copy + Send + 'static {
 
     /// The same bitmap in every lane.
     fn splat(self, bitmap: Self::Word) -> Self::Vector;
-    /// Shift counts for [`raise`](Self::raise) and [`lower`](Self::lower), `0..=30`.
-    fn shift_by(self, rows: u32) -> Self::Vector;
-    /// The words at `from`.
-    ///
-    /// # Safety
-    /// All of `LANES` words must be readable.
-    unsafe fn load(self, from: *const Self::Word) -> Self::Vector;
-    /// Writes the words to `to`.
-    ///
-    /// # Safety
-    /// All of `LANES` words must be writable.
-    unsafe fn store(self, to: *mut Self::Word, lanes: Self::Vector);
+    /// The distance for [`raise`](Self::raise) and [`lower`](Self::lower), `0..=30` rows.
+    fn shift(self, rows: u32) -> Self::Shift;
 
     /// `a & b`.
     fn and(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
@@ -72,10 +64,10 @@ pub(super) trait Lanes: Copy + Send + 'static {
     fn unattacked(self, free: Self::Vector, left: Self::Vector, right: Self::Vector) -> Self::Vector;
     /// The lowest column of each lane (none in an empty one), and the others.
     fn split_lowest(self, columns: Self::Vector) -> (Self::Vector, Self::Vector);
-    /// Every column `K` up if `ADJACENT`, else up by as many as `by` says in each lane.
-    fn raise<const ADJACENT: bool, const K: u32>(self, x: Self::Vector, by: Self::Vector) -> Self::Vector;
-    /// Every column `K` down if `ADJACENT`, else down by as many as `by` says in each lane.
-    fn lower<const ADJACENT: bool, const K: u32>(self, x: Self::Vector, by: Self::Vector) -> Self::Vector;
+    /// Every column `K` up if `ADJACENT`, else up by `by`.
+    fn raise<const ADJACENT: bool, const K: u32>(self, x: Self::Vector, by: Self::Shift) -> Self::Vector;
+    /// Every column `K` down if `ADJACENT`, else down by `by`.
+    fn lower<const ADJACENT: bool, const K: u32>(self, x: Self::Vector, by: Self::Shift) -> Self::Vector;
 
     /// Every lane.
     fn every(self) -> Self::Mask;
@@ -101,14 +93,25 @@ pub(super) trait Lanes: Copy + Send + 'static {
     /// `new` where the mask is set and `old` elsewhere.
     fn choose(self, mask: Self::Mask, old: Self::Vector, new: Self::Vector) -> Self::Vector;
 
-    /// The move that brings the lanes of `mask` to the front, in order.
+    /// The move of the lanes of `mask` to the front.
     fn packing(self, mask: Self::Mask) -> Self::Packing;
-    /// Moves lanes; what comes behind the chosen ones is arbitrary.
-    fn pack(self, packing: Self::Packing, x: Self::Vector) -> Self::Vector;
-    /// The move that brings leading lanes to those of `mask`, in order.
+    /// Writes the chosen lanes of `x` to `to`, one after the other.
+    ///
+    /// # Safety
+    /// `LANES` words must be writable; what is left in those behind the chosen ones is arbitrary.
+    unsafe fn pack_to(self, to: *mut Self::Word, packing: Self::Packing, x: Self::Vector);
+    /// The move of leading lanes to those of `mask`.
     fn spreading(self, mask: Self::Mask) -> Self::Spreading;
-    /// Moves the leading lanes of `from` into `onto`, whose other lanes stay.
-    fn spread(self, spreading: Self::Spreading, onto: Self::Vector, from: Self::Vector) -> Self::Vector;
+    /// `onto` with its chosen lanes replaced by the words at `from`, one after the other.
+    ///
+    /// # Safety
+    /// `LANES` words must be readable.
+    unsafe fn spread_from(
+        self,
+        onto: Self::Vector,
+        spreading: Self::Spreading,
+        from: *const Self::Word,
+    ) -> Self::Vector;
 
     /// [`step::expand`](super::step::expand), compiled for this instruction set.
     fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(

@@ -6,8 +6,11 @@
 //! whatever [`lanes`] the machine has; [`schedule`] holds what it needs to know about the rows.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 mod lanes;
+mod portable;
 mod schedule;
 mod stacks;
 mod step;
@@ -24,6 +27,18 @@ pub(super) struct Block<N, W> {
     narrow: N,
     wide: W,
     buffer: Buffer,
+}
+
+/// The engine in plain code.
+pub(super) fn portable() -> Box<dyn Engine> {
+    Block::boxed(Kernel::Portable, portable::Narrow, portable::Wide)
+}
+
+/// The engine on AVX2; `None` where the machine has none.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn avx2() -> Option<Box<dyn Engine>> {
+    let isa = avx2::Avx2::detect()?;
+    Some(Block::boxed(Kernel::Avx2, avx2::Narrow(isa), avx2::Wide(isa)))
 }
 
 /// The engine on AVX-512; `None` where the machine has none.

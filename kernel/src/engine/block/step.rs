@@ -2,29 +2,29 @@
 //!
 //! Each lane of a vector works on a node of its own. A step gives every lane that has run out of candidates the
 //! next node (refill), takes one candidate from each lane (pop), and stores those children that pass the filter,
-//! packed (emit). All lanes do useful work whatever the number of candidates of a node. [`STREAMS`] such vectors,
-//! each on its own part of the nodes, take turns to hide the latency of the moves between masks and lanes.
+//! packed (emit). All lanes do useful work whatever the number of candidates of a node. `STREAMS` such vectors, each
+//! on its own part of the nodes, take turns to hide the latency of the moves between masks and lanes.
 
 use super::lanes::{Lanes, Word};
 use super::schedule::{AHEAD_MAX, Level};
 use super::stacks::{Parents, Stack};
 
-/// Vectors worked on in turn.
-const STREAMS: usize = 3;
-
 /// A level's masks and gaps in every lane.
 struct Rows<L: Lanes> {
     allowed: [L::Vector; AHEAD_MAX + 2],
-    gaps: [L::Vector; AHEAD_MAX + 2],
+    gaps: [L::Shift; AHEAD_MAX + 2],
 }
 
 impl<L: Lanes> Rows<L> {
     #[inline(always)]
     fn new(isa: L, level: &Level) -> Self {
-        Self {
-            allowed: level.allowed.map(|columns| isa.splat(L::Word::narrow(columns))),
-            gaps: level.gaps.map(|rows| isa.shift_by(rows)),
+        let mut rows =
+            Self { allowed: [isa.splat(L::Word::default()); AHEAD_MAX + 2], gaps: [isa.shift(0); AHEAD_MAX + 2] };
+        for k in 0..AHEAD_MAX + 2 {
+            rows.allowed[k] = isa.splat(L::Word::narrow(level.allowed[k]));
+            rows.gaps[k] = isa.shift(level.gaps[k]);
         }
+        rows
     }
 }
 
@@ -47,7 +47,7 @@ impl<L: Lanes> Copy for Nodes<L> {}
 impl<L: Lanes> Nodes<L> {
     /// Open columns `K` rows below that of the nodes; `by` is the distance if it is not `K`.
     #[inline(always)]
-    fn open_below<const ADJACENT: bool, const K: u32>(self, isa: L, by: L::Vector) -> L::Vector {
+    fn open_below<const ADJACENT: bool, const K: u32>(self, isa: L, by: L::Shift) -> L::Vector {
         let left = isa.raise::<ADJACENT, K>(self.left, by);
         isa.unattacked(self.free, left, isa.lower::<ADJACENT, K>(self.right, by))
     }
@@ -73,11 +73,15 @@ impl<L: Lanes> Copy for Stream<L> {}
 impl<L: Lanes> Stream<L> {
     /// Streams over `count` parents, in equal parts.
     #[inline(always)]
-    fn over(isa: L, count: usize) -> [Self; STREAMS] {
+    fn over<const STREAMS: usize>(isa: L, count: usize) -> [Self; STREAMS] {
         let none = isa.splat(L::Word::default());
         let nodes = Nodes { left: none, right: none, free: none };
-        let bound = |k: usize| if k == STREAMS { count } else { count / STREAMS * k };
-        std::array::from_fn(|k| Self { nodes, candidates: none, next: bound(k), end: bound(k + 1) })
+        let mut streams = [Self { nodes, candidates: none, next: 0, end: count }; STREAMS];
+        for k in 1..STREAMS {
+            streams[k].next = count / STREAMS * k;
+            streams[k - 1].end = streams[k].next;
+        }
+        streams
     }
 
     /// Whether a whole vector of parents is left.
@@ -97,12 +101,14 @@ impl<L: Lanes> Stream<L> {
         if LAST {
             idle = isa.first(idle, self.end - self.next);
         }
-        // SAFETY: `next` is at most the number of parents, behind which a vector's worth of words can be read.
-        let [left, right, free] = arrays.map(|array| unsafe { isa.load(array.add(self.next)) });
         let spreading = isa.spreading(idle);
-        self.nodes.left = isa.spread(spreading, self.nodes.left, left);
-        self.nodes.right = isa.spread(spreading, self.nodes.right, right);
-        self.nodes.free = isa.spread(spreading, self.nodes.free, free);
+        let [left, right, free] = arrays;
+        // SAFETY: `next` is at most the number of parents, behind which a vector's worth of words can be read.
+        unsafe {
+            self.nodes.left = isa.spread_from(self.nodes.left, spreading, left.add(self.next));
+            self.nodes.right = isa.spread_from(self.nodes.right, spreading, right.add(self.next));
+            self.nodes.free = isa.spread_from(self.nodes.free, spreading, free.add(self.next));
+        }
         let open = isa.and(isa.unattacked(self.nodes.free, self.nodes.left, self.nodes.right), allowed);
         self.candidates = isa.choose(idle, self.candidates, open);
         self.next += isa.count(idle);
@@ -129,15 +135,20 @@ trait Sink<L: Lanes> {
 
 /// Gives every child of every parent to `sink`.
 #[inline(always)]
-fn drive<L: Lanes, const ADJACENT: bool>(
+fn drive<L: Lanes, const STREAMS: usize, const ADJACENT: bool>(
     isa: L,
     rows: &Rows<L>,
     parents: &Parents<'_, L::Word>,
     sink: &mut impl Sink<L>,
 ) {
     let arrays = parents.arrays();
-    let mut streams = Stream::over(isa, parents.count());
-    while streams[0].is_full() && streams[1].is_full() && streams[2].is_full() {
+    let mut streams = Stream::over::<STREAMS>(isa, parents.count());
+    'whole: loop {
+        for stream in &streams {
+            if !stream.is_full() {
+                break 'whole;
+            }
+        }
         let mut popped = [streams[0].nodes; STREAMS];
         for k in 0..STREAMS {
             // SAFETY: these are the arrays of `parents`.
@@ -198,9 +209,9 @@ impl<L: Lanes, const ADJACENT: bool, const AHEAD: usize, const COVER: bool> Sink
         // SAFETY: `stored` children are within the level's room (asserted when the stack grows), behind which a
         // vector's worth of words can be written.
         unsafe {
-            isa.store(self.top[0].add(self.stored), isa.pack(packing, child.left));
-            isa.store(self.top[1].add(self.stored), isa.pack(packing, child.right));
-            isa.store(self.top[2].add(self.stored), isa.pack(packing, child.free));
+            isa.pack_to(self.top[0].add(self.stored), packing, child.left);
+            isa.pack_to(self.top[1].add(self.stored), packing, child.right);
+            isa.pack_to(self.top[2].add(self.stored), packing, child.free);
         }
         self.stored += isa.count(keep);
     }
@@ -232,25 +243,25 @@ impl<L: Lanes, const ADJACENT: bool> Sink<L> for Finish<ADJACENT> {
 
 /// Puts the surviving children of `parents` on the stack of the level below.
 #[inline(always)]
-pub(super) fn expand<L: Lanes, const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
+pub(super) fn expand<L: Lanes, const STREAMS: usize, const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
     isa: L,
     level: &Level,
     parents: &Parents<'_, L::Word>,
     children: &mut Stack<'_, L::Word>,
 ) {
     let mut sink = Emit::<L, ADJACENT, AHEAD, COVER> { top: children.top(), stored: 0 };
-    drive::<L, ADJACENT>(isa, &Rows::new(isa, level), parents, &mut sink);
+    drive::<L, STREAMS, ADJACENT>(isa, &Rows::new(isa, level), parents, &mut sink);
     children.grow(sink.stored);
 }
 
 /// Counts the completions of `parents`, which have three rows left.
 #[inline(always)]
-pub(super) fn leaf<L: Lanes, const ADJACENT: bool>(
+pub(super) fn leaf<L: Lanes, const STREAMS: usize, const ADJACENT: bool>(
     isa: L,
     level: &Level,
     parents: &Parents<'_, L::Word>,
 ) -> u64 {
     let mut sink = Finish::<ADJACENT> { completions: 0 };
-    drive::<L, ADJACENT>(isa, &Rows::new(isa, level), parents, &mut sink);
+    drive::<L, STREAMS, ADJACENT>(isa, &Rows::new(isa, level), parents, &mut sink);
     sink.completions
 }
