@@ -31,7 +31,7 @@ pub(super) struct Block<N, W> {
 
 /// The engine in plain code.
 pub(super) fn portable() -> Box<dyn Engine> {
-    Block::boxed(Kernel::Portable, portable::Narrow, portable::Wide)
+    Block::boxed(Kernel::Portable, portable::Portable, portable::Portable)
 }
 
 /// The engine on AVX2; `None` where the machine has none.
