@@ -230,7 +230,7 @@ macro_rules! avx2_lanes {
                     parents: &Parents<'_, $word>,
                     children: &mut Stack<'_, $word>,
                 ) {
-                    step::expand::<$isa, 1, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
+                    step::expand::<$isa, 2, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
                 }
                 unsafe { compiled::<ADJACENT, AHEAD, COVER>(self, level, parents, children) }
             }
@@ -238,7 +238,7 @@ macro_rules! avx2_lanes {
             fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, $word>) -> u64 {
                 #[target_feature(enable = "avx2,bmi1,popcnt")]
                 fn compiled<const ADJACENT: bool>(isa: $isa, level: &Level, parents: &Parents<'_, $word>) -> u64 {
-                    step::leaf::<$isa, 1, ADJACENT>(isa, level, parents)
+                    step::leaf::<$isa, 2, ADJACENT>(isa, level, parents)
                 }
                 unsafe { compiled::<ADJACENT>(self, level, parents) }
             }

@@ -10,6 +10,10 @@ pub(super) trait Word: Copy + Default + 'static {
 
     /// The low bits of `bitmap`; what is cut off must be zero.
     fn narrow(bitmap: u32) -> Self;
+
+    /// The same bitmap.
+    #[cfg(test)]
+    fn widen(self) -> u32;
 }
 
 impl Word for u32 {
@@ -18,6 +22,11 @@ impl Word for u32 {
     fn narrow(bitmap: u32) -> Self {
         bitmap
     }
+
+    #[cfg(test)]
+    fn widen(self) -> u32 {
+        self
+    }
 }
 
 impl Word for u16 {
@@ -25,6 +34,11 @@ impl Word for u16 {
 
     fn narrow(bitmap: u32) -> Self {
         bitmap.try_into().expect("a board that spans at most 16 columns")
+    }
+
+    #[cfg(test)]
+    fn widen(self) -> u32 {
+        self.into()
     }
 }
 

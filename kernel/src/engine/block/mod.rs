@@ -14,6 +14,8 @@ mod portable;
 mod schedule;
 mod stacks;
 mod step;
+#[cfg(test)]
+mod tests;
 
 use super::{Control, Engine, Kernel, Stopped, Tally};
 use crate::subproblem::Subproblem;
@@ -22,7 +24,7 @@ use schedule::{CHUNK, Filter, Level, Schedule, is_ready};
 use stacks::{Buffer, Parents, Stack};
 
 /// The block search on the instruction set given by its lanes for at most 16 columns and for more.
-pub(super) struct Block<N, W> {
+struct Block<N, W> {
     kernel: Kernel,
     narrow: N,
     wide: W,
@@ -78,7 +80,7 @@ impl<N: Lanes, W: Lanes> Engine for Block<N, W> {
 /// States are the nodes expanded: partial boards with three rows or more left that passed the look ahead.
 fn search<L: Lanes>(isa: L, schedule: &Schedule, buffer: &mut Buffer, control: &Control) -> Result<Tally, Stopped> {
     let mut stacks = buffer.stacks::<L::Word>(schedule);
-    stacks[0].push_root(schedule.free);
+    stacks[0].push([0, 0, schedule.free]);
     let mut tally = Tally::default();
     let mut next = Some(0);
     while let Some(at) = next {

@@ -12,7 +12,7 @@ use super::stacks::{Parents, Stack};
 use super::step;
 
 /// Nodes worked on in turn.
-const STREAMS: usize = 4;
+const STREAMS: usize = 3;
 
 /// One lane of `u32`.
 #[derive(Clone, Copy)]

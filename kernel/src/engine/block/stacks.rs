@@ -18,8 +18,7 @@ pub(super) struct Buffer {
 impl Buffer {
     /// Empty stacks with the room that `schedule` asks for. Sizes are those of words of 32 bits, whatever `W`.
     pub(super) fn stacks<W: Word>(&mut self, schedule: &Schedule) -> Vec<Stack<'_, W>> {
-        let words: usize = schedule.levels.iter().map(|level| 3 * stride(level.room)).sum();
-        self.reserve(words);
+        self.reserve_for(schedule);
         let start = self.memory.as_ptr().align_offset(PAGE);
         let mut rest = cast(&mut self.memory[start..]);
         let mut take = |room: usize| {
@@ -27,23 +26,25 @@ impl Buffer {
             rest = tail;
             array
         };
-        let stacks =
-            schedule.levels.iter().map(|&super::schedule::Level { room, .. }| Stack { left: take(room), right: take(room), free: take(room), len: 0, room });
-        stacks.collect()
+        let rooms = schedule.levels.iter().map(|level| level.room);
+        rooms.map(|room| Stack { left: take(room), right: take(room), free: take(room), len: 0, room }).collect()
     }
 
-    /// Makes the buffer ready for any job that asks for no more room than `schedule`.
+    /// Makes the buffer large enough for any job that asks for no more room than `schedule`.
     pub(super) fn reserve_for(&mut self, schedule: &Schedule) {
-        self.reserve(schedule.levels.iter().map(|level| 3 * stride(level.room)).sum());
-    }
-
-    fn reserve(&mut self, words: usize) {
+        let words: usize = schedule.levels.iter().map(|level| 3 * stride(level.room)).sum();
         let with_alignment = words + PAGE / size_of::<u32>();
         if self.memory.len() < with_alignment {
             self.memory = Vec::new();
             self.memory = vec![0; with_alignment];
             prefer_huge_pages(&mut self.memory);
         }
+    }
+
+    /// Its size.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.memory)
     }
 }
 
@@ -97,11 +98,12 @@ impl<W: Word> Stack<'_, W> {
         self.len
     }
 
-    /// Adds the root: nothing attacked but what the masks say.
-    pub(super) fn push_root(&mut self, free: u32) {
-        (self.left[self.len], self.right[self.len]) = (W::default(), W::default());
+    /// Adds a node: left and right diagonals, free columns.
+    pub(super) fn push(&mut self, [left, right, free]: [u32; 3]) {
+        self.left[self.len] = W::narrow(left);
+        self.right[self.len] = W::narrow(right);
         self.free[self.len] = W::narrow(free);
-        self.len += 1;
+        self.grow(1);
     }
 
     /// Takes off at most `limit` nodes from the top. They stay readable while the result lives.
@@ -141,5 +143,12 @@ impl<W: Word> Parents<'_, W> {
     /// The three arrays: left and right diagonals, free columns.
     pub(super) fn arrays(&self) -> [*const W; 3] {
         [self.left.as_ptr(), self.right.as_ptr(), self.free.as_ptr()]
+    }
+
+    /// The `k`-th node: left and right diagonals, free columns.
+    #[cfg(test)]
+    pub(super) fn node(&self, k: usize) -> [u32; 3] {
+        assert!(k < self.count);
+        [self.left[k], self.right[k], self.free[k]].map(W::widen)
     }
 }
