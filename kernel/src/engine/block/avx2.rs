@@ -4,6 +4,13 @@
 //! the whole register for 32-bit lanes, within each half for 16-bit lanes, whose halves are therefore read and
 //! written one after the other.
 
+#![allow(clippy::wildcard_imports, reason = "intrinsics carry their vendor's prefix")]
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one argument for all: intrinsics are called on a proof that the CPU has them (`Avx2`), and pointers \
+              are good for a vector's worth of words, as `Lanes` demands of its callers"
+)]
+
 use std::arch::x86_64::*;
 
 use super::lanes::Lanes;
@@ -58,9 +65,10 @@ const SPREADING: Moves = {
     let mut moves = [[0; 8]; 256];
     let mut mask: usize = 0;
     while mask < 256 {
-        let mut lane = 0;
+        let (mut lane, mut before) = (0, 0);
         while lane < 8 {
-            moves[mask][lane] = (mask & ((1 << lane) - 1)).count_ones() as u8;
+            moves[mask][lane] = before;
+            before += if mask >> lane & 1 == 1 { 1 } else { 0 };
             lane += 1;
         }
         mask += 1;
@@ -75,7 +83,7 @@ const fn in_bytes(moves: &Moves) -> [[u8; 16]; 256] {
     while mask < 256 {
         let mut place = 0;
         while place < 16 {
-            bytes[mask][place] = 2 * moves[mask][place / 2] + place as u8 % 2;
+            bytes[mask][place] = 2 * moves[mask][place / 2] + if place % 2 == 1 { 1 } else { 0 };
             place += 1;
         }
         mask += 1;
@@ -88,36 +96,28 @@ static SPREADING_WIDE: Moves = SPREADING;
 static PACKING_NARROW: [[u8; 16]; 256] = in_bytes(&PACKING);
 static SPREADING_NARROW: [[u8; 16]; 256] = in_bytes(&SPREADING);
 
-impl Wide {
-    /// A bit a lane.
-    #[inline(always)]
-    fn bits(self, mask: __m256i) -> usize {
-        unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(mask)) as usize }
-    }
-
-    #[inline(always)]
-    fn moves(self, table: &Moves, mask: __m256i) -> __m256i {
-        unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(table[self.bits(mask)].as_ptr().cast())) }
-    }
+/// A bit for each chosen lane of 32 columns.
+#[inline(always)]
+fn wide_bits(_: Avx2, mask: __m256i) -> usize {
+    unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(mask)).cast_unsigned() as usize }
 }
 
-impl Narrow {
-    /// Two bits a lane.
-    #[inline(always)]
-    fn double_bits(self, mask: __m256i) -> u32 {
-        unsafe { _mm256_movemask_epi8(mask).cast_unsigned() }
-    }
+/// The moves for the chosen lanes of 32 columns.
+#[inline(always)]
+fn wide_moves(isa: Avx2, table: &Moves, mask: __m256i) -> __m256i {
+    unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(table[wide_bits(isa, mask)].as_ptr().cast())) }
+}
 
-    /// The moves within each half, and the number of lanes chosen in the lower one.
-    #[inline(always)]
-    fn moves(self, table: &[[u8; 16]; 256], mask: __m256i) -> Halves {
-        unsafe {
-            let bytes = _mm_packs_epi16(_mm256_castsi256_si128(mask), _mm256_extracti128_si256::<1>(mask));
-            let bits = _mm_movemask_epi8(bytes).cast_unsigned() as usize;
-            let half = |bits: usize| _mm_loadu_si128(table[bits].as_ptr().cast());
-            let moves = [half(bits & 0xff), half(bits >> 8)];
-            Halves { moves, lower: (bits & 0xff).count_ones() as usize }
-        }
+/// The moves for the chosen lanes of 16 columns.
+#[inline(always)]
+fn narrow_moves(_: Avx2, table: &[[u8; 16]; 256], mask: __m256i) -> Halves {
+    unsafe {
+        let bytes = _mm_packs_epi16(_mm256_castsi256_si128(mask), _mm256_extracti128_si256::<1>(mask));
+        let bits = _mm_movemask_epi8(bytes).cast_unsigned() as usize;
+        let (lower, upper) = (bits & 0xff, bits >> 8);
+        let moves =
+            [_mm_loadu_si128(table[lower].as_ptr().cast()), _mm_loadu_si128(table[upper].as_ptr().cast())];
+        Halves { moves, lower: lower.count_ones() as usize }
     }
 }
 
@@ -134,8 +134,6 @@ macro_rules! avx2_lanes {
         $isa:ident, $word:ty, $lanes:literal, $packing:ty, $spreading:ty,
         $set1:ident, $add:ident, $cmpeq:ident, { $($more:tt)* }
     ) => {
-        // SAFETY, for every block below: `Avx2` exists only where its features were found.
-        #[allow(clippy::undocumented_unsafe_blocks)]
         impl Lanes for $isa {
             type Word = $word;
             type Vector = __m256i;
@@ -247,8 +245,15 @@ macro_rules! avx2_lanes {
 }
 
 avx2_lanes!(
-    Wide, u32, 8, __m256i, (__m256i, __m256i),
-    _mm256_set1_epi32, _mm256_add_epi32, _mm256_cmpeq_epi32, {
+    Wide,
+    u32,
+    8,
+    __m256i,
+    (__m256i, __m256i),
+    _mm256_set1_epi32,
+    _mm256_add_epi32,
+    _mm256_cmpeq_epi32,
+    {
         type Shift = __m256i;
 
         #[inline(always)]
@@ -257,19 +262,31 @@ avx2_lanes!(
         }
         #[inline(always)]
         fn raise<const ADJACENT: bool, const K: u32>(self, x: __m256i, by: __m256i) -> __m256i {
-            unsafe { if ADJACENT { _mm256_sllv_epi32(x, _mm256_set1_epi32(K.cast_signed())) } else { _mm256_sllv_epi32(x, by) } }
+            unsafe {
+                if ADJACENT {
+                    _mm256_sllv_epi32(x, _mm256_set1_epi32(K.cast_signed()))
+                } else {
+                    _mm256_sllv_epi32(x, by)
+                }
+            }
         }
         #[inline(always)]
         fn lower<const ADJACENT: bool, const K: u32>(self, x: __m256i, by: __m256i) -> __m256i {
-            unsafe { if ADJACENT { _mm256_srlv_epi32(x, _mm256_set1_epi32(K.cast_signed())) } else { _mm256_srlv_epi32(x, by) } }
+            unsafe {
+                if ADJACENT {
+                    _mm256_srlv_epi32(x, _mm256_set1_epi32(K.cast_signed()))
+                } else {
+                    _mm256_srlv_epi32(x, by)
+                }
+            }
         }
         #[inline(always)]
         fn count(self, mask: __m256i) -> usize {
-            self.bits(mask).count_ones() as usize
+            wide_bits(self.0, mask).count_ones() as usize
         }
         #[inline(always)]
         fn packing(self, mask: __m256i) -> __m256i {
-            self.moves(&PACKING_WIDE, mask)
+            wide_moves(self.0, &PACKING_WIDE, mask)
         }
         #[inline(always)]
         unsafe fn pack_to(self, to: *mut u32, packing: __m256i, x: __m256i) {
@@ -277,18 +294,32 @@ avx2_lanes!(
         }
         #[inline(always)]
         fn spreading(self, mask: __m256i) -> (__m256i, __m256i) {
-            (mask, self.moves(&SPREADING_WIDE, mask))
+            (mask, wide_moves(self.0, &SPREADING_WIDE, mask))
         }
         #[inline(always)]
-        unsafe fn spread_from(self, onto: __m256i, (mask, moves): (__m256i, __m256i), from: *const u32) -> __m256i {
-            unsafe { self.choose(mask, onto, _mm256_permutevar8x32_epi32(_mm256_loadu_si256(from.cast()), moves)) }
+        unsafe fn spread_from(
+            self,
+            onto: __m256i,
+            (mask, moves): (__m256i, __m256i),
+            from: *const u32,
+        ) -> __m256i {
+            unsafe {
+                self.choose(mask, onto, _mm256_permutevar8x32_epi32(_mm256_loadu_si256(from.cast()), moves))
+            }
         }
     }
 );
 
 avx2_lanes!(
-    Narrow, u16, 16, Halves, (__m256i, Halves),
-    _mm256_set1_epi16, _mm256_add_epi16, _mm256_cmpeq_epi16, {
+    Narrow,
+    u16,
+    16,
+    Halves,
+    (__m256i, Halves),
+    _mm256_set1_epi16,
+    _mm256_add_epi16,
+    _mm256_cmpeq_epi16,
+    {
         type Shift = __m128i;
 
         #[inline(always)]
@@ -297,33 +328,54 @@ avx2_lanes!(
         }
         #[inline(always)]
         fn raise<const ADJACENT: bool, const K: u32>(self, x: __m256i, by: __m128i) -> __m256i {
-            unsafe { if ADJACENT { _mm256_sll_epi16(x, _mm_cvtsi32_si128(K.cast_signed())) } else { _mm256_sll_epi16(x, by) } }
+            unsafe {
+                if ADJACENT {
+                    _mm256_sll_epi16(x, _mm_cvtsi32_si128(K.cast_signed()))
+                } else {
+                    _mm256_sll_epi16(x, by)
+                }
+            }
         }
         #[inline(always)]
         fn lower<const ADJACENT: bool, const K: u32>(self, x: __m256i, by: __m128i) -> __m256i {
-            unsafe { if ADJACENT { _mm256_srl_epi16(x, _mm_cvtsi32_si128(K.cast_signed())) } else { _mm256_srl_epi16(x, by) } }
+            unsafe {
+                if ADJACENT {
+                    _mm256_srl_epi16(x, _mm_cvtsi32_si128(K.cast_signed()))
+                } else {
+                    _mm256_srl_epi16(x, by)
+                }
+            }
         }
         #[inline(always)]
         fn count(self, mask: __m256i) -> usize {
-            self.double_bits(mask).count_ones() as usize / 2
+            let two_bits_a_lane = unsafe { _mm256_movemask_epi8(mask) };
+            two_bits_a_lane.count_ones() as usize / 2
         }
         #[inline(always)]
         fn packing(self, mask: __m256i) -> Halves {
-            self.moves(&PACKING_NARROW, mask)
+            narrow_moves(self.0, &PACKING_NARROW, mask)
         }
         #[inline(always)]
         unsafe fn pack_to(self, to: *mut u16, Halves { moves, lower }: Halves, x: __m256i) {
             unsafe {
                 _mm_storeu_si128(to.cast(), _mm_shuffle_epi8(_mm256_castsi256_si128(x), moves[0]));
-                _mm_storeu_si128(to.add(lower).cast(), _mm_shuffle_epi8(_mm256_extracti128_si256::<1>(x), moves[1]));
+                _mm_storeu_si128(
+                    to.add(lower).cast(),
+                    _mm_shuffle_epi8(_mm256_extracti128_si256::<1>(x), moves[1]),
+                );
             }
         }
         #[inline(always)]
         fn spreading(self, mask: __m256i) -> (__m256i, Halves) {
-            (mask, self.moves(&SPREADING_NARROW, mask))
+            (mask, narrow_moves(self.0, &SPREADING_NARROW, mask))
         }
         #[inline(always)]
-        unsafe fn spread_from(self, onto: __m256i, (mask, halves): (__m256i, Halves), from: *const u16) -> __m256i {
+        unsafe fn spread_from(
+            self,
+            onto: __m256i,
+            (mask, halves): (__m256i, Halves),
+            from: *const u16,
+        ) -> __m256i {
             unsafe {
                 let words = _mm256_loadu2_m128i(from.add(halves.lower).cast(), from.cast());
                 let moves = _mm256_set_m128i(halves.moves[1], halves.moves[0]);

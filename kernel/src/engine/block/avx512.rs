@@ -4,6 +4,13 @@
 //! waits for the old value too; packing one index vector and permuting three times beats packing three times;
 //! packing straight to memory is slow.
 
+#![allow(clippy::wildcard_imports, reason = "intrinsics carry their vendor's prefix")]
+#![expect(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one argument for all: intrinsics are called on a proof that the CPU has them (`Avx512`), and pointers \
+              are good for a vector's worth of words, as `Lanes` demands of its callers"
+)]
+
 use std::arch::x86_64::*;
 
 use super::lanes::Lanes;
@@ -31,25 +38,19 @@ pub(super) struct Wide(pub(super) Avx512);
 #[derive(Clone, Copy)]
 pub(super) struct Narrow(pub(super) Avx512);
 
-const fn lane_numbers<const N: usize>() -> [u16; N] {
-    let mut numbers = [0; N];
-    let mut lane = 0;
-    while lane < N {
-        numbers[lane] = lane as u16;
-        lane += 1;
-    }
-    numbers
-}
+static NUMBERS_WIDE: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+static NUMBERS_NARROW: [u16; 32] = [
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
+    29, 30, 31,
+];
 
 macro_rules! avx512_lanes {
     (
-        $isa:ident, $word:ty, $signed:ty, $lanes:literal, $mask:ty, $bits:ident,
+        $isa:ident, $word:ty, $lanes:literal, $mask:ty, $bits:ident,
         $set1:ident, $add:ident, $sllv:ident, $srlv:ident, $slli:ident, $srli:ident,
         $test:ident, $testn:ident, $mask_test:ident, $mask_testn:ident, $mask_eq:ident, $mask_mov:ident,
-        $compress:ident, $expand:ident, $permute:ident
+        $compress:ident, $expand:ident, $permute:ident, $numbers:ident
     ) => {
-        // SAFETY, for every block below: `Avx512` exists only where its features were found.
-        #[allow(clippy::undocumented_unsafe_blocks)]
         impl Lanes for $isa {
             type Word = $word;
             type Vector = __m512i;
@@ -65,7 +66,7 @@ macro_rules! avx512_lanes {
             }
             #[inline(always)]
             fn shift(self, rows: u32) -> __m512i {
-                unsafe { $set1(rows as $signed) }
+                unsafe { $set1(rows.try_into().expect("fewer than 31 rows")) }
             }
             #[inline(always)]
             fn and(self, a: __m512i, b: __m512i) -> __m512i {
@@ -124,7 +125,14 @@ macro_rules! avx512_lanes {
             }
             #[inline(always)]
             fn first(self, mask: $mask, count: usize) -> $mask {
-                if count >= $lanes { mask } else { unsafe { _pdep_u32((1 << count) - 1, mask.into()) as $mask } }
+                // The deposit has no bit beyond the mask.
+                if count >= $lanes {
+                    mask
+                } else {
+                    unsafe {
+                        (_pdep_u32((1 << count) - 1, mask.into())).try_into().expect("a part of the mask")
+                    }
+                }
             }
             #[inline(always)]
             fn count(self, mask: $mask) -> usize {
@@ -140,17 +148,8 @@ macro_rules! avx512_lanes {
             }
             #[inline(always)]
             fn packing(self, mask: $mask) -> __m512i {
-                const NUMBERS: [$word; $lanes] = {
-                    let (mut numbers, wide) = ([0; $lanes], lane_numbers::<$lanes>());
-                    let mut lane = 0;
-                    while lane < $lanes {
-                        numbers[lane] = wide[lane] as $word;
-                        lane += 1;
-                    }
-                    numbers
-                };
                 unsafe {
-                    let numbers = _mm512_loadu_si512(NUMBERS.as_ptr().cast());
+                    let numbers = _mm512_loadu_si512($numbers.as_ptr().cast());
                     $compress(numbers, mask, numbers)
                 }
             }
@@ -187,7 +186,11 @@ macro_rules! avx512_lanes {
             #[inline(always)]
             fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, $word>) -> u64 {
                 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
-                fn compiled<const ADJACENT: bool>(isa: $isa, level: &Level, parents: &Parents<'_, $word>) -> u64 {
+                fn compiled<const ADJACENT: bool>(
+                    isa: $isa,
+                    level: &Level,
+                    parents: &Parents<'_, $word>,
+                ) -> u64 {
                     step::leaf::<$isa, 3, ADJACENT>(isa, level, parents)
                 }
                 unsafe { compiled::<ADJACENT>(self, level, parents) }
@@ -197,16 +200,48 @@ macro_rules! avx512_lanes {
 }
 
 avx512_lanes!(
-    Wide, u32, i32, 16, __mmask16, u32,
-    _mm512_set1_epi32, _mm512_add_epi32, _mm512_sllv_epi32, _mm512_srlv_epi32, _mm512_slli_epi32, _mm512_srli_epi32,
-    _mm512_test_epi32_mask, _mm512_testn_epi32_mask, _mm512_mask_test_epi32_mask, _mm512_mask_testn_epi32_mask,
-    _mm512_mask_cmpeq_epi32_mask, _mm512_mask_mov_epi32, _mm512_mask_compress_epi32, _mm512_mask_expand_epi32,
-    _mm512_permutexvar_epi32
+    Wide,
+    u32,
+    16,
+    __mmask16,
+    u32,
+    _mm512_set1_epi32,
+    _mm512_add_epi32,
+    _mm512_sllv_epi32,
+    _mm512_srlv_epi32,
+    _mm512_slli_epi32,
+    _mm512_srli_epi32,
+    _mm512_test_epi32_mask,
+    _mm512_testn_epi32_mask,
+    _mm512_mask_test_epi32_mask,
+    _mm512_mask_testn_epi32_mask,
+    _mm512_mask_cmpeq_epi32_mask,
+    _mm512_mask_mov_epi32,
+    _mm512_mask_compress_epi32,
+    _mm512_mask_expand_epi32,
+    _mm512_permutexvar_epi32,
+    NUMBERS_WIDE
 );
 avx512_lanes!(
-    Narrow, u16, i16, 32, __mmask32, u64,
-    _mm512_set1_epi16, _mm512_add_epi16, _mm512_sllv_epi16, _mm512_srlv_epi16, _mm512_slli_epi16, _mm512_srli_epi16,
-    _mm512_test_epi16_mask, _mm512_testn_epi16_mask, _mm512_mask_test_epi16_mask, _mm512_mask_testn_epi16_mask,
-    _mm512_mask_cmpeq_epi16_mask, _mm512_mask_mov_epi16, _mm512_mask_compress_epi16, _mm512_mask_expand_epi16,
-    _mm512_permutexvar_epi16
+    Narrow,
+    u16,
+    32,
+    __mmask32,
+    u64,
+    _mm512_set1_epi16,
+    _mm512_add_epi16,
+    _mm512_sllv_epi16,
+    _mm512_srlv_epi16,
+    _mm512_slli_epi16,
+    _mm512_srli_epi16,
+    _mm512_test_epi16_mask,
+    _mm512_testn_epi16_mask,
+    _mm512_mask_test_epi16_mask,
+    _mm512_mask_testn_epi16_mask,
+    _mm512_mask_cmpeq_epi16_mask,
+    _mm512_mask_mov_epi16,
+    _mm512_mask_compress_epi16,
+    _mm512_mask_expand_epi16,
+    _mm512_permutexvar_epi16,
+    NUMBERS_NARROW
 );

@@ -5,6 +5,11 @@
 //! and branches always go the same way (after the block-DFS of Ren et al. 2013). [`step`] is the inner loop, for
 //! whatever [`lanes`] the machine has; [`schedule`] holds what it needs to know about the rows.
 
+#![expect(
+    clippy::inline_always,
+    reason = "what is compiled for an instruction set must be inlined where it is enabled"
+)]
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -18,41 +23,69 @@ mod step;
 mod tests;
 
 use super::{Control, Engine, Kernel, Stopped, Tally};
+use crate::board::{BoardSize, columns_of};
 use crate::subproblem::Subproblem;
 use lanes::{Lanes, Word};
 use schedule::{CHUNK, Filter, Level, Schedule, is_ready};
 use stacks::{Buffer, Parents, Stack};
 
-/// The block search on the instruction set given by its lanes for at most 16 columns and for more.
+/// The block search with lanes of one instruction set.
 struct Block<N, W> {
     kernel: Kernel,
+    /// For free columns that span at most 16.
     narrow: N,
+    /// For any.
     wide: W,
+    /// How many columns too many for the narrow lanes are worth being taken off first.
+    excess_max: u32,
     buffer: Buffer,
+    /// The largest board that the buffer was made for.
+    largest: Option<BoardSize>,
 }
 
 /// The engine in plain code.
 pub(super) fn portable() -> Box<dyn Engine> {
-    Block::boxed(Kernel::Portable, portable::Portable, portable::Portable)
+    Block::boxed(Kernel::Portable, portable::Portable, portable::Portable, 0)
 }
 
 /// The engine on AVX2; `None` where the machine has none.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn avx2() -> Option<Box<dyn Engine>> {
     let isa = avx2::Avx2::detect()?;
-    Some(Block::boxed(Kernel::Avx2, avx2::Narrow(isa), avx2::Wide(isa)))
+    Some(Block::boxed(Kernel::Avx2, avx2::Narrow(isa), avx2::Wide(isa), 5))
 }
 
 /// The engine on AVX-512; `None` where the machine has none.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn avx512() -> Option<Box<dyn Engine>> {
     let isa = avx512::Avx512::detect()?;
-    Some(Block::boxed(Kernel::Avx512, avx512::Narrow(isa), avx512::Wide(isa)))
+    Some(Block::boxed(Kernel::Avx512, avx512::Narrow(isa), avx512::Wide(isa), 8))
 }
 
 impl<N: Lanes, W: Lanes> Block<N, W> {
-    fn boxed(kernel: Kernel, narrow: N, wide: W) -> Box<dyn Engine> {
-        Box::new(Self { kernel, narrow, wide, buffer: Buffer::default() })
+    fn boxed(kernel: Kernel, narrow: N, wide: W, excess_max: u32) -> Box<dyn Engine> {
+        Box::new(Self { kernel, narrow, wide, excess_max, buffer: Buffer::default(), largest: None })
+    }
+
+    /// Makes the buffer large enough for all subproblems of an `n` by `n` board, once.
+    fn reserve(&mut self, n: BoardSize) {
+        if self.largest < Some(n) {
+            if let Some(whole_board) = Schedule::of(&Subproblem::empty(n)) {
+                self.buffer.reserve_for(&whole_board);
+            }
+            self.largest = Some(n);
+        }
+    }
+
+    /// Counts the completions of all `parts`.
+    fn count_all(&mut self, parts: &[Subproblem], control: &Control) -> Result<Tally, Stopped> {
+        let mut sum = Tally::default();
+        for part in parts {
+            let tally = self.count(part, control)?;
+            sum.completions += tally.completions;
+            sum.states += tally.states;
+        }
+        Ok(sum)
     }
 }
 
@@ -65,20 +98,37 @@ impl<N: Lanes, W: Lanes> Engine for Block<N, W> {
         let Some(schedule) = Schedule::of(problem) else {
             return super::reference::Reference.count(problem, control);
         };
-        let whole_board = Schedule::of(&Subproblem::empty(problem.n())).expect("a board with as many rows or more");
-        self.buffer.reserve_for(&whole_board);
-        if schedule.span() <= N::Word::BITS {
-            search(self.narrow, &schedule, &mut self.buffer, control)
-        } else {
-            search(self.wide, &schedule, &mut self.buffer, control)
+        self.reserve(problem.n());
+        match schedule.span().saturating_sub(N::Word::BITS) {
+            0 => search(self.narrow, &schedule, &mut self.buffer, control),
+            excess if excess <= self.excess_max => self.count_all(&split_off_a_column(problem), control),
+            _ => search(self.wide, &schedule, &mut self.buffer, control),
         }
     }
+}
+
+/// The subproblems that differ by where the queen of an outermost free column stands.
+///
+/// Narrow lanes are twice as many, for which it pays to settle the columns that they can't hold first, although a
+/// search that starts with outer columns visits a tenth more states for each.
+fn split_off_a_column(problem: &Subproblem) -> Vec<Subproblem> {
+    let open_at = |column: u8| problem.rows().iter().filter(move |open| open.allowed >> column & 1 == 1);
+    let outermost = [columns_of(problem.free()).next(), columns_of(problem.free()).last()];
+    let fewest = outermost.into_iter().flatten().min_by_key(|&column| open_at(column).count());
+    let column = fewest.expect("a free column for each open row");
+    let parts = open_at(column).filter_map(|open| problem.place(open.row, column));
+    parts.filter(|part| part.rows().iter().all(|open| open.allowed != 0)).collect()
 }
 
 /// Counts the completions of the root of `schedule`.
 ///
 /// States are the nodes expanded: partial boards with three rows or more left that passed the look ahead.
-fn search<L: Lanes>(isa: L, schedule: &Schedule, buffer: &mut Buffer, control: &Control) -> Result<Tally, Stopped> {
+fn search<L: Lanes>(
+    isa: L,
+    schedule: &Schedule,
+    buffer: &mut Buffer,
+    control: &Control,
+) -> Result<Tally, Stopped> {
     let mut stacks = buffer.stacks::<L::Word>(schedule);
     stacks[0].push([0, 0, schedule.free]);
     let mut tally = Tally::default();

@@ -4,6 +4,8 @@
 //! children are stored whether they pass or not, and overwritten by the next if they don't. On arrays of lanes
 //! compilers did worse: they take lanes apart to pack them.
 
+#![expect(clippy::needless_bitwise_bool, reason = "lazy operators are branches")]
+
 use std::hint::select_unpredictable;
 
 use super::lanes::Lanes;

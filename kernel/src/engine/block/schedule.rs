@@ -92,7 +92,8 @@ impl Schedule {
             let below = |from: usize, to: usize| {
                 rows.get(to).map_or(0, |row| u32::from(row.row) - u32::from(rows[from].row))
             };
-            let gaps = std::array::from_fn(|k| if k == 0 { below(at, at + 1) } else { below(at + 1, at + 1 + k) });
+            let gaps =
+                std::array::from_fn(|k| if k == 0 { below(at, at + 1) } else { below(at + 1, at + 1 + k) });
             let adjacent = below(at, last) as usize == last - at;
             levels.push(Level { allowed, gaps, adjacent, filter, room });
 

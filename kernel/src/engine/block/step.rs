@@ -18,8 +18,10 @@ struct Rows<L: Lanes> {
 impl<L: Lanes> Rows<L> {
     #[inline(always)]
     fn new(isa: L, level: &Level) -> Self {
-        let mut rows =
-            Self { allowed: [isa.splat(L::Word::default()); AHEAD_MAX + 2], gaps: [isa.shift(0); AHEAD_MAX + 2] };
+        let mut rows = Self {
+            allowed: [isa.splat(L::Word::default()); AHEAD_MAX + 2],
+            gaps: [isa.shift(0); AHEAD_MAX + 2],
+        };
         for k in 0..AHEAD_MAX + 2 {
             rows.allowed[k] = isa.splat(L::Word::narrow(level.allowed[k]));
             rows.gaps[k] = isa.shift(level.gaps[k]);
@@ -29,20 +31,12 @@ impl<L: Lanes> Rows<L> {
 }
 
 /// A node in every lane.
+#[derive(Clone, Copy)]
 struct Nodes<L: Lanes> {
     left: L::Vector,
     right: L::Vector,
     free: L::Vector,
 }
-
-impl<L: Lanes> Clone for Nodes<L> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<L: Lanes> Copy for Nodes<L> {}
 
 impl<L: Lanes> Nodes<L> {
     /// Open columns `K` rows below that of the nodes; `by` is the distance if it is not `K`.
@@ -54,21 +48,13 @@ impl<L: Lanes> Nodes<L> {
 }
 
 /// A vector of nodes at work, and the part of the parents that it takes nodes from.
+#[derive(Clone, Copy)]
 struct Stream<L: Lanes> {
     nodes: Nodes<L>,
     candidates: L::Vector,
     next: usize,
     end: usize,
 }
-
-impl<L: Lanes> Clone for Stream<L> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<L: Lanes> Copy for Stream<L> {}
 
 impl<L: Lanes> Stream<L> {
     /// Streams over `count` parents, in equal parts.
@@ -160,15 +146,20 @@ fn drive<L: Lanes, const STREAMS: usize, const ADJACENT: bool>(
             sink.take(isa, rows, isa.every(), child);
         }
     }
-    for mut stream in streams {
-        loop {
+    loop {
+        let mut popped = [(isa.every(), streams[0].nodes); STREAMS];
+        let mut left = 0;
+        for k in 0..STREAMS {
             // SAFETY: these are the arrays of `parents`.
-            unsafe { stream.refill::<true>(isa, arrays, rows.allowed[0]) };
-            let busy = isa.occupied(stream.candidates);
-            if isa.count(busy) == 0 {
-                break;
-            }
-            let child = stream.pop::<ADJACENT>(isa, rows);
+            unsafe { streams[k].refill::<true>(isa, arrays, rows.allowed[0]) };
+            let busy = isa.occupied(streams[k].candidates);
+            left += isa.count(busy);
+            popped[k] = (busy, streams[k].pop::<ADJACENT>(isa, rows));
+        }
+        if left == 0 {
+            break;
+        }
+        for (busy, child) in popped {
             sink.take(isa, rows, busy, child);
         }
     }
@@ -243,7 +234,13 @@ impl<L: Lanes, const ADJACENT: bool> Sink<L> for Finish<ADJACENT> {
 
 /// Puts the surviving children of `parents` on the stack of the level below.
 #[inline(always)]
-pub(super) fn expand<L: Lanes, const STREAMS: usize, const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
+pub(super) fn expand<
+    L: Lanes,
+    const STREAMS: usize,
+    const ADJACENT: bool,
+    const AHEAD: usize,
+    const COVER: bool,
+>(
     isa: L,
     level: &Level,
     parents: &Parents<'_, L::Word>,

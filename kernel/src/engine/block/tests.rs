@@ -25,7 +25,10 @@ fn assert_all_agree(engines: &mut [Box<dyn Engine>], problem: &Subproblem) {
     let tallies: Vec<Tally> = engines.iter_mut().map(|engine| completions(&mut **engine, problem)).collect();
     for (engine, tally) in engines.iter().zip(&tallies) {
         assert_eq!(tally.completions, expected, "{} on {problem:?}", engine.kernel());
-        assert_eq!(tally.states, tallies[0].states, "{} on {problem:?}", engine.kernel());
+        // They go the same way unless some split off columns.
+        if Schedule::of(problem).is_none_or(|schedule| schedule.span() <= 16) {
+            assert_eq!(tally.states, tallies[0].states, "{} on {problem:?}", engine.kernel());
+        }
     }
 }
 
@@ -35,7 +38,8 @@ fn subproblems(rows_max: usize) -> impl Strategy<Value = Subproblem> {
         let lines: Vec<u8> = (0..u8::try_from(n).unwrap()).collect();
         let rows = rows.min(lines.len());
         let choice = || proptest::sample::subsequence(lines.clone(), rows);
-        let mask = (any::<u32>(), any::<u32>()).prop_map(move |(a, b)| [a & b, a, a | b][usize::from(density)]);
+        let mask =
+            (any::<u32>(), any::<u32>()).prop_map(move |(a, b)| [a & b, a, a | b][usize::from(density)]);
         (choice(), choice(), proptest::collection::vec(mask, rows)).prop_map(move |(rows, columns, masks)| {
             let free = columns.iter().fold(0, |free, column| free | 1 << column);
             let rows: Vec<_> =
@@ -47,7 +51,8 @@ fn subproblems(rows_max: usize) -> impl Strategy<Value = Subproblem> {
 
 /// The same engines count one random board after another, so that what one leaves behind would spoil the next.
 fn hold_to_reference(cases: u32, rows_max: usize) {
-    let config = Config { cases, rng_seed: RngSeed::Fixed(18), failure_persistence: None, ..Config::default() };
+    let config =
+        Config { cases, rng_seed: RngSeed::Fixed(18), failure_persistence: None, ..Config::default() };
     let engines = RefCell::new(engines());
     let outcome = TestRunner::new(config).run(&subproblems(rows_max), |problem| {
         assert_all_agree(&mut engines.borrow_mut(), &problem);
@@ -171,7 +176,10 @@ fn completions_below(at: usize, [left, right, free]: Node) -> u64 {
         return 1;
     }
     let open = (0..16).map(|column| 1 << column).filter(|cell| free & !left & !right & cell != 0);
-    open.map(|cell| completions_below(at + 1, [(left | cell) << 1 & 0xffff, (right | cell) >> 1, free & !cell])).sum()
+    open.map(|cell| {
+        completions_below(at + 1, [(left | cell) << 1 & 0xffff, (right | cell) >> 1, free & !cell])
+    })
+    .sum()
 }
 
 /// Expands or completes `count` nodes at level `at` and holds the completions below them to those found cell by
@@ -193,7 +201,8 @@ impl Ask for KeepsAllCompletions {
                 above[self.at].push(node);
             }
             let parents = above[self.at].take(count);
-            let expected: u64 = self.nodes[..count].iter().map(|&node| completions_below(self.at, node)).sum();
+            let expected: u64 =
+                self.nodes[..count].iter().map(|&node| completions_below(self.at, node)).sum();
             let found = if let Some(filter) = level.filter {
                 expand(isa, filter, level, &parents, &mut below[0]);
                 let children = below[0].take(usize::MAX);
@@ -248,7 +257,7 @@ fn a_level_can_be_filled_to_its_room() {
 fn a_board_of_28_takes_less_than_128_mb() {
     let mut buffer = Buffer::default();
     buffer.stacks::<u32>(&Schedule::of(&Subproblem::empty(BoardSize::new(28).unwrap())).unwrap());
-    assert!(buffer.bytes() < 64 << 20, "{} bytes", buffer.bytes());
+    assert!(buffer.bytes() < 128 << 20, "{} bytes", buffer.bytes());
 }
 
 #[test]
