@@ -102,22 +102,24 @@ fn wide_bits(_: Avx2, mask: __m256i) -> usize {
     unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(mask)).cast_unsigned() as usize }
 }
 
-/// The moves for the chosen lanes of 32 columns.
+/// The moves for the chosen lanes of 32 columns, and their number.
 #[inline(always)]
-fn wide_moves(isa: Avx2, table: &Moves, mask: __m256i) -> __m256i {
-    unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(table[wide_bits(isa, mask)].as_ptr().cast())) }
+fn wide_moves(isa: Avx2, table: &Moves, mask: __m256i) -> (__m256i, usize) {
+    let bits = wide_bits(isa, mask);
+    let moves = unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(table[bits].as_ptr().cast())) };
+    (moves, bits.count_ones() as usize)
 }
 
-/// The moves for the chosen lanes of 16 columns.
+/// The moves for the chosen lanes of 16 columns, and their number.
 #[inline(always)]
-fn narrow_moves(_: Avx2, table: &[[u8; 16]; 256], mask: __m256i) -> Halves {
+fn narrow_moves(_: Avx2, table: &[[u8; 16]; 256], mask: __m256i) -> (Halves, usize) {
     unsafe {
         let bytes = _mm_packs_epi16(_mm256_castsi256_si128(mask), _mm256_extracti128_si256::<1>(mask));
         let bits = _mm_movemask_epi8(bytes).cast_unsigned() as usize;
         let (lower, upper) = (bits & 0xff, bits >> 8);
         let moves =
             [_mm_loadu_si128(table[lower].as_ptr().cast()), _mm_loadu_si128(table[upper].as_ptr().cast())];
-        Halves { moves, lower: lower.count_ones() as usize }
+        (Halves { moves, lower: lower.count_ones() as usize }, bits.count_ones() as usize)
     }
 }
 
@@ -262,30 +264,18 @@ avx2_lanes!(
         }
         #[inline(always)]
         fn raise<const ADJACENT: bool, const K: u32>(self, x: __m256i, by: __m256i) -> __m256i {
-            unsafe {
-                if ADJACENT {
-                    _mm256_sllv_epi32(x, _mm256_set1_epi32(K.cast_signed()))
-                } else {
-                    _mm256_sllv_epi32(x, by)
-                }
-            }
+            unsafe { _mm256_sllv_epi32(x, if ADJACENT { _mm256_set1_epi32(K.cast_signed()) } else { by }) }
         }
         #[inline(always)]
         fn lower<const ADJACENT: bool, const K: u32>(self, x: __m256i, by: __m256i) -> __m256i {
-            unsafe {
-                if ADJACENT {
-                    _mm256_srlv_epi32(x, _mm256_set1_epi32(K.cast_signed()))
-                } else {
-                    _mm256_srlv_epi32(x, by)
-                }
-            }
+            unsafe { _mm256_srlv_epi32(x, if ADJACENT { _mm256_set1_epi32(K.cast_signed()) } else { by }) }
         }
         #[inline(always)]
         fn count(self, mask: __m256i) -> usize {
             wide_bits(self.0, mask).count_ones() as usize
         }
         #[inline(always)]
-        fn packing(self, mask: __m256i) -> __m256i {
+        fn packing(self, mask: __m256i) -> (__m256i, usize) {
             wide_moves(self.0, &PACKING_WIDE, mask)
         }
         #[inline(always)]
@@ -293,8 +283,9 @@ avx2_lanes!(
             unsafe { _mm256_storeu_si256(to.cast(), _mm256_permutevar8x32_epi32(x, packing)) }
         }
         #[inline(always)]
-        fn spreading(self, mask: __m256i) -> (__m256i, __m256i) {
-            (mask, wide_moves(self.0, &SPREADING_WIDE, mask))
+        fn spreading(self, mask: __m256i) -> ((__m256i, __m256i), usize) {
+            let (moves, taken) = wide_moves(self.0, &SPREADING_WIDE, mask);
+            ((mask, moves), taken)
         }
         #[inline(always)]
         unsafe fn spread_from(
@@ -328,23 +319,11 @@ avx2_lanes!(
         }
         #[inline(always)]
         fn raise<const ADJACENT: bool, const K: u32>(self, x: __m256i, by: __m128i) -> __m256i {
-            unsafe {
-                if ADJACENT {
-                    _mm256_sll_epi16(x, _mm_cvtsi32_si128(K.cast_signed()))
-                } else {
-                    _mm256_sll_epi16(x, by)
-                }
-            }
+            unsafe { _mm256_sll_epi16(x, if ADJACENT { _mm_cvtsi32_si128(K.cast_signed()) } else { by }) }
         }
         #[inline(always)]
         fn lower<const ADJACENT: bool, const K: u32>(self, x: __m256i, by: __m128i) -> __m256i {
-            unsafe {
-                if ADJACENT {
-                    _mm256_srl_epi16(x, _mm_cvtsi32_si128(K.cast_signed()))
-                } else {
-                    _mm256_srl_epi16(x, by)
-                }
-            }
+            unsafe { _mm256_srl_epi16(x, if ADJACENT { _mm_cvtsi32_si128(K.cast_signed()) } else { by }) }
         }
         #[inline(always)]
         fn count(self, mask: __m256i) -> usize {
@@ -352,7 +331,7 @@ avx2_lanes!(
             two_bits_a_lane.count_ones() as usize / 2
         }
         #[inline(always)]
-        fn packing(self, mask: __m256i) -> Halves {
+        fn packing(self, mask: __m256i) -> (Halves, usize) {
             narrow_moves(self.0, &PACKING_NARROW, mask)
         }
         #[inline(always)]
@@ -366,8 +345,9 @@ avx2_lanes!(
             }
         }
         #[inline(always)]
-        fn spreading(self, mask: __m256i) -> (__m256i, Halves) {
-            (mask, narrow_moves(self.0, &SPREADING_NARROW, mask))
+        fn spreading(self, mask: __m256i) -> ((__m256i, Halves), usize) {
+            let (moves, taken) = narrow_moves(self.0, &SPREADING_NARROW, mask);
+            ((mask, moves), taken)
         }
         #[inline(always)]
         unsafe fn spread_from(

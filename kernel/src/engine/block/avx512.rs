@@ -147,10 +147,10 @@ macro_rules! avx512_lanes {
                 unsafe { $mask_mov(old, mask, new) }
             }
             #[inline(always)]
-            fn packing(self, mask: $mask) -> __m512i {
+            fn packing(self, mask: $mask) -> (__m512i, usize) {
                 unsafe {
                     let numbers = _mm512_loadu_si512($numbers.as_ptr().cast());
-                    $compress(numbers, mask, numbers)
+                    ($compress(numbers, mask, numbers), self.count(mask))
                 }
             }
             #[inline(always)]
@@ -158,8 +158,8 @@ macro_rules! avx512_lanes {
                 unsafe { _mm512_storeu_si512(to.cast(), $permute(packing, x)) }
             }
             #[inline(always)]
-            fn spreading(self, mask: $mask) -> $mask {
-                mask
+            fn spreading(self, mask: $mask) -> ($mask, usize) {
+                (mask, self.count(mask))
             }
             #[inline(always)]
             unsafe fn spread_from(self, onto: __m512i, spreading: $mask, from: *const $word) -> __m512i {

@@ -107,15 +107,15 @@ pub(super) trait Lanes: Copy + Send + 'static {
     /// `new` where the mask is set and `old` elsewhere.
     fn choose(self, mask: Self::Mask, old: Self::Vector, new: Self::Vector) -> Self::Vector;
 
-    /// The move of the lanes of `mask` to the front.
-    fn packing(self, mask: Self::Mask) -> Self::Packing;
+    /// The move of the lanes of `mask` to the front, and their number.
+    fn packing(self, mask: Self::Mask) -> (Self::Packing, usize);
     /// Writes the chosen lanes of `x` to `to`, one after the other.
     ///
     /// # Safety
     /// `LANES` words must be writable; what is left in those behind the chosen ones is arbitrary.
     unsafe fn pack_to(self, to: *mut Self::Word, packing: Self::Packing, x: Self::Vector);
-    /// The move of leading lanes to those of `mask`.
-    fn spreading(self, mask: Self::Mask) -> Self::Spreading;
+    /// The move of leading lanes to those of `mask`, and their number.
+    fn spreading(self, mask: Self::Mask) -> (Self::Spreading, usize);
     /// `onto` with its chosen lanes replaced by the words at `from`, one after the other.
     ///
     /// # Safety

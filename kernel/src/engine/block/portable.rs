@@ -103,15 +103,17 @@ impl Lanes for Portable {
         select_unpredictable(mask, new, old)
     }
     #[inline(always)]
-    fn packing(self, _mask: bool) {}
+    fn packing(self, mask: bool) -> ((), usize) {
+        ((), mask.into())
+    }
     #[inline(always)]
     unsafe fn pack_to(self, to: *mut u32, (): (), x: u32) {
         // SAFETY: one word is writable, says the caller.
         unsafe { *to = x }
     }
     #[inline(always)]
-    fn spreading(self, mask: bool) -> bool {
-        mask
+    fn spreading(self, mask: bool) -> (bool, usize) {
+        (mask, mask.into())
     }
     #[inline(always)]
     unsafe fn spread_from(self, onto: u32, spreading: bool, from: *const u32) -> u32 {

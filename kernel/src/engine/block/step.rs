@@ -87,7 +87,7 @@ impl<L: Lanes> Stream<L> {
         if LAST {
             idle = isa.first(idle, self.end - self.next);
         }
-        let spreading = isa.spreading(idle);
+        let (spreading, taken) = isa.spreading(idle);
         let [left, right, free] = arrays;
         // SAFETY: `next` is at most the number of parents, behind which a vector's worth of words can be read.
         unsafe {
@@ -97,7 +97,7 @@ impl<L: Lanes> Stream<L> {
         }
         let open = isa.and(isa.unattacked(self.nodes.free, self.nodes.left, self.nodes.right), allowed);
         self.candidates = isa.choose(idle, self.candidates, open);
-        self.next += isa.count(idle);
+        self.next += taken;
     }
 
     /// Takes a candidate from each lane: the children, as seen from the next row.
@@ -196,7 +196,7 @@ impl<L: Lanes, const ADJACENT: bool, const AHEAD: usize, const COVER: bool> Sink
         if COVER {
             keep = isa.keep_equal(keep, covered, child.free);
         }
-        let packing = isa.packing(keep);
+        let (packing, kept) = isa.packing(keep);
         // SAFETY: `stored` children are within the level's room (asserted when the stack grows), behind which a
         // vector's worth of words can be written.
         unsafe {
@@ -204,7 +204,7 @@ impl<L: Lanes, const ADJACENT: bool, const AHEAD: usize, const COVER: bool> Sink
             isa.pack_to(self.top[1].add(self.stored), packing, child.right);
             isa.pack_to(self.top[2].add(self.stored), packing, child.free);
         }
-        self.stored += isa.count(keep);
+        self.stored += kept;
     }
 }
 
