@@ -117,8 +117,7 @@ fn narrow_moves(_: Avx2, table: &[[u8; 16]; 256], mask: __m256i) -> (Halves, usi
         let bytes = _mm_packs_epi16(_mm256_castsi256_si128(mask), _mm256_extracti128_si256::<1>(mask));
         let bits = _mm_movemask_epi8(bytes).cast_unsigned() as usize;
         let (lower, upper) = (bits & 0xff, bits >> 8);
-        let moves =
-            [_mm_loadu_si128(table[lower].as_ptr().cast()), _mm_loadu_si128(table[upper].as_ptr().cast())];
+        let moves = _mm256_loadu2_m128i(table[upper].as_ptr().cast(), table[lower].as_ptr().cast());
         (Halves { moves, lower: lower.count_ones() as usize }, bits.count_ones() as usize)
     }
 }
@@ -126,7 +125,7 @@ fn narrow_moves(_: Avx2, table: &[[u8; 16]; 256], mask: __m256i) -> (Halves, usi
 /// Moves within the two halves of a register.
 #[derive(Clone, Copy)]
 pub(super) struct Halves {
-    moves: [__m128i; 2],
+    moves: __m256i,
     /// Lanes chosen in the lower half.
     lower: usize,
 }
@@ -230,7 +229,7 @@ macro_rules! avx2_lanes {
                     parents: &Parents<'_, $word>,
                     children: &mut Stack<'_, $word>,
                 ) {
-                    step::expand::<$isa, 2, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
+                    step::expand::<$isa, 3, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
                 }
                 unsafe { compiled::<ADJACENT, AHEAD, COVER>(self, level, parents, children) }
             }
@@ -238,7 +237,7 @@ macro_rules! avx2_lanes {
             fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, $word>) -> u64 {
                 #[target_feature(enable = "avx2,bmi1,popcnt")]
                 fn compiled<const ADJACENT: bool>(isa: $isa, level: &Level, parents: &Parents<'_, $word>) -> u64 {
-                    step::leaf::<$isa, 2, ADJACENT>(isa, level, parents)
+                    step::leaf::<$isa, 3, ADJACENT>(isa, level, parents)
                 }
                 unsafe { compiled::<ADJACENT>(self, level, parents) }
             }
@@ -337,11 +336,9 @@ avx2_lanes!(
         #[inline(always)]
         unsafe fn pack_to(self, to: *mut u16, Halves { moves, lower }: Halves, x: __m256i) {
             unsafe {
-                _mm_storeu_si128(to.cast(), _mm_shuffle_epi8(_mm256_castsi256_si128(x), moves[0]));
-                _mm_storeu_si128(
-                    to.add(lower).cast(),
-                    _mm_shuffle_epi8(_mm256_extracti128_si256::<1>(x), moves[1]),
-                );
+                let packed = _mm256_shuffle_epi8(x, moves);
+                _mm_storeu_si128(to.cast(), _mm256_castsi256_si128(packed));
+                _mm_storeu_si128(to.add(lower).cast(), _mm256_extracti128_si256::<1>(packed));
             }
         }
         #[inline(always)]
@@ -358,8 +355,7 @@ avx2_lanes!(
         ) -> __m256i {
             unsafe {
                 let words = _mm256_loadu2_m128i(from.add(halves.lower).cast(), from.cast());
-                let moves = _mm256_set_m128i(halves.moves[1], halves.moves[0]);
-                self.choose(mask, onto, _mm256_shuffle_epi8(words, moves))
+                self.choose(mask, onto, _mm256_shuffle_epi8(words, halves.moves))
             }
         }
     }
