@@ -2,8 +2,9 @@
 //!
 //! A node is a partial board: every open row above some row has its queen. Depth-first search takes them one at a
 //! time; here each row has a stack of nodes, which are expanded by the thousand, so that vectors always are full
-//! and branches always go the same way (after Ren et al., "Efficient Execution of Recursive Programs on Commodity Vector Hardware", PLDI 2015). [`step`] is the inner loop, for
-//! whatever [`lanes`] the machine has; [`schedule`] holds what it needs to know about the rows.
+//! and branches always go the same way (after Ren et al., "Efficient Execution of Recursive Programs on Commodity
+//! Vector Hardware", PLDI 2015). [`step`] is the inner loop, for whatever [`lanes`] the machine has; [`schedule`]
+//! holds what it needs to know about the rows.
 
 #![expect(
     clippy::inline_always,
