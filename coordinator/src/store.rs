@@ -385,7 +385,7 @@ pub(crate) async fn accepted_sums(
     let mut last = 0;
     loop {
         let text = query_scalar!(
-            r#"SELECT json_group_array(json_array(id, run, count2, count4, count8, states, elapsed_us, estimate))
+            r#"SELECT json_group_array(json_array(id, run, json_array(count2, count4, count8, states, elapsed_us, estimate)))
                       AS "rows!: String"
                FROM (SELECT result.*, job.states AS estimate
                      FROM result JOIN job ON job.run = result.run AND job.number = result.job
@@ -395,10 +395,10 @@ pub(crate) async fn accepted_sums(
         )
         .fetch_one(db)
         .await?;
-        let rows: Vec<(i64, i64, u64, u64, u64, u64, u64, u64)> = rows_of(&text)?;
+        let rows: Vec<(i64, i64, [u64; 6])> = rows_of(&text)?;
         let Some(&(id, ..)) = rows.last() else { break };
         last = id;
-        for (_, run, count2, count4, count8, states, elapsed_us, estimate) in rows {
+        for (_, run, [count2, count4, count8, states, elapsed_us, estimate]) in rows {
             let sum = sums.entry(run_id(run)?).or_default();
             let counts = Counts { count2, count4, count8 };
             sum.results += 1;
