@@ -733,7 +733,7 @@ pub struct LedgerRow {
     /// Its number in the plan.
     pub number: u32,
     /// What it is.
-    pub job: Job,
+    pub job: EncodedJob,
     /// Where it stands.
     pub state: JobState,
     /// What it came to.
@@ -794,7 +794,7 @@ pub(crate) async fn ledger(db: &SqlitePool, run: RunId, first: u32) -> Result<Ve
         };
         ledger.push(LedgerRow {
             number: within("job.number", row.number)?,
-            job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?.decode().map_err(damaged)?,
+            job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
             state: JobState::from_stored(row.state).ok_or_else(|| damaged("job.state is out of range"))?,
             accepted,
         });

@@ -30,7 +30,7 @@ pub(crate) async fn conclude(db: &SqlitePool, run: &RunRow) -> Result<Result<Out
                 return Err(damaged(format!("job {jobs} of run {} is missing", run.id)));
             }
             jobs += 1;
-            fingerprint.add(&row.job);
+            fingerprint.add_encoded(row.job.class, row.job.bound1, &row.job.prefixes);
             let Some(accepted) = row.accepted.filter(|_| row.state == JobState::Done) else {
                 return Ok(Err(format!("job {} is not done", row.number)));
             };

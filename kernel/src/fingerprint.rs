@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-use crate::job::Job;
+use crate::job::{Class, Job};
 use crate::plan::Plan;
 
 /// The SHA-256 of a plan and all its jobs: two plans with the same fingerprint are the same.
@@ -63,10 +63,14 @@ impl Fingerprinter {
 
     /// The next job.
     pub fn add(&mut self, job: &Job) {
-        let bytes = job.encode();
+        self.add_encoded(job.class(), job.bound1(), &job.encode());
+    }
+
+    /// The next job, as [`Job::encode`] gave it. It need not be decoded: a wrong one makes a wrong fingerprint.
+    pub fn add_encoded(&mut self, class: Class, bound1: u8, bytes: &[u8]) {
         let length = u32::try_from(bytes.len()).expect("an encoded job is a few kilobytes");
-        self.0.update(job.class().name());
-        self.0.update([job.bound1()]);
+        self.0.update(class.name());
+        self.0.update([bound1]);
         self.0.update(length.to_be_bytes());
         self.0.update(bytes);
     }

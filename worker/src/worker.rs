@@ -31,6 +31,9 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Jobs held at once, at most.
 const HELD_MAX: usize = 5 * BATCH_MAX;
 
+/// Jobs for each thread at once while its speed is not known.
+const FIRST_JOBS: usize = 32;
+
 /// How a worker is set up.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -81,6 +84,7 @@ pub async fn work(
         outbox: Vec::new(),
         returned: Vec::new(),
         states_per_s,
+        measured: false,
         summary: Summary::default(),
     };
     let outcome = worker.serve(&pool, stop).await;
@@ -116,8 +120,10 @@ struct Worker {
     outbox: Vec<JobResult>,
     /// To be given back.
     returned: Vec<ReturnedLease>,
-    /// Measured speed in estimated states, all threads together.
+    /// Speed in estimated states, all threads together.
     states_per_s: f64,
+    /// Whether that was measured on the run's own jobs; if not, it is a guess from the engine's test.
+    measured: bool,
     summary: Summary,
 }
 
@@ -199,7 +205,9 @@ impl Worker {
                         let speed = states_estimate as f64 / result.elapsed_us as f64
                             * 1e6
                             * f64::from(self.registration.threads);
-                        self.states_per_s += 0.1 * (speed - self.states_per_s);
+                        let weight = if self.measured { 0.1 } else { 1.0 };
+                        self.states_per_s += weight * (speed - self.states_per_s);
+                        self.measured = true;
                     }
                     self.outbox.push(result);
                 }
@@ -211,7 +219,8 @@ impl Worker {
     fn wanted(&self, ahead: Duration) -> u64 {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let states = (self.states_per_s * 2.0 * ahead.as_secs_f64()) as u64;
-        states.max(1)
+        // Engines are far faster on larger boards than in their test.
+        if self.measured { states.max(1) } else { states.saturating_mul(100) }
     }
 
     async fn sync(&mut self, pool: &Pool, wanted_states: u64) -> Result<SyncResponse, WorkerError> {
@@ -221,7 +230,9 @@ impl Worker {
                 None => self.register().await?,
             };
             let held = pool.held();
-            let wanted_jobs = HELD_MAX.saturating_sub(held.len()).min(BATCH_MAX);
+            let jobs_max =
+                if self.measured { BATCH_MAX } else { FIRST_JOBS * self.registration.threads as usize };
+            let wanted_jobs = HELD_MAX.saturating_sub(held.len()).min(jobs_max).min(BATCH_MAX);
             let results = self.outbox.iter().take(BATCH_MAX).copied().collect();
             let returned = self.returned.iter().take(BATCH_MAX).cloned().collect();
             // What waits for a later batch is still held.

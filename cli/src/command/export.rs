@@ -70,14 +70,14 @@ impl Export {
             let Some(last) = rows.last() else { break };
             jobs = last.number + 1;
             for row in &rows {
-                let key = (row.job.class(), if matches!(self.by, By::Class) { 0 } else { row.job.bound1() });
+                let key = (row.job.class, if matches!(self.by, By::Class) { 0 } else { row.job.bound1 });
                 let sum = sums.entry(key).or_default();
                 match &row.accepted {
                     Some(accepted) => *sum = sum.checked_add(accepted.counts)?,
                     None => open += 1,
                 }
                 if matches!(self.by, By::Job) {
-                    out.row(&by_job(row))?;
+                    out.row(&by_job(row)?)?;
                 }
             }
         }
@@ -113,16 +113,17 @@ impl Export {
     }
 }
 
-fn by_job(row: &LedgerRow) -> Vec<(&'static str, Value)> {
+fn by_job(row: &LedgerRow) -> anyhow::Result<Vec<(&'static str, Value)>> {
+    let job = row.job.decode().with_context(|| format!("job {} in the database is damaged", row.number))?;
     let text = |number: Option<u64>| json!(number.map(|number| number.to_string()));
     let accepted = row.accepted.as_ref();
-    vec![
+    Ok(vec![
         ("job", json!(row.number)),
-        ("class", json!(row.job.class().name())),
-        ("n", json!(row.job.n().get())),
-        ("bound1", json!(row.job.bound1())),
-        ("bound2", json!(row.job.bound2())),
-        ("prefixes", json!(prefixes(&row.job))),
+        ("class", json!(job.class().name())),
+        ("n", json!(job.n().get())),
+        ("bound1", json!(job.bound1())),
+        ("bound2", json!(job.bound2())),
+        ("prefixes", json!(prefixes(&job))),
         ("state", json!(row.state.name())),
         ("count2", text(accepted.map(|result| result.counts.count2))),
         ("count4", text(accepted.map(|result| result.counts.count4))),
@@ -131,7 +132,7 @@ fn by_job(row: &LedgerRow) -> Vec<(&'static str, Value)> {
         ("worker", json!(accepted.map(|result| &result.worker))),
         ("states", text(accepted.map(|result| result.states))),
         ("elapsed_us", text(accepted.map(|result| result.elapsed_us))),
-    ]
+    ])
 }
 
 /// Columns joined by '-', prefixes by a space: `0-2-4 0-2-5`.
