@@ -70,7 +70,8 @@ impl Bar {
     #[expect(clippy::cast_precision_loss, reason = "speeds and shares, for people")]
     fn text(&self, run: &RunProgress) -> String {
         let (share, elapsed) = (run.share_done(), self.begun.elapsed().as_secs_f64());
-        let speed = (run.sums.states - self.states) as f64 / elapsed;
+        // A disputed result takes its states with it.
+        let speed = run.sums.states.saturating_sub(self.states) as f64 / elapsed;
         let gained = share - self.share;
         let left = if gained > 0.0 {
             let seconds = (1.0 - share) / gained * elapsed;

@@ -94,31 +94,30 @@ async fn leases_that_got_lost_are_sent_again_and_others_are_not() {
     let house = House::open(&ledger.path, Policy::default()).await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
+    let leases = one.take(3).await;
+    assert_eq!(leases.len(), 3);
+    assert!(leases.iter().all(|lease| lease.n == 8 && lease.token.unwrap().epoch == 1));
+    // It got none of the answers, and asks again: the very same.
     let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 3, ..nothing() };
-    let answer = one.sync(sync.clone()).await.unwrap();
-    assert_eq!((answer.leases.len(), answer.next_sync_ms), (3, 1_234));
-    assert!(answer.leases.iter().all(|lease| lease.n == 8 && lease.token.unwrap().epoch == 1));
-    // It did not get the answer, and asks again: the very same.
-    let again = one.sync(sync).await.unwrap().leases;
+    let v1::SyncResponse { leases: again, next_sync_ms, .. } = one.sync(sync).await.unwrap();
+    assert_eq!(next_sync_ms, 1_234);
     let by_job = |leases: &[v1::Lease]| {
         let mut leases = leases.to_vec();
         leases.sort_by_key(|lease| lease.token.unwrap().job);
         leases
     };
-    assert_eq!(by_job(&again), by_job(&answer.leases));
+    assert_eq!(by_job(&again), by_job(&leases));
     // It lost one of the three only.
-    let (revoked, sent) = one.hold(&answer.leases[1..]).await;
-    assert_eq!((revoked, sent), (vec![], vec![answer.leases[0].clone()]));
+    let (revoked, sent) = one.hold(&leases[1..]).await;
+    assert_eq!((revoked, sent), (vec![], vec![leases[0].clone()]));
     // The other gets what is left, the small wish at least one job.
     let small = v1::SyncRequest { wanted_states: 1, wanted_jobs: 1_000, ..nothing() };
     let first = two.sync(small).await.unwrap().leases;
     assert_eq!(first.len(), 1);
-    let held = first.iter().map(|lease| v1::HeldLease { token: lease.token, states: 1 }).collect();
-    let big = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 1_000, held, ..nothing() };
-    let rest = two.sync(big).await.unwrap().leases;
+    let rest = two.take_more(&first, 1_000).await;
     assert_eq!(rest.len(), 4);
     let mut all: Vec<_> =
-        [&answer.leases, &first, &rest].into_iter().flatten().map(|l| l.token.unwrap().job).collect();
+        [&leases, &first, &rest].into_iter().flatten().map(|l| l.token.unwrap().job).collect();
     all.sort_unstable();
     assert_eq!(all, (0..8).collect::<Vec<_>>(), "every job once");
     // Nobody holds another's leases, and nobody gives them back.

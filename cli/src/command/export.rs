@@ -114,7 +114,9 @@ impl Export {
 }
 
 fn by_job(row: &LedgerRow) -> anyhow::Result<Vec<(&'static str, Value)>> {
-    let job = row.job.decode().with_context(|| format!("job {} in the database is damaged", row.number))?;
+    let job = row.job.decode().with_context(|| {
+        format!("job {} in the database is damaged; restore it from a backup", row.number)
+    })?;
     let text = |number: Option<u64>| json!(number.map(|number| number.to_string()));
     let accepted = row.accepted.as_ref();
     Ok(vec![

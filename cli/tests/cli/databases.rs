@@ -147,7 +147,7 @@ fn damaged() {
     let said = place.failure("export --db five.db");
     assert_eq!(
         said,
-        "the database is damaged: a job has at least one prefix, not none; restore it from a backup"
+        "job 0 in the database is damaged; restore it from a backup: a job has at least one prefix, not none"
     );
 }
 

@@ -114,15 +114,33 @@ impl Worker {
     }
 
     /// Leases up to so many jobs; the worker holds none before.
-    pub(crate) async fn take(&mut self, jobs: u32) -> Vec<v1::Lease> {
-        let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: jobs, ..v1::SyncRequest::default() };
-        self.sync(sync).await.unwrap().leases
+    pub(crate) async fn take(&mut self, jobs: usize) -> Vec<v1::Lease> {
+        self.take_more(&[], jobs).await
+    }
+
+    /// Leases up to so many jobs more, on top of these. Asks again and again, for one answer may hold less: towards the
+    /// end of the work each worker gets its share only.
+    pub(crate) async fn take_more(&mut self, before: &[v1::Lease], jobs: usize) -> Vec<v1::Lease> {
+        let mut leases = before.to_vec();
+        loop {
+            let sync = v1::SyncRequest {
+                held: held(&leases),
+                wanted_states: ALL,
+                wanted_jobs: u32::try_from(before.len() + jobs - leases.len()).unwrap(),
+                ..v1::SyncRequest::default()
+            };
+            let more = self.sync(sync).await.unwrap().leases;
+            if more.is_empty() {
+                return leases.split_off(before.len());
+            }
+            leases.extend(more);
+        }
     }
 
     /// Names what it holds; returns what it has lost, and what was sent again.
     pub(crate) async fn hold(&mut self, leases: &[v1::Lease]) -> (Vec<v1::LeaseToken>, Vec<v1::Lease>) {
-        let held = leases.iter().map(|lease| v1::HeldLease { token: lease.token, states: 1 }).collect();
-        let answer = self.sync(v1::SyncRequest { held, ..v1::SyncRequest::default() }).await.unwrap();
+        let sync = v1::SyncRequest { held: held(leases), ..v1::SyncRequest::default() };
+        let answer = self.sync(sync).await.unwrap();
         (answer.revoked, answer.leases)
     }
 
@@ -162,6 +180,10 @@ impl Worker {
             }
         }
     }
+}
+
+fn held(leases: &[v1::Lease]) -> Vec<v1::HeldLease> {
+    leases.iter().map(|lease| v1::HeldLease { token: lease.token, states: 1 }).collect()
 }
 
 /// What an honest worker reports.
