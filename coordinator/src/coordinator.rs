@@ -17,6 +17,7 @@ use tracing::error;
 
 use crate::database::Database;
 use crate::error::Error;
+use crate::journal;
 use crate::operator::Operator;
 use crate::reader::Reader;
 use crate::service::Workers;
@@ -49,6 +50,11 @@ impl Coordinator {
             tokio::spawn(conclude_runs(operator.clone())),
         ];
         Ok(Self { operator, writing, chores, faults })
+    }
+
+    /// Writes the progress of every active run into the log, so often.
+    pub fn log_progress(&mut self, every: Duration) {
+        self.chores.push(tokio::spawn(journal::keep(self.operator.watch(), every)));
     }
 
     /// An operator's hands and eyes.

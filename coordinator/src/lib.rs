@@ -13,6 +13,7 @@ mod coordinator;
 mod database;
 pub mod dispatch;
 mod error;
+mod journal;
 mod operator;
 pub mod progress;
 mod reader;

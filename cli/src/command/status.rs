@@ -82,6 +82,9 @@ fn in_json(run: &RunRow, progress: &RunProgress) -> serde_json::Value {
         "leased": sums.leased,
         "quarantined": sums.quarantined,
         "share": progress.share_done(),
+        "total_estimate": progress.estimated_total().map(|total| json!({
+            "estimate": total.value, "low": total.low, "high": total.high,
+        })),
         "fingerprint": run.fingerprint.to_string(),
         "total": outcome.map(|outcome| outcome.total.to_string()),
         "count2": outcome.map(|outcome| outcome.totals.count2.to_string()),
