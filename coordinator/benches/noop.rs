@@ -47,6 +47,11 @@ async fn main() {
     println!("{workers} workers, {accepted} results accepted in {elapsed:.2} s: {speed:.0} a second");
     server.abort();
     coordinator.close().await;
+
+    let begun = Instant::now();
+    let coordinator = Coordinator::open(&path, Pace::default(), "benchmark").await.expect("the database");
+    println!("opened again with all results: {:.2} s", begun.elapsed().as_secs_f64());
+    coordinator.close().await;
 }
 
 /// Leases jobs and reports them at once, until there are none.

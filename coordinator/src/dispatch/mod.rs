@@ -119,11 +119,21 @@ pub struct Worker {
     /// An operator wants it to go.
     pub draining: bool,
     jobs: BTreeSet<JobId>,
+    /// Estimated work of its jobs, in states.
+    estimate: u128,
 }
 
 impl Worker {
     fn new(threads: u32) -> Self {
-        Self { threads, seen: None, states_per_s: None, accepted: 0, draining: false, jobs: BTreeSet::new() }
+        Self {
+            threads,
+            seen: None,
+            states_per_s: None,
+            accepted: 0,
+            draining: false,
+            jobs: BTreeSet::new(),
+            estimate: 0,
+        }
     }
 
     /// Jobs leased to it.
@@ -418,8 +428,7 @@ impl Dispatch {
     fn time_for_all(&self, worker: WorkerId) -> Millis {
         let Some(worker) = self.workers.get(&worker) else { return 0 };
         let Some(speed) = worker.states_per_s else { return 0 };
-        let states: f64 = worker.jobs.iter().map(|job| self.estimate(*job) as f64).sum();
-        (1e3 * states / (speed * f64::from(worker.threads))) as Millis
+        (1e3 * worker.estimate as f64 / (speed * f64::from(worker.threads))) as Millis
     }
 
     /// Leases jobs of the active runs to a worker, in their runs' random order, until they come to `states` states of
@@ -531,7 +540,10 @@ impl Dispatch {
     }
 
     fn insert_lease(&mut self, job: JobId, lease: Lease) {
-        self.workers.entry(lease.worker).or_insert_with(|| Worker::new(1)).jobs.insert(job);
+        let estimate = u128::from(self.estimate(job));
+        let worker = self.workers.entry(lease.worker).or_insert_with(|| Worker::new(1));
+        worker.jobs.insert(job);
+        worker.estimate += estimate;
         let leases = self.leases.entry(job).or_default();
         assert!(
             leases.iter().all(|other| other.worker != lease.worker),
@@ -542,8 +554,15 @@ impl Dispatch {
 
     fn remove_leases(&mut self, job: JobId) {
         for lease in self.leases.remove(&job).unwrap_or_default() {
-            self.workers.get_mut(&lease.worker).expect("holders are known").jobs.remove(&job);
+            self.unload(lease.worker, job);
         }
+    }
+
+    fn unload(&mut self, worker: WorkerId, job: JobId) {
+        let estimate = u128::from(self.estimate(job));
+        let worker = self.workers.get_mut(&worker).expect("holders are known");
+        assert!(worker.jobs.remove(&job), "job {job} was leased to it");
+        worker.estimate -= estimate;
     }
 
     /// Ends one lease, if it is alive. The job stays leased if somebody else has it too.
@@ -552,8 +571,9 @@ impl Dispatch {
         let Some(leases) = self.leases.get_mut(&job) else { return };
         let Some(at) = leases.iter().position(|lease| lease.answers_to(worker, token)) else { return };
         leases.remove(at);
-        self.workers.get_mut(&worker).expect("holders are known").jobs.remove(&job);
-        if leases.is_empty() {
+        let last = leases.is_empty();
+        self.unload(worker, job);
+        if last {
             self.leases.remove(&job);
             self.reopen(job, outcome);
         } else {
