@@ -8,6 +8,7 @@
 mod convert;
 pub mod id;
 pub mod message;
+mod token;
 
 /// Generated messages, clients and servers.
 #[allow(missing_docs, clippy::all, clippy::pedantic, reason = "generated code")]
@@ -16,6 +17,7 @@ pub mod v1 {
 }
 
 pub use convert::InvalidMessage;
+pub use token::{InvalidToken, Token};
 
 /// Version of the conversation between worker and coordinator. A coordinator refuses every other.
 pub const PROTOCOL_VERSION: u32 = 1;
