@@ -8,6 +8,7 @@
 mod convert;
 pub mod id;
 pub mod message;
+pub mod operator;
 mod token;
 
 /// Generated messages, clients and servers.
@@ -24,3 +25,6 @@ pub const PROTOCOL_VERSION: u32 = 1;
 
 /// Most results, returned leases or new leases in one message.
 pub const BATCH_MAX: usize = 1_000;
+
+/// Larger messages are refused unread, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 4 << 20;

@@ -11,10 +11,9 @@ use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::dispatch::RunState;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
-use nqueens_coordinator::{Coordinator, Error, Outcome, Pace, RunRow, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Outcome, Pace, RunRow, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
-use nqueens_kernel::plan::Plan;
 use nqueens_proto::id::RunId;
 use nqueens_worker::{Client, Config, Proof, prove, work};
 use serde_json::json;
@@ -137,11 +136,7 @@ impl Run {
     }
 
     async fn submit(&self, coordinator: &Coordinator) -> anyhow::Result<RunId> {
-        let kind = self.plan.resolve(self.n);
-        let plan = match self.job_states {
-            Some(states) => Plan::with_states_per_job(self.n, kind, states),
-            None => Plan::new(self.n, kind),
-        };
+        let plan = self.plan.cut(self.n, self.job_states);
         Ok(coordinator.operator().submit(plan, 0).await?.id)
     }
 
@@ -154,7 +149,7 @@ impl Run {
     ) -> anyhow::Result<Option<RunRow>> {
         let (listener, address) = listen("127.0.0.1:0").await?;
         let (stop_serving, serving_stopped) = oneshot::channel::<()>();
-        let server = coordinator.serve(listener, async { drop(serving_stopped.await) });
+        let server = coordinator.serve(listener, &Access::default(), async { drop(serving_stopped.await) });
         let (stop_working, working_stopped) = oneshot::channel::<()>();
         let worker = Config {
             name: "this process".to_owned(),

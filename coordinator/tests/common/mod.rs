@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::progress::RunProgress;
-use nqueens_coordinator::{Coordinator, Error, Pace, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Pace, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
@@ -47,7 +47,7 @@ impl House {
         let coordinator = Coordinator::open(path, pace, "test 1.0").await.unwrap();
         let (listener, address) = listen("127.0.0.1:0").await.unwrap();
         let (stop, stopped) = oneshot::channel();
-        let serving = coordinator.serve(listener, async { drop(stopped.await) });
+        let serving = coordinator.serve(listener, &Access::default(), async { drop(stopped.await) });
         Self { coordinator, url: format!("http://{address}"), stop, serving }
     }
 
