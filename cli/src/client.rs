@@ -32,7 +32,7 @@ impl Client {
         let endpoint = endpoint.filter(|endpoint| endpoint.uri().scheme_str() == Some("http"));
         let endpoint = endpoint.unwrap_or_else(|| {
             let how = "write it like http://host:7327";
-            misuse(format_args!("error: '{url}' is no coordinator's address; {how}")).exit()
+            misuse(format_args!("'{url}' is no coordinator's address; {how}")).exit()
         });
         let channel = endpoint
             .connect_timeout(Duration::from_secs(5))

@@ -69,7 +69,7 @@ pub(crate) struct Coordinate {
 impl Coordinate {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         if self.lease_seconds < 3 * self.sync_seconds {
-            misuse("error: --lease-seconds must be at least three times --sync-seconds").exit();
+            misuse("--lease-seconds must be at least three times --sync-seconds").exit();
         }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -99,7 +99,7 @@ impl Coordinate {
         if !address.ip().is_loopback() && !access.is_complete() {
             if !self.insecure {
                 misuse(format_args!(
-                    "error: {address} can be reached from other machines: give --worker-token-file and \
+                    "{address} can be reached from other machines: give --worker-token-file and \
                      --operator-token-file (or the variables {WORKER_TOKEN_VARIABLE} and {TOKEN_VARIABLE}), or \
                      --insecure to let in whoever comes"
                 ))
