@@ -9,6 +9,7 @@ mod console;
 mod output;
 mod progress;
 mod settings;
+mod token;
 
 use std::process::ExitCode;
 

@@ -151,6 +151,11 @@ impl Pool {
         });
     }
 
+    /// Gives up what has not begun; returns it.
+    pub(crate) fn take_waiting(&self) -> Vec<LeaseToken> {
+        self.shared.lock().waiting.drain(..).map(|lease| lease.token).collect()
+    }
+
     /// Stops all counting and gives up what is not finished; returns it.
     pub(crate) fn abandon(&self) -> Vec<LeaseToken> {
         let tokens: Vec<_> = self.held().into_iter().map(|held| held.token).collect();

@@ -11,6 +11,7 @@ mod run;
 mod solutions;
 mod status;
 mod table;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -49,6 +50,7 @@ pub(crate) struct Arguments {
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
     Run(run::Run),
+    Worker(worker::Worker),
     Status(status::Status),
     Export(export::Export),
     Bench(bench::Bench),
@@ -71,6 +73,7 @@ pub(crate) struct Json {
 pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Run(run) => run.execute(),
+        Command::Worker(worker) => worker.execute(),
         Command::Status(status) => status.execute(),
         Command::Export(export) => export.execute(),
         Command::Bench(bench) => bench.execute(),

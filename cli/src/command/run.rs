@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -162,8 +162,10 @@ impl Run {
             threads: self.threads,
             engine: proof,
             kernels: vec![proof.kernel],
+            spool: None,
+            drain: Duration::ZERO,
         };
-        let client = Client::new(&format!("http://{address}"))?;
+        let client = Client::new(&format!("http://{address}"), None)?;
         let mut working = tokio::spawn(work(worker, client, async { drop(working_stopped.await) }));
         let mut faults = coordinator.faults();
         let end = tokio::select! {
