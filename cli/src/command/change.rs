@@ -87,8 +87,7 @@ impl Cancel {
     /// Asks somebody at a terminal.
     fn confirmed(&self) -> anyhow::Result<bool> {
         if !std::io::stdin().is_terminal() {
-            misuse("a cancelled run can't be taken up again; give --yes if that is what you want")
-                .exit();
+            misuse("a cancelled run can't be taken up again; give --yes if that is what you want").exit();
         }
         let run = block_on(self.desk.run(self.run))?.progress;
         eprint!(

@@ -16,6 +16,7 @@ mod status;
 mod submit;
 mod table;
 mod watch;
+mod worker;
 mod workers;
 
 use std::process::ExitCode;
@@ -50,6 +51,7 @@ pub(crate) enum Command {
     Run(run::Run),
     Coordinator(coordinator::Coordinate),
     Submit(submit::Submit),
+    Worker(worker::Worker),
     Status(status::Status),
     Watch(watch::Watch),
     Workers(workers::Workers),
@@ -69,7 +71,7 @@ pub(crate) enum Command {
 impl Command {
     /// Whether it serves others, and its log is what there is to see of it.
     pub(crate) fn is_service(&self) -> bool {
-        matches!(self, Self::Coordinator(_))
+        matches!(self, Self::Coordinator(_) | Self::Worker(_))
     }
 }
 
@@ -87,6 +89,7 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Run(run) => run.execute(),
         Command::Coordinator(coordinator) => coordinator.execute(),
         Command::Submit(submit) => submit.execute(),
+        Command::Worker(worker) => worker.execute(),
         Command::Status(status) => status.execute(),
         Command::Watch(watch) => watch.execute(),
         Command::Workers(workers) => workers.execute(),
