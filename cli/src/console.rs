@@ -10,9 +10,11 @@ use crate::command::Arguments;
 /// Scripts rely on it: interrupted, with all state kept.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Sends log lines to stderr. `NQUEENS_LOG` sets the level: `warn` unless told otherwise.
+/// Sends log lines to stderr.
 pub(crate) fn start_logging(arguments: &Arguments) {
-    let filter = EnvFilter::try_new(&arguments.log).unwrap_or_else(|_| EnvFilter::new("warn"));
+    let default = if arguments.command.is_service() { "info" } else { "warn" };
+    let level = arguments.log.as_deref().unwrap_or(default);
+    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new(default));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let lines = lines.with_ansi(std::io::stderr().is_terminal() && !plain);

@@ -4,11 +4,14 @@
 
 #![forbid(unsafe_code)]
 
+mod client;
 mod command;
 mod console;
 mod output;
 mod progress;
 mod settings;
+mod signals;
+mod token;
 
 use std::process::ExitCode;
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
-use nqueens_coordinator::progress::{RunProgress, Snapshot};
+use nqueens_coordinator::progress::Snapshot;
 use nqueens_proto::id::RunId;
+use nqueens_proto::operator::Progress;
 use tokio::sync::watch;
 
 use crate::output::thousands;
@@ -25,22 +26,25 @@ const STEPS: u64 = 1_000;
 pub(crate) struct Bar {
     run: RunId,
     snapshots: watch::Receiver<Arc<Snapshot>>,
-    begun: Instant,
-    /// Share done when this process took the run up.
-    share: f64,
-    /// States visited by then.
-    states: u128,
+    start: Start,
     terminal: Option<ProgressBar>,
+}
+
+/// Where a run stood when this process first saw it: speed and time left are reckoned from there.
+pub(crate) struct Start {
+    at: Instant,
+    share: f64,
+    states: u128,
 }
 
 impl Bar {
     pub(crate) fn new(run: RunId, snapshots: watch::Receiver<Arc<Snapshot>>) -> Self {
-        let (share, states) =
-            snapshots.borrow().run(run).map_or((0.0, 0), |run| (run.share_done(), run.sums.states));
+        let start = snapshots.borrow().run(run).map(|run| Start::at(&run.into()));
+        let start = start.unwrap_or_else(Start::from_nothing);
         let style = ProgressStyle::with_template("{bar:32} {msg}").expect("a valid template");
         let terminal = std::io::stderr().is_terminal();
         let terminal = terminal.then(|| ProgressBar::new(STEPS).with_style(style));
-        Self { run, snapshots, begun: Instant::now(), share, states, terminal }
+        Self { run, snapshots, start, terminal }
     }
 
     /// Keeps showing.
@@ -51,7 +55,8 @@ impl Bar {
             ticks.tick().await;
             let snapshot = self.snapshots.borrow().clone();
             let Some(run) = snapshot.run(self.run) else { continue };
-            let text = self.text(run);
+            let run = Progress::from(run);
+            let text = self.start.describe(&run);
             match &self.terminal {
                 Some(bar) => {
                     #[expect(
@@ -59,19 +64,31 @@ impl Bar {
                         clippy::cast_sign_loss,
                         reason = "a share of 1,000"
                     )]
-                    bar.set_position((run.share_done() * 1e3) as u64);
+                    bar.set_position((run.share_done * 1e3) as u64);
                     bar.set_message(text);
                 }
                 None => eprintln!("{text}"),
             }
         }
     }
+}
 
+impl Start {
+    /// Now.
+    pub(crate) fn at(run: &Progress) -> Self {
+        Self { at: Instant::now(), share: run.share_done, states: run.states }
+    }
+
+    fn from_nothing() -> Self {
+        Self { at: Instant::now(), share: 0.0, states: 0 }
+    }
+
+    /// How far a run is, how fast it goes, and what time it will take, in one line.
     #[expect(clippy::cast_precision_loss, reason = "speeds and shares, for people")]
-    fn text(&self, run: &RunProgress) -> String {
-        let (share, elapsed) = (run.share_done(), self.begun.elapsed().as_secs_f64());
-        // A disputed result takes its states with it.
-        let speed = run.sums.states.saturating_sub(self.states) as f64 / elapsed;
+    pub(crate) fn describe(&self, run: &Progress) -> String {
+        let (share, elapsed) = (run.share_done, self.at.elapsed().as_secs_f64());
+        // A job that is counted anew takes its states back.
+        let speed = run.states.saturating_sub(self.states) as f64 / elapsed;
         let gained = share - self.share;
         let left = if gained > 0.0 {
             let seconds = (1.0 - share) / gained * elapsed;
@@ -79,8 +96,8 @@ impl Bar {
         } else {
             "?".to_owned()
         };
-        let (done, jobs) = (thousands(run.sums.done), thousands(run.jobs));
-        let quarantined = match run.sums.quarantined {
+        let (done, jobs) = (thousands(run.done), thousands(run.jobs));
+        let quarantined = match run.quarantined {
             0 => String::new(),
             count => format!(", {count} in quarantine"),
         };

@@ -7,18 +7,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nqueens_proto::MESSAGE_BYTES_MAX;
 use nqueens_proto::id::{Incarnation, RunId};
+use nqueens_proto::v1::operator_service_server::OperatorServiceServer;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
-use tracing::error;
+use tracing::{error, warn};
 
+use crate::access::Access;
 use crate::database::Database;
 use crate::error::Error;
 use crate::journal;
 use crate::operator::Operator;
+use crate::operator_service::Operators;
 use crate::reader::Reader;
 use crate::service::Workers;
 use crate::total::conclude;
@@ -26,6 +32,21 @@ use crate::writer::{Handle, Pace, Request, Writer};
 
 /// How often leases are looked through for those that have run out.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
+
+/// A call is answered within this time, or refused. Watching counts from its first answer.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A silent connection is asked for a sign of life so often, and has as long to give it.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
+/// When told to stop, calls that have begun have so long to end.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Calls at once on one connection.
+const CALLS_MAX: u32 = 64;
+
+/// Bytes of metadata that come with a call.
+const HEADER_BYTES_MAX: u32 = 16 << 10;
 
 /// A coordinator at work on one database.
 pub struct Coordinator {
@@ -44,7 +65,7 @@ impl Coordinator {
         let reader = Reader::new(writer.readers());
         let (snapshot, faults) = (writer.watch(), writer.faults());
         let (writer, writing) = writer.spawn();
-        let operator = Operator { writer, reader, snapshot };
+        let operator = Operator { writer, reader, snapshot, planning: Arc::new(Mutex::new(())) };
         let chores = vec![
             tokio::spawn(expire(operator.writer.clone())),
             tokio::spawn(conclude_runs(operator.clone())),
@@ -67,23 +88,45 @@ impl Coordinator {
         self.faults.clone()
     }
 
-    /// Serves workers on `listener` until `stop`.
+    /// Serves workers and operators on `listener` until `stop`; then answers what has begun, for a few seconds at most.
     pub fn serve(
         &self,
         listener: TcpListener,
+        access: &Access,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<Result<(), Error>> {
-        let workers = WorkerServiceServer::new(Workers { writer: self.operator.writer.clone() });
+        let (stopping, stopped) = watch::channel(false);
+        let workers = WorkerServiceServer::new(Workers { writer: self.operator.writer.clone() })
+            .max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let operators = Operators { operator: self.operator.clone(), stopping: stopped.clone() };
+        let operators = OperatorServiceServer::new(operators).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let workers = InterceptedService::new(workers, access.workers());
+        let operators = InterceptedService::new(operators, access.operators());
         tokio::spawn(async move {
             let (reporter, health) = tonic_health::server::health_reporter();
             reporter.set_serving::<WorkerServiceServer<Workers>>().await;
-            tonic::transport::Server::builder()
-                .http2_keepalive_interval(Some(Duration::from_secs(20)))
-                .http2_keepalive_timeout(Some(Duration::from_secs(20)))
+            reporter.set_serving::<OperatorServiceServer<Operators>>().await;
+            let serving = Server::builder()
+                .timeout(CALL_TIMEOUT)
+                .max_concurrent_streams(CALLS_MAX)
+                .http2_max_header_list_size(HEADER_BYTES_MAX)
+                .http2_keepalive_interval(Some(KEEPALIVE))
+                .http2_keepalive_timeout(Some(KEEPALIVE))
                 .add_service(health)
                 .add_service(workers)
-                .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), stop)
-                .await?;
+                .add_service(operators)
+                .serve_with_incoming_shutdown(
+                    TcpIncoming::from(listener).with_nodelay(Some(true)),
+                    // Streams end when they see it, which a server that drains would wait for.
+                    async move {
+                        stop.await;
+                        stopping.send_replace(true);
+                    },
+                );
+            tokio::select! {
+                outcome = serving => outcome?,
+                () = overdue(stopped) => warn!("some calls were still open and are cut off"),
+            }
             Ok(())
         })
     }
@@ -93,11 +136,18 @@ impl Coordinator {
         for chore in &self.chores {
             chore.abort();
         }
-        drop(self.operator);
+        // A connection that was cut off may keep its handle for a while. One that has closed already is no error.
+        let _ = self.operator.writer.ask(Request::Close).await;
         if let Err(error) = self.writing.await {
             error!(%error, "the writer failed");
         }
     }
+}
+
+/// Waits until draining has taken too long.
+async fn overdue(mut stopped: watch::Receiver<bool>) {
+    let is_told = stopped.wait_for(|stopped| *stopped).await.is_ok();
+    if is_told { tokio::time::sleep(DRAIN).await } else { std::future::pending().await }
 }
 
 /// Listens on an address.

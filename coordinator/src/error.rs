@@ -88,6 +88,18 @@ pub enum Error {
         /// What was asked for.
         wanted: String,
     },
+    /// A request's name was used before, for something else.
+    #[error("run {0} exists and has another plan; draw a new request id")]
+    OtherSubmission(RunId),
+    /// More jobs than a coordinator can keep.
+    #[error("the plan has more than {jobs_max} jobs; ask for more states a job")]
+    PlanTooLarge {
+        /// The most that there may be.
+        jobs_max: usize,
+    },
+    /// Workers could do what operators do.
+    #[error("the tokens for workers and operators are the same; give each its own")]
+    SameTokens,
     /// Nothing of this name.
     #[error("there is no run {0} here; 'nqueens status' lists the runs")]
     NoRun(RunId),

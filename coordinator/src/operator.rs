@@ -5,7 +5,8 @@ use std::sync::Arc;
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprinter, Plan};
 use nqueens_proto::id::{RunId, WorkerId};
-use tokio::sync::{mpsc, watch};
+use nqueens_proto::operator::Submission;
+use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::coordinator::random_bits;
 use crate::dispatch::RunState;
@@ -18,12 +19,17 @@ use crate::writer::{Handle, LiveWorker, Request, Response};
 /// Jobs stored by one transaction while a run is being planned.
 const PLAN_BATCH: usize = 5_000;
 
+/// More jobs than this are more than a coordinator can keep in memory and hand out.
+const JOBS_MAX: usize = 8_000_000;
+
 /// An operator's hands and eyes; cheap to clone.
 #[derive(Clone)]
 pub struct Operator {
     pub(crate) writer: Handle,
     pub(crate) reader: Reader,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
+    /// One plan is made at a time.
+    pub(crate) planning: Arc<Mutex<()>>,
 }
 
 impl Operator {
@@ -39,20 +45,37 @@ impl Operator {
 
     /// Plans a run and stores its jobs; they are handed out once all are stored, those of higher priority first.
     pub async fn submit(&self, plan: Plan, priority: i32) -> Result<RunRow, Arc<Error>> {
-        let (id, seed) = (RunId::from_random(random_bits()), random_bits());
+        let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());
+        self.submit_once(Submission { request: bits.to_be_bytes(), plan, priority }).await
+    }
+
+    /// As [`submit`](Self::submit), but the same submission again is the same run. Given up half-way, it leaves nothing.
+    pub async fn submit_once(&self, submission: Submission) -> Result<RunRow, Arc<Error>> {
+        let (id, seed) = (submission.run(), submission.seed());
+        let Submission { plan, priority, .. } = submission;
+        let _planning = self.planning.lock().await;
+        match self.reader.run(id).await {
+            Ok(run) if run.plan == plan && run.seed == seed => return Ok(run),
+            Ok(_) => return Err(Arc::new(Error::OtherSubmission(id))),
+            Err(Error::NoRun(_)) => {}
+            Err(error) => return Err(Arc::new(error)),
+        }
         self.writer.ask(Request::PlanRun { id, plan, seed, priority }).await?;
         let (batches, mut planned) = mpsc::channel::<Vec<(Job, Weight)>>(2);
         let planning = tokio::task::spawn_blocking(move || plan_jobs(&plan, &batches));
         let mut estimates = Vec::new();
         while let Some(jobs) = planned.recv().await {
-            let first = u32::try_from(estimates.len()).expect("a plan stays under a few million jobs");
+            let first = u32::try_from(estimates.len()).expect("checked below");
             estimates.extend(jobs.iter().map(|(_, weight)| weight.states));
+            if estimates.len() > JOBS_MAX {
+                return Err(Arc::new(Error::PlanTooLarge { jobs_max: JOBS_MAX }));
+            }
             self.writer.ask(Request::PlanJobs { run: id, first, jobs }).await?;
         }
         let row = RunRow {
             id,
             plan,
-            jobs: u32::try_from(estimates.len()).expect("a plan stays under a few million jobs"),
+            jobs: u32::try_from(estimates.len()).expect("checked above"),
             fingerprint: planning.await.expect("planning does not panic").finish(),
             seed,
             priority,

@@ -14,6 +14,7 @@ use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_proto::message::{EncodedJob, JobResult, Registration, Verdict};
+use nqueens_proto::operator::{Checked, Outcome, WallTime};
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_as, query_scalar};
@@ -23,9 +24,6 @@ use crate::error::{Error, damaged};
 
 /// Rows read or written by one statement.
 const ROWS_MAX: u32 = 10_000;
-
-/// Milliseconds since 1970, UTC.
-pub type WallTime = i64;
 
 /// A wall clock reading, for the record.
 pub(crate) fn wall_time() -> WallTime {
@@ -58,46 +56,6 @@ pub struct RunRow {
     pub finished_at: Option<WallTime>,
     /// The result, once it is done.
     pub outcome: Option<Outcome>,
-}
-
-/// The result of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// Orbits by size.
-    pub totals: Totals,
-    /// All solutions.
-    pub total: u128,
-    /// What they were held against.
-    pub checked: Checked,
-}
-
-/// What a result was held against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checked {
-    /// The published counts.
-    Published,
-    /// The separately counted symmetric solutions; there is no published count.
-    Symmetric,
-}
-
-impl Checked {
-    /// The name used in the database and in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Published => "published",
-            Self::Symmetric => "symmetric",
-        }
-    }
-
-    /// What was checked, for people.
-    pub const fn describe(self) -> &'static str {
-        match self {
-            Self::Published => "equal to the published count",
-            Self::Symmetric => {
-                "no count is published; COUNT2 and COUNT4 equal the separately counted symmetric solutions"
-            }
-        }
-    }
 }
 
 /// A number from a column that the schema keeps within the range of its type.

@@ -6,11 +6,12 @@ use nqueens_kernel::engine::Control;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_kernel::symmetric::{SymmetricCounts, symmetric_counts};
+use nqueens_proto::operator::{Checked, Outcome};
 use sqlx::sqlite::SqlitePool;
 
 use crate::dispatch::JobState;
 use crate::error::{Error, damaged};
-use crate::store::{self, Checked, Outcome, RunRow};
+use crate::store::{self, RunRow};
 
 /// Reads a run's ledger from the first job to the last, adds it up and makes every check there is.
 ///

@@ -12,6 +12,7 @@ use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Plan;
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_proto::message::{JobResult, Lease, Registration, ResultAck, SyncRequest, SyncResponse, Verdict};
+use nqueens_proto::operator::Outcome;
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -21,7 +22,7 @@ use crate::database::Database;
 use crate::dispatch::{Accepted, Dispatch, Judgement, Millis, Policy, Run, RunState};
 use crate::error::{Error, damaged};
 use crate::progress::Snapshot;
-use crate::store::{self, JudgedResult, Outcome, RunRow, wall_time};
+use crate::store::{self, JudgedResult, RunRow, wall_time};
 
 /// Requests that may wait; who comes later waits for a place.
 const QUEUE_MAX: usize = 1_024;
@@ -71,6 +72,8 @@ pub(crate) enum Request {
     Drain(WorkerId),
     /// Who has been heard of.
     LiveWorkers,
+    /// Takes no more requests, whoever holds a handle; ends once those that wait are answered.
+    Close,
 }
 
 /// What the writer answers, after the commit.
@@ -187,7 +190,7 @@ impl Writer {
         self.database.readers.clone()
     }
 
-    /// Sets it to work on a task of its own, until the last handle is gone.
+    /// Sets it to work on a task of its own, until it is told to close or the last handle is gone.
     pub(crate) fn spawn(self) -> (Handle, tokio::task::JoinHandle<()>) {
         let (queue, requests) = mpsc::channel(QUEUE_MAX);
         (Handle { queue }, tokio::spawn(self.work(requests)))
@@ -198,6 +201,9 @@ impl Writer {
         while queue.recv_many(&mut waiting, GROUP_MAX).await > 0 {
             let (requests, askers): (Vec<_>, Vec<_>) =
                 waiting.drain(..).map(|envelope| (envelope.request, envelope.answer)).unzip();
+            if requests.iter().any(|request| matches!(request, Request::Close)) {
+                queue.close();
+            }
             let answers = match self.transact(requests).await {
                 Ok(answers) => answers.into_iter().map(Ok).collect(),
                 Err(error) => {
@@ -285,6 +291,8 @@ impl Group<'_> {
                 return Ok(Response::Worker(id));
             }
             Request::PlanRun { id, plan, seed, priority } => {
+                // One plan is made at a time: what else is unplanned was given up half-way.
+                store::delete_unplanned(self.db).await?;
                 store::insert_run(self.db, id, &plan, seed, priority, wall_time()).await?;
             }
             Request::PlanJobs { run, first, jobs } => store::insert_jobs(self.db, run, first, &jobs).await?,
@@ -308,6 +316,7 @@ impl Group<'_> {
                 store::void_results(self.db, &jobs).await?;
                 info!(%run, jobs = jobs.len(), "quarantined jobs are open again");
             }
+            Request::Close => {}
             Request::LiveWorkers => return Ok(Response::LiveWorkers(self.live_workers())),
             Request::Drain(worker) => {
                 if !self.dispatch.set_draining(worker) {

@@ -22,7 +22,7 @@ pub struct InvalidMessage {
     pub problem: String,
 }
 
-fn invalid(field: &'static str, problem: impl ToString) -> InvalidMessage {
+pub(crate) fn invalid(field: &'static str, problem: impl ToString) -> InvalidMessage {
     InvalidMessage { field, problem: problem.to_string() }
 }
 
@@ -34,7 +34,7 @@ fn short(field: &'static str, text: String, bytes_max: usize) -> Result<String, 
 }
 
 /// A number that fits the 63 bits that the database has for it.
-fn stored(field: &'static str, number: u64) -> Result<u64, InvalidMessage> {
+pub(crate) fn stored(field: &'static str, number: u64) -> Result<u64, InvalidMessage> {
     i64::try_from(number).map(|_| number).map_err(|_| invalid(field, "must be below 2^63"))
 }
 

@@ -126,13 +126,19 @@ impl Pool {
         }
     }
 
-    /// Everything that it has and has not finished.
+    /// Everything that it has: waiting, begun, or finished and not yet taken.
+    ///
+    /// A lease that its holder does not name is given to it again, so not one may fall between two lists.
     pub(crate) fn held(&self) -> Vec<HeldLease> {
         let queue = self.shared.lock();
         let waiting = queue.waiting.iter().map(|lease| HeldLease { token: lease.token, states: 0 });
         let begun =
             queue.begun.iter().map(|job| HeldLease { token: job.token, states: job.control.states() });
-        waiting.chain(begun).collect()
+        let finished = queue.finished.iter().map(|finished| match finished {
+            Finished::Counted { result, .. } => HeldLease { token: result.token, states: result.states },
+            Finished::Failed(returned) => HeldLease { token: returned.token, states: 0 },
+        });
+        waiting.chain(begun).chain(finished).collect()
     }
 
     /// Drops jobs that no longer are ours.
@@ -151,10 +157,18 @@ impl Pool {
         });
     }
 
+    /// Gives up what has not begun; returns it.
+    pub(crate) fn take_waiting(&self) -> Vec<LeaseToken> {
+        self.shared.lock().waiting.drain(..).map(|lease| lease.token).collect()
+    }
+
     /// Stops all counting and gives up what is not finished; returns it.
     pub(crate) fn abandon(&self) -> Vec<LeaseToken> {
-        let tokens: Vec<_> = self.held().into_iter().map(|held| held.token).collect();
-        self.revoke(&tokens);
+        let mut tokens = self.take_waiting();
+        for job in self.shared.lock().begun.drain(..) {
+            job.control.stop();
+            tokens.push(job.token);
+        }
         tokens
     }
 

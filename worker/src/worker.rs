@@ -1,23 +1,23 @@
-//! A worker's life: register, then sync until told to stop.
+//! A worker's life: register, then sync until told to go.
 
 use std::future::Future;
 use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
 use nqueens_kernel::engine::Kernel;
 use nqueens_proto::BATCH_MAX;
-use nqueens_proto::id::WorkerId;
-use nqueens_proto::message::{
-    HeldLease, JobResult, Registration, ReturnedLease, SyncRequest, SyncResponse, Verdict,
-};
+use nqueens_proto::id::{LeaseToken, WorkerId};
+use nqueens_proto::message::{HeldLease, Registration, ReturnedLease, SyncRequest, SyncResponse, Verdict};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
 use crate::client::{Client, WorkerError};
+use crate::outage::Outage;
+use crate::outbox::Outbox;
 use crate::pool::{Finished, Load, Pool};
 use crate::selftest::Proof;
+use crate::spool::Spool;
 
 /// Results wait so long for company, unless the pool runs dry.
 const FLUSH: Duration = Duration::from_millis(100);
@@ -25,17 +25,17 @@ const FLUSH: Duration = Duration::from_millis(100);
 /// Two syncs are at least so far apart.
 const BREATH: Duration = Duration::from_millis(10);
 
-/// When it is told to stop, it has so long to hand over what it has.
+/// At its end it has so long to hand over what it has.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Jobs held at once, at most.
+/// Jobs held and results waiting, at most.
 const HELD_MAX: usize = 5 * BATCH_MAX;
 
 /// Jobs for each thread at once while its speed is not known.
 const FIRST_JOBS: usize = 32;
 
 /// How a worker is set up.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Config {
     /// What its owner calls it.
     pub name: String,
@@ -47,6 +47,10 @@ pub struct Config {
     pub engine: Proof,
     /// Engines offered, the one in use first.
     pub kernels: Vec<Kernel>,
+    /// Where results are kept until they are acknowledged; without one they die with the process.
+    pub spool: Option<Spool>,
+    /// When told to go, it has so long to finish the jobs that have begun; it hands back the others at once.
+    pub drain: Duration,
 }
 
 /// What a worker has done.
@@ -56,9 +60,16 @@ pub struct Summary {
     pub accepted: u64,
     /// Results that it did not.
     pub refused: u64,
+    /// Results that could not be reported before the end; a spool has them.
+    pub unreported: usize,
+    /// Leases that could not be handed back; they will run out.
+    pub unreturned: usize,
+    /// Whether the coordinator told it to go.
+    pub dismissed: bool,
 }
 
-/// Works for a coordinator until `stop`, then hands back what it has not counted.
+/// Works for a coordinator until `stop`, or until that tells it to go; then finishes what it can in the time that
+/// it has for it, and hands back the rest.
 ///
 /// Waits for a coordinator that is not there, as long as it takes; an error is one that waiting does not mend.
 pub async fn work(
@@ -81,16 +92,16 @@ pub async fn work(
         client,
         registration,
         id: None,
-        outbox: Vec::new(),
+        outbox: Outbox::new(config.spool),
         returned: Vec::new(),
         states_per_s,
         measured: false,
+        drain: config.drain,
+        deadline: None,
         summary: Summary::default(),
     };
     let outcome = worker.serve(&pool, stop).await;
-    if outcome.is_ok() {
-        worker.take_leave(&pool).await;
-    }
+    worker.take_leave(&pool, outcome.is_ok()).await;
     // Joining waits for the threads to see their stop flags.
     tokio::task::spawn_blocking(move || pool.close()).await.expect("closing the pool does not panic");
     outcome.map(|()| worker.summary)
@@ -117,61 +128,102 @@ struct Worker {
     registration: Registration,
     id: Option<WorkerId>,
     /// Counted, not acknowledged.
-    outbox: Vec<JobResult>,
+    outbox: Outbox,
     /// To be given back.
     returned: Vec<ReturnedLease>,
     /// Speed in estimated states, all threads together.
     states_per_s: f64,
     /// Whether that was measured on the run's own jobs; if not, it is a guess from the engine's test.
     measured: bool,
+    /// Time for begun jobs once it is told to go.
+    drain: Duration,
+    /// It was told to go: until when it may count on.
+    deadline: Option<Instant>,
     summary: Summary,
 }
 
 impl Worker {
     async fn serve(&mut self, pool: &Pool, stop: impl Future<Output = ()>) -> Result<(), WorkerError> {
         let mut stop = pin!(stop);
-        let mut retry: Option<backon::ExponentialBackoff> = None;
+        let mut outage: Option<Outage> = None;
         let mut rhythm = Rhythm { ahead: Duration::from_millis(200), more_work: true, synced: None };
         let mut next = Instant::now();
         loop {
+            let wake = [self.outbox.store_at(), self.deadline].into_iter().flatten().fold(next, Instant::min);
             tokio::select! {
                 biased;
-                () = &mut stop => return Ok(()),
+                () = &mut stop, if self.deadline.is_none() => {
+                    self.leave(pool);
+                    next = Instant::now();
+                }
                 () = pool.stirred() => {}
-                () = sleep_until(next) => {}
+                () = sleep_until(wake) => {}
             }
             self.collect(pool);
+            if self.outbox.store_at().is_some_and(|at| at <= Instant::now()) {
+                self.outbox.store().await;
+            }
+            if self.is_done(pool) {
+                return Ok(());
+            }
             let (load, wanted) = (pool.load(), self.wanted(rhythm.ahead));
-            if retry.is_none() {
+            if outage.is_none() {
                 next = self.next_sync(&rhythm, load, wanted);
             }
             if Instant::now() < next {
                 continue;
             }
+            self.outbox.store().await;
+            let deadline = self.deadline;
             // Giving the call up half-way is harmless: it is the same call next time.
             let outcome = tokio::select! {
                 outcome = self.sync(pool, wanted.saturating_sub(load.states)) => outcome,
-                () = &mut stop => return Ok(()),
+                () = &mut stop, if deadline.is_none() => {
+                    self.leave(pool);
+                    next = Instant::now();
+                    continue;
+                }
+                () = reached(deadline) => return Ok(()),
             };
             match outcome {
                 Ok(answer) => {
-                    retry = None;
+                    if let Some(outage) = outage.take() {
+                        outage.end();
+                    }
                     rhythm = Rhythm {
                         ahead: Duration::from_millis(answer.next_sync_ms.into()),
                         more_work: !answer.leases.is_empty() || wanted <= load.states,
                         synced: Some(Instant::now()),
                     };
                     next = Instant::now();
-                    self.follow(pool, answer);
+                    self.follow(pool, answer).await?;
                 }
                 Err(error) if error.is_passing() => {
-                    let pause = retry.get_or_insert_with(patience).next().expect("it never gives up");
-                    warn!(%error, pause_ms = pause.as_millis(), "trying again");
-                    next = Instant::now() + pause;
+                    let outage = outage.get_or_insert_with(Outage::begin);
+                    next = Instant::now() + outage.pause(&error, self.client.url());
                 }
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Takes no more work, and gives back what has not begun.
+    fn leave(&mut self, pool: &Pool) {
+        self.give_back(pool.take_waiting());
+        let (begun, drain_s) = (pool.load().jobs, self.drain.as_secs());
+        info!(begun, returned = self.returned.len(), drain_s, "leaving: begun jobs have so long to finish");
+        self.deadline = Some(Instant::now() + self.drain);
+    }
+
+    fn give_back(&mut self, tokens: impl IntoIterator<Item = LeaseToken>) {
+        self.returned.extend(tokens.into_iter().map(|token| ReturnedLease { token, failure: None }));
+    }
+
+    /// Whether it was told to go, and there is nothing left to do or no time left to do it.
+    fn is_done(&self, pool: &Pool) -> bool {
+        let handed_over = || self.outbox.is_empty() && self.returned.is_empty();
+        self.deadline
+            .is_some_and(|deadline| deadline <= Instant::now() || (pool.load().jobs == 0 && handed_over()))
     }
 
     /// When there is something to say: at once if threads are about to idle, soon if there are results, and at the
@@ -217,6 +269,9 @@ impl Worker {
 
     /// The work it wants to have at hand, in estimated states: for two beats, so that one is left when it asks.
     fn wanted(&self, ahead: Duration) -> u64 {
+        if self.deadline.is_some() {
+            return 0;
+        }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let states = (self.states_per_s * 2.0 * ahead.as_secs_f64()) as u64;
         // Engines are far faster on larger boards than in their test.
@@ -224,26 +279,38 @@ impl Worker {
     }
 
     async fn sync(&mut self, pool: &Pool, wanted_states: u64) -> Result<SyncResponse, WorkerError> {
-        loop {
+        // A coordinator that has forgotten this worker gets to know it again, once.
+        for _ in 0..2 {
             let worker = match self.id {
                 Some(id) => id,
                 None => self.register().await?,
             };
-            let held = pool.held();
-            let jobs_max =
-                if self.measured { BATCH_MAX } else { FIRST_JOBS * self.registration.threads as usize };
-            let wanted_jobs = HELD_MAX.saturating_sub(held.len()).min(jobs_max).min(BATCH_MAX);
-            let results = self.outbox.iter().take(BATCH_MAX).copied().collect();
-            let returned = self.returned.iter().take(BATCH_MAX).cloned().collect();
-            // What waits for a later batch is still held.
-            let later = self.outbox.iter().skip(BATCH_MAX).map(|result| result.token);
-            let later = later.chain(self.returned.iter().skip(BATCH_MAX).map(|returned| returned.token));
-            let held = held.into_iter().chain(later.map(|token| HeldLease { token, states: 0 })).collect();
-            let request = SyncRequest { worker, results, held, returned, wanted_states, wanted_jobs };
-            match self.client.sync(request).await {
+            match self.client.sync(self.report(pool, worker, wanted_states)).await {
                 Err(WorkerError::Unregistered) => self.id = None,
                 answer => return answer,
             }
+        }
+        Err(WorkerError::Unregistered)
+    }
+
+    /// Everything that there is to say.
+    fn report(&self, pool: &Pool, worker: WorkerId, wanted_states: u64) -> SyncRequest {
+        let mut held = pool.held();
+        let first = if self.measured { BATCH_MAX } else { FIRST_JOBS * self.registration.threads as usize };
+        let wanted_jobs = HELD_MAX.saturating_sub(held.len() + self.outbox.len()).min(BATCH_MAX).min(first);
+        // What waits for a later batch is still held.
+        let later = self.outbox.later().map(|result| result.token);
+        let later = later.chain(self.returned.iter().skip(BATCH_MAX).map(|returned| returned.token));
+        held.extend(later.map(|token| HeldLease { token, states: 0 }));
+        // Beyond that it can only be another's: a spool may hold any number.
+        held.truncate(2 * HELD_MAX);
+        SyncRequest {
+            worker,
+            results: self.outbox.batch().copied().collect(),
+            held,
+            returned: self.returned.iter().take(BATCH_MAX).cloned().collect(),
+            wanted_states,
+            wanted_jobs: if wanted_states > 0 { wanted_jobs } else { 0 },
         }
     }
 
@@ -255,62 +322,76 @@ impl Worker {
     }
 
     /// Does what the coordinator says.
-    fn follow(&mut self, pool: &Pool, answer: SyncResponse) {
+    async fn follow(&mut self, pool: &Pool, answer: SyncResponse) -> Result<(), WorkerError> {
         debug!(acks = answer.acks.len(), leases = answer.leases.len(), held = pool.load().jobs, "synced");
+        self.outbox.acknowledge(&answer.acks).await?;
         for ack in &answer.acks {
             match ack.verdict {
                 Verdict::Accepted => self.summary.accepted += 1,
                 verdict => {
                     self.summary.refused += 1;
-                    info!(job = %ack.token.job, ?verdict, reason = ack.reason, "result not accepted");
+                    debug!(job = %ack.token.job, ?verdict, reason = ack.reason, "result not accepted");
                 }
             }
         }
-        self.outbox.drain(..answer.acks.len().min(self.outbox.len()));
         self.returned.drain(..self.returned.len().min(BATCH_MAX));
         if !answer.revoked.is_empty() {
             debug!(jobs = answer.revoked.len(), "leases revoked");
         }
         pool.revoke(&answer.revoked);
+        if self.deadline.is_some() {
+            // Granted before it was told to go; the answer had got lost.
+            self.give_back(answer.leases.into_iter().map(|lease| lease.token));
+            return Ok(());
+        }
         pool.add(answer.leases);
+        if answer.drain {
+            info!("an operator asked this worker to go");
+            self.summary.dismissed = true;
+            self.leave(pool);
+        }
+        Ok(())
     }
 
-    /// Gives up what the threads have not finished.
-    fn abandon(&mut self, pool: &Pool) {
-        self.returned.extend(pool.abandon().into_iter().map(|token| ReturnedLease { token, failure: None }));
+    /// Reports what is counted and hands back the rest, within [`FAREWELL`]; puts on disk what can't be reported.
+    async fn take_leave(&mut self, pool: &Pool, on_terms: bool) {
+        self.give_back(pool.abandon());
         self.collect(pool);
-    }
-
-    /// Reports what is counted and hands back the rest, within [`FAREWELL`].
-    async fn take_leave(&mut self, pool: &Pool) {
-        self.abandon(pool);
+        self.outbox.store().await;
         let farewell = async {
             // Once in any case, if it is known there: a call given up half-way may have been granted leases, which come
             // again with the next answer.
-            while self.id.is_some() {
+            while on_terms && self.id.is_some() {
                 let answer = self.sync(pool, 0).await?;
-                self.follow(pool, answer);
-                self.abandon(pool);
+                self.follow(pool, answer).await?;
                 if self.outbox.is_empty() && self.returned.is_empty() {
                     break;
                 }
             }
             Ok::<_, WorkerError>(())
         };
-        match timeout(FAREWELL, farewell).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => warn!(%error, "could not hand over; the leases will run out"),
-            Err(_elapsed) => warn!("no time left to hand over; the leases will run out"),
+        let handed_over = timeout(FAREWELL, farewell).await;
+        (self.summary.unreported, self.summary.unreturned) = (self.outbox.len(), self.returned.len());
+        let Summary { unreported, unreturned, .. } = self.summary;
+        if unreported + unreturned > 0 {
+            let reason = match handed_over {
+                Ok(Ok(())) => "refused".to_owned(),
+                Ok(Err(error)) => error.to_string(),
+                Err(elapsed) => elapsed.to_string(),
+            };
+            let kept = self.outbox.is_kept();
+            warn!(
+                reason,
+                unreported, kept, unreturned, "could not hand over everything; the leases will run out"
+            );
         }
     }
 }
 
-/// Pauses between tries: growing, jittered, for as long as it takes.
-fn patience() -> backon::ExponentialBackoff {
-    ExponentialBuilder::default()
-        .with_min_delay(Duration::from_millis(100))
-        .with_max_delay(Duration::from_secs(20))
-        .with_jitter()
-        .without_max_times()
-        .build()
+/// Waits for a moment that may never come.
+async fn reached(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
 }

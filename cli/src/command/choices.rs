@@ -8,7 +8,7 @@ use anyhow::ensure;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser, ValueParserFactory};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Kernel, UnknownKernel};
-use nqueens_kernel::plan::{PlanKind, UnknownPlan};
+use nqueens_kernel::plan::{Plan, PlanKind, UnknownPlan};
 
 /// The name of leaving the choice to the program.
 pub(crate) const AUTO: &str = "auto";
@@ -99,6 +99,12 @@ impl PlanChoice {
     /// The plan for a board of this size.
     pub(crate) fn resolve(self, _n: BoardSize) -> PlanKind {
         self.explicit().unwrap_or(PlanKind::Border)
+    }
+
+    /// How the board is cut, into jobs of about so many states or of a size that suits it.
+    pub(crate) fn cut(self, n: BoardSize, states_per_job: Option<u64>) -> Plan {
+        let kind = self.resolve(n);
+        states_per_job.map_or_else(|| Plan::new(n, kind), |states| Plan::with_states_per_job(n, kind, states))
     }
 }
 

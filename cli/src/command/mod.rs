@@ -1,16 +1,23 @@
 //! The commands, one file each.
 
 mod bench;
+mod change;
 mod choices;
 mod completions;
 mod config;
+mod coordinator;
 mod counting;
+mod desk;
 mod doctor;
 mod export;
 mod run;
 mod solutions;
 mod status;
+mod submit;
 mod table;
+mod watch;
+mod worker;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -27,16 +34,9 @@ use clap::{Args, Parser, Subcommand};
     after_help = "Example: nqueens run 16"
 )]
 pub(crate) struct Arguments {
-    /// Log level: error, warn, info, debug, or a filter like nqueens=debug
-    #[arg(
-        long,
-        global = true,
-        display_order = 100,
-        env = "NQUEENS_LOG",
-        default_value = "warn",
-        value_name = "LEVEL"
-    )]
-    pub(crate) log: String,
+    /// Log level: error, warn, info, debug, or a filter like nqueens=debug [default: info for services, else warn]
+    #[arg(long, global = true, display_order = 100, env = "NQUEENS_LOG", value_name = "LEVEL")]
+    pub(crate) log: Option<String>,
 
     /// Settings file [default: nqueens.toml in the working directory, if it exists]
     #[arg(long, global = true, display_order = 100, env = "NQUEENS_CONFIG", value_name = "FILE")]
@@ -49,7 +49,16 @@ pub(crate) struct Arguments {
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
     Run(run::Run),
+    Coordinator(coordinator::Coordinate),
+    Submit(submit::Submit),
+    Worker(worker::Worker),
     Status(status::Status),
+    Watch(watch::Watch),
+    Workers(workers::Workers),
+    Drain(workers::Drain),
+    Pause(change::Pause),
+    Resume(change::Resume),
+    Cancel(change::Cancel),
     Export(export::Export),
     Bench(bench::Bench),
     Table(table::Table),
@@ -57,6 +66,13 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     Config(config::Config),
     Completions(completions::Completions),
+}
+
+impl Command {
+    /// Whether it serves others, and its log is what there is to see of it.
+    pub(crate) fn is_service(&self) -> bool {
+        matches!(self, Self::Coordinator(_) | Self::Worker(_))
+    }
 }
 
 /// The machine-readable form of a command's result.
@@ -71,7 +87,16 @@ pub(crate) struct Json {
 pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Run(run) => run.execute(),
+        Command::Coordinator(coordinator) => coordinator.execute(),
+        Command::Submit(submit) => submit.execute(),
+        Command::Worker(worker) => worker.execute(),
         Command::Status(status) => status.execute(),
+        Command::Watch(watch) => watch.execute(),
+        Command::Workers(workers) => workers.execute(),
+        Command::Drain(drain) => drain.execute(),
+        Command::Pause(pause) => pause.execute(),
+        Command::Resume(resume) => resume.execute(),
+        Command::Cancel(cancel) => cancel.execute(),
         Command::Export(export) => export.execute(),
         Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),

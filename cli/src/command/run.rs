@@ -5,16 +5,16 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::dispatch::RunState;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
-use nqueens_coordinator::{Coordinator, Error, Outcome, Pace, RunRow, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Outcome, Pace, RunRow, listen, random_bits};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
-use nqueens_kernel::plan::Plan;
+use nqueens_proto::Token;
 use nqueens_proto::id::RunId;
 use nqueens_worker::{Client, Config, Proof, prove, work};
 use serde_json::json;
@@ -137,11 +137,7 @@ impl Run {
     }
 
     async fn submit(&self, coordinator: &Coordinator) -> anyhow::Result<RunId> {
-        let kind = self.plan.resolve(self.n);
-        let plan = match self.job_states {
-            Some(states) => Plan::with_states_per_job(self.n, kind, states),
-            None => Plan::new(self.n, kind),
-        };
+        let plan = self.plan.cut(self.n, self.job_states);
         Ok(coordinator.operator().submit(plan, 0).await?.id)
     }
 
@@ -153,8 +149,11 @@ impl Run {
         proof: Proof,
     ) -> anyhow::Result<Option<RunRow>> {
         let (listener, address) = listen("127.0.0.1:0").await?;
+        // Nobody else on this machine is to report results, or to meddle.
+        let token = random_token();
+        let access = Access::new(Some(token.clone()), Some(random_token()))?;
         let (stop_serving, serving_stopped) = oneshot::channel::<()>();
-        let server = coordinator.serve(listener, async { drop(serving_stopped.await) });
+        let server = coordinator.serve(listener, &access, async { drop(serving_stopped.await) });
         let (stop_working, working_stopped) = oneshot::channel::<()>();
         let worker = Config {
             name: "this process".to_owned(),
@@ -162,8 +161,10 @@ impl Run {
             threads: self.threads,
             engine: proof,
             kernels: vec![proof.kernel],
+            spool: None,
+            drain: Duration::ZERO,
         };
-        let client = Client::new(&format!("http://{address}"))?;
+        let client = Client::new(&format!("http://{address}"), Some(token))?;
         let mut working = tokio::spawn(work(worker, client, async { drop(working_stopped.await) }));
         let mut faults = coordinator.faults();
         let end = tokio::select! {
@@ -232,6 +233,10 @@ impl Run {
         }
         print_line(checked.describe())
     }
+}
+
+fn random_token() -> Token {
+    format!("{:016x}{:016x}", random_bits(), random_bits()).parse().expect("32 digits are a token")
 }
 
 fn failure(run: &RunRow) -> String {

@@ -93,8 +93,26 @@ fn a_slow_choice_is_warned_of() {
 
 #[test]
 fn every_help_ends_with_an_example() {
-    let commands =
-        ["run", "status", "export", "bench", "table", "solutions", "doctor", "config", "completions"];
+    let commands = [
+        "run",
+        "coordinator",
+        "submit",
+        "worker",
+        "status",
+        "watch",
+        "workers",
+        "drain",
+        "pause",
+        "resume",
+        "cancel",
+        "export",
+        "bench",
+        "table",
+        "solutions",
+        "doctor",
+        "config",
+        "completions",
+    ];
     for command in commands {
         let help = stdout(&format!("{command} --help"));
         let last = help.trim_end().lines().last().unwrap_or_default().to_owned();

@@ -27,7 +27,8 @@ use nqueens_kernel::counts::Counts;
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_proto::message::{HeldLease, JobResult, ReturnedLease, Verdict};
 
-pub use run::{JobState, Moments, Run, RunState, Slot, Sums};
+pub use nqueens_proto::operator::RunState;
+pub use run::{JobState, Moments, Run, Slot, Sums};
 
 /// Milliseconds on a clock that never goes back; only differences mean anything.
 pub type Millis = u64;

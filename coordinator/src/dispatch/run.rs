@@ -7,44 +7,10 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_proto::id::RunId;
 use nqueens_proto::message::JobResult;
+use nqueens_proto::operator::RunState;
 
 use super::{Accepted, Outcome, Policy};
 use crate::store::{AcceptedSums, RunRow};
-
-/// What a run is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RunState {
-    /// Hands out jobs.
-    Active,
-    /// Hands out nothing; takes results.
-    Paused,
-    /// Given up; results are set aside.
-    Cancelled,
-    /// All jobs done, all checks passed, has a total.
-    Done,
-    /// All jobs done, but a check did not pass: it has no total.
-    Failed,
-}
-
-impl RunState {
-    const ALL: [Self; 5] = [Self::Active, Self::Paused, Self::Cancelled, Self::Done, Self::Failed];
-
-    /// The state's name in the database and for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Cancelled => "cancelled",
-            Self::Done => "done",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// The state with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-}
 
 /// Where a job stands; the discriminants are the database's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,10 +1,12 @@
 //! A coordinator on a database file, workers on real sockets, and an auditor that reads the file behind their backs.
 
+#![allow(dead_code, reason = "each test program uses its part of this")]
+
 use std::path::{Path, PathBuf};
 
 use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::progress::RunProgress;
-use nqueens_coordinator::{Coordinator, Error, Pace, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Pace, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
@@ -43,11 +45,16 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) async fn open(path: &Path, policy: Policy) -> Self {
+        Self::guarded(path, policy, &Access::default()).await
+    }
+
+    /// One that asks for tokens.
+    pub(crate) async fn guarded(path: &Path, policy: Policy, access: &Access) -> Self {
         let pace = Pace { sync_ms: 1_234, policy };
         let coordinator = Coordinator::open(path, pace, "test 1.0").await.unwrap();
         let (listener, address) = listen("127.0.0.1:0").await.unwrap();
         let (stop, stopped) = oneshot::channel();
-        let serving = coordinator.serve(listener, async { drop(stopped.await) });
+        let serving = coordinator.serve(listener, access, async { drop(stopped.await) });
         Self { coordinator, url: format!("http://{address}"), stop, serving }
     }
 
@@ -56,6 +63,11 @@ impl House {
         drop(self.stop);
         self.serving.await.unwrap().unwrap();
         self.coordinator.close().await;
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        self.url.strip_prefix("http://").unwrap()
     }
 
     pub(crate) async fn channel(&self) -> Channel {
