@@ -320,3 +320,60 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("panicked: {}", text.unwrap_or("(no message)"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use nqueens_kernel::board::BoardSize;
+    use nqueens_kernel::plan::{Plan, PlanKind};
+    use nqueens_proto::id::{Incarnation, JobId, RunId};
+    use nqueens_proto::message::EncodedJob;
+
+    use super::*;
+
+    fn lease(n: u32, number: u32) -> Lease {
+        let n = BoardSize::new(n).expect("a board");
+        let (job, weight) = Plan::new(n, PlanKind::Border).weighed_jobs().next().expect("a job");
+        let job_id = JobId { run: RunId::from_random(1), number };
+        let incarnation = Incarnation::from_random(1);
+        Lease {
+            token: LeaseToken { job: job_id, epoch: NonZeroU32::MIN, incarnation },
+            job: EncodedJob { n, class: job.class(), bound1: job.bound1(), prefixes: job.encode() },
+            states: weight.states,
+        }
+    }
+
+    fn held(pool: &Pool) -> Vec<LeaseToken> {
+        pool.held().into_iter().map(|held| held.token).collect()
+    }
+
+    #[tokio::test]
+    async fn a_job_is_held_until_its_result_is_taken() {
+        let pool = Pool::start(Kernel::best(), NonZeroUsize::MIN);
+        let quick = lease(8, 0);
+        pool.add(vec![quick.clone()]);
+        while pool.load().jobs > 0 {
+            pool.stirred().await;
+        }
+        assert_eq!(held(&pool), [quick.token]);
+        assert_eq!(pool.abandon(), [], "what is finished is not given up");
+        assert_eq!(pool.take_finished().len(), 1);
+        assert_eq!(held(&pool), []);
+        pool.close();
+    }
+
+    #[tokio::test]
+    async fn what_has_not_begun_can_be_given_up_alone() {
+        let pool = Pool::start(Kernel::best(), NonZeroUsize::MIN);
+        let [first, second, third] = [0, 1, 2].map(|number| lease(31, number));
+        pool.add(vec![first.clone()]);
+        // The last one that waited has begun.
+        pool.stirred().await;
+        pool.add(vec![second.clone(), third.clone()]);
+        assert_eq!(pool.take_waiting(), [second.token, third.token]);
+        assert_eq!(pool.abandon(), [first.token]);
+        assert_eq!(held(&pool), []);
+        pool.close();
+    }
+}

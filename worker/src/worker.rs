@@ -98,6 +98,7 @@ pub async fn work(
         measured: false,
         drain: config.drain,
         deadline: None,
+        in_doubt: false,
         summary: Summary::default(),
     };
     let outcome = worker.serve(&pool, stop).await;
@@ -139,6 +140,8 @@ struct Worker {
     drain: Duration,
     /// It was told to go: until when it may count on.
     deadline: Option<Instant>,
+    /// It asked for leases and has not heard since: some may be its own without its knowing.
+    in_doubt: bool,
     summary: Summary,
 }
 
@@ -221,9 +224,14 @@ impl Worker {
 
     /// Whether it was told to go, and there is nothing left to do or no time left to do it.
     fn is_done(&self, pool: &Pool) -> bool {
-        let handed_over = || self.outbox.is_empty() && self.returned.is_empty();
-        self.deadline
-            .is_some_and(|deadline| deadline <= Instant::now() || (pool.load().jobs == 0 && handed_over()))
+        self.deadline.is_some_and(|deadline| {
+            deadline <= Instant::now() || (pool.load().jobs == 0 && !self.has_to_say())
+        })
+    }
+
+    /// Whether there is anything to report or to hand back.
+    fn has_to_say(&self) -> bool {
+        !self.outbox.is_empty() || !self.returned.is_empty() || (self.deadline.is_some() && self.in_doubt)
     }
 
     /// When there is something to say: at once if threads are about to idle, soon if there are results, and at the
@@ -231,7 +239,7 @@ impl Worker {
     fn next_sync(&self, rhythm: &Rhythm, load: Load, wanted: u64) -> Instant {
         let Some(synced) = rhythm.synced else { return Instant::now() };
         let hungry = rhythm.more_work && load.states < wanted / 2;
-        let to_say = !self.outbox.is_empty() || !self.returned.is_empty();
+        let to_say = self.has_to_say();
         let full = load.jobs == 0 || self.outbox.len() >= BATCH_MAX / 2;
         let pause = if hungry || (to_say && full) {
             BREATH
@@ -285,9 +293,15 @@ impl Worker {
                 Some(id) => id,
                 None => self.register().await?,
             };
-            match self.client.sync(self.report(pool, worker, wanted_states)).await {
-                Err(WorkerError::Unregistered) => self.id = None,
-                answer => return answer,
+            let report = self.report(pool, worker, wanted_states);
+            self.in_doubt |= report.wanted_jobs > 0;
+            match self.client.sync(report).await {
+                Err(WorkerError::Unregistered) => (self.id, self.in_doubt) = (None, false),
+                Err(error) => return Err(error),
+                Ok(answer) => {
+                    self.in_doubt = false;
+                    return Ok(answer);
+                }
             }
         }
         Err(WorkerError::Unregistered)
@@ -359,21 +373,16 @@ impl Worker {
         self.collect(pool);
         self.outbox.store().await;
         let farewell = async {
-            // Once in any case, if it is known there: a call given up half-way may have been granted leases, which come
-            // again with the next answer.
-            while on_terms && self.id.is_some() {
+            while on_terms && self.has_to_say() {
                 let answer = self.sync(pool, 0).await?;
                 self.follow(pool, answer).await?;
-                if self.outbox.is_empty() && self.returned.is_empty() {
-                    break;
-                }
             }
             Ok::<_, WorkerError>(())
         };
         let handed_over = timeout(FAREWELL, farewell).await;
         (self.summary.unreported, self.summary.unreturned) = (self.outbox.len(), self.returned.len());
         let Summary { unreported, unreturned, .. } = self.summary;
-        if unreported + unreturned > 0 {
+        if self.has_to_say() {
             let reason = match handed_over {
                 Ok(Ok(())) => "refused".to_owned(),
                 Ok(Err(error)) => error.to_string(),
