@@ -201,12 +201,12 @@ impl Service {
     async fn submit(&self, n: u32) -> RunRow {
         let n = BoardSize::new(n).expect("a board");
         let plan = Plan::with_states_per_job(n, PlanKind::Border, 1_000_000);
-        self.coordinator.submit(plan).await.expect("planned")
+        self.coordinator.operator().submit(plan, 0).await.expect("planned")
     }
 
     /// Waits until its run has this many jobs done.
     async fn done(&self, jobs: u32) {
-        let mut snapshots = self.coordinator.watch();
+        let mut snapshots = self.coordinator.operator().watch();
         let there = snapshots.wait_for(|snapshot| snapshot.runs.iter().any(|run| run.sums.done >= jobs));
         drop(there.await.expect("the coordinator lives"));
     }
@@ -266,12 +266,12 @@ async fn a_coordinator_may_come_late_and_be_away_for_a_while() {
     spooled(&spool).await;
 
     let (service, _) = Service::start(&db, &address.to_string()).await;
-    let mut snapshots = service.coordinator.watch();
+    let mut snapshots = service.coordinator.operator().watch();
     let over = |state| matches!(state, RunState::Done | RunState::Failed);
     let end = snapshots.wait_for(|snapshot| snapshot.run(run.id).is_some_and(|run| over(run.state))).await;
     drop(end.expect("the coordinator lives"));
     let summary = working.stop().await;
-    let run = service.coordinator.reader().run(run.id).await.expect("a run");
+    let run = service.coordinator.operator().reader().run(run.id).await.expect("a run");
     assert_eq!(run.outcome.expect("a total").total, 14_772_512);
     assert_eq!((summary.accepted, summary.unreported, summary.unreturned), (run.jobs.into(), 0, 0));
     assert_eq!(bytes_in(&spool), 0, "all is acknowledged");
