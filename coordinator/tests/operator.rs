@@ -76,7 +76,7 @@ async fn a_run_is_submitted_once_watched_and_counted() {
     assert_eq!((&*result.total, result.check()), ("92", v1::Check::Published));
     assert!(again.finished_at_ms.is_some());
     let listed = client.list_runs(v1::ListRunsRequest {}).await.unwrap().into_inner().runs;
-    assert_eq!(listed, [again.clone()]);
+    assert_eq!(listed, std::slice::from_ref(&again));
     let got = client.get_run(v1::GetRunRequest { run: progress.run }).await.unwrap().into_inner();
     assert_eq!(got.run, Some(again));
     let refusal = client.set_run_state(change(progress.run, v1::RunState::Paused)).await.unwrap_err();
@@ -319,7 +319,7 @@ async fn connections_that_say_nothing_do_not_keep_it_from_closing() {
     let silent = tokio::net::TcpStream::connect(house.address()).await.unwrap();
     let mut health = HealthClient::new(house.channel().await);
     let open = health.watch(HealthCheckRequest::default()).await.unwrap();
-    let closing = tokio::time::timeout(Duration::from_secs(60), house.close());
+    let closing = tokio::time::timeout(Duration::from_mins(1), house.close());
     closing.await.expect("it cuts off what does not end");
     drop((silent, open));
     ledger.audit().await;
