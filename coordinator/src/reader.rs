@@ -6,7 +6,7 @@ use nqueens_proto::id::RunId;
 use sqlx::sqlite::SqlitePool;
 
 use crate::database::open_readers;
-use crate::dispatch::{Run, RunState};
+use crate::dispatch::Run;
 use crate::error::Error;
 use crate::progress::RunProgress;
 use crate::store::{self, LedgerRow, RunRow, WorkerRow};
@@ -56,10 +56,5 @@ impl Reader {
     /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
     pub async fn ledger(&self, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
         store::ledger(&self.db, run, first).await
-    }
-
-    /// Whether a run still has work: it is neither done nor failed nor cancelled.
-    pub fn is_open(run: &RunRow) -> bool {
-        matches!(run.state, RunState::Active | RunState::Paused)
     }
 }

@@ -26,12 +26,11 @@ const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 /// Plans runs, hands out their jobs to workers, keeps the results, and adds up.
 ///
 /// The first line that it prints says where it listens. On any address but this machine's own it asks workers and
-/// operators for a token each, from a file or from the variables NQUEENS_WORKER_TOKEN and NQUEENS_OPERATOR_TOKEN.
+/// operators for a token each, from a file or from the variables `NQUEENS_WORKER_TOKEN` and `NQUEENS_OPERATOR_TOKEN`.
 /// SIGTERM and Ctrl-C end it once what has begun is answered, within seconds; a second one ends it at once. Whatever
 /// was acknowledged is safe in any case.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens coordinator --db queens.db --listen 0.0.0.0:7327 \
-                        --worker-token-file worker.token --operator-token-file operator.token")]
+#[command(after_help = "Example: nqueens coordinator --db queens.db")]
 pub(crate) struct Coordinate {
     /// Database file; made if it is not there
     #[arg(long, value_name = "PATH")]

@@ -18,7 +18,7 @@ pub(crate) struct Contact {
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7327")]
     coordinator: String,
 
-    /// File with the operator's token; without it, the variable NQUEENS_OPERATOR_TOKEN has it, if the coordinator
+    /// File with the operator's token; without it, the variable `NQUEENS_OPERATOR_TOKEN` has it, if the coordinator
     /// asks for one
     #[arg(long, value_name = "FILE")]
     operator_token_file: Option<PathBuf>,

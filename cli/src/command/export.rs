@@ -22,7 +22,7 @@ pub(crate) struct Export {
     /// The run, as 'nqueens status' lists it [default: the only one in the database]
     run: Option<RunId>,
 
-    /// Database file
+    /// Database file; a coordinator may be writing to it
     #[arg(long, value_name = "PATH")]
     db: PathBuf,
 

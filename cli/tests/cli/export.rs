@@ -144,7 +144,8 @@ fn status_of_a_finished_run() {
     let fingerprint = run["fingerprint"].take();
     assert_eq!(fingerprint.as_str().expect("text").len(), 64);
     let expected = json!({"runs": [{
-        "id": result["run"], "n": 8, "plan": "rows", "state": "done", "jobs": 8, "done": 8, "leased": 0,
+        "id": result["run"], "n": 8, "plan": "rows", "state": "done", "priority": 0,
+            "jobs": 8, "done": 8, "leased": 0,
         "quarantined": 0, "share": 1.0, "fingerprint": null, "total": "92", "count2": "0", "count4": "1",
         "count8": "11", "check": "published", "reason": null, "created_at_ms": created, "finished_at_ms": finished,
     }]});

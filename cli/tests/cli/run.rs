@@ -115,7 +115,7 @@ fn what_is_wrong_with_an_argument() {
     assert_snapshot!(complaint("run 8 --kernel abacus"), @"error: invalid value 'abacus' for '--kernel <KERNEL>'");
     assert_snapshot!(complaint("run 8 --threads 0"), @"error: invalid value '0' for '--threads <COUNT>': threads must be a whole number from 1 to 4096, not '0'");
     assert_snapshot!(complaint("run 8 --job-states 0"), @"error: invalid value '0' for '--job-states <STATES>': 0 is not in 1..=4611686018427387904");
-    assert_snapshot!(complaint("status"), @"error: the following required arguments were not provided:");
+    assert_snapshot!(complaint("export"), @"error: the following required arguments were not provided:");
     assert_snapshot!(complaint("export --db x --by luck"), @"error: invalid value 'luck' for '--by <BY>'");
     assert_snapshot!(complaint("export --db x --format xml"), @"error: invalid value 'xml' for '--format <FORMAT>'");
     assert_snapshot!(complaint("export 12 --db x"), @"error: invalid value '12' for '[RUN]': a run is named by 12 hexadecimal digits, as 'nqueens status' shows them, not '12'");

@@ -228,10 +228,11 @@ pub(crate) struct Ledger {
 /// Rules of the ledger: each is a query that finds whatever breaks it.
 const RULES: [(&str, &str); 6] = [
     (
-        "a job is done if and only if it has one accepted result and no other disagrees",
+        "a job is done if and only if it has one accepted result and no later one disagrees",
         "SELECT run || '/' || number FROM job WHERE (state = 2) <> (
             (SELECT count(*) FROM result WHERE run = job.run AND job = number AND verdict = 'accepted') = 1 AND
-            (SELECT count(*) FROM result WHERE run = job.run AND job = number AND verdict = 'conflict') = 0)",
+            (SELECT max(id) FILTER (WHERE verdict = 'accepted') > coalesce(max(id) FILTER (WHERE verdict = 'conflict'), 0)
+             FROM result WHERE run = job.run AND job = number))",
     ),
     (
         "whatever disagrees is a conflict, whatever agrees is none",
