@@ -96,8 +96,12 @@ impl Coordinator {
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<Result<(), Error>> {
         let (stopping, stopped) = watch::channel(false);
-        let workers = WorkerServiceServer::new(Workers { writer: self.operator.writer.clone() })
-            .max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let workers = Workers {
+            writer: self.operator.writer.clone(),
+            snapshot: self.operator.watch(),
+            stopping: stopped.clone(),
+        };
+        let workers = WorkerServiceServer::new(workers).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let operators = Operators { operator: self.operator.clone(), stopping: stopped.clone() };
         let operators = OperatorServiceServer::new(operators).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let workers = InterceptedService::new(workers, access.workers());

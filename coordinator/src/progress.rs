@@ -12,11 +12,17 @@ pub struct Snapshot {
     pub runs: Vec<RunProgress>,
     /// Workers that hold a lease.
     pub busy_workers: usize,
+    /// Whether some run has a job to hand out.
+    pub(crate) has_ready: bool,
 }
 
 impl Snapshot {
     pub(crate) fn of(dispatch: &Dispatch) -> Self {
-        Self { runs: dispatch.runs().map(RunProgress::of).collect(), busy_workers: dispatch.busy_workers() }
+        Self {
+            runs: dispatch.runs().map(RunProgress::of).collect(),
+            busy_workers: dispatch.busy_workers(),
+            has_ready: dispatch.runs().any(|run| run.estimate_ready() > 0),
+        }
     }
 
     /// The runs whose jobs are all done, and that have no total yet.

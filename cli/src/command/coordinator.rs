@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::progress::Snapshot;
 use nqueens_coordinator::{Access, Coordinator, Pace, listen};
-use std::sync::Arc;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -63,6 +64,10 @@ pub(crate) struct Coordinate {
     /// Workers are to be heard of so often
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 5)]
     sync_seconds: u32,
+
+    /// A line for each open run goes into the log so often
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 60)]
+    progress_seconds: u32,
 }
 
 impl Coordinate {
@@ -106,7 +111,8 @@ impl Coordinate {
             }
             warn!(%address, "insecure: whoever reaches this address can do anything");
         }
-        let coordinator = Coordinator::open(&self.db, self.pace(), BUILD).await?;
+        let mut coordinator = Coordinator::open(&self.db, self.pace(), BUILD).await?;
+        coordinator.log_progress(Duration::from_secs(self.progress_seconds.into()));
         let mut stop = told.clone();
         let stop = async move { drop(stop.wait_for(Option::is_some).await) };
         let mut serving = coordinator.serve(listener, &access, stop);
