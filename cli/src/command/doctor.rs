@@ -128,7 +128,7 @@ fn instruction_sets() -> String {
     let mut found = Vec::new();
     for kernel in Kernel::ALL {
         let lacks = kernel.lacks();
-        found.extend(kernel.needs().iter().filter(|feature| !lacks.contains(feature)));
+        found.extend(kernel.needs().iter().copied().filter(|feature| !lacks.contains(feature)));
     }
     found.sort_unstable();
     found.dedup();
