@@ -1,5 +1,7 @@
 //! Every engine is held equal to the reference, on boards with any masks and gaps, and stops when asked.
 
+use std::thread;
+
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
 use nqueens_kernel::plan::{Plan, PlanKind};
@@ -72,5 +74,34 @@ fn whoever_is_stopped_stops() {
                 assert_eq!(unit.solve(engine.as_mut(), &control), Err(Stopped), "{kernel} {unit:?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_job_under_way_tells_how_far_it_is_and_stops_when_another_thread_says_so() {
+    // Hours of work for the fastest engine.
+    let large = Plan::with_states_per_job(BoardSize::new(24).unwrap(), PlanKind::Border, u64::MAX);
+    let job = large.jobs().next().unwrap();
+    for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
+        let mut engine = kernel.engine().unwrap();
+        let control = Control::default();
+        let outcome = thread::scope(|scope| {
+            let counting = scope.spawn(|| {
+                let mut units = job.units(engine.leaf_test()).into_iter();
+                units.try_for_each(|unit| unit.solve(engine.as_mut(), &control).map(drop))
+            });
+            let mut seen = 0;
+            for _ in 0..3 {
+                while control.states() == seen && !counting.is_finished() {
+                    thread::yield_now();
+                }
+                seen = control.states();
+            }
+            control.stop();
+            counting.join().unwrap()
+        });
+        assert_eq!(outcome, Err(Stopped), "{kernel}");
+        let again = engine.count(&Subproblem::empty(BoardSize::new(8).unwrap()), &Control::default());
+        assert_eq!(again.map(|tally| tally.completions), Ok(92), "{kernel}");
     }
 }

@@ -28,16 +28,46 @@ fn total(plan: Plan, kernel: Kernel) -> Totals {
     plan.jobs().fold(Totals::default(), |sum, job| sum.checked_add(count(&job, engine.as_mut())).unwrap())
 }
 
+fn available() -> impl Iterator<Item = Kernel> {
+    Kernel::ALL.into_iter().filter(|kernel| kernel.is_available())
+}
+
 #[test]
 fn totals_are_as_published() {
-    for (kernel, last) in [(Kernel::Scalar, 14), (Kernel::Reference, 11)] {
-        for n in BoardSize::MIN.up_to(board(last)) {
+    for kernel in available() {
+        for n in BoardSize::MIN.up_to(board(14)) {
             for kind in PlanKind::ALL {
-                assert_eq!(
-                    total(Plan::new(n, kind), kernel),
-                    published(n).unwrap().orbits,
-                    "{kernel} {kind} {n}"
-                );
+                let found = total(Plan::new(n, kind), kernel);
+                assert_eq!(found, published(n).unwrap().orbits, "{kernel} {kind} {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn block_engines_find_the_published_total_of_a_larger_board() {
+    let n = board(16);
+    let borders = available().filter(|&kernel| kernel >= Kernel::Portable);
+    for (kernel, kind) in
+        borders.map(|kernel| (kernel, PlanKind::Border)).chain([(Kernel::best(), PlanKind::Rows)])
+    {
+        assert_eq!(total(Plan::new(n, kind), kernel), published(n).unwrap().orbits, "{kernel} {kind}");
+    }
+}
+
+#[test]
+fn every_engine_agrees_with_the_reference_job_by_job() {
+    let mut reference = Kernel::Reference.engine().unwrap();
+    let mut engines: Vec<_> = available().filter_map(Kernel::engine).collect();
+    for n in board(4).up_to(board(10)) {
+        for kind in PlanKind::ALL {
+            for states_per_job in [20, 2_000] {
+                for job in Plan::with_states_per_job(n, kind, states_per_job).jobs() {
+                    let expected = count(&job, reference.as_mut());
+                    for engine in &mut engines {
+                        assert_eq!(count(&job, engine.as_mut()), expected, "{} {job:?}", engine.kernel());
+                    }
+                }
             }
         }
     }

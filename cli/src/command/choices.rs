@@ -44,7 +44,8 @@ impl KernelChoice {
         let Self::Kernel(kernel) = self else { return Ok(Kernel::best()) };
         ensure!(
             kernel.is_available(),
-            "this machine can't run the {kernel} kernel; the fastest that it can is {}",
+            "this machine can't run the {kernel} kernel, for which it lacks {}; the fastest that it can is {}",
+            kernel.lacks().join(", "),
             Kernel::best()
         );
         Ok(kernel)

@@ -24,8 +24,8 @@ pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NQ
 /// The version, what the program was built for, and what it makes of this machine.
 pub(crate) fn long_version() -> String {
     let target = env!("NQUEENS_TARGET");
-    let (found, best) = (instruction_sets().join(" "), Kernel::best());
-    format!("{BUILD}\ntarget: {target}\ninstruction sets: {found}\nfastest kernel: {best}")
+    let (found, choice) = (instruction_sets(), kernel_choice());
+    format!("{BUILD}\ntarget: {target}\ninstruction sets: {found}\nfastest kernel: {choice}")
 }
 
 /// Shows what this machine offers, and whether the kernels and a database are well.
@@ -44,7 +44,8 @@ impl Doctor {
         say("processor", format_args!("{model}, {} threads", default_threads()))?;
         let memory = field("/proc/meminfo", "MemTotal").and_then(|size| gibibytes(size.strip_suffix(" kB")?));
         say("memory", memory.as_deref().unwrap_or("unknown"))?;
-        say("instructions", instruction_sets().join(" "))?;
+        say("instructions", instruction_sets())?;
+        say("fastest kernel", kernel_choice())?;
         let kernels_are_well = look_at_kernels()?;
         let database_is_well = self.db.as_deref().map_or(Ok(true), look_at_database)?;
         Ok(if kernels_are_well && database_is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -62,7 +63,7 @@ fn look_at_kernels() -> anyhow::Result<bool> {
     for kernel in Kernel::ALL.into_iter().rev() {
         let heading = format!("kernel {kernel}");
         if !kernel.is_available() {
-            say(&heading, "not for this machine")?;
+            say(&heading, format_args!("this machine lacks {}", kernel.lacks().join(", ")))?;
             continue;
         }
         match prove(kernel) {
@@ -122,26 +123,26 @@ fn gibibytes(kibibytes: &str) -> Option<String> {
     Some(format!("{:.1} GiB", kibibytes / f64::from(1 << 20)))
 }
 
-/// The instruction sets of this processor that counting can gain by.
-fn instruction_sets() -> Vec<&'static str> {
-    #[cfg(target_arch = "x86_64")]
-    let found = [
-        ("popcnt", is_x86_feature_detected!("popcnt")),
-        ("bmi1", is_x86_feature_detected!("bmi1")),
-        ("bmi2", is_x86_feature_detected!("bmi2")),
-        ("avx2", is_x86_feature_detected!("avx2")),
-        ("avx512f", is_x86_feature_detected!("avx512f")),
-        ("avx512bw", is_x86_feature_detected!("avx512bw")),
-        ("avx512vl", is_x86_feature_detected!("avx512vl")),
-        ("avx512vpopcntdq", is_x86_feature_detected!("avx512vpopcntdq")),
-    ];
-    #[cfg(target_arch = "aarch64")]
-    let found = [
-        ("neon", std::arch::is_aarch64_feature_detected!("neon")),
-        ("sve", std::arch::is_aarch64_feature_detected!("sve")),
-        ("sve2", std::arch::is_aarch64_feature_detected!("sve2")),
-    ];
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let found = [];
-    found.into_iter().filter_map(|(name, is_found)| is_found.then_some(name)).collect()
+/// The instruction sets that kernels are compiled for and this processor has.
+fn instruction_sets() -> String {
+    let mut found = Vec::new();
+    for kernel in Kernel::ALL {
+        let lacks = kernel.lacks();
+        found.extend(kernel.needs().iter().copied().filter(|feature| !lacks.contains(feature)));
+    }
+    found.sort_unstable();
+    found.dedup();
+    if found.is_empty() { "none that a kernel uses".to_owned() } else { found.join(" ") }
+}
+
+/// The kernel that counts if none is asked for, and why it is this one.
+fn kernel_choice() -> String {
+    let best = Kernel::best();
+    let reason = match best.needs() {
+        [] => "any machine runs it".to_owned(),
+        needs => format!("this machine has {}", needs.join(", ")),
+    };
+    let faster = Kernel::ALL.into_iter().filter(|&kernel| kernel > best);
+    let lacking = faster.map(|kernel| format!("; {kernel} lacks {}", kernel.lacks().join(", ")));
+    format!("{best}: {reason}{}", lacking.collect::<String>())
 }

@@ -5,15 +5,10 @@
 //! written one after the other.
 
 #![allow(clippy::wildcard_imports, reason = "intrinsics carry their vendor's prefix")]
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "one argument for all: intrinsics are called on a proof that the CPU has them (`Avx2`), and pointers \
-              are good for a vector's worth of words, as `Lanes` demands of its callers"
-)]
 
 use std::arch::x86_64::*;
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, compiled_for};
 use super::schedule::Level;
 use super::stacks::{Parents, Stack};
 use super::step;
@@ -97,29 +92,31 @@ static PACKING_NARROW: [[u8; 16]; 256] = in_bytes(&PACKING);
 static SPREADING_NARROW: [[u8; 16]; 256] = in_bytes(&SPREADING);
 
 /// A bit for each chosen lane of 32 columns.
-#[inline(always)]
-fn wide_bits(_: Avx2, mask: __m256i) -> usize {
-    unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(mask)).cast_unsigned() as usize }
+#[inline]
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+fn wide_bits(mask: __m256i) -> usize {
+    _mm256_movemask_ps(_mm256_castsi256_ps(mask)).cast_unsigned() as usize
 }
 
 /// The moves for the chosen lanes of 32 columns, and their number.
-#[inline(always)]
-fn wide_moves(isa: Avx2, table: &Moves, mask: __m256i) -> (__m256i, usize) {
-    let bits = wide_bits(isa, mask);
-    let moves = unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(table[bits].as_ptr().cast())) };
+#[inline]
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+fn wide_moves(table: &Moves, mask: __m256i) -> (__m256i, usize) {
+    let bits = wide_bits(mask);
+    let moves = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(i64::from_le_bytes(table[bits])));
     (moves, bits.count_ones() as usize)
 }
 
 /// The moves for the chosen lanes of 16 columns, and their number.
-#[inline(always)]
-fn narrow_moves(_: Avx2, table: &[[u8; 16]; 256], mask: __m256i) -> (Halves, usize) {
-    unsafe {
-        let bytes = _mm_packs_epi16(_mm256_castsi256_si128(mask), _mm256_extracti128_si256::<1>(mask));
-        let bits = _mm_movemask_epi8(bytes).cast_unsigned() as usize;
-        let (lower, upper) = (bits & 0xff, bits >> 8);
-        let moves = _mm256_loadu2_m128i(table[upper].as_ptr().cast(), table[lower].as_ptr().cast());
-        (Halves { moves, lower: lower.count_ones() as usize }, bits.count_ones() as usize)
-    }
+#[inline]
+#[target_feature(enable = "avx2,bmi1,popcnt")]
+fn narrow_moves(table: &[[u8; 16]; 256], mask: __m256i) -> (Halves, usize) {
+    let bytes = _mm_packs_epi16(_mm256_castsi256_si128(mask), _mm256_extracti128_si256::<1>(mask));
+    let bits = _mm_movemask_epi8(bytes).cast_unsigned() as usize;
+    let (lower, upper) = (bits & 0xff, bits >> 8);
+    // SAFETY: each entry is as large as half a vector.
+    let moves = unsafe { _mm256_loadu2_m128i(table[upper].as_ptr().cast(), table[lower].as_ptr().cast()) };
+    (Halves { moves, lower: lower.count_ones() as usize }, bits.count_ones() as usize)
 }
 
 /// Moves within the two halves of a register.
@@ -132,114 +129,88 @@ pub(super) struct Halves {
 
 macro_rules! avx2_lanes {
     (
-        $isa:ident, $word:ty, $lanes:literal, $packing:ty, $spreading:ty,
-        $set1:ident, $add:ident, $cmpeq:ident, { $($more:tt)* }
+        $isa:ident, $word:ty, $lanes:literal, $set1:ident, $add:ident, $cmpeq:ident,
+        { $($types_and_moves:tt)* } { $($compiled:tt)* }
     ) => {
         impl Lanes for $isa {
             type Word = $word;
             type Vector = __m256i;
             /// All bits of a chosen lane.
             type Mask = __m256i;
-            type Packing = $packing;
-            type Spreading = $spreading;
             const LANES: usize = $lanes;
 
-            #[inline(always)]
-            fn splat(self, bitmap: $word) -> __m256i {
-                unsafe { $set1(bitmap.cast_signed()) }
-            }
-            #[inline(always)]
-            fn and(self, a: __m256i, b: __m256i) -> __m256i {
-                unsafe { _mm256_and_si256(a, b) }
-            }
-            #[inline(always)]
-            fn or(self, a: __m256i, b: __m256i) -> __m256i {
-                unsafe { _mm256_or_si256(a, b) }
-            }
-            #[inline(always)]
-            fn xor(self, a: __m256i, b: __m256i) -> __m256i {
-                unsafe { _mm256_xor_si256(a, b) }
-            }
-            #[inline(always)]
-            fn unattacked(self, free: __m256i, left: __m256i, right: __m256i) -> __m256i {
-                unsafe { _mm256_andnot_si256(_mm256_or_si256(left, right), free) }
-            }
-            #[inline(always)]
-            fn split_lowest(self, columns: __m256i) -> (__m256i, __m256i) {
-                unsafe {
+            $($types_and_moves)*
+
+            compiled_for! {
+                "avx2,bmi1,popcnt", isa: $isa;
+
+                $($compiled)*
+
+                fn splat(bitmap: $word) -> __m256i {
+                    $set1(bitmap.cast_signed())
+                }
+                fn and(a: __m256i, b: __m256i) -> __m256i {
+                    _mm256_and_si256(a, b)
+                }
+                fn or(a: __m256i, b: __m256i) -> __m256i {
+                    _mm256_or_si256(a, b)
+                }
+                fn xor(a: __m256i, b: __m256i) -> __m256i {
+                    _mm256_xor_si256(a, b)
+                }
+                fn unattacked(free: __m256i, left: __m256i, right: __m256i) -> __m256i {
+                    _mm256_andnot_si256(_mm256_or_si256(left, right), free)
+                }
+                fn split_lowest(columns: __m256i) -> (__m256i, __m256i) {
                     let less_one = $add(columns, $set1(-1));
                     (_mm256_andnot_si256(less_one, columns), _mm256_and_si256(columns, less_one))
                 }
-            }
-            #[inline(always)]
-            fn every(self) -> __m256i {
-                unsafe { _mm256_set1_epi32(-1) }
-            }
-            #[inline(always)]
-            fn empty(self, x: __m256i) -> __m256i {
-                unsafe { $cmpeq(x, _mm256_setzero_si256()) }
-            }
-            #[inline(always)]
-            fn occupied(self, x: __m256i) -> __m256i {
-                self.xor(self.empty(x), self.every())
-            }
-            #[inline(always)]
-            fn keep_meeting(self, mask: __m256i, a: __m256i, b: __m256i) -> __m256i {
-                unsafe { _mm256_andnot_si256(self.empty(self.and(a, b)), mask) }
-            }
-            #[inline(always)]
-            fn keep_disjoint(self, mask: __m256i, a: __m256i, b: __m256i) -> __m256i {
-                self.and(mask, self.empty(self.and(a, b)))
-            }
-            #[inline(always)]
-            fn keep_equal(self, mask: __m256i, a: __m256i, b: __m256i) -> __m256i {
-                unsafe { self.and(mask, $cmpeq(a, b)) }
-            }
-            #[inline(always)]
-            fn first(self, mask: __m256i, mut count: usize) -> __m256i {
-                if count >= $lanes {
-                    return mask;
+                fn every() -> __m256i {
+                    _mm256_set1_epi32(-1)
                 }
-                let mut lanes = [0 as $word; $lanes];
-                unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), mask) };
-                for lane in &mut lanes {
-                    *lane = if count == 0 { 0 } else { *lane };
-                    count -= usize::from(*lane != 0);
+                fn empty(x: __m256i) -> __m256i {
+                    $cmpeq(x, _mm256_setzero_si256())
                 }
-                unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
-            }
-            #[inline(always)]
-            fn choose(self, mask: __m256i, old: __m256i, new: __m256i) -> __m256i {
-                unsafe { _mm256_blendv_epi8(old, new, mask) }
-            }
-
-            $($more)*
-
-            #[inline(always)]
-            fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-                self,
-                level: &Level,
-                parents: &Parents<'_, $word>,
-                children: &mut Stack<'_, $word>,
-            ) {
-                #[target_feature(enable = "avx2,bmi1,popcnt")]
-                fn compiled<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-                    isa: $isa,
+                fn occupied(x: __m256i) -> __m256i {
+                    _mm256_xor_si256(isa.empty(x), isa.every())
+                }
+                fn keep_meeting(mask: __m256i, a: __m256i, b: __m256i) -> __m256i {
+                    _mm256_andnot_si256(isa.empty(_mm256_and_si256(a, b)), mask)
+                }
+                fn keep_disjoint(mask: __m256i, a: __m256i, b: __m256i) -> __m256i {
+                    _mm256_and_si256(mask, isa.empty(_mm256_and_si256(a, b)))
+                }
+                fn keep_equal(mask: __m256i, a: __m256i, b: __m256i) -> __m256i {
+                    _mm256_and_si256(mask, $cmpeq(a, b))
+                }
+                fn first(mask: __m256i, count: usize) -> __m256i {
+                    if count >= $lanes {
+                        return mask;
+                    }
+                    let mut lanes = [0 as $word; $lanes];
+                    // SAFETY: the array is as large as a vector.
+                    unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), mask) };
+                    let mut left = count;
+                    for lane in &mut lanes {
+                        *lane = if left == 0 { 0 } else { *lane };
+                        left -= usize::from(*lane != 0);
+                    }
+                    // SAFETY: the array is as large as a vector.
+                    unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
+                }
+                fn choose(mask: __m256i, old: __m256i, new: __m256i) -> __m256i {
+                    _mm256_blendv_epi8(old, new, mask)
+                }
+                fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
                     level: &Level,
                     parents: &Parents<'_, $word>,
-                    children: &mut Stack<'_, $word>,
+                    children: &mut Stack<'_, $word>
                 ) {
                     step::expand::<$isa, 3, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
                 }
-                unsafe { compiled::<ADJACENT, AHEAD, COVER>(self, level, parents, children) }
-            }
-            #[inline(always)]
-            fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, $word>) -> u64 {
-                #[target_feature(enable = "avx2,bmi1,popcnt")]
-                fn compiled<const ADJACENT: bool>(isa: $isa, level: &Level, parents: &Parents<'_, $word>) -> u64 {
+                fn leaf<const ADJACENT: bool>(level: &Level, parents: &Parents<'_, $word>) -> u64 {
                     step::leaf::<$isa, 3, ADJACENT>(isa, level, parents)
                 }
-                unsafe { compiled::<ADJACENT>(self, level, parents) }
             }
         }
     };
@@ -249,42 +220,18 @@ avx2_lanes!(
     Wide,
     u32,
     8,
-    __m256i,
-    (__m256i, __m256i),
     _mm256_set1_epi32,
     _mm256_add_epi32,
     _mm256_cmpeq_epi32,
     {
         type Shift = __m256i;
+        type Packing = __m256i;
+        type Spreading = (__m256i, __m256i);
 
         #[inline(always)]
-        fn shift(self, rows: u32) -> __m256i {
-            unsafe { _mm256_set1_epi32(rows.cast_signed()) }
-        }
-        #[inline(always)]
-        fn raise<const ADJACENT: bool, const K: u32>(self, x: __m256i, by: __m256i) -> __m256i {
-            unsafe { _mm256_sllv_epi32(x, if ADJACENT { _mm256_set1_epi32(K.cast_signed()) } else { by }) }
-        }
-        #[inline(always)]
-        fn lower<const ADJACENT: bool, const K: u32>(self, x: __m256i, by: __m256i) -> __m256i {
-            unsafe { _mm256_srlv_epi32(x, if ADJACENT { _mm256_set1_epi32(K.cast_signed()) } else { by }) }
-        }
-        #[inline(always)]
-        fn count(self, mask: __m256i) -> usize {
-            wide_bits(self.0, mask).count_ones() as usize
-        }
-        #[inline(always)]
-        fn packing(self, mask: __m256i) -> (__m256i, usize) {
-            wide_moves(self.0, &PACKING_WIDE, mask)
-        }
-        #[inline(always)]
         unsafe fn pack_to(self, to: *mut u32, packing: __m256i, x: __m256i) {
+            // SAFETY: `self` proves the features; the caller lets a vector be written.
             unsafe { _mm256_storeu_si256(to.cast(), _mm256_permutevar8x32_epi32(x, packing)) }
-        }
-        #[inline(always)]
-        fn spreading(self, mask: __m256i) -> ((__m256i, __m256i), usize) {
-            let (moves, taken) = wide_moves(self.0, &SPREADING_WIDE, mask);
-            ((mask, moves), taken)
         }
         #[inline(always)]
         unsafe fn spread_from(
@@ -293,9 +240,30 @@ avx2_lanes!(
             (mask, moves): (__m256i, __m256i),
             from: *const u32,
         ) -> __m256i {
-            unsafe {
-                self.choose(mask, onto, _mm256_permutevar8x32_epi32(_mm256_loadu_si256(from.cast()), moves))
-            }
+            // SAFETY: `self` proves the features; the caller lets a vector be read.
+            let lanes = unsafe { _mm256_permutevar8x32_epi32(_mm256_loadu_si256(from.cast()), moves) };
+            self.choose(mask, onto, lanes)
+        }
+    }
+    {
+        fn shift(rows: u32) -> __m256i {
+            _mm256_set1_epi32(rows.cast_signed())
+        }
+        fn raise<const ADJACENT: bool, const K: u32>(x: __m256i, by: __m256i) -> __m256i {
+            _mm256_sllv_epi32(x, if ADJACENT { _mm256_set1_epi32(K.cast_signed()) } else { by })
+        }
+        fn lower<const ADJACENT: bool, const K: u32>(x: __m256i, by: __m256i) -> __m256i {
+            _mm256_srlv_epi32(x, if ADJACENT { _mm256_set1_epi32(K.cast_signed()) } else { by })
+        }
+        fn count(mask: __m256i) -> usize {
+            wide_bits(mask).count_ones() as usize
+        }
+        fn packing(mask: __m256i) -> (__m256i, usize) {
+            wide_moves(&PACKING_WIDE, mask)
+        }
+        fn spreading(mask: __m256i) -> ((__m256i, __m256i), usize) {
+            let (moves, taken) = wide_moves(&SPREADING_WIDE, mask);
+            ((mask, moves), taken)
         }
     }
 );
@@ -304,37 +272,18 @@ avx2_lanes!(
     Narrow,
     u16,
     16,
-    Halves,
-    (__m256i, Halves),
     _mm256_set1_epi16,
     _mm256_add_epi16,
     _mm256_cmpeq_epi16,
     {
         type Shift = __m128i;
+        type Packing = Halves;
+        type Spreading = (__m256i, Halves);
 
         #[inline(always)]
-        fn shift(self, rows: u32) -> __m128i {
-            unsafe { _mm_cvtsi32_si128(rows.cast_signed()) }
-        }
-        #[inline(always)]
-        fn raise<const ADJACENT: bool, const K: u32>(self, x: __m256i, by: __m128i) -> __m256i {
-            unsafe { _mm256_sll_epi16(x, if ADJACENT { _mm_cvtsi32_si128(K.cast_signed()) } else { by }) }
-        }
-        #[inline(always)]
-        fn lower<const ADJACENT: bool, const K: u32>(self, x: __m256i, by: __m128i) -> __m256i {
-            unsafe { _mm256_srl_epi16(x, if ADJACENT { _mm_cvtsi32_si128(K.cast_signed()) } else { by }) }
-        }
-        #[inline(always)]
-        fn count(self, mask: __m256i) -> usize {
-            let two_bits_a_lane = unsafe { _mm256_movemask_epi8(mask) };
-            two_bits_a_lane.count_ones() as usize / 2
-        }
-        #[inline(always)]
-        fn packing(self, mask: __m256i) -> (Halves, usize) {
-            narrow_moves(self.0, &PACKING_NARROW, mask)
-        }
-        #[inline(always)]
         unsafe fn pack_to(self, to: *mut u16, Halves { moves, lower }: Halves, x: __m256i) {
+            // SAFETY: `self` proves the features; the caller lets a vector be written, and the upper half goes
+            // no further than behind the 8 lanes of the lower.
             unsafe {
                 let packed = _mm256_shuffle_epi8(x, moves);
                 _mm_storeu_si128(to.cast(), _mm256_castsi256_si128(packed));
@@ -342,21 +291,40 @@ avx2_lanes!(
             }
         }
         #[inline(always)]
-        fn spreading(self, mask: __m256i) -> ((__m256i, Halves), usize) {
-            let (moves, taken) = narrow_moves(self.0, &SPREADING_NARROW, mask);
-            ((mask, moves), taken)
-        }
-        #[inline(always)]
         unsafe fn spread_from(
             self,
             onto: __m256i,
-            (mask, halves): (__m256i, Halves),
+            (mask, Halves { moves, lower }): (__m256i, Halves),
             from: *const u16,
         ) -> __m256i {
-            unsafe {
-                let words = _mm256_loadu2_m128i(from.add(halves.lower).cast(), from.cast());
-                self.choose(mask, onto, _mm256_shuffle_epi8(words, halves.moves))
-            }
+            // SAFETY: `self` proves the features; the caller lets a vector be read, and the upper half comes from
+            // no further than behind the 8 lanes of the lower.
+            let lanes = unsafe {
+                _mm256_shuffle_epi8(_mm256_loadu2_m128i(from.add(lower).cast(), from.cast()), moves)
+            };
+            self.choose(mask, onto, lanes)
+        }
+    }
+    {
+        fn shift(rows: u32) -> __m128i {
+            _mm_cvtsi32_si128(rows.cast_signed())
+        }
+        fn raise<const ADJACENT: bool, const K: u32>(x: __m256i, by: __m128i) -> __m256i {
+            _mm256_sll_epi16(x, if ADJACENT { _mm_cvtsi32_si128(K.cast_signed()) } else { by })
+        }
+        fn lower<const ADJACENT: bool, const K: u32>(x: __m256i, by: __m128i) -> __m256i {
+            _mm256_srl_epi16(x, if ADJACENT { _mm_cvtsi32_si128(K.cast_signed()) } else { by })
+        }
+        fn count(mask: __m256i) -> usize {
+            // Two bits a lane.
+            _mm256_movemask_epi8(mask).count_ones() as usize / 2
+        }
+        fn packing(mask: __m256i) -> (Halves, usize) {
+            narrow_moves(&PACKING_NARROW, mask)
+        }
+        fn spreading(mask: __m256i) -> ((__m256i, Halves), usize) {
+            let (moves, taken) = narrow_moves(&SPREADING_NARROW, mask);
+            ((mask, moves), taken)
         }
     }
 );

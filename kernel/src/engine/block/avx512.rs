@@ -5,15 +5,10 @@
 //! packing straight to memory is slow.
 
 #![allow(clippy::wildcard_imports, reason = "intrinsics carry their vendor's prefix")]
-#![expect(
-    clippy::undocumented_unsafe_blocks,
-    reason = "one argument for all: intrinsics are called on a proof that the CPU has them (`Avx512`), and pointers \
-              are good for a vector's worth of words, as `Lanes` demands of its callers"
-)]
 
 use std::arch::x86_64::*;
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, compiled_for};
 use super::schedule::Level;
 use super::stacks::{Parents, Stack};
 use super::step;
@@ -61,78 +56,8 @@ macro_rules! avx512_lanes {
             const LANES: usize = $lanes;
 
             #[inline(always)]
-            fn splat(self, bitmap: $word) -> __m512i {
-                unsafe { $set1(bitmap.cast_signed()) }
-            }
-            #[inline(always)]
-            fn shift(self, rows: u32) -> __m512i {
-                unsafe { $set1(rows.try_into().expect("fewer than 31 rows")) }
-            }
-            #[inline(always)]
-            fn and(self, a: __m512i, b: __m512i) -> __m512i {
-                unsafe { _mm512_and_si512(a, b) }
-            }
-            #[inline(always)]
-            fn or(self, a: __m512i, b: __m512i) -> __m512i {
-                unsafe { _mm512_or_si512(a, b) }
-            }
-            #[inline(always)]
-            fn xor(self, a: __m512i, b: __m512i) -> __m512i {
-                unsafe { _mm512_xor_si512(a, b) }
-            }
-            #[inline(always)]
-            fn unattacked(self, free: __m512i, left: __m512i, right: __m512i) -> __m512i {
-                unsafe { _mm512_ternarylogic_epi32::<0x10>(free, left, right) }
-            }
-            #[inline(always)]
-            fn split_lowest(self, columns: __m512i) -> (__m512i, __m512i) {
-                unsafe {
-                    let less_one = $add(columns, $set1(-1));
-                    (_mm512_andnot_si512(less_one, columns), _mm512_and_si512(columns, less_one))
-                }
-            }
-            #[inline(always)]
-            fn raise<const ADJACENT: bool, const K: u32>(self, x: __m512i, by: __m512i) -> __m512i {
-                unsafe { if ADJACENT { $slli::<K>(x) } else { $sllv(x, by) } }
-            }
-            #[inline(always)]
-            fn lower<const ADJACENT: bool, const K: u32>(self, x: __m512i, by: __m512i) -> __m512i {
-                unsafe { if ADJACENT { $srli::<K>(x) } else { $srlv(x, by) } }
-            }
-            #[inline(always)]
             fn every(self) -> $mask {
                 <$mask>::MAX
-            }
-            #[inline(always)]
-            fn empty(self, x: __m512i) -> $mask {
-                unsafe { $testn(x, x) }
-            }
-            #[inline(always)]
-            fn occupied(self, x: __m512i) -> $mask {
-                unsafe { $test(x, x) }
-            }
-            #[inline(always)]
-            fn keep_meeting(self, mask: $mask, a: __m512i, b: __m512i) -> $mask {
-                unsafe { $mask_test(mask, a, b) }
-            }
-            #[inline(always)]
-            fn keep_disjoint(self, mask: $mask, a: __m512i, b: __m512i) -> $mask {
-                unsafe { $mask_testn(mask, a, b) }
-            }
-            #[inline(always)]
-            fn keep_equal(self, mask: $mask, a: __m512i, b: __m512i) -> $mask {
-                unsafe { $mask_eq(mask, a, b) }
-            }
-            #[inline(always)]
-            fn first(self, mask: $mask, count: usize) -> $mask {
-                // The deposit has no bit beyond the mask.
-                if count >= $lanes {
-                    mask
-                } else {
-                    unsafe {
-                        (_pdep_u32((1 << count) - 1, mask.into())).try_into().expect("a part of the mask")
-                    }
-                }
             }
             #[inline(always)]
             fn count(self, mask: $mask) -> usize {
@@ -143,57 +68,92 @@ macro_rules! avx512_lanes {
                 ($bits::from(a) << $lanes | $bits::from(b)).count_ones() as usize
             }
             #[inline(always)]
-            fn choose(self, mask: $mask, old: __m512i, new: __m512i) -> __m512i {
-                unsafe { $mask_mov(old, mask, new) }
-            }
-            #[inline(always)]
-            fn packing(self, mask: $mask) -> (__m512i, usize) {
-                unsafe {
-                    let numbers = _mm512_loadu_si512($numbers.as_ptr().cast());
-                    ($compress(numbers, mask, numbers), self.count(mask))
-                }
-            }
-            #[inline(always)]
-            unsafe fn pack_to(self, to: *mut $word, packing: __m512i, x: __m512i) {
-                unsafe { _mm512_storeu_si512(to.cast(), $permute(packing, x)) }
-            }
-            #[inline(always)]
             fn spreading(self, mask: $mask) -> ($mask, usize) {
                 (mask, self.count(mask))
             }
             #[inline(always)]
-            unsafe fn spread_from(self, onto: __m512i, spreading: $mask, from: *const $word) -> __m512i {
-                unsafe { $expand(onto, spreading, _mm512_loadu_si512(from.cast())) }
+            unsafe fn pack_to(self, to: *mut $word, packing: __m512i, x: __m512i) {
+                // SAFETY: `self` proves the features; the caller lets a vector be written.
+                unsafe { _mm512_storeu_si512(to.cast(), $permute(packing, x)) }
             }
             #[inline(always)]
-            fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-                self,
-                level: &Level,
-                parents: &Parents<'_, $word>,
-                children: &mut Stack<'_, $word>,
-            ) {
-                #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
-                fn compiled<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-                    isa: $isa,
+            unsafe fn spread_from(self, onto: __m512i, spreading: $mask, from: *const $word) -> __m512i {
+                // SAFETY: `self` proves the features; the caller lets a vector be read.
+                unsafe { $expand(onto, spreading, _mm512_loadu_si512(from.cast())) }
+            }
+
+            compiled_for! {
+                "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt", isa: $isa;
+
+                fn splat(bitmap: $word) -> __m512i {
+                    $set1(bitmap.cast_signed())
+                }
+                fn shift(rows: u32) -> __m512i {
+                    $set1(rows.try_into().expect("fewer than 31 rows"))
+                }
+                fn and(a: __m512i, b: __m512i) -> __m512i {
+                    _mm512_and_si512(a, b)
+                }
+                fn or(a: __m512i, b: __m512i) -> __m512i {
+                    _mm512_or_si512(a, b)
+                }
+                fn xor(a: __m512i, b: __m512i) -> __m512i {
+                    _mm512_xor_si512(a, b)
+                }
+                fn unattacked(free: __m512i, left: __m512i, right: __m512i) -> __m512i {
+                    _mm512_ternarylogic_epi32::<0x10>(free, left, right)
+                }
+                fn split_lowest(columns: __m512i) -> (__m512i, __m512i) {
+                    let less_one = $add(columns, $set1(-1));
+                    (_mm512_andnot_si512(less_one, columns), _mm512_and_si512(columns, less_one))
+                }
+                fn raise<const ADJACENT: bool, const K: u32>(x: __m512i, by: __m512i) -> __m512i {
+                    if ADJACENT { $slli::<K>(x) } else { $sllv(x, by) }
+                }
+                fn lower<const ADJACENT: bool, const K: u32>(x: __m512i, by: __m512i) -> __m512i {
+                    if ADJACENT { $srli::<K>(x) } else { $srlv(x, by) }
+                }
+                fn empty(x: __m512i) -> $mask {
+                    $testn(x, x)
+                }
+                fn occupied(x: __m512i) -> $mask {
+                    $test(x, x)
+                }
+                fn keep_meeting(mask: $mask, a: __m512i, b: __m512i) -> $mask {
+                    $mask_test(mask, a, b)
+                }
+                fn keep_disjoint(mask: $mask, a: __m512i, b: __m512i) -> $mask {
+                    $mask_testn(mask, a, b)
+                }
+                fn keep_equal(mask: $mask, a: __m512i, b: __m512i) -> $mask {
+                    $mask_eq(mask, a, b)
+                }
+                fn first(mask: $mask, count: usize) -> $mask {
+                    // The deposit has no bit beyond the mask.
+                    if count >= $lanes {
+                        mask
+                    } else {
+                        _pdep_u32((1 << count) - 1, mask.into()).try_into().expect("a part of the mask")
+                    }
+                }
+                fn choose(mask: $mask, old: __m512i, new: __m512i) -> __m512i {
+                    $mask_mov(old, mask, new)
+                }
+                fn packing(mask: $mask) -> (__m512i, usize) {
+                    // SAFETY: the array is as large as a vector.
+                    let numbers = unsafe { _mm512_loadu_si512($numbers.as_ptr().cast()) };
+                    ($compress(numbers, mask, numbers), isa.count(mask))
+                }
+                fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
                     level: &Level,
                     parents: &Parents<'_, $word>,
-                    children: &mut Stack<'_, $word>,
+                    children: &mut Stack<'_, $word>
                 ) {
                     step::expand::<$isa, 3, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
                 }
-                unsafe { compiled::<ADJACENT, AHEAD, COVER>(self, level, parents, children) }
-            }
-            #[inline(always)]
-            fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, $word>) -> u64 {
-                #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
-                fn compiled<const ADJACENT: bool>(
-                    isa: $isa,
-                    level: &Level,
-                    parents: &Parents<'_, $word>,
-                ) -> u64 {
+                fn leaf<const ADJACENT: bool>(level: &Level, parents: &Parents<'_, $word>) -> u64 {
                     step::leaf::<$isa, 3, ADJACENT>(isa, level, parents)
                 }
-                unsafe { compiled::<ADJACENT>(self, level, parents) }
             }
         }
     };

@@ -137,3 +137,29 @@ pub(super) trait Lanes: Copy + Send + 'static {
     /// [`step::leaf`](super::step::leaf), compiled for this instruction set.
     fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, Self::Word>) -> u64;
 }
+
+/// Methods compiled for an instruction set.
+///
+/// Their bodies are safe code, in which intrinsics on values are safe too. `isa`, `self` to the outside, is the
+/// lanes' value: the proof that the machine has the features named.
+#[cfg(target_arch = "x86_64")]
+macro_rules! compiled_for {
+    (
+        $features:literal, $isa:ident: $lanes:ty;
+        $(fn $name:ident$(<$(const $P:ident: $kind:ty),+>)?($($arg:ident: $in:ty),*) $(-> $out:ty)? $body:block)*
+    ) => { $(
+        #[inline(always)]
+        fn $name$(<$(const $P: $kind),+>)?(self, $($arg: $in),*) $(-> $out)? {
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn compiled$(<$(const $P: $kind),+>)?($isa: $lanes, $($arg: $in),*) $(-> $out)? {
+                let _ = $isa;
+                $body
+            }
+            // SAFETY: `self` is only made where the machine has these features.
+            unsafe { compiled$(::<$($P),+>)?(self, $($arg),*) }
+        }
+    )* };
+}
+#[cfg(target_arch = "x86_64")]
+pub(super) use compiled_for;
