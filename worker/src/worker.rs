@@ -120,6 +120,8 @@ struct Rhythm {
     ahead: Duration,
     /// Whether the coordinator had all the work that was asked for.
     more_work: bool,
+    /// Work at hand after its last answer, in estimated states.
+    stocked: u64,
     /// When it last answered.
     synced: Option<Instant>,
 }
@@ -149,7 +151,8 @@ impl Worker {
     async fn serve(&mut self, pool: &Pool, stop: impl Future<Output = ()>) -> Result<(), WorkerError> {
         let mut stop = pin!(stop);
         let mut outage: Option<Outage> = None;
-        let mut rhythm = Rhythm { ahead: Duration::from_millis(200), more_work: true, synced: None };
+        let mut rhythm =
+            Rhythm { ahead: Duration::from_millis(200), more_work: true, stocked: 0, synced: None };
         let mut next = Instant::now();
         loop {
             let wake = [self.outbox.store_at(), self.deadline].into_iter().flatten().fold(next, Instant::min);
@@ -196,10 +199,12 @@ impl Worker {
                     rhythm = Rhythm {
                         ahead: Duration::from_millis(answer.next_sync_ms.into()),
                         more_work: !answer.leases.is_empty() || wanted <= load.states,
+                        stocked: 0,
                         synced: Some(Instant::now()),
                     };
                     next = Instant::now();
                     self.follow(pool, answer).await?;
+                    rhythm.stocked = pool.load().states;
                 }
                 Err(error) if error.is_passing() => {
                     let outage = outage.get_or_insert_with(Outage::begin);
@@ -238,10 +243,12 @@ impl Worker {
     /// coordinator's rhythm in any case.
     fn next_sync(&self, rhythm: &Rhythm, load: Load, wanted: u64) -> Instant {
         let Some(synced) = rhythm.synced else { return Instant::now() };
-        let hungry = rhythm.more_work && load.states < wanted / 2;
+        // It may have got less than it wanted, for there are others: then it asks again when half of that is used up.
+        let hungry = rhythm.more_work && load.states < wanted / 2 && load.states <= rhythm.stocked / 2;
         let to_say = self.has_to_say();
-        let full = load.jobs == 0 || self.outbox.len() >= BATCH_MAX / 2;
-        let pause = if hungry || (to_say && full) {
+        let full = self.outbox.len() >= BATCH_MAX / 2;
+        // With nothing to do it asks at once: the coordinator keeps it waiting until there is work.
+        let pause = if hungry || (to_say && full) || load.jobs == 0 {
             BREATH
         } else if to_say {
             FLUSH

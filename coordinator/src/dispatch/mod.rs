@@ -435,15 +435,15 @@ impl Dispatch {
     /// Leases jobs of the active runs to a worker, in their runs' random order, until they come to `states` states of
     /// estimated work or to `jobs_max` jobs.
     ///
-    /// Runs of higher priority come first; among equals the one with the least work out. Towards the end of the work
-    /// a worker gets no more than half of its share of what is ready, so that all end together; and when nothing is
-    /// ready, a worker without a job helps with the oldest job that is out.
+    /// Runs of higher priority come first; among equals the one with the least work out. A worker never has more than
+    /// half of its share of what is left, so that all end together; and when nothing is ready, a worker without a job
+    /// helps with the oldest job that is out.
     pub fn grant(&mut self, now: Millis, worker: WorkerId, states: u64, jobs_max: usize) -> Vec<LeaseToken> {
         let mut granted = Vec::new();
         if self.workers.get(&worker).is_none_or(|worker| worker.draining) {
             return granted;
         }
-        let mut open = states.min(self.fair_share(now));
+        let mut open = states.min(self.fair_share(now, worker));
         while open > 0 && granted.len() < jobs_max {
             let Some(token) = self.lease_ready(now, worker) else { break };
             open = open.saturating_sub(self.estimate(token.job));
@@ -455,15 +455,24 @@ impl Dispatch {
         granted
     }
 
-    /// Half of what each live worker may take of the ready work, at least one state; everything if there is but one.
-    fn fair_share(&self, now: Millis) -> u64 {
-        let live = |worker: &&Worker| {
-            worker.seen.is_some_and(|seen| now.saturating_sub(seen) <= self.policy.lease_ms)
+    /// What a worker may take so that all end together: half of its threads' share of the work that is ready or out,
+    /// less what it has. At least one job as long as it has fewer jobs than threads; everything if it is alone.
+    fn fair_share(&self, now: Millis, id: WorkerId) -> u64 {
+        let worker = &self.workers[&id];
+        let live = |(other, worker): &(&WorkerId, &Worker)| {
+            **other == id || worker.seen.is_some_and(|seen| now.saturating_sub(seen) <= self.policy.lease_ms)
         };
-        let workers = self.workers.values().filter(live).count() as u128;
-        let ready: u128 = self.runs.values().map(Run::estimate_ready).sum();
-        let share = if workers > 1 { ready / (2 * workers) } else { ready };
-        u64::try_from(share).unwrap_or(u64::MAX).max(1)
+        let threads: u128 =
+            self.workers.iter().filter(live).map(|(_, worker)| u128::from(worker.threads)).sum();
+        let own = u128::from(worker.threads);
+        if threads == own {
+            return u64::MAX;
+        }
+        let active = self.runs.values().filter(|run| run.state() == RunState::Active);
+        let open: u128 = active.map(|run| run.estimate_ready() + run.sums().estimate_leased).sum();
+        let share = (open * own / (2 * threads)).saturating_sub(worker.estimate);
+        let at_least = u64::from(worker.jobs.len() < worker.threads as usize);
+        u64::try_from(share).unwrap_or(u64::MAX).max(at_least)
     }
 
     fn lease_ready(&mut self, now: Millis, worker: WorkerId) -> Option<LeaseToken> {
