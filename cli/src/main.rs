@@ -1,1 +1,25 @@
-fn main() {}
+//! `nqueens`: counts all solutions of the N-Queens problem, on one machine or on a cluster.
+//!
+//! Thin by intent: arguments in, calls into the other crates, text out.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod command;
+mod console;
+mod output;
+mod progress;
+mod settings;
+mod signals;
+mod token;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = settings::parse();
+    console::start_logging(&arguments);
+    match command::execute(arguments) {
+        Ok(code) => code,
+        Err(error) => console::complain(&error),
+    }
+}

@@ -1,1 +1,34 @@
-//! coordinator
+//! The coordinator: plans runs into jobs, stores them, leases them to workers, keeps the ledger of their results, and
+//! adds up the totals.
+//!
+//! ```text
+//! service, operator_service --requests--> writer (dispatch + SQLite) --commit--> answers
+//!                          |
+//!                          +--> snapshot --> progress, and total once all jobs are done
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod access;
+mod coordinator;
+mod database;
+pub mod dispatch;
+mod error;
+mod journal;
+mod operator;
+mod operator_service;
+pub mod progress;
+mod reader;
+mod service;
+mod store;
+mod total;
+mod writer;
+
+pub use access::Access;
+pub use coordinator::{Coordinator, listen, random_bits};
+pub use error::Error;
+pub use nqueens_proto::operator::{Checked, Outcome};
+pub use operator::Operator;
+pub use reader::Reader;
+pub use store::{LedgerResult, LedgerRow, RunRow, WorkerRow};
+pub use writer::{LiveWorker, Pace};

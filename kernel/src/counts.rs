@@ -47,9 +47,9 @@ impl Counts {
         })
     }
 
-    /// Number of orbits: COUNT2 + COUNT4 + COUNT8.
-    pub fn orbits(self) -> u128 {
-        u128::from(self.count2) + u128::from(self.count4) + u128::from(self.count8)
+    /// Whether none of the three exceeds its like in `max`.
+    pub fn within(self, max: Self) -> bool {
+        self.count2 <= max.count2 && self.count4 <= max.count4 && self.count8 <= max.count8
     }
 }
 

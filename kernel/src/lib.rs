@@ -4,8 +4,19 @@
 //! This crate is pure: no I/O, no async, no clock, no logging. `docs/counting.md` tells the mathematics.
 
 pub mod board;
+mod border;
 pub mod counts;
 pub mod engine;
+mod estimate;
+mod fingerprint;
 pub mod halves;
+pub mod job;
 pub mod known;
+pub mod ladder;
+pub mod plan;
+mod prefix;
+mod rows;
+pub mod solution;
 pub mod subproblem;
+pub mod symmetric;
+pub mod unit;

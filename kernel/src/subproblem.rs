@@ -66,14 +66,16 @@ impl Subproblem {
     #[must_use]
     pub fn place(&self, row: u8, column: u8) -> Option<Self> {
         let at = self.rows.iter().position(|open| open.row == row)?;
-        if self.rows[at].allowed >> column & 1 == 0 {
+        if self.rows[at].allowed.checked_shr(column.into()).unwrap_or(0) & 1 == 0 {
             return None;
         }
         let keep = |open: &OpenRow| {
             let attacked = attacked_columns(row.abs_diff(open.row), column);
             OpenRow { allowed: open.allowed & !attacked, ..*open }
         };
-        let rows = self.rows.iter().filter(|open| open.row != row).map(keep).collect();
+        // Sized at once: planning a million jobs is mostly this.
+        let mut rows = Vec::with_capacity(self.rows.len());
+        rows.extend(self.rows.iter().filter(|open| open.row != row).map(keep));
         Some(Self { n: self.n, free: self.free & !(1 << column), rows })
     }
 
@@ -124,6 +126,7 @@ mod tests {
         assert_eq!(masks, [(0, 0b10001), (2, 0b10001), (3, 0b01010), (4, 0b11011)]);
         assert_eq!(board.free(), 0b11011);
         assert!(board.place(1, 0).is_none() && board.place(2, 1).is_none() && board.place(9, 0).is_none());
+        assert!(board.place(0, 5).is_none() && board.place(0, 32).is_none());
         assert_eq!(board.completions_max(), 2 * 2 * 2);
     }
 

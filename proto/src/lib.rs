@@ -1,1 +1,30 @@
-//! proto
+//! The wire of the cluster: the protobuf messages of `nqueens/v1/*.proto`, the domain types that they stand for, and
+//! the one place where the first become the second.
+//!
+//! Whatever arrives is parsed here once; past this crate an illegal value can't be built.
+
+#![forbid(unsafe_code)]
+
+mod convert;
+pub mod id;
+pub mod message;
+pub mod operator;
+mod token;
+
+/// Generated messages, clients and servers.
+#[allow(missing_docs, clippy::all, clippy::pedantic, reason = "generated code")]
+pub mod v1 {
+    tonic::include_proto!("nqueens.v1");
+}
+
+pub use convert::InvalidMessage;
+pub use token::{InvalidToken, Token};
+
+/// Version of the conversation between worker and coordinator. A coordinator refuses every other.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Most results, returned leases or new leases in one message.
+pub const BATCH_MAX: usize = 1_000;
+
+/// Larger messages are refused unread, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 4 << 20;

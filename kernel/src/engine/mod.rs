@@ -3,6 +3,7 @@
 //! Every engine counts the completions of a [`Subproblem`]; they differ in speed alone. `reference` is the slow,
 //! obvious one that all others are held equal to.
 
+mod block;
 mod reference;
 mod scalar;
 
@@ -72,6 +73,48 @@ pub trait Engine: Send {
 
     /// Counts the completions of `problem`; exactly, or not at all when stopped.
     fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped>;
+
+    /// Whether jobs of the edge class are to be counted by the classic search that tests every solution for its
+    /// rotations, instead of by this engine's pure counting (see [`Job::units`](crate::job::Job::units)).
+    fn leaf_test(&self) -> bool {
+        false
+    }
+}
+
+/// Counts the states of one search and reports them to its [`Control`] in regular steps.
+pub(crate) struct Meter<'a> {
+    control: &'a Control,
+    states: u64,
+    reported: u64,
+}
+
+impl<'a> Meter<'a> {
+    /// States between two reports: a few milliseconds of work.
+    const STEP: u64 = 1 << 20;
+
+    pub(crate) fn new(control: &'a Control) -> Self {
+        Self { control, states: 0, reported: 0 }
+    }
+
+    /// Counts `states` more; now and then reports them, and is [`Stopped`] if nobody wants them any longer.
+    #[inline]
+    pub(crate) fn add(&mut self, states: u64) -> Result<(), Stopped> {
+        self.states += states;
+        if self.states - self.reported >= Self::STEP { self.report() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn report(&mut self) -> Result<(), Stopped> {
+        let new = self.states - self.reported;
+        self.reported = self.states;
+        self.control.advance(new)
+    }
+
+    /// Reports the rest and tells how many states there were in all.
+    pub(crate) fn finish(mut self) -> Result<u64, Stopped> {
+        self.report()?;
+        Ok(self.states)
+    }
 }
 
 /// The engines by name, slowest first.
@@ -81,25 +124,46 @@ pub enum Kernel {
     Reference,
     /// Plain code with a mask a row and a look ahead.
     Scalar,
+    /// Block depth-first search in plain code, for any CPU.
+    Portable,
+    /// Block depth-first search on AVX2.
+    Avx2,
+    /// Block depth-first search on AVX-512.
+    Avx512,
 }
 
 impl Kernel {
     /// All engines, slowest first.
-    pub const ALL: [Self; 2] = [Self::Reference, Self::Scalar];
+    pub const ALL: [Self; 5] = [Self::Reference, Self::Scalar, Self::Portable, Self::Avx2, Self::Avx512];
 
     /// The name used on the command line, the wire and in the database.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reference => "reference",
             Self::Scalar => "scalar",
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
         }
+    }
+
+    /// The CPU features that the engine is compiled for; empty if any CPU runs it.
+    pub const fn needs(self) -> &'static [&'static str] {
+        match self {
+            Self::Reference | Self::Scalar | Self::Portable => &[],
+            Self::Avx2 => &["avx2", "bmi1", "popcnt"],
+            Self::Avx512 => &["avx512f", "avx512bw", "avx512vbmi2", "bmi1", "bmi2", "popcnt"],
+        }
+    }
+
+    /// Those of [`needs`](Self::needs) that this machine has not.
+    pub fn lacks(self) -> Vec<&'static str> {
+        self.needs().iter().copied().filter(|feature| !cpu_has(feature)).collect()
     }
 
     /// Whether this machine can run it.
     pub fn is_available(self) -> bool {
-        match self {
-            Self::Reference | Self::Scalar => true,
-        }
+        self.lacks().is_empty()
     }
 
     /// The fastest engine that this machine can run.
@@ -109,11 +173,38 @@ impl Kernel {
 
     /// A new engine; `None` if this machine can't run it.
     pub fn engine(self) -> Option<Box<dyn Engine>> {
-        self.is_available().then(|| match self {
-            Self::Reference => Box::new(reference::Reference) as Box<dyn Engine>,
-            Self::Scalar => Box::new(scalar::Scalar),
-        })
+        match self {
+            Self::Reference => Some(Box::new(reference::Reference)),
+            Self::Scalar => Some(Box::<scalar::Scalar>::default()),
+            Self::Portable => Some(block::portable()),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => block::avx2(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => block::avx512(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx2 | Self::Avx512 => None,
+        }
     }
+}
+
+/// Whether the CPU has a feature that some engine needs.
+#[cfg(target_arch = "x86_64")]
+fn cpu_has(feature: &str) -> bool {
+    match feature {
+        "avx2" => is_x86_feature_detected!("avx2"),
+        "avx512f" => is_x86_feature_detected!("avx512f"),
+        "avx512bw" => is_x86_feature_detected!("avx512bw"),
+        "avx512vbmi2" => is_x86_feature_detected!("avx512vbmi2"),
+        "bmi1" => is_x86_feature_detected!("bmi1"),
+        "bmi2" => is_x86_feature_detected!("bmi2"),
+        "popcnt" => is_x86_feature_detected!("popcnt"),
+        _ => unreachable!("no engine needs {feature}"),
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpu_has(_feature: &str) -> bool {
+    false
 }
 
 impl fmt::Display for Kernel {

@@ -1,6 +1,6 @@
 //! Row by row, cell by cell: the engine to read, and the twin of every fast one.
 
-use super::{Control, Engine, Kernel, Stopped, Tally};
+use super::{Control, Engine, Kernel, Meter, Stopped, Tally};
 use crate::board::take_lowest;
 use crate::subproblem::{OpenRow, Subproblem};
 
@@ -13,9 +13,13 @@ impl Engine for Reference {
     }
 
     fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
-        let mut search = Search { control, tally: Tally::default() };
+        let mut search = Search { meter: Meter::new(control), completions: 0 };
         search.descend(problem.rows(), Attacks::default())?;
-        Ok(search.tally)
+        Ok(Tally { completions: search.completions, states: search.meter.finish()? })
+    }
+
+    fn leaf_test(&self) -> bool {
+        true
     }
 }
 
@@ -40,18 +44,15 @@ impl Attacks {
 }
 
 struct Search<'a> {
-    control: &'a Control,
-    tally: Tally,
+    meter: Meter<'a>,
+    completions: u64,
 }
 
 impl Search<'_> {
     fn descend(&mut self, rows: &[OpenRow], attacks: Attacks) -> Result<(), Stopped> {
-        self.tally.states += 1;
-        if self.tally.states.is_multiple_of(1 << 20) {
-            self.control.advance(1 << 20)?;
-        }
+        self.meter.add(1)?;
         let Some((first, below)) = rows.split_first() else {
-            self.tally.completions += 1;
+            self.completions += 1;
             return Ok(());
         };
         let gap = below.first().map_or(0, |next| next.row - first.row);

@@ -1,0 +1,182 @@
+//! The operator's way to a coordinator, and its errors in words that help.
+
+use std::error::Error;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use nqueens_coordinator::random_bits;
+use nqueens_kernel::plan::Plan;
+use nqueens_proto::id::{RunId, WorkerId};
+use nqueens_proto::operator::{Progress, RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
+use nqueens_proto::{MESSAGE_BYTES_MAX, Token, v1};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status, Streaming};
+
+use crate::settings::misuse;
+
+/// A call without an answer for so long has failed.
+const CALL_TIMEOUT: Duration = Duration::from_secs(35);
+
+/// A connection to one coordinator.
+pub(crate) struct Client {
+    url: String,
+    token: Option<Token>,
+    inner: OperatorServiceClient<Channel>,
+}
+
+impl Client {
+    /// Connects at the first call. An address that is none is wrong usage.
+    pub(crate) fn new(url: &str, token: Option<Token>) -> Self {
+        let endpoint = Endpoint::from_shared(url.to_owned()).ok();
+        let endpoint = endpoint.filter(|endpoint| endpoint.uri().scheme_str() == Some("http"));
+        let endpoint = endpoint.unwrap_or_else(|| {
+            let how = "write it like http://host:7327";
+            misuse(format_args!("'{url}' is no coordinator's address; {how}")).exit()
+        });
+        let channel = endpoint
+            .connect_timeout(Duration::from_secs(5))
+            .http2_keep_alive_interval(Duration::from_secs(20))
+            .keep_alive_timeout(Duration::from_secs(20))
+            .tcp_nodelay(true)
+            .connect_lazy();
+        let inner = OperatorServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        Self { url: url.to_owned(), token, inner }
+    }
+
+    /// Plans a run; waits for as long as that takes.
+    pub(crate) async fn submit(&mut self, plan: Plan, priority: i32) -> anyhow::Result<RunStatus> {
+        let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());
+        let submission = Submission { request: bits.to_be_bytes(), plan, priority };
+        loop {
+            let request = self.request(v1::SubmitRequest::from(submission));
+            match self.inner.submit(request).await {
+                Ok(answer) => return Ok(answer.into_inner().run.try_into()?),
+                // The planning goes on; the same request again waits for it.
+                Err(status) if is_timeout(&status) => {}
+                Err(status) => return Err(self.explain(&status)),
+            }
+        }
+    }
+
+    /// All runs, oldest first.
+    pub(crate) async fn runs(&mut self) -> anyhow::Result<Vec<RunStatus>> {
+        let request = self.request(v1::ListRunsRequest {});
+        let answer = self.inner.list_runs(request).await.map_err(|status| self.explain(&status))?;
+        let runs = answer.into_inner().runs.into_iter().map(RunStatus::try_from);
+        Ok(runs.collect::<Result<_, _>>()?)
+    }
+
+    /// One run.
+    pub(crate) async fn run(&mut self, run: RunId) -> anyhow::Result<RunStatus> {
+        let request = self.request(v1::GetRunRequest { run: run.get() });
+        let answer = self.inner.get_run(request).await.map_err(|status| self.explain(&status))?;
+        Ok(answer.into_inner().run.try_into()?)
+    }
+
+    /// Pauses, resumes or cancels a run.
+    pub(crate) async fn set_state(&mut self, run: RunId, state: RunState) -> anyhow::Result<RunStatus> {
+        let state = v1::RunState::from(state).into();
+        let request = self.request(v1::SetRunStateRequest { run: run.get(), state });
+        let answer = self.inner.set_run_state(request).await.map_err(|status| self.explain(&status))?;
+        Ok(answer.into_inner().run.try_into()?)
+    }
+
+    /// Opens the quarantined jobs of a run again.
+    pub(crate) async fn retry_quarantined(&mut self, run: RunId) -> anyhow::Result<RunStatus> {
+        let request = self.request(v1::RetryQuarantinedRequest { run: run.get() });
+        let answer = self.inner.retry_quarantined(request).await.map_err(|status| self.explain(&status))?;
+        Ok(answer.into_inner().run.try_into()?)
+    }
+
+    /// The workers heard of since the coordinator started.
+    pub(crate) async fn workers(&mut self) -> anyhow::Result<Vec<WorkerStatus>> {
+        let request = self.request(v1::ListWorkersRequest {});
+        let answer = self.inner.list_workers(request).await.map_err(|status| self.explain(&status))?;
+        let workers = answer.into_inner().workers.into_iter().map(WorkerStatus::try_from);
+        Ok(workers.collect::<Result<_, _>>()?)
+    }
+
+    /// Asks a worker to go.
+    pub(crate) async fn drain(&mut self, worker: WorkerId) -> anyhow::Result<()> {
+        let request = self.request(v1::DrainWorkerRequest { worker_id: worker.get() });
+        self.inner.drain_worker(request).await.map_err(|status| self.explain(&status))?;
+        Ok(())
+    }
+
+    /// Pictures of one run, or of all, at an interval.
+    pub(crate) async fn watch(&mut self, run: Option<RunId>, interval: Duration) -> Result<Pictures, Lost> {
+        let interval_ms = u32::try_from(interval.as_millis()).unwrap_or(u32::MAX);
+        let mut request =
+            Request::new(v1::WatchProgressRequest { run: run.map_or(0, RunId::get), interval_ms });
+        self.identify(&mut request);
+        match self.inner.watch_progress(request).await {
+            Ok(answer) => Ok(Pictures(answer.into_inner())),
+            Err(status) => Err(self.lost(&status)),
+        }
+    }
+
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        request.set_timeout(CALL_TIMEOUT);
+        self.identify(&mut request);
+        request
+    }
+
+    fn identify<T>(&self, request: &mut Request<T>) {
+        if let Some(token) = &self.token {
+            token.attach(request.metadata_mut());
+        }
+    }
+
+    fn lost(&self, status: &Status) -> Lost {
+        let passing = matches!(status.code(), Code::Unavailable | Code::Unknown) || is_timeout(status);
+        Lost { passing, error: self.explain(status) }
+    }
+
+    fn explain(&self, status: &Status) -> anyhow::Error {
+        let (url, text) = (&self.url, status.message());
+        let cause = std::iter::successors(status.source(), |&cause| cause.source()).last();
+        match (status.code(), cause) {
+            (Code::Unavailable, Some(cause)) => anyhow!(
+                "can't reach a coordinator at {url} ({cause}); check the address, and that 'nqueens coordinator' runs \
+                 there"
+            ),
+            (Code::Unauthenticated | Code::PermissionDenied, _) => anyhow!(
+                "the coordinator refused: {text}; it is read from --operator-token-file or from the variable \
+                 {TOKEN_VARIABLE}"
+            ),
+            (Code::Unimplemented, _) => {
+                anyhow!("{url} does not know this call; install the same version of nqueens on both sides")
+            }
+            _ if is_timeout(status) => anyhow!("the coordinator at {url} did not answer in time"),
+            _ => anyhow!("{text}"),
+        }
+    }
+}
+
+/// Carries the operator's token where no file does.
+pub(crate) const TOKEN_VARIABLE: &str = "NQUEENS_OPERATOR_TOKEN";
+
+fn is_timeout(status: &Status) -> bool {
+    matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded)
+}
+
+/// Why there are no more pictures.
+pub(crate) struct Lost {
+    /// Whether there may be some again later.
+    pub(crate) passing: bool,
+    pub(crate) error: anyhow::Error,
+}
+
+/// How far the runs are, again and again.
+pub(crate) struct Pictures(Streaming<v1::WatchProgressResponse>);
+
+impl Pictures {
+    /// The next picture with the number of busy workers; `None` once the coordinator has gone.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Option<(Vec<Progress>, u32)>> {
+        let Ok(Some(picture)) = self.0.message().await else { return Ok(None) };
+        let runs: Result<_, _> = picture.runs.into_iter().map(Progress::try_from).collect();
+        Ok(Some((runs?, picture.busy_workers)))
+    }
+}

@@ -1,0 +1,66 @@
+//! `nqueens bench`: the speed of the counting alone.
+
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+
+use clap::Args;
+use nqueens_kernel::board::BoardSize;
+use serde_json::json;
+
+use crate::command::Json;
+use crate::command::choices::{KernelChoice, PlanChoice, threads};
+use crate::command::counting;
+use crate::output::{print_line, thousands};
+
+/// Measures how fast a kernel counts, with no database and no wire.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens bench --n 16 --threads 4 --json")]
+pub(crate) struct Bench {
+    /// Board size, 1 to 31
+    #[arg(long, value_name = "N", default_value = "16", allow_negative_numbers = true)]
+    n: BoardSize,
+
+    /// How the board is cut into jobs
+    #[arg(long, default_value_t = PlanChoice::Auto)]
+    plan: PlanChoice,
+
+    /// The engine that counts
+    #[arg(long, default_value_t = KernelChoice::Auto)]
+    kernel: KernelChoice,
+
+    /// Threads that count
+    #[arg(long, value_name = "T", default_value = "1", value_parser = threads)]
+    threads: NonZeroUsize,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+impl Bench {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let (n, kernel, plan) = (self.n, self.kernel.resolve()?, self.plan.resolve(self.n));
+        let count = counting::count(n, plan, kernel, self.threads)?;
+        count.check(n)?;
+        let elapsed_s = count.elapsed.as_secs_f64();
+        if self.json.json {
+            print_line(json!({
+                "n": n.get(),
+                "kernel": kernel.name(),
+                "threads": self.threads,
+                "elapsed_s": elapsed_s,
+                "total": count.total.to_string(),
+                "states": count.states.to_string(),
+            }))?;
+        } else {
+            let speed = count.states_per_s() / 1e6;
+            print_line(format_args!(
+                "N = {n}: {} solutions in {elapsed_s:.3} s\n\
+                 {kernel} kernel, plan {plan}, {} thread(s): {} states, {speed:.0} million a second",
+                thousands(count.total),
+                self.threads,
+                thousands(count.states)
+            ))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

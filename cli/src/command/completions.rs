@@ -1,0 +1,29 @@
+//! `nqueens completions`: what a shell needs to complete commands and options.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use clap_complete::Shell;
+
+use crate::settings;
+
+/// Prints the completion script of a shell.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Example: nqueens completions bash > ~/.local/share/bash-completion/completions/nqueens"
+)]
+pub(crate) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        // The generator panics where it can't write, so it writes to memory.
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut settings::command(), "nqueens", &mut script);
+        io::stdout().lock().write_all(&script)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,73 @@
+//! `nqueens config`: every setting, and which of its sources won.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::command::Json;
+use crate::output::print_line;
+use crate::settings::{Setting, Sources, command, misuse};
+
+/// Shows every setting, its value, and where the value comes from.
+///
+/// A flag wins over the NQUEENS_* variable, that over the settings file, and that over the default. The keys of the
+/// file are the long names of options: at the top for every command that has such an option, in a table named by a
+/// command for that one alone.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens config bench")]
+pub(crate) struct Config {
+    /// Only the settings that this command heeds
+    command: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+impl Config {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let only = self.command.as_deref();
+        if let Some(unknown) = only.filter(|only| command().find_subcommand(only).is_none()) {
+            misuse(format_args!("there is no command '{unknown}'; 'nqueens --help' lists them")).exit();
+        }
+        let arguments: Vec<_> = std::env::args_os().collect();
+        let sources = Sources::find(&arguments).unwrap_or_else(|error| error.exit());
+        let settings = sources.settings(&arguments, only).unwrap_or_else(|error| error.exit());
+        let file = sources.file().map(|path| path.display().to_string());
+        if self.json.json {
+            let settings: Vec<_> = settings.iter().map(in_json).collect();
+            print_line(json!({ "file": file, "settings": settings }))?;
+        } else {
+            print_line(format_args!("settings file: {}", file.as_deref().unwrap_or("none")))?;
+            print_line(table(&settings))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn in_json(setting: &Setting) -> Value {
+    json!({
+        "command": setting.command,
+        "setting": setting.name,
+        "value": setting.value,
+        "source": setting.source.name(),
+        "variable": setting.variable,
+    })
+}
+
+/// The settings in aligned columns under their headings, with no line end after the last.
+fn table(settings: &[Setting]) -> String {
+    let heading = ["COMMAND", "SETTING", "VALUE", "SOURCE", "VARIABLE"];
+    let cells = settings.iter().map(|Setting { command, name, value, source, variable }| {
+        let (command, value) = (command.as_deref().unwrap_or("(all)"), value.as_deref().unwrap_or("(none)"));
+        [command, name, value, source.name(), variable]
+    });
+    let rows: Vec<_> = std::iter::once(heading).chain(cells).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths = [0, 1, 2, 3].map(width);
+    let lines = rows.iter().map(|row| {
+        let padded = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  "));
+        padded.chain([row[4].to_owned()]).collect::<String>()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}

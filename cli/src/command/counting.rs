@@ -1,0 +1,131 @@
+//! Counting a board on this process's own threads, with no database and no wire between.
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::Totals;
+use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::job::Job;
+use nqueens_kernel::known;
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::unit::UnitTally;
+
+/// What a board was counted to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BoardCount {
+    /// All solutions.
+    pub(crate) total: u128,
+    /// Solutions up to rotation and reflection.
+    pub(crate) unique: u128,
+    /// Partial boards visited on the way.
+    pub(crate) states: u64,
+    /// From the plan's first job to the sum.
+    pub(crate) elapsed: Duration,
+}
+
+impl BoardCount {
+    /// Speed of the search.
+    #[expect(clippy::cast_precision_loss, reason = "a speed, for people")]
+    pub(crate) fn states_per_s(&self) -> f64 {
+        self.states as f64 / self.elapsed.as_secs_f64()
+    }
+
+    /// An error if this is not what is published for N.
+    pub(crate) fn check(&self, n: BoardSize) -> anyhow::Result<()> {
+        let Some(known) = known::published(n) else { return Ok(()) };
+        ensure!(
+            (self.total, self.unique) == (known.total, known.unique),
+            "N = {n} was counted to {} solutions, {} unique; published are {} and {}: this machine or this build \
+             is not to be trusted",
+            self.total,
+            self.unique,
+            known.total,
+            known.unique
+        );
+        Ok(())
+    }
+}
+
+/// Where the threads take jobs from and hand in what they found.
+struct Desk<J> {
+    jobs: J,
+    totals: Totals,
+    states: u64,
+}
+
+impl<J: Iterator<Item = Job>> Desk<J> {
+    fn hand_in(&mut self, tallies: &[UnitTally]) -> anyhow::Result<()> {
+        for tally in tallies {
+            self.totals = self.totals.checked_add(tally.counts)?;
+            self.states = self.states.checked_add(tally.states).context("too many states to count")?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts a board by an engine. The threads take the plan's jobs one after the other, and jobs are the smaller the
+/// more threads there are, so that all end at about the same time.
+pub(crate) fn count(
+    n: BoardSize,
+    kind: PlanKind,
+    kernel: Kernel,
+    threads: NonZeroUsize,
+) -> anyhow::Result<BoardCount> {
+    let begun = Instant::now();
+    let share = u64::try_from(threads.get())?;
+    let plan = Plan::with_states_per_job(n, kind, Plan::new(n, kind).states_per_job() / share);
+    let desk = Mutex::new(Desk { jobs: plan.jobs(), totals: Totals::default(), states: 0 });
+    thread::scope(|scope| {
+        let started: Vec<_> = (0..threads.get()).map(|_| scope.spawn(|| work(&desk, kernel))).collect();
+        started.into_iter().try_for_each(|thread| thread.join().expect("a counting thread panicked"))
+    })?;
+    let Desk { totals, states, .. } = desk.into_inner().expect("all threads ended well");
+    Ok(BoardCount { total: totals.total(n)?, unique: totals.unique(n)?, states, elapsed: begun.elapsed() })
+}
+
+/// One thread: counts jobs until there are no more.
+fn work<J: Iterator<Item = Job>>(desk: &Mutex<Desk<J>>, kernel: Kernel) -> anyhow::Result<()> {
+    let mut engine =
+        kernel.engine().with_context(|| format!("this machine can't run the {kernel} kernel"))?;
+    let (leaf_test, control) = (engine.leaf_test(), Control::default());
+    let mut tallies = Vec::new();
+    loop {
+        let job = {
+            let mut desk = desk.lock().expect("no thread panics at the desk");
+            desk.hand_in(&tallies)?;
+            desk.jobs.next()
+        };
+        let Some(job) = job else { return Ok(()) };
+        let units = job.units(leaf_test);
+        let solved = units.iter().map(|unit| unit.solve(engine.as_mut(), &control));
+        tallies = solved.collect::<Result<_, _>>().context("nobody stops it")?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_change_nothing() {
+        let n = BoardSize::new(10).unwrap();
+        for kind in PlanKind::ALL {
+            let [one, three] = [1, 3]
+                .map(|threads| count(n, kind, Kernel::best(), NonZeroUsize::new(threads).unwrap()).unwrap());
+            one.check(n).unwrap();
+            assert_eq!((one.total, one.unique), (three.total, three.unique));
+        }
+    }
+
+    #[test]
+    fn a_wrong_total_is_refused() {
+        let n = BoardSize::new(8).unwrap();
+        let wrong = BoardCount { total: 91, unique: 12, states: 0, elapsed: Duration::ZERO };
+        let text = wrong.check(n).unwrap_err().to_string();
+        assert!(text.starts_with("N = 8 was counted to 91 solutions, 12 unique; published are 92 and 12"));
+    }
+}

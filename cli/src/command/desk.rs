@@ -1,0 +1,105 @@
+//! Where an operator's command goes: to a running coordinator, or to a database that nobody runs.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use nqueens_coordinator::{Coordinator, Operator, Pace, Reader};
+use nqueens_proto::id::RunId;
+use nqueens_proto::operator::{RunState, RunStatus};
+
+use super::doctor::BUILD;
+use crate::client::{Client, TOKEN_VARIABLE};
+use crate::token;
+
+/// Which coordinator to ask.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Contact {
+    /// The coordinator's address
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7327")]
+    coordinator: String,
+
+    /// File with the operator's token; without it, the variable `NQUEENS_OPERATOR_TOKEN` has it, if the coordinator
+    /// asks for one
+    #[arg(long, value_name = "FILE")]
+    operator_token_file: Option<PathBuf>,
+}
+
+impl Contact {
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        let token = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
+        Ok(Client::new(&self.coordinator, token))
+    }
+}
+
+/// Which coordinator to ask, or which database to open instead.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Desk {
+    #[command(flatten)]
+    contact: Contact,
+
+    /// Database file to open instead of asking a coordinator
+    #[arg(long, value_name = "PATH")]
+    db: Option<PathBuf>,
+}
+
+impl Desk {
+    /// All runs, oldest first.
+    pub(crate) async fn runs(&self) -> anyhow::Result<Vec<RunStatus>> {
+        let Some(db) = &self.db else { return self.contact.client()?.runs().await };
+        let reader = Reader::open(db).await?;
+        let mut runs = Vec::new();
+        for run in reader.runs().await? {
+            let progress = reader.progress(&run).await?;
+            runs.push(run.status(&progress));
+        }
+        Ok(runs)
+    }
+
+    /// One run.
+    pub(crate) async fn run(&self, id: RunId) -> anyhow::Result<RunStatus> {
+        let Some(db) = &self.db else { return self.contact.client()?.run(id).await };
+        status(&Reader::open(db).await?, id).await
+    }
+
+    /// The coordinator's client, or the database.
+    pub(crate) fn place(&self) -> anyhow::Result<Result<Client, &Path>> {
+        match &self.db {
+            Some(db) => Ok(Err(db)),
+            None => self.contact.client().map(Ok),
+        }
+    }
+
+    /// Opens quarantined jobs again if asked to, then pauses, resumes or cancels a run.
+    pub(crate) async fn change(&self, id: RunId, state: RunState, retry: bool) -> anyhow::Result<RunStatus> {
+        match self.place()? {
+            Ok(mut client) => {
+                if retry {
+                    client.retry_quarantined(id).await?;
+                }
+                client.set_state(id, state).await
+            }
+            Err(db) => {
+                // A database is changed here, not made.
+                Reader::open(db).await?;
+                let coordinator = Coordinator::open(db, Pace::default(), BUILD).await?;
+                let outcome = change(coordinator.operator(), id, state, retry).await;
+                coordinator.close().await;
+                outcome
+            }
+        }
+    }
+}
+
+async fn change(operator: &Operator, id: RunId, state: RunState, retry: bool) -> anyhow::Result<RunStatus> {
+    if retry {
+        operator.retry_quarantined(id).await?;
+    }
+    operator.set_state(id, state).await?;
+    status(operator.reader(), id).await
+}
+
+async fn status(reader: &Reader, id: RunId) -> anyhow::Result<RunStatus> {
+    let run = reader.run(id).await?;
+    let progress = reader.progress(&run).await?;
+    Ok(run.status(&progress))
+}

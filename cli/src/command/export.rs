@@ -1,0 +1,197 @@
+//! `nqueens export`: a run's results as tables.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use nqueens_coordinator::{LedgerRow, Reader, RunRow};
+use nqueens_kernel::counts::Totals;
+use nqueens_kernel::job::{Class, Job};
+use nqueens_proto::id::RunId;
+use serde_json::{Value, json};
+
+use crate::output::block_on;
+
+/// Prints the results of a run, by job, class or BOUND1.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens export --db nqueens-16.db --by bound1 > bounds.csv")]
+pub(crate) struct Export {
+    /// The run, as 'nqueens status' lists it [default: the only one in the database]
+    run: Option<RunId>,
+
+    /// Database file; a coordinator may be writing to it
+    #[arg(long, value_name = "PATH")]
+    db: PathBuf,
+
+    /// What a row is
+    #[arg(long, value_enum, default_value_t = By::Job)]
+    by: By,
+
+    /// How rows are written
+    #[arg(long, value_enum, default_value_t = Format::Csv)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum By {
+    /// A job with its accepted result
+    Job,
+    /// The sum over a symmetry class
+    Class,
+    /// The sum over a class and BOUND1
+    Bound1,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// Comma-separated values under a line of names
+    Csv,
+    /// One JSON array of objects; counts are decimal strings
+    Json,
+}
+
+impl Export {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        block_on(self.export())?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn export(&self) -> anyhow::Result<()> {
+        let reader = Reader::open(&self.db).await?;
+        let run = self.choose(&reader).await?;
+        let mut out = Table::new(self.format);
+        let mut sums = BTreeMap::<(Class, u8), Totals>::new();
+        let (mut jobs, mut open) = (0, 0);
+        loop {
+            let rows = reader.ledger(run.id, jobs).await?;
+            let Some(last) = rows.last() else { break };
+            jobs = last.number + 1;
+            for row in &rows {
+                let key = (row.job.class, if matches!(self.by, By::Class) { 0 } else { row.job.bound1 });
+                let sum = sums.entry(key).or_default();
+                match &row.accepted {
+                    Some(accepted) => *sum = sum.checked_add(accepted.counts)?,
+                    None => open += 1,
+                }
+                if matches!(self.by, By::Job) {
+                    out.row(&by_job(row)?)?;
+                }
+            }
+        }
+        let n = run.plan.n().get();
+        for ((class, bound1), sum) in sums {
+            let class = ("class", json!(class.name()));
+            let [count2, count4, count8] =
+                [sum.count2, sum.count4, sum.count8].map(|count| json!(count.to_string()));
+            let counts = [("count2", count2), ("count4", count4), ("count8", count8)];
+            let head: &[_] = match self.by {
+                By::Job => break,
+                By::Class => &[class, ("n", json!(n))],
+                By::Bound1 => &[class, ("n", json!(n)), ("bound1", json!(bound1))],
+            };
+            out.row(&head.iter().cloned().chain(counts).collect::<Vec<_>>())?;
+        }
+        out.end()?;
+        if open > 0 {
+            eprintln!("nqueens: the run is not done: {open} of {jobs} jobs have no result and stand as 0");
+        }
+        Ok(())
+    }
+
+    async fn choose(&self, reader: &Reader) -> anyhow::Result<RunRow> {
+        if let Some(run) = self.run {
+            return Ok(reader.run(run).await?);
+        }
+        let mut runs = reader.runs().await?;
+        if runs.len() > 1 {
+            bail!("there are {} runs here; name one, as 'nqueens status' lists them", runs.len());
+        }
+        runs.pop().context("there is no run here")
+    }
+}
+
+fn by_job(row: &LedgerRow) -> anyhow::Result<Vec<(&'static str, Value)>> {
+    let job = row.job.decode().with_context(|| {
+        format!("job {} in the database is damaged; restore it from a backup", row.number)
+    })?;
+    let text = |number: Option<u64>| json!(number.map(|number| number.to_string()));
+    let accepted = row.accepted.as_ref();
+    Ok(vec![
+        ("job", json!(row.number)),
+        ("class", json!(job.class().name())),
+        ("n", json!(job.n().get())),
+        ("bound1", json!(job.bound1())),
+        ("bound2", json!(job.bound2())),
+        ("prefixes", json!(prefixes(&job))),
+        ("state", json!(row.state.name())),
+        ("count2", text(accepted.map(|result| result.counts.count2))),
+        ("count4", text(accepted.map(|result| result.counts.count4))),
+        ("count8", text(accepted.map(|result| result.counts.count8))),
+        ("kernel", json!(accepted.map(|result| &result.kernel))),
+        ("worker", json!(accepted.map(|result| &result.worker))),
+        ("states", text(accepted.map(|result| result.states))),
+        ("elapsed_us", text(accepted.map(|result| result.elapsed_us))),
+    ])
+}
+
+/// Columns joined by '-', prefixes by a space: `0-2-4 0-2-5`.
+fn prefixes(job: &Job) -> String {
+    let columns = |prefix: &[u8]| prefix.iter().map(u8::to_string).collect::<Vec<_>>().join("-");
+    job.prefixes().map(columns).collect::<Vec<_>>().join(" ")
+}
+
+/// Rows on their way to stdout.
+struct Table {
+    out: std::io::BufWriter<std::io::Stdout>,
+    format: Format,
+    rows: usize,
+}
+
+impl Table {
+    fn new(format: Format) -> Self {
+        Self { out: std::io::BufWriter::new(std::io::stdout()), format, rows: 0 }
+    }
+
+    fn row(&mut self, cells: &[(&str, Value)]) -> std::io::Result<()> {
+        match self.format {
+            Format::Csv => {
+                if self.rows == 0 {
+                    let names: Vec<_> = cells.iter().map(|(name, _)| *name).collect();
+                    writeln!(self.out, "{}", names.join(","))?;
+                }
+                let values: Vec<_> = cells.iter().map(|(_, value)| csv_cell(value)).collect();
+                writeln!(self.out, "{}", values.join(","))?;
+            }
+            Format::Json => {
+                write!(self.out, "{}", if self.rows == 0 { "[\n" } else { ",\n" })?;
+                let object: serde_json::Map<_, _> =
+                    cells.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+                write!(self.out, "{}", Value::Object(object))?;
+            }
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn end(mut self) -> std::io::Result<()> {
+        if matches!(self.format, Format::Json) {
+            writeln!(self.out, "{}", if self.rows == 0 { "[]" } else { "\n]" })?;
+        }
+        self.out.flush()
+    }
+}
+
+/// A cell, quoted where it has to be (RFC 4180).
+fn csv_cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) if text.contains([',', '"', '\n', '\r']) => {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        }
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

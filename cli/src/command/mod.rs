@@ -1,0 +1,108 @@
+//! The commands, one file each.
+
+mod bench;
+mod change;
+mod choices;
+mod completions;
+mod config;
+mod coordinator;
+mod counting;
+mod desk;
+mod doctor;
+mod export;
+mod run;
+mod solutions;
+mod status;
+mod submit;
+mod table;
+mod watch;
+mod worker;
+mod workers;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Counts all solutions of the N-Queens problem, exactly, on one machine or on a cluster.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "nqueens",
+    version = doctor::BUILD,
+    long_version = doctor::long_version(),
+    arg_required_else_help = true,
+    max_term_width = 110,
+    after_help = "Example: nqueens run 16"
+)]
+pub(crate) struct Arguments {
+    /// Log level: error, warn, info, debug, or a filter like nqueens=debug [default: info for services, else warn]
+    #[arg(long, global = true, display_order = 100, env = "NQUEENS_LOG", value_name = "LEVEL")]
+    pub(crate) log: Option<String>,
+
+    /// Settings file [default: nqueens.toml in the working directory, if it exists]
+    #[arg(long, global = true, display_order = 100, env = "NQUEENS_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<std::path::PathBuf>,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(run::Run),
+    Coordinator(coordinator::Coordinate),
+    Submit(submit::Submit),
+    Worker(worker::Worker),
+    Status(status::Status),
+    Watch(watch::Watch),
+    Workers(workers::Workers),
+    Drain(workers::Drain),
+    Pause(change::Pause),
+    Resume(change::Resume),
+    Cancel(change::Cancel),
+    Export(export::Export),
+    Bench(bench::Bench),
+    Table(table::Table),
+    Solutions(solutions::Solutions),
+    Doctor(doctor::Doctor),
+    Config(config::Config),
+    Completions(completions::Completions),
+}
+
+impl Command {
+    /// Whether it serves others, and its log is what there is to see of it.
+    pub(crate) fn is_service(&self) -> bool {
+        matches!(self, Self::Coordinator(_) | Self::Worker(_))
+    }
+}
+
+/// The machine-readable form of a command's result.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Json {
+    /// Print JSON; counts are decimal strings, for they outgrow 2^53
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Does what was asked.
+pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        Command::Run(run) => run.execute(),
+        Command::Coordinator(coordinator) => coordinator.execute(),
+        Command::Submit(submit) => submit.execute(),
+        Command::Worker(worker) => worker.execute(),
+        Command::Status(status) => status.execute(),
+        Command::Watch(watch) => watch.execute(),
+        Command::Workers(workers) => workers.execute(),
+        Command::Drain(drain) => drain.execute(),
+        Command::Pause(pause) => pause.execute(),
+        Command::Resume(resume) => resume.execute(),
+        Command::Cancel(cancel) => cancel.execute(),
+        Command::Export(export) => export.execute(),
+        Command::Bench(bench) => bench.execute(),
+        Command::Table(table) => table.execute(),
+        Command::Solutions(solutions) => solutions.execute(),
+        Command::Doctor(doctor) => doctor.execute(),
+        Command::Config(config) => config.execute(),
+        Command::Completions(completions) => completions.execute(),
+    }
+}

@@ -1,0 +1,278 @@
+//! `nqueens run`: the main job on one machine.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use nqueens_coordinator::dispatch::RunState;
+use nqueens_coordinator::progress::{RunProgress, Snapshot};
+use nqueens_coordinator::{Access, Coordinator, Error, Outcome, Pace, RunRow, listen, random_bits};
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::Kernel;
+use nqueens_proto::Token;
+use nqueens_proto::id::RunId;
+use nqueens_worker::{Client, Config, Proof, prove, work};
+use serde_json::json;
+use tokio::sync::{oneshot, watch};
+use tracing::debug;
+
+use super::Json;
+use super::choices::{KernelChoice, PlanChoice, default_threads, threads};
+use super::doctor::BUILD;
+use crate::console::{INTERRUPTED, interrupted};
+use crate::output::{print_line, thousands};
+use crate::progress::Bar;
+
+/// Counts all solutions of an N by N board on this machine.
+///
+/// All progress is kept in a database file. The same command again goes on where an earlier one was interrupted, and
+/// prints the result at once when it is done.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens run 16 --threads 2")]
+pub(crate) struct Run {
+    /// Board size, 1..31
+    #[arg(allow_negative_numbers = true)]
+    n: BoardSize,
+
+    /// Database file [default: nqueens-N.db]
+    #[arg(long, value_name = "PATH")]
+    db: Option<PathBuf>,
+
+    /// How the board is cut into jobs
+    #[arg(long, default_value_t = PlanChoice::Auto)]
+    plan: PlanChoice,
+
+    /// Counting threads
+    #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
+    threads: NonZeroUsize,
+
+    /// Counting engine
+    #[arg(long, default_value_t = KernelChoice::Auto)]
+    kernel: KernelChoice,
+
+    /// Estimated states a job; smaller jobs mean less work lost to an interruption [default: by board size]
+    #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
+    job_states: Option<u64>,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+/// Heartbeats inside one process can be brisk: they cost nothing, and keep the bar moving.
+const SYNC_MS: u32 = 500;
+
+impl Run {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .context("starting the runtime")?;
+        runtime.block_on(self.count())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.db.clone().unwrap_or_else(|| format!("nqueens-{}.db", self.n).into())
+    }
+
+    async fn count(self) -> anyhow::Result<ExitCode> {
+        let begun = Instant::now();
+        let kernel = self.kernel;
+        let proving = tokio::task::spawn_blocking(move || proven(kernel));
+        let pace = Pace { sync_ms: SYNC_MS, ..Pace::default() };
+        let coordinator = Coordinator::open(&self.path(), pace, BUILD).await?;
+        let proof = proving.await.context("the engines' test panicked")??;
+        debug!(kernel = %proof.kernel, "database is open, engine has proved itself");
+        let outcome = self.finish(&coordinator, proof).await;
+        debug!("run has ended");
+        coordinator.close().await;
+        if let Some(run) = outcome? {
+            let result = run.outcome.expect("a run that is done has a result");
+            self.print(&run, &result, proof.kernel, begun.elapsed().as_secs_f64())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        eprintln!("interrupted; what is done is kept in {}, the same command goes on", self.path().display());
+        Ok(ExitCode::from(INTERRUPTED))
+    }
+
+    /// Counts what is left of the run, if anything is; `None` if it was interrupted.
+    async fn finish(&self, coordinator: &Coordinator, proof: Proof) -> anyhow::Result<Option<RunRow>> {
+        let id = match self.existing(coordinator).await? {
+            Some(run) if run.state == RunState::Done => return Ok(Some(run)),
+            Some(run) => run.id,
+            None => self.submit(coordinator).await?,
+        };
+        debug!(run = %id, "run is planned");
+        coordinator.operator().release_all().await.map_err(anyhow::Error::new)?;
+        let bar = Bar::new(id, coordinator.operator().watch());
+        tokio::select! {
+            end = self.drive(coordinator, id, proof) => end,
+            never = bar.show() => match never {},
+        }
+    }
+
+    /// The run that the database holds already, if it is the one that was asked for.
+    async fn existing(&self, coordinator: &Coordinator) -> anyhow::Result<Option<RunRow>> {
+        let runs = coordinator.operator().reader().runs().await?;
+        let Some(run) = runs.iter().rfind(|run| run.plan.n() == self.n) else {
+            let Some(other) = runs.first() else { return Ok(None) };
+            return Err(Error::OtherRun { path: self.path(), found: other.plan.n(), wanted: self.n }.into());
+        };
+        if let Some(wanted) = self.plan.explicit()
+            && wanted != run.plan.kind()
+        {
+            let (found, wanted) = (run.plan.kind().to_string(), wanted.to_string());
+            return Err(Error::OtherPlan { path: self.path(), found, wanted }.into());
+        }
+        match run.state {
+            RunState::Failed => bail!(failure(run)),
+            RunState::Cancelled => bail!("run {} was cancelled; choose another --db to count again", run.id),
+            _ => Ok(Some(run.clone())),
+        }
+    }
+
+    async fn submit(&self, coordinator: &Coordinator) -> anyhow::Result<RunId> {
+        let plan = self.plan.cut(self.n, self.job_states);
+        Ok(coordinator.operator().submit(plan, 0).await?.id)
+    }
+
+    /// Serves one worker, this process's own, until the run is done; `None` if it was interrupted.
+    async fn drive(
+        &self,
+        coordinator: &Coordinator,
+        id: RunId,
+        proof: Proof,
+    ) -> anyhow::Result<Option<RunRow>> {
+        let (listener, address) = listen("127.0.0.1:0").await?;
+        // Nobody else on this machine is to report results, or to meddle.
+        let token = random_token();
+        let access = Access::new(Some(token.clone()), Some(random_token()))?;
+        let (stop_serving, serving_stopped) = oneshot::channel::<()>();
+        let server = coordinator.serve(listener, &access, async { drop(serving_stopped.await) });
+        let (stop_working, working_stopped) = oneshot::channel::<()>();
+        let worker = Config {
+            name: "this process".to_owned(),
+            build: BUILD.to_owned(),
+            threads: self.threads,
+            engine: proof,
+            kernels: vec![proof.kernel],
+            spool: None,
+            drain: Duration::ZERO,
+        };
+        let client = Client::new(&format!("http://{address}"), Some(token))?;
+        let mut working = tokio::spawn(work(worker, client, async { drop(working_stopped.await) }));
+        let mut faults = coordinator.faults();
+        let end = tokio::select! {
+            run = ended(coordinator.operator().watch(), id) => match run.state {
+                RunState::Done => Ok(true),
+                RunState::Failed => Err(anyhow::Error::msg(failure(&coordinator.operator().reader().run(id).await?))),
+                _ => Err(anyhow::Error::msg(stuck(&run))),
+            },
+            worker = &mut working => match worker.context("the worker panicked")? {
+                Ok(_) => Err(anyhow::Error::msg("the worker stopped early")),
+                Err(error) => Err(error.into()),
+            },
+            fault = faults.wait_for(Option::is_some) => Err(match fault.as_deref() {
+                Ok(Some(fault)) => anyhow::Error::new(Arc::clone(fault)),
+                _gone => anyhow::Error::new(Error::ShuttingDown),
+            }),
+            () = interrupted() => {
+                // A second one does not wait for the farewells.
+                tokio::spawn(async {
+                    interrupted().await;
+                    std::process::exit(INTERRUPTED.into());
+                });
+                Ok(false)
+            }
+        };
+        drop(stop_working);
+        if !working.is_finished() {
+            working.await.context("the worker panicked")??;
+        }
+        drop(stop_serving);
+        server.await.context("the server panicked")??;
+        Ok(if end? { Some(coordinator.operator().reader().run(id).await?) } else { None })
+    }
+
+    fn print(&self, run: &RunRow, result: &Outcome, kernel: Kernel, elapsed_s: f64) -> io::Result<()> {
+        let Outcome { totals, total, checked } = result;
+        let unique = totals.unique(self.n).expect("checked when the run was done");
+        if self.json.json {
+            let line = json!({
+                "n": self.n.get(),
+                "total": total.to_string(),
+                "unique": unique.to_string(),
+                "count2": totals.count2.to_string(),
+                "count4": totals.count4.to_string(),
+                "count8": totals.count8.to_string(),
+                "run": run.id.to_string(),
+                "plan": run.plan.kind().name(),
+                "jobs": run.jobs,
+                "elapsed_s": elapsed_s,
+                "kernel": kernel.name(),
+                "check": checked.name(),
+            });
+            return print_line(line);
+        }
+        let rows = [
+            ("COUNT2", totals.count2),
+            ("COUNT4", totals.count4),
+            ("COUNT8", totals.count8),
+            ("UNIQUE", unique),
+            ("TOTAL", *total),
+        ];
+        let width = thousands(total).len();
+        print_line(format_args!("N = {}", self.n))?;
+        for (name, count) in rows {
+            print_line(format_args!("{name:<6}  {:>width$}", thousands(count)))?;
+        }
+        print_line(checked.describe())
+    }
+}
+
+fn random_token() -> Token {
+    format!("{:016x}{:016x}", random_bits(), random_bits()).parse().expect("32 digits are a token")
+}
+
+fn failure(run: &RunRow) -> String {
+    let reason = run.reason.as_deref().unwrap_or("no reason is on record");
+    format!("run {} has no total, for a check did not pass: {reason}", run.id)
+}
+
+/// The fastest engine that passes its test, or the one that was asked for.
+fn proven(choice: KernelChoice) -> anyhow::Result<Proof> {
+    if let KernelChoice::Kernel(kernel) = choice {
+        return prove(kernel).map_err(anyhow::Error::msg);
+    }
+    let available = Kernel::ALL.into_iter().rev().filter(|kernel| kernel.is_available());
+    let mut proofs = available.filter_map(|kernel| {
+        prove(kernel).inspect_err(|reason| tracing::error!(reason, "engine not used")).ok()
+    });
+    proofs.next().context("no counting engine of this machine passed its test")
+}
+
+fn stuck(run: &RunProgress) -> String {
+    let (id, quarantined, jobs) = (run.id, thousands(run.sums.quarantined), thousands(run.jobs));
+    format!(
+        "run {id} has no total: all its jobs are counted but {quarantined} of {jobs} in quarantine, where attempts \
+         failed or results disagree; 'nqueens export --by job' lists them"
+    )
+}
+
+/// Waits until a run is done or failed, or has nothing left but jobs in quarantine.
+async fn ended(mut snapshots: watch::Receiver<Arc<Snapshot>>, id: RunId) -> RunProgress {
+    let over = |run: &RunProgress| {
+        let sums = &run.sums;
+        matches!(run.state, RunState::Done | RunState::Failed)
+            || sums.quarantined > 0 && sums.done + sums.quarantined == run.jobs
+    };
+    match snapshots.wait_for(|snapshot| snapshot.run(id).is_some_and(over)).await {
+        Ok(snapshot) => snapshot.run(id).expect("just seen").clone(),
+        Err(_closed) => std::future::pending().await,
+    }
+}

@@ -1,0 +1,82 @@
+//! `nqueens solutions`: the boards themselves.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::ladder;
+use nqueens_kernel::solution::{Solution, Symmetry};
+use serde_json::json;
+
+/// Prints the solutions of a board, smallest first, as they are found.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens solutions 8 --unique --limit 3")]
+pub(crate) struct Solutions {
+    /// Board size, 1 to 31
+    #[arg(allow_negative_numbers = true)]
+    n: BoardSize,
+
+    /// One solution of each orbit under rotation and reflection, with its symmetry
+    #[arg(long)]
+    unique: bool,
+
+    /// Stop after so many
+    #[arg(long, value_name = "K")]
+    limit: Option<usize>,
+
+    /// How to print them
+    #[arg(long, default_value = "boards")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Drawings, from the top row down
+    Boards,
+    /// One line each: the column of every row's queen, from the top row and column 0
+    Rows,
+    /// One line of JSON each
+    Json,
+}
+
+impl Solutions {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let solutions: Box<dyn Iterator<Item = (Solution, Option<Symmetry>)>> = if self.unique {
+            Box::new(ladder::unique_solutions(self.n).map(|(solution, symmetry)| (solution, Some(symmetry))))
+        } else {
+            Box::new(ladder::solutions(self.n).map(|solution| (solution, None)))
+        };
+        let mut out = io::stdout().lock();
+        let mut printed = 0_u64;
+        for (solution, symmetry) in solutions.take(self.limit.unwrap_or(usize::MAX)) {
+            printed += 1;
+            // Whole lines, which are passed on at once: the next solution of a large board may be long in coming.
+            out.write_all(self.format.print(printed, &solution, symmetry).as_bytes())?;
+        }
+        if printed == 0 && self.limit != Some(0) {
+            eprintln!("nqueens: there is no solution for N = {}", self.n);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Format {
+    /// One solution, the `number`th, with the line end after it.
+    fn print(self, number: u64, solution: &Solution, symmetry: Option<Symmetry>) -> String {
+        let orbit = symmetry.map(|symmetry| (symmetry, symmetry.members(solution.n())));
+        let queens = solution.columns();
+        match (self, orbit) {
+            (Self::Boards, None) => format!("{number}:\n{}\n\n", solution.board()),
+            (Self::Boards, Some((symmetry, members))) => {
+                format!("{number}: symmetry {symmetry}, orbit of {members}\n{}\n\n", solution.board())
+            }
+            (Self::Rows, None) => format!("{solution}\n"),
+            (Self::Rows, Some((symmetry, _))) => format!("{solution}  {symmetry}\n"),
+            (Self::Json, None) => format!("{}\n", json!({ "queens": queens })),
+            (Self::Json, Some((symmetry, members))) => {
+                format!("{}\n", json!({ "queens": queens, "symmetry": symmetry.name(), "orbit": members }))
+            }
+        }
+    }
+}

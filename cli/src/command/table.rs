@@ -1,0 +1,123 @@
+//! `nqueens table`: the classic table, by any way of counting.
+
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Instant;
+
+use clap::Args;
+use clap::builder::{ValueParser, ValueParserFactory};
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::UnknownKernel;
+use nqueens_kernel::ladder::{Form, LadderCount, Rung};
+
+use crate::command::choices::{AUTO, KernelChoice, PlanChoice, one_of};
+use crate::command::counting::{self, BoardCount};
+use crate::output::{hours, thousands};
+use crate::settings::misuse;
+
+/// Prints the classic table: N, all solutions, those unique up to symmetry, and the time.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens table --to 12 --algorithm backtracking --iterative")]
+pub(crate) struct Table {
+    /// First board
+    #[arg(long, value_name = "N", default_value_t = BoardSize::MIN, allow_negative_numbers = true)]
+    from: BoardSize,
+
+    /// Last board [default: one that ends within seconds]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    to: Option<BoardSize>,
+
+    /// A rung of the ladder, or a kernel on one thread; auto is the fastest kernel
+    #[arg(long, value_name = "NAME", default_value = AUTO)]
+    algorithm: Algorithm,
+
+    /// The iterative form of a rung, instead of the recursive one
+    #[arg(long)]
+    iterative: bool,
+}
+
+impl Table {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let last = self.to.unwrap_or_else(|| self.algorithm.n_quick().max(self.from));
+        if self.from > last {
+            misuse(format_args!("--from {} is beyond --to {last}", self.from)).exit();
+        }
+        let count = self.way_to_count(last)?;
+        let mut out = io::stdout().lock();
+        writeln!(out, "{:>2} {:>24} {:>22} {:>14}", "N", "Total", "Unique", "hh:mm:ss.ms")?;
+        for n in self.from.up_to(last) {
+            let count = count(n)?;
+            count.check(n)?;
+            let (total, unique) = (thousands(count.total), thousands(count.unique));
+            writeln!(out, "{n:>2} {total:>24} {unique:>22} {:>14}", hours(count.elapsed))?;
+            out.flush()?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn way_to_count(
+        &self,
+        last: BoardSize,
+    ) -> anyhow::Result<Box<dyn Fn(BoardSize) -> anyhow::Result<BoardCount>>> {
+        match self.algorithm {
+            Algorithm::Kernel(_) if self.iterative => {
+                let rungs = Rung::ALL.map(Rung::name).join(", ");
+                misuse(format_args!("--iterative is a form of these: --algorithm {rungs}")).exit();
+            }
+            Algorithm::Kernel(choice) => {
+                let kernel = choice.resolve()?;
+                Ok(Box::new(move |n| {
+                    counting::count(n, PlanChoice::Auto.resolve(n), kernel, NonZeroUsize::MIN)
+                }))
+            }
+            Algorithm::Rung(rung) => {
+                if last > rung.n_max() {
+                    eprintln!("nqueens: {rung} takes minutes and soon hours beyond N = {}", rung.n_max());
+                }
+                let form = if self.iterative { Form::Iterative } else { Form::Recursive };
+                Ok(Box::new(move |n| Ok(climb(rung, form, n))))
+            }
+        }
+    }
+}
+
+fn climb(rung: Rung, form: Form, n: BoardSize) -> BoardCount {
+    let begun = Instant::now();
+    let LadderCount { total, unique, states } = rung.count(form, n);
+    BoardCount { total, unique, states, elapsed: begun.elapsed() }
+}
+
+/// A way to count a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Algorithm {
+    Rung(Rung),
+    Kernel(KernelChoice),
+}
+
+impl Algorithm {
+    /// The largest board that takes a few seconds.
+    fn n_quick(self) -> BoardSize {
+        match self {
+            Self::Rung(rung) => BoardSize::new(rung.n_max().get() - 2).expect("no rung ends so low"),
+            Self::Kernel(_) => BoardSize::new(16).expect("in 1..=31"),
+        }
+    }
+}
+
+impl ValueParserFactory for Algorithm {
+    type Parser = ValueParser;
+
+    fn value_parser() -> ValueParser {
+        one_of::<Self>(Rung::ALL.map(Rung::name).into_iter().chain(KernelChoice::names()))
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = UnknownKernel;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self::Rung).or_else(|_| text.parse().map(Self::Kernel))
+    }
+}

@@ -1,0 +1,140 @@
+//! `nqueens worker`: counts for a coordinator.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use nqueens_kernel::engine::Kernel;
+use nqueens_worker::{Client, Config, Proof, Spool, Summary, WorkerError, prove, proven_kernels, work};
+
+use super::choices::{KernelChoice, default_threads, threads};
+use super::doctor::BUILD;
+use crate::console::INTERRUPTED;
+use crate::settings::misuse;
+use crate::signals::{Signal, signals};
+use crate::token;
+
+/// Carries the token where no file does.
+const TOKEN_VARIABLE: &str = "NQUEENS_TOKEN";
+
+/// Pulls jobs from a coordinator, counts them, and reports, until it is told to go.
+///
+/// It waits for a coordinator that is not there, counts on while one is away, and keeps what it has counted in its
+/// spool until that is acknowledged. SIGTERM and Ctrl-C hand back what has not begun and give the rest some time to
+/// finish; a second one ends it at once. Where the coordinator wants a token, it comes from --token-file or from the
+/// variable `NQUEENS_TOKEN`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens worker --coordinator http://head:7327 --threads 16")]
+pub(crate) struct Worker {
+    /// The coordinator's address
+    #[arg(long, value_name = "URL")]
+    coordinator: String,
+
+    /// Counting threads
+    #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
+    threads: NonZeroUsize,
+
+    /// Counting engine; each proves itself on small boards first, auto takes the fastest that did
+    #[arg(long, default_value_t = KernelChoice::Auto)]
+    kernel: KernelChoice,
+
+    /// What the coordinator's lists call it, at most 64 bytes [default: the host's name]
+    #[arg(long, value_parser = name)]
+    name: Option<String>,
+
+    /// Directory that keeps results until they are acknowledged; one for each worker
+    #[arg(long, value_name = "DIR", default_value = "nqueens-spool")]
+    spool: PathBuf,
+
+    /// Niceness of the process, 0..19: the higher, the more it leaves the processors to others
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=19), default_value_t = 0)]
+    nice: i32,
+
+    /// File with the token that the coordinator asks workers for
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// When told to go, finish what has begun for so long; then hand it back
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(0..=86_400), default_value_t = 10)]
+    drain_seconds: u64,
+}
+
+/// Reads a worker's name: a line of 1 to 64 bytes.
+fn name(text: &str) -> Result<String, String> {
+    let clean = (1..=64).contains(&text.len()) && !text.chars().any(char::is_control);
+    clean.then(|| text.to_owned()).ok_or_else(|| "a worker's name is a line of 1 to 64 bytes".to_owned())
+}
+
+/// The host's name, as far as it is one for a worker.
+fn host_name() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    name(&host).unwrap_or_else(|_| "worker".to_owned())
+}
+
+impl Worker {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        if self.nice > 0 {
+            // Before there are other threads: each inherits it from the one that starts it.
+            rustix::process::nice(self.nice).context("setting the niceness")?;
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .context("starting the runtime")?;
+        runtime.block_on(self.serve())
+    }
+
+    async fn serve(self) -> anyhow::Result<ExitCode> {
+        let mut told = signals().context("listening for signals")?;
+        let token = token::read(self.token_file.as_deref(), TOKEN_VARIABLE)?;
+        let client = Client::new(&self.coordinator, token).map_err(|error| match error {
+            WorkerError::InvalidUrl { .. } => misuse(error).exit(),
+            error => error,
+        })?;
+        let spool = Spool::open(&self.spool)?;
+        let choice = self.kernel;
+        let proving = tokio::task::spawn_blocking(move || engines(choice));
+        let (engine, kernels) = proving.await.context("the engines' test panicked")??;
+        let config = Config {
+            name: self.name.unwrap_or_else(host_name),
+            build: BUILD.to_owned(),
+            threads: self.threads,
+            engine,
+            kernels,
+            spool: Some(spool),
+            drain: Duration::from_secs(self.drain_seconds),
+        };
+        let mut stop = told.clone();
+        let summary = work(config, client, async move { drop(stop.wait_for(Option::is_some).await) }).await?;
+        Ok(farewell(&summary, *told.borrow_and_update()))
+    }
+}
+
+/// Says how it ended; the exit code.
+fn farewell(summary: &Summary, told: Option<Signal>) -> ExitCode {
+    let Summary { accepted, unreported, unreturned, dismissed, .. } = *summary;
+    let why = if dismissed { "an operator asked this worker to go" } else { "told to go" };
+    eprintln!(
+        "{why}; {accepted} result(s) accepted, {unreported} not reported yet, {unreturned} lease(s) left to run out"
+    );
+    let clean = unreported == 0 && unreturned == 0;
+    if told == Some(Signal::Interrupt) || !clean { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS }
+}
+
+/// The engine to use, and all that can be offered, that one first.
+fn engines(choice: KernelChoice) -> anyhow::Result<(Proof, Vec<Kernel>)> {
+    let proofs = proven_kernels();
+    let engine = match choice {
+        KernelChoice::Auto => proofs.first().copied().ok_or(WorkerError::NoEngine)?,
+        KernelChoice::Kernel(kernel) => match proofs.iter().find(|proof| proof.kernel == kernel) {
+            Some(proof) => *proof,
+            None => prove(kernel).map_err(anyhow::Error::msg)?,
+        },
+    };
+    let others = proofs.iter().map(|proof| proof.kernel).filter(|kernel| *kernel != engine.kernel);
+    Ok((engine, std::iter::once(engine.kernel).chain(others).collect()))
+}

@@ -1,0 +1,43 @@
+//! What people see: logs, errors, and the answer to Ctrl-C.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::command::Arguments;
+
+/// Scripts rely on it: interrupted, with all state kept.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Sends log lines to stderr.
+pub(crate) fn start_logging(arguments: &Arguments) {
+    let default = if arguments.command.is_service() { "info" } else { "warn" };
+    let level = arguments.log.as_deref().unwrap_or(default);
+    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new(default));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let lines = lines.with_ansi(std::io::stderr().is_terminal() && !plain);
+    lines.init();
+}
+
+/// One line that says what went wrong, and the exit code 1.
+pub(crate) fn complain(error: &anyhow::Error) -> ExitCode {
+    // A reader that has seen enough (head, less) is no error.
+    let broken_pipe = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    if broken_pipe.into_iter().any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("nqueens: {error:#}");
+    ExitCode::FAILURE
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+pub(crate) async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).expect("signals can be waited for");
+    tokio::select! {
+        _ = terminate.recv() => {}
+        outcome = tokio::signal::ctrl_c() => outcome.expect("signals can be waited for"),
+    }
+}

@@ -1,0 +1,269 @@
+//! Where settings come from: a flag wins over its `NQUEENS_*` variable, that over the settings file, and that over
+//! the default.
+//!
+//! Clap is the only parser. The variables follow from the names of the options, and what the settings file says
+//! becomes the options' defaults before anything is parsed; so whatever is wrong with a value is reported in the
+//! same words wherever it came from.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::builder::BoolishValueParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, Error, FromArgMatches};
+
+use crate::command::Arguments;
+
+/// Read if no other file is asked for, and if it exists.
+const FILE: &str = "nqueens.toml";
+
+/// Reads the arguments of this process. Ends it where they are wrong (exit code 2) or ask for help.
+pub(crate) fn parse() -> Arguments {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let parsed = Sources::find(&arguments).and_then(|sources| sources.parse(&arguments));
+    parsed.and_then(|matches| Arguments::from_arg_matches(&matches)).unwrap_or_else(|error| error.exit())
+}
+
+/// All commands with their options, each with its variable.
+pub(crate) fn command() -> Command {
+    Arguments::command().mut_args(with_variable).mut_subcommands(|sub| sub.mut_args(with_variable))
+}
+
+fn with_variable(arg: Arg) -> Arg {
+    let Some(long) = arg.get_long() else { return arg };
+    let variable = variable(long);
+    let arg = if matches!(arg.get_action(), ArgAction::SetTrue) {
+        arg.value_parser(BoolishValueParser::new())
+    } else {
+        arg
+    };
+    arg.env(variable)
+}
+
+/// The variable that sets an option.
+fn variable(long: &str) -> String {
+    format!("NQUEENS_{}", long.replace('-', "_").to_uppercase())
+}
+
+/// Which source a setting's value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Flag,
+    Variable,
+    File,
+    Default,
+}
+
+impl Source {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Variable => "variable",
+            Self::File => "file",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// A setting as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// The command that it belongs to; none for those that every command has.
+    pub(crate) command: Option<String>,
+    /// The long name of its option.
+    pub(crate) name: String,
+    pub(crate) value: Option<String>,
+    pub(crate) source: Source,
+    /// The variable that would set it.
+    pub(crate) variable: String,
+}
+
+/// The commands and their options, with what the settings file says as their defaults.
+pub(crate) struct Sources {
+    command: Command,
+    file: Option<SettingsFile>,
+}
+
+impl Sources {
+    /// Reads the settings file that `arguments` or the environment ask for, or else the one that lies in the working
+    /// directory.
+    pub(crate) fn find(arguments: &[OsString]) -> Result<Self, Error> {
+        let command = command();
+        // Only the file's name matters so far. Whoever asks for help gets it, whatever the file says.
+        let Ok(first_look) = command.clone().ignore_errors(true).try_get_matches_from(arguments) else {
+            return Ok(Self { command, file: None });
+        };
+        let asked_for = first_look.get_one::<PathBuf>("config").cloned();
+        let path = asked_for.or_else(|| Path::new(FILE).exists().then(|| FILE.into()));
+        let file = path.map(|path| SettingsFile::read(path, &command)).transpose()?;
+        Ok(Self { command: with_defaults(command, file.as_ref()), file })
+    }
+
+    /// The settings file, if there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_ref().map(|file| &*file.path)
+    }
+
+    fn parse(&self, arguments: &[OsString]) -> Result<ArgMatches, Error> {
+        let parsed = self.command.clone().try_get_matches_from(arguments);
+        parsed.map_err(|error| self.with_origin(error, arguments))
+    }
+
+    /// Every setting, in the order of the help, given these arguments: those of every command first, then those of
+    /// the command `only`, or of all.
+    pub(crate) fn settings(&self, arguments: &[OsString], only: Option<&str>) -> Result<Vec<Setting>, Error> {
+        let mut settings = self.settings_of(&self.command, None, &self.parse(arguments)?);
+        let wanted = |sub: &&Command| only.is_none_or(|only| only == sub.get_name());
+        for sub in self.command.get_subcommands().filter(wanted) {
+            let alone = sub.clone().mut_args(|arg| arg.required(false));
+            let parsed = alone.try_get_matches_from([sub.get_name()]);
+            let matches = parsed.map_err(|error| self.with_origin(error, &[]))?;
+            settings.extend(self.settings_of(sub, Some(sub.get_name()), &matches));
+        }
+        Ok(settings)
+    }
+
+    fn settings_of(&self, command: &Command, name: Option<&str>, matches: &ArgMatches) -> Vec<Setting> {
+        let setting = |arg: &Arg| {
+            let id = arg.get_id().as_str();
+            let long = arg.get_long()?;
+            let in_file = self.file.as_ref().is_some_and(|file| file.value(name, long).is_some());
+            let values = matches.get_raw(id).map(|values| values.map(|value| value.to_string_lossy()));
+            Some(Setting {
+                command: name.map(str::to_owned),
+                name: long.to_owned(),
+                value: values.map(|values| values.collect::<Vec<_>>().join(" ")),
+                source: match matches.value_source(id) {
+                    Some(ValueSource::CommandLine) => Source::Flag,
+                    Some(ValueSource::EnvVariable) => Source::Variable,
+                    _ if in_file => Source::File,
+                    _ => Source::Default,
+                },
+                variable: variable(long),
+            })
+        };
+        command.get_arguments().filter_map(setting).collect()
+    }
+
+    /// Says where a wrong value came from, unless it stands on the command line for all to see.
+    fn with_origin(&self, mut error: Error, arguments: &[OsString]) -> Error {
+        let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else { return error };
+        // As the help writes it: `--threads <T>`.
+        let Some(flag) = wrong.split_whitespace().next() else { return error };
+        let Some(long) = flag.strip_prefix("--") else { return error };
+        if arguments.iter().any(|argument| argument.to_string_lossy().starts_with(flag)) {
+            return error;
+        }
+        let (variable, file) = (variable(long), self.file.as_ref().filter(|file| file.mentions(long)));
+        let origin = match file {
+            _ if std::env::var_os(&variable).is_some() => {
+                format!("the value comes from the variable {variable}")
+            }
+            Some(file) => format!("the value comes from {}", file.path.display()),
+            None => return error,
+        };
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![origin.into()]));
+        error
+    }
+}
+
+fn with_defaults(command: Command, file: Option<&SettingsFile>) -> Command {
+    let Some(file) = file else { return command };
+    let with_default = |arg: Arg, command: Option<&str>| {
+        let value = arg.get_long().and_then(|long| file.value(command, long)).map(str::to_owned);
+        let Some(value) = value else { return arg };
+        arg.required(false).default_value(value)
+    };
+    command.mut_args(|arg| with_default(arg, None)).mut_subcommands(|sub| {
+        let name = sub.get_name().to_owned();
+        sub.mut_args(|arg| with_default(arg, Some(&name)))
+    })
+}
+
+/// What a settings file says. Its keys are the long names of options.
+struct SettingsFile {
+    path: PathBuf,
+    /// For every command that has such an option.
+    everywhere: BTreeMap<String, String>,
+    /// For one command, in the table of its name.
+    by_command: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl SettingsFile {
+    /// Reads a file and holds its keys against the options that there are.
+    fn read(path: PathBuf, command: &Command) -> Result<Self, Error> {
+        let refuse = |why: &dyn fmt::Display| misuse(format!("settings file {}: {why}", path.display()));
+        let text = std::fs::read_to_string(&path).map_err(|error| refuse(&error))?;
+        let content: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            refuse(&format!("line {line}: {}", error.message().replace('\n', ", ")))
+        })?;
+        let (mut everywhere, mut by_command) = (BTreeMap::new(), BTreeMap::new());
+        for (key, value) in content {
+            if let toml::Value::Table(table) = value {
+                let sub = command.find_subcommand(&key).ok_or_else(|| {
+                    refuse(&format!("there is no command '{key}'; 'nqueens --help' lists them"))
+                })?;
+                let scalars = table.into_iter().map(|(key, value)| scalar(&[sub], key, &value));
+                by_command.insert(key, scalars.collect::<Result<_, _>>().map_err(|why| refuse(&why))?);
+            } else {
+                let all: Vec<_> = std::iter::once(command).chain(command.get_subcommands()).collect();
+                everywhere.extend([scalar(&all, key, &value).map_err(|why| refuse(&why))?]);
+            }
+        }
+        Ok(Self { path, everywhere, by_command })
+    }
+
+    fn value(&self, command: Option<&str>, key: &str) -> Option<&str> {
+        let own = command.and_then(|command| self.by_command.get(command)?.get(key));
+        own.or_else(|| self.everywhere.get(key)).map(String::as_str)
+    }
+
+    fn mentions(&self, key: &str) -> bool {
+        self.by_command.values().chain([&self.everywhere]).any(|settings| settings.contains_key(key))
+    }
+}
+
+/// A key that one of the commands has as an option, and its value in the words of the command line.
+fn scalar(commands: &[&Command], key: String, value: &toml::Value) -> Result<(String, String), String> {
+    let is_option = |arg: &Arg| arg.get_long() == Some(&key) && key != "config";
+    if !commands.iter().any(|command| command.get_arguments().any(is_option)) {
+        let of = if let [only] = commands { only.get_name() } else { "any command" };
+        return Err(format!("'{key}' is no setting of {of}; 'nqueens COMMAND --help' lists those there are"));
+    }
+    let text = match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Float(number) => number.to_string(),
+        toml::Value::Boolean(truth) => truth.to_string(),
+        _ => return Err(format!("'{key}' must be a string, a number, true or false")),
+    };
+    Ok((key, text))
+}
+
+/// The error of a program that was called the wrong way: one line, and the exit code 2.
+pub(crate) fn misuse(what: impl fmt::Display) -> Error {
+    Error::raw(ErrorKind::ValueValidation, format!("{what}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_are_well_formed() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        for sub in command().get_subcommands() {
+            let example = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let begins = format!("Example: nqueens {}", sub.get_name());
+            assert!(example.starts_with(&begins), "'{}' has the example '{example}'", sub.get_name());
+        }
+    }
+}

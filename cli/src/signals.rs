@@ -1,0 +1,34 @@
+//! What ends a long-lived process from outside.
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::console::INTERRUPTED;
+
+/// How a process was told to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// SIGTERM: whoever started it wants it to end.
+    Terminate,
+    /// Ctrl-C: somebody at the terminal does.
+    Interrupt,
+}
+
+/// Listens for SIGTERM and Ctrl-C from now on. The first is told; the second ends the process.
+pub(crate) fn signals() -> std::io::Result<watch::Receiver<Option<Signal>>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let (tell, told) = watch::channel(None);
+    tokio::spawn(async move {
+        loop {
+            let signal = tokio::select! {
+                _ = terminate.recv() => Signal::Terminate,
+                _ = interrupt.recv() => Signal::Interrupt,
+            };
+            if tell.send_replace(Some(signal)).is_some() {
+                std::process::exit(INTERRUPTED.into());
+            }
+        }
+    });
+    Ok(told)
+}

@@ -1,0 +1,61 @@
+//! Disks that are full: one clear line, and with more room the same command ends well.
+
+use crate::{NQUEENS, Outcome, Place};
+
+const ARGUMENTS: &str = "run 12 --db twelve.db --job-states 300 --threads 1";
+
+/// What a shell script says, which runs `nqueens` as `$0` with `$1` for its one argument.
+fn shell(place: &Place, program: &str, arguments: &[&str], script: &str, kib: u32) -> Outcome {
+    let mut command = place.program(program);
+    Outcome::of(command.args(arguments).args(["sh", "-c", script, NQUEENS, &kib.to_string()]))
+}
+
+/// Ends with code 1 and this line, whatever the log says before it.
+fn assert_fails(outcome: &Outcome, expected: &str) {
+    assert_eq!((outcome.code, &*outcome.stdout), (1, ""), "{}", outcome.stderr);
+    assert_eq!(outcome.stderr.lines().last(), Some(expected), "{}", outcome.stderr);
+}
+
+#[test]
+fn files_that_may_not_grow() {
+    // Too small for the schema, for the plan, and for the results.
+    for kib in [16, 32, 64, 100, 150] {
+        let place = Place::new();
+        // The signal would end the program before it can say anything; ignored, the write fails.
+        let script = format!("trap '' XFSZ; ulimit -f $(($1 * 2)); exec \"$0\" {ARGUMENTS}");
+        let limited = shell(&place, "env", &[], &script, kib);
+        assert_fails(
+            &limited,
+            "nqueens: twelve.db can't be read or written (disk I/O error); check the disk and its quota and start \
+             again, everything acknowledged so far is safe",
+        );
+        assert_eq!(place.json(&format!("{ARGUMENTS} --json"))["total"], "14200", "{kib} KiB");
+    }
+}
+
+#[test]
+fn a_small_disk() {
+    let private = ["--user", "--map-root-user", "--mount"];
+    let probe = shell(&Place::new(), "unshare", &private, "mount -t tmpfs tmpfs .", 0);
+    if probe.code != 0 {
+        eprintln!("not tried: this system lets nobody mount a small disk ({})", probe.stderr.trim());
+        return;
+    }
+    // Too small for the schema, for the plan, and for the results. The disk is gone when the shell ends.
+    for kib in [64, 128, 160] {
+        let place = Place::new();
+        std::fs::create_dir(place.path("disk")).expect("a folder");
+        let script = format!(
+            "mount -t tmpfs -o size=$1k tmpfs disk && cd disk && \"$0\" {ARGUMENTS}; code=$?
+             mount -o remount,size=10m . && \"$0\" {ARGUMENTS} --json > ../result.json && exit $code"
+        );
+        let outcome = shell(&place, "unshare", &private, &script, kib);
+        assert_fails(
+            &outcome,
+            "nqueens: the disk with twelve.db is full; make room and start again, everything acknowledged so far is \
+             safe",
+        );
+        let result = std::fs::read_to_string(place.path("result.json")).expect("the second one's result");
+        assert!(result.contains("\"total\":\"14200\""), "{kib} KiB: {result}");
+    }
+}

@@ -1,0 +1,174 @@
+//! `nqueens export` and `nqueens status`: what they say of a run agrees with what others counted.
+
+use std::collections::BTreeMap;
+
+use insta::assert_snapshot;
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::known::published;
+use serde_json::{Value, json};
+
+use crate::Place;
+
+/// The rows of a table, under a first line of column names.
+fn rows(csv: &str) -> (String, Vec<Vec<&str>>) {
+    let mut lines = csv.lines();
+    let head = lines.next().expect("a first line").to_owned();
+    (head, lines.map(|line| line.split(',').collect()).collect())
+}
+
+fn number(text: &str) -> u128 {
+    text.parse().expect("a number")
+}
+
+#[test]
+fn bounds_are_those_of_another_program() {
+    let table =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel/data/bound_tables.csv"));
+    let table = table.expect("the table");
+    let (head, all) = rows(&table);
+    let place = Place::new();
+    for n in 6..=12 {
+        place.stdout(&format!("run {n} --plan rows"));
+        let exported = place.stdout(&format!("export --db nqueens-{n}.db --by bound1"));
+        let (columns, mut found) = rows(&exported);
+        assert_eq!(columns, head);
+        let mut expected: Vec<_> = all.iter().filter(|row| row[1] == n.to_string()).cloned().collect();
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected, "N = {n}");
+    }
+}
+
+#[test]
+fn sums_by_job_class_and_bound_agree() {
+    let place = Place::new();
+    for (n, plan) in [(8, "rows"), (10, "border"), (11, "rows"), (5, "border")] {
+        let db = format!("{n}.db");
+        place.stdout(&format!("run {n} --plan {plan} --db {db} --job-states 100"));
+        let known = published(BoardSize::new(n).expect("a board")).expect("published").orbits;
+        for by in ["job", "class", "bound1"] {
+            let csv = place.stdout(&format!("export --db {db} --by {by}"));
+            let (head, rows) = rows(&csv);
+            let columns: Vec<_> = head.split(',').collect();
+            assert!(rows.iter().all(|row| row.len() == columns.len()), "{csv}");
+            let sum = |name| {
+                let at = columns.iter().position(|column| *column == name).expect("a column");
+                rows.iter().map(|row| number(row[at])).sum::<u128>()
+            };
+            let sums = ["count2", "count4", "count8"].map(sum);
+            assert_eq!(sums, [known.count2, known.count4, known.count8], "N = {n} {plan} by {by}");
+            // The same table in the other format.
+            let objects = place.json(&format!("export --db {db} --by {by} --format json"));
+            let objects = objects.as_array().expect("an array");
+            assert_eq!(objects.len(), rows.len());
+            for (object, row) in objects.iter().zip(&rows) {
+                let names: Vec<_> = object.as_object().expect("an object").keys().collect();
+                assert_eq!(names, columns);
+                for (name, cell) in columns.iter().zip(row) {
+                    let text = match &object[*name] {
+                        Value::Null => String::new(),
+                        Value::String(text) => text.clone(),
+                        other => other.to_string(),
+                    };
+                    assert_eq!(text, *cell, "{name} of {object}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn jobs_are_told_in_full() {
+    let place = Place::new();
+    place.stdout("run 6 --plan rows --kernel reference --threads 1");
+    let csv = place.stdout("export --db nqueens-6.db");
+    let timeless: Vec<_> = csv.lines().map(|line| line.rsplit_once(',').expect("cells").0).collect();
+    assert_snapshot!(timeless.join("\n"), @r"
+    job,class,n,bound1,bound2,prefixes,state,count2,count4,count8,kernel,worker,states
+    0,corner,6,2,,0-2,done,0,0,0,reference,this process,6
+    1,corner,6,3,,0-3,done,0,0,0,reference,this process,3
+    2,corner,6,4,,0-4,done,0,0,0,reference,this process,1
+    3,edge,6,1,4,1,done,0,1,0,reference,this process,25
+    4,edge,6,2,3,2,done,0,0,0,reference,this process,3
+    ");
+    assert_snapshot!(place.stdout("export --db nqueens-6.db --by class"), @r"
+    class,n,count2,count4,count8
+    corner,6,0,0,0
+    edge,6,0,1,0
+    ");
+    assert_snapshot!(place.stdout("export --db nqueens-6.db --by class --format json"), @r#"
+    [
+    {"class":"corner","n":6,"count2":"0","count4":"0","count8":"0"},
+    {"class":"edge","n":6,"count2":"0","count4":"1","count8":"0"}
+    ]
+    "#);
+}
+
+#[test]
+fn a_run_without_jobs_is_an_empty_table() {
+    let place = Place::new();
+    place.stdout("run 3");
+    assert_eq!(place.stdout("export --db nqueens-3.db --format json"), "[]\n");
+    assert_eq!(place.stdout("export --db nqueens-3.db --by bound1").lines().count(), 0);
+}
+
+#[test]
+fn a_run_is_named_where_there_are_several() {
+    let place = Place::new();
+    let mut run = place.json("run 6 --json --db both.db")["run"].as_str().expect("a name").to_owned();
+    assert_eq!(place.stdout(&format!("export {run} --db both.db")), place.stdout("export --db both.db"));
+    // Names are hexadecimal numbers; another one is another run.
+    let last = if run.pop() == Some('0') { '1' } else { '0' };
+    run.push(last);
+    assert_eq!(
+        place.failure(&format!("export {run} --db both.db")),
+        format!("there is no run {run} here; 'nqueens status' lists the runs")
+    );
+    place.sql(
+        "both.db",
+        "INSERT INTO run (id, n, plan, states_per_job, jobs, fingerprint, seed, state, created_at)
+             VALUES (7, 9, 'rows', 1, 0, zeroblob(32), 1, 'paused', 1)",
+    );
+    assert_snapshot!(place.failure("export --db both.db"), @"there are 2 runs here; name one, as 'nqueens status' lists them");
+}
+
+#[test]
+fn status_of_a_finished_run() {
+    let place = Place::new();
+    let result = place.json("run 8 --json --plan rows");
+    let mut status = place.json("status --db nqueens-8.db --json");
+    let run = &mut status["runs"][0];
+    let [created, finished] =
+        ["created_at_ms", "finished_at_ms"].map(|name| run[name].as_u64().expect("a time"));
+    assert!(1_600_000_000_000 < created && created <= finished);
+    let fingerprint = run["fingerprint"].take();
+    assert_eq!(fingerprint.as_str().expect("text").len(), 64);
+    let expected = json!({"runs": [{
+        "id": result["run"], "n": 8, "plan": "rows", "state": "done", "priority": 0,
+            "jobs": 8, "done": 8, "leased": 0,
+        "quarantined": 0, "share": 1.0, "fingerprint": null, "total": "92", "count2": "0", "count4": "1",
+        "count8": "11", "check": "published", "reason": null, "created_at_ms": created, "finished_at_ms": finished,
+    }]});
+    assert_eq!(status, expected);
+    let table = place.stdout("status --db nqueens-8.db");
+    let name = result["run"].as_str().expect("a name");
+    assert_snapshot!(table.replace(name, "RUNRUNRUNRUN"), @r"
+    RUN            N  PLAN    STATE                     JOBS DONE  TOTAL
+    RUNRUNRUNRUN   8  rows    done               8 of 8 (100.0 %)  92
+    ");
+}
+
+#[test]
+fn the_same_plan_has_the_same_jobs_everywhere() {
+    let [one, two] = [Place::new(), Place::new()].map(|place| {
+        place.stdout("run 9 --job-states 30 --threads 2");
+        let fingerprint = place.json("status --db nqueens-9.db --json")["runs"][0]["fingerprint"].take();
+        let jobs = place.json("export --db nqueens-9.db --format json");
+        let jobs = jobs.as_array().expect("an array").iter().map(|job| {
+            let cells = ["job", "class", "bound1", "prefixes", "count2", "count4", "count8"];
+            cells.map(|cell| (cell, job[cell].clone())).into_iter().collect::<BTreeMap<_, _>>()
+        });
+        (fingerprint, jobs.collect::<Vec<_>>())
+    });
+    assert_eq!(one, two);
+}

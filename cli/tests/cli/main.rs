@@ -1,0 +1,142 @@
+//! The program, run as its users run it.
+
+mod boards;
+mod cluster;
+mod databases;
+mod disk;
+mod doctor;
+mod export;
+mod resume;
+mod run;
+mod settings;
+mod table;
+mod usage;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor};
+use tempfile::TempDir;
+
+/// What a run of the program left behind.
+pub(crate) struct Outcome {
+    /// The exit code.
+    pub(crate) code: i32,
+    /// What it printed.
+    pub(crate) stdout: String,
+    /// What it said besides.
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    /// Runs a command to its end.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("the program starts");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        let code = output.status.code().expect("no signal ended it");
+        Self { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// The program.
+pub(crate) const NQUEENS: &str = env!("CARGO_BIN_EXE_nqueens");
+
+/// A working directory for the program, empty unless files are put there.
+pub(crate) struct Place(TempDir);
+
+impl Place {
+    /// A new one.
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().expect("a temporary directory"))
+    }
+
+    /// Puts a file there.
+    pub(crate) fn with_file(self, name: &str, content: &str) -> Self {
+        std::fs::write(self.0.path().join(name), content).expect("the directory is writable");
+        self
+    }
+
+    /// A path in it.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A program that would run there, with no `NQUEENS_*` variables.
+    pub(crate) fn program(&self, name: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(name.as_ref());
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("NQUEENS_"))
+        {
+            command.env_remove(name);
+        }
+        command.current_dir(self.0.path());
+        command
+    }
+
+    /// `nqueens` with blank-separated arguments, not yet started.
+    pub(crate) fn command(&self, arguments: &str) -> Command {
+        let mut command = self.program(NQUEENS);
+        command.args(arguments.split_whitespace());
+        command
+    }
+
+    /// Runs `nqueens` there with blank-separated arguments, and no variables of its own but these.
+    pub(crate) fn run_with(&self, variables: &[(&str, &str)], arguments: &str) -> Outcome {
+        Outcome::of(self.command(arguments).envs(variables.iter().copied()))
+    }
+
+    /// Runs `nqueens` there with blank-separated arguments.
+    pub(crate) fn run(&self, arguments: &str) -> Outcome {
+        self.run_with(&[], arguments)
+    }
+
+    /// What it prints there when all goes well and there is nothing else to say.
+    pub(crate) fn stdout(&self, arguments: &str) -> String {
+        let outcome = self.run(arguments);
+        assert_eq!((outcome.code, &*outcome.stderr), (0, ""), "{arguments}");
+        outcome.stdout
+    }
+
+    /// The JSON that it prints there when all goes well.
+    pub(crate) fn json(&self, arguments: &str) -> Value {
+        serde_json::from_str(&self.stdout(arguments)).expect("JSON")
+    }
+
+    /// The one line in which it says why it failed.
+    pub(crate) fn failure(&self, arguments: &str) -> String {
+        let outcome = self.run(arguments);
+        assert_eq!((outcome.code, &*outcome.stdout), (1, ""), "{arguments}: {}", outcome.stderr);
+        let line = outcome.stderr.strip_prefix("nqueens: ").and_then(|rest| rest.strip_suffix('\n'));
+        let line = line.unwrap_or_else(|| panic!("{arguments}: {}", outcome.stderr));
+        assert!(!line.contains('\n'), "{arguments}: {line}");
+        line.to_owned()
+    }
+
+    /// Does something to an SQLite file there, by no code of this program's.
+    pub(crate) fn sql(&self, file: &str, statements: &str) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let options = SqliteConnectOptions::new().filename(self.path(file)).create_if_missing(true);
+        runtime.expect("a runtime").block_on(async {
+            let mut connection = SqliteConnection::connect_with(&options).await.expect("a database");
+            connection.execute(AssertSqlSafe(statements)).await.expect("good SQL");
+            connection.close().await.expect("closed");
+        });
+    }
+
+    /// All files there, with their contents.
+    pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let files = std::fs::read_dir(self.0.path()).expect("a directory").map(|file| file.expect("a file"));
+        let named = files.map(|file| (file.file_name().into_string().expect("a name"), file.path()));
+        named.map(|(name, path)| (name, std::fs::read(path).expect("a file"))).collect()
+    }
+}
+
+/// What the program prints when all goes well.
+pub(crate) fn stdout(arguments: &str) -> String {
+    let outcome = Place::new().run(arguments);
+    assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);
+    outcome.stdout
+}

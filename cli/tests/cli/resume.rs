@@ -1,0 +1,168 @@
+//! Runs that are cut short, by Ctrl-C or without a word, and go on.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::{Outcome, Place};
+
+/// Counts for a second or so on one thread, in some thousand jobs.
+const LONG: &str = "run 15 --db long.db --plan rows --kernel reference --threads 1 --job-states 20000 --json";
+
+/// Q(15).
+const LONG_TOTAL: &str = "2279184";
+
+/// `nqueens` in the background. Killed when the test is over, however that ends.
+struct Background(Child);
+
+impl Background {
+    fn start(place: &Place, arguments: &str) -> Self {
+        let mut command = place.command(arguments);
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts"))
+    }
+
+    /// Waits until at least `jobs` jobs are done in the database that it counts into; says how many.
+    fn wait_for_done(&mut self, place: &Place, db: &str, jobs: u64) -> u64 {
+        loop {
+            assert_eq!(self.0.try_wait().expect("a child"), None, "it ended too early");
+            // At first there is no database yet, or half of one.
+            let status = place.run(&format!("status --db {db} --json"));
+            if status.code == 0 {
+                let status: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
+                match status["runs"][0]["done"].as_u64() {
+                    Some(done) if done >= jobs => return done,
+                    _ => {}
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn interrupt(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status();
+        assert!(status.expect("kill").success());
+    }
+
+    fn end(&mut self) -> Outcome {
+        let code = self.0.wait().expect("a child").code().expect("no signal ended it");
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        self.0.stdout.take().expect("piped").read_to_string(&mut stdout).expect("text");
+        self.0.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
+        Outcome { code, stdout, stderr }
+    }
+
+    /// `kill -9`: it has no chance to say or do anything.
+    fn kill(&mut self) {
+        self.0.kill().expect("a child");
+        self.0.wait().expect("a child");
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // Fails where it has ended already.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// The jobs that are done, with everything that the ledger says of them.
+fn done_jobs(place: &Place, db: &str) -> BTreeMap<String, String> {
+    let ledger = place.run(&format!("export --db {db}"));
+    assert_eq!(ledger.code, 0, "{}", ledger.stderr);
+    let done = ledger.stdout.lines().filter(|line| line.split(',').nth(6) == Some("done"));
+    done.map(|line| (line.split(',').next().expect("a number").to_owned(), line.to_owned())).collect()
+}
+
+#[test]
+fn killed_again_and_again_it_loses_nothing_that_was_done() {
+    let place = Place::new();
+    let mut kept = BTreeMap::new();
+    for _ in 0..3 {
+        let mut program = Background::start(&place, LONG);
+        let done = program.wait_for_done(&place, "long.db", kept.len() as u64 + 1);
+        program.kill();
+        let now = done_jobs(&place, "long.db");
+        assert!(now.len() as u64 >= done);
+        for (job, row) in &kept {
+            assert_eq!(now.get(job), Some(row), "what was done stays as it was");
+        }
+        kept = now;
+    }
+    let status = &place.json("status --db long.db --json")["runs"][0];
+    assert_eq!((&status["state"], &status["total"]), (&"active".into(), &serde_json::Value::Null));
+    let result = place.json(LONG);
+    assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["id"]));
+    let all = done_jobs(&place, "long.db");
+    assert_eq!(result["jobs"], all.len());
+    assert!(kept.iter().all(|(job, row)| all[job] == *row), "none of them was counted again");
+}
+
+#[test]
+fn interrupted_it_says_how_to_go_on() {
+    for signal in ["-INT", "-TERM"] {
+        let place = Place::new();
+        let mut program = Background::start(&place, LONG);
+        let done = program.wait_for_done(&place, "long.db", 1);
+        program.interrupt(signal);
+        let outcome = program.end();
+        assert_eq!((outcome.code, &*outcome.stdout), (130, ""), "{}", outcome.stderr);
+        let expected = "interrupted; what is done is kept in long.db, the same command goes on\n";
+        assert_eq!(outcome.stderr, expected);
+        let status = &place.json("status --db long.db --json")["runs"][0];
+        assert!(status["done"].as_u64() >= Some(done));
+        assert_eq!((&status["leased"], &status["quarantined"]), (&0.into(), &0.into()), "all is handed back");
+        let kept = done_jobs(&place, "long.db");
+        let result = place.json(LONG);
+        assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["id"]));
+        let all = done_jobs(&place, "long.db");
+        assert!(kept.iter().all(|(job, row)| all[job] == *row), "none of them was counted again");
+    }
+}
+
+#[test]
+fn another_plan_is_refused_where_one_has_begun() {
+    let place = Place::new();
+    let mut program = Background::start(&place, LONG);
+    program.wait_for_done(&place, "long.db", 1);
+    program.interrupt("-INT");
+    program.end();
+    let expected = "long.db holds a run with plan 'rows', not 'border'; leave --plan out to resume it, or choose \
+                    another --db";
+    assert_eq!(place.failure("run 15 --db long.db --plan border"), expected);
+    // Whoever leaves it out goes on, with any engine and any number of threads.
+    let result = place.json("run 15 --db long.db --json --threads 2");
+    assert_eq!((&result["total"], &result["plan"]), (&LONG_TOTAL.into(), &"rows".into()));
+}
+
+#[test]
+fn two_processes_on_one_database() {
+    let place = Place::new();
+    let mut first = Background::start(&place, LONG);
+    first.wait_for_done(&place, "long.db", 1);
+    let expected = "another nqueens process is using long.db; wait for it or stop it, or choose another --db";
+    assert_eq!(place.failure(LONG), expected);
+    assert_eq!(place.failure("run 8 --db long.db"), expected);
+    // Looking is allowed all the while, and the first goes on unharmed.
+    assert!(place.run("export --db long.db --by class").stderr.contains("jobs have no result"));
+    let outcome = first.end();
+    assert_eq!((outcome.code, &*outcome.stderr), (0, ""));
+    assert!(outcome.stdout.contains(LONG_TOTAL));
+    assert_eq!(place.json(LONG)["jobs"], done_jobs(&place, "long.db").len());
+}
+
+#[test]
+fn an_export_of_half_a_run_says_so() {
+    let place = Place::new();
+    let mut program = Background::start(&place, LONG);
+    program.wait_for_done(&place, "long.db", 1);
+    program.kill();
+    let done = done_jobs(&place, "long.db").len();
+    let outcome = place.run("export --db long.db --by bound1");
+    let jobs = place.json("status --db long.db --json")["runs"][0]["jobs"].as_u64().expect("jobs");
+    let open = jobs - done as u64;
+    let expected =
+        format!("nqueens: the run is not done: {open} of {jobs} jobs have no result and stand as 0\n");
+    assert_eq!((outcome.code, outcome.stderr), (0, expected));
+}

@@ -1,0 +1,122 @@
+//! `nqueens run` where all goes well, and the arguments that it does not take.
+
+use insta::assert_snapshot;
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::known::published;
+use nqueens_kernel::plan::PlanKind;
+use serde_json::{Value, json};
+
+use crate::{Place, stdout};
+
+#[test]
+fn for_people() {
+    assert_snapshot!(stdout("run 8"), @r"
+    N = 8
+    COUNT2   0
+    COUNT4   1
+    COUNT8  11
+    UNIQUE  12
+    TOTAL   92
+    equal to the published count
+    ");
+    assert_snapshot!(stdout("run 12 --plan rows --kernel reference --threads 3"), @r"
+    N = 12
+    COUNT2       4
+    COUNT4      18
+    COUNT8   1,765
+    UNIQUE   1,787
+    TOTAL   14,200
+    equal to the published count
+    ");
+}
+
+#[test]
+fn for_programs() {
+    let place = Place::new();
+    let printed = place.stdout("run 10 --json --plan rows --threads 2 --kernel reference");
+    assert_eq!(printed.lines().count(), 1, "one line: {printed}");
+    let mut result: Value = serde_json::from_str(&printed).expect("JSON");
+    assert!(result["elapsed_s"].as_f64().expect("seconds") > 0.0);
+    let run = result["run"].as_str().expect("a name").to_owned();
+    assert!(run.len() == 12 && run.bytes().all(|byte| byte.is_ascii_hexdigit()), "{run}");
+    result["elapsed_s"] = Value::Null;
+    let expected = json!({
+        "n": 10, "total": "724", "unique": "92", "count2": "0", "count4": "3", "count8": "89", "run": run,
+        "plan": "rows", "jobs": 11, "elapsed_s": null, "kernel": "reference", "check": "published",
+    });
+    assert_eq!(result.to_string(), expected.to_string(), "these fields, in this order");
+    let files: Vec<_> = place.files().into_keys().collect();
+    assert_eq!(files, ["nqueens-10.db", "nqueens-10.db.lock"]);
+}
+
+#[test]
+fn totals_by_every_plan() {
+    let place = Place::new();
+    for n in BoardSize::MIN.up_to(BoardSize::new(11).expect("a board")) {
+        for kind in PlanKind::ALL {
+            let result = place.json(&format!("run {n} --plan {kind} --db {n}-{kind}.db --json"));
+            let known = published(n).expect("small boards are published");
+            let counts = [known.orbits.count2, known.orbits.count4, known.orbits.count8];
+            let expected = [known.total, known.unique, counts[0], counts[1], counts[2]];
+            let names = ["total", "unique", "count2", "count4", "count8"];
+            assert_eq!(names.map(|name| &result[name]), expected.map(|count| count.to_string()).each_ref());
+            assert_eq!((&result["n"], &result["plan"]), (&json!(n.get()), &json!(kind.name())));
+            assert_eq!(result["check"], "published");
+        }
+    }
+}
+
+#[test]
+fn a_finished_run_is_printed_and_not_counted_again() {
+    let place = Place::new();
+    let arguments = "run 9 --json --job-states 50";
+    let mut first = place.json(arguments);
+    let ledger = place.stdout("export --db nqueens-9.db");
+    let status = place.stdout("status --db nqueens-9.db --json");
+    // Neither another size of jobs nor another engine matters any more.
+    for again in [arguments, "run 9 --json", "run 9 --json --plan border"] {
+        let mut second = place.json(again);
+        for result in [&mut first, &mut second] {
+            result["elapsed_s"] = Value::Null;
+        }
+        assert_eq!(first, second);
+    }
+    assert_eq!(place.stdout("export --db nqueens-9.db"), ledger);
+    assert_eq!(place.stdout("status --db nqueens-9.db --json"), status);
+}
+
+#[test]
+fn a_database_wherever_one_likes_it() {
+    let place = Place::new();
+    place.stdout("run 6 --db six");
+    let six = place.run_with(&[("NQUEENS_DB", "six")], "run 6");
+    assert_eq!((six.code, &*six.stderr), (0, ""));
+    // An empty file is as good as none.
+    place.with_file("empty.db", "").stdout("run 7 --db empty.db");
+}
+
+#[test]
+fn what_is_wrong_with_an_argument() {
+    let complaint = |arguments: &str| {
+        let place = Place::new();
+        let outcome = place.run(arguments);
+        assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{arguments}: {}", outcome.stderr);
+        assert!(place.files().is_empty(), "{arguments} leaves no file behind");
+        outcome.stderr.lines().next().expect("a line").to_owned()
+    };
+    for n in ["0", "32", "-1", "4294967304", "8.0", "eight"] {
+        let expected =
+            format!("error: invalid value '{n}' for '<N>': N must be a whole number from 1 to 31, not '{n}'");
+        assert_eq!(complaint(&format!("run {n}")), expected);
+    }
+    assert_snapshot!(complaint("run"), @"error: the following required arguments were not provided:");
+    assert_snapshot!(complaint("run 8 9"), @"error: unexpected argument '9' found");
+    assert_snapshot!(complaint("run 8 --plan luck"), @"error: invalid value 'luck' for '--plan <PLAN>'");
+    assert_snapshot!(complaint("run 8 --kernel abacus"), @"error: invalid value 'abacus' for '--kernel <KERNEL>'");
+    assert_snapshot!(complaint("run 8 --threads 0"), @"error: invalid value '0' for '--threads <COUNT>': threads must be a whole number from 1 to 4096, not '0'");
+    assert_snapshot!(complaint("run 8 --job-states 0"), @"error: invalid value '0' for '--job-states <STATES>': 0 is not in 1..=4611686018427387904");
+    assert_snapshot!(complaint("export"), @"error: the following required arguments were not provided:");
+    assert_snapshot!(complaint("export --db x --by luck"), @"error: invalid value 'luck' for '--by <BY>'");
+    assert_snapshot!(complaint("export --db x --format xml"), @"error: invalid value 'xml' for '--format <FORMAT>'");
+    assert_snapshot!(complaint("export 12 --db x"), @"error: invalid value '12' for '[RUN]': a run is named by 12 hexadecimal digits, as 'nqueens status' shows them, not '12'");
+}

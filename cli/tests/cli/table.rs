@@ -1,0 +1,86 @@
+//! `nqueens table` and `nqueens bench`: counts by every way of counting.
+
+use crate::stdout;
+use insta::assert_snapshot;
+
+/// The table without its times, which must have their form.
+fn without_times(table: &str) -> String {
+    let cut = |line: &str| {
+        let (counts, time) = line.rsplit_once(' ').expect("columns");
+        let form: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        assert!(form == "00:00:00.00" || form == "hh:mm:ss.ms", "'{time}' is no time");
+        counts.trim_end().to_owned()
+    };
+    table.lines().map(cut).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_fastest() {
+    assert_snapshot!(without_times(&stdout("table --to 12")), @r"
+     N                    Total                 Unique
+     1                        1                      1
+     2                        0                      0
+     3                        0                      0
+     4                        2                      1
+     5                       10                      2
+     6                        4                      1
+     7                       40                      6
+     8                       92                     12
+     9                      352                     46
+    10                      724                     92
+    11                    2,680                    341
+    12                   14,200                  1,787
+    ");
+}
+
+#[test]
+fn every_algorithm_prints_the_same_table() {
+    let known = without_times(&stdout("table --to 7"));
+    for rung in ["brute-force", "backtracking", "flags", "bitmap", "mirror", "symmetry"] {
+        for form in ["", "--iterative"] {
+            let table = stdout(&format!("table --to 7 --algorithm {rung} {form}"));
+            assert_eq!(without_times(&table), known, "{rung} {form}");
+        }
+    }
+    for kernel in ["auto", "reference", "scalar"] {
+        assert_eq!(without_times(&stdout(&format!("table --to 7 --algorithm {kernel}"))), known, "{kernel}");
+    }
+}
+
+#[test]
+fn a_part_of_the_table() {
+    let table = stdout("table --from 6 --to 8 --algorithm symmetry");
+    assert_snapshot!(without_times(&table), @r"
+    N                    Total                 Unique
+    6                        4                      1
+    7                       40                      6
+    8                       92                     12
+    ");
+    assert_eq!(stdout("table --from 8 --to 8").lines().count(), 2);
+}
+
+#[test]
+fn bench_measures_and_checks() {
+    for (plan, threads) in [("auto", 1), ("rows", 2), ("border", 3)] {
+        let line = stdout(&format!("bench --n 11 --plan {plan} --threads {threads} --kernel scalar --json"));
+        let figures: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(figures["n"], 11);
+        assert_eq!(figures["kernel"], "scalar");
+        assert_eq!(figures["threads"], threads);
+        assert_eq!(figures["total"], "2680");
+        assert!(figures["states"].as_str().unwrap().parse::<u64>().unwrap() > 2680 / 8);
+        assert!(figures["elapsed_s"].as_f64().unwrap() > 0.0);
+        assert_eq!(figures.as_object().unwrap().len(), 6);
+    }
+    let text = stdout("bench --n 11");
+    assert!(text.starts_with("N = 11: 2,680 solutions in ") && text.lines().count() == 2, "{text}");
+}
+
+#[test]
+fn small_boards_have_no_jobs_and_are_counted_all_the_same() {
+    for (n, total) in [(1, "1"), (2, "0"), (3, "0"), (4, "2")] {
+        let figures: serde_json::Value =
+            serde_json::from_str(&stdout(&format!("bench --n {n} --json"))).unwrap();
+        assert_eq!(figures["total"], total, "N = {n}");
+    }
+}

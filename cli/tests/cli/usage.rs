@@ -1,0 +1,148 @@
+//! Wrong usage: one clear line and the exit code 2. And help, which ends with an example.
+
+use crate::{Place, stdout};
+use insta::assert_snapshot;
+
+/// What the program says of these arguments, which are wrong; without the closing hint.
+fn complaint(arguments: &str) -> String {
+    complaint_in(&Place::new(), arguments)
+}
+
+fn complaint_in(place: &Place, arguments: &str) -> String {
+    let outcome = place.run(arguments);
+    assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{arguments}: {}", outcome.stderr);
+    outcome.stderr.replace("\n\nFor more information, try '--help'.\n", "")
+}
+
+#[test]
+fn board_sizes() {
+    assert_snapshot!(complaint("solutions 0"), @r"error: invalid value '0' for '<N>': N must be a whole number from 1 to 31, not '0'");
+    assert_snapshot!(complaint("solutions -3"), @r"error: invalid value '-3' for '<N>': N must be a whole number from 1 to 31, not '-3'");
+    assert_snapshot!(complaint("bench --n 32"), @r"error: invalid value '32' for '--n <N>': N must be a whole number from 1 to 31, not '32'");
+    assert_snapshot!(complaint("table --to x"), @r"error: invalid value 'x' for '--to <N>': N must be a whole number from 1 to 31, not 'x'");
+    assert_snapshot!(complaint("table --from 9 --to 8"), @r"error: --from 9 is beyond --to 8");
+}
+
+#[test]
+fn unknown_names() {
+    let wrong_names = [
+        ("bench --kernel", "auto, reference, scalar"),
+        ("bench --plan", "auto, rows, border"),
+        ("table --algorithm", "brute-force, backtracking, flags, bitmap, mirror, symmetry, auto, reference"),
+        ("solutions 8 --format", "boards, rows, json"),
+    ];
+    for (option, names) in wrong_names {
+        let said = complaint(&format!("{option} luck"));
+        assert!(said.starts_with("error: invalid value 'luck' for '--"), "{said}");
+        assert!(said.contains(&format!("[possible values: {names}")), "{said}");
+    }
+    assert_snapshot!(complaint("table --iterative"), @r"error: --iterative is a form of these: --algorithm brute-force, backtracking, flags, bitmap, mirror, symmetry");
+    assert_snapshot!(complaint("bench --threads 0"), @r"error: invalid value '0' for '--threads <T>': threads must be a whole number from 1 to 4096, not '0'");
+    assert_snapshot!(complaint("config dance"), @r"error: there is no command 'dance'; 'nqueens --help' lists them");
+}
+
+#[test]
+fn broken_settings_files() {
+    let with = |content: &str| complaint_in(&Place::new().with_file("nqueens.toml", content), "bench --n 8");
+    assert_snapshot!(with("threads = 2\nkernel = = 2\n"), @r"error: settings file nqueens.toml: line 2: extra `=`, expected nothing");
+    assert_snapshot!(with("thread = 2\n"), @r"error: settings file nqueens.toml: 'thread' is no setting of any command; 'nqueens COMMAND --help' lists those there are");
+    assert_snapshot!(with("[bench]\niterative = true\n"), @r"error: settings file nqueens.toml: 'iterative' is no setting of bench; 'nqueens COMMAND --help' lists those there are");
+    assert_snapshot!(with("[dance]\nthreads = 2\n"), @r"error: settings file nqueens.toml: there is no command 'dance'; 'nqueens --help' lists them");
+    assert_snapshot!(with("threads = [1, 2]\n"), @r"error: settings file nqueens.toml: 'threads' must be a string, a number, true or false");
+    assert_snapshot!(with("threads = \"two\"\n"), @r"
+    error: invalid value 'two' for '--threads <T>': threads must be a whole number from 1 to 4096, not 'two'
+
+      tip: the value comes from nqueens.toml
+    ");
+    assert_snapshot!(with("[bench]\njson = \"perhaps\"\n"), @r"
+    error: invalid value 'perhaps' for '--json': value was not a boolean
+
+      tip: the value comes from nqueens.toml
+    ");
+    assert_snapshot!(complaint("bench --n 8 --config none.toml"), @r"error: settings file none.toml: No such file or directory (os error 2)");
+}
+
+#[test]
+fn wrong_variables_are_named() {
+    let outcome = Place::new().run_with(&[("NQUEENS_THREADS", "many")], "bench --n 8");
+    assert_eq!(outcome.code, 2);
+    assert_snapshot!(outcome.stderr, @r"
+    error: invalid value 'many' for '--threads <T>': threads must be a whole number from 1 to 4096, not 'many'
+
+      tip: the value comes from the variable NQUEENS_THREADS
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn a_slow_choice_is_warned_of() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nqueens"));
+    command.args(["table", "--from", "12", "--to", "12", "--algorithm", "brute-force"]);
+    let mut running = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(running.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert_eq!(line, "nqueens: brute-force takes minutes and soon hours beyond N = 10\n");
+    assert_eq!(Place::new().run("table --to 4 --algorithm brute-force").stderr, "");
+}
+
+#[test]
+fn every_help_ends_with_an_example() {
+    let commands = [
+        "run",
+        "coordinator",
+        "submit",
+        "worker",
+        "status",
+        "watch",
+        "workers",
+        "drain",
+        "pause",
+        "resume",
+        "cancel",
+        "export",
+        "bench",
+        "table",
+        "solutions",
+        "doctor",
+        "config",
+        "completions",
+    ];
+    for command in commands {
+        let help = stdout(&format!("{command} --help"));
+        let last = help.trim_end().lines().last().unwrap_or_default().to_owned();
+        assert!(last.starts_with(&format!("Example: nqueens {command}")), "{command}: '{last}'");
+    }
+    assert!(stdout("--help").trim_end().ends_with("Example: nqueens run 16"));
+}
+
+#[test]
+fn help_is_there_whatever_the_settings_file_says() {
+    let place = Place::new().with_file("nqueens.toml", "= broken");
+    assert_eq!(place.run("bench --help").code, 0);
+    assert_eq!(place.run("--version").code, 0);
+    assert_eq!(place.run("bench --n 8").code, 2);
+}
+
+#[test]
+fn the_version_tells_the_build() {
+    let short = stdout("-V");
+    assert!(short.starts_with(concat!("nqueens ", env!("CARGO_PKG_VERSION"), " (")), "{short}");
+    let long = stdout("--version");
+    let headings: Vec<_> = long.lines().skip(1).filter_map(|line| line.split_once(": ")).collect();
+    let names: Vec<_> = headings.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["target", "instruction sets", "fastest kernel"], "{long}");
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = stdout(&format!("completions {shell}"));
+        assert!(script.contains("solutions") && script.contains("algorithm"), "{shell}");
+    }
+}

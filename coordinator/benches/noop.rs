@@ -1,0 +1,96 @@
+//! Jobs that cost nothing to count, through the real wire and the real database: what the coordinator itself can do.
+//!
+//! `cargo bench -p nqueens-coordinator --bench noop [-- WORKERS]`
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use nqueens_coordinator::{Access, Coordinator, Pace, listen};
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_proto::v1;
+use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
+use tonic::transport::Endpoint;
+
+/// Gives some 300,000 jobs.
+const STATES_PER_JOB: u64 = 1_500_000;
+
+/// Jobs that a worker asks for at once.
+const BATCH: u32 = 100;
+
+#[tokio::main]
+async fn main() {
+    let workers = std::env::args().skip(1).find_map(|text| text.parse().ok()).unwrap_or(16);
+    let folder = tempfile::tempdir_in(".").expect("a temporary folder");
+    let path = folder.path().join("noop.db");
+    let coordinator = Coordinator::open(&path, Pace::default(), "benchmark").await.expect("a new database");
+    let plan =
+        Plan::with_states_per_job(BoardSize::new(20).expect("a board"), PlanKind::Border, STATES_PER_JOB);
+    let run = coordinator.operator().submit(plan, 0).await.expect("a plan");
+    let (listener, address) = listen("127.0.0.1:0").await.expect("a port");
+    let server = coordinator.serve(listener, &Access::default(), std::future::pending());
+
+    let accepted = Arc::new(AtomicU64::new(0));
+    let begun = Instant::now();
+    let clients: Vec<_> = (0..workers)
+        .map(|number| tokio::spawn(work(format!("http://{address}"), number, Arc::clone(&accepted))))
+        .collect();
+    for client in clients {
+        client.await.expect("a worker");
+    }
+    let elapsed = begun.elapsed().as_secs_f64();
+    let accepted = accepted.load(Ordering::Relaxed);
+    assert_eq!(accepted, u64::from(run.jobs), "every job is accepted once");
+    #[expect(clippy::cast_precision_loss, reason = "a speed")]
+    let speed = accepted as f64 / elapsed;
+    println!("{workers} workers, {accepted} results accepted in {elapsed:.2} s: {speed:.0} a second");
+    server.abort();
+    coordinator.close().await;
+
+    let begun = Instant::now();
+    let coordinator = Coordinator::open(&path, Pace::default(), "benchmark").await.expect("the database");
+    println!("opened again with all results: {:.2} s", begun.elapsed().as_secs_f64());
+    coordinator.close().await;
+}
+
+/// Leases jobs and reports them at once, until there are none.
+async fn work(url: String, number: u8, accepted: Arc<AtomicU64>) {
+    let channel = Endpoint::from_shared(url).expect("a URL").tcp_nodelay(true).connect().await;
+    let mut client = WorkerServiceClient::new(channel.expect("the coordinator"));
+    let registration = v1::RegisterRequest {
+        protocol_version: nqueens_proto::PROTOCOL_VERSION,
+        instance: vec![number; 16],
+        name: format!("noop {number}"),
+        build: "benchmark".to_owned(),
+        kernels: vec!["reference".to_owned()],
+        threads: 1,
+    };
+    let worker_id = client.register(registration).await.expect("a registration").into_inner().worker_id;
+    let mut results = Vec::new();
+    loop {
+        let wanted = v1::SyncRequest {
+            worker_id,
+            results: std::mem::take(&mut results),
+            wanted_states: u64::MAX,
+            wanted_jobs: BATCH,
+            ..Default::default()
+        };
+        let answer = client.sync(wanted).await.expect("an answer").into_inner();
+        let news = answer.acks.iter().filter(|ack| ack.verdict() == v1::Verdict::Accepted).count();
+        accepted.fetch_add(news as u64, Ordering::Relaxed);
+        let counted = |lease: v1::Lease| v1::JobResult {
+            token: lease.token,
+            count2: 0,
+            count4: 0,
+            count8: 0,
+            kernel: "reference".to_owned(),
+            states: 1,
+            elapsed_us: 1,
+        };
+        results = answer.leases.into_iter().map(counted).collect();
+        if results.is_empty() {
+            return;
+        }
+    }
+}

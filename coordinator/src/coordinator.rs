@@ -1,0 +1,205 @@
+//! One coordinator: its ledger, its door, and the chores between them.
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nqueens_proto::MESSAGE_BYTES_MAX;
+use nqueens_proto::id::{Incarnation, RunId};
+use nqueens_proto::v1::operator_service_server::OperatorServiceServer;
+use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
+use tokio::net::TcpListener;
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinHandle;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tracing::{error, warn};
+
+use crate::access::Access;
+use crate::database::Database;
+use crate::error::Error;
+use crate::journal;
+use crate::operator::Operator;
+use crate::operator_service::Operators;
+use crate::reader::Reader;
+use crate::service::Workers;
+use crate::total::conclude;
+use crate::writer::{Handle, Pace, Request, Writer};
+
+/// How often leases are looked through for those that have run out.
+const EXPIRE_EVERY: Duration = Duration::from_secs(1);
+
+/// A call is answered within this time, or refused. Watching counts from its first answer.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A silent connection is asked for a sign of life so often, and has as long to give it.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
+/// When told to stop, calls that have begun have so long to end.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Calls at once on one connection.
+const CALLS_MAX: u32 = 64;
+
+/// Bytes of metadata that come with a call.
+const HEADER_BYTES_MAX: u32 = 16 << 10;
+
+/// A coordinator at work on one database.
+pub struct Coordinator {
+    operator: Operator,
+    writing: JoinHandle<()>,
+    chores: Vec<JoinHandle<()>>,
+    faults: watch::Receiver<Option<Arc<Error>>>,
+}
+
+impl Coordinator {
+    /// Opens a database, creates it if need be, and sets to work. `build` names the program for the record.
+    pub async fn open(path: &Path, pace: Pace, build: &str) -> Result<Self, Error> {
+        let database = Database::open(path).await?;
+        let incarnation = Incarnation::from_random(random_bits());
+        let writer = Writer::new(database, pace, incarnation, build).await?;
+        let reader = Reader::new(writer.readers());
+        let (snapshot, faults) = (writer.watch(), writer.faults());
+        let (writer, writing) = writer.spawn();
+        let operator = Operator { writer, reader, snapshot, planning: Arc::new(Mutex::new(())) };
+        let chores = vec![
+            tokio::spawn(expire(operator.writer.clone())),
+            tokio::spawn(conclude_runs(operator.clone())),
+        ];
+        Ok(Self { operator, writing, chores, faults })
+    }
+
+    /// Writes the progress of every active run into the log, so often.
+    pub fn log_progress(&mut self, every: Duration) {
+        self.chores.push(tokio::spawn(journal::keep(self.operator.watch(), every)));
+    }
+
+    /// An operator's hands and eyes.
+    pub fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    /// Why the latest transaction that failed did so; nothing of it was stored.
+    pub fn faults(&self) -> watch::Receiver<Option<Arc<Error>>> {
+        self.faults.clone()
+    }
+
+    /// Serves workers and operators on `listener` until `stop`; then answers what has begun, for a few seconds at most.
+    pub fn serve(
+        &self,
+        listener: TcpListener,
+        access: &Access,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<Result<(), Error>> {
+        let (stopping, stopped) = watch::channel(false);
+        let workers = Workers {
+            writer: self.operator.writer.clone(),
+            snapshot: self.operator.watch(),
+            stopping: stopped.clone(),
+        };
+        let workers = WorkerServiceServer::new(workers).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let operators = Operators { operator: self.operator.clone(), stopping: stopped.clone() };
+        let operators = OperatorServiceServer::new(operators).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let workers = InterceptedService::new(workers, access.workers());
+        let operators = InterceptedService::new(operators, access.operators());
+        tokio::spawn(async move {
+            let (reporter, health) = tonic_health::server::health_reporter();
+            reporter.set_serving::<WorkerServiceServer<Workers>>().await;
+            reporter.set_serving::<OperatorServiceServer<Operators>>().await;
+            let serving = Server::builder()
+                .timeout(CALL_TIMEOUT)
+                .max_concurrent_streams(CALLS_MAX)
+                .http2_max_header_list_size(HEADER_BYTES_MAX)
+                .http2_keepalive_interval(Some(KEEPALIVE))
+                .http2_keepalive_timeout(Some(KEEPALIVE))
+                .add_service(health)
+                .add_service(workers)
+                .add_service(operators)
+                .serve_with_incoming_shutdown(
+                    TcpIncoming::from(listener).with_nodelay(Some(true)),
+                    // Streams end when they see it, which a server that drains would wait for.
+                    async move {
+                        stop.await;
+                        stopping.send_replace(true);
+                    },
+                );
+            tokio::select! {
+                outcome = serving => outcome?,
+                () = overdue(stopped) => warn!("some calls were still open and are cut off"),
+            }
+            Ok(())
+        })
+    }
+
+    /// Ends the chores, stores what has been asked for, and closes the database.
+    pub async fn close(self) {
+        for chore in &self.chores {
+            chore.abort();
+        }
+        // A connection that was cut off may keep its handle for a while. One that has closed already is no error.
+        let _ = self.operator.writer.ask(Request::Close).await;
+        if let Err(error) = self.writing.await {
+            error!(%error, "the writer failed");
+        }
+    }
+}
+
+/// Waits until draining has taken too long.
+async fn overdue(mut stopped: watch::Receiver<bool>) {
+    let is_told = stopped.wait_for(|stopped| *stopped).await.is_ok();
+    if is_told { tokio::time::sleep(DRAIN).await } else { std::future::pending().await }
+}
+
+/// Listens on an address.
+pub async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), Error> {
+    let cant_listen =
+        |error: std::io::Error| Error::CantListen { address: address.to_owned(), reason: error.to_string() };
+    let listener = TcpListener::bind(address).await.map_err(cant_listen)?;
+    let bound = listener.local_addr().map_err(cant_listen)?;
+    Ok((listener, bound))
+}
+
+/// Random bits from the operating system.
+pub fn random_bits() -> u64 {
+    getrandom::u64().expect("the operating system has random bits")
+}
+
+/// Has the writer look for leases that have run out, regularly.
+async fn expire(writer: Handle) {
+    let mut ticks = tokio::time::interval(EXPIRE_EVERY);
+    loop {
+        ticks.tick().await;
+        // A failed transaction has been logged; the next tick tries again.
+        let _ = writer.ask(Request::Expire).await;
+    }
+}
+
+/// Adds up every run whose jobs are all done, once.
+async fn conclude_runs(mut operator: Operator) {
+    let mut concluded = HashSet::new();
+    loop {
+        let complete = operator.snapshot.borrow_and_update().complete();
+        concluded.retain(|run| complete.contains(run));
+        for run in complete {
+            if concluded.insert(run)
+                && let Err(error) = conclude_run(&operator, run).await
+            {
+                error!(%run, %error, "adding up failed; it is tried again at the next change");
+                concluded.remove(&run);
+            }
+        }
+        if operator.snapshot.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn conclude_run(operator: &Operator, id: RunId) -> Result<(), Arc<Error>> {
+    let run = operator.reader.run(id).await?;
+    let outcome = conclude(operator.reader.pool(), &run).await?;
+    operator.writer.ask(Request::FinishRun { run: id, outcome }).await.map(drop)
+}

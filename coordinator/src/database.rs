@@ -1,0 +1,169 @@
+//! The SQLite file: created, recognised, locked, migrated, opened.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
+use sqlx::{Connection, Executor};
+
+use crate::error::Error;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
+
+/// Marks a file as ours: `NQns` in SQLite's application id.
+const APPLICATION_ID: i32 = i32::from_be_bytes(*b"NQns");
+
+/// FULL: a commit is on the disk when it returns, also through a power cut. Jobs leave in random order, so that nearly
+/// each touches a page of its own: 64 MB of pages are kept in memory, and 32 MB of them gather in the log before they
+/// move to the database.
+const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;
+                       PRAGMA wal_autocheckpoint = 8192;";
+
+/// A database that this process alone may write, with the lock that says so.
+pub(crate) struct Database {
+    path: PathBuf,
+    /// The one connection that writes.
+    pub(crate) writer: SqliteConnection,
+    /// A few that read.
+    pub(crate) readers: SqlitePool,
+    /// Locked as long as it is open. A file of its own, for closing any handle of the database file itself would drop
+    /// SQLite's locks on it.
+    _lock: File,
+}
+
+impl Database {
+    /// Opens a database to write to it; creates and migrates it where needed.
+    pub(crate) async fn open(path: &Path) -> Result<Self, Error> {
+        // What can't be looked at does not exist, or can't be opened either.
+        let empty = path.metadata().map_or(true, |file| file.is_file() && file.len() == 0);
+        let found = if empty { 0 } else { recognise(path).await? };
+        let lock = lock(path)?;
+        let fail = |error| storage_error(path, error);
+        let mut writer =
+            SqliteConnection::connect_with(&options(path).create_if_missing(true)).await.map_err(fail)?;
+        writer.execute(DURABLE).await.map_err(fail)?;
+        if found == 0 {
+            let mark = format!("PRAGMA application_id = {APPLICATION_ID}");
+            writer.execute(sqlx::AssertSqlSafe(mark)).await.map_err(fail)?;
+        }
+        MIGRATIONS.run(&mut writer).await.map_err(|error| migrate_error(path, error))?;
+        let readers = open_readers(path).await?;
+        Ok(Self { path: path.to_owned(), writer, readers, _lock: lock })
+    }
+
+    /// Takes a new connection to write by. After a transaction that SQLite itself has rolled back, as it does on a full
+    /// disk, the old one takes itself to be in that transaction for ever.
+    pub(crate) async fn reconnect(&mut self) -> Result<(), Error> {
+        let fail = |error| storage_error(&self.path, error);
+        let mut writer = SqliteConnection::connect_with(&options(&self.path)).await.map_err(fail)?;
+        writer.execute(DURABLE).await.map_err(fail)?;
+        let old = std::mem::replace(&mut self.writer, writer);
+        old.close().await.map_err(fail)
+    }
+
+    /// Gives an error of SQLite the words that help.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        match error {
+            Error::Database(error) => storage_error(&self.path, error),
+            other => other,
+        }
+    }
+}
+
+/// Opens a database to read it, while another process may be writing to it.
+pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
+    if !path.exists() {
+        return Err(Error::NoDatabase(path.to_owned()));
+    }
+    let (found, known) = (recognise(path).await?, newest_schema());
+    if found < known {
+        return Err(Error::OlderSchema { path: path.to_owned(), found, known });
+    }
+    let pool = SqlitePoolOptions::new().max_connections(4).max_lifetime(None).idle_timeout(None);
+    pool.connect_with(options(path).read_only(true)).await.map_err(|error| storage_error(path, error))
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(path).foreign_keys(true).busy_timeout(Duration::from_secs(10))
+}
+
+/// The latest schema version that this program knows.
+fn newest_schema() -> i64 {
+    MIGRATIONS.iter().map(|step| step.version).max().unwrap_or(0)
+}
+
+/// Makes sure that a file is one of our databases, of a schema that we know, without changing it. Returns its schema
+/// version, 0 if it has no tables yet.
+async fn recognise(path: &Path) -> Result<i64, Error> {
+    if path.is_dir() {
+        return Err(Error::CantOpen { path: path.to_owned(), reason: "it is a directory".to_owned() });
+    }
+    // SQLite takes what is shorter than its smallest page for a database yet to be written.
+    if path.metadata().is_ok_and(|file| (1..512).contains(&file.len())) {
+        return Err(Error::NotADatabase(path.to_owned()));
+    }
+    let fail = |error| storage_error(path, error);
+    let mut connection =
+        SqliteConnection::connect_with(&options(path).read_only(true)).await.map_err(fail)?;
+    let id: i32 =
+        sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut connection).await.map_err(fail)?;
+    let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(fail)?;
+    // One without a mark and without tables is one of ours whose creation was cut short, or nobody's.
+    if id != APPLICATION_ID && (id, tables) != (0, 0) {
+        return Err(Error::ForeignDatabase(path.to_owned()));
+    }
+    let found: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap_or(None);
+    connection.close().await.map_err(fail)?;
+    let (found, known) = (found.unwrap_or(0), newest_schema());
+    if found > known {
+        return Err(Error::NewerSchema { path: path.to_owned(), found, known });
+    }
+    Ok(found)
+}
+
+fn lock(path: &Path) -> Result<File, Error> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let cant_open =
+        |error: std::io::Error| Error::CantOpen { path: path.to_owned(), reason: error.to_string() };
+    let file = File::options().create(true).truncate(false).write(true).open(&name).map_err(cant_open)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(Error::InUse(path.to_owned())),
+        Err(std::fs::TryLockError::Error(error)) => Err(cant_open(error)),
+    }
+}
+
+fn storage_error(path: &Path, error: sqlx::Error) -> Error {
+    let path = path.to_owned();
+    let Some(database) = error.as_database_error() else { return Error::Database(error) };
+    // SQLite's primary result codes; the higher bits are details.
+    let code = database.code().and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
+    match code {
+        Some(3 | 8 | 14) => Error::CantOpen { path, reason: database.message().to_owned() },
+        Some(10) => Error::DiskFailed { path, reason: database.message().to_owned() },
+        Some(11) => Error::Damaged(format!("{}: {}", path.display(), database.message())),
+        Some(26) => Error::NotADatabase(path),
+        Some(13) => Error::DiskFull(path),
+        Some(5 | 6) => Error::InUse(path),
+        _ => Error::Database(error),
+    }
+}
+
+fn migrate_error(path: &Path, error: MigrateError) -> Error {
+    match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => storage_error(path, error),
+        MigrateError::VersionMismatch(version) => {
+            Error::Damaged(format!("schema {version} is not the one that this program knows"))
+        }
+        other => Error::Damaged(other.to_string()),
+    }
+}

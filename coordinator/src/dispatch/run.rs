@@ -1,0 +1,406 @@
+//! One run's jobs: their states, the order in which they leave, and the sums of what is done.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_proto::id::RunId;
+use nqueens_proto::message::JobResult;
+use nqueens_proto::operator::RunState;
+
+use super::{Accepted, Outcome, Policy};
+use crate::store::{AcceptedSums, RunRow};
+
+/// Where a job stands; the discriminants are the database's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum JobState {
+    /// Waits for a worker.
+    Ready = 0,
+    /// Somebody counts it.
+    Leased = 1,
+    /// Has its accepted result.
+    Done = 2,
+    /// Failed too often or is disputed: waits for somebody's eye.
+    Quarantined = 3,
+}
+
+impl JobState {
+    /// The state's name for people and in exports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Leased => "leased",
+            Self::Done => "done",
+            Self::Quarantined => "quarantined",
+        }
+    }
+
+    /// The state that the database stores as this number.
+    pub fn from_stored(number: i64) -> Option<Self> {
+        [Self::Ready, Self::Leased, Self::Done, Self::Quarantined]
+            .into_iter()
+            .find(|state| *state as i64 == number)
+    }
+}
+
+/// A job as the ledger has it, less what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Where it stands.
+    pub state: JobState,
+    /// Leases given out so far.
+    pub epoch: u32,
+    /// Attempts that failed.
+    pub failures: u16,
+    /// Leases that ran out.
+    pub lapses: u16,
+    /// Estimated work in states, at least 1.
+    pub estimate: u64,
+}
+
+/// A run with all its jobs.
+#[derive(Debug)]
+pub struct Run {
+    id: RunId,
+    n: BoardSize,
+    state: RunState,
+    /// Higher goes first.
+    priority: i32,
+    slots: Vec<Slot>,
+    /// All job numbers, in the order in which they leave.
+    order: Vec<u32>,
+    /// How much of the order has left.
+    next: usize,
+    /// Jobs that came back: they leave again first.
+    returned: VecDeque<u32>,
+    sums: Sums,
+}
+
+/// What the jobs of a run come to so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// Jobs with an accepted result, those leased, and those in quarantine.
+    pub done: u32,
+    /// Jobs that somebody counts.
+    pub leased: u32,
+    /// Jobs in quarantine.
+    pub quarantined: u32,
+    /// Estimated work of all jobs, in states.
+    pub estimate: u128,
+    /// Estimated work of the done ones.
+    pub estimate_done: u128,
+    /// Estimated work of the leased ones.
+    pub estimate_leased: u128,
+    /// Estimated work of the quarantined ones.
+    pub estimate_quarantined: u128,
+    /// Accepted orbits.
+    pub orbits: Totals,
+    /// States visited for them.
+    pub states: u128,
+    /// Thread time spent on them, in microseconds.
+    pub elapsed_us: u128,
+    /// For estimates from the jobs that are done.
+    pub moments: Moments,
+}
+
+/// Second moments over the done jobs, of estimated work x, solutions y and thread time t (microseconds). Only
+/// estimates for people are made from them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    /// Sum of x^2.
+    pub xx: f64,
+    /// Sum of x y.
+    pub xy: f64,
+    /// Sum of y^2.
+    pub yy: f64,
+    /// Sum of x t.
+    pub xt: f64,
+    /// Sum of t^2.
+    pub tt: f64,
+}
+
+impl Moments {
+    /// Adds a job, or with `sign` -1 takes it out again.
+    #[expect(clippy::cast_precision_loss, reason = "statistics")]
+    pub fn add(&mut self, sign: f64, estimate: u64, counts: Counts, elapsed_us: u64) {
+        let (x, t) = (estimate as f64, elapsed_us as f64);
+        let y = 2.0 * counts.count2 as f64 + 4.0 * counts.count4 as f64 + 8.0 * counts.count8 as f64;
+        self.xx += sign * x * x;
+        self.xy += sign * x * y;
+        self.yy += sign * y * y;
+        self.xt += sign * x * t;
+        self.tt += sign * t * t;
+    }
+}
+
+impl Run {
+    /// A run as the database has it, with its jobs' slots; `accepted` sums the accepted results of the jobs that are
+    /// done.
+    pub(crate) fn new(row: &RunRow, slots: Vec<Slot>, accepted: &AcceptedSums) -> Self {
+        let jobs = u32::try_from(slots.len()).expect("a plan stays under a few million jobs");
+        let AcceptedSums { orbits, states, elapsed_us, moments, .. } = *accepted;
+        let mut sums = Sums { orbits, states, elapsed_us, moments, ..Sums::default() };
+        for slot in &slots {
+            sums.estimate += u128::from(slot.estimate);
+            sums.enter(slot);
+        }
+        Self {
+            id: row.id,
+            n: row.plan.n(),
+            state: row.state,
+            priority: row.priority,
+            slots,
+            order: shuffled(jobs, row.seed),
+            next: 0,
+            returned: VecDeque::new(),
+            sums,
+        }
+    }
+
+    /// A run that was just planned: all its jobs, of this much estimated work, are ready.
+    pub(crate) fn planned(row: &RunRow, estimates: &[u64]) -> Self {
+        let ready = |estimate: &u64| Slot {
+            state: JobState::Ready,
+            epoch: 0,
+            failures: 0,
+            lapses: 0,
+            estimate: *estimate,
+        };
+        let slots = estimates.iter().map(ready).collect();
+        Self::new(row, slots, &AcceptedSums::default())
+    }
+
+    /// Its name.
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// The board that it counts.
+    pub fn n(&self) -> BoardSize {
+        self.n
+    }
+
+    /// What it is doing.
+    pub fn state(&self) -> RunState {
+        self.state
+    }
+
+    /// Changes what it is doing.
+    pub fn set_state(&mut self, state: RunState) {
+        self.state = state;
+    }
+
+    /// How it stands among others: higher goes first.
+    pub fn priority(&self) -> i32 {
+        self.priority
+    }
+
+    /// Estimated work that can be handed out now, in states.
+    pub fn estimate_ready(&self) -> u128 {
+        let Sums { estimate, estimate_done, estimate_leased, estimate_quarantined, .. } = self.sums;
+        if self.state == RunState::Active {
+            estimate - estimate_done - estimate_leased - estimate_quarantined
+        } else {
+            0
+        }
+    }
+
+    /// What its jobs come to.
+    pub fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// Number of jobs.
+    pub fn jobs(&self) -> u32 {
+        u32::try_from(self.slots.len()).expect("checked when it was made")
+    }
+
+    /// Whether every job has its accepted result.
+    pub fn is_complete(&self) -> bool {
+        self.sums.done == self.jobs()
+    }
+
+    /// Whether the plan has a job of this number.
+    pub fn contains(&self, number: u32) -> bool {
+        number < self.jobs()
+    }
+
+    /// One job's slot.
+    pub fn slot(&self, number: u32) -> Slot {
+        self.slots[number as usize]
+    }
+
+    /// One job's estimated work, in states.
+    pub fn estimate(&self, number: u32) -> u64 {
+        self.slot(number).estimate
+    }
+
+    /// Whether it is active and has a job to hand out.
+    fn has_ready(&mut self) -> bool {
+        if self.state != RunState::Active {
+            return false;
+        }
+        // Jobs may have been done, late, while they waited here.
+        while self.returned.front().is_some_and(|number| self.slot(*number).state != JobState::Ready) {
+            self.returned.pop_front();
+        }
+        while self.order.get(self.next).is_some_and(|number| self.slot(*number).state != JobState::Ready) {
+            self.next += 1;
+        }
+        !self.returned.is_empty() || self.next < self.order.len()
+    }
+
+    /// Leases the next ready job: its number and the lease's epoch.
+    pub(super) fn lease_next(&mut self) -> Option<(u32, NonZeroU32)> {
+        if !self.has_ready() {
+            return None;
+        }
+        let number = self.returned.pop_front().unwrap_or_else(|| self.order[self.next]);
+        self.enter(number, JobState::Leased);
+        Some((number, self.next_epoch(number)))
+    }
+
+    /// Leases a job that is leased already: the second lease's epoch.
+    pub(super) fn lease_again(&mut self, number: u32) -> NonZeroU32 {
+        assert_eq!(self.slot(number).state, JobState::Leased, "only leased jobs have stragglers");
+        self.next_epoch(number)
+    }
+
+    fn next_epoch(&mut self, number: u32) -> NonZeroU32 {
+        let slot = &mut self.slots[number as usize];
+        slot.epoch = slot.epoch.checked_add(1).expect("a job is not leased four billion times");
+        NonZeroU32::new(slot.epoch).expect("just counted up")
+    }
+
+    /// Gives a ready job back to whoever had its latest lease; false if it is no longer ready.
+    pub(super) fn revive(&mut self, number: u32) -> bool {
+        let ready = self.slot(number).state == JobState::Ready;
+        if ready {
+            self.enter(number, JobState::Leased);
+        }
+        ready
+    }
+
+    /// Remembers how a lease ended without a result.
+    pub(super) fn blame(&mut self, number: u32, outcome: Outcome) {
+        let slot = &mut self.slots[number as usize];
+        match outcome {
+            Outcome::Unneeded => {}
+            Outcome::Failed => slot.failures = slot.failures.saturating_add(1),
+            Outcome::Lapsed => slot.lapses = slot.lapses.saturating_add(1),
+        }
+    }
+
+    /// The last lease of a job ended without a result.
+    pub(super) fn reopen(&mut self, number: u32, outcome: Outcome, policy: &Policy) {
+        self.blame(number, outcome);
+        let slot = self.slot(number);
+        let hopeless =
+            u32::from(slot.failures) >= policy.failures_max || u32::from(slot.lapses) >= policy.lapses_max;
+        if hopeless {
+            self.enter(number, JobState::Quarantined);
+        } else {
+            self.enter(number, JobState::Ready);
+            self.returned.push_back(number);
+        }
+    }
+
+    /// Takes a result as the job's own.
+    pub(super) fn accept(&mut self, number: u32, result: &JobResult) {
+        self.enter(number, JobState::Done);
+        let sums = &mut self.sums;
+        sums.orbits = sums.orbits.checked_add(result.counts).expect("128 bits hold any board's orbits");
+        sums.states += u128::from(result.states);
+        sums.elapsed_us += u128::from(result.elapsed_us);
+        let estimate = self.slots[number as usize].estimate;
+        sums.moments.add(1.0, estimate, result.counts, result.elapsed_us);
+    }
+
+    /// Takes a done job's result out again: it is disputed.
+    pub(super) fn withdraw(&mut self, number: u32, accepted: &Accepted) {
+        self.enter(number, JobState::Quarantined);
+        let Accepted { counts, states, elapsed_us, .. } = *accepted;
+        let estimate = self.slots[number as usize].estimate;
+        self.sums.moments.add(-1.0, estimate, counts, elapsed_us);
+        self.sums.states -= u128::from(states);
+        self.sums.elapsed_us -= u128::from(elapsed_us);
+        let orbits = &mut self.sums.orbits;
+        let less = |sum: u128, count: u64| sum.checked_sub(u128::from(count)).expect("it was added before");
+        orbits.count2 = less(orbits.count2, counts.count2);
+        orbits.count4 = less(orbits.count4, counts.count4);
+        orbits.count8 = less(orbits.count8, counts.count8);
+        if self.state == RunState::Done {
+            self.state = RunState::Active;
+        }
+    }
+
+    /// Opens the quarantined jobs again, their failures forgotten; returns their numbers.
+    pub(super) fn retry_quarantined(&mut self) -> Vec<u32> {
+        let quarantined = |number: &u32| self.slot(*number).state == JobState::Quarantined;
+        let numbers: Vec<_> = (0..self.jobs()).filter(quarantined).collect();
+        for number in &numbers {
+            self.enter(*number, JobState::Ready);
+            let slot = &mut self.slots[*number as usize];
+            (slot.failures, slot.lapses) = (0, 0);
+            self.returned.push_back(*number);
+        }
+        numbers
+    }
+
+    /// Moves a job from one state to the next, and the sums with it.
+    fn enter(&mut self, number: u32, state: JobState) {
+        let slot = &mut self.slots[number as usize];
+        assert_ne!(slot.state, state, "job {number} changes its state");
+        self.sums.leave(slot);
+        slot.state = state;
+        self.sums.enter(slot);
+    }
+}
+
+impl Sums {
+    /// The number of jobs in a state and their estimated work; ready ones are what is left over.
+    fn of(&mut self, state: JobState) -> Option<(&mut u32, &mut u128)> {
+        match state {
+            JobState::Ready => None,
+            JobState::Leased => Some((&mut self.leased, &mut self.estimate_leased)),
+            JobState::Done => Some((&mut self.done, &mut self.estimate_done)),
+            JobState::Quarantined => Some((&mut self.quarantined, &mut self.estimate_quarantined)),
+        }
+    }
+
+    fn enter(&mut self, slot: &Slot) {
+        if let Some((jobs, estimate)) = self.of(slot.state) {
+            *jobs += 1;
+            *estimate += u128::from(slot.estimate);
+        }
+    }
+
+    fn leave(&mut self, slot: &Slot) {
+        if let Some((jobs, estimate)) = self.of(slot.state) {
+            *jobs -= 1;
+            *estimate -= u128::from(slot.estimate);
+        }
+    }
+}
+
+/// The numbers `0..length` in a pseudo-random order fixed by the seed: Fisher and Yates' shuffle over the splitmix64
+/// generator (Steele, Lea, Flood 2014), the same on every machine and for ever.
+pub(super) fn shuffled(length: u32, seed: u64) -> Vec<u32> {
+    let mut state = seed;
+    let mut random = move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    let mut numbers: Vec<u32> = (0..length).collect();
+    for last in (1..numbers.len()).rev() {
+        // Lemire's multiply-shift: a number below last + 1, its bias (2^-32 at worst) of no matter here.
+        let pick = (u128::from(random()) * (last as u128 + 1)) >> 64;
+        numbers.swap(last, usize::try_from(pick).expect("at most last"));
+    }
+    numbers
+}

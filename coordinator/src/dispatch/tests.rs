@@ -1,0 +1,394 @@
+//! Random histories of leases, reports, returns, silences and restarts: what must hold after every single event.
+
+use std::collections::{HashMap, HashSet};
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use super::*;
+use crate::store::{AcceptedSums, RunRow};
+
+const JOBS: u32 = 12;
+const WORKERS: u64 = 3;
+
+fn run_id() -> RunId {
+    RunId::from_random(7)
+}
+
+fn policy() -> Policy {
+    Policy {
+        lease_ms: 100,
+        stall_ms: 300,
+        second_lease_ms: 50,
+        grace_ms: 200,
+        failures_max: 3,
+        lapses_max: 4,
+    }
+}
+
+fn row(state: RunState) -> RunRow {
+    RunRow {
+        id: run_id(),
+        plan: Plan::new(BoardSize::new(8).unwrap(), PlanKind::Rows),
+        jobs: JOBS,
+        fingerprint: Fingerprint([0; 32]),
+        seed: 42,
+        priority: 0,
+        state,
+        reason: None,
+        created_at: 0,
+        finished_at: None,
+        outcome: None,
+    }
+}
+
+/// What job `number` counts, by an honest worker.
+fn truth(number: u32) -> Counts {
+    Counts { count2: 0, count4: u64::from(number % 3), count8: u64::from(number) + 1 }
+}
+
+fn result(token: LeaseToken, counts: Counts) -> JobResult {
+    JobResult { token, counts, kernel: Kernel::Reference, states: 10, elapsed_us: 5 }
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Grant {
+        worker: u64,
+        states: u64,
+        jobs_max: usize,
+    },
+    /// A report of a token that was once given out; `wrong` counts are off by one.
+    Report {
+        worker: u64,
+        pick: usize,
+        wrong: bool,
+        implausible: bool,
+    },
+    GiveBack {
+        worker: u64,
+        pick: usize,
+        failed: bool,
+    },
+    Heartbeat {
+        worker: u64,
+        forgets: bool,
+    },
+    Wait(u64),
+    Restart,
+    SetState(RunState),
+    /// An operator opens what is in quarantine again.
+    Retry,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let worker = 1..=WORKERS;
+    let state = prop_oneof![Just(RunState::Active), Just(RunState::Paused)];
+    let event = prop_oneof![
+        4 => (worker.clone(), 0..4_000u64, 0..5usize).prop_map(|(worker, states, jobs_max)| Event::Grant { worker, states, jobs_max }),
+        4 => (worker.clone(), any::<usize>(), prop::bool::weighted(0.05), prop::bool::weighted(0.05))
+            .prop_map(|(worker, pick, wrong, implausible)| Event::Report { worker, pick, wrong, implausible }),
+        1 => (worker.clone(), any::<usize>(), any::<bool>()).prop_map(|(worker, pick, failed)| Event::GiveBack { worker, pick, failed }),
+        2 => (worker, prop::bool::weighted(0.2)).prop_map(|(worker, forgets)| Event::Heartbeat { worker, forgets }),
+        2 => (0..150u64).prop_map(Event::Wait),
+        1 => Just(Event::Restart),
+        1 => Just(Event::Retry),
+        1 => state.prop_map(Event::SetState),
+    ];
+    prop::collection::vec(event, 1..120)
+}
+
+/// The database's side of the story, and the workers'.
+struct World {
+    dispatch: Dispatch,
+    now: Millis,
+    lives: u64,
+    slots: Vec<Slot>,
+    holders: HashMap<u32, (WorkerId, Incarnation)>,
+    accepted: HashMap<u32, Accepted>,
+    /// Every token ever given out, and to whom.
+    issued: Vec<(WorkerId, LeaseToken)>,
+    state: RunState,
+}
+
+impl World {
+    fn new() -> Self {
+        let slot = |number: u32| Slot {
+            state: JobState::Ready,
+            epoch: 0,
+            failures: 0,
+            lapses: 0,
+            estimate: 1_000 + u64::from(number),
+        };
+        let mut world = Self {
+            dispatch: Dispatch::new(policy(), Incarnation::from_random(1)),
+            now: 0,
+            lives: 0,
+            slots: (0..JOBS).map(slot).collect(),
+            holders: HashMap::new(),
+            accepted: HashMap::new(),
+            issued: Vec::new(),
+            state: RunState::Active,
+        };
+        world.restart();
+        world
+    }
+
+    /// A new life of the coordinator on what the database has.
+    fn restart(&mut self) {
+        self.lives += 1;
+        self.dispatch = Dispatch::new(policy(), Incarnation::from_random(self.lives));
+        (1..=WORKERS).for_each(|worker| self.dispatch.add_worker(WorkerId::new(worker).unwrap(), 2));
+        let done = |number: &u32| self.slots[*number as usize].state == JobState::Done;
+        let mut sums = AcceptedSums::default();
+        for (_, one) in self.accepted.iter().filter(|(number, _)| done(number)) {
+            sums.results += 1;
+            sums.orbits = sums.orbits.checked_add(one.counts).unwrap();
+            sums.states += u128::from(one.states);
+            sums.elapsed_us += u128::from(one.elapsed_us);
+        }
+        self.dispatch.add_run(Run::new(&row(self.state), self.slots.clone(), &sums));
+        for (number, (worker, incarnation)) in &self.holders {
+            let epoch = NonZeroU32::new(self.slots[*number as usize].epoch).unwrap();
+            let token = LeaseToken {
+                job: JobId { run: run_id(), number: *number },
+                epoch,
+                incarnation: *incarnation,
+            };
+            self.dispatch.add_lease(self.now, *worker, token);
+        }
+    }
+
+    fn store(&mut self) {
+        for job in self.dispatch.take_dirty() {
+            let (job, slot, lease) = self.dispatch.changed(job);
+            assert!(slot.epoch >= self.slots[job.number as usize].epoch, "an epoch never goes back");
+            self.slots[job.number as usize] = slot;
+            match lease {
+                Some(lease) => self.holders.insert(job.number, lease),
+                None => self.holders.remove(&job.number),
+            };
+        }
+    }
+
+    fn pick(&self, pick: usize) -> Option<(WorkerId, LeaseToken)> {
+        (!self.issued.is_empty()).then(|| self.issued[pick % self.issued.len()])
+    }
+
+    fn apply(&mut self, event: &Event) {
+        let id = |worker: u64| WorkerId::new(worker).unwrap();
+        match *event {
+            Event::Grant { worker, states, jobs_max } => {
+                let granted = self.dispatch.grant(self.now, id(worker), states, jobs_max);
+                assert!(granted.len() <= jobs_max);
+                for token in &granted {
+                    let leased = self.dispatch.run(run_id()).unwrap().slot(token.job.number);
+                    assert_eq!((leased.state, leased.epoch), (JobState::Leased, token.epoch.get()));
+                }
+                assert!(self.state == RunState::Active || granted.is_empty());
+                for token in granted {
+                    assert!(
+                        !self.issued.iter().any(|(_, earlier)| *earlier == token),
+                        "no token is given twice"
+                    );
+                    self.issued.push((id(worker), token));
+                }
+            }
+            Event::Report { worker, pick, wrong, implausible } => {
+                let Some((_, token)) = self.pick(pick) else { return };
+                let number = token.job.number;
+                let mut counts = truth(number);
+                counts.count8 += u64::from(wrong);
+                let result = result(token, counts);
+                let before = self.accepted.get(&number).copied();
+                let judged = self.dispatch.report(id(worker), &result, before.as_ref(), !implausible);
+                match (before, judged.verdict) {
+                    (None, Verdict::Accepted) => {
+                        let LeaseToken { epoch, incarnation, .. } = token;
+                        let (worker, states, elapsed_us) = (id(worker), result.states, result.elapsed_us);
+                        let accepted = Accepted { worker, epoch, incarnation, counts, states, elapsed_us };
+                        self.accepted.insert(number, accepted);
+                    }
+                    (Some(before), Verdict::Accepted) => assert!(!judged.keep && before.counts == counts),
+                    (Some(before), Verdict::Duplicate) => assert_eq!(before.counts, counts),
+                    (Some(before), Verdict::Conflict) => assert_ne!(before.counts, counts),
+                    (None, Verdict::Implausible) => assert!(implausible),
+                    (None, Verdict::SetAside) => {
+                        assert_eq!(self.slots[number as usize].state, JobState::Quarantined);
+                    }
+                    (before, verdict) => panic!("{verdict:?} with {before:?} before"),
+                }
+            }
+            Event::GiveBack { worker, pick, failed } => {
+                let Some((_, token)) = self.pick(pick) else { return };
+                let failure = failed.then(|| "told to".to_owned());
+                self.dispatch.give_back(id(worker), &ReturnedLease { token, failure });
+            }
+            Event::Heartbeat { worker, forgets } => {
+                let all = self.issued.iter().filter(|(holder, _)| *holder == id(worker));
+                let held: Vec<_> =
+                    all.map(|(_, token)| HeldLease { token: *token, states: self.now }).collect();
+                let held = if forgets { Vec::new() } else { held };
+                let answer = self.dispatch.heartbeat(self.now, id(worker), &held);
+                let named: HashSet<_> = held.iter().map(|held| held.token).collect();
+                assert!(answer.lost.iter().all(|token| !named.contains(token)));
+                assert!(answer.revoked.iter().all(|token| named.contains(token)));
+                assert!(forgets || answer.lost.is_empty(), "it named every token that it ever had");
+            }
+            Event::Wait(time) => {
+                self.now += time;
+                self.dispatch.expire(self.now);
+            }
+            Event::Restart => self.restart(),
+            Event::SetState(state) => {
+                self.state = state;
+                assert!(self.dispatch.set_run_state(run_id(), state));
+            }
+            Event::Retry => {
+                for job in self.dispatch.retry_quarantined(run_id()) {
+                    self.accepted.remove(&job.number);
+                }
+            }
+        }
+    }
+
+    fn check(&self) {
+        let run = self.dispatch.run(run_id()).unwrap();
+        let sums = run.sums();
+        let count = |state| (0..JOBS).filter(|number| run.slot(*number).state == state).count();
+        assert_eq!(sums.done as usize, count(JobState::Done));
+        assert_eq!(sums.leased as usize, count(JobState::Leased));
+        assert_eq!(sums.quarantined as usize, count(JobState::Quarantined));
+        assert_eq!(sums.leased as usize, self.holders.len());
+        let mut orbits = Totals::default();
+        let mut estimate_done = 0;
+        for number in 0..JOBS {
+            let slot = run.slot(number);
+            assert_eq!(slot, self.slots[number as usize], "job {number} is stored as it is");
+            if slot.state == JobState::Done {
+                orbits = orbits.checked_add(self.accepted[&number].counts).unwrap();
+                estimate_done += u128::from(slot.estimate);
+            } else {
+                assert!(slot.state == JobState::Quarantined || !self.accepted.contains_key(&number));
+            }
+        }
+        assert_eq!((sums.orbits, sums.estimate_done), (orbits, estimate_done));
+        let estimate = |state| {
+            (0..JOBS)
+                .map(|number| run.slot(number))
+                .filter(move |slot| slot.state == state)
+                .map(|slot| u128::from(slot.estimate))
+                .sum::<u128>()
+        };
+        assert_eq!(sums.estimate_leased, estimate(JobState::Leased));
+        assert_eq!(sums.estimate_quarantined, estimate(JobState::Quarantined));
+        let ready = if run.state() == RunState::Active { estimate(JobState::Ready) } else { 0 };
+        assert_eq!(run.estimate_ready(), ready);
+        let leases: usize = self.dispatch.workers().map(|(_, worker)| worker.leases()).sum();
+        assert!(
+            (sums.leased as usize..=2 * sums.leased as usize).contains(&leases),
+            "one lease a leased job, or two"
+        );
+    }
+}
+
+/// A job that is out for long is leased a second time to a worker that has nothing to do; the first result counts, and
+/// the other lease is gone.
+#[test]
+fn stragglers_are_leased_twice_and_counted_once() {
+    let mut world = World::new();
+    let [slow, idle] = [1, 2].map(|worker| WorkerId::new(worker).unwrap());
+    let first = world.dispatch.grant(0, slow, u64::MAX, JOBS as usize);
+    assert_eq!(first.len(), JOBS as usize, "alone, it gets everything");
+    assert!(world.dispatch.grant(49, idle, 1, 1).is_empty(), "too early");
+    let [second] = world.dispatch.grant(50, idle, u64::MAX, 5)[..] else { panic!("one job, the oldest") };
+    assert!(world.dispatch.grant(50, idle, u64::MAX, 5).is_empty(), "it has something to do now");
+    let judged = world.dispatch.report(idle, &result(second, truth(second.job.number)), None, true);
+    assert_eq!(judged.verdict, Verdict::Accepted);
+    let held = first.iter().map(|token| HeldLease { token: *token, states: 0 }).collect::<Vec<_>>();
+    let revoked = world.dispatch.heartbeat(60, slow, &held).revoked;
+    assert_eq!(revoked.iter().map(|token| token.job).collect::<Vec<_>>(), [second.job]);
+}
+
+/// Heartbeats alone do not keep a lease for ever: the counting has to move.
+#[test]
+fn a_worker_that_only_beats_loses_its_leases() {
+    let mut world = World::new();
+    let worker = WorkerId::new(1).unwrap();
+    let [token] = world.dispatch.grant(0, worker, 1, 1)[..] else { panic!("one job") };
+    let beat = |world: &mut World, now, states| {
+        world.dispatch.heartbeat(now, worker, &[HeldLease { token, states }])
+    };
+    for now in (0..300).step_by(50) {
+        assert!(beat(&mut world, now, 7).revoked.is_empty());
+        assert!(world.dispatch.expire(now).is_empty());
+    }
+    assert!(beat(&mut world, 299, 8).revoked.is_empty(), "it moved");
+    assert!(beat(&mut world, 390, 8).revoked.is_empty());
+    assert!(world.dispatch.expire(400).is_empty());
+    for now in (400..600).step_by(50) {
+        beat(&mut world, now, 8);
+    }
+    assert_eq!(world.dispatch.expire(599), [(worker, token)]);
+}
+
+#[test]
+fn runs_of_higher_priority_come_first() {
+    let mut world = World::new();
+    let urgent = RunRow { id: RunId::from_random(9), priority: 5, ..row(RunState::Active) };
+    world.dispatch.add_run(Run::new(&urgent, world.slots.clone(), &AcceptedSums::default()));
+    let worker = WorkerId::new(1).unwrap();
+    let granted = world.dispatch.grant(0, worker, u64::MAX, 2 * JOBS as usize);
+    let runs: Vec<_> = granted.iter().map(|token| token.job.run == urgent.id).collect();
+    assert_eq!(runs, [[true; JOBS as usize], [false; JOBS as usize]].concat());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, rng_seed: RngSeed::Fixed(2), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_ledger_holds_after_every_event(events in events()) {
+        let mut world = World::new();
+        for event in &events {
+            world.apply(event);
+            world.store();
+            world.check();
+        }
+        // Whatever has happened, honest workers finish every job that is not in quarantine.
+        world.apply(&Event::SetState(RunState::Active));
+        world.dispatch.release_all();
+        world.store();
+        let worker = WorkerId::new(1).unwrap();
+        loop {
+            let granted = world.dispatch.grant(world.now, worker, u64::MAX, JOBS as usize);
+            if granted.is_empty() {
+                break;
+            }
+            for token in granted {
+                let judged = world.dispatch.report(worker, &result(token, truth(token.job.number)), None, true);
+                prop_assert_eq!(judged.verdict, Verdict::Accepted);
+            }
+        }
+        let run = world.dispatch.run(run_id()).unwrap();
+        prop_assert_eq!(run.sums().done + run.sums().quarantined, JOBS);
+    }
+}
+
+#[test]
+fn jobs_leave_in_an_order_that_the_seed_fixes() {
+    let order = |seed| super::run::shuffled(1_000, seed);
+    assert_eq!(order(1), order(1));
+    assert_ne!(order(1), order(2));
+    let mut sorted = order(3);
+    sorted.sort_unstable();
+    assert_eq!(sorted, (0..1_000).collect::<Vec<_>>());
+    assert_eq!(
+        order(4)[..8],
+        [941, 323, 659, 687, 944, 273, 137, 13],
+        "pinned: an order must never change between versions"
+    );
+}

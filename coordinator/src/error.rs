@@ -1,0 +1,149 @@
+//! What can go wrong in a coordinator, each with what to do about it.
+
+use std::path::PathBuf;
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_proto::id::{RunId, WorkerId};
+
+/// A failure of the coordinator. Nothing was changed unless the text says otherwise.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no such file.
+    #[error("there is no database at {0}; check the path, or start a run to create one")]
+    NoDatabase(PathBuf),
+    /// The file can't be opened or created.
+    #[error("can't open the database {path}: {reason}; check that the directory exists and is writable")]
+    CantOpen {
+        /// The database.
+        path: PathBuf,
+        /// In the system's words.
+        reason: String,
+    },
+    /// The file is of another kind.
+    #[error("{0} is not an SQLite database; it was left as it is, choose another --db")]
+    NotADatabase(PathBuf),
+    /// Some other program's tables.
+    #[error("{0} is not a database of this program; it was left as it is, choose another --db")]
+    ForeignDatabase(PathBuf),
+    /// Made by a later version.
+    #[error(
+        "{path} has schema {found}, newer than this program's {known}; use the nqueens that made it, or a later one"
+    )]
+    NewerSchema {
+        /// The database.
+        path: PathBuf,
+        /// Its schema version.
+        found: i64,
+        /// The latest that this program knows.
+        known: i64,
+    },
+    /// Made by an earlier version, or not made to the end.
+    #[error(
+        "{path} has schema {found}, older than this program's {known}; 'nqueens run' brings it up to date"
+    )]
+    OlderSchema {
+        /// The database.
+        path: PathBuf,
+        /// Its schema version; 0 before there are any tables.
+        found: i64,
+        /// The latest that this program knows.
+        known: i64,
+    },
+    /// Another process has it.
+    #[error("another nqueens process is using {0}; wait for it or stop it, or choose another --db")]
+    InUse(PathBuf),
+    /// Nothing more can be stored.
+    #[error("the disk with {0} is full; make room and start again, everything acknowledged so far is safe")]
+    DiskFull(PathBuf),
+    /// Reading or writing failed below SQLite: a broken disk, a quota, a limit on the size of files.
+    #[error(
+        "{path} can't be read or written ({reason}); check the disk and its quota and start again, everything \
+         acknowledged so far is safe"
+    )]
+    DiskFailed {
+        /// The database.
+        path: PathBuf,
+        /// In SQLite's words.
+        reason: String,
+    },
+    /// The database holds a run of another board.
+    #[error("{path} holds a run of N = {found}, not of N = {wanted}; choose another --db")]
+    OtherRun {
+        /// The database.
+        path: PathBuf,
+        /// What it counts.
+        found: BoardSize,
+        /// What was asked for.
+        wanted: BoardSize,
+    },
+    /// The database holds a run of the same board, made by another plan.
+    #[error(
+        "{path} holds a run with plan '{found}', not '{wanted}'; leave --plan out to resume it, or choose another --db"
+    )]
+    OtherPlan {
+        /// The database.
+        path: PathBuf,
+        /// Its run's plan.
+        found: String,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// A request's name was used before, for something else.
+    #[error("run {0} exists and has another plan; draw a new request id")]
+    OtherSubmission(RunId),
+    /// More jobs than a coordinator can keep.
+    #[error("the plan has more than {jobs_max} jobs; ask for more states a job")]
+    PlanTooLarge {
+        /// The most that there may be.
+        jobs_max: usize,
+    },
+    /// Workers could do what operators do.
+    #[error("the tokens for workers and operators are the same; give each its own")]
+    SameTokens,
+    /// Nothing of this name.
+    #[error("there is no run {0} here; 'nqueens status' lists the runs")]
+    NoRun(RunId),
+    /// Nobody of this name.
+    #[error("no worker {0} has registered here; 'nqueens workers' lists them")]
+    NoWorker(WorkerId),
+    /// It can't be paused, resumed or cancelled any more.
+    #[error("run {run} is {state}; only active and paused runs change at an operator's word")]
+    RunIsOver {
+        /// The run.
+        run: RunId,
+        /// What it is.
+        state: &'static str,
+    },
+    /// Rows that no version of this program writes.
+    #[error("the database is damaged: {0}; restore it from a backup")]
+    Damaged(String),
+    /// SQLite said no.
+    #[error("the database failed: {0}")]
+    Database(sqlx::Error),
+    /// The writer has stopped.
+    #[error("the coordinator is shutting down")]
+    ShuttingDown,
+    /// The listening address can't be had.
+    #[error("can't listen on {address}: {reason}; choose another address, or stop what uses this one")]
+    CantListen {
+        /// As asked for.
+        address: String,
+        /// In the system's words.
+        reason: String,
+    },
+    /// Serving broke off.
+    #[error("serving failed: {0}")]
+    Serve(#[from] tonic::transport::Error),
+}
+
+/// Not its source, for it is told in full: a chain of causes would say it twice.
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+/// Rows that no version of this program writes.
+pub(crate) fn damaged(what: impl ToString) -> Error {
+    Error::Damaged(what.to_string())
+}

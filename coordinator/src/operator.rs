@@ -1,0 +1,142 @@
+//! What an operator can ask of a coordinator, whatever door the word comes through.
+
+use std::sync::Arc;
+
+use nqueens_kernel::job::{Job, Weight};
+use nqueens_kernel::plan::{Fingerprinter, Plan};
+use nqueens_proto::id::{RunId, WorkerId};
+use nqueens_proto::operator::Submission;
+use tokio::sync::{Mutex, mpsc, watch};
+
+use crate::coordinator::random_bits;
+use crate::dispatch::RunState;
+use crate::error::Error;
+use crate::progress::Snapshot;
+use crate::reader::Reader;
+use crate::store::{RunRow, wall_time};
+use crate::writer::{Handle, LiveWorker, Request, Response};
+
+/// Jobs stored by one transaction while a run is being planned.
+const PLAN_BATCH: usize = 5_000;
+
+/// More jobs than this are more than a coordinator can keep in memory and hand out.
+const JOBS_MAX: usize = 8_000_000;
+
+/// An operator's hands and eyes; cheap to clone.
+#[derive(Clone)]
+pub struct Operator {
+    pub(crate) writer: Handle,
+    pub(crate) reader: Reader,
+    pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
+    /// One plan is made at a time.
+    pub(crate) planning: Arc<Mutex<()>>,
+}
+
+impl Operator {
+    /// For looking at the ledger.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// The state as it changes.
+    pub fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.snapshot.clone()
+    }
+
+    /// Plans a run and stores its jobs; they are handed out once all are stored, those of higher priority first.
+    pub async fn submit(&self, plan: Plan, priority: i32) -> Result<RunRow, Arc<Error>> {
+        let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());
+        self.submit_once(Submission { request: bits.to_be_bytes(), plan, priority }).await
+    }
+
+    /// As [`submit`](Self::submit), but the same submission again is the same run. Given up half-way, it leaves nothing.
+    pub async fn submit_once(&self, submission: Submission) -> Result<RunRow, Arc<Error>> {
+        let (id, seed) = (submission.run(), submission.seed());
+        let Submission { plan, priority, .. } = submission;
+        let _planning = self.planning.lock().await;
+        match self.reader.run(id).await {
+            Ok(run) if run.plan == plan && run.seed == seed => return Ok(run),
+            Ok(_) => return Err(Arc::new(Error::OtherSubmission(id))),
+            Err(Error::NoRun(_)) => {}
+            Err(error) => return Err(Arc::new(error)),
+        }
+        self.writer.ask(Request::PlanRun { id, plan, seed, priority }).await?;
+        let (batches, mut planned) = mpsc::channel::<Vec<(Job, Weight)>>(2);
+        let planning = tokio::task::spawn_blocking(move || plan_jobs(&plan, &batches));
+        let mut estimates = Vec::new();
+        while let Some(jobs) = planned.recv().await {
+            let first = u32::try_from(estimates.len()).expect("checked below");
+            estimates.extend(jobs.iter().map(|(_, weight)| weight.states));
+            if estimates.len() > JOBS_MAX {
+                return Err(Arc::new(Error::PlanTooLarge { jobs_max: JOBS_MAX }));
+            }
+            self.writer.ask(Request::PlanJobs { run: id, first, jobs }).await?;
+        }
+        let row = RunRow {
+            id,
+            plan,
+            jobs: u32::try_from(estimates.len()).expect("checked above"),
+            fingerprint: planning.await.expect("planning does not panic").finish(),
+            seed,
+            priority,
+            state: RunState::Active,
+            reason: None,
+            created_at: wall_time(),
+            finished_at: None,
+            outcome: None,
+        };
+        self.writer.ask(Request::ActivateRun { row: row.clone(), estimates }).await?;
+        Ok(row)
+    }
+
+    /// Pauses, resumes or cancels a run that is not over.
+    pub async fn set_state(&self, run: RunId, state: RunState) -> Result<(), Arc<Error>> {
+        self.change(Request::SetRunState { run, state }).await
+    }
+
+    /// Opens the quarantined jobs of a run again, their failures forgotten. Results that stood for them are voided: each
+    /// job is counted anew.
+    pub async fn retry_quarantined(&self, run: RunId) -> Result<(), Arc<Error>> {
+        self.change(Request::RetryQuarantined(run)).await
+    }
+
+    /// Asks a worker to finish what is short, hand back the rest, and stop.
+    pub async fn drain(&self, worker: WorkerId) -> Result<(), Arc<Error>> {
+        self.change(Request::Drain(worker)).await
+    }
+
+    /// Takes back every lease, for one who knows that all workers are gone.
+    pub async fn release_all(&self) -> Result<(), Arc<Error>> {
+        self.change(Request::ReleaseAll).await
+    }
+
+    /// The workers heard of since the coordinator started, by id.
+    pub async fn live_workers(&self) -> Result<Vec<LiveWorker>, Arc<Error>> {
+        match self.writer.ask(Request::LiveWorkers).await? {
+            Response::LiveWorkers(workers) => Ok(workers),
+            _ => unreachable!("asked for workers"),
+        }
+    }
+
+    async fn change(&self, request: Request) -> Result<(), Arc<Error>> {
+        match self.writer.ask(request).await? {
+            Response::Refused(error) => Err(Arc::new(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Makes a plan's jobs on a thread of its own, in batches; whoever takes them may stop early.
+fn plan_jobs(plan: &Plan, batches: &mpsc::Sender<Vec<(Job, Weight)>>) -> Fingerprinter {
+    let mut fingerprint = Fingerprinter::new(plan);
+    let mut jobs = plan.weighed_jobs();
+    loop {
+        let batch: Vec<_> = jobs.by_ref().take(PLAN_BATCH).collect();
+        for (job, _) in &batch {
+            fingerprint.add(job);
+        }
+        if batch.is_empty() || batches.blocking_send(batch).is_err() {
+            return fingerprint;
+        }
+    }
+}

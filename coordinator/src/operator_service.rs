@@ -1,0 +1,228 @@
+//! The operators' door: gRPC in, calls of [`Operator`] out.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nqueens_proto::id::RunId;
+use nqueens_proto::operator::{Progress, RunStatus, Submission, WorkerStatus};
+use nqueens_proto::v1::operator_service_server::OperatorService;
+use nqueens_proto::{InvalidMessage, v1};
+use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
+use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use crate::error::Error;
+use crate::operator::Operator;
+use crate::progress::{RunProgress, Snapshot};
+use crate::store::RunRow;
+
+/// Answers operators.
+pub(crate) struct Operators {
+    pub(crate) operator: Operator,
+    /// True, or its sender gone, once the coordinator stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+fn invalid(error: InvalidMessage) -> Status {
+    Status::invalid_argument(error.to_string())
+}
+
+fn refused(error: &Error) -> Status {
+    let text = error.to_string();
+    match error {
+        Error::NoRun(_) | Error::NoWorker(_) => Status::not_found(text),
+        Error::RunIsOver { .. } => Status::failed_precondition(text),
+        Error::OtherSubmission(_) => Status::already_exists(text),
+        Error::PlanTooLarge { .. } => Status::invalid_argument(text),
+        _ => Status::unavailable(text),
+    }
+}
+
+impl From<&RunProgress> for Progress {
+    fn from(run: &RunProgress) -> Self {
+        Self {
+            run: run.id,
+            n: run.n,
+            state: run.state,
+            jobs: run.jobs,
+            done: run.sums.done,
+            leased: run.sums.leased,
+            quarantined: run.sums.quarantined,
+            share_done: run.share_done(),
+            states: run.sums.states,
+        }
+    }
+}
+
+impl RunRow {
+    /// The run in full; its state is the row's.
+    pub fn status(self, progress: &RunProgress) -> RunStatus {
+        RunStatus {
+            progress: Progress { state: self.state, ..progress.into() },
+            plan: self.plan,
+            fingerprint: self.fingerprint,
+            priority: self.priority,
+            reason: self.reason,
+            created_at: self.created_at,
+            finished_at: self.finished_at,
+            outcome: self.outcome,
+        }
+    }
+}
+
+impl Operators {
+    async fn runs(&self) -> Result<Vec<RunStatus>, Status> {
+        let rows = self.operator.reader.runs().await.map_err(|error| refused(&error))?;
+        let snapshot = self.operator.snapshot.borrow().clone();
+        // A run that was committed this moment may not be in the picture yet.
+        let status = |row: RunRow| Some(snapshot.run(row.id)?).map(|progress| row.status(progress));
+        Ok(rows.into_iter().filter_map(status).collect())
+    }
+
+    async fn run(&self, id: RunId) -> Result<v1::Run, Status> {
+        let mut runs = self.runs().await?.into_iter();
+        let run = runs.find(|run| run.progress.run == id).ok_or_else(|| refused(&Error::NoRun(id)))?;
+        Ok(run.into())
+    }
+
+    async fn workers(&self) -> Result<Vec<v1::WorkerStatus>, Arc<Error>> {
+        let rows = self.operator.reader.workers().await?;
+        let mut rows: HashMap<_, _> = rows.into_iter().map(|row| (row.id, row)).collect();
+        let live = self.operator.live_workers().await?;
+        let status = live.into_iter().filter_map(|live| {
+            let row = rows.remove(&live.id)?;
+            Some(WorkerStatus {
+                id: live.id,
+                name: row.name,
+                build: row.build,
+                kernels: row.kernels.split(',').map(str::to_owned).collect(),
+                threads: row.threads,
+                registered_at: row.registered_at,
+                silent_ms: live.silent_ms,
+                leases: live.leases as u64,
+                states_per_s: live.states_per_s,
+                accepted: live.accepted,
+                draining: live.draining,
+            })
+        });
+        Ok(status.map(Into::into).collect())
+    }
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+#[tonic::async_trait]
+impl OperatorService for Operators {
+    async fn submit(&self, request: Request<v1::SubmitRequest>) -> Answer<v1::SubmitResponse> {
+        let submission = Submission::try_from(request.into_inner()).map_err(invalid)?;
+        let (operator, mut stopping) = (self.operator.clone(), self.stopping.clone());
+        // On a task of its own: a caller that hangs up does not cut the planning short.
+        let planning = tokio::spawn(async move {
+            tokio::select! {
+                outcome = operator.submit_once(submission) => outcome,
+                _ = stopping.wait_for(|stopping| *stopping) => Err(Arc::new(Error::ShuttingDown)),
+            }
+        });
+        let row =
+            planning.await.map_err(|_| Status::internal("planning failed; see the coordinator's log"))?;
+        let run = self.run(row.map_err(|error| refused(&error))?.id).await?;
+        Ok(Response::new(v1::SubmitResponse { run: Some(run) }))
+    }
+
+    async fn list_runs(&self, _request: Request<v1::ListRunsRequest>) -> Answer<v1::ListRunsResponse> {
+        let runs = self.runs().await?.into_iter().map(Into::into).collect();
+        Ok(Response::new(v1::ListRunsResponse { runs }))
+    }
+
+    async fn get_run(&self, request: Request<v1::GetRunRequest>) -> Answer<v1::GetRunResponse> {
+        let run = self.run(request.get_ref().id().map_err(invalid)?).await?;
+        Ok(Response::new(v1::GetRunResponse { run: Some(run) }))
+    }
+
+    async fn set_run_state(
+        &self,
+        request: Request<v1::SetRunStateRequest>,
+    ) -> Answer<v1::SetRunStateResponse> {
+        let (run, state) = request.get_ref().change().map_err(invalid)?;
+        self.operator.set_state(run, state).await.map_err(|error| refused(&error))?;
+        Ok(Response::new(v1::SetRunStateResponse { run: Some(self.run(run).await?) }))
+    }
+
+    async fn retry_quarantined(
+        &self,
+        request: Request<v1::RetryQuarantinedRequest>,
+    ) -> Answer<v1::RetryQuarantinedResponse> {
+        let run = request.get_ref().id().map_err(invalid)?;
+        self.operator.retry_quarantined(run).await.map_err(|error| refused(&error))?;
+        Ok(Response::new(v1::RetryQuarantinedResponse { run: Some(self.run(run).await?) }))
+    }
+
+    async fn list_workers(
+        &self,
+        _request: Request<v1::ListWorkersRequest>,
+    ) -> Answer<v1::ListWorkersResponse> {
+        let workers = self.workers().await.map_err(|error| refused(&error))?;
+        Ok(Response::new(v1::ListWorkersResponse { workers }))
+    }
+
+    async fn drain_worker(
+        &self,
+        request: Request<v1::DrainWorkerRequest>,
+    ) -> Answer<v1::DrainWorkerResponse> {
+        let worker = request.get_ref().id().map_err(invalid)?;
+        self.operator.drain(worker).await.map_err(|error| refused(&error))?;
+        Ok(Response::new(v1::DrainWorkerResponse {}))
+    }
+
+    type WatchProgressStream = Pin<Box<dyn Stream<Item = Result<v1::WatchProgressResponse, Status>> + Send>>;
+
+    async fn watch_progress(
+        &self,
+        request: Request<v1::WatchProgressRequest>,
+    ) -> Answer<Self::WatchProgressStream> {
+        let (run, interval_ms) = request.get_ref().subject().map_err(invalid)?;
+        let snapshots = self.operator.watch();
+        if let Some(run) = run
+            && snapshots.borrow().run(run).is_none()
+        {
+            return Err(refused(&Error::NoRun(run)));
+        }
+        // One message waits at most: who reads slowly misses pictures, not memory.
+        let (sender, receiver) = mpsc::channel(1);
+        let mut stopping = self.stopping.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = tell(snapshots, run, Duration::from_millis(interval_ms.into()), sender.clone()) => {}
+                _ = stopping.wait_for(|stopping| *stopping) => {}
+                () = sender.closed() => {}
+            }
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+    }
+}
+
+/// Sends a picture at each interval, for as long as somebody takes it.
+async fn tell(
+    snapshots: watch::Receiver<Arc<Snapshot>>,
+    run: Option<RunId>,
+    interval: Duration,
+    sender: mpsc::Sender<Result<v1::WatchProgressResponse, Status>>,
+) {
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        // Room first, so that what is sent is fresh.
+        let Ok(room) = sender.reserve().await else { return };
+        let snapshot = snapshots.borrow().clone();
+        let wanted = snapshot.runs.iter().filter(|progress| run.is_none_or(|run| run == progress.id));
+        room.send(Ok(v1::WatchProgressResponse {
+            runs: wanted.map(|progress| Progress::from(progress).into()).collect(),
+            busy_workers: u32::try_from(snapshot.busy_workers).unwrap_or(u32::MAX),
+        }));
+    }
+}

@@ -1,0 +1,219 @@
+//! How far the runs are: a picture for whoever shows it.
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_proto::id::RunId;
+
+use crate::dispatch::{Dispatch, Run, RunState, Sums};
+
+/// All runs at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Each run, by id.
+    pub runs: Vec<RunProgress>,
+    /// Workers that hold a lease.
+    pub busy_workers: usize,
+    /// Whether some run has a job to hand out.
+    pub(crate) has_ready: bool,
+}
+
+impl Snapshot {
+    pub(crate) fn of(dispatch: &Dispatch) -> Self {
+        Self {
+            runs: dispatch.runs().map(RunProgress::of).collect(),
+            busy_workers: dispatch.busy_workers(),
+            has_ready: dispatch.runs().any(|run| run.estimate_ready() > 0),
+        }
+    }
+
+    /// The runs whose jobs are all done, and that have no total yet.
+    pub(crate) fn complete(&self) -> Vec<RunId> {
+        let waiting = |run: &&RunProgress| {
+            matches!(run.state, RunState::Active | RunState::Paused) && run.sums.done == run.jobs
+        };
+        self.runs.iter().filter(waiting).map(|run| run.id).collect()
+    }
+
+    /// One run.
+    pub fn run(&self, id: RunId) -> Option<&RunProgress> {
+        self.runs.iter().find(|run| run.id == id)
+    }
+}
+
+/// One run at one moment.
+#[derive(Clone, Debug)]
+pub struct RunProgress {
+    /// Its name.
+    pub id: RunId,
+    /// The board that it counts.
+    pub n: BoardSize,
+    /// What it is doing.
+    pub state: RunState,
+    /// Number of jobs.
+    pub jobs: u32,
+    /// What they come to.
+    pub sums: Sums,
+}
+
+impl RunProgress {
+    pub(crate) fn of(run: &Run) -> Self {
+        Self { id: run.id(), n: run.n(), state: run.state(), jobs: run.jobs(), sums: *run.sums() }
+    }
+
+    /// Share of the estimated work that is done, `0.0..=1.0`.
+    pub fn share_done(&self) -> f64 {
+        if self.jobs == self.sums.done {
+            return 1.0;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a share, for people")]
+        let share = self.sums.estimate_done as f64 / self.sums.estimate as f64;
+        share
+    }
+
+    /// The total of the whole board, estimated from the jobs that are done; `None` while they are too few to say.
+    ///
+    /// Jobs leave in random order, so the done ones are a fair sample: this is the ratio estimator of survey sampling
+    /// (Cochran 1977, chapter 6) with the estimated work as the auxiliary variable.
+    pub fn estimated_total(&self) -> Option<Interval> {
+        let Sums { orbits, moments, .. } = &self.sums;
+        let solutions = 2.0 * real(orbits.count2) + 4.0 * real(orbits.count4) + 8.0 * real(orbits.count8);
+        let sample = self.sample()?;
+        let ratio = solutions / sample.x;
+        let variance = sample.residual_variance(ratio, moments.xy, moments.yy);
+        let (all, done) = (sample.jobs, sample.done);
+        let error = (all * (all - done) / done * variance).sqrt();
+        let value = ratio * sample.x_all;
+        Some(Interval { low: (value - Z * error).max(solutions), ..Interval::around(value, error) })
+    }
+
+    /// Thread time that the open jobs will take, in seconds, estimated from those that are done.
+    pub fn estimated_time_left(&self) -> Option<Interval> {
+        let sample = self.sample()?;
+        let ratio = real(self.sums.elapsed_us) / sample.x;
+        let variance = sample.residual_variance(ratio, self.sums.moments.xt, self.sums.moments.tt);
+        let (all, open) = (sample.jobs, sample.jobs - sample.done);
+        // Both the ratio and the open jobs themselves scatter.
+        let error = (open * all / sample.done * variance).sqrt();
+        Some(Interval::around(ratio * (sample.x_all - sample.x) / 1e6, error / 1e6))
+    }
+
+    fn sample(&self) -> Option<Sample> {
+        let Sums { done, estimate, estimate_done, moments, .. } = self.sums;
+        (done >= JOBS_MIN).then(|| Sample {
+            jobs: f64::from(self.jobs),
+            done: f64::from(done),
+            x_all: real(estimate),
+            x: real(estimate_done),
+            xx: moments.xx,
+        })
+    }
+}
+
+/// Jobs from which on estimates are made.
+const JOBS_MIN: u32 = 20;
+
+/// Standard errors on either side of an interval: it holds the truth 95 times of 100.
+const Z: f64 = 1.96;
+
+#[expect(clippy::cast_precision_loss, reason = "statistics")]
+fn real(number: u128) -> f64 {
+    number as f64
+}
+
+/// The done jobs as a sample of all, with the estimated work x of each.
+struct Sample {
+    jobs: f64,
+    done: f64,
+    x_all: f64,
+    x: f64,
+    xx: f64,
+}
+
+impl Sample {
+    /// Variance of `y - ratio x` over the sample, where `ratio` is sum y / sum x.
+    fn residual_variance(&self, ratio: f64, xy: f64, yy: f64) -> f64 {
+        ((yy - 2.0 * ratio * xy + ratio * ratio * self.xx) / (self.done - 1.0)).max(0.0)
+    }
+}
+
+/// A number that is not known exactly, with the bounds that hold it 95 times of 100.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The best guess.
+    pub value: f64,
+    /// It is hardly less.
+    pub low: f64,
+    /// It is hardly more.
+    pub high: f64,
+}
+
+impl Interval {
+    fn around(value: f64, error: f64) -> Self {
+        Self { value, low: (value - Z * error).max(0.0), high: value + Z * error }
+    }
+
+    /// Each of its numbers divided.
+    #[must_use]
+    pub fn divided_by(self, divisor: f64) -> Self {
+        Self { value: self.value / divisor, low: self.low / divisor, high: self.high / divisor }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nqueens_kernel::counts::Counts;
+
+    use super::*;
+
+    /// A run of 400 jobs of uneven work whose solutions and times follow the work loosely, a pseudo-random 60 of them
+    /// done.
+    fn half_way(seed: u64) -> (RunProgress, f64, f64) {
+        let mut state = seed;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 40
+        };
+        let mut sums = Sums::default();
+        let (mut total, mut time_left) = (0.0, 0.0);
+        for _ in 0..400 {
+            let estimate = 1_000 + random() % 9_000;
+            let counts = Counts::only8(estimate * (500 + random() % 1_000) / 700);
+            let elapsed_us = estimate * (800 + random() % 400);
+            sums.estimate += u128::from(estimate);
+            total += 8.0 * real(counts.count8.into());
+            // 60 of 400 on average; the exact number does not matter.
+            if random() % 400 < 60 {
+                sums.done += 1;
+                sums.estimate_done += u128::from(estimate);
+                sums.orbits = sums.orbits.checked_add(counts).unwrap();
+                sums.elapsed_us += u128::from(elapsed_us);
+                sums.moments.add(1.0, estimate, counts, elapsed_us);
+            } else {
+                time_left += real(elapsed_us.into()) / 1e6;
+            }
+        }
+        let n = BoardSize::new(8).unwrap();
+        let id = RunId::from_random(1);
+        (RunProgress { id, n, state: RunState::Active, jobs: 400, sums }, total, time_left)
+    }
+
+    #[test]
+    fn intervals_hold_the_truth_as_often_as_they_say() {
+        let mut held = [0; 2];
+        for seed in 0..1_000 {
+            let (run, total, time_left) = half_way(seed);
+            let within = |interval: Interval, truth| interval.low <= truth && truth <= interval.high;
+            held[0] += i32::from(within(run.estimated_total().unwrap(), total));
+            held[1] += i32::from(within(run.estimated_time_left().unwrap(), time_left));
+        }
+        for held in held {
+            assert!((925..=975).contains(&held), "{held} of 1,000 instead of 950");
+        }
+    }
+
+    #[test]
+    fn a_few_jobs_make_no_estimate() {
+        let (mut run, ..) = half_way(1);
+        run.sums.done = JOBS_MIN - 1;
+        assert_eq!((run.estimated_total(), run.estimated_time_left()), (None, None));
+    }
+}

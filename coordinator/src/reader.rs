@@ -1,0 +1,60 @@
+//! A ledger for reading, beside whoever writes it.
+
+use std::path::Path;
+
+use nqueens_proto::id::RunId;
+use sqlx::sqlite::SqlitePool;
+
+use crate::database::open_readers;
+use crate::dispatch::Run;
+use crate::error::Error;
+use crate::progress::RunProgress;
+use crate::store::{self, LedgerRow, RunRow, WorkerRow};
+
+/// A database opened read-only; a coordinator may be writing to it.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    db: SqlitePool,
+}
+
+impl Reader {
+    /// Opens a database that exists.
+    pub async fn open(path: &Path) -> Result<Self, Error> {
+        Ok(Self { db: open_readers(path).await? })
+    }
+
+    pub(crate) fn new(db: SqlitePool) -> Self {
+        Self { db }
+    }
+
+    pub(crate) fn pool(&self) -> &SqlitePool {
+        &self.db
+    }
+
+    /// All runs, oldest first.
+    pub async fn runs(&self) -> Result<Vec<RunRow>, Error> {
+        store::runs(&self.db).await
+    }
+
+    /// One run.
+    pub async fn run(&self, id: RunId) -> Result<RunRow, Error> {
+        self.runs().await?.into_iter().find(|run| run.id == id).ok_or(Error::NoRun(id))
+    }
+
+    /// How far a run is.
+    pub async fn progress(&self, run: &RunRow) -> Result<RunProgress, Error> {
+        let slots = store::slots(&self.db, run.id, run.jobs).await?;
+        let accepted = store::accepted_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
+        Ok(RunProgress::of(&Run::new(run, slots, &accepted)))
+    }
+
+    /// All workers that ever registered, oldest first.
+    pub async fn workers(&self) -> Result<Vec<WorkerRow>, Error> {
+        store::worker_rows(&self.db).await
+    }
+
+    /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
+    pub async fn ledger(&self, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
+        store::ledger(&self.db, run, first).await
+    }
+}

@@ -1,0 +1,201 @@
+//! Results: kept, summed, listed.
+
+use std::collections::HashMap;
+
+use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_proto::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_proto::message::{EncodedJob, JobResult, Verdict};
+use nqueens_proto::operator::WallTime;
+use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
+use sqlx::{query, query_scalar};
+
+use super::{ROWS_MAX, column, counts, encoded_job, json, json_of_ids, rows_of, run_id, within};
+use crate::dispatch::{JobState, Moments};
+use crate::error::{Error, damaged};
+
+/// What the accepted results of one run come to; those of jobs in quarantine are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct AcceptedSums {
+    /// How many there are.
+    pub results: u64,
+    /// Their orbits by size.
+    pub orbits: Totals,
+    /// States visited.
+    pub states: u128,
+    /// Thread time, in microseconds.
+    pub elapsed_us: u128,
+    /// For estimates.
+    pub moments: Moments,
+}
+
+/// Sums over the accepted results of every run: in 128 bits, checked.
+pub(crate) async fn accepted_sums(
+    db: impl SqliteExecutor<'_> + Copy,
+) -> Result<HashMap<RunId, AcceptedSums>, Error> {
+    let mut sums = HashMap::<RunId, AcceptedSums>::new();
+    let mut last = 0;
+    loop {
+        let text = query_scalar!(
+            r#"SELECT json_group_array(json_array(id, run, json_array(count2, count4, count8, states, elapsed_us, estimate)))
+                      AS "rows!: String"
+               FROM (SELECT result.*, job.states AS estimate
+                     FROM result JOIN job ON job.run = result.run AND job.number = result.job
+                     WHERE id > ?1 AND verdict = 'accepted' AND job.state = 2 ORDER BY id LIMIT ?2)"#,
+            last,
+            ROWS_MAX
+        )
+        .fetch_one(db)
+        .await?;
+        let rows: Vec<(i64, i64, [u64; 6])> = rows_of(&text)?;
+        let Some(&(id, ..)) = rows.last() else { break };
+        last = id;
+        for (_, run, [count2, count4, count8, states, elapsed_us, estimate]) in rows {
+            let sum = sums.entry(run_id(run)?).or_default();
+            let counts = Counts { count2, count4, count8 };
+            sum.results += 1;
+            sum.orbits = sum.orbits.checked_add(counts).map_err(damaged)?;
+            sum.states += u128::from(states);
+            sum.elapsed_us += u128::from(elapsed_us);
+            sum.moments.add(1.0, estimate, counts, elapsed_us);
+        }
+    }
+    Ok(sums)
+}
+
+/// The accepted results of these jobs stand no longer.
+pub(crate) async fn void_results(db: &mut SqliteConnection, jobs: &[JobId]) -> Result<(), Error> {
+    let jobs = json_of_ids(jobs.iter().copied());
+    query!(
+        "UPDATE result SET verdict = 'voided' FROM json_each(?) AS job
+         WHERE result.run = job.value ->> 0 AND result.job = job.value ->> 1 AND verdict = 'accepted'",
+        jobs
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// A result with what became of it.
+pub(crate) type JudgedResult = (WorkerId, JobResult, Verdict);
+
+/// Adds results to the ledger.
+pub(crate) async fn insert_results(
+    db: &mut SqliteConnection,
+    results: &[JudgedResult],
+    now: WallTime,
+) -> Result<(), Error> {
+    let row = |(worker, result, verdict): &JudgedResult| {
+        let LeaseToken { job, epoch, incarnation } = result.token;
+        let Counts { count2, count4, count8 } = result.counts;
+        let lease = (job.run.get(), job.number, epoch.get(), incarnation.get(), worker.get());
+        (
+            lease,
+            result.kernel.name(),
+            (count2, count4, count8),
+            result.states,
+            result.elapsed_us,
+            name_of(*verdict),
+        )
+    };
+    let rows = json(&results.iter().map(row).collect::<Vec<_>>());
+    let done = query!(
+        "INSERT INTO result (run, job, epoch, incarnation, worker, kernel, count2, count4, count8, states, elapsed_us,
+                             verdict, reported_at)
+         SELECT value ->> '$[0][0]', value ->> '$[0][1]', value ->> '$[0][2]', value ->> '$[0][3]',
+                value ->> '$[0][4]', value ->> 1, value ->> '$[2][0]', value ->> '$[2][1]', value ->> '$[2][2]',
+                value ->> 3, value ->> 4, value ->> 5, ?2
+         FROM json_each(?1)",
+        rows,
+        now
+    )
+    .execute(db)
+    .await?;
+    assert_eq!(done.rows_affected(), results.len() as u64, "every result is stored");
+    Ok(())
+}
+
+fn name_of(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Accepted => "accepted",
+        Verdict::Duplicate => "duplicate",
+        Verdict::Conflict => "conflict",
+        Verdict::Implausible => "implausible",
+        Verdict::SetAside => "set_aside",
+        Verdict::Unknown => unreachable!("results of nothing that we know are not kept"),
+    }
+}
+
+/// One job of a run with its accepted result, if it has one.
+#[derive(Clone, Debug)]
+pub struct LedgerRow {
+    /// Its number in the plan.
+    pub number: u32,
+    /// What it is.
+    pub job: EncodedJob,
+    /// Where it stands.
+    pub state: JobState,
+    /// What it came to.
+    pub accepted: Option<LedgerResult>,
+}
+
+/// An accepted result, as it is exported.
+#[derive(Clone, Debug)]
+pub struct LedgerResult {
+    /// The orbits found.
+    pub counts: Counts,
+    /// Who counted.
+    pub worker: String,
+    /// The engine that counted.
+    pub kernel: String,
+    /// States visited.
+    pub states: u64,
+    /// Thread time, in microseconds.
+    pub elapsed_us: u64,
+}
+
+/// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
+pub(crate) async fn ledger(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
+    let id = column(run.get());
+    let rows = query!(
+        r#"SELECT job.number, run.n, job.class, job.bound1, job.prefixes, job.state, worker.name AS "worker?",
+                  result.kernel AS "kernel?", result.count2 AS "count2?", result.count4 AS "count4?",
+                  result.count8 AS "count8?", result.states AS "states?", result.elapsed_us AS "elapsed_us?"
+           FROM job JOIN run ON run.id = job.run
+           LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'
+           LEFT JOIN worker ON worker.id = result.worker
+           WHERE job.run = ?1 AND job.number >= ?2 AND job.number < ?2 + ?3 ORDER BY job.number"#,
+        id,
+        first,
+        ROWS_MAX
+    )
+    .fetch_all(db)
+    .await?;
+    let mut ledger = Vec::with_capacity(rows.len());
+    for row in rows {
+        let found = (row.worker, row.kernel, row.count2, row.count4, row.count8, row.states, row.elapsed_us);
+        let accepted = match found {
+            (
+                Some(worker),
+                Some(kernel),
+                Some(count2),
+                Some(count4),
+                Some(count8),
+                Some(states),
+                Some(elapsed_us),
+            ) => {
+                let counts = counts(count2, count4, count8)?;
+                let (states, elapsed_us) =
+                    (within("result.states", states)?, within("elapsed_us", elapsed_us)?);
+                Some(LedgerResult { counts, worker, kernel, states, elapsed_us })
+            }
+            _ => None,
+        };
+        ledger.push(LedgerRow {
+            number: within("job.number", row.number)?,
+            job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
+            state: JobState::from_stored(row.state).ok_or_else(|| damaged("job.state is out of range"))?,
+            accepted,
+        });
+    }
+    Ok(ledger)
+}

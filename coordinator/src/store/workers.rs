@@ -1,0 +1,88 @@
+//! Witnesses: lives of coordinators and processes of workers.
+
+use nqueens_proto::id::{Incarnation, WorkerId};
+use nqueens_proto::message::Registration;
+use nqueens_proto::operator::WallTime;
+use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::{query, query_scalar};
+
+use super::{column, within, worker_id};
+use crate::error::Error;
+
+/// Records this life of the coordinator.
+pub(crate) async fn insert_incarnation(
+    db: &mut SqliteConnection,
+    incarnation: Incarnation,
+    build: &str,
+    now: WallTime,
+) -> Result<(), Error> {
+    let number = column(incarnation.get());
+    query!("INSERT INTO coordinator (incarnation, build, started_at) VALUES (?, ?, ?)", number, build, now)
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+/// Registers a worker's process, once.
+pub(crate) async fn upsert_worker(
+    db: &mut SqliteConnection,
+    worker: &Registration,
+    now: WallTime,
+) -> Result<WorkerId, Error> {
+    let instance = worker.instance.to_vec();
+    let kernels = worker.kernels.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let id = query_scalar!(
+        r#"INSERT INTO worker (instance, name, build, kernels, threads, registered_at) VALUES (?, ?, ?, ?, ?, ?)
+           ON CONFLICT (instance) DO UPDATE SET name = excluded.name RETURNING id AS "id!""#,
+        instance,
+        worker.name,
+        worker.build,
+        kernels,
+        worker.threads,
+        now
+    )
+    .fetch_one(db)
+    .await?;
+    worker_id(id)
+}
+
+/// All workers that ever registered, each with its counting threads.
+pub(crate) async fn workers(db: &SqlitePool) -> Result<Vec<(WorkerId, u32)>, Error> {
+    let rows = query!("SELECT id, threads FROM worker").fetch_all(db).await?;
+    rows.into_iter().map(|row| Ok((worker_id(row.id)?, within("worker.threads", row.threads)?))).collect()
+}
+
+/// A worker as it registered, with what the ledger has of it.
+#[derive(Clone, Debug)]
+pub struct WorkerRow {
+    /// Its name in the ledger.
+    pub id: WorkerId,
+    /// What its owner calls it.
+    pub name: String,
+    /// Program version and source revision.
+    pub build: String,
+    /// Its engines, the one in use first, separated by commas.
+    pub kernels: String,
+    /// Its counting threads.
+    pub threads: u32,
+    /// When it registered.
+    pub registered_at: WallTime,
+}
+
+/// All workers that ever registered, oldest first.
+pub(crate) async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error> {
+    let rows = query!("SELECT id, name, build, kernels, threads, registered_at FROM worker ORDER BY id");
+    let rows = rows.fetch_all(db).await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(WorkerRow {
+                id: worker_id(row.id)?,
+                name: row.name,
+                build: row.build,
+                kernels: row.kernels,
+                threads: within("worker.threads", row.threads)?,
+                registered_at: row.registered_at,
+            })
+        })
+        .collect()
+}

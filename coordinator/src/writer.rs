@@ -1,0 +1,500 @@
+//! The one task that changes anything: it owns the writing connection and the [`Dispatch`].
+//!
+//! Requests queue up while a commit is on its way to the disk; the next transaction takes all that have come by then.
+//! Each is answered after its commit, so whatever somebody was told survives a power cut. When a transaction fails,
+//! nothing of it has happened: the state is read again from the database, and everyone in it gets the error.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use nqueens_kernel::job::{Job, Weight};
+use nqueens_kernel::plan::Plan;
+use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_proto::message::{JobResult, Lease, Registration, ResultAck, SyncRequest, SyncResponse, Verdict};
+use nqueens_proto::operator::Outcome;
+use sqlx::Connection;
+use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::{debug, error, info, warn};
+
+use crate::database::Database;
+use crate::dispatch::{Accepted, Dispatch, Judgement, Millis, Policy, Run, RunState};
+use crate::error::{Error, damaged};
+use crate::progress::Snapshot;
+use crate::store::{self, JudgedResult, RunRow, wall_time};
+
+/// Requests that may wait; who comes later waits for a place.
+const QUEUE_MAX: usize = 1_024;
+
+/// Requests in one transaction.
+const GROUP_MAX: usize = 256;
+
+/// What the writer can be asked.
+pub(crate) enum Request {
+    Register(Registration),
+    Sync(SyncRequest),
+    /// Starts to store a run.
+    PlanRun {
+        id: RunId,
+        plan: Plan,
+        seed: u64,
+        priority: i32,
+    },
+    /// Stores jobs of a run that is being planned, from number `first` on.
+    PlanJobs {
+        run: RunId,
+        first: u32,
+        jobs: Vec<(Job, Weight)>,
+    },
+    /// All jobs are stored: hands them out from now on.
+    ActivateRun {
+        row: RunRow,
+        estimates: Vec<u64>,
+    },
+    /// All jobs are done: the total, or the check that was not passed.
+    FinishRun {
+        run: RunId,
+        outcome: Result<Outcome, String>,
+    },
+    /// Takes back every lease: all workers are known to be gone.
+    ReleaseAll,
+    /// Looks for leases that have run out.
+    Expire,
+    /// Changes what a run is doing, at an operator's word.
+    SetRunState {
+        run: RunId,
+        state: RunState,
+    },
+    /// Opens the quarantined jobs of a run again.
+    RetryQuarantined(RunId),
+    /// Asks a worker to go.
+    Drain(WorkerId),
+    /// Who has been heard of.
+    LiveWorkers,
+    /// Takes no more requests, whoever holds a handle; ends once those that wait are answered.
+    Close,
+}
+
+/// What the writer answers, after the commit.
+pub(crate) enum Response {
+    Done,
+    Worker(WorkerId),
+    /// `None`: the worker is not registered here.
+    Sync(Option<SyncResponse>),
+    LiveWorkers(Vec<LiveWorker>),
+    /// It can't be done, which is no fault of the others in the transaction.
+    Refused(Error),
+}
+
+/// A worker that has been heard of since the coordinator started.
+#[derive(Clone, Debug)]
+pub struct LiveWorker {
+    /// Its name in the ledger.
+    pub id: WorkerId,
+    /// Since it was last heard of, in milliseconds.
+    pub silent_ms: Millis,
+    /// Jobs leased to it.
+    pub leases: usize,
+    /// Measured speed of all its threads, in estimated states a second; `None` before its first result.
+    pub states_per_s: Option<f64>,
+    /// Results accepted from it since the coordinator started.
+    pub accepted: u64,
+    /// An operator wants it to go.
+    pub draining: bool,
+}
+
+/// An answer, or the error of the transaction that the request was in with others.
+type Answer = Result<Response, Arc<Error>>;
+
+struct Envelope {
+    request: Request,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// The way to the writer; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    queue: mpsc::Sender<Envelope>,
+}
+
+impl Handle {
+    /// Asks for something and waits for the commit.
+    pub(crate) async fn ask(&self, request: Request) -> Answer {
+        let (answer, answered) = oneshot::channel();
+        let gone = || Arc::new(Error::ShuttingDown);
+        self.queue.send(Envelope { request, answer }).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+}
+
+/// How workers are told to behave.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Time between two heartbeats of a worker.
+    pub sync_ms: u32,
+    /// The numbers that rule leases.
+    pub policy: Policy,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { sync_ms: 5_000, policy: Policy::default() }
+    }
+}
+
+/// The writer, before it is set to work.
+pub(crate) struct Writer {
+    database: Database,
+    dispatch: Dispatch,
+    incarnation: Incarnation,
+    pace: Pace,
+    started: Instant,
+    snapshot: watch::Sender<Arc<Snapshot>>,
+    fault: watch::Sender<Option<Arc<Error>>>,
+}
+
+impl Writer {
+    /// Reads the whole state of a database.
+    pub(crate) async fn new(
+        mut database: Database,
+        pace: Pace,
+        incarnation: Incarnation,
+        build: &str,
+    ) -> Result<Self, Error> {
+        let begun = async {
+            store::insert_incarnation(&mut database.writer, incarnation, build, wall_time()).await?;
+            store::delete_unplanned(&mut database.writer).await
+        };
+        if let Err(error) = begun.await {
+            return Err(database.explain(error));
+        }
+        let started = Instant::now();
+        let dispatch = load(&database.readers, pace.policy, incarnation, 0).await?;
+        let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch)));
+        Ok(Self { database, dispatch, incarnation, pace, started, snapshot, fault: watch::Sender::new(None) })
+    }
+
+    /// The state as it changes, for whoever shows it.
+    pub(crate) fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.snapshot.subscribe()
+    }
+
+    /// Why the latest transaction that failed did so.
+    pub(crate) fn faults(&self) -> watch::Receiver<Option<Arc<Error>>> {
+        self.fault.subscribe()
+    }
+
+    /// The readers' pool.
+    pub(crate) fn readers(&self) -> SqlitePool {
+        self.database.readers.clone()
+    }
+
+    /// Sets it to work on a task of its own, until it is told to close or the last handle is gone.
+    pub(crate) fn spawn(self) -> (Handle, tokio::task::JoinHandle<()>) {
+        let (queue, requests) = mpsc::channel(QUEUE_MAX);
+        (Handle { queue }, tokio::spawn(self.work(requests)))
+    }
+
+    async fn work(mut self, mut queue: mpsc::Receiver<Envelope>) {
+        let mut waiting = Vec::with_capacity(GROUP_MAX);
+        while queue.recv_many(&mut waiting, GROUP_MAX).await > 0 {
+            let (requests, askers): (Vec<_>, Vec<_>) =
+                waiting.drain(..).map(|envelope| (envelope.request, envelope.answer)).unzip();
+            if requests.iter().any(|request| matches!(request, Request::Close)) {
+                queue.close();
+            }
+            let answers = match self.transact(requests).await {
+                Ok(answers) => answers.into_iter().map(Ok).collect(),
+                Err(error) => {
+                    let cause = self.recover(error).await;
+                    askers.iter().map(|_| Err(cause.clone())).collect::<Vec<Answer>>()
+                }
+            };
+            self.snapshot.send_replace(Arc::new(Snapshot::of(&self.dispatch)));
+            for (asker, answer) in askers.into_iter().zip(answers) {
+                // Whoever asked may have gone; the commit stands all the same.
+                drop(asker.send(answer));
+            }
+        }
+        self.database.readers.close().await;
+        if let Err(error) = self.database.writer.close().await {
+            error!(%error, "closing the database");
+        }
+    }
+
+    /// A transaction failed: what is in memory may be ahead of the disk, so it is read again.
+    async fn recover(&mut self, error: Error) -> Arc<Error> {
+        let cause = Arc::new(self.database.explain(error));
+        error!(error = %cause, "a transaction failed; nothing of it is stored");
+        self.fault.send_replace(Some(Arc::clone(&cause)));
+        if let Err(error) = self.database.reconnect().await {
+            error!(%error, "connecting to the database again; it is tried again at the next transaction");
+        }
+        match load(&self.database.readers, self.pace.policy, self.incarnation, self.now()).await {
+            Ok(dispatch) => self.dispatch = dispatch,
+            // Rather no coordinator than one that does not know its own ledger.
+            Err(error) => panic!("the database can't be read any more: {error}"),
+        }
+        cause
+    }
+
+    fn now(&self) -> Millis {
+        Millis::try_from(self.started.elapsed().as_millis()).expect("shorter than 500 million years")
+    }
+
+    /// Does what all the requests ask for in one transaction.
+    async fn transact(&mut self, requests: Vec<Request>) -> Result<Vec<Response>, Error> {
+        let now = self.now();
+        let mut transaction = self.database.writer.begin_with("BEGIN IMMEDIATE").await?;
+        let mut group = Group {
+            db: &mut transaction,
+            dispatch: &mut self.dispatch,
+            pace: self.pace,
+            now,
+            results: Vec::new(),
+            accepted: HashMap::new(),
+        };
+        let mut answers = Vec::with_capacity(requests.len());
+        let begun = Instant::now();
+        let length = requests.len();
+        for request in requests {
+            answers.push(group.handle(request).await?);
+        }
+        group.store().await?;
+        transaction.commit().await?;
+        debug!(requests = length, us = begun.elapsed().as_micros(), "committed");
+        Ok(answers)
+    }
+}
+
+/// Everything that one transaction does.
+struct Group<'a> {
+    db: &'a mut SqliteConnection,
+    dispatch: &'a mut Dispatch,
+    pace: Pace,
+    now: Millis,
+    /// To be stored at its end.
+    results: Vec<JudgedResult>,
+    /// Those of them that were accepted: a second result for the same job has to see the first.
+    accepted: HashMap<JobId, Accepted>,
+}
+
+impl Group<'_> {
+    async fn handle(&mut self, request: Request) -> Result<Response, Error> {
+        match request {
+            Request::Sync(sync) => return Ok(Response::Sync(self.sync(sync).await?)),
+            Request::Register(worker) => {
+                let id = store::upsert_worker(self.db, &worker, wall_time()).await?;
+                info!(worker = %id, name = worker.name, threads = worker.threads, build = worker.build, "worker registered");
+                self.dispatch.add_worker(id, worker.threads);
+                return Ok(Response::Worker(id));
+            }
+            Request::PlanRun { id, plan, seed, priority } => {
+                // One plan is made at a time: what else is unplanned was given up half-way.
+                store::delete_unplanned(self.db).await?;
+                store::insert_run(self.db, id, &plan, seed, priority, wall_time()).await?;
+            }
+            Request::PlanJobs { run, first, jobs } => store::insert_jobs(self.db, run, first, &jobs).await?,
+            Request::ActivateRun { row, estimates } => {
+                store::finish_planning(self.db, row.id, row.jobs, row.fingerprint).await?;
+                self.dispatch.add_run(Run::planned(&row, &estimates));
+            }
+            Request::FinishRun { run, outcome } => self.finish(run, outcome).await?,
+            Request::ReleaseAll => self.dispatch.release_all(),
+            Request::Expire => {
+                for (worker, token) in self.dispatch.expire(self.now) {
+                    warn!(%worker, job = %token.job, "lease ended: the worker was not heard of, or its counting stalled");
+                }
+            }
+            Request::SetRunState { run, state } => return self.set_run_state(run, state).await,
+            Request::RetryQuarantined(run) => {
+                if self.dispatch.run(run).is_none() {
+                    return Ok(Response::Refused(Error::NoRun(run)));
+                }
+                let jobs = self.dispatch.retry_quarantined(run);
+                store::void_results(self.db, &jobs).await?;
+                info!(%run, jobs = jobs.len(), "quarantined jobs are open again");
+            }
+            Request::Close => {}
+            Request::LiveWorkers => return Ok(Response::LiveWorkers(self.live_workers())),
+            Request::Drain(worker) => {
+                if !self.dispatch.set_draining(worker) {
+                    return Ok(Response::Refused(Error::NoWorker(worker)));
+                }
+                info!(%worker, "worker is asked to go");
+            }
+        }
+        Ok(Response::Done)
+    }
+
+    fn live_workers(&self) -> Vec<LiveWorker> {
+        let live = self.dispatch.workers().filter_map(|(id, worker)| {
+            Some(LiveWorker {
+                id,
+                silent_ms: self.now.saturating_sub(worker.seen?),
+                leases: worker.leases(),
+                states_per_s: worker.states_per_s.map(|speed| speed * f64::from(worker.threads)),
+                accepted: worker.accepted,
+                draining: worker.draining,
+            })
+        });
+        live.collect()
+    }
+
+    /// An operator's word on a run.
+    async fn set_run_state(&mut self, id: RunId, state: RunState) -> Result<Response, Error> {
+        let Some(run) = self.dispatch.run(id) else { return Ok(Response::Refused(Error::NoRun(id))) };
+        let from = run.state();
+        if from == state {
+            return Ok(Response::Done);
+        }
+        if !matches!(from, RunState::Active | RunState::Paused) {
+            return Ok(Response::Refused(Error::RunIsOver { run: id, state: from.name() }));
+        }
+        store::update_run_state(self.db, id, state, None).await?;
+        self.dispatch.set_run_state(id, state);
+        info!(run = %id, from = from.name(), to = state.name(), "run changed its state");
+        Ok(Response::Done)
+    }
+
+    /// A worker's regular word: results first, so that what it still holds and what it wants are told apart from them.
+    async fn sync(&mut self, sync: SyncRequest) -> Result<Option<SyncResponse>, Error> {
+        let Some(drain) = self.dispatch.worker(sync.worker).map(|worker| worker.draining) else {
+            return Ok(None);
+        };
+        let acks = self.report(sync.worker, &sync.results).await?;
+        for returned in &sync.returned {
+            if let Some(failure) = &returned.failure {
+                warn!(worker = %sync.worker, job = %returned.token.job, failure, "a worker could not count a job");
+            }
+            self.dispatch.give_back(sync.worker, returned);
+        }
+        let held = self.dispatch.heartbeat(self.now, sync.worker, &sync.held);
+        let mut tokens = held.lost;
+        let lost_states =
+            tokens.iter().map(|token| self.dispatch.estimate(token.job)).fold(0, u64::saturating_add);
+        let wanted_states = sync.wanted_states.saturating_sub(lost_states);
+        let wanted_jobs = sync.wanted_jobs.saturating_sub(tokens.len());
+        tokens.extend(self.dispatch.grant(self.now, sync.worker, wanted_states, wanted_jobs));
+        let leases = self.leases(tokens).await?;
+        Ok(Some(SyncResponse { acks, leases, revoked: held.revoked, next_sync_ms: self.pace.sync_ms, drain }))
+    }
+
+    async fn report(&mut self, worker: WorkerId, results: &[JobResult]) -> Result<Vec<ResultAck>, Error> {
+        if results.is_empty() {
+            return Ok(Vec::new());
+        }
+        let jobs = store::reported_jobs(self.db, results.iter().map(|result| result.token.job)).await?;
+        let mut acks = Vec::with_capacity(results.len());
+        for result in results {
+            let stored = jobs.get(&result.token.job);
+            let just_accepted = self.accepted.get(&result.token.job).copied();
+            let accepted = just_accepted.or_else(|| stored.and_then(|stored| stored.accepted));
+            let plausible = stored.is_some_and(|stored| result.counts.within(stored.counts_max));
+            let run = result.token.job.run;
+            let had_total = self.has_total(run);
+            let Judgement { verdict, keep, reason } =
+                self.dispatch.report(worker, result, accepted.as_ref(), plausible);
+            if had_total && !self.has_total(run) {
+                store::update_run_state(self.db, run, RunState::Active, None).await?;
+            }
+            match verdict {
+                Verdict::Accepted if keep => {
+                    let LeaseToken { job, epoch, incarnation } = result.token;
+                    let JobResult { counts, states, elapsed_us, .. } = *result;
+                    let accepted = Accepted { worker, epoch, incarnation, counts, states, elapsed_us };
+                    self.accepted.insert(job, accepted);
+                }
+                Verdict::Accepted | Verdict::Duplicate => {}
+                Verdict::Conflict => {
+                    error!(%worker, job = %result.token.job, reason, "results disagree: job quarantined");
+                }
+                _ => warn!(%worker, job = %result.token.job, reason, "result not accepted"),
+            }
+            if keep {
+                self.results.push((worker, *result, verdict));
+            }
+            acks.push(ResultAck { token: result.token, verdict, reason });
+        }
+        Ok(acks)
+    }
+
+    fn has_total(&self, run: RunId) -> bool {
+        self.dispatch.run(run).is_some_and(|run| run.state() == RunState::Done)
+    }
+
+    /// What the leases are about.
+    async fn leases(&mut self, tokens: Vec<LeaseToken>) -> Result<Vec<Lease>, Error> {
+        if tokens.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut jobs = store::encoded_jobs(self.db, tokens.iter().map(|token| token.job)).await?;
+        let lease = |token: LeaseToken| {
+            let job = jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
+            Ok(Lease { token, job, states: self.dispatch.estimate(token.job) })
+        };
+        tokens.into_iter().map(lease).collect()
+    }
+
+    async fn finish(&mut self, id: RunId, outcome: Result<Outcome, String>) -> Result<(), Error> {
+        let run = self.dispatch.run_mut(id).ok_or(Error::NoRun(id))?;
+        if !run.is_complete() || !matches!(run.state(), RunState::Active | RunState::Paused) {
+            return Ok(());
+        }
+        match outcome {
+            Ok(outcome) => {
+                store::finish_run(self.db, id, &outcome, wall_time()).await?;
+                run.set_state(RunState::Done);
+                info!(run = %id, n = %run.n(), total = outcome.total, "run is done");
+            }
+            Err(reason) => {
+                store::update_run_state(self.db, id, RunState::Failed, Some(&reason)).await?;
+                run.set_state(RunState::Failed);
+                error!(run = %id, n = %run.n(), reason, "run has no total: a check did not pass");
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what has come together.
+    async fn store(&mut self) -> Result<(), Error> {
+        let dispatch = &mut *self.dispatch;
+        let changed: Vec<_> = dispatch.take_dirty().into_iter().map(|job| dispatch.changed(job)).collect();
+        if !changed.is_empty() {
+            store::update_jobs(self.db, &changed).await?;
+        }
+        if !self.results.is_empty() {
+            store::insert_results(self.db, &self.results, wall_time()).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the whole state of a database.
+async fn load(
+    db: &SqlitePool,
+    policy: Policy,
+    incarnation: Incarnation,
+    now: Millis,
+) -> Result<Dispatch, Error> {
+    let mut dispatch = Dispatch::new(policy, incarnation);
+    let mut sums = store::accepted_sums(db).await?;
+    for row in store::runs(db).await? {
+        let slots = store::slots(db, row.id, row.jobs).await?;
+        let accepted = sums.remove(&row.id).unwrap_or_default();
+        let run = Run::new(&row, slots, &accepted);
+        if accepted.results != u64::from(run.sums().done) {
+            let (done, found) = (run.sums().done, accepted.results);
+            return Err(damaged(format!("run {} has {done} jobs done but {found} accepted results", row.id)));
+        }
+        dispatch.add_run(run);
+    }
+    for (worker, threads) in store::workers(db).await? {
+        dispatch.add_worker(worker, threads);
+    }
+    for (worker, token) in store::leases(db).await? {
+        dispatch.add_lease(now, worker, token);
+    }
+    Ok(dispatch)
+}

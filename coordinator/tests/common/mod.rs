@@ -1,0 +1,319 @@
+//! A coordinator on a database file, workers on real sockets, and an auditor that reads the file behind their backs.
+
+#![allow(dead_code, reason = "each test program uses its part of this")]
+
+use std::path::{Path, PathBuf};
+
+use nqueens_coordinator::dispatch::Policy;
+use nqueens_coordinator::progress::RunProgress;
+use nqueens_coordinator::{Access, Coordinator, Error, Pace, listen};
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::Counts;
+use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_proto::id::RunId;
+use nqueens_proto::message::Lease;
+use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
+use nqueens_proto::{PROTOCOL_VERSION, v1};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tonic::Status;
+use tonic::transport::Channel;
+
+/// More work than any of these tests has.
+pub(crate) const ALL: u64 = u64::MAX;
+
+pub(crate) fn board(n: u32) -> BoardSize {
+    BoardSize::new(n).unwrap()
+}
+
+/// The plan `rows` for N = 8: 8 jobs.
+pub(crate) fn rows_8() -> Plan {
+    Plan::with_states_per_job(board(8), PlanKind::Rows, 100_000)
+}
+
+/// A coordinator that serves on a loopback socket.
+pub(crate) struct House {
+    pub(crate) coordinator: Coordinator,
+    url: String,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<Result<(), Error>>,
+}
+
+impl House {
+    pub(crate) async fn open(path: &Path, policy: Policy) -> Self {
+        Self::guarded(path, policy, &Access::default()).await
+    }
+
+    /// One that asks for tokens.
+    pub(crate) async fn guarded(path: &Path, policy: Policy, access: &Access) -> Self {
+        let pace = Pace { sync_ms: 1_234, policy };
+        let coordinator = Coordinator::open(path, pace, "test 1.0").await.unwrap();
+        let (listener, address) = listen("127.0.0.1:0").await.unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let serving = coordinator.serve(listener, access, async { drop(stopped.await) });
+        Self { coordinator, url: format!("http://{address}"), stop, serving }
+    }
+
+    /// Ends this life of the coordinator.
+    pub(crate) async fn close(self) {
+        drop(self.stop);
+        self.serving.await.unwrap().unwrap();
+        self.coordinator.close().await;
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        self.url.strip_prefix("http://").unwrap()
+    }
+
+    pub(crate) async fn channel(&self) -> Channel {
+        Channel::from_shared(self.url.clone()).unwrap().connect().await.unwrap()
+    }
+
+    pub(crate) async fn client(&self) -> WorkerServiceClient<Channel> {
+        WorkerServiceClient::new(self.channel().await)
+    }
+
+    /// A registered worker; the same number is the same process.
+    pub(crate) async fn worker(&self, number: u8) -> Worker {
+        let mut client = self.client().await;
+        let id = client.register(registration(number)).await.unwrap().into_inner().worker_id;
+        Worker { client, id }
+    }
+
+    /// A worker that registered before and does not do so again.
+    pub(crate) async fn known_worker(&self, id: u64) -> Worker {
+        Worker { client: self.client().await, id }
+    }
+
+    pub(crate) fn progress(&self, run: RunId) -> RunProgress {
+        self.coordinator.operator().watch().borrow().run(run).unwrap().clone()
+    }
+
+    /// Waits until a run looks like this.
+    pub(crate) async fn wait_for(&self, run: RunId, like: impl Fn(&RunProgress) -> bool) -> RunProgress {
+        let mut snapshots = self.coordinator.operator().watch();
+        let seen = snapshots.wait_for(|snapshot| snapshot.run(run).is_some_and(&like)).await.unwrap();
+        seen.run(run).unwrap().clone()
+    }
+}
+
+pub(crate) fn registration(number: u8) -> v1::RegisterRequest {
+    v1::RegisterRequest {
+        protocol_version: PROTOCOL_VERSION,
+        instance: vec![number; 16],
+        name: format!("worker {number}"),
+        build: "test 1.0".to_owned(),
+        kernels: vec!["reference".to_owned()],
+        threads: 1,
+    }
+}
+
+/// A worker's side of the wire, with nothing of its mind.
+pub(crate) struct Worker {
+    client: WorkerServiceClient<Channel>,
+    pub(crate) id: u64,
+}
+
+impl Worker {
+    pub(crate) async fn sync(&mut self, sync: v1::SyncRequest) -> Result<v1::SyncResponse, Status> {
+        let sync = v1::SyncRequest { worker_id: self.id, ..sync };
+        self.client.sync(sync).await.map(tonic::Response::into_inner)
+    }
+
+    /// Leases up to so many jobs; the worker holds none before.
+    pub(crate) async fn take(&mut self, jobs: usize) -> Vec<v1::Lease> {
+        self.take_more(&[], jobs).await
+    }
+
+    /// Leases up to so many jobs more, on top of these. Asks again and again, for one answer may hold less: towards the
+    /// end of the work each worker gets its share only.
+    pub(crate) async fn take_more(&mut self, before: &[v1::Lease], jobs: usize) -> Vec<v1::Lease> {
+        let mut leases = before.to_vec();
+        loop {
+            let sync = v1::SyncRequest {
+                held: held(&leases),
+                wanted_states: ALL,
+                wanted_jobs: u32::try_from(before.len() + jobs - leases.len()).unwrap(),
+                ..v1::SyncRequest::default()
+            };
+            let more = self.sync(sync).await.unwrap().leases;
+            if more.is_empty() {
+                return leases.split_off(before.len());
+            }
+            leases.extend(more);
+        }
+    }
+
+    /// Names what it holds; returns what it has lost, and what was sent again.
+    pub(crate) async fn hold(&mut self, leases: &[v1::Lease]) -> (Vec<v1::LeaseToken>, Vec<v1::Lease>) {
+        let sync = v1::SyncRequest { held: held(leases), ..v1::SyncRequest::default() };
+        let answer = self.sync(sync).await.unwrap();
+        (answer.revoked, answer.leases)
+    }
+
+    /// Reports results; says what became of each.
+    pub(crate) async fn report(&mut self, results: &[v1::JobResult]) -> Vec<v1::Verdict> {
+        let acks = self.report_for_reasons(results).await;
+        acks.iter().map(v1::ResultAck::verdict).collect()
+    }
+
+    /// Reports results; says what became of each, and why.
+    pub(crate) async fn report_for_reasons(&mut self, results: &[v1::JobResult]) -> Vec<v1::ResultAck> {
+        let sync = v1::SyncRequest { results: results.to_vec(), ..v1::SyncRequest::default() };
+        let acks = self.sync(sync).await.unwrap().acks;
+        assert!(
+            acks.iter().map(|ack| ack.token).eq(results.iter().map(|result| result.token)),
+            "one for each result, in the same order"
+        );
+        acks
+    }
+
+    /// Counts whatever it can get, a few jobs at a time, until there is nothing more.
+    pub(crate) async fn count_all(&mut self) {
+        let mut results = Vec::new();
+        loop {
+            let reported = !results.is_empty();
+            let sync = v1::SyncRequest {
+                results: std::mem::take(&mut results),
+                wanted_states: ALL,
+                wanted_jobs: 3,
+                ..v1::SyncRequest::default()
+            };
+            let answer = self.sync(sync).await.unwrap();
+            assert!(answer.acks.iter().all(|ack| ack.verdict() == v1::Verdict::Accepted), "{answer:?}");
+            results = answer.leases.iter().map(honest).collect();
+            if results.is_empty() && !reported {
+                return;
+            }
+        }
+    }
+}
+
+fn held(leases: &[v1::Lease]) -> Vec<v1::HeldLease> {
+    leases.iter().map(|lease| v1::HeldLease { token: lease.token, states: 1 }).collect()
+}
+
+/// What an honest worker reports.
+pub(crate) fn honest(lease: &v1::Lease) -> v1::JobResult {
+    let token = lease.token;
+    let job = Lease::try_from(lease.clone()).unwrap().job.decode().unwrap();
+    let mut engine = Kernel::Reference.engine().unwrap();
+    let (mut counts, mut states) = (Counts::ZERO, 0);
+    for unit in job.units(engine.leaf_test()) {
+        let tally = unit.solve(engine.as_mut(), &Control::default()).unwrap();
+        counts = counts.checked_add(tally.counts).unwrap();
+        states += tally.states;
+    }
+    let Counts { count2, count4, count8 } = counts;
+    v1::JobResult { token, count2, count4, count8, kernel: "reference".to_owned(), states, elapsed_us: 7 }
+}
+
+/// Off by one orbit, in the direction that can't be told from a right one.
+pub(crate) fn falsified(result: &v1::JobResult) -> v1::JobResult {
+    let count8 = if result.count8 > 0 { result.count8 - 1 } else { 1 };
+    v1::JobResult { count8, ..result.clone() }
+}
+
+/// A database file of its own for each test, read by plain SQL.
+pub(crate) struct Ledger {
+    _folder: TempDir,
+    pub(crate) path: PathBuf,
+}
+
+/// Rules of the ledger: each is a query that finds whatever breaks it.
+const RULES: [(&str, &str); 6] = [
+    (
+        "a job is done if and only if it has one accepted result and no later one disagrees",
+        "SELECT run || '/' || number FROM job WHERE (state = 2) <> (
+            (SELECT count(*) FROM result WHERE run = job.run AND job = number AND verdict = 'accepted') = 1 AND
+            (SELECT max(id) FILTER (WHERE verdict = 'accepted') > coalesce(max(id) FILTER (WHERE verdict = 'conflict'), 0)
+             FROM result WHERE run = job.run AND job = number))",
+    ),
+    (
+        "whatever disagrees is a conflict, whatever agrees is none",
+        "SELECT other.id FROM result AS other JOIN result AS accepted USING (run, job)
+         WHERE accepted.verdict = 'accepted' AND other.id > accepted.id AND other.verdict <> iif(
+            (accepted.count2, accepted.count4, accepted.count8) = (other.count2, other.count4, other.count8),
+            'duplicate', 'conflict')",
+    ),
+    (
+        "no result is of a lease that was never given out",
+        "SELECT id FROM result JOIN job ON job.run = result.run AND number = job WHERE result.epoch > job.epoch",
+    ),
+    (
+        "a run is done only if all its jobs are, and they come to its total",
+        "SELECT id FROM run WHERE state = 'done' AND (
+            EXISTS (SELECT 1 FROM job WHERE run = run.id AND state <> 2) OR
+            jobs <> (SELECT count(*) FROM job WHERE run = run.id) OR
+            CAST(total AS INTEGER) <> (n = 1) + coalesce((SELECT sum(2 * count2 + 4 * count4 + 8 * count8)
+                                                  FROM result WHERE run = run.id AND verdict = 'accepted'), 0))",
+    ),
+    ("nothing refers to what is not there", "SELECT \"table\" FROM pragma_foreign_key_check"),
+    ("the file is sound", "SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
+];
+
+impl Ledger {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.db");
+        Self { _folder: folder, path }
+    }
+
+    pub(crate) async fn connect(&self) -> SqliteConnection {
+        SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(&self.path)).await.unwrap()
+    }
+
+    /// The first column of a query, as text; numbers included.
+    pub(crate) async fn ask(&self, query: &str) -> Vec<String> {
+        let mut connection = self.connect().await;
+        let text =
+            format!("SELECT CAST(answer AS TEXT) FROM (WITH asked(answer) AS ({query}) SELECT * FROM asked)");
+        let answers = sqlx::query_scalar(AssertSqlSafe(text)).fetch_all(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        answers
+    }
+
+    /// Everything that has to last: runs, jobs, results, workers.
+    pub(crate) async fn everything(&self) -> Vec<String> {
+        let mut all = self.ask("SELECT json_array(id, n, plan, states_per_job, jobs, hex(fingerprint), seed, state, reason, total, checked) FROM run ORDER BY id").await;
+        all.extend(self.ask("SELECT json_array(run, number, class, bound1, hex(prefixes), states, state, epoch, failures, lapses, worker, incarnation) FROM job ORDER BY run, number").await);
+        all.extend(self.ask("SELECT json_array(id, run, job, epoch, incarnation, worker, kernel, count2, count4, count8, states, elapsed_us, verdict, reported_at) FROM result ORDER BY id").await);
+        all.extend(
+            self.ask(
+                "SELECT json_array(id, hex(instance), name, build, kernels, threads) FROM worker ORDER BY id",
+            )
+            .await,
+        );
+        all
+    }
+
+    /// The verdicts in the ledger, in the order of their commits.
+    pub(crate) async fn verdicts(&self) -> Vec<String> {
+        self.ask("SELECT verdict FROM result ORDER BY id").await
+    }
+
+    /// Breaks nothing, and finds whatever is broken.
+    pub(crate) async fn audit(&self) {
+        for (rule, query) in RULES {
+            assert_eq!(self.ask(query).await, Vec::<String>::new(), "{rule}");
+        }
+        let mut connection = self.connect().await;
+        if !self.verdicts().await.is_empty() {
+            let tries = [
+                "DELETE FROM result",
+                "UPDATE result SET count8 = count8 + 1",
+                "UPDATE result SET verdict = 'accepted'",
+            ];
+            for statement in tries {
+                let error = connection.execute(statement).await.unwrap_err().to_string();
+                assert!(error.contains("results are append-only"), "{statement}: {error}");
+            }
+        }
+        connection.close().await.unwrap();
+    }
+}

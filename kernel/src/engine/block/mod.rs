@@ -1,0 +1,184 @@
+//! Block depth-first search: the border plan's engine on SIMD.
+//!
+//! A node is a partial board: every open row above some row has its queen. Depth-first search takes them one at a
+//! time; here each row has a stack of nodes, which are expanded by the thousand, so that vectors always are full
+//! and branches always go the same way (after Ren et al., "Efficient Execution of Recursive Programs on Commodity
+//! Vector Hardware", PLDI 2015). [`step`] is the inner loop, for whatever [`lanes`] the machine has; [`schedule`]
+//! holds what it needs to know about the rows.
+
+#![expect(
+    clippy::inline_always,
+    reason = "what is compiled for an instruction set must be inlined where it is enabled"
+)]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod lanes;
+mod portable;
+mod schedule;
+mod stacks;
+mod step;
+#[cfg(test)]
+mod tests;
+
+use super::{Control, Engine, Kernel, Stopped, Tally};
+use crate::board::{BoardSize, columns_of};
+use crate::subproblem::Subproblem;
+use lanes::{Lanes, Word};
+use schedule::{CHUNK, Filter, Level, Schedule, is_ready};
+use stacks::{Buffer, Parents, Stack};
+
+/// The block search with lanes of one instruction set.
+struct Block<N, W> {
+    kernel: Kernel,
+    /// For free columns that span at most 16.
+    narrow: N,
+    /// For any.
+    wide: W,
+    /// How many columns too many for the narrow lanes are worth being taken off first.
+    excess_max: u32,
+    buffer: Buffer,
+    /// The largest board that the buffer was made for.
+    largest: Option<BoardSize>,
+}
+
+/// The engine in plain code.
+pub(super) fn portable() -> Box<dyn Engine> {
+    Block::boxed(Kernel::Portable, portable::Portable, portable::Portable, 0)
+}
+
+/// The engine on AVX2; `None` where the machine has none.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn avx2() -> Option<Box<dyn Engine>> {
+    let isa = avx2::Avx2::detect()?;
+    Some(Block::boxed(Kernel::Avx2, avx2::Narrow(isa), avx2::Wide(isa), 5))
+}
+
+/// The engine on AVX-512; `None` where the machine has none.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn avx512() -> Option<Box<dyn Engine>> {
+    let isa = avx512::Avx512::detect()?;
+    Some(Block::boxed(Kernel::Avx512, avx512::Narrow(isa), avx512::Wide(isa), 8))
+}
+
+impl<N: Lanes, W: Lanes> Block<N, W> {
+    fn boxed(kernel: Kernel, narrow: N, wide: W, excess_max: u32) -> Box<dyn Engine> {
+        Box::new(Self { kernel, narrow, wide, excess_max, buffer: Buffer::default(), largest: None })
+    }
+
+    /// Makes the buffer large enough for all subproblems of an `n` by `n` board, once.
+    fn reserve(&mut self, n: BoardSize) {
+        if self.largest < Some(n) {
+            if let Some(whole_board) = Schedule::of(&Subproblem::empty(n)) {
+                self.buffer.reserve_for(&whole_board);
+            }
+            self.largest = Some(n);
+        }
+    }
+
+    /// Counts the completions of all `parts`.
+    fn count_all(&mut self, parts: &[Subproblem], control: &Control) -> Result<Tally, Stopped> {
+        let mut sum = Tally::default();
+        for part in parts {
+            let tally = self.count(part, control)?;
+            sum.completions += tally.completions;
+            sum.states += tally.states;
+        }
+        Ok(sum)
+    }
+}
+
+impl<N: Lanes, W: Lanes> Engine for Block<N, W> {
+    fn kernel(&self) -> Kernel {
+        self.kernel
+    }
+
+    fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
+        let Some(schedule) = Schedule::of(problem) else {
+            return super::reference::Reference.count(problem, control);
+        };
+        self.reserve(problem.n());
+        match schedule.span().saturating_sub(N::Word::BITS) {
+            0 => search(self.narrow, &schedule, &mut self.buffer, control),
+            excess if excess <= self.excess_max => self.count_all(&split_off_a_column(problem), control),
+            _ => search(self.wide, &schedule, &mut self.buffer, control),
+        }
+    }
+}
+
+/// The subproblems that differ by where the queen of an outermost free column stands.
+///
+/// Narrow lanes are twice as many, for which it pays to settle the columns that they can't hold first, although a
+/// search that starts with outer columns visits a tenth more states for each.
+fn split_off_a_column(problem: &Subproblem) -> Vec<Subproblem> {
+    let open_at = |column: u8| problem.rows().iter().filter(move |open| open.allowed >> column & 1 == 1);
+    let outermost = [columns_of(problem.free()).next(), columns_of(problem.free()).last()];
+    let fewest = outermost.into_iter().flatten().min_by_key(|&column| open_at(column).count());
+    let column = fewest.expect("a free column for each open row");
+    let parts = open_at(column).filter_map(|open| problem.place(open.row, column));
+    parts.filter(|part| part.rows().iter().all(|open| open.allowed != 0)).collect()
+}
+
+/// Counts the completions of the root of `schedule`.
+///
+/// States are the nodes expanded: partial boards with three rows or more left that passed the look ahead.
+fn search<L: Lanes>(
+    isa: L,
+    schedule: &Schedule,
+    buffer: &mut Buffer,
+    control: &Control,
+) -> Result<Tally, Stopped> {
+    let mut stacks = buffer.stacks::<L::Word>(schedule);
+    stacks[0].push([0, 0, schedule.free]);
+    let mut tally = Tally::default();
+    let mut next = Some(0);
+    while let Some(at) = next {
+        let level = &schedule.levels[at];
+        let (above, below) = stacks.split_at_mut(at + 1);
+        let parents = above[at].take(CHUNK);
+        match (level.filter, below.first_mut()) {
+            (Some(filter), Some(children)) => {
+                assert!(!is_ready(children.len()), "the room of a level counts on this");
+                expand(isa, filter, level, &parents, children);
+            }
+            _ if level.adjacent => tally.completions += isa.leaf::<true>(level, &parents),
+            _ => tally.completions += isa.leaf::<false>(level, &parents),
+        }
+        let expanded = parents.count() as u64;
+        tally.states += expanded;
+        control.advance(expanded)?;
+        next = next_level(&stacks, at);
+    }
+    Ok(tally)
+}
+
+/// Which level to expand after level `at`: the one below if it is ready, else the nearest at or above with any
+/// node, else the first below with any. So all levels below the one expanded hold less than is ready.
+fn next_level<W: Word>(stacks: &[Stack<'_, W>], at: usize) -> Option<usize> {
+    if stacks.get(at + 1).is_some_and(|below| is_ready(below.len())) {
+        return Some(at + 1);
+    }
+    let has_nodes = |&level: &usize| stacks[level].len() > 0;
+    (0..=at).rev().find(has_nodes).or_else(|| (at + 1..stacks.len()).find(has_nodes))
+}
+
+fn expand<L: Lanes>(
+    isa: L,
+    filter: Filter,
+    level: &Level,
+    parents: &Parents<'_, L::Word>,
+    children: &mut Stack<'_, L::Word>,
+) {
+    match (filter, level.adjacent) {
+        (Filter::All3, true) => isa.expand::<true, 2, true>(level, parents, children),
+        (Filter::All3, false) => isa.expand::<false, 2, true>(level, parents, children),
+        (Filter::All4, true) => isa.expand::<true, 3, true>(level, parents, children),
+        (Filter::All4, false) => isa.expand::<false, 3, true>(level, parents, children),
+        (Filter::All5, true) => isa.expand::<true, 4, true>(level, parents, children),
+        (Filter::All5, false) => isa.expand::<false, 4, true>(level, parents, children),
+        (Filter::Next3, true) => isa.expand::<true, 2, false>(level, parents, children),
+        (Filter::Next3, false) => isa.expand::<false, 2, false>(level, parents, children),
+    }
+}

@@ -1,0 +1,271 @@
+//! Every instruction set against the reference.
+
+use std::cell::RefCell;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+
+use super::schedule::{CHUNK, Schedule, is_ready};
+use super::*;
+use crate::board::BoardSize;
+use crate::subproblem::OpenRow;
+
+/// The block engines that this machine can run: the portable one at least.
+fn engines() -> Vec<Box<dyn Engine>> {
+    [Kernel::Portable, Kernel::Avx2, Kernel::Avx512].into_iter().filter_map(Kernel::engine).collect()
+}
+
+fn completions(engine: &mut dyn Engine, problem: &Subproblem) -> Tally {
+    engine.count(problem, &Control::default()).expect("nobody stops it")
+}
+
+/// Holds all engines to the reference, and to each other in the states they visit.
+fn assert_all_agree(engines: &mut [Box<dyn Engine>], problem: &Subproblem) {
+    let expected = completions(&mut super::super::reference::Reference, problem).completions;
+    let tallies: Vec<Tally> = engines.iter_mut().map(|engine| completions(&mut **engine, problem)).collect();
+    for (engine, tally) in engines.iter().zip(&tallies) {
+        assert_eq!(tally.completions, expected, "{} on {problem:?}", engine.kernel());
+        // They go the same way unless some split off columns.
+        if Schedule::of(problem).is_none_or(|schedule| schedule.span() <= 16) {
+            assert_eq!(tally.states, tallies[0].states, "{} on {problem:?}", engine.kernel());
+        }
+    }
+}
+
+/// A board of any size with up to `rows_max` open rows anywhere, any free columns and masks; sparse or dense.
+fn subproblems(rows_max: usize) -> impl Strategy<Value = Subproblem> {
+    (1..=31_u32, 0..=rows_max, 0..3_u8).prop_flat_map(|(n, rows, density)| {
+        let lines: Vec<u8> = (0..u8::try_from(n).unwrap()).collect();
+        let rows = rows.min(lines.len());
+        let choice = || proptest::sample::subsequence(lines.clone(), rows);
+        let mask =
+            (any::<u32>(), any::<u32>()).prop_map(move |(a, b)| [a & b, a, a | b][usize::from(density)]);
+        (choice(), choice(), proptest::collection::vec(mask, rows)).prop_map(move |(rows, columns, masks)| {
+            let free = columns.iter().fold(0, |free, column| free | 1 << column);
+            let rows: Vec<_> =
+                rows.into_iter().zip(masks).map(|(row, allowed)| OpenRow { row, allowed }).collect();
+            Subproblem::new(BoardSize::new(n).unwrap(), free, &rows).unwrap()
+        })
+    })
+}
+
+/// The same engines count one random board after another, so that what one leaves behind would spoil the next.
+fn hold_to_reference(cases: u32, rows_max: usize) {
+    let config =
+        Config { cases, rng_seed: RngSeed::Fixed(18), failure_persistence: None, ..Config::default() };
+    let engines = RefCell::new(engines());
+    let outcome = TestRunner::new(config).run(&subproblems(rows_max), |problem| {
+        assert_all_agree(&mut engines.borrow_mut(), &problem);
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn random_boards_are_counted_as_the_reference_does() {
+    hold_to_reference(if cfg!(miri) { 20 } else { 20_000 }, if cfg!(miri) { 6 } else { 9 });
+}
+
+#[test]
+fn larger_random_boards_are_too() {
+    hold_to_reference(if cfg!(miri) { 0 } else { 1000 }, 13);
+}
+
+#[test]
+fn empty_boards_have_the_published_number_of_solutions() {
+    let mut engines = engines();
+    for n in BoardSize::MIN.up_to(BoardSize::new(if cfg!(miri) { 6 } else { 13 }).unwrap()) {
+        let expected = crate::known::published(n).unwrap().total;
+        for engine in &mut engines {
+            let found = completions(&mut **engine, &Subproblem::empty(n)).completions;
+            assert_eq!(u128::from(found), expected, "N = {n}, {}", engine.kernel());
+        }
+    }
+}
+
+/// `m` open rows at the top of a board of 31 and as many free columns, `apart` from each other.
+fn spread_out(m: u8, apart: u8) -> Subproblem {
+    let n = BoardSize::MAX;
+    let free = (0..m).fold(0, |free, k| free | 1 << (k * apart));
+    let rows: Vec<_> = (0..m).map(|row| OpenRow { row, allowed: n.full() }).collect();
+    Subproblem::new(n, free, &rows).unwrap()
+}
+
+#[test]
+fn both_lane_widths_are_used_up_to_their_last_column() {
+    let mut engines = engines();
+    // Columns 0, 3, .. span 16 columns with six of them; columns at 15 and at 16 apart sit on either side of it.
+    for (m, apart) in [(6, 3), (5, 4), (4, 5), (4, 10), (7, 5), (11, 3), (12, 1)] {
+        assert_all_agree(&mut engines, &spread_out(m, apart));
+    }
+    assert_eq!(Schedule::of(&spread_out(6, 3)).unwrap().span(), 16);
+    assert_eq!(Schedule::of(&spread_out(5, 4)).unwrap().span(), 17);
+    assert_eq!(Schedule::of(&spread_out(11, 3)).unwrap().span(), 31);
+}
+
+#[test]
+fn rows_at_both_ends_of_the_largest_board_see_each_other() {
+    let n = BoardSize::MAX;
+    let mut engines = engines();
+    for columns in [[0, 1, 2, 30], [0, 10, 29, 30], [0, 15, 16, 30]] {
+        let free = columns.iter().fold(0, |free, column| free | 1 << column);
+        for rows in [[0, 1, 2, 30], [0, 28, 29, 30], [0, 10, 20, 30], [0, 1, 29, 30]] {
+            let rows = rows.map(|row| OpenRow { row, allowed: n.full() });
+            assert_all_agree(&mut engines, &Subproblem::new(n, free, &rows).unwrap());
+        }
+    }
+}
+
+#[test]
+fn no_candidates_at_all_is_no_completion() {
+    let n = BoardSize::new(12).unwrap();
+    for row in n.lines() {
+        for engine in &mut engines() {
+            let tally = completions(&mut **engine, &Subproblem::empty(n).forbid(row, n.full()));
+            assert_eq!(tally.completions, 0, "row {row}, {}", engine.kernel());
+        }
+    }
+}
+
+/// A node's words: left and right diagonals, free columns.
+type Node = [u32; 3];
+
+/// What is asked of lanes of any kind, as closures can't be generic.
+trait Ask {
+    fn of<L: Lanes>(&self, isa: L, name: &str);
+}
+
+/// Asks all the lanes that this machine has.
+fn ask_all_lanes(question: &impl Ask) {
+    question.of(portable::Portable, "portable");
+    #[cfg(target_arch = "x86_64")]
+    {
+        if let Some(isa) = avx2::Avx2::detect() {
+            question.of(avx2::Wide(isa), "AVX2 wide");
+            question.of(avx2::Narrow(isa), "AVX2 narrow");
+        }
+        if let Some(isa) = avx512::Avx512::detect() {
+            question.of(avx512::Wide(isa), "AVX-512 wide");
+            question.of(avx512::Narrow(isa), "AVX-512 narrow");
+        }
+    }
+}
+
+/// Nodes at `at` of the empty board of 16 rows: that many free columns as rows are left, diagonals anywhere that
+/// leave a candidate.
+fn nodes(at: usize, count: usize) -> Vec<Node> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        state = (state ^ state << 13).wrapping_mul(0x2545_f491_4f6c_dd1d);
+        state ^= state >> 29;
+        u32::try_from(state >> 48).unwrap()
+    };
+    let mut nodes = vec![];
+    while nodes.len() < count {
+        let node = [random() & random(), random() & random(), random() | random() & random()];
+        if node[2].count_ones() as usize == 16 - at && node[2] & !node[0] & !node[1] != 0 {
+            nodes.push(node);
+        }
+    }
+    nodes
+}
+
+/// Counts the completions of a node on the empty board of 16 rows, cell by cell.
+fn completions_below(at: usize, [left, right, free]: Node) -> u64 {
+    if at == 16 {
+        return 1;
+    }
+    let open = (0..16).map(|column| 1 << column).filter(|cell| free & !left & !right & cell != 0);
+    open.map(|cell| {
+        completions_below(at + 1, [(left | cell) << 1 & 0xffff, (right | cell) >> 1, free & !cell])
+    })
+    .sum()
+}
+
+/// Expands or completes `count` nodes at level `at` and holds the completions below them to those found cell by
+/// cell.
+struct KeepsAllCompletions {
+    at: usize,
+    nodes: Vec<Node>,
+}
+
+impl Ask for KeepsAllCompletions {
+    fn of<L: Lanes>(&self, isa: L, name: &str) {
+        let schedule = Schedule::of(&Subproblem::empty(BoardSize::new(16).unwrap())).unwrap();
+        let level = &schedule.levels[self.at];
+        let mut buffer = Buffer::default();
+        let mut stacks = buffer.stacks::<L::Word>(&schedule);
+        let (above, below) = stacks.split_at_mut(self.at + 1);
+        for count in (0..=self.nodes.len()).rev() {
+            for &node in &self.nodes[..count] {
+                above[self.at].push(node);
+            }
+            let parents = above[self.at].take(count);
+            let expected: u64 =
+                self.nodes[..count].iter().map(|&node| completions_below(self.at, node)).sum();
+            let found = if let Some(filter) = level.filter {
+                expand(isa, filter, level, &parents, &mut below[0]);
+                let children = below[0].take(usize::MAX);
+                (0..children.count()).map(|k| completions_below(self.at + 1, children.node(k))).sum()
+            } else {
+                isa.leaf::<true>(level, &parents)
+            };
+            assert_eq!(found, expected, "{count} nodes on level {} of {name}", self.at);
+        }
+    }
+}
+
+#[test]
+fn chunks_of_every_length_are_expanded_to_their_last_node() {
+    // 32 lanes in each of 3 streams at most.
+    let count = if cfg!(miri) { 9 } else { 110 };
+    for at in [9, 10, 11, 12, 13] {
+        ask_all_lanes(&KeepsAllCompletions { at, nodes: nodes(at, count) });
+    }
+}
+
+/// Fills a level to its room: one node less than is ready, and the children of a chunk that lose none.
+struct FillsItsRoom;
+
+impl Ask for FillsItsRoom {
+    fn of<L: Lanes>(&self, isa: L, name: &str) {
+        let n = BoardSize::new(16).unwrap();
+        let schedule = Schedule::of(&Subproblem::empty(n)).unwrap();
+        let at = 5;
+        let mut buffer = Buffer::default();
+        let mut stacks = buffer.stacks::<L::Word>(&schedule);
+        let (above, below) = stacks.split_at_mut(at + 1);
+        let untouched = [0, 0, n.full() >> at];
+        while !is_ready(below[0].len() + 1) {
+            below[0].push(untouched);
+        }
+        for _ in 0..CHUNK {
+            above[at].push(untouched);
+        }
+        let level = &schedule.levels[at];
+        expand(isa, level.filter.unwrap(), level, &above[at].take(CHUNK), &mut below[0]);
+        assert_eq!(below[0].len(), schedule.levels[at + 1].room, "{name}");
+    }
+}
+
+#[test]
+fn a_level_can_be_filled_to_its_room() {
+    ask_all_lanes(&FillsItsRoom);
+}
+
+#[test]
+fn a_board_of_28_takes_less_than_128_mb() {
+    let mut buffer = Buffer::default();
+    buffer.stacks::<u32>(&Schedule::of(&Subproblem::empty(BoardSize::new(28).unwrap())).unwrap());
+    assert!(buffer.bytes() < 128 << 20, "{} bytes", buffer.bytes());
+}
+
+#[test]
+fn states_are_reported_in_full() {
+    let control = Control::default();
+    for mut engine in engines() {
+        let before = control.states();
+        let tally = engine.count(&Subproblem::empty(BoardSize::new(10).unwrap()), &control).unwrap();
+        assert_eq!(control.states() - before, tally.states);
+    }
+}

@@ -1,0 +1,99 @@
+//! Which plan is it? A digest that tells any two plans apart.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest, Sha256};
+
+use crate::job::{Class, Job};
+use crate::plan::Plan;
+
+/// The SHA-256 of a plan and all its jobs: two plans with the same fingerprint are the same.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint(pub [u8; 32]);
+
+impl fmt::Display for Fingerprint {
+    /// 64 lowercase hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = InvalidFingerprint;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digit = |byte: u8| char::from(byte).to_digit(16).filter(|_| !byte.is_ascii_uppercase());
+        let byte = |pair: &[u8]| u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok();
+        let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(InvalidFingerprint) };
+        let bytes: Option<Vec<u8>> = pairs.iter().map(|pair| byte(pair)).collect();
+        bytes.and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or(InvalidFingerprint)
+    }
+}
+
+/// What was given is no fingerprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidFingerprint;
+
+impl fmt::Display for InvalidFingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a fingerprint is 64 lowercase hexadecimal digits")
+    }
+}
+
+impl std::error::Error for InvalidFingerprint {}
+
+/// Makes the fingerprint of a plan while its jobs pass by.
+#[derive(Clone, Debug)]
+pub struct Fingerprinter(Sha256);
+
+impl Fingerprinter {
+    /// Starts with what the plan is; its jobs follow, all of them in their order.
+    pub fn new(plan: &Plan) -> Self {
+        let (n, kind, states_per_job) = (plan.n(), plan.kind(), plan.states_per_job());
+        let head = format!("nqueens plan 1\nn {n}\nkind {kind}\nstates-per-job {states_per_job}\n");
+        Self(Sha256::new_with_prefix(head))
+    }
+
+    /// The next job.
+    pub fn add(&mut self, job: &Job) {
+        self.add_encoded(job.class(), job.bound1(), &job.encode());
+    }
+
+    /// The next job, as [`Job::encode`] gave it. It need not be decoded: a wrong one makes a wrong fingerprint.
+    pub fn add_encoded(&mut self, class: Class, bound1: u8, bytes: &[u8]) {
+        let length = u32::try_from(bytes.len()).expect("an encoded job is a few kilobytes");
+        self.0.update(class.name());
+        self.0.update([bound1]);
+        self.0.update(length.to_be_bytes());
+        self.0.update(bytes);
+    }
+
+    /// The fingerprint of the plan and the jobs that were added.
+    pub fn finish(self) -> Fingerprint {
+        Fingerprint(self.0.finalize().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_are_read_as_they_are_written() {
+        let print = Fingerprint(std::array::from_fn(|at| u8::try_from(at * 8).unwrap()));
+        assert_eq!(print.to_string().parse(), Ok(print));
+        let text = print.to_string();
+        for wrong in
+            ["", "00", &text[1..], &format!("{text}00"), &text.to_uppercase(), &text.replace('8', "+")]
+        {
+            assert_eq!(wrong.parse::<Fingerprint>(), Err(InvalidFingerprint), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! A job: what is leased to a worker, and what one row of the database stands for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::board::BoardSize;
+use crate::counts::Counts;
+use crate::prefix::{Prefix, class_bounds, width_min};
+use crate::rows::bound2;
+use crate::unit::Unit;
+
+/// The classes that solutions are sorted into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Plan `rows`: the top queen stands on column 0, the second row's on column BOUND1.
+    Corner,
+    /// Plan `rows`: the top queen stands on column BOUND1, and no border queen is nearer to a corner.
+    Edge,
+    /// Plan `border`: by the border configuration, whose canonical image has its top queen on column BOUND1.
+    Border,
+}
+
+impl Class {
+    /// All classes.
+    pub const ALL: [Self; 3] = [Self::Corner, Self::Edge, Self::Border];
+
+    /// The name used on the command line, the wire and in the database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Corner => "corner",
+            Self::Edge => "edge",
+            Self::Border => "border",
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Class {
+    type Err = UnknownClass;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|class| class.name() == text).ok_or_else(|| UnknownClass(text.to_owned()))
+    }
+}
+
+/// No class has this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownClass(String);
+
+impl fmt::Display for UnknownClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown class '{}'; known are: {}", self.0, Class::ALL.map(Class::name).join(", "))
+    }
+}
+
+impl std::error::Error for UnknownClass {}
+
+/// Some prefixes of one class with one BOUND1, all of the same width, counted together.
+///
+/// A **prefix** is a placement of some queens, one byte a queen:
+/// * corner and edge: the columns of the rows 0, 1, 2, ...;
+/// * border: column of the top queen, row of the queen in column N-1, column of the bottom queen, row of the
+///   queen in column 0 (a corner queen comes twice); then the columns of the queens in the open rows, from the
+///   top. A configuration that a rotation maps to itself has one such queen at most, the **leader**: its
+///   prefix means the solutions where no rotation of the solution that keeps the configuration has a lesser
+///   column in that row, each orbit once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Job {
+    n: BoardSize,
+    class: Class,
+    bound1: u8,
+    width: u8,
+    prefixes: Vec<u8>,
+}
+
+/// What a job is expected to cost, and what it can find at most. It follows from the job, but takes about as long to
+/// find out as to plan the job: plans give both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weight {
+    /// A guess at the states that plain backtracking visits, the same on every machine: the job's share of progress
+    /// and estimates. In `1..2^63` for a job.
+    pub states: u64,
+    /// No counts of the job can be right that exceed one of these. Each below 2^63.
+    pub counts_max: Counts,
+}
+
+impl Weight {
+    /// Both together, saturating.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let add = |a: u64, b: u64| a.saturating_add(b).min(i64::MAX.unsigned_abs());
+        let (a, b) = (self.counts_max, other.counts_max);
+        let counts_max = Counts {
+            count2: add(a.count2, b.count2),
+            count4: add(a.count4, b.count4),
+            count8: add(a.count8, b.count8),
+        };
+        Self { states: add(self.states, other.states).max(1), counts_max }
+    }
+}
+
+impl Job {
+    /// A job of some of a plan's prefixes, all of this class, BOUND1 and width.
+    pub(crate) fn new(n: BoardSize, (class, bound1): (Class, u8), width: u8, mut prefixes: Vec<u8>) -> Self {
+        let each = prefixes.chunks_exact(width.into());
+        if !each.clone().is_sorted() {
+            let mut sorted: Vec<_> = each.collect();
+            sorted.sort_unstable();
+            prefixes = sorted.concat();
+        }
+        Self { n, class, bound1, width, prefixes }
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote. Everything is checked: the bytes may come from anywhere.
+    pub fn decode(n: BoardSize, class: Class, bound1: u8, bytes: &[u8]) -> Result<Self, InvalidJob> {
+        if !class_bounds(n, class).contains(&bound1) {
+            return Err(InvalidJob::Bound1 { n, class, bound1 });
+        }
+        let (&width, prefixes) = bytes.split_first().ok_or(InvalidJob::Empty)?;
+        if width < width_min(class) {
+            return Err(InvalidJob::Width { class, width });
+        }
+        if prefixes.is_empty() || !prefixes.len().is_multiple_of(width.into()) {
+            return Err(InvalidJob::Length { width, length: prefixes.len() });
+        }
+        let each = prefixes.chunks_exact(width.into());
+        for queens in each.clone() {
+            let invalid = || InvalidJob::Prefix { n, class, bound1, queens: queens.to_vec() };
+            Prefix::new(n, class, bound1, queens).ok_or_else(invalid)?;
+        }
+        match each.clone().zip(each.skip(1)).position(|(one, next)| one >= next) {
+            Some(before) => Err(InvalidJob::Order { number: before + 1 }),
+            None => Ok(Self { n, class, bound1, width, prefixes: prefixes.to_vec() }),
+        }
+    }
+
+    /// One byte for the width of its prefixes, then the prefixes. With N, class and BOUND1 this is the whole job.
+    pub fn encode(&self) -> Vec<u8> {
+        [&[self.width], &self.prefixes[..]].concat()
+    }
+
+    /// Board size.
+    pub fn n(&self) -> BoardSize {
+        self.n
+    }
+
+    /// The class of its solutions.
+    pub fn class(&self) -> Class {
+        self.class
+    }
+
+    /// Distance of the nearest border queen to a corner (edge and border), or the column of the second row's
+    /// queen (corner).
+    pub fn bound1(&self) -> u8 {
+        self.bound1
+    }
+
+    /// `N-1-BOUND1` in the edge class, which alone has it.
+    pub fn bound2(&self) -> Option<u8> {
+        (self.class == Class::Edge).then(|| bound2(self.n, self.bound1))
+    }
+
+    /// Queens a prefix.
+    pub fn width(&self) -> u8 {
+        self.width
+    }
+
+    /// Its prefixes, ascending, each of [`width`](Self::width) bytes.
+    pub fn prefixes(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.prefixes.chunks_exact(self.width.into())
+    }
+
+    fn placed(&self) -> impl Iterator<Item = Prefix> {
+        self.prefixes().map(|queens| {
+            Prefix::new(self.n, self.class, self.bound1, queens)
+                .expect("prefixes are checked when a job is made")
+        })
+    }
+
+    /// The independent pieces to count. With `leaf_test` the edge class comes as the classic search that tests
+    /// each solution; without, only the solutions on a tie cell are tested, and the others purely counted.
+    pub fn units(&self, leaf_test: bool) -> Vec<Unit> {
+        self.placed().flat_map(|prefix| prefix.units(leaf_test)).collect()
+    }
+
+    /// What it is expected to cost, and what it can find at most.
+    pub fn weight(&self) -> Weight {
+        self.placed().fold(Weight::default(), |sum, prefix| sum.plus(prefix.weight()))
+    }
+}
+
+/// Bytes that are no job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InvalidJob {
+    /// There are none.
+    Empty,
+    /// The class has no such BOUND1.
+    Bound1 {
+        /// Board size.
+        n: BoardSize,
+        /// The class.
+        class: Class,
+        /// What was given.
+        bound1: u8,
+    },
+    /// Prefixes of the class have more queens.
+    Width {
+        /// The class.
+        class: Class,
+        /// What was given.
+        width: u8,
+    },
+    /// No whole number of prefixes.
+    Length {
+        /// Bytes a prefix.
+        width: u8,
+        /// Bytes given.
+        length: usize,
+    },
+    /// A prefix has queens off the board, attacking each other, or outside the class.
+    Prefix {
+        /// Board size.
+        n: BoardSize,
+        /// The class.
+        class: Class,
+        /// Its BOUND1.
+        bound1: u8,
+        /// The prefix.
+        queens: Vec<u8>,
+    },
+    /// Prefixes do not ascend.
+    Order {
+        /// Place of the first that is not larger than the one before it.
+        number: usize,
+    },
+}
+
+impl fmt::Display for InvalidJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "a job has at least one prefix, not none"),
+            Self::Bound1 { n, class, bound1 } => {
+                write!(f, "class {class} of N = {n} has no BOUND1 = {bound1}")
+            }
+            Self::Width { class, width } => {
+                write!(f, "prefixes of class {class} have {} queens or more, not {width}", width_min(*class))
+            }
+            Self::Length { width, length } => {
+                write!(f, "{length} bytes are no whole number of prefixes of {width}")
+            }
+            Self::Prefix { n, class, bound1, queens } => {
+                write!(f, "{queens:?} is no prefix of class {class} of N = {n} with BOUND1 = {bound1}")
+            }
+            Self::Order { number } => write!(f, "prefix {number} is not larger than the one before it"),
+        }
+    }
+}
+
+impl std::error::Error for InvalidJob {}

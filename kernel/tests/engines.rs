@@ -1,0 +1,107 @@
+//! Every engine is held equal to the reference, on boards with any masks and gaps, and stops when asked.
+
+use std::thread;
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::{Control, Kernel, Stopped};
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::subproblem::{OpenRow, Subproblem};
+use nqueens_kernel::symmetric::symmetric_counts;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+/// Boards with up to 9 open rows and as many free columns, scattered over up to 31.
+fn boards() -> impl Strategy<Value = Subproblem> {
+    let lines = |n: u32, open: usize| prop::sample::subsequence((0..n).collect::<Vec<_>>(), open);
+    let mask = prop_oneof![3 => Just(u32::MAX), 2 => (any::<u32>(), any::<u32>()).prop_map(|(a, b)| a | b), 1 => any::<u32>()];
+    (0usize..=9)
+        .prop_flat_map(|open| (u32::try_from(open.max(1)).unwrap()..=31, Just(open)))
+        .prop_flat_map(move |(n, open)| {
+            (Just(n), lines(n, open), lines(n, open), prop::collection::vec(mask.clone(), open))
+        })
+        .prop_map(|(n, rows, columns, masks)| {
+            let free = columns.iter().fold(0, |free, column| free | 1 << column);
+            let row = |(&row, &allowed): (&u32, &u32)| OpenRow { row: u8::try_from(row).unwrap(), allowed };
+            let rows: Vec<_> = rows.iter().zip(&masks).map(row).collect();
+            Subproblem::new(BoardSize::new(n).unwrap(), free, &rows).unwrap()
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 3_000, rng_seed: RngSeed::Fixed(8), failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn engines_agree_on_any_board(board in boards()) {
+        let control = Control::default();
+        let expected = Kernel::Reference.engine().unwrap().count(&board, &control).unwrap();
+        prop_assert!(expected.completions <= board.completions_max());
+        for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
+            let tally = kernel.engine().unwrap().count(&board, &control).unwrap();
+            prop_assert_eq!(tally.completions, expected.completions, "{}", kernel);
+        }
+    }
+}
+
+#[test]
+fn engines_count_whole_boards_again_and_again() {
+    for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
+        let mut engine = kernel.engine().unwrap();
+        for (n, solutions) in
+            [(1, 1), (10, 724), (2, 0), (4, 2), (11, 2680), (3, 0), (5, 10), (6, 4), (7, 40)]
+        {
+            let control = Control::default();
+            let tally = engine.count(&Subproblem::empty(BoardSize::new(n).unwrap()), &control).unwrap();
+            assert_eq!(tally.completions, solutions, "{kernel} {n}");
+            assert_eq!(tally.states, control.states(), "{kernel} {n}");
+        }
+    }
+}
+
+#[test]
+fn whoever_is_stopped_stops() {
+    let control = Control::default();
+    control.stop();
+    let largest = BoardSize::MAX;
+    assert_eq!(symmetric_counts(largest, &control), Err(Stopped));
+    for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
+        let mut engine = kernel.engine().unwrap();
+        assert_eq!(engine.count(&Subproblem::empty(largest), &control), Err(Stopped), "{kernel}");
+        for kind in PlanKind::ALL {
+            let job = Plan::with_states_per_job(largest, kind, u64::MAX).jobs().last().unwrap();
+            for unit in [job.units(false), job.units(true)].concat() {
+                assert_eq!(unit.solve(engine.as_mut(), &control), Err(Stopped), "{kernel} {unit:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_job_under_way_tells_how_far_it_is_and_stops_when_another_thread_says_so() {
+    // Hours of work for the fastest engine.
+    let large = Plan::with_states_per_job(BoardSize::new(24).unwrap(), PlanKind::Border, u64::MAX);
+    let job = large.jobs().next().unwrap();
+    for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
+        let mut engine = kernel.engine().unwrap();
+        let control = Control::default();
+        let outcome = thread::scope(|scope| {
+            let counting = scope.spawn(|| {
+                let mut units = job.units(engine.leaf_test()).into_iter();
+                units.try_for_each(|unit| unit.solve(engine.as_mut(), &control).map(drop))
+            });
+            let mut seen = 0;
+            for _ in 0..3 {
+                while control.states() == seen && !counting.is_finished() {
+                    thread::yield_now();
+                }
+                seen = control.states();
+            }
+            control.stop();
+            counting.join().unwrap()
+        });
+        assert_eq!(outcome, Err(Stopped), "{kernel}");
+        let again = engine.count(&Subproblem::empty(BoardSize::new(8).unwrap()), &Control::default());
+        assert_eq!(again.map(|tally| tally.completions), Ok(92), "{kernel}");
+    }
+}

@@ -1,0 +1,270 @@
+//! Every plan covers every solution once, however its jobs are cut.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_kernel::engine::{Control, Engine, Kernel};
+use nqueens_kernel::job::{Class, Job};
+use nqueens_kernel::known::published;
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::unit::Unit;
+
+fn board(n: u32) -> BoardSize {
+    BoardSize::new(n).unwrap()
+}
+
+fn solve(unit: &Unit, engine: &mut dyn Engine) -> Counts {
+    unit.solve(engine, &Control::default()).unwrap().counts
+}
+
+fn count(job: &Job, engine: &mut dyn Engine) -> Counts {
+    let counts = job.units(engine.leaf_test()).iter().map(|unit| solve(unit, engine)).collect::<Vec<_>>();
+    counts.into_iter().fold(Counts::ZERO, |sum, counts| sum.checked_add(counts).unwrap())
+}
+
+fn total(plan: Plan, kernel: Kernel) -> Totals {
+    let mut engine = kernel.engine().unwrap();
+    plan.jobs().fold(Totals::default(), |sum, job| sum.checked_add(count(&job, engine.as_mut())).unwrap())
+}
+
+fn available() -> impl Iterator<Item = Kernel> {
+    Kernel::ALL.into_iter().filter(|kernel| kernel.is_available())
+}
+
+#[test]
+fn totals_are_as_published() {
+    for kernel in available() {
+        for n in BoardSize::MIN.up_to(board(14)) {
+            for kind in PlanKind::ALL {
+                let found = total(Plan::new(n, kind), kernel);
+                assert_eq!(found, published(n).unwrap().orbits, "{kernel} {kind} {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn block_engines_find_the_published_total_of_a_larger_board() {
+    let n = board(16);
+    let borders = available().filter(|&kernel| kernel >= Kernel::Portable);
+    for (kernel, kind) in
+        borders.map(|kernel| (kernel, PlanKind::Border)).chain([(Kernel::best(), PlanKind::Rows)])
+    {
+        assert_eq!(total(Plan::new(n, kind), kernel), published(n).unwrap().orbits, "{kernel} {kind}");
+    }
+}
+
+#[test]
+fn every_engine_agrees_with_the_reference_job_by_job() {
+    let mut reference = Kernel::Reference.engine().unwrap();
+    let mut engines: Vec<_> = available().filter_map(Kernel::engine).collect();
+    for n in board(4).up_to(board(10)) {
+        for kind in PlanKind::ALL {
+            for states_per_job in [20, 2_000] {
+                for job in Plan::with_states_per_job(n, kind, states_per_job).jobs() {
+                    let expected = count(&job, reference.as_mut());
+                    for engine in &mut engines {
+                        assert_eq!(count(&job, engine.as_mut()), expected, "{} {job:?}", engine.kernel());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn totals_do_not_depend_on_the_size_of_jobs() {
+    for n in board(4).up_to(board(13)) {
+        for states_per_job in [1, 10, 100, 1_000, 10_000] {
+            if n > board(11) && states_per_job < 100 {
+                continue;
+            }
+            for kind in PlanKind::ALL {
+                let plan = Plan::with_states_per_job(n, kind, states_per_job);
+                assert_eq!(total(plan, Kernel::Scalar), published(n).unwrap().orbits, "{plan:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn classes_agree_with_the_table_of_another_program() {
+    let mut expected = BTreeMap::new();
+    for line in include_str!("../data/bound_tables.csv").lines().skip(1) {
+        let [class, n, bound1, rest @ ..] = &line.split(',').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let counts: Vec<u128> = rest.iter().map(|count| count.parse().unwrap()).collect();
+        let key = (n.parse().unwrap(), class.parse().unwrap(), bound1.parse().unwrap());
+        expected.insert(key, Totals { count2: counts[0], count4: counts[1], count8: counts[2] });
+    }
+    expected.retain(|&(n, ..), _| n <= board(13));
+    let mut found: BTreeMap<(BoardSize, Class, u8), Totals> = BTreeMap::new();
+    let mut engine = Kernel::Scalar.engine().unwrap();
+    for n in board(4).up_to(board(13)) {
+        for job in Plan::with_states_per_job(n, PlanKind::Rows, 2_000).jobs() {
+            let sum = found.entry((n, job.class(), job.bound1())).or_default();
+            *sum = sum.checked_add(count(&job, engine.as_mut())).unwrap();
+        }
+    }
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_test_at_the_leaves_and_pure_counting_agree_job_by_job() {
+    let mut engine = Kernel::Scalar.engine().unwrap();
+    for n in board(4).up_to(board(11)) {
+        for job in Plan::with_states_per_job(n, PlanKind::Rows, 500).jobs() {
+            let [pure, tested] = [false, true].map(|leaf_test| {
+                let units = job.units(leaf_test);
+                units
+                    .iter()
+                    .fold(Counts::ZERO, |sum, unit| sum.checked_add(solve(unit, engine.as_mut())).unwrap())
+            });
+            assert_eq!(pure, tested, "{job:?}");
+        }
+    }
+}
+
+#[test]
+fn units_split_into_units_with_the_same_orbits() {
+    fn in_pieces(unit: Unit, depth: u32, engine: &mut dyn Engine) -> Counts {
+        if depth == 0 {
+            return solve(&unit, engine);
+        }
+        let pieces = unit.split().into_iter().map(|piece| in_pieces(piece, depth - 1, engine));
+        pieces.fold(Counts::ZERO, |sum, counts| sum.checked_add(counts).unwrap())
+    }
+    let mut engine = Kernel::Scalar.engine().unwrap();
+    for (n, depth) in [(5, 6), (8, 6), (9, 9), (10, 3), (11, 2), (12, 4)] {
+        for plan in PlanKind::ALL.map(|kind| Plan::new(board(n), kind)) {
+            for unit in plan.jobs().flat_map(|job| [job.units(false), job.units(true)].concat()) {
+                // Splitting to the end is slow; the kinds of units that need the proof are few.
+                let depth = if matches!(unit, Unit::Count(_)) { depth.min(2) } else { depth };
+                assert_eq!(in_pieces(unit.clone(), depth, engine.as_mut()), solve(&unit, engine.as_mut()));
+            }
+        }
+    }
+}
+
+#[test]
+fn plans_are_what_they_were() {
+    let prints =
+        [(8, 100_000), (13, 1_000), (16, 170_000), (20, 1_000_000_000), (31, u64::MAX)].map(|(n, states)| {
+            PlanKind::ALL.map(|kind| {
+                let plan = Plan::with_states_per_job(board(n), kind, states);
+                format!("{n} {kind} {} {}", plan.jobs().count(), plan.fingerprint())
+            })
+        });
+    assert_eq!(prints.concat(), FINGERPRINTS);
+}
+
+/// N, kind, jobs and fingerprint. A change here makes another plan of every run in progress: whoever means it
+/// raises the version in the fingerprint's first line.
+const FINGERPRINTS: [&str; 10] = [
+    "8 rows 8 7be19c75d56bd3157345ea20d4b22f1b26a135de9316a13e225f3f7cc5a2a644",
+    "8 border 4 d205dad6f1268faf97049d801bbfc0b6ec9bd2062270a9566302be741eaa8a69",
+    "13 rows 719 45d73c93983a8a0e117633a54d4a77292e5171cc562980297ac09c9239320040",
+    "13 border 475 629fb747bc9cde67afcfbfc4a3fe2e71d933919f6a3a65186f0d559ccd65be6f",
+    "16 rows 1556 1117cf18bef9310ff9fde4cfca3f82ef25867cb936a4dd1505c6feb9c1b8ad14",
+    "16 border 897 f7768dafbd03d4137165538cfc428c080c1cb6933be13b6947a16d9242c823ae",
+    "20 rows 895 44b8a35ad553a08e74ef77f1f86181758887ee2d484dceb664cf9ac08ad97cab",
+    "20 border 581 ea13622443540bd69704768cfbdc25c92ae1b2ae3e508c02ddabf81e6aefc575",
+    "31 rows 23544 8b293a9e449cc6d51d7563fa687b07a28e69ab392fca4bd07fea8ed033ba1d45",
+    "31 border 8447 71077c81bc73654bd0be2b065a8bc2c3c74bc1879da1d0d1e42fd2ffb9efe031",
+];
+
+/// All solutions of a small board, as the columns of the rows, by brute force.
+fn solutions(n: usize) -> Vec<Vec<usize>> {
+    fn extend(n: usize, queens: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
+        if queens.len() == n {
+            found.push(queens.clone());
+        }
+        for column in 0..n {
+            let row = queens.len();
+            if row < n && (0..row).all(|r| column != queens[r] && column.abs_diff(queens[r]) != row - r) {
+                queens.push(column);
+                extend(n, queens, found);
+                queens.pop();
+            }
+        }
+    }
+    let mut found = Vec::new();
+    extend(n, &mut Vec::new(), &mut found);
+    found
+}
+
+fn rotated(queens: &[usize]) -> Vec<usize> {
+    let mut turned = vec![0; queens.len()];
+    for (row, &column) in queens.iter().enumerate() {
+        turned[column] = queens.len() - 1 - row;
+    }
+    turned
+}
+
+/// The rotations of a solution, itself first.
+fn rotations(queens: &[usize]) -> [Vec<usize>; 4] {
+    let quarter = rotated(queens);
+    let half = rotated(&quarter);
+    [queens.to_vec(), quarter, half.clone(), rotated(&half)]
+}
+
+fn images(queens: &[usize]) -> BTreeSet<Vec<usize>> {
+    let mirrored: Vec<_> = queens.iter().map(|column| queens.len() - 1 - column).collect();
+    [rotations(queens), rotations(&mirrored)].concat().into_iter().collect()
+}
+
+/// Top column, right row, bottom column, left row.
+fn border(queens: &[usize]) -> [usize; 4] {
+    let last = queens.len() - 1;
+    let row_of = |column| queens.iter().position(|&c| c == column).unwrap();
+    [queens[0], row_of(last), queens[last], row_of(0)]
+}
+
+/// Whether a prefix means this solution, told from the definitions and nothing else.
+fn means(job: &Job, prefix: &[u8], queens: &[usize]) -> bool {
+    let last = queens.len() - 1;
+    let prefix: Vec<_> = prefix.iter().map(|&line| usize::from(line)).collect();
+    let bound1 = usize::from(job.bound1());
+    match job.class() {
+        Class::Corner => queens.starts_with(&prefix) && (2..bound1).all(|row| queens[row] != 1),
+        Class::Edge => {
+            let nearest = border(queens).map(|line| line.min(last - line)).into_iter().min();
+            let first = rotations(queens).iter().all(|turned| queens <= turned);
+            queens.starts_with(&prefix) && nearest == Some(bound1) && first
+        }
+        Class::Border => {
+            let four = border(queens);
+            let inner = (1..last).filter(|row| *row != four[1] && *row != four[3]);
+            let keep = rotations(queens).into_iter().filter(|turned| border(turned) == four);
+            let leads = |row: usize| keep.clone().all(|turned| queens[row] <= turned[row]);
+            let symmetric = rotations(queens).iter().filter(|turned| border(turned) == four).count() > 1;
+            prefix[..4] == four
+                && prefix[4..]
+                    .iter()
+                    .zip(inner)
+                    .all(|(&column, row)| queens[row] == column && (!symmetric || leads(row)))
+        }
+    }
+}
+
+#[test]
+fn every_orbit_belongs_to_one_prefix_of_one_job() {
+    for n in 4..=10 {
+        let orbits: BTreeSet<_> = solutions(n).iter().map(|queens| images(queens)).collect();
+        for kind in PlanKind::ALL {
+            for states_per_job in [20, 100_000] {
+                let plan = Plan::with_states_per_job(board(u32::try_from(n).unwrap()), kind, states_per_job);
+                let jobs: Vec<_> = plan.jobs().collect();
+                let prefixes: Vec<_> =
+                    jobs.iter().flat_map(|job| job.prefixes().map(move |prefix| (job, prefix))).collect();
+                for orbit in &orbits {
+                    let meant = |(job, prefix): &&(&Job, &[u8])| orbit.iter().any(|q| means(job, prefix, q));
+                    let homes: Vec<_> = prefixes.iter().filter(meant).collect();
+                    assert_eq!(homes.len(), 1, "{plan:?} {:?} {homes:?}", orbit.first());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Wire to domain, with every check that a message on its own allows, and back.
+
+use std::num::NonZeroU32;
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::Counts;
+
+use crate::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use crate::message::{
+    EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest,
+    SyncResponse, Verdict,
+};
+use crate::{BATCH_MAX, v1};
+
+/// A message that no honest peer sends.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid message: {field} {problem}")]
+pub struct InvalidMessage {
+    /// The field at fault, as the `.proto` file names it.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+pub(crate) fn invalid(field: &'static str, problem: impl ToString) -> InvalidMessage {
+    InvalidMessage { field, problem: problem.to_string() }
+}
+
+fn short(field: &'static str, text: String, bytes_max: usize) -> Result<String, InvalidMessage> {
+    let clean = text.len() <= bytes_max && !text.chars().any(char::is_control);
+    clean
+        .then_some(text)
+        .ok_or_else(|| invalid(field, format!("must be a line of at most {bytes_max} bytes")))
+}
+
+/// A number that fits the 63 bits that the database has for it.
+pub(crate) fn stored(field: &'static str, number: u64) -> Result<u64, InvalidMessage> {
+    i64::try_from(number).map(|_| number).map_err(|_| invalid(field, "must be below 2^63"))
+}
+
+fn batch<Wire, Domain>(
+    field: &'static str,
+    length_max: usize,
+    items: Vec<Wire>,
+) -> Result<Vec<Domain>, InvalidMessage>
+where
+    Domain: TryFrom<Wire, Error = InvalidMessage>,
+{
+    if items.len() > length_max {
+        return Err(invalid(field, format!("has {} items, at most {length_max} are allowed", items.len())));
+    }
+    items.into_iter().map(Domain::try_from).collect()
+}
+
+fn each<Domain, Wire: From<Domain>>(items: Vec<Domain>) -> Vec<Wire> {
+    items.into_iter().map(Wire::from).collect()
+}
+
+impl From<LeaseToken> for v1::LeaseToken {
+    fn from(token: LeaseToken) -> Self {
+        Self {
+            run: token.job.run.get(),
+            job: token.job.number,
+            epoch: token.epoch.get(),
+            incarnation: token.incarnation.get(),
+        }
+    }
+}
+
+impl TryFrom<Option<v1::LeaseToken>> for LeaseToken {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: Option<v1::LeaseToken>) -> Result<Self, Self::Error> {
+        wire.ok_or_else(|| invalid("token", "is missing"))?.try_into()
+    }
+}
+
+impl TryFrom<v1::LeaseToken> for LeaseToken {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::LeaseToken) -> Result<Self, Self::Error> {
+        let run = RunId::new(wire.run).ok_or_else(|| invalid("token.run", "must be in 1..2^48"))?;
+        Ok(Self {
+            job: JobId { run, number: wire.job },
+            epoch: NonZeroU32::new(wire.epoch).ok_or_else(|| invalid("token.epoch", "must be at least 1"))?,
+            incarnation: Incarnation::new(wire.incarnation)
+                .ok_or_else(|| invalid("token.incarnation", "must be in 1..2^63"))?,
+        })
+    }
+}
+
+impl From<Registration> for v1::RegisterRequest {
+    fn from(worker: Registration) -> Self {
+        Self {
+            protocol_version: crate::PROTOCOL_VERSION,
+            instance: worker.instance.to_vec(),
+            name: worker.name,
+            build: worker.build,
+            kernels: worker.kernels.iter().map(ToString::to_string).collect(),
+            threads: worker.threads,
+        }
+    }
+}
+
+impl TryFrom<v1::RegisterRequest> for Registration {
+    type Error = InvalidMessage;
+
+    /// The protocol version is the caller's to check, first of all.
+    fn try_from(wire: v1::RegisterRequest) -> Result<Self, Self::Error> {
+        let kernels: Result<Vec<_>, _> = wire.kernels.iter().map(|name| name.parse()).collect();
+        let kernels = kernels.map_err(|error| invalid("kernels", error))?;
+        if kernels.is_empty() || kernels.len() > 64 {
+            return Err(invalid("kernels", "must name 1..64 engines"));
+        }
+        if wire.threads == 0 {
+            return Err(invalid("threads", "must be at least 1"));
+        }
+        let instance = wire.instance.try_into().map_err(|_| invalid("instance", "must be 16 bytes"))?;
+        Ok(Self {
+            instance,
+            name: short("name", wire.name, 64)?,
+            build: short("build", wire.build, 64)?,
+            kernels,
+            threads: wire.threads,
+        })
+    }
+}
+
+impl From<SyncRequest> for v1::SyncRequest {
+    fn from(sync: SyncRequest) -> Self {
+        Self {
+            worker_id: sync.worker.get(),
+            results: each(sync.results),
+            held: each(sync.held),
+            returned: each(sync.returned),
+            wanted_states: sync.wanted_states,
+            wanted_jobs: u32::try_from(sync.wanted_jobs).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+impl TryFrom<v1::SyncRequest> for SyncRequest {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::SyncRequest) -> Result<Self, Self::Error> {
+        let wanted_jobs = usize::try_from(wire.wanted_jobs).ok().filter(|jobs| *jobs <= BATCH_MAX);
+        Ok(Self {
+            worker: WorkerId::new(wire.worker_id)
+                .ok_or_else(|| invalid("worker_id", "must be in 1..2^63"))?,
+            results: batch("results", BATCH_MAX, wire.results)?,
+            // A worker holds a few batches at most.
+            held: batch("held", 10 * BATCH_MAX, wire.held)?,
+            returned: batch("returned", BATCH_MAX, wire.returned)?,
+            wanted_states: wire.wanted_states,
+            wanted_jobs: wanted_jobs
+                .ok_or_else(|| invalid("wanted_jobs", format!("must be at most {BATCH_MAX}")))?,
+        })
+    }
+}
+
+impl From<SyncResponse> for v1::SyncResponse {
+    fn from(answer: SyncResponse) -> Self {
+        Self {
+            acks: each(answer.acks),
+            leases: each(answer.leases),
+            revoked: each(answer.revoked),
+            next_sync_ms: answer.next_sync_ms,
+            drain: answer.drain,
+        }
+    }
+}
+
+impl TryFrom<v1::SyncResponse> for SyncResponse {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::SyncResponse) -> Result<Self, Self::Error> {
+        Ok(Self {
+            acks: batch("acks", BATCH_MAX, wire.acks)?,
+            leases: batch("leases", 10 * BATCH_MAX, wire.leases)?,
+            revoked: batch("revoked", 10 * BATCH_MAX, wire.revoked)?,
+            next_sync_ms: wire.next_sync_ms,
+            drain: wire.drain,
+        })
+    }
+}
+
+impl From<Lease> for v1::Lease {
+    fn from(lease: Lease) -> Self {
+        Self {
+            token: Some(lease.token.into()),
+            n: lease.job.n.get(),
+            class: lease.job.class.name().to_owned(),
+            bound1: lease.job.bound1.into(),
+            prefixes: lease.job.prefixes,
+            states: lease.states,
+        }
+    }
+}
+
+impl TryFrom<v1::Lease> for Lease {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::Lease) -> Result<Self, Self::Error> {
+        let n = BoardSize::new(wire.n).map_err(|error| invalid("n", error))?;
+        let class = wire.class.parse().map_err(|error| invalid("class", error))?;
+        let bound1 = u8::try_from(wire.bound1).map_err(|error| invalid("bound1", error))?;
+        let job = EncodedJob { n, class, bound1, prefixes: wire.prefixes };
+        Ok(Self { token: wire.token.try_into()?, job, states: wire.states })
+    }
+}
+
+impl From<HeldLease> for v1::HeldLease {
+    fn from(held: HeldLease) -> Self {
+        Self { token: Some(held.token.into()), states: held.states }
+    }
+}
+
+impl TryFrom<v1::HeldLease> for HeldLease {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::HeldLease) -> Result<Self, Self::Error> {
+        Ok(Self { token: wire.token.try_into()?, states: wire.states })
+    }
+}
+
+impl From<ReturnedLease> for v1::ReturnedLease {
+    fn from(returned: ReturnedLease) -> Self {
+        Self { token: Some(returned.token.into()), failure: returned.failure.unwrap_or_default() }
+    }
+}
+
+impl TryFrom<v1::ReturnedLease> for ReturnedLease {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::ReturnedLease) -> Result<Self, Self::Error> {
+        let failure = short("failure", wire.failure, 200)?;
+        Ok(Self { token: wire.token.try_into()?, failure: (!failure.is_empty()).then_some(failure) })
+    }
+}
+
+impl From<JobResult> for v1::JobResult {
+    fn from(result: JobResult) -> Self {
+        Self {
+            token: Some(result.token.into()),
+            count2: result.counts.count2,
+            count4: result.counts.count4,
+            count8: result.counts.count8,
+            kernel: result.kernel.to_string(),
+            states: result.states,
+            elapsed_us: result.elapsed_us,
+        }
+    }
+}
+
+impl TryFrom<v1::JobResult> for JobResult {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::JobResult) -> Result<Self, Self::Error> {
+        Ok(Self {
+            token: wire.token.try_into()?,
+            counts: Counts {
+                count2: stored("count2", wire.count2)?,
+                count4: stored("count4", wire.count4)?,
+                count8: stored("count8", wire.count8)?,
+            },
+            kernel: wire.kernel.parse().map_err(|error| invalid("kernel", error))?,
+            states: stored("states", wire.states)?,
+            elapsed_us: stored("elapsed_us", wire.elapsed_us)?,
+        })
+    }
+}
+
+impl From<ResultAck> for v1::ResultAck {
+    fn from(ack: ResultAck) -> Self {
+        let verdict = match ack.verdict {
+            Verdict::Accepted => v1::Verdict::Accepted,
+            Verdict::Duplicate => v1::Verdict::Duplicate,
+            Verdict::Conflict => v1::Verdict::Conflict,
+            Verdict::Implausible => v1::Verdict::Implausible,
+            Verdict::SetAside => v1::Verdict::SetAside,
+            Verdict::Unknown => v1::Verdict::Unknown,
+        };
+        Self { token: Some(ack.token.into()), verdict: verdict.into(), reason: ack.reason }
+    }
+}
+
+impl TryFrom<v1::ResultAck> for ResultAck {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::ResultAck) -> Result<Self, Self::Error> {
+        let verdict = match wire.verdict() {
+            v1::Verdict::Accepted => Verdict::Accepted,
+            v1::Verdict::Duplicate => Verdict::Duplicate,
+            v1::Verdict::Conflict => Verdict::Conflict,
+            v1::Verdict::Implausible => Verdict::Implausible,
+            v1::Verdict::SetAside => Verdict::SetAside,
+            v1::Verdict::Unknown => Verdict::Unknown,
+            v1::Verdict::Unspecified => return Err(invalid("verdict", "is missing or of a later version")),
+        };
+        Ok(Self { token: wire.token.try_into()?, verdict, reason: wire.reason })
+    }
+}

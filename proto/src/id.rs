@@ -1,0 +1,138 @@
+//! Names of runs, workers and leases.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+/// Name of a run: 48 random bits, never zero, shown as 12 hexadecimal digits.
+///
+/// Random, so that a result that wanders off to another database is recognised as a stranger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(u64);
+
+impl RunId {
+    const MAX: u64 = (1 << 48) - 1;
+
+    /// The run with this number; `None` unless it is in `1..2^48`.
+    pub fn new(number: u64) -> Option<Self> {
+        (1..=Self::MAX).contains(&number).then_some(Self(number))
+    }
+
+    /// A run's name from random bits.
+    pub fn from_random(bits: u64) -> Self {
+        Self((bits & Self::MAX).max(1))
+    }
+
+    /// The number, in `1..2^48`.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:012x}", self.0)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = InvalidRunId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let well_formed = text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = well_formed.then(|| u64::from_str_radix(text, 16).ok()).flatten();
+        number.and_then(Self::new).ok_or_else(|| InvalidRunId(text.to_owned()))
+    }
+}
+
+/// What was given names no run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a run is named by 12 hexadecimal digits, as 'nqueens status' shows them, not '{0}'")]
+pub struct InvalidRunId(String);
+
+/// Name of a registered worker process, unique in one database; at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkerId(u64);
+
+impl WorkerId {
+    /// The worker with this number; `None` unless it is in `1..2^63`.
+    pub fn new(number: u64) -> Option<Self> {
+        (number >= 1 && i64::try_from(number).is_ok()).then_some(Self(number))
+    }
+
+    /// The number, in `1..2^63`.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Name of one life of a coordinator process: 63 random bits, never zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Incarnation(u64);
+
+impl Incarnation {
+    const MAX: u64 = (1 << 63) - 1;
+
+    /// The incarnation with this number; `None` unless it is in `1..2^63`.
+    pub fn new(number: u64) -> Option<Self> {
+        (1..=Self::MAX).contains(&number).then_some(Self(number))
+    }
+
+    /// An incarnation's name from random bits.
+    pub fn from_random(bits: u64) -> Self {
+        Self((bits & Self::MAX).max(1))
+    }
+
+    /// The number, in `1..2^63`.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// A job of a run: its number in the plan, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId {
+    /// The run.
+    pub run: RunId,
+    /// The job's number in the run's plan.
+    pub number: u32,
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.run, self.number)
+    }
+}
+
+/// Names one lease of one job and fences every other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LeaseToken {
+    /// What is leased.
+    pub job: JobId,
+    /// Which lease of the job, counted from 1 and never reset.
+    pub epoch: NonZeroU32,
+    /// Which life of the coordinator gave it.
+    pub incarnation: Incarnation,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_ids_read_back_what_they_print() {
+        for bits in [0, 1, 0xabc, u64::MAX] {
+            let id = RunId::from_random(bits);
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        for text in ["", "1", "000000000000", "00000000000g", "+00000000001", "0000000000001"] {
+            assert!(text.parse::<RunId>().is_err(), "{text}");
+        }
+    }
+}

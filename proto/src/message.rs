@@ -1,0 +1,148 @@
+//! What worker and coordinator tell each other, in domain types. `nqueens/v1/worker.proto` has the full story of each
+//! field.
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::Counts;
+use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::job::{Class, InvalidJob, Job};
+
+use crate::id::{LeaseToken, WorkerId};
+
+/// A worker's introduction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// Drawn by the worker's process at its start.
+    pub instance: [u8; 16],
+    /// What its owner calls it, at most 64 bytes.
+    pub name: String,
+    /// Program version and source revision, at most 64 bytes.
+    pub build: String,
+    /// Engines that it offers, the one in use first; at least one.
+    pub kernels: Vec<Kernel>,
+    /// Counting threads, at least 1.
+    pub threads: u32,
+}
+
+/// A worker's regular word: results and heartbeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyncRequest {
+    /// Who speaks.
+    pub worker: WorkerId,
+    /// Jobs counted and not yet acknowledged.
+    pub results: Vec<JobResult>,
+    /// Every other lease that it holds.
+    pub held: Vec<HeldLease>,
+    /// Leases given back uncounted.
+    pub returned: Vec<ReturnedLease>,
+    /// Work wanted on top, in estimated states.
+    pub wanted_states: u64,
+    /// At most so many jobs, up to [`BATCH_MAX`](crate::BATCH_MAX).
+    pub wanted_jobs: usize,
+}
+
+/// The coordinator's answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SyncResponse {
+    /// One for each result, in the same order.
+    pub acks: Vec<ResultAck>,
+    /// Jobs to count.
+    pub leases: Vec<Lease>,
+    /// Held leases that no longer are the worker's.
+    pub revoked: Vec<LeaseToken>,
+    /// When to sync again at the latest, in milliseconds.
+    pub next_sync_ms: u32,
+    /// An operator asks the worker to go.
+    pub drain: bool,
+}
+
+/// A job as it is stored and sent; whoever counts it decodes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodedJob {
+    /// Board size.
+    pub n: BoardSize,
+    /// The class of its solutions.
+    pub class: Class,
+    /// BOUND1 of the class.
+    pub bound1: u8,
+    /// As [`Job::encode`] gives them.
+    pub prefixes: Vec<u8>,
+}
+
+impl EncodedJob {
+    /// The job, with everything about it checked.
+    pub fn decode(&self) -> Result<Job, InvalidJob> {
+        Job::decode(self.n, self.class, self.bound1, &self.prefixes)
+    }
+}
+
+/// A job handed to a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Names the lease.
+    pub token: LeaseToken,
+    /// What to count.
+    pub job: EncodedJob,
+    /// Estimated work in states.
+    pub states: u64,
+}
+
+/// A lease that a worker is at work on or has waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldLease {
+    /// Names the lease.
+    pub token: LeaseToken,
+    /// States visited so far.
+    pub states: u64,
+}
+
+/// A lease that a worker gives back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReturnedLease {
+    /// Names the lease.
+    pub token: LeaseToken,
+    /// Why the job failed there; `None` if it was simply not counted.
+    pub failure: Option<String>,
+}
+
+/// What counting a job gave. Every number is below 2^63.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobResult {
+    /// The lease under which it was counted.
+    pub token: LeaseToken,
+    /// The orbits found.
+    pub counts: Counts,
+    /// The engine that counted.
+    pub kernel: Kernel,
+    /// States visited.
+    pub states: u64,
+    /// Thread time spent, in microseconds.
+    pub elapsed_us: u64,
+}
+
+/// What became of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultAck {
+    /// The result's lease.
+    pub token: LeaseToken,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// For people: why it was not accepted; empty if it was.
+    pub reason: String,
+}
+
+/// What can become of a result; `worker.proto` tells each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// It is the job's result.
+    Accepted,
+    /// Equal to the accepted one.
+    Duplicate,
+    /// Differs from the accepted one.
+    Conflict,
+    /// Can't be right.
+    Implausible,
+    /// Kept, not counted.
+    SetAside,
+    /// Of nothing that was given out here.
+    Unknown,
+}

@@ -1,0 +1,112 @@
+//! Bearer tokens: who may speak to a coordinator.
+
+use std::fmt;
+use std::str::FromStr;
+
+use subtle::ConstantTimeEq;
+use tonic::metadata::{AsciiMetadataValue, MetadataMap};
+
+/// The metadata field that carries a token.
+const FIELD: &str = "authorization";
+
+/// What stands before it there (RFC 6750).
+const SCHEME: &str = "Bearer ";
+
+/// Fewer characters can be guessed.
+const LENGTH_MIN: usize = 16;
+
+/// More than anybody needs.
+const LENGTH_MAX: usize = 256;
+
+/// A shared secret, 16 to 256 visible ASCII characters. Nothing prints it.
+#[derive(Clone)]
+pub struct Token(String);
+
+impl Token {
+    /// Puts the token into a request's metadata, marked as one that is not to be logged.
+    pub fn attach(&self, metadata: &mut MetadataMap) {
+        let value = format!("{SCHEME}{}", self.0);
+        let mut value = AsciiMetadataValue::try_from(value).expect("visible ASCII");
+        value.set_sensitive(true);
+        metadata.insert(FIELD, value);
+    }
+
+    /// Whether a request's metadata carry this very token. Takes the same time for every wrong one of its length.
+    pub fn authorizes(&self, metadata: &MetadataMap) -> bool {
+        let presented = metadata.get(FIELD).map(AsciiMetadataValue::as_bytes);
+        let presented = presented.and_then(|value| value.strip_prefix(SCHEME.as_bytes()));
+        presented.is_some_and(|presented| presented.ct_eq(self.0.as_bytes()).into())
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+/// What was given is no token; says why, and not what it was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a token is {LENGTH_MIN} to {LENGTH_MAX} visible ASCII characters without blanks, {0}")]
+pub struct InvalidToken(String);
+
+impl FromStr for Token {
+    type Err = InvalidToken;
+
+    /// White space around it is dropped, for files end with a newline.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim_ascii();
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(InvalidToken("this one has others in it".to_owned()));
+        }
+        if !(LENGTH_MIN..=LENGTH_MAX).contains(&text.len()) {
+            return Err(InvalidToken(format!("this one has {}", text.len())));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "correct-horse-battery";
+
+    fn metadata(value: &str) -> MetadataMap {
+        let mut metadata = MetadataMap::new();
+        metadata.insert(FIELD, value.parse().expect("ASCII"));
+        metadata
+    }
+
+    #[test]
+    fn only_the_very_same_token_authorizes() {
+        let token: Token = format!(" {SECRET}\n").parse().expect("a token");
+        let mut own = MetadataMap::new();
+        token.attach(&mut own);
+        assert!(token.authorizes(&own));
+        assert!(token.authorizes(&metadata(&format!("Bearer {SECRET}"))));
+        let wrong = ["", "Bearer ", SECRET, "Basic correct-horse-battery", "Bearer correct-horse-batterz"];
+        for value in wrong.into_iter().chain(["Bearer correct-horse-batter", "Bearer correct-horse-battery1"])
+        {
+            assert!(!token.authorizes(&metadata(value)), "'{value}'");
+        }
+        assert!(!token.authorizes(&MetadataMap::new()));
+    }
+
+    #[test]
+    fn tokens_are_long_enough_and_never_printed() {
+        let refused = |text: &str| text.parse::<Token>().expect_err("no token").to_string();
+        assert!(refused("").ends_with("this one has 0"));
+        assert!(refused("fifteen-letters").ends_with("this one has 15"));
+        assert!(refused(&"x".repeat(257)).ends_with("this one has 257"));
+        for text in ["with a blank in it", "sixteen-or-more-\u{e9}", "new\nline-new-line"] {
+            assert!(refused(text).ends_with("this one has others in it"), "{text:?}");
+        }
+        assert!("x".repeat(16).parse::<Token>().is_ok() && "x".repeat(256).parse::<Token>().is_ok());
+
+        let token: Token = SECRET.parse().expect("a token");
+        let mut metadata = MetadataMap::new();
+        token.attach(&mut metadata);
+        assert!(!format!("{token:?} {metadata:?}").contains("horse"));
+    }
+}
