@@ -153,7 +153,7 @@ async fn workers_are_listed_and_drained() {
     let workers = client.list_workers(list).await.unwrap().into_inner().workers;
     let [listed] = &workers[..] else { panic!("one worker: {workers:?}") };
     let seen = (listed.id, &*listed.name, listed.threads, listed.accepted, listed.draining);
-    assert_eq!(seen, (worker.id, "worker 7", 1, 1, false));
+    assert_eq!(seen, (worker.id, "worker 7", 100, 1, false));
     assert_eq!(listed.kernels, ["reference"]);
     client.drain_worker(v1::DrainWorkerRequest { worker_id: worker.id }).await.unwrap();
     assert!(client.list_workers(list).await.unwrap().into_inner().workers[0].draining);

@@ -109,7 +109,8 @@ pub(crate) fn registration(number: u8) -> v1::RegisterRequest {
         name: format!("worker {number}"),
         build: "test 1.0".to_owned(),
         kernels: vec!["reference".to_owned()],
-        threads: 1,
+        // As long as it has fewer jobs than threads, it gets more.
+        threads: 100,
     }
 }
 
