@@ -3,12 +3,12 @@
 use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use nqueens_coordinator::progress::Snapshot;
 use nqueens_proto::id::RunId;
-use nqueens_proto::operator::Progress;
+use nqueens_proto::operator::{Interval, Progress};
 use tokio::sync::watch;
 
 use crate::output::thousands;
@@ -26,25 +26,15 @@ const STEPS: u64 = 1_000;
 pub(crate) struct Bar {
     run: RunId,
     snapshots: watch::Receiver<Arc<Snapshot>>,
-    start: Start,
     terminal: Option<ProgressBar>,
-}
-
-/// Where a run stood when this process first saw it: speed and time left are reckoned from there.
-pub(crate) struct Start {
-    at: Instant,
-    share: f64,
-    states: u128,
 }
 
 impl Bar {
     pub(crate) fn new(run: RunId, snapshots: watch::Receiver<Arc<Snapshot>>) -> Self {
-        let start = snapshots.borrow().run(run).map(|run| Start::at(&run.into()));
-        let start = start.unwrap_or_else(Start::from_nothing);
         let style = ProgressStyle::with_template("{bar:32} {msg}").expect("a valid template");
         let terminal = std::io::stderr().is_terminal();
         let terminal = terminal.then(|| ProgressBar::new(STEPS).with_style(style));
-        Self { run, snapshots, start, terminal }
+        Self { run, snapshots, terminal }
     }
 
     /// Keeps showing.
@@ -56,7 +46,7 @@ impl Bar {
             let snapshot = self.snapshots.borrow().clone();
             let Some(run) = snapshot.run(self.run) else { continue };
             let run = Progress::from(run);
-            let text = self.start.describe(&run);
+            let text = describe(&run);
             match &self.terminal {
                 Some(bar) => {
                     #[expect(
@@ -73,39 +63,18 @@ impl Bar {
     }
 }
 
-impl Start {
-    /// Now.
-    pub(crate) fn at(run: &Progress) -> Self {
-        Self { at: Instant::now(), share: run.share_done, states: run.states }
-    }
-
-    fn from_nothing() -> Self {
-        Self { at: Instant::now(), share: 0.0, states: 0 }
-    }
-
-    /// How far a run is, how fast it goes, and what time it will take, in one line.
-    #[expect(clippy::cast_precision_loss, reason = "speeds and shares, for people")]
-    pub(crate) fn describe(&self, run: &Progress) -> String {
-        let (share, elapsed) = (run.share_done, self.at.elapsed().as_secs_f64());
-        // A job that is counted anew takes its states back.
-        let speed = run.states.saturating_sub(self.states) as f64 / elapsed;
-        let gained = share - self.share;
-        let left = if gained > 0.0 {
-            let seconds = (1.0 - share) / gained * elapsed;
-            HumanDuration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)).to_string()
-        } else {
-            "?".to_owned()
-        };
-        let (done, jobs) = (thousands(run.done), thousands(run.jobs));
-        let quarantined = match run.quarantined {
-            0 => String::new(),
-            count => format!(", {count} in quarantine"),
-        };
-        format!(
-            "{:.1} %, {done} of {jobs} jobs{quarantined}, {speed:.2e} states/s, {left} left",
-            share * 100.0
-        )
-    }
+/// How far a run is, how fast it goes, what time it will take and what it may come to, in one line.
+pub(crate) fn describe(run: &Progress) -> String {
+    let (share, done, jobs) = (100.0 * run.share_done, thousands(run.done), thousands(run.jobs));
+    let left = run.time_left_s.map_or_else(|| "?".to_owned(), Interval::describe_time);
+    let parts = [
+        Some(format!("{share:.1} %, {done} of {jobs} jobs")),
+        (run.quarantined > 0).then(|| format!("{} in quarantine", thousands(run.quarantined))),
+        run.speed.map(|speed| format!("{:.2e} states/s", speed.states_per_s)),
+        Some(format!("{left} left")),
+        run.estimated_total.map(|total| format!("TOTAL about {}", total.describe_count())),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 impl Drop for Bar {

@@ -1,101 +1,64 @@
 //! The progress log: a line for each open run now and then, to be read after three weeks.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use nqueens_proto::id::RunId;
+use nqueens_proto::operator::Interval;
 use tokio::sync::watch;
+use tokio::time::{Instant, interval_at};
 use tracing::info;
 
 use crate::dispatch::RunState;
-use crate::progress::{Interval, RunProgress, Snapshot};
-
-/// Lines that a speed is measured over.
-const WINDOW: usize = 10;
-
-/// A run's progress at one moment: when, thread time in microseconds, states.
-type Mark = (Instant, u128, u128);
+use crate::progress::{RunProgress, Snapshot};
 
 /// Writes the progress of every active run at each interval, until the snapshots end.
 pub(crate) async fn keep(snapshots: watch::Receiver<Arc<Snapshot>>, every: Duration) {
-    let mut marks = HashMap::<RunId, VecDeque<Mark>>::new();
-    let mut ticks = tokio::time::interval(every);
+    let mut ticks = interval_at(Instant::now() + every, every);
     loop {
         ticks.tick().await;
         if snapshots.has_changed().is_err() {
             return;
         }
         let snapshot = snapshots.borrow().clone();
-        marks.retain(|id, _| snapshot.run(*id).is_some());
         for run in snapshot.runs.iter().filter(|run| run.state == RunState::Active) {
-            let marks = marks.entry(run.id).or_default();
-            let now = (Instant::now(), run.sums.elapsed_us, run.sums.states);
-            if let Some(first) = marks.front() {
-                write(run, &snapshot, *first, now);
-            }
-            marks.push_back(now);
-            if marks.len() > WINDOW {
-                marks.pop_front();
-            }
+            write(run, snapshot.busy_workers);
         }
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "speeds, for people")]
-fn write(run: &RunProgress, snapshot: &Snapshot, first: Mark, now: Mark) {
-    let wall_s = now.0.duration_since(first.0).as_secs_f64();
-    // Threads at work on average; a result may be withdrawn meanwhile.
-    let threads = now.1.saturating_sub(first.1) as f64 / 1e6 / wall_s;
-    let states_per_s = now.2.saturating_sub(first.2) as f64 / wall_s;
-    let eta = run.estimated_time_left().filter(|_| threads > 0.0).map(|left| left.divided_by(threads));
+/// People read the message, programs the fields.
+fn write(run: &RunProgress, busy_workers: usize) {
+    let speed = run.measured.map(|measured| measured.speed);
+    let left = run.time_left_s();
+    let total = run.estimated_total();
     info!(
         run = %run.id,
-        n = %run.n,
+        n = run.n.get(),
         done = run.sums.done,
         jobs = run.jobs,
         quarantined = run.sums.quarantined,
-        share = format_args!("{:.3}%", 100.0 * run.share_done()),
-        states_per_s = format_args!("{states_per_s:.2e}"),
-        threads = format_args!("{threads:.1}"),
-        workers = snapshot.busy_workers,
-        eta = %eta.map_or_else(|| "?".to_owned(), spans),
-        total = %run.estimated_total().map_or_else(|| "?".to_owned(), numbers),
-        "progress"
+        share = (1e6 * run.share_done()).round() / 1e6,
+        workers = busy_workers,
+        threads = speed.map(|speed| (10.0 * speed.threads).round() / 10.0),
+        states_per_s = speed.map(|speed| whole(speed.states_per_s)),
+        time_left_s = left.map(|left| whole(left.value)),
+        time_left_low_s = left.map(|left| whole(left.low)),
+        time_left_high_s = left.map(|left| whole(left.high)),
+        estimated_total = total.map(|total| tracing::field::display(total.value.round())),
+        estimated_total_low = total.map(|total| tracing::field::display(total.low.round())),
+        estimated_total_high = total.map(|total| tracing::field::display(total.high.round())),
+        "progress: {:.3} % done, {} left, TOTAL about {}",
+        100.0 * run.share_done(),
+        left.map_or_else(unknown, Interval::describe_time),
+        total.map_or_else(unknown, Interval::describe_count),
     );
 }
 
-/// `3h20m (2h50m..3h55m)`.
-fn spans(seconds: Interval) -> String {
-    format!("{} ({}..{})", span(seconds.value), span(seconds.low), span(seconds.high))
-}
-
-/// A time span in its two largest units.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-fn span(seconds: f64) -> String {
-    let seconds = seconds.round() as u64;
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds}s"),
-        (0, 0, _) => format!("{minutes}m{:02}s", seconds % 60),
-        (0, ..) => format!("{hours}h{minutes:02}m"),
-        _ => format!("{days}d{hours:02}h"),
-    }
+fn whole(number: f64) -> u64 {
+    number.round() as u64
 }
 
-/// `2.69e12 (2.65e12..2.73e12)`.
-fn numbers(interval: Interval) -> String {
-    format!("{:.4e} ({:.4e}..{:.4e})", interval.value, interval.low, interval.high)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_are_short_and_readable() {
-        let seconds = [0.2, 59.0, 61.0, 3_599.0, 3_600.0, 86_399.0, 86_400.0, 1e6];
-        let texts = ["0s", "59s", "1m01s", "59m59s", "1h00m", "23h59m", "1d00h", "11d13h"];
-        assert_eq!(seconds.map(span), texts);
-    }
+fn unknown() -> String {
+    "?".to_owned()
 }

@@ -20,6 +20,7 @@ mod operator_service;
 pub mod progress;
 mod reader;
 mod service;
+mod speed;
 mod store;
 mod total;
 mod writer;

@@ -54,6 +54,10 @@ impl From<&RunProgress> for Progress {
             quarantined: run.sums.quarantined,
             share_done: run.share_done(),
             states: run.sums.states,
+            estimated_states: run.sums.estimate,
+            estimated_total: run.estimated_total(),
+            speed: run.measured.map(|measured| measured.speed),
+            time_left_s: run.time_left_s(),
         }
     }
 }

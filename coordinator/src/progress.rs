@@ -2,8 +2,11 @@
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_proto::id::RunId;
+use nqueens_proto::operator::Interval;
 
 use crate::dispatch::{Dispatch, Run, RunState, Sums};
+pub use crate::speed::Measured;
+use crate::speed::Speeds;
 
 /// All runs at one moment.
 #[derive(Clone, Debug, Default)]
@@ -17,9 +20,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn of(dispatch: &Dispatch) -> Self {
+    pub(crate) fn of(dispatch: &Dispatch, speeds: &Speeds) -> Self {
         Self {
-            runs: dispatch.runs().map(RunProgress::of).collect(),
+            runs: dispatch.runs().map(|run| RunProgress::of(run, speeds.of(run))).collect(),
             busy_workers: dispatch.busy_workers(),
             has_ready: dispatch.runs().any(|run| run.estimate_ready() > 0),
         }
@@ -52,11 +55,13 @@ pub struct RunProgress {
     pub jobs: u32,
     /// What they come to.
     pub sums: Sums,
+    /// How fast it goes; `None` while nobody counts, or too little is known.
+    pub measured: Option<Measured>,
 }
 
 impl RunProgress {
-    pub(crate) fn of(run: &Run) -> Self {
-        Self { id: run.id(), n: run.n(), state: run.state(), jobs: run.jobs(), sums: *run.sums() }
+    pub(crate) fn of(run: &Run, measured: Option<Measured>) -> Self {
+        Self { id: run.id(), n: run.n(), state: run.state(), jobs: run.jobs(), sums: *run.sums(), measured }
     }
 
     /// Share of the estimated work that is done, `0.0..=1.0`.
@@ -69,7 +74,8 @@ impl RunProgress {
         share
     }
 
-    /// The total of the whole board, estimated from the jobs that are done; `None` while they are too few to say.
+    /// The total of the whole board, estimated from the jobs that are done; `None` while they are too few to say, and
+    /// once all are done.
     ///
     /// Jobs leave in random order, so the done ones are a fair sample: this is the ratio estimator of survey sampling
     /// (Cochran 1977, chapter 6) with the estimated work as the auxiliary variable.
@@ -81,24 +87,32 @@ impl RunProgress {
         let variance = sample.residual_variance(ratio, moments.xy, moments.yy);
         let (all, done) = (sample.jobs, sample.done);
         let error = (all * (all - done) / done * variance).sqrt();
-        let value = ratio * sample.x_all;
-        Some(Interval { low: (value - Z * error).max(solutions), ..Interval::around(value, error) })
+        let value = (ratio * sample.x_all).max(solutions);
+        Some(Interval { low: (value - Z * error).max(solutions), ..around(value, error) })
+    }
+
+    /// Until all jobs are done, in seconds, if as many threads go on counting; `None` while that can't be said.
+    pub fn time_left_s(&self) -> Option<Interval> {
+        let Measured { speed, doubt } = self.measured.filter(|measured| measured.doubt <= DOUBT_MAX)?;
+        let work = self.estimated_work_left_s().filter(|_| speed.threads > 0.0)?;
+        let spread = Interval { high: work.high / (1.0 - doubt), low: work.low / (1.0 + doubt), ..work };
+        Some(spread.map(|thread_s| thread_s / speed.threads))
     }
 
     /// Thread time that the open jobs will take, in seconds, estimated from those that are done.
-    pub fn estimated_time_left(&self) -> Option<Interval> {
+    fn estimated_work_left_s(&self) -> Option<Interval> {
         let sample = self.sample()?;
         let ratio = real(self.sums.elapsed_us) / sample.x;
         let variance = sample.residual_variance(ratio, self.sums.moments.xt, self.sums.moments.tt);
         let (all, open) = (sample.jobs, sample.jobs - sample.done);
         // Both the ratio and the open jobs themselves scatter.
         let error = (open * all / sample.done * variance).sqrt();
-        Some(Interval::around(ratio * (sample.x_all - sample.x) / 1e6, error / 1e6))
+        Some(around(ratio * (sample.x_all - sample.x) / 1e6, error / 1e6))
     }
 
     fn sample(&self) -> Option<Sample> {
         let Sums { done, estimate, estimate_done, moments, .. } = self.sums;
-        (done >= JOBS_MIN).then(|| Sample {
+        (done >= JOBS_MIN && done < self.jobs).then(|| Sample {
             jobs: f64::from(self.jobs),
             done: f64::from(done),
             x_all: real(estimate),
@@ -110,6 +124,9 @@ impl RunProgress {
 
 /// Jobs from which on estimates are made.
 const JOBS_MIN: u32 = 20;
+
+/// A speed that is in greater doubt says nothing on the time left.
+const DOUBT_MAX: f64 = 0.5;
 
 /// Standard errors on either side of an interval: it holds the truth 95 times of 100.
 const Z: f64 = 1.96;
@@ -135,32 +152,15 @@ impl Sample {
     }
 }
 
-/// A number that is not known exactly, with the bounds that hold it 95 times of 100.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
-    /// The best guess.
-    pub value: f64,
-    /// It is hardly less.
-    pub low: f64,
-    /// It is hardly more.
-    pub high: f64,
-}
-
-impl Interval {
-    fn around(value: f64, error: f64) -> Self {
-        Self { value, low: (value - Z * error).max(0.0), high: value + Z * error }
-    }
-
-    /// Each of its numbers divided.
-    #[must_use]
-    pub fn divided_by(self, divisor: f64) -> Self {
-        Self { value: self.value / divisor, low: self.low / divisor, high: self.high / divisor }
-    }
+/// The interval around a value of this standard error.
+fn around(value: f64, error: f64) -> Interval {
+    Interval { value, low: (value - Z * error).max(0.0), high: value + Z * error }
 }
 
 #[cfg(test)]
 mod tests {
     use nqueens_kernel::counts::Counts;
+    use nqueens_proto::operator::Speed;
 
     use super::*;
 
@@ -193,7 +193,7 @@ mod tests {
         }
         let n = BoardSize::new(8).unwrap();
         let id = RunId::from_random(1);
-        (RunProgress { id, n, state: RunState::Active, jobs: 400, sums }, total, time_left)
+        (RunProgress { id, n, state: RunState::Active, jobs: 400, sums, measured: None }, total, time_left)
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
             let (run, total, time_left) = half_way(seed);
             let within = |interval: Interval, truth| interval.low <= truth && truth <= interval.high;
             held[0] += i32::from(within(run.estimated_total().unwrap(), total));
-            held[1] += i32::from(within(run.estimated_time_left().unwrap(), time_left));
+            held[1] += i32::from(within(run.estimated_work_left_s().unwrap(), time_left));
         }
         for held in held {
             assert!((925..=975).contains(&held), "{held} of 1,000 instead of 950");
@@ -211,9 +211,33 @@ mod tests {
     }
 
     #[test]
+    fn time_left_is_work_left_over_threads_and_as_doubtful() {
+        let (mut run, ..) = half_way(1);
+        assert_eq!(run.time_left_s(), None);
+        let work = run.estimated_work_left_s().unwrap();
+        let measured = |threads, doubt| Some(Measured { speed: Speed { threads, states_per_s: 1e9 }, doubt });
+        run.measured = measured(4.0, 0.0);
+        assert_eq!(run.time_left_s(), Some(work.map(|thread_s| thread_s / 4.0)));
+        run.measured = measured(4.0, 0.25);
+        let spread = Interval { value: work.value / 4.0, low: work.low / 5.0, high: work.high / 3.0 };
+        assert_eq!(run.time_left_s(), Some(spread));
+        for (threads, doubt) in [(4.0, 0.51), (0.0, 0.0)] {
+            run.measured = measured(threads, doubt);
+            assert_eq!(run.time_left_s(), None, "{threads} threads, doubt {doubt}");
+        }
+    }
+
+    #[test]
+    fn what_is_done_needs_no_estimate() {
+        let (mut run, ..) = half_way(1);
+        (run.sums.done, run.sums.estimate_done) = (run.jobs, run.sums.estimate);
+        assert_eq!((run.estimated_total(), run.estimated_work_left_s()), (None, None));
+    }
+
+    #[test]
     fn a_few_jobs_make_no_estimate() {
         let (mut run, ..) = half_way(1);
         run.sums.done = JOBS_MIN - 1;
-        assert_eq!((run.estimated_total(), run.estimated_time_left()), (None, None));
+        assert_eq!((run.estimated_total(), run.estimated_work_left_s()), (None, None));
     }
 }

@@ -41,11 +41,11 @@ impl Reader {
         self.runs().await?.into_iter().find(|run| run.id == id).ok_or(Error::NoRun(id))
     }
 
-    /// How far a run is.
+    /// How far a run is. From a ledger alone its speed can't be told.
     pub async fn progress(&self, run: &RunRow) -> Result<RunProgress, Error> {
         let slots = store::slots(&self.db, run.id, run.jobs).await?;
         let accepted = store::accepted_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
-        Ok(RunProgress::of(&Run::new(run, slots, &accepted)))
+        Ok(RunProgress::of(&Run::new(run, slots, &accepted), None))
     }
 
     /// All workers that ever registered, oldest first.

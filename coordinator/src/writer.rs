@@ -22,6 +22,7 @@ use crate::database::Database;
 use crate::dispatch::{Accepted, Dispatch, Judgement, Millis, Policy, Run, RunState};
 use crate::error::{Error, damaged};
 use crate::progress::Snapshot;
+use crate::speed::Speeds;
 use crate::store::{self, JudgedResult, RunRow, wall_time};
 
 /// Requests that may wait; who comes later waits for a place.
@@ -150,6 +151,7 @@ pub(crate) struct Writer {
     incarnation: Incarnation,
     pace: Pace,
     started: Instant,
+    speeds: Speeds,
     snapshot: watch::Sender<Arc<Snapshot>>,
     fault: watch::Sender<Option<Arc<Error>>>,
 }
@@ -171,8 +173,10 @@ impl Writer {
         }
         let started = Instant::now();
         let dispatch = load(&database.readers, pace.policy, incarnation, 0).await?;
-        let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch)));
-        Ok(Self { database, dispatch, incarnation, pace, started, snapshot, fault: watch::Sender::new(None) })
+        let speeds = Speeds::default();
+        let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch, &speeds)));
+        let fault = watch::Sender::new(None);
+        Ok(Self { database, dispatch, incarnation, pace, started, speeds, snapshot, fault })
     }
 
     /// The state as it changes, for whoever shows it.
@@ -211,7 +215,8 @@ impl Writer {
                     askers.iter().map(|_| Err(cause.clone())).collect::<Vec<Answer>>()
                 }
             };
-            self.snapshot.send_replace(Arc::new(Snapshot::of(&self.dispatch)));
+            self.speeds.note(self.now(), &self.dispatch);
+            self.snapshot.send_replace(Arc::new(Snapshot::of(&self.dispatch, &self.speeds)));
             for (asker, answer) in askers.into_iter().zip(answers) {
                 // Whoever asked may have gone; the commit stands all the same.
                 drop(asker.send(answer));

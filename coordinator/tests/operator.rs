@@ -5,8 +5,9 @@ mod common;
 use std::time::Duration;
 
 use common::{ALL, House, Ledger, falsified, honest, registration, rows_8};
-use nqueens_coordinator::Access;
 use nqueens_coordinator::dispatch::Policy;
+use nqueens_coordinator::{Access, Reader};
+use nqueens_proto::id::RunId;
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
 use nqueens_proto::{MESSAGE_BYTES_MAX, Token, v1};
@@ -88,6 +89,62 @@ async fn a_run_is_submitted_once_watched_and_counted() {
 }
 
 #[tokio::test]
+async fn total_and_time_left_are_estimated_while_it_counts() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let mut client = operator(&house).await;
+    let fine = v1::SubmitRequest { states_per_job: 4, ..submission(1) };
+    let run = client.submit(fine).await.unwrap().into_inner().run.unwrap().progress.unwrap();
+    assert!(run.jobs > 30 && run.estimated_states.parse::<u128>().unwrap() > u128::from(run.jobs), "{run:?}");
+    assert_eq!((run.estimated_total, run.speed, run.time_left_s), (None, None, None), "nothing is known");
+    let id = RunId::new(run.run).unwrap();
+    let mut worker = house.worker(1).await;
+    let leases = worker.take(30).await;
+    let (counted, open) = leases.split_at(25);
+    let results: Vec<_> = counted.iter().map(honest).collect();
+    worker.report(&results).await;
+    let found: u64 =
+        results.iter().map(|result| 2 * result.count2 + 4 * result.count4 + 8 * result.count8).sum();
+    worker.hold(open).await;
+
+    house.wait_for(id, |run| run.measured.is_some()).await;
+    let seen = progress(&mut client, run.run).await;
+    let total = seen.estimated_total.expect("25 jobs are enough");
+    #[expect(clippy::cast_precision_loss, reason = "at most 92")]
+    let found = found as f64;
+    assert!(found <= total.low && total.low <= 92.0 && 92.0 <= total.high, "{found}, {total:?}");
+    let (speed, left) = (seen.speed.unwrap(), seen.time_left_s.unwrap());
+    assert!(speed.threads > 0.0 && speed.states_per_s > 0.0, "{speed:?}");
+    assert!(left.low <= left.value && left.value <= left.high && left.low > 0.0, "{left:?}");
+    let mut pictures = client.watch_progress(watching(run.run, 200)).await.unwrap().into_inner();
+    let picture = pictures.message().await.unwrap().unwrap().runs.remove(0);
+    assert_eq!(picture.estimated_total, Some(total), "the stream tells the same");
+    let reader = Reader::open(&ledger.path).await.unwrap();
+    let offline = reader.progress(&reader.run(id).await.unwrap()).await.unwrap();
+    assert_eq!(
+        offline.estimated_total().map(|offline| offline.value),
+        Some(total.value),
+        "so does the ledger alone"
+    );
+    assert_eq!((offline.measured, offline.time_left_s()), (None, None), "which can't tell a speed");
+
+    client.set_run_state(change(run.run, v1::RunState::Paused)).await.unwrap();
+    let paused = progress(&mut client, run.run).await;
+    assert_eq!((paused.estimated_total, paused.speed, paused.time_left_s), (Some(total), None, None));
+    client.set_run_state(change(run.run, v1::RunState::Active)).await.unwrap();
+    worker.count_all().await;
+    house.wait_for(id, |run| run.state.name() == "done").await;
+    let done = progress(&mut client, run.run).await;
+    assert_eq!((done.estimated_total, done.speed, done.time_left_s), (None, None, None), "all is known");
+    house.close().await;
+    ledger.audit().await;
+}
+
+async fn progress(client: &mut OperatorServiceClient<Channel>, run: u64) -> v1::RunProgress {
+    client.get_run(v1::GetRunRequest { run }).await.unwrap().into_inner().run.unwrap().progress.unwrap()
+}
+
+#[tokio::test]
 async fn runs_are_paused_resumed_and_cancelled() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
@@ -134,7 +191,7 @@ async fn quarantined_jobs_are_counted_anew() {
     let retry = v1::RetryQuarantinedRequest { run };
     assert_eq!(quarantined(client.retry_quarantined(retry).await.unwrap().into_inner().run), 0);
     one.count_all().await;
-    house.wait_for(nqueens_proto::id::RunId::new(run).unwrap(), |run| run.state.name() == "done").await;
+    house.wait_for(RunId::new(run).unwrap(), |run| run.state.name() == "done").await;
     house.close().await;
     ledger.audit().await;
 }

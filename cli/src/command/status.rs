@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_proto::id::RunId;
-use nqueens_proto::operator::RunStatus;
-use serde_json::json;
+use nqueens_proto::operator::{Interval, Progress, RunStatus};
+use serde_json::{Value, json};
 
 use super::Json;
 use super::desk::Desk;
@@ -38,8 +38,8 @@ impl Status {
             print_line(json!({ "runs": runs }))?;
         } else {
             let head = format!(
-                "{:<12}  {:>2}  {:<6}  {:<9}  {:>24}  TOTAL",
-                "RUN", "N", "PLAN", "STATE", "JOBS DONE"
+                "{:<12}  {:>2}  {:<6}  {:<9}  {:>24}  {:>22}  TOTAL",
+                "RUN", "N", "PLAN", "STATE", "JOBS DONE", "TIME LEFT"
             );
             print_line(head)?;
             for run in &runs {
@@ -61,26 +61,22 @@ fn in_line(run: &RunStatus) -> String {
     let total = match (&run.outcome, &run.reason) {
         (Some(outcome), _) => thousands(outcome.total),
         (None, Some(reason)) => reason.clone(),
-        (None, None) => "-".to_owned(),
+        (None, None) => progress
+            .estimated_total
+            .map_or_else(|| "-".to_owned(), |total| format!("about {}", total.describe_count())),
     };
+    let left = progress.time_left_s.map_or_else(|| "-".to_owned(), Interval::describe_time);
     let (n, plan, state) = (progress.n, run.plan.kind(), progress.state.name());
-    format!("{:<12}  {n:>2}  {plan:<6}  {state:<9}  {done:>24}  {total}", progress.run)
+    format!("{:<12}  {n:>2}  {plan:<6}  {state:<9}  {done:>24}  {left:>22}  {total}", progress.run)
 }
 
 /// A run as scripts read it.
-pub(crate) fn in_json(run: &RunStatus) -> serde_json::Value {
-    let (progress, outcome) = (&run.progress, run.outcome.as_ref());
-    json!({
-        "id": progress.run.to_string(),
-        "n": progress.n.get(),
+pub(crate) fn in_json(run: &RunStatus) -> Value {
+    let outcome = run.outcome.as_ref();
+    let mut json = progress_in_json(&run.progress);
+    let more = json!({
         "plan": run.plan.kind().name(),
-        "state": progress.state.name(),
         "priority": run.priority,
-        "jobs": progress.jobs,
-        "done": progress.done,
-        "leased": progress.leased,
-        "quarantined": progress.quarantined,
-        "share": progress.share_done,
         "fingerprint": run.fingerprint.to_string(),
         "total": outcome.map(|outcome| outcome.total.to_string()),
         "count2": outcome.map(|outcome| outcome.totals.count2.to_string()),
@@ -90,5 +86,35 @@ pub(crate) fn in_json(run: &RunStatus) -> serde_json::Value {
         "reason": run.reason,
         "created_at_ms": run.created_at,
         "finished_at_ms": run.finished_at,
+    });
+    let (Value::Object(all), Value::Object(more)) = (&mut json, more) else {
+        unreachable!("both are objects")
+    };
+    all.extend(more);
+    json
+}
+
+/// How far a run is, as scripts read it.
+pub(crate) fn progress_in_json(progress: &Progress) -> Value {
+    let in_numbers = |Interval { value, low, high }| json!({ "value": value, "low": low, "high": high });
+    let in_decimals = |Interval { value, low, high }| {
+        let [value, low, high] = [value, low, high].map(|number: f64| format!("{number:.0}"));
+        json!({ "value": value, "low": low, "high": high })
+    };
+    json!({
+        "id": progress.run.to_string(),
+        "n": progress.n.get(),
+        "state": progress.state.name(),
+        "jobs": progress.jobs,
+        "done": progress.done,
+        "leased": progress.leased,
+        "quarantined": progress.quarantined,
+        "share": progress.share_done,
+        "states": progress.states.to_string(),
+        "estimated_states": progress.estimated_states.to_string(),
+        "estimated_total": progress.estimated_total.map(in_decimals),
+        "threads": progress.speed.map(|speed| speed.threads),
+        "states_per_s": progress.speed.map(|speed| speed.states_per_s),
+        "time_left_s": progress.time_left_s.map(in_numbers),
     })
 }

@@ -1,6 +1,5 @@
 //! `nqueens watch`: how far the runs are, line by line, until they are over.
 
-use std::collections::HashMap;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,15 +7,14 @@ use std::time::Duration;
 use clap::Args;
 use nqueens_proto::id::{InvalidRunId, RunId};
 use nqueens_proto::operator::{Progress, RunState};
-use serde_json::json;
 
 use super::Json;
 use super::desk::Contact;
-use super::status::in_json;
+use super::status::{in_json, progress_in_json};
 use crate::client::{Client, Lost};
 use crate::console::{INTERRUPTED, interrupted};
 use crate::output::{block_on, print_line, thousands};
-use crate::progress::Start;
+use crate::progress::describe;
 
 /// Between two tries to reach a coordinator that went away.
 const RETRY: Duration = Duration::from_secs(2);
@@ -75,7 +73,6 @@ impl Watch {
     async fn watch(&self) -> anyhow::Result<ExitCode> {
         let run = if let Subject::Run(run) = self.subject { Some(run) } else { None };
         let mut client = self.contact.client()?;
-        let mut starts = HashMap::new();
         let mut was_there = false;
         loop {
             match client.watch(run, self.interval).await {
@@ -86,7 +83,7 @@ impl Watch {
                             return self.conclude(&mut client, &runs).await;
                         }
                         for run in runs.iter().filter(|run| run.state.is_open()) {
-                            self.show(starts.entry(run.run).or_insert_with(|| Start::at(run)), run, busy)?;
+                            self.show(run, busy)?;
                         }
                     }
                     eprintln!("nqueens: the coordinator went away; waiting for it");
@@ -98,27 +95,18 @@ impl Watch {
         }
     }
 
-    fn show(&self, start: &Start, run: &Progress, busy_workers: u32) -> std::io::Result<()> {
+    fn show(&self, run: &Progress, busy_workers: u32) -> std::io::Result<()> {
         if self.json.json {
-            return print_line(json!({
-                "id": run.run.to_string(),
-                "n": run.n.get(),
-                "state": run.state.name(),
-                "jobs": run.jobs,
-                "done": run.done,
-                "leased": run.leased,
-                "quarantined": run.quarantined,
-                "share": run.share_done,
-                "states": run.states.to_string(),
-                "busy_workers": busy_workers,
-            }));
+            let mut line = progress_in_json(run);
+            line["busy_workers"] = busy_workers.into();
+            return print_line(line);
         }
         let state = if run.state == RunState::Paused { "paused, " } else { "" };
         print_line(format_args!(
             "{}  N = {}: {state}{}, {busy_workers} worker(s)",
             run.run,
             run.n,
-            start.describe(run)
+            describe(run)
         ))
     }
 

@@ -15,22 +15,22 @@ const OPERATOR_TOKEN: &str = "token-for-operators-0123456789";
 /// A process in the background, killed when the test is over, however that ends.
 ///
 /// What it says goes to a file: a pipe that nobody reads would hold it up.
-struct Background(Child, File);
+pub(crate) struct Background(pub(crate) Child, File);
 
 impl Background {
-    fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let said = tempfile::tempfile().expect("a temporary file");
         command.stdout(Stdio::piped()).stderr(said.try_clone().expect("a second handle"));
         Self(command.spawn().expect("the program starts"), said)
     }
 
-    fn signal(&self, signal: &str) {
+    pub(crate) fn signal(&self, signal: &str) {
         let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status();
         assert!(status.expect("kill").success());
     }
 
     /// Waits until it ends; what it said since it was last read.
-    fn end(&mut self) -> Outcome {
+    pub(crate) fn end(&mut self) -> Outcome {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         if let Some(mut pipe) = self.0.stdout.take() {
             pipe.read_to_string(&mut stdout).expect("text");
@@ -51,14 +51,14 @@ impl Drop for Background {
 }
 
 /// A coordinator that serves.
-struct Coordinator {
+pub(crate) struct Coordinator {
     process: Background,
     address: String,
 }
 
 impl Coordinator {
     /// On a free port of this machine, with `queens.db`.
-    fn start(place: &Place, variables: &[(&str, &str)], more: &str) -> Self {
+    pub(crate) fn start(place: &Place, variables: &[(&str, &str)], more: &str) -> Self {
         let arguments = format!("coordinator --db queens.db --listen 127.0.0.1:0 {more}");
         let mut process = Background::start(place.command(&arguments).envs(variables.iter().copied()));
         let mut line = String::new();
@@ -70,18 +70,18 @@ impl Coordinator {
         Self { address: address.to_owned(), process }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    fn worker(&self, place: &Place, name: &str, variables: &[(&str, &str)]) -> Background {
+    pub(crate) fn worker(&self, place: &Place, name: &str, variables: &[(&str, &str)]) -> Background {
         let url = self.url();
         let arguments =
             format!("worker --coordinator {url} --name {name} --spool {name} --threads 1 --kernel scalar");
         Background::start(place.command(&arguments).envs(variables.iter().copied()))
     }
 
-    fn stop(mut self) -> Outcome {
+    pub(crate) fn stop(mut self) -> Outcome {
         self.process.signal("-TERM");
         self.process.end()
     }

@@ -5,6 +5,7 @@ mod cluster;
 mod databases;
 mod disk;
 mod doctor;
+mod estimates;
 mod export;
 mod resume;
 mod run;

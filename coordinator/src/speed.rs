@@ -1,0 +1,186 @@
+//! How fast runs go, measured by the results that come in.
+
+use std::collections::HashMap;
+
+use nqueens_proto::id::RunId;
+use nqueens_proto::operator::Speed;
+
+use crate::dispatch::{Dispatch, Millis, Run, RunState, Sums};
+
+/// What is older than so many seconds fades, ...
+const FADE_S: f64 = 300.0;
+
+/// ... or, where jobs take long, what is older than so many of them.
+const FADE_JOBS: f64 = 10.0;
+
+/// Results are gathered for so long at least, so that no single one makes a speed.
+const GATHER_MS: Millis = 1_000;
+
+/// The speed of each run, with how far it can be trusted.
+#[derive(Debug, Default)]
+pub(crate) struct Speeds {
+    gauges: HashMap<RunId, Gauge>,
+    /// Threads of all workers that hold a lease.
+    busy_threads: f64,
+}
+
+/// A speed that was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// What it is.
+    pub speed: Speed,
+    /// So large a share of it may be missing or too much: the time that a job takes over the time that was measured,
+    /// for jobs count when they end, whenever they began.
+    pub doubt: f64,
+}
+
+impl Speeds {
+    /// Looks at what has come in.
+    pub(crate) fn note(&mut self, now: Millis, dispatch: &Dispatch) {
+        let busy = dispatch.workers().filter(|(_, worker)| worker.leases() > 0);
+        self.busy_threads = busy.map(|(_, worker)| f64::from(worker.threads)).sum();
+        for run in dispatch.runs() {
+            let gauge = self.gauges.entry(run.id()).or_insert_with(|| Gauge::at(now, run.sums()));
+            gauge.note(now, run.sums());
+        }
+    }
+
+    /// How fast a run goes; `None` while nobody counts, or too little is known.
+    pub(crate) fn of(&self, run: &Run) -> Option<Measured> {
+        let at_work = run.state() == RunState::Active && run.sums().leased > 0;
+        let measured = self.gauges.get(&run.id()).filter(|_| at_work)?.read()?;
+        // Results that waited for the coordinator come in faster than anybody counts.
+        let too_fast = (measured.speed.threads / self.busy_threads).max(1.0);
+        let Speed { threads, states_per_s } = measured.speed;
+        let speed = Speed { threads: threads / too_fast, states_per_s: states_per_s / too_fast };
+        Some(Measured { speed, ..measured })
+    }
+}
+
+/// One run's: sums over what came in, the older the less of it.
+#[derive(Debug)]
+struct Gauge {
+    /// What has come in later is not in the sums yet.
+    since: Millis,
+    /// The run's sums at that time.
+    done: u32,
+    elapsed_us: u128,
+    states: u128,
+    /// Wall time.
+    seconds: f64,
+    thread_seconds: f64,
+    states_visited: f64,
+    results: f64,
+}
+
+impl Gauge {
+    fn at(now: Millis, sums: &Sums) -> Self {
+        let Sums { done, elapsed_us, states, .. } = *sums;
+        let (seconds, thread_seconds, states_visited, results) = (0.0, 0.0, 0.0, 0.0);
+        Self { since: now, done, elapsed_us, states, seconds, thread_seconds, states_visited, results }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a speed")]
+    fn note(&mut self, now: Millis, sums: &Sums) {
+        // A disputed result is taken out again: then the sums go back.
+        let results = f64::from(sums.done.saturating_sub(self.done));
+        let nobody_counts = results == 0.0 && sums.leased == 0;
+        if nobody_counts {
+            self.since = now;
+        }
+        let time = now.saturating_sub(self.since);
+        if results == 0.0 || time < GATHER_MS {
+            return;
+        }
+        let seconds = time as f64 / 1e3;
+        let thread_seconds = sums.elapsed_us.saturating_sub(self.elapsed_us) as f64 / 1e6;
+        let states = sums.states.saturating_sub(self.states) as f64;
+        let kept = (-seconds / FADE_S.max(FADE_JOBS * thread_seconds / results)).exp();
+        *self = Self {
+            seconds: kept * self.seconds + seconds,
+            thread_seconds: kept * self.thread_seconds + thread_seconds,
+            states_visited: kept * self.states_visited + states,
+            results: kept * self.results + results,
+            ..Self::at(now, sums)
+        };
+    }
+
+    fn read(&self) -> Option<Measured> {
+        (self.seconds > 0.0).then(|| Measured {
+            speed: Speed {
+                threads: self.thread_seconds / self.seconds,
+                states_per_s: self.states_visited / self.seconds,
+            },
+            doubt: self.thread_seconds / self.results / self.seconds,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many threads that each take so long for a job, one after the other, until `end_s`; a look every second.
+    fn gauge(threads: u32, job_s: f64, end_s: u32) -> Gauge {
+        let mut gauge = Gauge::at(0, &Sums { leased: threads, ..Sums::default() });
+        for second in 1..=end_s {
+            // The threads began one after the other.
+            let ended = |thread: u32| {
+                (f64::from(second) / job_s - f64::from(thread) / f64::from(threads)).floor().max(0.0)
+            };
+            let done: f64 = (0..threads).map(ended).sum();
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
+            let sums = Sums {
+                done: done as u32,
+                leased: threads,
+                elapsed_us: (done * job_s * 1e6) as u128,
+                states: (done * job_s * 1e9) as u128,
+                ..Sums::default()
+            };
+            gauge.note(u64::from(second) * 1_000, &sums);
+        }
+        gauge
+    }
+
+    #[test]
+    fn short_and_long_jobs_are_measured_alike() {
+        for (threads, job_s, end_s) in
+            [(1, 0.1, 10), (64, 0.3, 600), (4, 40.0, 4_000), (64, 3_600.0, 100_000)]
+        {
+            let Measured { speed, doubt } = gauge(threads, job_s, end_s).read().expect("measured");
+            let error = speed.threads / f64::from(threads) - 1.0;
+            assert!(
+                error.abs() < doubt.max(0.01),
+                "{threads} threads seem {} (doubt {doubt})",
+                speed.threads
+            );
+            assert!(doubt < 0.14, "{doubt}");
+            assert!((speed.states_per_s / speed.threads / 1e9 - 1.0).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn what_has_just_begun_is_in_doubt() {
+        assert_eq!(gauge(4, 40.0, 9).read(), None);
+        let early = gauge(4, 40.0, 70).read().expect("measured");
+        assert!(early.speed.threads < 3.0 && early.doubt > 0.5, "{early:?}");
+    }
+
+    #[test]
+    fn nobodys_time_is_not_counted() {
+        let mut gauge = gauge(2, 1.0, 100);
+        let before = gauge.read();
+        let idle = Sums { leased: 0, ..at(&gauge) };
+        gauge.note(3_600_000, &idle);
+        assert_eq!(gauge.read(), before);
+        let job = Sums { done: idle.done + 2, elapsed_us: idle.elapsed_us + 2_000_000, leased: 2, ..idle };
+        gauge.note(3_601_000, &job);
+        let after = gauge.read().expect("measured").speed.threads;
+        assert!((after - 2.0).abs() < 0.05, "{after}");
+    }
+
+    fn at(gauge: &Gauge) -> Sums {
+        let Gauge { done, elapsed_us, states, .. } = *gauge;
+        Sums { done, states, elapsed_us, ..Sums::default() }
+    }
+}

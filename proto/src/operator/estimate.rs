@@ -1,0 +1,77 @@
+//! Numbers that are not known exactly.
+
+use crate::convert::{InvalidMessage, invalid};
+use crate::v1;
+
+/// A number that is not known exactly, with the bounds that hold it 95 times of 100. All are finite, none is negative.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The best guess.
+    pub value: f64,
+    /// It is hardly less.
+    pub low: f64,
+    /// It is hardly more.
+    pub high: f64,
+}
+
+impl Interval {
+    /// With something done to each of its numbers.
+    #[must_use]
+    pub fn map(self, change: impl Fn(f64) -> f64) -> Self {
+        Self { value: change(self.value), low: change(self.low), high: change(self.high) }
+    }
+
+    /// A time in seconds, for people: `3h20m (2h50m..3h55m)`.
+    pub fn describe_time(self) -> String {
+        format!("{} ({}..{})", span(self.value), span(self.low), span(self.high))
+    }
+
+    /// A count, for people: `2.6902e12 (2.6523e12..2.7313e12)`.
+    pub fn describe_count(self) -> String {
+        format!("{:.4e} ({:.4e}..{:.4e})", self.value, self.low, self.high)
+    }
+
+    pub(super) fn parse(field: &'static str, wire: v1::Estimate) -> Result<Self, InvalidMessage> {
+        let v1::Estimate { value, low, high } = wire;
+        let ordered = 0.0 <= low && low <= value && value <= high && high.is_finite();
+        ordered
+            .then_some(Self { value, low, high })
+            .ok_or_else(|| invalid(field, "must be a number between its bounds"))
+    }
+}
+
+/// A time span in its two largest units.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+fn span(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, _) => format!("{minutes}m{:02}s", seconds % 60),
+        (0, ..) => format!("{hours}h{minutes:02}m"),
+        _ => format!("{days}d{hours:02}h"),
+    }
+}
+
+impl From<Interval> for v1::Estimate {
+    fn from(interval: Interval) -> Self {
+        let Interval { value, low, high } = interval;
+        Self { value, low, high }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_short_and_readable() {
+        let seconds = [0.2, 59.0, 61.0, 3_599.0, 3_600.0, 86_399.0, 86_400.0, 1e6];
+        let texts = ["0s", "59s", "1m01s", "59m59s", "1h00m", "23h59m", "1d00h", "11d13h"];
+        assert_eq!(seconds.map(span), texts);
+        let time = Interval { value: 12_000.0, low: 10_200.0, high: 14_100.0 };
+        assert_eq!(time.describe_time(), "3h20m (2h50m..3h55m)");
+        let count = Interval { value: 92.0, low: 8.0, high: 2.691e12 };
+        assert_eq!(count.describe_count(), "9.2000e1 (8.0000e0..2.6910e12)");
+    }
+}

@@ -1,0 +1,108 @@
+//! What is sent arrives, and what no honest peer sends is refused.
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::Totals;
+use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+
+use super::*;
+use crate::id::{RunId, WorkerId};
+use crate::v1;
+
+fn done() -> RunStatus {
+    let n = BoardSize::new(27).expect("in range");
+    RunStatus {
+        progress: Progress {
+            run: RunId::from_random(0xabc),
+            n,
+            state: RunState::Done,
+            jobs: 7,
+            done: 4,
+            leased: 2,
+            quarantined: 1,
+            share_done: 0.5,
+            states: u128::MAX,
+            estimated_states: u128::MAX - 2,
+            estimated_total: Some(Interval { value: 5.0, low: 0.0, high: 1e40 }),
+            speed: Some(Speed { threads: 1.5, states_per_s: 1e9 }),
+            time_left_s: Some(Interval { value: 0.25, low: 0.25, high: 0.25 }),
+        },
+        plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000),
+        fingerprint: Fingerprint([7; 32]),
+        priority: -3,
+        reason: None,
+        created_at: 1,
+        finished_at: Some(2),
+        outcome: Some(Outcome {
+            totals: Totals { count2: 1, count4: 2, count8: u128::MAX },
+            total: u128::MAX - 1,
+            checked: Checked::Symmetric,
+        }),
+    }
+}
+
+#[test]
+fn what_is_sent_arrives() {
+    assert_eq!(RunStatus::try_from(v1::Run::from(done())), Ok(done()));
+    for state in RunState::ALL {
+        assert_eq!(RunState::try_from(v1::RunState::from(state)), Ok(state));
+        assert_eq!(RunState::from_name(state.name()), Some(state));
+    }
+    let submission = Submission { request: *b"12345678abcdefgh", plan: done().plan, priority: 7 };
+    assert_eq!(Submission::try_from(v1::SubmitRequest::from(submission)), Ok(submission));
+    assert_eq!(submission.seed(), u64::from_be_bytes(*b"abcdefgh"));
+    let worker = WorkerStatus {
+        id: WorkerId::new(7).expect("in range"),
+        name: "west".to_owned(),
+        build: "1".to_owned(),
+        kernels: vec!["scalar".to_owned()],
+        threads: 2,
+        registered_at: 3,
+        silent_ms: 4,
+        leases: 5,
+        states_per_s: Some(6.5),
+        accepted: 8,
+        draining: true,
+    };
+    assert_eq!(WorkerStatus::try_from(v1::WorkerStatus::from(worker.clone())), Ok(worker));
+}
+
+#[test]
+fn what_no_honest_peer_sends_is_refused() {
+    let run = || v1::Run::from(done());
+    let progress = || v1::RunProgress::from(done().progress);
+    let with = |progress| v1::Run { progress: Some(progress), ..run() };
+    let estimate = |value, low, high| Some(v1::Estimate { value, low, high });
+    let result = || run().result.expect("done");
+    let wrong = [
+        ("progress", v1::Run { progress: None, ..run() }),
+        ("run", with(v1::RunProgress { run: 1 << 48, ..progress() })),
+        ("n", with(v1::RunProgress { n: 32, ..progress() })),
+        ("state", with(v1::RunProgress { state: 99, ..progress() })),
+        ("jobs", with(v1::RunProgress { jobs: 6, ..progress() })),
+        ("share_done", with(v1::RunProgress { share_done: f64::NAN, ..progress() })),
+        ("states", with(v1::RunProgress { states: "+1".to_owned(), ..progress() })),
+        ("estimated_states", with(v1::RunProgress { estimated_states: String::new(), ..progress() })),
+        ("estimated_total", with(v1::RunProgress { estimated_total: estimate(5.0, 6.0, 7.0), ..progress() })),
+        ("time_left_s", with(v1::RunProgress { time_left_s: estimate(f64::NAN, 0.0, 1.0), ..progress() })),
+        (
+            "time_left_s",
+            with(v1::RunProgress { time_left_s: estimate(1.0, 0.0, f64::INFINITY), ..progress() }),
+        ),
+        (
+            "speed",
+            with(v1::RunProgress {
+                speed: Some(v1::Speed { threads: -1.0, states_per_s: 0.0 }),
+                ..progress()
+            }),
+        ),
+        ("plan", v1::Run { plan: "luck".to_owned(), ..run() }),
+        ("states_per_job", v1::Run { states_per_job: 0, ..run() }),
+        ("fingerprint", v1::Run { fingerprint: vec![0; 31], ..run() }),
+        ("result", v1::Run { result: None, ..run() }),
+        ("check", v1::Run { result: Some(v1::RunResult { check: 0, ..result() }), ..run() }),
+        ("total", v1::Run { result: Some(v1::RunResult { total: String::new(), ..result() }), ..run() }),
+    ];
+    for (field, wire) in wrong {
+        assert_eq!(RunStatus::try_from(wire).expect_err(field).field, field);
+    }
+}
