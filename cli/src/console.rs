@@ -3,6 +3,8 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
+use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
 use crate::command::Arguments;
@@ -10,25 +12,40 @@ use crate::command::Arguments;
 /// Scripts rely on it: interrupted, with all state kept.
 pub(crate) const INTERRUPTED: u8 = 130;
 
+/// What a log line looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// For programs: an object a line, the line's fields beside its `timestamp`, `level`, `target` and `message`.
+    Json,
+}
+
 /// Sends log lines to stderr.
 pub(crate) fn start_logging(arguments: &Arguments) {
     let default = if arguments.command.is_service() { "info" } else { "warn" };
     let level = arguments.log.as_deref().unwrap_or(default);
     let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new(default));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if arguments.log_format == LogFormat::Json {
+        return lines.json().flatten_event(true).with_span_list(false).init();
+    }
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let lines = lines.with_ansi(std::io::stderr().is_terminal() && !plain);
-    lines.init();
+    lines.with_ansi(std::io::stderr().is_terminal() && !plain).init();
 }
 
 /// One line that says what went wrong, and the exit code 1.
-pub(crate) fn complain(error: &anyhow::Error) -> ExitCode {
+pub(crate) fn complain(error: &anyhow::Error, format: LogFormat) -> ExitCode {
     // A reader that has seen enough (head, less) is no error.
     let broken_pipe = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
     if broken_pipe.into_iter().any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("nqueens: {error:#}");
+    match format {
+        LogFormat::Text => eprintln!("nqueens: {error:#}"),
+        // Not by way of the log, which a filter may have silenced.
+        LogFormat::Json => eprintln!("{}", json!({ "level": "ERROR", "message": format!("{error:#}") })),
+    }
     ExitCode::FAILURE
 }
 

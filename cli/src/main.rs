@@ -18,8 +18,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments = settings::parse();
     console::start_logging(&arguments);
+    let log_format = arguments.log_format;
     match command::execute(arguments) {
         Ok(code) => code,
-        Err(error) => console::complain(&error),
+        Err(error) => console::complain(&error, log_format),
     }
 }

@@ -132,7 +132,8 @@ async fn a_terminated_worker_hands_back_its_leases() {
         worker.signal(signal);
         let (found, said) = worker.end();
         assert_eq!(found, Some(code), "{said}");
-        assert!(said.contains("told to go; 0 result(s) accepted, 0 not reported yet, 0 lease(s)"), "{said}");
+        let farewell = "told to go: worker is down by=\"a signal\" accepted=0 unreported=0 unreturned=0";
+        assert!(said.contains(farewell), "{said}");
         service.until(|run| run.sums.leased == 0).await;
     }
     service.stop().await;

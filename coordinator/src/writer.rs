@@ -268,7 +268,7 @@ impl Writer {
         }
         group.store().await?;
         transaction.commit().await?;
-        debug!(requests = length, us = begun.elapsed().as_micros(), "committed");
+        debug!(requests = length, elapsed_us = begun.elapsed().as_micros(), "committed");
         Ok(answers)
     }
 }
@@ -451,12 +451,12 @@ impl Group<'_> {
             Ok(outcome) => {
                 store::finish_run(self.db, id, &outcome, wall_time()).await?;
                 run.set_state(RunState::Done);
-                info!(run = %id, n = %run.n(), total = outcome.total, "run is done");
+                info!(run = %id, n = run.n().get(), total = %outcome.total, "run is done");
             }
             Err(reason) => {
                 store::update_run_state(self.db, id, RunState::Failed, Some(&reason)).await?;
                 run.set_state(RunState::Failed);
-                error!(run = %id, n = %run.n(), reason, "run has no total: a check did not pass");
+                error!(run = %id, n = run.n().get(), reason, "run has no total: a check did not pass");
             }
         }
         Ok(())

@@ -149,9 +149,9 @@ impl Outbox {
         let kept = unknown.clone();
         match on_disk(spool, move |spool| spool.reject(&kept)).await {
             Ok(()) => warn!(
-                results = count,
+                results = count, spool = %dir,
                 "the coordinator does not know these results, they were counted for another database; \
-                 they are kept in {dir}/rejected"
+                 they are kept in the spool, in the file 'rejected'"
             ),
             Err(error) => {
                 for result in unknown {

@@ -23,6 +23,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::console::LogFormat;
+
 /// Counts all solutions of the N-Queens problem, exactly, on one machine or on a cluster.
 #[derive(Clone, Debug, Parser)]
 #[command(
@@ -37,6 +39,10 @@ pub(crate) struct Arguments {
     /// Log level: error, warn, info, debug, or a filter like nqueens=debug [default: info for services, else warn]
     #[arg(long, global = true, display_order = 100, env = "NQUEENS_LOG", value_name = "LEVEL")]
     pub(crate) log: Option<String>,
+
+    /// Log lines as text for people, or as JSON for programs, an object a line
+    #[arg(long, global = true, display_order = 100, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
 
     /// Settings file [default: nqueens.toml in the working directory, if it exists]
     #[arg(long, global = true, display_order = 100, env = "NQUEENS_CONFIG", value_name = "FILE")]

@@ -9,6 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use nqueens_kernel::engine::Kernel;
 use nqueens_worker::{Client, Config, Proof, Spool, Summary, WorkerError, prove, proven_kernels, work};
+use tracing::info;
 
 use super::choices::{KernelChoice, default_threads, threads};
 use super::doctor::BUILD;
@@ -114,13 +115,11 @@ impl Worker {
     }
 }
 
-/// Says how it ended; the exit code.
+/// Logs how it ended; the exit code.
 fn farewell(summary: &Summary, told: Option<Signal>) -> ExitCode {
     let Summary { accepted, unreported, unreturned, dismissed, .. } = *summary;
-    let why = if dismissed { "an operator asked this worker to go" } else { "told to go" };
-    eprintln!(
-        "{why}; {accepted} result(s) accepted, {unreported} not reported yet, {unreturned} lease(s) left to run out"
-    );
+    let by = if dismissed { "an operator" } else { "a signal" };
+    info!(by, accepted, unreported, unreturned, "told to go: worker is down");
     let clean = unreported == 0 && unreturned == 0;
     if told == Some(Signal::Interrupt) || !clean { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS }
 }

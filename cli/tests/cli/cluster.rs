@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -29,6 +30,14 @@ impl Background {
         assert!(status.expect("kill").success());
     }
 
+    /// What it has said so far.
+    pub(crate) fn said(&self) -> String {
+        // At a place of its own: the process writes wherever this handle stands.
+        let mut bytes = vec![0; self.1.metadata().expect("a file").len().try_into().expect("short")];
+        self.1.read_exact_at(&mut bytes, 0).expect("a file");
+        String::from_utf8(bytes).expect("text")
+    }
+
     /// Waits until it ends; what it said since it was last read.
     pub(crate) fn end(&mut self) -> Outcome {
         let (mut stdout, mut stderr) = (String::new(), String::new());
@@ -52,7 +61,7 @@ impl Drop for Background {
 
 /// A coordinator that serves.
 pub(crate) struct Coordinator {
-    process: Background,
+    pub(crate) process: Background,
     address: String,
 }
 

@@ -7,6 +7,7 @@ mod disk;
 mod doctor;
 mod estimates;
 mod export;
+mod logs;
 mod resume;
 mod run;
 mod settings;

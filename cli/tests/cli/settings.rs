@@ -50,14 +50,15 @@ fn config_shows_which_source_won() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     assert_snapshot!(outcome.stdout, @r"
     settings file: nqueens.toml
-    COMMAND  SETTING  VALUE   SOURCE    VARIABLE
-    (all)    log      info    flag      NQUEENS_LOG
-    (all)    config   (none)  default   NQUEENS_CONFIG
-    bench    n        7       file      NQUEENS_N
-    bench    plan     auto    default   NQUEENS_PLAN
-    bench    kernel   auto    default   NQUEENS_KERNEL
-    bench    threads  3       variable  NQUEENS_THREADS
-    bench    json     true    file      NQUEENS_JSON
+    COMMAND  SETTING     VALUE   SOURCE    VARIABLE
+    (all)    log         info    flag      NQUEENS_LOG
+    (all)    log-format  text    default   NQUEENS_LOG_FORMAT
+    (all)    config      (none)  default   NQUEENS_CONFIG
+    bench    n           7       file      NQUEENS_N
+    bench    plan        auto    default   NQUEENS_PLAN
+    bench    kernel      auto    default   NQUEENS_KERNEL
+    bench    threads     3       variable  NQUEENS_THREADS
+    bench    json        true    file      NQUEENS_JSON
     ");
 }
 

@@ -1,0 +1,87 @@
+//! Logs for programs: an object a line.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::Place;
+use crate::cluster::Coordinator;
+
+/// Every line of a log, each an object with what all lines have.
+fn lines(log: &str) -> Vec<Value> {
+    let parse = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        for field in ["timestamp", "level", "target", "message"] {
+            assert!(line[field].is_string(), "no {field} in {line}");
+        }
+        line
+    };
+    log.lines().map(parse).collect()
+}
+
+fn messages(lines: &[Value]) -> Vec<&str> {
+    lines.iter().map(|line| line["message"].as_str().expect("text")).collect()
+}
+
+#[test]
+fn logs_of_coordinator_and_worker_in_json() {
+    let place = Place::new().with_file("nqueens.toml", "log-format = \"json\"\n");
+    let coordinator = Coordinator::start(&place, &[], "--progress-seconds 1 --sync-seconds 1");
+    let at = format!("--coordinator {}", coordinator.url());
+    // More work than any test waits for, in short jobs.
+    let id = place.stdout(&format!("submit 20 --job-states 50000000 {at}")).trim_end().to_owned();
+    let small = place.stdout(&format!("submit 8 --priority 1 {at}")).trim_end().to_owned();
+    let mut worker = coordinator.worker(&place, "west", &[]);
+    while !coordinator.process.said().contains("time_left_high_s") {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    worker.signal("-TERM");
+    let worker = worker.end();
+    let outcome = coordinator.stop();
+
+    let log = lines(&outcome.stderr);
+    for message in ["coordinator is up", "worker registered", "run is done", "coordinator is down"] {
+        assert!(messages(&log).contains(&message), "no '{message}' in\n{}", outcome.stderr);
+    }
+    let done = log.iter().find(|line| line["message"] == "run is done").expect("seen above");
+    assert_eq!((&done["run"], &done["n"], &done["total"]), (&small.into(), &8.into(), &"92".into()));
+    let progress =
+        |line: &&Value| line["message"].as_str().is_some_and(|text| text.starts_with("progress: "));
+    let last = log.iter().rfind(progress).expect("one a second");
+    assert_eq!((&last["run"], &last["n"], &last["level"]), (&id.into(), &20.into(), &"INFO".into()));
+    for field in ["done", "jobs", "quarantined", "workers"] {
+        assert!(last[field].is_u64(), "{field}: {last}");
+    }
+    let told = log.iter().rfind(|line| line["time_left_s"].is_u64()).expect("with the estimates");
+    for field in ["states_per_s", "time_left_low_s", "time_left_high_s"] {
+        assert!(told[field].is_u64(), "{field}: {told}");
+    }
+    for field in ["share", "threads"] {
+        assert!(told[field].as_f64().is_some_and(|number| number > 0.0), "{field}: {told}");
+    }
+    for field in ["estimated_total", "estimated_total_low", "estimated_total_high"] {
+        let decimal = told[field].as_str().is_some_and(|text| text.parse::<u128>().is_ok());
+        assert!(decimal, "{field}: {told}");
+    }
+
+    let log = lines(&worker.stderr);
+    let registered = log.iter().find(|line| line["message"] == "registered").expect("it did");
+    assert_eq!((&registered["worker"], &registered["name"]), (&"1".into(), &"west".into()));
+    assert!(messages(&log).contains(&"told to go: worker is down"), "{}", worker.stderr);
+}
+
+#[test]
+fn a_failure_in_json() {
+    let place = Place::new();
+    let outcome = place.run_with(&[("NQUEENS_LOG_FORMAT", "json")], "status --db none.db --log off");
+    assert_eq!((outcome.code, &*outcome.stdout), (1, ""));
+    let line: Value = serde_json::from_str(&outcome.stderr).expect("one line of JSON");
+    assert_eq!(line["level"], "ERROR");
+    assert_eq!(
+        line["message"],
+        "there is no database at none.db; check the path, or start a run to create one"
+    );
+    let outcome = place.run("status --db none.db --log-format xml");
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains("[possible values: text, json]"), "{}", outcome.stderr);
+}
