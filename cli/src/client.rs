@@ -11,7 +11,7 @@ use nqueens_proto::operator::{Progress, RunState, RunStatus, Submission, WorkerS
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
 use nqueens_proto::{MESSAGE_BYTES_MAX, Token, v1};
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Request, Status, Streaming};
+use tonic::{Code, Request, Status, Streaming, TimeoutExpired};
 
 use crate::settings::misuse;
 
@@ -42,6 +42,14 @@ impl Client {
             .connect_lazy();
         let inner = OperatorServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
         Self { url: url.to_owned(), token, inner }
+    }
+
+    /// The coordinator's build and the version of its conversation with workers.
+    pub(crate) async fn coordinator(&mut self) -> anyhow::Result<(String, u32)> {
+        let request = self.request(v1::GetCoordinatorRequest {});
+        let answer = self.inner.get_coordinator(request).await.map_err(|status| self.explain(&status))?;
+        let v1::GetCoordinatorResponse { build, protocol_version } = answer.into_inner();
+        Ok((build, protocol_version))
     }
 
     /// Plans a run; waits for as long as that takes.
@@ -130,18 +138,22 @@ impl Client {
     }
 
     fn lost(&self, status: &Status) -> Lost {
-        let passing = matches!(status.code(), Code::Unavailable | Code::Unknown) || is_timeout(status);
+        let passing = matches!(status.code(), Code::Unavailable | Code::Unknown)
+            || is_timeout(status)
+            || breakage(status).is_some();
         Lost { passing, error: self.explain(status) }
     }
 
     fn explain(&self, status: &Status) -> anyhow::Error {
         let (url, text) = (&self.url, status.message());
-        let cause = std::iter::successors(status.source(), |&cause| cause.source()).last();
-        match (status.code(), cause) {
+        match (status.code(), breakage(status)) {
             (Code::Unavailable, Some(cause)) => anyhow!(
                 "can't reach a coordinator at {url} ({cause}); check the address, and that 'nqueens coordinator' runs \
                  there"
             ),
+            (_, Some(cause)) => {
+                anyhow!("the connection to {url} broke ({cause}); check that it is a coordinator's address")
+            }
             (Code::Unauthenticated | Code::PermissionDenied, _) => anyhow!(
                 "the coordinator refused: {text}; it is read from --operator-token-file or from the variable \
                  {TOKEN_VARIABLE}"
@@ -158,8 +170,14 @@ impl Client {
 /// Carries the operator's token where no file does.
 pub(crate) const TOKEN_VARIABLE: &str = "NQUEENS_OPERATOR_TOKEN";
 
+/// What kept the call from being answered, if it was the connection: the deepest cause, for it says most.
+fn breakage(status: &Status) -> Option<&dyn Error> {
+    let cause = std::iter::successors(status.source(), |&cause| cause.source()).last();
+    cause.map(|cause| cause as &dyn Error).filter(|cause| !cause.is::<TimeoutExpired>())
+}
+
 fn is_timeout(status: &Status) -> bool {
-    matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded)
+    matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded) && breakage(status).is_none()
 }
 
 /// Why there are no more pictures.

@@ -65,7 +65,8 @@ impl Coordinator {
         let reader = Reader::new(writer.readers());
         let (snapshot, faults) = (writer.watch(), writer.faults());
         let (writer, writing) = writer.spawn();
-        let operator = Operator { writer, reader, snapshot, planning: Arc::new(Mutex::new(())) };
+        let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
+        let operator = Operator { writer, reader, snapshot, build, planning };
         let chores = vec![
             tokio::spawn(expire(operator.writer.clone())),
             tokio::spawn(conclude_runs(operator.clone())),

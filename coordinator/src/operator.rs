@@ -28,6 +28,8 @@ pub struct Operator {
     pub(crate) writer: Handle,
     pub(crate) reader: Reader,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
+    /// Names the program for the record.
+    pub(crate) build: Arc<str>,
     /// One plan is made at a time.
     pub(crate) planning: Arc<Mutex<()>>,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use nqueens_proto::id::RunId;
 use nqueens_proto::operator::{Progress, RunStatus, Submission, WorkerStatus};
 use nqueens_proto::v1::operator_service_server::OperatorService;
-use nqueens_proto::{InvalidMessage, v1};
+use nqueens_proto::{InvalidMessage, PROTOCOL_VERSION, v1};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_stream::Stream;
@@ -121,6 +121,14 @@ type Answer<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl OperatorService for Operators {
+    async fn get_coordinator(
+        &self,
+        _request: Request<v1::GetCoordinatorRequest>,
+    ) -> Answer<v1::GetCoordinatorResponse> {
+        let build = self.operator.build.to_string();
+        Ok(Response::new(v1::GetCoordinatorResponse { build, protocol_version: PROTOCOL_VERSION }))
+    }
+
     async fn submit(&self, request: Request<v1::SubmitRequest>) -> Answer<v1::SubmitResponse> {
         let submission = Submission::try_from(request.into_inner()).map_err(invalid)?;
         let (operator, mut stopping) = (self.operator.clone(), self.stopping.clone());

@@ -295,6 +295,7 @@ async fn operators_calls(house: &House, text: Option<&str>, run: u64) -> Vec<Res
     }
     let mut client = operator(house).await;
     vec![
+        plain(client.get_coordinator(with(text, v1::GetCoordinatorRequest {})).await),
         plain(client.submit(with(text, submission(1))).await),
         plain(client.list_runs(with(text, v1::ListRunsRequest {})).await),
         plain(client.get_run(with(text, v1::GetRunRequest { run })).await),
@@ -334,7 +335,7 @@ async fn tokens_open_their_own_door_and_no_other() {
     ];
     for (text, code) in wrong.into_iter().chain([(Some(WORKER), Code::PermissionDenied)]) {
         let outcomes = operators_calls(&house, text, run).await;
-        assert_eq!(codes(&outcomes), [code; 8], "{text:?}");
+        assert_eq!(codes(&outcomes), [code; 9], "{text:?}");
         assert!(!format!("{outcomes:?}").contains("the-token-of"), "{outcomes:?}");
     }
     for (text, code) in wrong.into_iter().chain([(Some(OPERATOR), Code::PermissionDenied)]) {
@@ -354,7 +355,7 @@ async fn tokens_open_their_own_door_and_no_other() {
         assert_eq!(answer.status(), ServingStatus::Serving, "{service}");
     }
     assert_eq!(codes(&workers_calls(&house, Some(WORKER)).await), [Code::Ok; 2]);
-    assert_eq!(codes(&operators_calls(&house, Some(OPERATOR), run).await), [Code::Ok; 8]);
+    assert_eq!(codes(&operators_calls(&house, Some(OPERATOR), run).await), [Code::Ok; 9]);
     house.close().await;
     ledger.audit().await;
 }

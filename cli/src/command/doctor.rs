@@ -3,20 +3,18 @@
 use std::fmt::Display;
 use std::fs;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use nqueens_coordinator::Reader;
-use nqueens_coordinator::progress::RunProgress;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::PlanKind;
 use nqueens_worker::prove;
 
-use crate::command::choices::default_threads;
-use crate::command::counting;
-use crate::output::{block_on, print_line, thousands};
+use super::choices::default_threads;
+use super::{checkup, counting};
+use crate::output::print_line;
 
 /// The program's version and the source that it was built from.
 pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NQUEENS_REVISION"), ")");
@@ -28,10 +26,18 @@ pub(crate) fn long_version() -> String {
     format!("{BUILD}\ntarget: {target}\ninstruction sets: {found}\nfastest kernel: {choice}")
 }
 
-/// Shows what this machine offers, and whether the kernels and a database are well.
+/// Shows what this machine offers, and whether the kernels, a coordinator and a database are well.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens doctor --db nqueens-16.db")]
+#[command(after_help = "Example: nqueens doctor --coordinator http://head:7327")]
 pub(crate) struct Doctor {
+    /// A coordinator to ask how it is
+    #[arg(long, value_name = "URL")]
+    coordinator: Option<String>,
+
+    /// File with the operator's token for that coordinator; without it, the variable `NQUEENS_OPERATOR_TOKEN` has it
+    #[arg(long, value_name = "FILE")]
+    operator_token_file: Option<PathBuf>,
+
     /// A database to look into; it is only read
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
@@ -46,13 +52,19 @@ impl Doctor {
         say("memory", memory.as_deref().unwrap_or("unknown"))?;
         say("instructions", instruction_sets())?;
         say("fastest kernel", kernel_choice())?;
-        let kernels_are_well = look_at_kernels()?;
-        let database_is_well = self.db.as_deref().map_or(Ok(true), look_at_database)?;
-        Ok(if kernels_are_well && database_is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let mut well = look_at_kernels()?;
+        if let Some(url) = &self.coordinator {
+            well &= checkup::coordinator(url, self.operator_token_file.as_deref())?;
+        }
+        if let Some(path) = &self.db {
+            well &= checkup::database(path)?;
+        }
+        Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
-fn say(what: &str, how: impl Display) -> std::io::Result<()> {
+/// One finding, under its heading.
+pub(super) fn say(what: &str, how: impl Display) -> std::io::Result<()> {
     print_line(format_args!("{what:<18}{how}"))
 }
 
@@ -80,35 +92,6 @@ fn look_at_kernels() -> anyhow::Result<bool> {
         }
     }
     Ok(well)
-}
-
-/// Opens a database and reads its runs; false if it can't be.
-fn look_at_database(path: &Path) -> anyhow::Result<bool> {
-    let read = async {
-        let reader = Reader::open(path).await?;
-        let mut runs = Vec::new();
-        for run in reader.runs().await? {
-            runs.push(reader.progress(&run).await?);
-        }
-        Ok(runs)
-    };
-    let runs: Vec<RunProgress> = match block_on(read) {
-        Ok(runs) => runs,
-        Err(error) => {
-            say("database", format_args!("FAILED: {error:#}"))?;
-            return Ok(false);
-        }
-    };
-    say("database", format_args!("{}: well, {} run(s)", path.display(), runs.len()))?;
-    for run in &runs {
-        let (state, share) = (run.state.name(), 100.0 * run.share_done());
-        say("", format_args!("run {}: N = {}, {state}, {share:.1} % done", run.id, run.n))?;
-    }
-    let quarantined: u32 = runs.iter().map(|run| run.sums.quarantined).sum();
-    if quarantined > 0 {
-        say("", format_args!("{} job(s) in quarantine; their runs have no total", thousands(quarantined)))?;
-    }
-    Ok(quarantined == 0)
 }
 
 /// The value of the first line `name: value` of a file in /proc.

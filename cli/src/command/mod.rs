@@ -2,6 +2,7 @@
 
 mod bench;
 mod change;
+mod checkup;
 mod choices;
 mod completions;
 mod config;

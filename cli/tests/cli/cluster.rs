@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::{NQUEENS, Outcome, Place};
 
-const WORKER_TOKEN: &str = "token-for-workers-0123456789";
-const OPERATOR_TOKEN: &str = "token-for-operators-0123456789";
+pub(crate) const WORKER_TOKEN: &str = "token-for-workers-0123456789";
+pub(crate) const OPERATOR_TOKEN: &str = "token-for-operators-0123456789";
 
 /// A process in the background, killed when the test is over, however that ends.
 ///

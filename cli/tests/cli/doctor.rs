@@ -1,5 +1,8 @@
-//! `nqueens doctor`: this machine, its kernels, and a database.
+//! `nqueens doctor`: this machine, its kernels, a coordinator, and a database.
 
+use std::net::TcpListener;
+
+use crate::cluster::{Coordinator, OPERATOR_TOKEN, WORKER_TOKEN};
 use crate::{Place, stdout};
 
 #[test]
@@ -28,4 +31,62 @@ fn the_doctor_looks_at_kernels_and_databases() {
         assert_eq!(code, 1, "{db}");
         assert!(said.starts_with(&format!("FAILED: {failure}")), "{said}");
     }
+}
+
+#[test]
+fn the_doctor_asks_a_coordinator() {
+    let place =
+        Place::new().with_file("operator.token", OPERATOR_TOKEN).with_file("worker.token", WORKER_TOKEN);
+    let tokens = "--worker-token-file worker.token --operator-token-file operator.token";
+    let coordinator = Coordinator::start(&place, &[], tokens);
+    let url = coordinator.url();
+    let at = format!("--coordinator {url} --operator-token-file operator.token");
+    let run = place.stdout(&format!("submit 8 {at}")).trim_end().to_owned();
+    let mut worker = coordinator.worker(&place, "west", &[("NQUEENS_TOKEN", WORKER_TOKEN)]);
+    place.stdout(&format!("watch {run} --interval 0.2 {at}"));
+
+    let about = |variables: &[(&str, &str)], arguments: &str| {
+        let outcome = place.run_with(variables, &format!("doctor {arguments}"));
+        let report = outcome.stdout.lines().skip_while(|line| !line.starts_with("coordinator "));
+        let report: Vec<_> = report.map(|line| line[18..].to_owned()).collect();
+        assert!(!report.is_empty(), "{}{}", outcome.stdout, outcome.stderr);
+        (outcome.code, report)
+    };
+    let (code, report) = about(&[], &at);
+    assert_eq!(code, 0, "{report:?}");
+    assert!(report[0].starts_with(&format!("{url}: answers, nqueens 0.")), "{report:?}");
+    assert!(report[0].ends_with(", protocol 1"), "{report:?}");
+    let rest = [
+        "it takes the operator's token".to_owned(),
+        "1 run(s), 1 worker(s) heard of since it started".to_owned(),
+        format!("run {run}: N = 8, done, 100.0 % done"),
+    ];
+    assert_eq!(report[1..], rest);
+    let by_variables = [("NQUEENS_COORDINATOR", &*url), ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
+    assert_eq!(about(&by_variables, ""), (0, report));
+
+    let where_from = "it is read from --operator-token-file or from the variable NQUEENS_OPERATOR_TOKEN";
+    let refused = |why: &str| (1, vec![format!("FAILED: the coordinator refused: {why}; {where_from}")]);
+    let none = about(&[], &format!("--coordinator {url}"));
+    assert_eq!(none, refused("the operator's token is missing or wrong"));
+    let other = about(&[], &format!("--coordinator {url} --operator-token-file worker.token"));
+    assert_eq!(other, refused("this token is not for operators; give the operator's"));
+    let (code, said) = about(&[], &format!("--coordinator {url} --operator-token-file none.token"));
+    assert_eq!((code, said.len()), (1, 1));
+    assert!(said[0].starts_with("FAILED: the token file none.token: No such file"), "{said:?}");
+
+    worker.signal("-TERM");
+    assert_eq!(worker.end().code, 0);
+    assert_eq!(coordinator.stop().code, 0);
+    let (code, said) = about(&[], &at);
+    assert_eq!((code, said.len()), (1, 1));
+    assert!(said[0].starts_with(&format!("FAILED: can't reach a coordinator at {url} (Connection refused")));
+    // Something that takes calls and says nothing an operator understands.
+    let stranger = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", stranger.local_addr().expect("bound"));
+    let listening = std::thread::spawn(move || drop(stranger.accept()));
+    let (code, said) = about(&[], &format!("--coordinator {url}"));
+    assert_eq!((code, said.len()), (1, 1));
+    assert!(said[0].starts_with("FAILED: ") && said[0].contains(&url), "{said:?}");
+    listening.join().expect("it was called");
 }
