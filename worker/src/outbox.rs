@@ -18,6 +18,9 @@ const GATHER: Duration = Duration::from_millis(100);
 /// A disk that took nothing is tried again after so long.
 const DISK_RETRY: Duration = Duration::from_mins(1);
 
+/// A spool with so many acknowledged results in it, and more of them than of others, is rewritten: about a megabyte.
+const REWRITE_FROM: usize = 10_000;
+
 /// Results in the order in which they were counted; with a spool, on disk before they are reported.
 pub(crate) struct Outbox {
     results: VecDeque<JobResult>,
@@ -27,8 +30,10 @@ pub(crate) struct Outbox {
     store_at: Option<Instant>,
     /// Whether the disk failed the last time.
     failing: bool,
-    /// Whether anything is in the spool, acknowledged or not.
-    dirty: bool,
+    /// Results in the spool, acknowledged or not.
+    spooled: usize,
+    /// The spool is rewritten when so many of them are acknowledged.
+    rewrite_from: usize,
     spool: Option<Arc<Spool>>,
 }
 
@@ -42,8 +47,15 @@ impl Outbox {
             info!(results = results.len(), spool = %dir, "reporting what an earlier worker counted");
         }
         let stored = results.len();
-        let dirty = stored > 0;
-        Self { results, stored, store_at: None, failing: false, dirty, spool: spool.map(Arc::new) }
+        Self {
+            results,
+            stored,
+            store_at: None,
+            failing: false,
+            spooled: stored,
+            rewrite_from: REWRITE_FROM,
+            spool: spool.map(Arc::new),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -89,6 +101,7 @@ impl Outbox {
             return;
         }
         let new: Vec<_> = self.results.range(self.stored..).copied().collect();
+        let count = new.len();
         let (failed_before, dir) = (self.failing, spool.dir().display());
         let outcome = on_disk(spool, move |spool| spool.append(&new)).await;
         self.failing = outcome.is_err();
@@ -97,7 +110,8 @@ impl Outbox {
                 if failed_before {
                     info!(spool = %dir, "the spool takes results again");
                 }
-                (self.stored, self.store_at, self.dirty) = (self.results.len(), None, true);
+                (self.stored, self.store_at) = (self.results.len(), None);
+                self.spooled += count;
             }
             Err(error) => {
                 if !failed_before {
@@ -127,16 +141,35 @@ impl Outbox {
         if self.results.is_empty() {
             self.store_at = None;
             self.clear().await;
+        } else {
+            self.rewrite().await;
         }
         Ok(())
     }
 
     async fn clear(&mut self) {
-        let Some(spool) = self.spool.as_ref().filter(|_| self.dirty) else { return };
+        let Some(spool) = self.spool.as_ref().filter(|_| self.spooled > 0) else { return };
         match on_disk(spool, Spool::clear).await {
-            Ok(()) => self.dirty = false,
+            Ok(()) => self.spooled = 0,
             // What is in it is reported again at the next start, and recognised.
             Err(error) => warn!(spool = %spool.dir().display(), %error, "can't empty the spool"),
+        }
+    }
+
+    /// Keeps the spool from growing for as long as there is always something in it that waits.
+    async fn rewrite(&mut self) {
+        let acknowledged = self.spooled - self.stored;
+        let Some(spool) = &self.spool else { return };
+        if acknowledged < self.rewrite_from.max(self.stored) {
+            return;
+        }
+        let waiting: Vec<_> = self.results.range(..self.stored).copied().collect();
+        match on_disk(spool, move |spool| spool.rewrite(&waiting)).await {
+            Ok(()) => (self.spooled, self.rewrite_from) = (self.stored, REWRITE_FROM),
+            Err(error) => {
+                warn!(spool = %spool.dir().display(), %error, "can't rewrite the spool; it grows until that is possible");
+                self.rewrite_from = 2 * acknowledged;
+            }
         }
     }
 
@@ -168,4 +201,55 @@ async fn on_disk(
 ) -> io::Result<()> {
     let spool = Arc::clone(spool);
     tokio::task::spawn_blocking(move || act(&spool)).await.expect("writing a file does not panic")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use nqueens_kernel::counts::Counts;
+    use nqueens_kernel::engine::Kernel;
+    use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn result(number: u32) -> JobResult {
+        let job = JobId { run: RunId::from_random(7), number };
+        let token = LeaseToken { job, epoch: NonZeroU32::MIN, incarnation: Incarnation::from_random(7) };
+        JobResult { token, counts: Counts::only8(1), kernel: Kernel::ALL[0], states: 1, elapsed_us: 1 }
+    }
+
+    fn accepted(outbox: &Outbox) -> Vec<ResultAck> {
+        let ack = |result: &JobResult| ResultAck {
+            token: result.token,
+            verdict: Verdict::Accepted,
+            reason: String::new(),
+        };
+        outbox.batch().map(ack).collect()
+    }
+
+    #[tokio::test]
+    async fn a_spool_that_is_never_empty_does_not_grow_for_ever() {
+        let place = TempDir::new().expect("a directory");
+        let mut outbox = Outbox::new(Some(Spool::open(place.path()).expect("a spool")));
+        let size = || std::fs::metadata(place.path().join("results")).expect("a file").len();
+        outbox.push(result(0));
+        outbox.store().await;
+        let record = size();
+        let batch = u32::try_from(BATCH_MAX).expect("small");
+        for round in 0..40 {
+            (1..=batch).for_each(|number| outbox.push(result(round * batch + number)));
+            outbox.store().await;
+            let acks = accepted(&outbox);
+            outbox.acknowledge(&acks).await.expect("they match");
+            assert_eq!((outbox.len(), outbox.is_kept()), (1, true), "one always waits");
+            // Numbers take a few bytes more as they grow.
+            let most = u64::try_from(REWRITE_FROM + BATCH_MAX).expect("small") * (record + 4);
+            assert!(size() <= most, "{} bytes in round {round}", size());
+        }
+        drop(outbox);
+        let recovered = Spool::open(place.path()).expect("a spool").take_recovered();
+        assert_eq!(recovered.last(), Some(&result(40 * batch)), "what waited is there");
+    }
 }

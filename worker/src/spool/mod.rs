@@ -1,0 +1,201 @@
+//! Results on disk until they are acknowledged, so that they outlive the worker's process.
+//!
+//! ```text
+//! DIR/results    what the coordinator has not acknowledged yet
+//! DIR/rejected   what it does not know: results of another database, set aside for somebody to look at
+//! DIR/lock       keeps other processes out
+//! ```
+//!
+//! The first two are sequences of records: length and CRC-32C, four bytes each, little-endian, then so many bytes of
+//! `v1::JobResult`. The checksum covers the length too.
+//!
+//! `results` grows until all in it is acknowledged; then it is emptied. A worker that is never idle rewrites it once
+//! most of it is acknowledged: what still waits goes into `results.new`, which then takes the place of `results`. The old
+//! file holds all that the new one does, so it does not matter where this is cut short. Results that were acknowledged
+//! and are still there are simply reported again: the coordinator recognises them.
+
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+
+use nqueens_proto::message::JobResult;
+use tracing::warn;
+
+use self::record::{Contents, decode, record};
+
+/// What is not acknowledged.
+const RESULTS: &str = "results";
+
+/// About to take its place.
+const NEW: &str = "results.new";
+
+/// Why a spool can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SpoolError {
+    /// Another process has it.
+    #[error("another worker uses the spool {0}; give each worker a --spool of its own")]
+    InUse(PathBuf),
+    /// The directory can't be made, read or written.
+    #[error("can't use the spool {dir}: {source}; choose another --spool")]
+    Unusable {
+        /// The spool's directory.
+        dir: PathBuf,
+        /// In the system's words.
+        source: io::Error,
+    },
+    /// Undamaged, and yet not to be understood.
+    #[error(
+        "the spool {dir} holds a result that this version can't read ({problem}); start the one that wrote it"
+    )]
+    Foreign {
+        /// The spool's directory.
+        dir: PathBuf,
+        /// What is wrong with the result.
+        problem: String,
+    },
+}
+
+/// A directory that keeps results, of one process at a time.
+#[derive(Debug)]
+pub struct Spool {
+    dir: PathBuf,
+    results: Mutex<Results>,
+    recovered: Vec<JobResult>,
+    /// Locked as long as it is open. A file of its own, for `results` is replaced now and then.
+    _lock: File,
+}
+
+/// The file `results`.
+#[derive(Debug)]
+struct Results {
+    file: File,
+    /// Whether its name is safe too. What is written to a file that a power cut leaves without a name is lost.
+    is_named: bool,
+}
+
+impl Spool {
+    /// Opens a spool, creates it if need be, and reads what an earlier process left in it.
+    ///
+    /// Damage costs the records that it hit and no others; it is logged.
+    pub fn open(dir: &Path) -> Result<Self, SpoolError> {
+        let unusable = |source: io::Error| SpoolError::Unusable { dir: dir.to_owned(), source };
+        std::fs::create_dir_all(dir).map_err(unusable)?;
+        let lock = OpenOptions::new().append(true).create(true).open(dir.join("lock")).map_err(unusable)?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => SpoolError::InUse(dir.to_owned()),
+            TryLockError::Error(error) => unusable(error),
+        })?;
+        remove(&dir.join(NEW)).map_err(unusable)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(dir.join(RESULTS))
+            .map_err(unusable)?;
+        sync_directory(dir).map_err(unusable)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(unusable)?;
+        let contents = Contents::read(&bytes);
+        let recovered: Result<Vec<_>, _> = contents.payloads.into_iter().map(decode).collect();
+        let recovered = recovered.map_err(|problem| SpoolError::Foreign { dir: dir.to_owned(), problem })?;
+        if contents.unreadable > 0 {
+            warn!(
+                spool = %dir.display(),
+                bytes = contents.unreadable,
+                results = recovered.len(),
+                "part of the spool is torn or damaged: its jobs will be counted again, the other results are kept"
+            );
+            file.set_len(contents.end as u64).map_err(unusable)?;
+        }
+        let results = Mutex::new(Results { file, is_named: true });
+        Ok(Self { dir: dir.to_owned(), results, recovered, _lock: lock })
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What an earlier process left; the first call takes it.
+    pub(crate) fn take_recovered(&mut self) -> Vec<JobResult> {
+        std::mem::take(&mut self.recovered)
+    }
+
+    /// Puts results on disk, all of them or none; they are safe when it returns.
+    pub(crate) fn append(&self, results: &[JobResult]) -> io::Result<()> {
+        let mut current = self.results();
+        current.secure_name(&self.dir)?;
+        append(&current.file, results)
+    }
+
+    /// Empties it: all that was in it is acknowledged.
+    pub(crate) fn clear(&self) -> io::Result<()> {
+        self.results().file.set_len(0)
+    }
+
+    /// Rewrites it, with these results alone: all else that was in it is acknowledged.
+    pub(crate) fn rewrite(&self, results: &[JobResult]) -> io::Result<()> {
+        let mut current = self.results();
+        let new = self.dir.join(NEW);
+        remove(&new)?;
+        let file = OpenOptions::new().append(true).create_new(true).open(&new)?;
+        let replaced = append(&file, results).and_then(|()| std::fs::rename(&new, self.dir.join(RESULTS)));
+        if replaced.is_err() {
+            // Where this fails too, the next try or the next start removes it.
+            let _ = remove(&new);
+        }
+        replaced?;
+        *current = Results { file, is_named: false };
+        current.secure_name(&self.dir)
+    }
+
+    /// Sets results aside for good, apart from those to be reported.
+    pub(crate) fn reject(&self, results: &[JobResult]) -> io::Result<()> {
+        let file = OpenOptions::new().append(true).create(true).open(self.dir.join("rejected"))?;
+        append(&file, results)?;
+        sync_directory(&self.dir)
+    }
+
+    fn results(&self) -> MutexGuard<'_, Results> {
+        self.results.lock().expect("nobody panics while writing")
+    }
+}
+
+impl Results {
+    fn secure_name(&mut self, dir: &Path) -> io::Result<()> {
+        if !self.is_named {
+            sync_directory(dir)?;
+            self.is_named = true;
+        }
+        Ok(())
+    }
+}
+
+/// Removes a file if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the names in a directory safe.
+fn sync_directory(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+fn append(mut file: &File, results: &[JobResult]) -> io::Result<()> {
+    let records: Vec<u8> = results.iter().flat_map(|result| record(*result)).collect();
+    let length = file.metadata()?.len();
+    let written = file.write_all(&records).and_then(|()| file.sync_data());
+    if written.is_err() {
+        // What stays behind if this fails too is found damaged, or reported twice; either does no harm.
+        let _ = file.set_len(length);
+    }
+    written
+}
