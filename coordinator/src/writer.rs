@@ -10,8 +10,11 @@ use std::time::Instant;
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Plan;
+use nqueens_proto::MESSAGE_BYTES_MAX;
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
-use nqueens_proto::message::{JobResult, Lease, Registration, ResultAck, SyncRequest, SyncResponse, Verdict};
+use nqueens_proto::message::{
+    JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest, SyncResponse, Verdict,
+};
 use nqueens_proto::operator::Outcome;
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
@@ -30,6 +33,12 @@ const QUEUE_MAX: usize = 1_024;
 
 /// Requests in one transaction.
 const GROUP_MAX: usize = 256;
+
+/// Bytes of leases in one answer, so that it stays well below the largest message however jobs are encoded.
+const LEASE_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
+
+/// Bytes of a lease beside its job's prefixes, or a few more.
+const LEASE_BYTES: usize = 100;
 
 /// What the writer can be asked.
 pub(crate) enum Request {
@@ -382,7 +391,7 @@ impl Group<'_> {
         let wanted_states = sync.wanted_states.saturating_sub(lost_states);
         let wanted_jobs = sync.wanted_jobs.saturating_sub(tokens.len());
         tokens.extend(self.dispatch.grant(self.now, sync.worker, wanted_states, wanted_jobs));
-        let leases = self.leases(tokens).await?;
+        let leases = self.leases(sync.worker, tokens).await?;
         Ok(Some(SyncResponse { acks, leases, revoked: held.revoked, next_sync_ms: self.pace.sync_ms, drain }))
     }
 
@@ -429,17 +438,24 @@ impl Group<'_> {
         self.dispatch.run(run).is_some_and(|run| run.state() == RunState::Done)
     }
 
-    /// What the leases are about.
-    async fn leases(&mut self, tokens: Vec<LeaseToken>) -> Result<Vec<Lease>, Error> {
+    /// What the leases are about. Those that one answer has no room for are taken back, to be handed out again.
+    async fn leases(&mut self, worker: WorkerId, tokens: Vec<LeaseToken>) -> Result<Vec<Lease>, Error> {
         if tokens.is_empty() {
             return Ok(Vec::new());
         }
         let mut jobs = store::encoded_jobs(self.db, tokens.iter().map(|token| token.job)).await?;
-        let lease = |token: LeaseToken| {
+        let (mut leases, mut bytes) = (Vec::with_capacity(tokens.len()), 0);
+        for token in tokens {
             let job = jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
-            Ok(Lease { token, job, states: self.dispatch.estimate(token.job) })
-        };
-        tokens.into_iter().map(lease).collect()
+            bytes += LEASE_BYTES + job.prefixes.len();
+            // One at least, or it would never leave.
+            if leases.is_empty() || bytes <= LEASE_BYTES_MAX {
+                leases.push(Lease { token, job, states: self.dispatch.estimate(token.job) });
+            } else {
+                self.dispatch.give_back(worker, &ReturnedLease { token, failure: None });
+            }
+        }
+        Ok(leases)
     }
 
     async fn finish(&mut self, id: RunId, outcome: Result<Outcome, String>) -> Result<(), Error> {
