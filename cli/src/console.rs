@@ -12,6 +12,10 @@ use crate::command::Arguments;
 /// Scripts rely on it: interrupted, with all state kept.
 pub(crate) const INTERRUPTED: u8 = 130;
 
+/// Logged by commands that end with a result or an error. What a worker within such a command has to say, its
+/// coordinator says too, or the command's error does.
+const QUIET: &str = "warn,nqueens_worker=error";
+
 /// What a log line looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
@@ -23,7 +27,7 @@ pub(crate) enum LogFormat {
 
 /// Sends log lines to stderr.
 pub(crate) fn start_logging(arguments: &Arguments) {
-    let default = if arguments.command.is_service() { "info" } else { "warn" };
+    let default = if arguments.command.is_service() { "info" } else { QUIET };
     let level = arguments.log.as_deref().unwrap_or(default);
     let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new(default));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

@@ -74,9 +74,10 @@ impl Coordinator {
         Ok(Self { operator, writing, chores, faults })
     }
 
-    /// Writes the progress of every active run into the log, so often.
-    pub fn log_progress(&mut self, every: Duration) {
-        self.chores.push(tokio::spawn(journal::keep(self.operator.watch(), every)));
+    /// Writes the progress of every active run into the log, so often; and transactions that fail, which is for the
+    /// caller to tell where there is no such journal.
+    pub fn keep_journal(&mut self, every: Duration) {
+        self.chores.push(tokio::spawn(journal::keep(self.operator.watch(), self.faults(), every)));
     }
 
     /// An operator's hands and eyes.

@@ -1,4 +1,5 @@
-//! The progress log: a line for each open run now and then, to be read after three weeks.
+//! The progress log: a line for each open run now and then, to be read after three weeks; and what went wrong with the
+//! database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,22 +7,36 @@ use std::time::Duration;
 use nqueens_proto::operator::Interval;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at};
-use tracing::info;
+use tracing::{error, info};
 
 use crate::dispatch::RunState;
+use crate::error::Error;
 use crate::progress::{RunProgress, Snapshot};
 
-/// Writes the progress of every active run at each interval, until the snapshots end.
-pub(crate) async fn keep(snapshots: watch::Receiver<Arc<Snapshot>>, every: Duration) {
+/// Writes the progress of every active run at each interval, and why the latest transaction failed whenever one does;
+/// until the writer ends.
+pub(crate) async fn keep(
+    snapshots: watch::Receiver<Arc<Snapshot>>,
+    mut faults: watch::Receiver<Option<Arc<Error>>>,
+    every: Duration,
+) {
     let mut ticks = interval_at(Instant::now() + every, every);
     loop {
-        ticks.tick().await;
-        if snapshots.has_changed().is_err() {
-            return;
-        }
-        let snapshot = snapshots.borrow().clone();
-        for run in snapshot.runs.iter().filter(|run| run.state == RunState::Active) {
-            write(run, snapshot.busy_workers);
+        tokio::select! {
+            _ = ticks.tick() => {
+                let snapshot = snapshots.borrow().clone();
+                for run in snapshot.runs.iter().filter(|run| run.state == RunState::Active) {
+                    write(run, snapshot.busy_workers);
+                }
+            }
+            change = faults.changed() => {
+                if change.is_err() {
+                    return;
+                }
+                if let Some(cause) = &*faults.borrow_and_update() {
+                    error!(error = %cause, "a transaction failed; nothing of it is stored");
+                }
+            }
         }
     }
 }

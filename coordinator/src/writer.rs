@@ -240,7 +240,6 @@ impl Writer {
     /// A transaction failed: what is in memory may be ahead of the disk, so it is read again.
     async fn recover(&mut self, error: Error) -> Arc<Error> {
         let cause = Arc::new(self.database.explain(error));
-        error!(error = %cause, "a transaction failed; nothing of it is stored");
         self.fault.send_replace(Some(Arc::clone(&cause)));
         if let Err(error) = self.database.reconnect().await {
             error!(%error, "connecting to the database again; it is tried again at the next transaction");

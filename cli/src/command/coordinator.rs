@@ -112,7 +112,7 @@ impl Coordinate {
             warn!(%address, "insecure: whoever reaches this address can do anything");
         }
         let mut coordinator = Coordinator::open(&self.db, self.pace(), BUILD).await?;
-        coordinator.log_progress(Duration::from_secs(self.progress_seconds.into()));
+        coordinator.keep_journal(Duration::from_secs(self.progress_seconds.into()));
         let mut stop = told.clone();
         let stop = async move { drop(stop.wait_for(Option::is_some).await) };
         let mut serving = coordinator.serve(listener, &access, stop);

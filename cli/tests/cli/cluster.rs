@@ -69,7 +69,12 @@ impl Coordinator {
     /// On a free port of this machine, with `queens.db`.
     pub(crate) fn start(place: &Place, variables: &[(&str, &str)], more: &str) -> Self {
         let arguments = format!("coordinator --db queens.db --listen 127.0.0.1:0 {more}");
-        let mut process = Background::start(place.command(&arguments).envs(variables.iter().copied()));
+        Self::of(place.command(&arguments).envs(variables.iter().copied()))
+    }
+
+    /// By this command.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut process = Background::start(command);
         let mut line = String::new();
         let mut stdout = BufReader::new(process.0.stdout.take().expect("piped"));
         stdout.read_line(&mut line).expect("text");
