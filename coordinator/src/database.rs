@@ -73,6 +73,9 @@ impl Database {
 }
 
 /// Opens a database to read it, while another process may be writing to it.
+///
+/// Changes are refused by the connections themselves. Opened as read-only they could not tidy up: whoever closes a
+/// database last takes the files beside it (`-wal`, `-shm`) away, which needs the right to write.
 pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
     if !path.exists() {
         return Err(Error::NoDatabase(path.to_owned()));
@@ -82,7 +85,9 @@ pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
         return Err(Error::OlderSchema { path: path.to_owned(), found, known });
     }
     let pool = SqlitePoolOptions::new().max_connections(4).max_lifetime(None).idle_timeout(None);
-    pool.connect_with(options(path).read_only(true)).await.map_err(|error| storage_error(path, error))
+    pool.connect_with(options(path).pragma("query_only", "ON"))
+        .await
+        .map_err(|error| storage_error(path, error))
 }
 
 fn options(path: &Path) -> SqliteConnectOptions {

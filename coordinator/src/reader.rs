@@ -23,6 +23,11 @@ impl Reader {
         Ok(Self { db: open_readers(path).await? })
     }
 
+    /// Lets go of the database; without it, files of SQLite's may stay beside it.
+    pub async fn close(self) {
+        self.db.close().await;
+    }
+
     pub(crate) fn new(db: SqlitePool) -> Self {
         Self { db }
     }

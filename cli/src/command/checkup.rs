@@ -67,6 +67,7 @@ pub(super) fn database(path: &Path) -> anyhow::Result<bool> {
         for run in reader.runs().await? {
             runs.push(Progress::from(&reader.progress(&run).await?));
         }
+        reader.close().await;
         Ok(runs)
     };
     let runs = match block_on(read) {

@@ -52,13 +52,17 @@ impl Desk {
             let progress = reader.progress(&run).await?;
             runs.push(run.status(&progress));
         }
+        reader.close().await;
         Ok(runs)
     }
 
     /// One run.
     pub(crate) async fn run(&self, id: RunId) -> anyhow::Result<RunStatus> {
         let Some(db) = &self.db else { return self.contact.client()?.run(id).await };
-        status(&Reader::open(db).await?, id).await
+        let reader = Reader::open(db).await?;
+        let run = status(&reader, id).await;
+        reader.close().await;
+        run
     }
 
     /// The coordinator's client, or the database.
@@ -80,7 +84,7 @@ impl Desk {
             }
             Err(db) => {
                 // A database is changed here, not made.
-                Reader::open(db).await?;
+                Reader::open(db).await?.close().await;
                 let coordinator = Coordinator::open(db, Pace::default(), BUILD).await?;
                 let outcome = change(coordinator.operator(), id, state, retry).await;
                 coordinator.close().await;

@@ -81,6 +81,7 @@ impl Export {
                 }
             }
         }
+        reader.close().await;
         let n = run.plan.n().get();
         for ((class, bound1), sum) in sums {
             let class = ("class", json!(class.name()));

@@ -35,7 +35,9 @@ impl Workers {
                     )
                 }
                 Err(db) => {
-                    let workers = Reader::open(db).await?.workers().await?;
+                    let reader = Reader::open(db).await?;
+                    let workers = reader.workers().await?;
+                    reader.close().await;
                     (row_head(), workers.iter().map(|row| (row_line(row), row_json(row))).collect())
                 }
             })

@@ -201,3 +201,16 @@ fn with_results_that_someone_has_tampered_with() {
     assert_eq!(outcome.stderr.lines().last(), Some(&*expected), "{}", outcome.stderr);
     assert_eq!(place.json("status --db five.db --json")["runs"][0]["state"], "failed");
 }
+
+#[test]
+fn whoever_only_looks_leaves_everything_as_it_was() {
+    let place = Place::new();
+    assert_eq!(place.run("run 7 --db seven.db").code, 0);
+    let before = place.files();
+    assert_eq!(before.keys().collect::<Vec<_>>(), ["seven.db", "seven.db.lock"]);
+    for command in ["status", "status --json", "workers", "export --by job", "doctor"] {
+        let outcome = place.run(&format!("{command} --db seven.db"));
+        assert_eq!(outcome.code, 0, "{command}: {}", outcome.stderr);
+        assert!(place.files() == before, "{command}: {:?}", place.files().keys());
+    }
+}

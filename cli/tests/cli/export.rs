@@ -143,18 +143,22 @@ fn status_of_a_finished_run() {
     assert!(1_600_000_000_000 < created && created <= finished);
     let fingerprint = run["fingerprint"].take();
     assert_eq!(fingerprint.as_str().expect("text").len(), 64);
+    for states in ["states", "estimated_states"] {
+        assert_ne!(run[states].take().as_str().expect("decimal").parse(), Ok(0_u128));
+    }
     let expected = json!({"runs": [{
         "id": result["run"], "n": 8, "plan": "rows", "state": "done", "priority": 0,
-            "jobs": 8, "done": 8, "leased": 0,
-        "quarantined": 0, "share": 1.0, "fingerprint": null, "total": "92", "count2": "0", "count4": "1",
+        "jobs": 8, "done": 8, "leased": 0, "quarantined": 0, "share": 1.0, "states": null,
+        "estimated_states": null, "estimated_total": null, "threads": null, "states_per_s": null,
+        "time_left_s": null, "fingerprint": null, "total": "92", "count2": "0", "count4": "1",
         "count8": "11", "check": "published", "reason": null, "created_at_ms": created, "finished_at_ms": finished,
     }]});
     assert_eq!(status, expected);
     let table = place.stdout("status --db nqueens-8.db");
     let name = result["run"].as_str().expect("a name");
     assert_snapshot!(table.replace(name, "RUNRUNRUNRUN"), @r"
-    RUN            N  PLAN    STATE                     JOBS DONE  TOTAL
-    RUNRUNRUNRUN   8  rows    done               8 of 8 (100.0 %)  92
+    RUN            N  PLAN    STATE                     JOBS DONE               TIME LEFT  TOTAL
+    RUNRUNRUNRUN   8  rows    done               8 of 8 (100.0 %)                       -  92
     ");
 }
 
