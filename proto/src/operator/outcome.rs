@@ -75,6 +75,7 @@ impl TryFrom<v1::RunResult> for Outcome {
             count2: decimal("count2", &wire.count2)?,
             count4: decimal("count4", &wire.count4)?,
             count8: decimal("count8", &wire.count8)?,
+            solutions: 0,
         };
         Ok(Self { totals, total: decimal("total", &wire.total)?, checked })
     }

@@ -33,7 +33,7 @@ fn done() -> RunStatus {
         created_at: 1,
         finished_at: Some(2),
         outcome: Some(Outcome {
-            totals: Totals { count2: 1, count4: 2, count8: u128::MAX },
+            totals: Totals { count2: 1, count4: 2, count8: u128::MAX, solutions: 0 },
             total: u128::MAX - 1,
             checked: Checked::Symmetric,
         }),
