@@ -2,6 +2,8 @@
 
 use std::net::TcpListener;
 
+use nqueens_proto::PROTOCOL_VERSION;
+
 use crate::cluster::{Coordinator, OPERATOR_TOKEN, WORKER_TOKEN};
 use crate::{Place, stdout};
 
@@ -55,7 +57,7 @@ fn the_doctor_asks_a_coordinator() {
     let (code, report) = about(&[], &at);
     assert_eq!(code, 0, "{report:?}");
     assert!(report[0].starts_with(&format!("{url}: answers, nqueens 0.")), "{report:?}");
-    assert!(report[0].ends_with(", protocol 1"), "{report:?}");
+    assert!(report[0].ends_with(&format!(", protocol {PROTOCOL_VERSION}")), "{report:?}");
     let rest = [
         "it takes the operator's token".to_owned(),
         "1 run(s), 1 worker(s) heard of since it started".to_owned(),

@@ -253,7 +253,7 @@ const RULES: [(&str, &str); 6] = [
         "SELECT id FROM run WHERE state = 'done' AND (
             EXISTS (SELECT 1 FROM job WHERE run = run.id AND state <> 2) OR
             jobs <> (SELECT count(*) FROM job WHERE run = run.id) OR
-            CAST(total AS INTEGER) <> (n = 1) + coalesce((SELECT sum(2 * count2 + 4 * count4 + 8 * count8)
+            CAST(total AS INTEGER) <> (n = 1) + coalesce((SELECT sum(2 * count2 + 4 * count4 + 8 * count8 + solutions)
                                                   FROM result WHERE run = run.id AND verdict = 'accepted'), 0))",
     ),
     ("nothing refers to what is not there", "SELECT \"table\" FROM pragma_foreign_key_check"),
