@@ -37,7 +37,7 @@ const GROUP_MAX: usize = 256;
 /// Bytes of leases in one answer, so that it stays well below the largest message however jobs are encoded.
 const LEASE_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
 
-/// Bytes of a lease beside its job's prefixes, or a few more.
+/// Bytes of a lease beside its job's prefixes, at most.
 const LEASE_BYTES: usize = 100;
 
 /// What the writer can be asked.
