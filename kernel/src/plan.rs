@@ -113,20 +113,29 @@ impl Plan {
 
     /// A plan with jobs of a size that suits N.
     pub fn new(n: BoardSize, kind: PlanKind) -> Self {
-        if let Some(orbits) = Self::with_states_per_job(n, kind, 1).orbits() {
-            let all = orbits.len();
-            let jobs =
-                (estimate::whole_board(n) / Self::STATES_PER_RANGE).clamp(Self::JOBS_MIN, Self::RANGES_MAX);
-            let length = u64::try_from(u128::from(all).div_ceil(jobs)).expect("not more than all");
-            let states_per_job = estimate::halves(&orbits, &(0..length.max(orbits.cluster()).min(all)));
-            return Self::with_states_per_job(n, kind, states_per_job);
-        }
+        let plan = Self::with_states_per_job(n, kind, Self::STATES_PER_JOB_MIN);
+        let states_per_job = match plan.orbits() {
+            Some(orbits) => Self::states_per_range(&orbits),
+            None => Self::states_per_group(n, kind).max(Self::STATES_PER_JOB_MIN),
+        };
+        Self::with_states_per_job(n, kind, states_per_job)
+    }
+
+    /// For jobs of prefixes.
+    fn states_per_group(n: BoardSize, kind: PlanKind) -> u64 {
         // The guess at a whole class is poor; from three queens on it is good enough.
         let prefixes = split_while(roots(n, kind), |prefix| prefix.queens.len() < 3);
         let total: u128 = prefixes.map(|prefix| u128::from(prefix.states_estimate())).sum();
         let jobs = (total / Self::STATES_PER_JOB).clamp(Self::JOBS_MIN, Self::JOBS_MAX);
-        let states_per_job = u64::try_from(total / jobs).unwrap_or(u64::MAX);
-        Self::with_states_per_job(n, kind, states_per_job.max(Self::STATES_PER_JOB_MIN))
+        u64::try_from(total / jobs).unwrap_or(u64::MAX)
+    }
+
+    /// For jobs of column sets: a cluster at least.
+    fn states_per_range(orbits: &Orbits) -> u64 {
+        let (total, all) = (estimate::whole_board(orbits.n()), orbits.len());
+        let jobs = (total / Self::STATES_PER_RANGE).clamp(Self::JOBS_MIN, Self::RANGES_MAX);
+        let length = u64::try_from(u128::from(all).div_ceil(jobs)).expect("not more than all");
+        estimate::halves(orbits, &(0..length.max(orbits.cluster()).min(all)))
     }
 
     /// A plan with jobs of about this many states each; a hint, in `1..2^63`.
@@ -174,7 +183,7 @@ impl Plan {
     fn ranges(&self, orbits: &Orbits) -> impl Iterator<Item = (Job, Weight)> + Send + use<> {
         let (n, all) = (self.n, orbits.len());
         let wanted = (self.states_per_job / estimate::halves(orbits, &(0..1))).max(1);
-        let beyond_clusters = if wanted < orbits.cluster() { 0 } else { wanted % orbits.cluster() };
+        let beyond_clusters = if wanted > orbits.cluster() { wanted % orbits.cluster() } else { 0 };
         let length = (wanted - beyond_clusters).min(all);
         let ranges = (0..all.div_ceil(length)).map(move |at| at * length..all.min((at + 1) * length));
         ranges.map(move |range| {

@@ -80,8 +80,10 @@ pub(crate) fn count(
     memory_max: u64,
 ) -> anyhow::Result<BoardCount> {
     let begun = Instant::now();
-    let share = u64::try_from(threads.get())?;
-    let plan = Plan::with_states_per_job(n, kind, Plan::new(n, kind).states_per_job() / share);
+    let plan = Plan::new(n, kind);
+    // Column sets are slower to count when their clusters are broken up.
+    let share = if kind == PlanKind::Halves { 1 } else { u64::try_from(threads.get())? };
+    let plan = Plan::with_states_per_job(n, kind, plan.states_per_job() / share);
     let tables = Arc::new(SharedTables::new(memory_max, threads.get()));
     let desk = Mutex::new(Desk { jobs: plan.jobs(), totals: Totals::default(), states: 0 });
     thread::scope(|scope| {
