@@ -24,7 +24,8 @@ fn total_and_time_left_are_told_while_it_counts() {
     let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let at = format!("--coordinator {}", coordinator.url());
     // More work than any test waits for, in short jobs.
-    let id = place.stdout(&format!("submit 20 --job-states 50000000 {at}")).trim_end().to_owned();
+    let id =
+        place.stdout(&format!("submit 20 --plan border --job-states 50000000 {at}")).trim_end().to_owned();
     let status = || place.json(&format!("status {id} {at} --json"))["runs"][0].clone();
     let fresh = status();
     for key in ["estimated_total", "threads", "states_per_s", "time_left_s", "total"] {

@@ -29,7 +29,8 @@ fn logs_of_coordinator_and_worker_in_json() {
     let coordinator = Coordinator::start(&place, &[], "--progress-seconds 1 --sync-seconds 1");
     let at = format!("--coordinator {}", coordinator.url());
     // More work than any test waits for, in short jobs.
-    let id = place.stdout(&format!("submit 20 --job-states 50000000 {at}")).trim_end().to_owned();
+    let id =
+        place.stdout(&format!("submit 20 --plan border --job-states 50000000 {at}")).trim_end().to_owned();
     let small = place.stdout(&format!("submit 8 --priority 1 {at}")).trim_end().to_owned();
     let mut worker = coordinator.worker(&place, "west", &[]);
     while !coordinator.process.said().contains("time_left_high_s") {
