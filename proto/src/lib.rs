@@ -9,6 +9,7 @@ mod convert;
 pub mod id;
 pub mod message;
 pub mod operator;
+mod request_id;
 mod token;
 
 /// Generated messages, clients and servers.
@@ -18,6 +19,7 @@ pub mod v1 {
 }
 
 pub use convert::InvalidMessage;
+pub use request_id::RequestId;
 pub use token::{InvalidToken, Token};
 
 /// Version of the conversation between worker and coordinator. A coordinator refuses every other.
