@@ -1,6 +1,7 @@
 //! The program, run as its users run it.
 
 mod boards;
+mod calls;
 mod cluster;
 mod databases;
 mod disk;

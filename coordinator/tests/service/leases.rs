@@ -93,3 +93,42 @@ async fn an_ended_lease_is_revived_by_its_holder_and_fenced_from_others() {
     house.close().await;
     ledger.audit().await;
 }
+
+#[tokio::test]
+async fn a_token_of_another_lease_moves_nothing() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
+    // The second job has had two leases: its first token is out of date.
+    let old = two.take(1).await.remove(0);
+    two.sync(v1::SyncRequest { returned: vec![returned(&old, "")], ..nothing() }).await.unwrap();
+    let current = two.take(1).await.remove(0);
+    let own = one.take(1).await.remove(0);
+    let (token, others) = (own.token.unwrap(), current.token.unwrap());
+    assert_eq!((others.job, others.epoch), (old.token.unwrap().job, 2));
+    let free = (0..8).find(|job| ![token.job, others.job].contains(job)).unwrap();
+    let strange = [
+        old.token.unwrap(),
+        others,
+        v1::LeaseToken { job: free, ..token },
+        v1::LeaseToken { job: 8, ..token },
+        v1::LeaseToken { run: token.run ^ 1, ..token },
+        v1::LeaseToken { epoch: 2, ..token },
+        v1::LeaseToken { incarnation: token.incarnation ^ 1, ..token },
+    ];
+    let before = ledger.everything().await;
+    for token in strange {
+        let stranger = v1::Lease { token: Some(token), ..own.clone() };
+        for failure in ["", "panicked: out of luck"] {
+            let back = v1::SyncRequest { returned: vec![returned(&stranger, failure)], ..nothing() };
+            one.sync(back).await.unwrap();
+        }
+        let held = one.hold(&[own.clone(), stranger]).await;
+        assert_eq!(held, (vec![token], vec![]), "it is told, and keeps its own");
+        assert_eq!(two.hold(std::slice::from_ref(&current)).await, (vec![], vec![]));
+        assert_eq!(ledger.everything().await, before, "{token:?}");
+    }
+    house.close().await;
+    ledger.audit().await;
+}

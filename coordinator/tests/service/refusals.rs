@@ -1,9 +1,14 @@
 //! Messages that can't be meant so: refused, and nothing changes.
 
+use std::time::Duration;
+
 use nqueens_coordinator::dispatch::Policy;
 use nqueens_proto::v1::{self, Verdict};
-use nqueens_proto::{BATCH_MAX, PROTOCOL_VERSION};
-use tonic::Code;
+use nqueens_proto::{BATCH_MAX, MESSAGE_BYTES_MAX, PROTOCOL_VERSION};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::{Code, Request};
+use tonic_prost::ProstCodec;
 
 use crate::common::{ALL, House, Ledger, honest, registration, rows_8};
 use crate::{nothing, returned};
@@ -125,6 +130,54 @@ async fn messages_beyond_the_limits_change_nothing() {
     assert!(answer.acks.iter().all(|ack| ack.verdict() == Verdict::Accepted));
     assert_eq!((answer.acks.len(), answer.leases.len()), (BATCH_MAX, 7));
     assert_eq!(ledger.verdicts().await, ["accepted"]);
+    house.close().await;
+    ledger.audit().await;
+}
+
+#[tokio::test]
+async fn messages_that_are_too_long_or_none_at_all_change_nothing() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    let mut worker = house.worker(1).await;
+    let lease = worker.take(1).await.remove(0);
+    let before = ledger.everything().await;
+
+    let long = "x".repeat(MESSAGE_BYTES_MAX);
+    let back = v1::SyncRequest { returned: vec![returned(&lease, &long)], ..nothing() };
+    let named = v1::RegisterRequest { name: long, ..registration(2) };
+    let refusals =
+        [worker.sync(back).await.unwrap_err(), house.client().await.register(named).await.unwrap_err()];
+    for refusal in refusals {
+        assert_eq!(refusal.code(), Code::OutOfRange, "{refusal:?}");
+        assert!(refusal.message().contains("the limit is: 4194304 bytes"), "{refusal:?}");
+    }
+
+    // The message of one call under the name of another; and names that are none.
+    let paths = [
+        ("/nqueens.v1.WorkerService/Sync", Code::Internal),
+        ("/nqueens.v1.WorkerService/Guess", Code::Unimplemented),
+        ("/nqueens.v1.Oracle/Guess", Code::Unimplemented),
+    ];
+    for (path, code) in paths {
+        let mut client = tonic::client::Grpc::new(house.channel().await);
+        client.ready().await.unwrap();
+        let codec = ProstCodec::<v1::RegisterRequest, v1::SyncResponse>::default();
+        let request = Request::new(registration(2));
+        let refusal = client.unary(request, PathAndQuery::from_static(path), codec).await.unwrap_err();
+        assert_eq!(refusal.code(), code, "{path}: {refusal:?}");
+    }
+
+    // What is no HTTP/2 at all.
+    let mut stranger = tokio::net::TcpStream::connect(house.address()).await.unwrap();
+    stranger.write_all(b"GET / HTTP/1.1\r\nHost: nobody\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    let hung_up = tokio::time::timeout(Duration::from_mins(1), stranger.read_to_end(&mut answer));
+    // With an error or without one.
+    drop(hung_up.await.expect("it is hung up on"));
+
+    assert_eq!(ledger.everything().await, before);
+    assert_eq!(worker.report(&[honest(&lease)]).await, [Verdict::Accepted]);
     house.close().await;
     ledger.audit().await;
 }
