@@ -34,7 +34,7 @@ pub fn published(n: BoardSize) -> Option<Published> {
         unique: next(),
         half_turn: narrow(next()),
         quarter_turn: narrow(next()),
-        orbits: Totals { count2: next(), count4: next(), count8: next() },
+        orbits: Totals { count2: next(), count4: next(), count8: next(), solutions: 0 },
     })
 }
 

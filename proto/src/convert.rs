@@ -248,6 +248,7 @@ impl From<JobResult> for v1::JobResult {
             kernel: result.kernel.to_string(),
             states: result.states,
             elapsed_us: result.elapsed_us,
+            solutions: result.counts.solutions,
         }
     }
 }
@@ -262,6 +263,7 @@ impl TryFrom<v1::JobResult> for JobResult {
                 count2: stored("count2", wire.count2)?,
                 count4: stored("count4", wire.count4)?,
                 count8: stored("count8", wire.count8)?,
+                solutions: stored("solutions", wire.solutions)?,
             },
             kernel: wire.kernel.parse().map_err(|error| invalid("kernel", error))?,
             states: stored("states", wire.states)?,

@@ -23,7 +23,7 @@ pub use request_id::RequestId;
 pub use token::{InvalidToken, Token};
 
 /// Version of the conversation between worker and coordinator. A coordinator refuses every other.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// Most results, returned leases or new leases in one message.
 pub const BATCH_MAX: usize = 1_000;

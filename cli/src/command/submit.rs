@@ -1,9 +1,12 @@
 //! `nqueens submit`: plans a run on a coordinator.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::Kernel;
+use nqueens_proto::operator::WorkerStatus;
 
 use super::Json;
 use super::choices::PlanChoice;
@@ -40,8 +43,11 @@ pub(crate) struct Submit {
 
 impl Submit {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let plan = self.plan.cut(self.n, self.job_states);
-        let run = block_on(async { self.contact.client()?.submit(plan, self.priority).await })?;
+        let run = block_on(async {
+            let mut client = self.contact.client()?;
+            let kernel = prevailing(&client.workers().await?);
+            client.submit(self.plan.cut(self.n, kernel, self.job_states), self.priority).await
+        })?;
         if self.json.json {
             print_line(in_json(&run))?;
         } else {
@@ -49,4 +55,18 @@ impl Submit {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The engine that most threads of the coordinator's workers count with; while there are none, the fastest that there
+/// is.
+fn prevailing(workers: &[WorkerStatus]) -> Kernel {
+    let mut threads = BTreeMap::<Kernel, u64>::new();
+    for worker in workers {
+        let in_use = worker.kernels.first().and_then(|name| name.parse().ok());
+        if let Some(kernel) = in_use {
+            *threads.entry(kernel).or_default() += u64::from(worker.threads);
+        }
+    }
+    let most = threads.into_iter().max_by_key(|&(_, threads)| threads);
+    most.map_or(Kernel::ALL[Kernel::ALL.len() - 1], |(kernel, _)| kernel)
 }

@@ -120,12 +120,17 @@ impl Place {
 
     /// Does something to an SQLite file there, by no code of this program's.
     pub(crate) fn sql(&self, file: &str, statements: &str) {
+        self.try_sql(file, statements).expect("good SQL");
+    }
+
+    /// The same, for what may be refused.
+    pub(crate) fn try_sql(&self, file: &str, statements: &str) -> sqlx::Result<()> {
         let options = SqliteConnectOptions::new().filename(self.path(file)).create_if_missing(true);
         block_on(async {
-            let mut connection = SqliteConnection::connect_with(&options).await.expect("a database");
-            connection.execute(AssertSqlSafe(statements)).await.expect("good SQL");
-            connection.close().await.expect("closed");
-        });
+            let mut connection = SqliteConnection::connect_with(&options).await?;
+            connection.execute(AssertSqlSafe(statements)).await?;
+            connection.close().await
+        })
     }
 
     /// What a query finds in an SQLite file there: its one column, as text. Whoever has the file open is not disturbed.

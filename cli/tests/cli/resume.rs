@@ -128,3 +128,30 @@ fn an_export_of_half_a_run_says_so() {
         format!("nqueens: the run is not done: {open} of {jobs} jobs have no result and stand as 0\n");
     assert_eq!((outcome.code, outcome.stderr), (0, expected));
 }
+
+/// Takes a database back to the schema before there were half boards.
+const TO_SCHEMA_1: &str = "
+    DROP TRIGGER result_is_append_only_update;
+    ALTER TABLE job DROP COLUMN solutions_max;
+    ALTER TABLE result DROP COLUMN solutions;
+    CREATE TRIGGER result_is_append_only_update BEFORE UPDATE ON result
+    WHEN (OLD.verdict, NEW.verdict) <> ('accepted', 'voided') OR OLD.count8 IS NOT NEW.count8
+    BEGIN SELECT RAISE(ABORT, 'results are append-only'); END;
+    DELETE FROM _sqlx_migrations WHERE version > 1;";
+
+#[test]
+fn a_run_of_an_older_schema_is_brought_up_to_date_and_goes_on() {
+    let place = Place::new();
+    let mut program = start(&place);
+    wait_for_done(&mut program, &place, 1);
+    program.kill();
+    let kept = done_jobs(&place, "long.db");
+    place.sql("long.db", TO_SCHEMA_1);
+    let expected = "long.db has schema 1, older than this program's 2; 'nqueens run' brings it up to date";
+    assert_eq!(place.failure("status --db long.db"), expected);
+    assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
+    let all = done_jobs(&place, "long.db");
+    assert!(kept.iter().all(|(job, row)| all[job] == *row), "none of them was counted again");
+    let changes = "UPDATE result SET solutions = 1 WHERE id = 1";
+    assert!(place.try_sql("long.db", changes).unwrap_err().to_string().contains("append-only"));
+}

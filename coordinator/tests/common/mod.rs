@@ -13,6 +13,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::solver::Solver;
 use nqueens_proto::id::RunId;
 use nqueens_proto::message::Lease;
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
@@ -207,15 +208,16 @@ fn held(leases: &[v1::Lease]) -> Vec<v1::HeldLease> {
 pub(crate) fn honest(lease: &v1::Lease) -> v1::JobResult {
     let token = lease.token;
     let job = Lease::try_from(lease.clone()).unwrap().job.decode().unwrap();
-    let mut engine = Kernel::Reference.engine().unwrap();
+    let mut solver = Solver::recounting(Kernel::Reference).unwrap();
     let (mut counts, mut states) = (Counts::ZERO, 0);
-    for unit in job.units(engine.leaf_test()) {
-        let tally = unit.solve(engine.as_mut(), &Control::default()).unwrap();
+    for unit in job.units(solver.leaf_test()) {
+        let tally = unit.solve(&mut solver, &Control::default()).unwrap();
         counts = counts.checked_add(tally.counts).unwrap();
         states += tally.states;
     }
-    let Counts { count2, count4, count8 } = counts;
-    v1::JobResult { token, count2, count4, count8, kernel: "reference".to_owned(), states, elapsed_us: 7 }
+    let Counts { count2, count4, count8, solutions } = counts;
+    let kernel = "reference".to_owned();
+    v1::JobResult { token, count2, count4, count8, kernel, states, elapsed_us: 7, solutions }
 }
 
 /// Off by one orbit, in the direction that can't be told from a right one.

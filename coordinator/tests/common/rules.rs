@@ -13,7 +13,8 @@ pub(crate) const RULES: [(&str, &str); 6] = [
         "whatever disagrees is a conflict, whatever agrees is none",
         "SELECT other.id FROM result AS other JOIN result AS accepted USING (run, job)
          WHERE accepted.verdict = 'accepted' AND other.id > accepted.id AND other.verdict <> iif(
-            (accepted.count2, accepted.count4, accepted.count8) = (other.count2, other.count4, other.count8),
+            (accepted.count2, accepted.count4, accepted.count8, accepted.solutions) =
+                (other.count2, other.count4, other.count8, other.solutions),
             'duplicate', 'conflict')",
     ),
     (
@@ -25,7 +26,7 @@ pub(crate) const RULES: [(&str, &str); 6] = [
         "SELECT id FROM run WHERE state = 'done' AND (
             EXISTS (SELECT 1 FROM job WHERE run = run.id AND state <> 2) OR
             jobs <> (SELECT count(*) FROM job WHERE run = run.id) OR
-            CAST(total AS INTEGER) <> (n = 1) + coalesce((SELECT sum(2 * count2 + 4 * count4 + 8 * count8)
+            CAST(total AS INTEGER) <> (n = 1) + coalesce((SELECT sum(2 * count2 + 4 * count4 + 8 * count8 + solutions)
                                                   FROM result WHERE run = run.id AND verdict = 'accepted'), 0))",
     ),
     ("nothing refers to what is not there", "SELECT \"table\" FROM pragma_foreign_key_check"),
