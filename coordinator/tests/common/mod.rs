@@ -17,7 +17,7 @@ use nqueens_kernel::solver::Solver;
 use nqueens_proto::id::RunId;
 use nqueens_proto::message::Lease;
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
-use nqueens_proto::{PROTOCOL_VERSION, v1};
+use nqueens_proto::{PLANS, PROTOCOL_VERSION, v1};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use tempfile::TempDir;
@@ -110,6 +110,7 @@ impl House {
 pub(crate) fn registration(number: u8) -> v1::RegisterRequest {
     v1::RegisterRequest {
         protocol_version: PROTOCOL_VERSION,
+        plans: PLANS.0.to_vec(),
         instance: vec![number; 16],
         name: format!("worker {number}"),
         build: "test 1.0".to_owned(),
