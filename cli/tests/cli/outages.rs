@@ -56,6 +56,19 @@ impl Cluster {
         outcome.stderr.lines().last().expect("a line").to_owned()
     }
 
+    /// Sends a worker away from its work.
+    fn drain(&mut self, name: &str, worker: Background) {
+        let id = eventually("it works", || {
+            let workers = self.workers();
+            let worker = workers.iter().find(|worker| worker["name"] == name && worker["leases"] != 0)?;
+            worker["id"].as_u64()
+        });
+        self.operator(&format!("drain {id}"));
+        let last_words = self.farewell(worker);
+        assert!(last_words.starts_with("an operator asked this worker to go; "), "{last_words}");
+        assert!(last_words.ends_with(" 0 not reported yet, 0 lease(s) left to run out"), "{last_words}");
+    }
+
     /// What an operator's command prints.
     fn operator(&mut self, arguments: &str) -> String {
         let arguments = format!("{arguments} --coordinator {}", self.coordinator.url());
@@ -186,7 +199,7 @@ fn nothing_is_lost_and_nothing_counted_twice_whoever_dies() {
 
     // The dead one's spool is reported by another process. Whoever is alive finishes what it holds and gets no more;
     // the leases of the others stay.
-    cluster.restart_coordinator("--sync-seconds 1");
+    cluster.restart_coordinator("--sync-seconds 1 --grace-seconds 3600");
     cluster.operator(&format!("pause {run}"));
     let heir = cluster.worker("heir", "west");
     eventually("all that can be reported is", || {
@@ -194,11 +207,10 @@ fn nothing_is_lost_and_nothing_counted_twice_whoever_dies() {
         (idle && cluster.results("heir", "%") == kept).then_some(())
     });
     assert!(cluster.results("heir", "accepted") > 0, "what was counted without a coordinator is not lost");
-    let left = [cluster.leases("west"), cluster.leases("east")];
-    assert!(left[0] > 0, "it was killed in the midst of a job");
-    assert!(left[1] > 0);
+    let (dead, stopped) = (cluster.leases("west"), cluster.leases("east"));
+    assert!(dead > 0 && stopped > 0, "they were in the midst of their work");
     let state = cluster.run(&run);
-    assert_eq!((&state["state"], &state["leased"]), (&"paused".into(), &(left[0] + left[1]).into()));
+    assert_eq!((&state["state"], &state["leased"]), (&"paused".into(), &(dead + stopped).into()));
     assert!(state["done"].as_u64() >= Some(done) && state["done"].as_u64() < state["jobs"].as_u64());
 
     // The coordinator dies again, and has no patience in its next life: the leases run out. Then the stopped one goes
@@ -206,7 +218,7 @@ fn nothing_is_lost_and_nothing_counted_twice_whoever_dies() {
     cluster.kill_coordinator();
     cluster.restart_coordinator("--sync-seconds 1 --lease-seconds 3 --grace-seconds 1");
     eventually("the leases have run out", || (cluster.run(&run)["leased"] == 0).then_some(()));
-    assert!(cluster.number("SELECT sum(lapses) FROM job") >= left[0] + left[1]);
+    assert!(cluster.number("SELECT sum(lapses) FROM job") >= dead + stopped);
     let before = cluster.results("east", "accepted");
     east.signal("-CONT");
     eventually("all is acknowledged", || cluster.spool("east").is_empty().then_some(()));
@@ -215,15 +227,7 @@ fn nothing_is_lost_and_nothing_counted_twice_whoever_dies() {
     // Two runs at once; an operator sends a worker away from its work.
     let small = cluster.operator("submit 14 --plan rows");
     cluster.operator(&format!("resume {run}"));
-    let id = eventually("it works", || {
-        let workers = cluster.workers();
-        let north = workers.iter().find(|worker| worker["name"] == "north" && worker["leases"] != 0)?;
-        north["id"].as_u64()
-    });
-    cluster.operator(&format!("drain {id}"));
-    let last_words = cluster.farewell(north);
-    assert!(last_words.starts_with("an operator asked this worker to go; "), "{last_words}");
-    assert!(last_words.ends_with(" 0 not reported yet, 0 lease(s) left to run out"), "{last_words}");
+    cluster.drain("north", north);
     for run in [&run, &small] {
         eventually("the runs are done", || (cluster.run(run)["state"] == "done").then_some(()));
     }
