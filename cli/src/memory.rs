@@ -9,8 +9,12 @@ use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 pub(crate) struct Memory {
     /// Memory for joins of half boards (plan halves), as 500MB or 8GiB; they take about so much or less if that is
     /// possible, and are the slower the less it is [default: half of what is free]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<ByteSize>,
+}
+
+fn size(text: &str) -> Result<ByteSize, String> {
+    text.parse().map_err(|_| "a size is a number with a unit, such as 500MB or 8GiB".to_owned())
 }
 
 impl Memory {

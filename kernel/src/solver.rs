@@ -17,7 +17,7 @@ pub struct Solver {
 /// A way to count column sets.
 enum Halves {
     /// By the half-board join.
-    Join { join: Join, tables: Arc<SharedTables> },
+    Join { join: Box<Join>, tables: Arc<SharedTables> },
     /// Row by row, by the engine.
     Recount,
 }
@@ -36,9 +36,10 @@ impl Solver {
         };
         let halves = join.map_or(Halves::Recount, |isa| {
             // The join needs a few instructions more than the engine of the same name.
-            let slower = Isa::ALL.into_iter().rev().filter(|&slower| slower <= isa);
-            let join = slower.filter_map(|isa| Join::new(isa, tables.lists_max())).next();
-            Halves::Join { join: join.expect("portable code runs everywhere"), tables: Arc::clone(tables) }
+            let mut slower = Isa::ALL.into_iter().rev().filter(|&slower| slower <= isa);
+            let join = slower.find_map(|isa| Join::new(isa, tables.lists_max()));
+            let join = Box::new(join.expect("portable code runs everywhere"));
+            Halves::Join { join, tables: Arc::clone(tables) }
         });
         Some(Self { engine, halves })
     }
@@ -83,6 +84,6 @@ impl fmt::Debug for Solver {
             Halves::Join { join, .. } => join.isa().name(),
             Halves::Recount => "recount",
         };
-        f.debug_struct("Solver").field("kernel", &self.kernel()).field("halves", &halves).finish()
+        write!(f, "Solver {{ kernel: {}, halves: {halves} }}", self.kernel())
     }
 }

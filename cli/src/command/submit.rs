@@ -70,3 +70,31 @@ fn prevailing(workers: &[WorkerStatus]) -> Kernel {
     let most = threads.into_iter().max_by_key(|&(_, threads)| threads);
     most.map_or(Kernel::ALL[Kernel::ALL.len() - 1], |(kernel, _)| kernel)
 }
+
+#[cfg(test)]
+mod tests {
+    use nqueens_proto::id::WorkerId;
+
+    use super::*;
+
+    #[test]
+    fn the_prevailing_engine_is_that_of_most_threads() {
+        let worker = |kernel: &str, threads| WorkerStatus {
+            id: WorkerId::new(1).expect("a name"),
+            name: "test".to_owned(),
+            build: "test".to_owned(),
+            kernels: vec![kernel.to_owned(), "reference".to_owned()],
+            threads,
+            registered_at: 0,
+            silent_ms: 0,
+            leases: 0,
+            states_per_s: None,
+            accepted: 0,
+            draining: false,
+        };
+        let fleet = [worker("avx512", 64), worker("avx2", 48), worker("avx2", 48), worker("quantum", 1000)];
+        assert_eq!(prevailing(&fleet), Kernel::Avx2);
+        assert_eq!(prevailing(&fleet[..2]), Kernel::Avx512);
+        assert_eq!(prevailing(&[]), Kernel::Avx512);
+    }
+}

@@ -226,7 +226,7 @@ impl Join {
             let mut passes_held = 0;
             progress.enter(Phase::Generation);
             while let Some(&pass) = rest.peek() {
-                let bytes = Lists::bytes_for(lower.find(operations, outers[1], pass));
+                let bytes = Lists::bytes_for(lower.find(operations, outers[1], pass, progress)?);
                 if passes_held > 0 && held + bytes > self.memory_max / 2 {
                     break;
                 }
@@ -246,7 +246,7 @@ impl Join {
             }
             for pass in tables.layout.passes(geometry.board(), firsts[0]) {
                 progress.enter(Phase::Generation);
-                upper.find(operations, outers[0], pass);
+                upper.find(operations, outers[0], pass, progress)?;
                 let wanted = Wanted {
                     grouped: tables.layout.grouped,
                     others: firsts[1],
