@@ -60,6 +60,7 @@ async fn work(url: String, number: u8, accepted: Arc<AtomicU64>) {
     let mut client = WorkerServiceClient::new(channel.expect("the coordinator"));
     let registration = v1::RegisterRequest {
         protocol_version: nqueens_proto::PROTOCOL_VERSION,
+        plans: nqueens_proto::PLANS.0.to_vec(),
         instance: vec![number; 16],
         name: format!("noop {number}"),
         build: "benchmark".to_owned(),

@@ -9,7 +9,7 @@ use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::halves::{Orbits, SharedTables};
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::known::published;
-use nqueens_kernel::plan::{Plan, PlanKind, fastest};
+use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind, fastest};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_kernel::unit::Unit;
@@ -169,7 +169,11 @@ fn plans_are_what_they_were() {
             })
         });
     assert_eq!(prints.concat(), FINGERPRINTS);
+    assert_eq!(Fingerprint::of_all_plans().to_string(), ALL_PLANS);
 }
+
+/// Workers of another are refused.
+const ALL_PLANS: &str = "8848718539aae45b7b119298590cec8ae50d4fdd24deb74ffe3e43842e8b64c8";
 
 /// N, kind, jobs and fingerprint. A change here makes another plan of every run in progress: whoever means it
 /// raises the version in the fingerprint's first line.

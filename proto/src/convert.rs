@@ -98,6 +98,7 @@ impl From<Registration> for v1::RegisterRequest {
             build: worker.build,
             kernels: worker.kernels.iter().map(ToString::to_string).collect(),
             threads: worker.threads,
+            plans: crate::PLANS.0.to_vec(),
         }
     }
 }
@@ -105,7 +106,7 @@ impl From<Registration> for v1::RegisterRequest {
 impl TryFrom<v1::RegisterRequest> for Registration {
     type Error = InvalidMessage;
 
-    /// The protocol version is the caller's to check, first of all.
+    /// The protocol version and the plans are the caller's to check, first of all.
     fn try_from(wire: v1::RegisterRequest) -> Result<Self, Self::Error> {
         let kernels: Result<Vec<_>, _> = wire.kernels.iter().map(|name| name.parse()).collect();
         let kernels = kernels.map_err(|error| invalid("kernels", error))?;

@@ -250,7 +250,9 @@ impl Worker {
         let to_say = self.has_to_say();
         let full = self.outbox.len() >= BATCH_MAX / 2;
         // With nothing to do it asks at once: the coordinator keeps it waiting until there is work.
-        let pause = if hungry || (to_say && full) || load.jobs == 0 {
+        let pause = if load.jobs == 0 && to_say {
+            Duration::ZERO
+        } else if hungry || (to_say && full) || load.jobs == 0 {
             BREATH
         } else if to_say {
             FLUSH

@@ -1,6 +1,6 @@
 //! Disks that are full: one clear line, and with more room the same command ends well.
 
-use crate::cluster::Coordinator;
+use crate::processes::Coordinator;
 use crate::{NQUEENS, Outcome, Place};
 
 const ARGUMENTS: &str = "run 12 --db twelve.db --job-states 300 --threads 1";

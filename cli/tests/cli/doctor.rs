@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use nqueens_proto::PROTOCOL_VERSION;
 
-use crate::cluster::{Coordinator, OPERATOR_TOKEN, WORKER_TOKEN};
+use crate::processes::{Coordinator, OPERATOR_TOKEN, WORKER_TOKEN};
 use crate::{Place, stdout};
 
 #[test]

@@ -1,12 +1,11 @@
 //! What operators are told of a run that is being counted: how far it is, what it may come to, how long it may take.
 
-use std::io::{BufRead, BufReader};
-use std::time::Duration;
+use std::io::BufRead;
 
 use serde_json::Value;
 
 use crate::Place;
-use crate::cluster::{Background, Coordinator};
+use crate::processes::{Background, Coordinator, eventually};
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| value.as_str().expect("decimal").parse().expect("a number"))
@@ -35,13 +34,9 @@ fn total_and_time_left_are_told_while_it_counts() {
     assert!(number(&fresh["estimated_states"]) > 1e9, "{fresh}");
 
     let mut worker = coordinator.worker(&place, "west", &[]);
-    let seen = loop {
-        let seen = status();
-        if seen["time_left_s"] != Value::Null {
-            break seen;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    };
+    let seen = eventually("the time left is known", || {
+        Some(status()).filter(|seen| seen["time_left_s"] != Value::Null)
+    });
     assert_estimate(&seen["time_left_s"]);
     assert_estimate(&seen["estimated_total"]);
     assert!(seen["estimated_total"]["value"].is_string(), "counts outgrow 2^53: {seen}");
@@ -55,7 +50,7 @@ fn total_and_time_left_are_told_while_it_counts() {
         let command = format!("watch {id} --interval 0.2 {more} {at}");
         let mut watch = Background::start(&mut place.command(&command));
         let mut line = String::new();
-        BufReader::new(watch.0.stdout.take().expect("piped")).read_line(&mut line).expect("text");
+        watch.stdout().read_line(&mut line).expect("text");
         line
     };
     let line = watch("");

@@ -1,11 +1,9 @@
 //! Logs for programs: an object a line.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::Place;
-use crate::cluster::Coordinator;
+use crate::processes::{Coordinator, eventually};
 
 /// Every line of a log, each an object with what all lines have.
 fn lines(log: &str) -> Vec<Value> {
@@ -33,9 +31,9 @@ fn logs_of_coordinator_and_worker_in_json() {
         place.stdout(&format!("submit 20 --plan border --job-states 50000000 {at}")).trim_end().to_owned();
     let small = place.stdout(&format!("submit 8 --priority 1 {at}")).trim_end().to_owned();
     let mut worker = coordinator.worker(&place, "west", &[]);
-    while !coordinator.process.said().contains("time_left_high_s") {
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    eventually("the time left is in the log", || {
+        coordinator.process.said().contains("time_left_high_s").then_some(())
+    });
     worker.signal("-TERM");
     let worker = worker.end();
     let outcome = coordinator.stop();

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
+mod rules;
+
 use std::path::{Path, PathBuf};
 
 use nqueens_coordinator::dispatch::Policy;
@@ -15,7 +17,7 @@ use nqueens_kernel::solver::Solver;
 use nqueens_proto::id::RunId;
 use nqueens_proto::message::Lease;
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
-use nqueens_proto::{PROTOCOL_VERSION, v1};
+use nqueens_proto::{PLANS, PROTOCOL_VERSION, v1};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use tempfile::TempDir;
@@ -23,6 +25,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::Status;
 use tonic::transport::Channel;
+
+use rules::RULES;
 
 /// More work than any of these tests has.
 pub(crate) const ALL: u64 = u64::MAX;
@@ -106,6 +110,7 @@ impl House {
 pub(crate) fn registration(number: u8) -> v1::RegisterRequest {
     v1::RegisterRequest {
         protocol_version: PROTOCOL_VERSION,
+        plans: PLANS.0.to_vec(),
         instance: vec![number; 16],
         name: format!("worker {number}"),
         build: "test 1.0".to_owned(),
@@ -227,38 +232,6 @@ pub(crate) struct Ledger {
     _folder: TempDir,
     pub(crate) path: PathBuf,
 }
-
-/// Rules of the ledger: each is a query that finds whatever breaks it.
-const RULES: [(&str, &str); 6] = [
-    (
-        "a job is done if and only if it has one accepted result and no later one disagrees",
-        "SELECT run || '/' || number FROM job WHERE (state = 2) <> (
-            (SELECT count(*) FROM result WHERE run = job.run AND job = number AND verdict = 'accepted') = 1 AND
-            (SELECT max(id) FILTER (WHERE verdict = 'accepted') > coalesce(max(id) FILTER (WHERE verdict = 'conflict'), 0)
-             FROM result WHERE run = job.run AND job = number))",
-    ),
-    (
-        "whatever disagrees is a conflict, whatever agrees is none",
-        "SELECT other.id FROM result AS other JOIN result AS accepted USING (run, job)
-         WHERE accepted.verdict = 'accepted' AND other.id > accepted.id AND other.verdict <> iif(
-            (accepted.count2, accepted.count4, accepted.count8) = (other.count2, other.count4, other.count8),
-            'duplicate', 'conflict')",
-    ),
-    (
-        "no result is of a lease that was never given out",
-        "SELECT id FROM result JOIN job ON job.run = result.run AND number = job WHERE result.epoch > job.epoch",
-    ),
-    (
-        "a run is done only if all its jobs are, and they come to its total",
-        "SELECT id FROM run WHERE state = 'done' AND (
-            EXISTS (SELECT 1 FROM job WHERE run = run.id AND state <> 2) OR
-            jobs <> (SELECT count(*) FROM job WHERE run = run.id) OR
-            CAST(total AS INTEGER) <> (n = 1) + coalesce((SELECT sum(2 * count2 + 4 * count4 + 8 * count8 + solutions)
-                                                  FROM result WHERE run = run.id AND verdict = 'accepted'), 0))",
-    ),
-    ("nothing refers to what is not there", "SELECT \"table\" FROM pragma_foreign_key_check"),
-    ("the file is sound", "SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
-];
 
 impl Ledger {
     pub(crate) fn new() -> Self {
