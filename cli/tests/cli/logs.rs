@@ -42,6 +42,8 @@ fn logs_of_coordinator_and_worker_in_json() {
     for message in ["coordinator is up", "worker registered", "run is done", "coordinator is down"] {
         assert!(messages(&log).contains(&message), "no '{message}' in\n{}", outcome.stderr);
     }
+    let met = log.iter().find(|line| line["message"] == "worker registered").expect("seen above");
+    assert!(met["span"]["request"].is_string(), "the name of the call that led to it: {met}");
     let done = log.iter().find(|line| line["message"] == "run is done").expect("seen above");
     assert_eq!((&done["run"], &done["n"], &done["total"]), (&small.into(), &8.into(), &"92".into()));
     let progress =
