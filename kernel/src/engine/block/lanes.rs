@@ -1,10 +1,21 @@
 //! What the block search asks of an instruction set.
 
+use std::ops::{BitAnd, BitOr, BitXor, Not};
+
 use super::schedule::Level;
 use super::stacks::{Parents, Stack};
 
 /// A lane's type: a bitmap of columns, `u16` where the free columns span at most 16 and `u32` otherwise.
-pub(super) trait Word: Copy + Default + 'static {
+pub(super) trait Word:
+    Copy
+    + Default
+    + PartialEq
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + BitXor<Output = Self>
+    + Not<Output = Self>
+    + 'static
+{
     /// Width in bits.
     const BITS: u32;
 
@@ -14,42 +25,75 @@ pub(super) trait Word: Copy + Default + 'static {
     /// The same bitmap.
     #[cfg(test)]
     fn widen(self) -> u32;
+
+    /// The lowest column; none if there is none.
+    fn lowest(self) -> Self;
+
+    /// Every column `rows` up.
+    fn raise(self, rows: u32) -> Self;
+
+    /// Every column `rows` down.
+    fn lower(self, rows: u32) -> Self;
 }
 
-impl Word for u32 {
-    const BITS: u32 = u32::BITS;
+macro_rules! word {
+    ($word:ty, $narrow:expr) => {
+        impl Word for $word {
+            const BITS: u32 = <$word>::BITS;
 
-    fn narrow(bitmap: u32) -> Self {
-        bitmap
-    }
+            fn narrow(bitmap: u32) -> Self {
+                $narrow(bitmap)
+            }
 
-    #[cfg(test)]
-    fn widen(self) -> u32 {
-        self
-    }
+            #[cfg(test)]
+            fn widen(self) -> u32 {
+                self.into()
+            }
+
+            #[inline(always)]
+            fn lowest(self) -> Self {
+                self & self.wrapping_neg()
+            }
+
+            #[inline(always)]
+            fn raise(self, rows: u32) -> Self {
+                self.unbounded_shl(rows)
+            }
+
+            #[inline(always)]
+            fn lower(self, rows: u32) -> Self {
+                self.unbounded_shr(rows)
+            }
+        }
+    };
 }
 
-impl Word for u16 {
-    const BITS: u32 = u16::BITS;
+word!(u32, std::convert::identity);
+word!(u16, |bitmap: u32| bitmap.try_into().expect("a board that spans at most 16 columns"));
 
-    fn narrow(bitmap: u32) -> Self {
-        bitmap.try_into().expect("a board that spans at most 16 columns")
-    }
+/// The two steps of the search, compiled for one instruction set.
+///
+/// A value of the type is the proof that this machine has the instructions: whoever makes one has looked.
+pub(super) trait Steps: Copy + Send + 'static {
+    /// A lane.
+    type Word: Word;
 
-    #[cfg(test)]
-    fn widen(self) -> u32 {
-        self.into()
-    }
+    /// Puts the surviving children of `parents` on the stack of the level below.
+    fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
+        self,
+        level: &Level,
+        parents: &Parents<'_, Self::Word>,
+        children: &mut Stack<'_, Self::Word>,
+    );
+    /// Counts the completions of `parents`, which have three rows left.
+    fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, Self::Word>) -> u64;
 }
 
 /// A vector of bitmaps and what can be done to all its lanes at once.
 ///
-/// A value of the type is the proof that this machine has the instructions: whoever makes one has looked. All
-/// methods are to be inlined into [`expand`](Self::expand) and [`leaf`](Self::leaf), which alone are compiled for
-/// the instruction set.
-pub(super) trait Lanes: Copy + Send + 'static {
-    /// One lane.
-    type Word: Word;
+/// All methods are to be inlined into [`expand`](Steps::expand) and [`leaf`](Steps::leaf), which alone are compiled
+/// for the instruction set.
+pub(super) trait Lanes: Steps {
     /// All lanes.
     type Vector: Copy;
     /// A choice of lanes.
@@ -126,16 +170,6 @@ pub(super) trait Lanes: Copy + Send + 'static {
         spreading: Self::Spreading,
         from: *const Self::Word,
     ) -> Self::Vector;
-
-    /// [`step::expand`](super::step::expand), compiled for this instruction set.
-    fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-        self,
-        level: &Level,
-        parents: &Parents<'_, Self::Word>,
-        children: &mut Stack<'_, Self::Word>,
-    );
-    /// [`step::leaf`](super::step::leaf), compiled for this instruction set.
-    fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, Self::Word>) -> u64;
 }
 
 /// Methods compiled for an instruction set.

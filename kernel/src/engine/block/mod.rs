@@ -26,7 +26,7 @@ mod tests;
 use super::{Control, Engine, Kernel, Stopped, Tally};
 use crate::board::{BoardSize, columns_of};
 use crate::subproblem::Subproblem;
-use lanes::{Lanes, Word};
+use lanes::{Steps, Word};
 use schedule::{CHUNK, Filter, Level, Schedule, is_ready};
 use stacks::{Buffer, Parents, Stack};
 
@@ -46,7 +46,7 @@ struct Block<N, W> {
 
 /// The engine in plain code.
 pub(super) fn portable() -> Box<dyn Engine> {
-    Block::boxed(Kernel::Portable, portable::Portable, portable::Portable, 0)
+    Block::boxed(Kernel::Portable, portable::Narrow, portable::Wide, 5)
 }
 
 /// The engine on AVX2; `None` where the machine has none.
@@ -63,7 +63,7 @@ pub(super) fn avx512() -> Option<Box<dyn Engine>> {
     Some(Block::boxed(Kernel::Avx512, avx512::Narrow(isa), avx512::Wide(isa), 8))
 }
 
-impl<N: Lanes, W: Lanes> Block<N, W> {
+impl<N: Steps, W: Steps> Block<N, W> {
     fn boxed(kernel: Kernel, narrow: N, wide: W, excess_max: u32) -> Box<dyn Engine> {
         Box::new(Self { kernel, narrow, wide, excess_max, buffer: Buffer::default(), largest: None })
     }
@@ -90,7 +90,7 @@ impl<N: Lanes, W: Lanes> Block<N, W> {
     }
 }
 
-impl<N: Lanes, W: Lanes> Engine for Block<N, W> {
+impl<N: Steps, W: Steps> Engine for Block<N, W> {
     fn kernel(&self) -> Kernel {
         self.kernel
     }
@@ -124,7 +124,7 @@ fn split_off_a_column(problem: &Subproblem) -> Vec<Subproblem> {
 /// Counts the completions of the root of `schedule`.
 ///
 /// States are the nodes expanded: partial boards with three rows or more left that passed the look ahead.
-fn search<L: Lanes>(
+fn search<L: Steps>(
     isa: L,
     schedule: &Schedule,
     buffer: &mut Buffer,
@@ -164,7 +164,7 @@ fn next_level<W: Word>(stacks: &[Stack<'_, W>], at: usize) -> Option<usize> {
     (0..=at).rev().find(has_nodes).or_else(|| (at + 1..stacks.len()).find(has_nodes))
 }
 
-fn expand<L: Lanes>(
+fn expand<L: Steps>(
     isa: L,
     filter: Filter,
     level: &Level,

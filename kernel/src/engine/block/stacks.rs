@@ -123,7 +123,12 @@ impl<W: Word> Stack<'_, W> {
     /// Where the next node's three words go. At least a vector's worth of words can be written at each pointer
     /// while the stack is within its room.
     pub(super) fn top(&mut self) -> [*mut W; 3] {
-        [&mut *self.left, &mut *self.right, &mut *self.free].map(|array| array[self.len..].as_mut_ptr())
+        self.spare().map(<[W]>::as_mut_ptr)
+    }
+
+    /// The room for the next nodes' three words.
+    pub(super) fn spare(&mut self) -> [&mut [W]; 3] {
+        [&mut self.left[self.len..], &mut self.right[self.len..], &mut self.free[self.len..]]
     }
 
     /// Says that `count` nodes were written from [`top`](Self::top) on.
@@ -150,6 +155,11 @@ impl<W: Word> Parents<'_, W> {
     /// The three arrays: left and right diagonals, free columns.
     pub(super) fn arrays(&self) -> [*const W; 3] {
         [self.left.as_ptr(), self.right.as_ptr(), self.free.as_ptr()]
+    }
+
+    /// The same arrays, as long as there are nodes.
+    pub(super) fn slices(&self) -> [&[W]; 3] {
+        [&self.left[..self.count], &self.right[..self.count], &self.free[..self.count]]
     }
 
     /// The `k`-th node: left and right diagonals, free columns.
