@@ -8,7 +8,8 @@
 
 use std::arch::x86_64::*;
 
-use super::lanes::{Lanes, Steps, compiled_for};
+use super::Steps;
+use super::lanes::{Lanes, compiled_for};
 use super::schedule::Level;
 use super::stacks::{Parents, Stack};
 use super::step;

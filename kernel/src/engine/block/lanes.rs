@@ -1,93 +1,6 @@
-//! What the block search asks of an instruction set.
+//! What the SIMD versions of the block search ask of an instruction set.
 
-use std::ops::{BitAnd, BitOr, BitXor, Not};
-
-use super::schedule::Level;
-use super::stacks::{Parents, Stack};
-
-/// A lane's type: a bitmap of columns, `u16` where the free columns span at most 16 and `u32` otherwise.
-pub(super) trait Word:
-    Copy
-    + Default
-    + PartialEq
-    + BitAnd<Output = Self>
-    + BitOr<Output = Self>
-    + BitXor<Output = Self>
-    + Not<Output = Self>
-    + 'static
-{
-    /// Width in bits.
-    const BITS: u32;
-
-    /// The low bits of `bitmap`; what is cut off must be zero.
-    fn narrow(bitmap: u32) -> Self;
-
-    /// The same bitmap.
-    #[cfg(test)]
-    fn widen(self) -> u32;
-
-    /// The lowest column; none if there is none.
-    fn lowest(self) -> Self;
-
-    /// Every column `rows` up.
-    fn raise(self, rows: u32) -> Self;
-
-    /// Every column `rows` down.
-    fn lower(self, rows: u32) -> Self;
-}
-
-macro_rules! word {
-    ($word:ty, $narrow:expr) => {
-        impl Word for $word {
-            const BITS: u32 = <$word>::BITS;
-
-            fn narrow(bitmap: u32) -> Self {
-                $narrow(bitmap)
-            }
-
-            #[cfg(test)]
-            fn widen(self) -> u32 {
-                self.into()
-            }
-
-            #[inline(always)]
-            fn lowest(self) -> Self {
-                self & self.wrapping_neg()
-            }
-
-            #[inline(always)]
-            fn raise(self, rows: u32) -> Self {
-                self.unbounded_shl(rows)
-            }
-
-            #[inline(always)]
-            fn lower(self, rows: u32) -> Self {
-                self.unbounded_shr(rows)
-            }
-        }
-    };
-}
-
-word!(u32, std::convert::identity);
-word!(u16, |bitmap: u32| bitmap.try_into().expect("a board that spans at most 16 columns"));
-
-/// The two steps of the search, compiled for one instruction set.
-///
-/// A value of the type is the proof that this machine has the instructions: whoever makes one has looked.
-pub(super) trait Steps: Copy + Send + 'static {
-    /// A lane.
-    type Word: Word;
-
-    /// Puts the surviving children of `parents` on the stack of the level below.
-    fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-        self,
-        level: &Level,
-        parents: &Parents<'_, Self::Word>,
-        children: &mut Stack<'_, Self::Word>,
-    );
-    /// Counts the completions of `parents`, which have three rows left.
-    fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, Self::Word>) -> u64;
-}
+use super::Steps;
 
 /// A vector of bitmaps and what can be done to all its lanes at once.
 ///
@@ -176,7 +89,6 @@ pub(super) trait Lanes: Steps {
 ///
 /// Their bodies are safe code, in which intrinsics on values are safe too. `isa`, `self` to the outside, is the
 /// lanes' value: the proof that the machine has the features named.
-#[cfg(target_arch = "x86_64")]
 macro_rules! compiled_for {
     (
         $features:literal, $isa:ident: $lanes:ty;
@@ -195,5 +107,4 @@ macro_rules! compiled_for {
         }
     )* };
 }
-#[cfg(target_arch = "x86_64")]
 pub(super) use compiled_for;

@@ -3,8 +3,8 @@
 //! A node is a partial board: every open row above some row has its queen. Depth-first search takes them one at a
 //! time; here each row has a stack of nodes, which are expanded by the thousand, so that vectors always are full
 //! and branches always go the same way (after Ren et al., "Efficient Execution of Recursive Programs on Commodity
-//! Vector Hardware", PLDI 2015). [`step`] is the inner loop, for whatever [`lanes`] the machine has; [`schedule`]
-//! holds what it needs to know about the rows.
+//! Vector Hardware", PLDI 2015). [`step`] is the inner loop on SIMD, for whatever [`lanes`] the machine has, and
+//! [`portable`] that of plain code; [`schedule`] holds what they need to know about the rows.
 
 #![expect(
     clippy::inline_always,
@@ -15,20 +15,41 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
 mod lanes;
 mod portable;
 mod schedule;
 mod stacks;
+#[cfg(target_arch = "x86_64")]
 mod step;
 #[cfg(test)]
 mod tests;
+mod word;
 
 use super::{Control, Engine, Kernel, Stopped, Tally};
 use crate::board::{BoardSize, columns_of};
 use crate::subproblem::Subproblem;
-use lanes::{Steps, Word};
 use schedule::{CHUNK, Filter, Level, Schedule, is_ready};
 use stacks::{Buffer, Parents, Stack};
+use word::Word;
+
+/// The two steps of the search, compiled for one instruction set.
+///
+/// A value of the type is the proof that this machine has the instructions: whoever makes one has looked.
+trait Steps: Copy + Send + 'static {
+    /// A lane.
+    type Word: Word;
+
+    /// Puts the surviving children of `parents` on the stack of the level below.
+    fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
+        self,
+        level: &Level,
+        parents: &Parents<'_, Self::Word>,
+        children: &mut Stack<'_, Self::Word>,
+    );
+    /// Counts the completions of `parents`, which have three rows left.
+    fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, Self::Word>) -> u64;
+}
 
 /// The block search with lanes of one instruction set.
 struct Block<N, W> {

@@ -7,9 +7,10 @@
 
 #![expect(clippy::needless_bitwise_bool, reason = "lazy operators are branches")]
 
-use super::lanes::{Steps, Word};
+use super::Steps;
 use super::schedule::{AHEAD_MAX, Level};
 use super::stacks::{Parents, Stack};
+use super::word::Word;
 
 /// Places on the desk: as many as a byte can tell apart.
 const PLACES: usize = 256;

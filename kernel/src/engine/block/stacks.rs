@@ -1,7 +1,7 @@
 //! Where the nodes wait: one stack a level, all in one buffer that a thread keeps from job to job.
 
-use super::lanes::Word;
 use super::schedule::Schedule;
+use super::word::Word;
 
 /// Words readable and writable beyond the room of each array, so that whole vectors can be moved at its end: the
 /// widest vector has 32 lanes.
@@ -122,6 +122,7 @@ impl<W: Word> Stack<'_, W> {
 
     /// Where the next node's three words go. At least a vector's worth of words can be written at each pointer
     /// while the stack is within its room.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn top(&mut self) -> [*mut W; 3] {
         self.spare().map(<[W]>::as_mut_ptr)
     }
@@ -153,6 +154,7 @@ impl<W: Word> Parents<'_, W> {
     }
 
     /// The three arrays: left and right diagonals, free columns.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn arrays(&self) -> [*const W; 3] {
         [self.left.as_ptr(), self.right.as_ptr(), self.free.as_ptr()]
     }
