@@ -60,9 +60,9 @@ impl Operator {
             Err(Error::NoRun(_)) => {}
             Err(error) => return Err(Arc::new(error)),
         }
-        self.writer.ask(Request::PlanRun { id, plan, seed, priority }).await?;
         let (batches, mut planned) = mpsc::channel::<Vec<(Job, Weight)>>(2);
         let planning = tokio::task::spawn_blocking(move || plan_jobs(&plan, &batches));
+        self.writer.ask(Request::PlanRun { id, plan, seed, priority }).await?;
         let mut estimates = Vec::new();
         while let Some(jobs) = planned.recv().await {
             let first = u32::try_from(estimates.len()).expect("checked below");

@@ -20,7 +20,7 @@ use crate::selftest::Proof;
 use crate::spool::Spool;
 
 /// Results wait so long for company, unless the pool runs dry.
-const FLUSH: Duration = Duration::from_millis(100);
+const FLUSH: Duration = Duration::from_millis(250);
 
 /// Two syncs are at least so far apart.
 const BREATH: Duration = Duration::from_millis(10);
