@@ -9,9 +9,10 @@ use nqueens_kernel::plan::Plan;
 use nqueens_proto::id::{RunId, WorkerId};
 use nqueens_proto::operator::{Progress, RunState, RunStatus, Submission, WorkerStatus};
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
-use nqueens_proto::{MESSAGE_BYTES_MAX, Token, v1};
+use nqueens_proto::{MESSAGE_BYTES_MAX, RequestId, Token, v1};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
+use tracing::debug;
 
 use crate::settings::misuse;
 
@@ -49,7 +50,7 @@ impl Client {
         let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());
         let submission = Submission { request: bits.to_be_bytes(), plan, priority };
         loop {
-            let request = self.request(v1::SubmitRequest::from(submission));
+            let request = self.request("submit", v1::SubmitRequest::from(submission));
             match self.inner.submit(request).await {
                 Ok(answer) => return Ok(answer.into_inner().run.try_into()?),
                 // The planning goes on; the same request again waits for it.
@@ -61,7 +62,7 @@ impl Client {
 
     /// All runs, oldest first.
     pub(crate) async fn runs(&mut self) -> anyhow::Result<Vec<RunStatus>> {
-        let request = self.request(v1::ListRunsRequest {});
+        let request = self.request("list_runs", v1::ListRunsRequest {});
         let answer = self.inner.list_runs(request).await.map_err(|status| self.explain(&status))?;
         let runs = answer.into_inner().runs.into_iter().map(RunStatus::try_from);
         Ok(runs.collect::<Result<_, _>>()?)
@@ -69,7 +70,7 @@ impl Client {
 
     /// One run.
     pub(crate) async fn run(&mut self, run: RunId) -> anyhow::Result<RunStatus> {
-        let request = self.request(v1::GetRunRequest { run: run.get() });
+        let request = self.request("get_run", v1::GetRunRequest { run: run.get() });
         let answer = self.inner.get_run(request).await.map_err(|status| self.explain(&status))?;
         Ok(answer.into_inner().run.try_into()?)
     }
@@ -77,21 +78,21 @@ impl Client {
     /// Pauses, resumes or cancels a run.
     pub(crate) async fn set_state(&mut self, run: RunId, state: RunState) -> anyhow::Result<RunStatus> {
         let state = v1::RunState::from(state).into();
-        let request = self.request(v1::SetRunStateRequest { run: run.get(), state });
+        let request = self.request("set_run_state", v1::SetRunStateRequest { run: run.get(), state });
         let answer = self.inner.set_run_state(request).await.map_err(|status| self.explain(&status))?;
         Ok(answer.into_inner().run.try_into()?)
     }
 
     /// Opens the quarantined jobs of a run again.
     pub(crate) async fn retry_quarantined(&mut self, run: RunId) -> anyhow::Result<RunStatus> {
-        let request = self.request(v1::RetryQuarantinedRequest { run: run.get() });
+        let request = self.request("retry_quarantined", v1::RetryQuarantinedRequest { run: run.get() });
         let answer = self.inner.retry_quarantined(request).await.map_err(|status| self.explain(&status))?;
         Ok(answer.into_inner().run.try_into()?)
     }
 
     /// The workers heard of since the coordinator started.
     pub(crate) async fn workers(&mut self) -> anyhow::Result<Vec<WorkerStatus>> {
-        let request = self.request(v1::ListWorkersRequest {});
+        let request = self.request("list_workers", v1::ListWorkersRequest {});
         let answer = self.inner.list_workers(request).await.map_err(|status| self.explain(&status))?;
         let workers = answer.into_inner().workers.into_iter().map(WorkerStatus::try_from);
         Ok(workers.collect::<Result<_, _>>()?)
@@ -99,7 +100,7 @@ impl Client {
 
     /// Asks a worker to go.
     pub(crate) async fn drain(&mut self, worker: WorkerId) -> anyhow::Result<()> {
-        let request = self.request(v1::DrainWorkerRequest { worker_id: worker.get() });
+        let request = self.request("drain_worker", v1::DrainWorkerRequest { worker_id: worker.get() });
         self.inner.drain_worker(request).await.map_err(|status| self.explain(&status))?;
         Ok(())
     }
@@ -109,24 +110,28 @@ impl Client {
         let interval_ms = u32::try_from(interval.as_millis()).unwrap_or(u32::MAX);
         let mut request =
             Request::new(v1::WatchProgressRequest { run: run.map_or(0, RunId::get), interval_ms });
-        self.identify(&mut request);
+        self.identify("watch_progress", &mut request);
         match self.inner.watch_progress(request).await {
             Ok(answer) => Ok(Pictures(answer.into_inner())),
             Err(status) => Err(self.lost(&status)),
         }
     }
 
-    fn request<T>(&self, message: T) -> Request<T> {
+    fn request<T>(&self, call: &str, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.set_timeout(CALL_TIMEOUT);
-        self.identify(&mut request);
+        self.identify(call, &mut request);
         request
     }
 
-    fn identify<T>(&self, request: &mut Request<T>) {
+    /// Says who calls, and by what name both sides' logs have the call.
+    fn identify<T>(&self, call: &str, request: &mut Request<T>) {
         if let Some(token) = &self.token {
             token.attach(request.metadata_mut());
         }
+        let id = RequestId::from_random(random_bits());
+        id.attach(request.metadata_mut());
+        debug!(call, request = %id, "calling");
     }
 
     fn lost(&self, status: &Status) -> Lost {

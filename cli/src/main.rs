@@ -7,6 +7,7 @@
 mod client;
 mod command;
 mod console;
+mod memory;
 mod output;
 mod progress;
 mod settings;

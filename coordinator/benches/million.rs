@@ -64,6 +64,7 @@ async fn connect(url: String, number: u32) -> WorkerServiceClient<Channel> {
     let mut client = WorkerServiceClient::new(channel);
     let registration = v1::RegisterRequest {
         protocol_version: nqueens_proto::PROTOCOL_VERSION,
+        plans: nqueens_proto::PLANS.0.to_vec(),
         instance: [[0; 12].to_vec(), number.to_be_bytes().to_vec()].concat(),
         name: format!("worker {number}"),
         build: "benchmark".to_owned(),

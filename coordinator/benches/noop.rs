@@ -60,6 +60,7 @@ async fn work(url: String, number: u8, accepted: Arc<AtomicU64>) {
     let mut client = WorkerServiceClient::new(channel.expect("the coordinator"));
     let registration = v1::RegisterRequest {
         protocol_version: nqueens_proto::PROTOCOL_VERSION,
+        plans: nqueens_proto::PLANS.0.to_vec(),
         instance: vec![number; 16],
         name: format!("noop {number}"),
         build: "benchmark".to_owned(),
@@ -81,12 +82,10 @@ async fn work(url: String, number: u8, accepted: Arc<AtomicU64>) {
         accepted.fetch_add(news as u64, Ordering::Relaxed);
         let counted = |lease: v1::Lease| v1::JobResult {
             token: lease.token,
-            count2: 0,
-            count4: 0,
-            count8: 0,
             kernel: "reference".to_owned(),
             states: 1,
             elapsed_us: 1,
+            ..v1::JobResult::default()
         };
         results = answer.leases.into_iter().map(counted).collect();
         if results.is_empty() {

@@ -7,17 +7,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_proto::MESSAGE_BYTES_MAX;
 use nqueens_proto::id::{Incarnation, RunId};
 use nqueens_proto::v1::operator_service_server::OperatorServiceServer;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
+use nqueens_proto::{MESSAGE_BYTES_MAX, RequestId};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
+use tonic::codegen::http;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
-use tracing::{error, warn};
+use tracing::{Span, debug, error, error_span, field, warn};
 
 use crate::access::Access;
 use crate::database::Database;
@@ -112,6 +113,7 @@ impl Coordinator {
             reporter.set_serving::<WorkerServiceServer<Workers>>().await;
             reporter.set_serving::<OperatorServiceServer<Operators>>().await;
             let serving = Server::builder()
+                .trace_fn(call_span)
                 .timeout(CALL_TIMEOUT)
                 .max_concurrent_streams(CALLS_MAX)
                 .http2_max_header_list_size(HEADER_BYTES_MAX)
@@ -147,6 +149,18 @@ impl Coordinator {
             error!(%error, "the writer failed");
         }
     }
+}
+
+/// What all log lines of one call have in common: the name that its caller's log has for it too.
+fn call_span(request: &http::Request<()>) -> Span {
+    // As high as any line in it, so that no filter that lets the line through drops the name.
+    let span = error_span!("call", method = request.uri().path(), request = field::Empty);
+    let id = request.headers().get(RequestId::HEADER).and_then(|value| RequestId::read(value.as_bytes()));
+    if let Some(id) = id {
+        span.record("request", field::display(id));
+    }
+    debug!(parent: &span, "called");
+    span
 }
 
 /// Waits until draining has taken too long.

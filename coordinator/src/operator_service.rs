@@ -14,6 +14,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
+use tracing::Instrument;
 
 use crate::error::Error;
 use crate::operator::Operator;
@@ -121,12 +122,13 @@ impl OperatorService for Operators {
         let submission = Submission::try_from(request.into_inner()).map_err(invalid)?;
         let (operator, mut stopping) = (self.operator.clone(), self.stopping.clone());
         // On a task of its own: a caller that hangs up does not cut the planning short.
-        let planning = tokio::spawn(async move {
+        let planning = async move {
             tokio::select! {
                 outcome = operator.submit_once(submission) => outcome,
                 _ = stopping.wait_for(|stopping| *stopping) => Err(Arc::new(Error::ShuttingDown)),
             }
-        });
+        };
+        let planning = tokio::spawn(planning.in_current_span());
         let row =
             planning.await.map_err(|_| Status::internal("planning failed; see the coordinator's log"))?;
         let run = self.run(row.map_err(|error| refused(&error))?.id).await?;

@@ -74,8 +74,8 @@ impl RunProgress {
     /// Jobs leave in random order, so the done ones are a fair sample: this is the ratio estimator of survey sampling
     /// (Cochran 1977, chapter 6) with the estimated work as the auxiliary variable.
     pub fn estimated_total(&self) -> Option<Interval> {
-        let Sums { orbits, moments, .. } = &self.sums;
-        let solutions = 2.0 * real(orbits.count2) + 4.0 * real(orbits.count4) + 8.0 * real(orbits.count8);
+        let Sums { found, moments, .. } = &self.sums;
+        let solutions = real(found.total(self.n).ok()?);
         let sample = self.sample()?;
         let ratio = solutions / sample.x;
         let variance = sample.residual_variance(ratio, moments.xy, moments.yy);
@@ -179,12 +179,12 @@ mod tests {
             let counts = Counts::only8(estimate * (500 + random() % 1_000) / 700);
             let elapsed_us = estimate * (800 + random() % 400);
             sums.estimate += u128::from(estimate);
-            total += 8.0 * real(counts.count8.into());
+            total += real(counts.total());
             // 60 of 400 on average; the exact number does not matter.
             if random() % 400 < 60 {
                 sums.done += 1;
                 sums.estimate_done += u128::from(estimate);
-                sums.orbits = sums.orbits.checked_add(counts).unwrap();
+                sums.found = sums.found.checked_add(counts).unwrap();
                 sums.elapsed_us += u128::from(elapsed_us);
                 sums.moments.add(1.0, estimate, counts, elapsed_us);
             } else {

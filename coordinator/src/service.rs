@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nqueens_proto::message::{Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_server::WorkerService;
-use nqueens_proto::{InvalidMessage, PROTOCOL_VERSION, v1};
+use nqueens_proto::{InvalidMessage, PLANS, PROTOCOL_VERSION, v1};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
@@ -67,6 +67,12 @@ impl WorkerService for Workers {
                  install the same version of nqueens on both",
                 wire.protocol_version
             )));
+        }
+        if wire.plans != PLANS.0 {
+            return Err(Status::failed_precondition(
+                "this coordinator and the worker cut boards into jobs in different ways; \
+                 install the same version of nqueens on both",
+            ));
         }
         let worker = Registration::try_from(wire).map_err(invalid)?;
         match self.writer.ask(writer::Request::Register(worker)).await.map_err(unavailable)? {

@@ -53,7 +53,7 @@ pub(crate) async fn conclude(
     mut symmetric: watch::Receiver<Option<SymmetricCounts>>,
 ) -> Result<Result<Outcome, String>, Error> {
     let n = run.plan.n();
-    let mut orbits = Totals::default();
+    let mut found = Totals::default();
     let mut fingerprint = Fingerprinter::new(&run.plan);
     let mut jobs = 0;
     loop {
@@ -70,8 +70,8 @@ pub(crate) async fn conclude(
             let Some(accepted) = row.accepted.filter(|_| row.state == JobState::Done) else {
                 return Ok(Err(format!("job {} is not done", row.number)));
             };
-            match orbits.checked_add(accepted.counts) {
-                Ok(sum) => orbits = sum,
+            match found.checked_add(accepted.counts) {
+                Ok(sum) => found = sum,
                 Err(overflow) => return Ok(Err(overflow.to_string())),
             }
         }
@@ -79,13 +79,14 @@ pub(crate) async fn conclude(
     if jobs != run.jobs || fingerprint.finish() != run.fingerprint {
         return Ok(Err(format!("the {jobs} stored jobs are not the plan that the run began with")));
     }
-    let found = symmetric.wait_for(Option::is_some).await.map(|counts| *counts);
-    let symmetric = found.ok().flatten().expect("the symmetric search ends early only with its coordinator");
-    Ok(check(n, orbits, symmetric))
+    let counts = symmetric.wait_for(Option::is_some).await.map(|counts| *counts);
+    let symmetric = counts.ok().flatten().expect("the symmetric search ends early only with its coordinator");
+    Ok(check(n, found, symmetric))
 }
 
 /// The checks on a sum itself.
-fn check(n: BoardSize, orbits: Totals, symmetric: SymmetricCounts) -> Result<Outcome, String> {
+fn check(n: BoardSize, found: Totals, symmetric: SymmetricCounts) -> Result<Outcome, String> {
+    let orbits = found.sorted(symmetric).map_err(|unsortable| unsortable.to_string())?;
     let total = orbits.total(n).map_err(|overflow| overflow.to_string())?;
     // N = 1 has one solution, an orbit of its own that stands in none of the three counts.
     if n > BoardSize::MIN {
@@ -128,12 +129,20 @@ mod tests {
     fn a_sum_that_fails_a_check_is_no_total() {
         let n = BoardSize::new(8).unwrap();
         let symmetric = symmetric_counts(n, &Control::default()).unwrap();
-        let right = Totals { count2: 0, count4: 1, count8: 11 };
+        let right = Totals { count4: 1, count8: 11, ..Totals::default() };
         assert_eq!(
             check(n, right, symmetric),
             Ok(Outcome { totals: right, total: 92, checked: Checked::Published })
         );
+        let plain = |solutions| Totals { solutions, ..Totals::default() };
+        assert_eq!(check(n, plain(92), symmetric).unwrap().totals, right);
         let errors = [
+            (
+                plain(91),
+                "91 solutions less the symmetric ones, COUNT2 = 0 and COUNT4 = 1, are no multiple of 8",
+            ),
+            (plain(84), "the total 84 differs from the published count 92"),
+            (Totals { count8: 1, ..plain(84) }, "some jobs found orbits and others plain solutions"),
             (Totals { count8: 10, ..right }, "the total 84 differs from the published count 92"),
             (Totals { count4: 2, ..right }, "COUNT2 = 0 and COUNT4 = 2 differ from the separately counted"),
             (Totals { count2: 1, ..right }, "COUNT2 = 1 and COUNT4 = 1 differ from the separately counted"),

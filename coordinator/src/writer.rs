@@ -16,7 +16,7 @@ use nqueens_proto::operator::Outcome;
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot, watch};
-use tracing::{debug, error, info, warn};
+use tracing::{Instrument, Span, debug, error, info, warn};
 
 use crate::database::Database;
 use crate::dispatch::{Accepted, Dispatch, Judgement, Millis, Policy, Run, RunState};
@@ -109,6 +109,8 @@ type Answer = Result<Response, Arc<Error>>;
 
 struct Envelope {
     request: Request,
+    /// Of the call that asks, if one does.
+    span: Span,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -123,7 +125,7 @@ impl Handle {
     pub(crate) async fn ask(&self, request: Request) -> Answer {
         let (answer, answered) = oneshot::channel();
         let gone = || Arc::new(Error::ShuttingDown);
-        self.queue.send(Envelope { request, answer }).await.map_err(|_| gone())?;
+        self.queue.send(Envelope { request, span: Span::current(), answer }).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 }
@@ -200,8 +202,8 @@ impl Writer {
         let mut waiting = Vec::with_capacity(GROUP_MAX);
         while queue.recv_many(&mut waiting, GROUP_MAX).await > 0 {
             let (requests, askers): (Vec<_>, Vec<_>) =
-                waiting.drain(..).map(|envelope| (envelope.request, envelope.answer)).unzip();
-            if requests.iter().any(|request| matches!(request, Request::Close)) {
+                waiting.drain(..).map(|Envelope { request, span, answer }| ((request, span), answer)).unzip();
+            if requests.iter().any(|(request, _)| matches!(request, Request::Close)) {
                 queue.close();
             }
             let answers = match self.transact(requests).await {
@@ -244,7 +246,7 @@ impl Writer {
     }
 
     /// Does what all the requests ask for in one transaction.
-    async fn transact(&mut self, requests: Vec<Request>) -> Result<Vec<Response>, Error> {
+    async fn transact(&mut self, requests: Vec<(Request, Span)>) -> Result<Vec<Response>, Error> {
         let now = self.now();
         let mut transaction = self.database.writer.begin_with("BEGIN IMMEDIATE").await?;
         let mut group = Group {
@@ -258,8 +260,8 @@ impl Writer {
         let mut answers = Vec::with_capacity(requests.len());
         let begun = Instant::now();
         let length = requests.len();
-        for request in requests {
-            answers.push(group.handle(request).await?);
+        for (request, span) in requests {
+            answers.push(group.handle(request).instrument(span).await?);
         }
         group.store().await?;
         transaction.commit().await?;
@@ -298,6 +300,8 @@ impl Group<'_> {
             Request::PlanJobs { run, first, jobs } => store::insert_jobs(self.db, run, first, &jobs).await?,
             Request::ActivateRun { row, estimates } => {
                 store::finish_planning(self.db, row.id, row.jobs, row.fingerprint).await?;
+                let RunRow { id, plan, jobs, priority, .. } = &row;
+                info!(run = %id, n = %plan.n(), plan = %plan.kind(), jobs, priority, "run is planned");
                 self.dispatch.add_run(Run::planned(&row, &estimates));
             }
             Request::FinishRun { run, outcome } => self.finish(run, outcome).await?,

@@ -5,12 +5,15 @@
 //! With `--every K` only each K-th job of the plan is counted, a sample for larger N. The time is that of the
 //! fastest run, without the planning; the machine should have nothing else to do.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::solver::Solver;
 
 fn main() {
     let mut n: BoardSize = "14".parse().expect("a board size");
@@ -38,15 +41,16 @@ fn main() {
         "{:>3} {:>10} {:>10} {:>8} {:>22} {:>16}",
         "N", "kernel", "seconds", "jobs", "solutions", "states"
     );
+    let tables = Arc::new(SharedTables::new(1 << 33, 1));
     for kernel in kernels {
-        let mut engine = kernel.engine().expect("an engine that this machine can run");
+        let mut solver = Solver::new(kernel, &tables).expect("an engine that this machine can run");
         let (mut fastest, mut solutions, mut states) = (Duration::MAX, 0, 0);
         for _ in 0..runs {
             let (control, mut totals) = (Control::default(), Totals::default());
             let start = Instant::now();
-            let leaf_test = engine.leaf_test();
+            let leaf_test = solver.leaf_test();
             for unit in jobs.iter().flat_map(|job| job.units(leaf_test)) {
-                let tally = unit.solve(engine.as_mut(), &control).expect("nobody stops it");
+                let tally = unit.solve(&mut solver, &control).expect("nobody stops it");
                 totals = totals.checked_add(tally.counts).expect("a total of 128 bits");
             }
             fastest = fastest.min(start.elapsed());

@@ -4,6 +4,7 @@
 //! job's counts are 64-bit, sums over jobs 128-bit, and every addition and multiplication is checked.
 
 use crate::board::BoardSize;
+use crate::symmetric::SymmetricCounts;
 
 /// A sum left the width of its type; nothing was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,38 @@ impl std::fmt::Display for Overflow {
 
 impl std::error::Error for Overflow {}
 
-/// Orbits of solutions found in one job, by the number of their members (see [`Totals`]).
+/// Plain solutions that can't be sorted into orbits: some were missed, or counted twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsortable {
+    /// Jobs of one run found both orbits and plain solutions.
+    Mixed,
+    /// Without the symmetric ones they are no multiple of 8.
+    Indivisible {
+        /// Plain solutions.
+        solutions: u128,
+        /// Orbits of 2.
+        count2: u128,
+        /// Orbits of 4.
+        count4: u128,
+    },
+}
+
+impl std::fmt::Display for Unsortable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Mixed => f.write_str("some jobs found orbits and others plain solutions"),
+            Self::Indivisible { solutions, count2, count4 } => write!(
+                f,
+                "{solutions} solutions less the symmetric ones, COUNT2 = {count2} and COUNT4 = {count4}, are no \
+                 multiple of 8"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Unsortable {}
+
+/// What was found in one job: orbits of solutions, by the number of their members (see [`Totals`]), or plain solutions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counts {
     /// Orbits of 2: solutions equal to their quarter turn.
@@ -26,15 +58,22 @@ pub struct Counts {
     pub count4: u64,
     /// Orbits of 8: solutions with no symmetry.
     pub count8: u64,
+    /// Solutions counted one by one, whatever orbits they belong to: plan `halves` finds these and no orbits.
+    pub solutions: u64,
 }
 
 impl Counts {
-    /// No orbits.
-    pub const ZERO: Self = Self { count2: 0, count4: 0, count8: 0 };
+    /// Nothing.
+    pub const ZERO: Self = Self { count2: 0, count4: 0, count8: 0, solutions: 0 };
 
     /// Only orbits of 8.
     pub const fn only8(count8: u64) -> Self {
-        Self { count2: 0, count4: 0, count8 }
+        Self { count8, ..Self::ZERO }
+    }
+
+    /// Only plain solutions.
+    pub const fn plain(solutions: u64) -> Self {
+        Self { solutions, ..Self::ZERO }
     }
 
     /// The sum of both, or [`Overflow`].
@@ -44,16 +83,27 @@ impl Counts {
             count2: add(self.count2, other.count2)?,
             count4: add(self.count4, other.count4)?,
             count8: add(self.count8, other.count8)?,
+            solutions: add(self.solutions, other.solutions)?,
         })
     }
 
-    /// Whether none of the three exceeds its like in `max`.
+    /// All solutions that these stand for.
+    pub fn total(self) -> u128 {
+        let orbits = [(2, self.count2), (4, self.count4), (8, self.count8)];
+        orbits.iter().map(|&(members, count)| members * u128::from(count)).sum::<u128>()
+            + u128::from(self.solutions)
+    }
+
+    /// Whether none of the four exceeds its like in `max`.
     pub fn within(self, max: Self) -> bool {
-        self.count2 <= max.count2 && self.count4 <= max.count4 && self.count8 <= max.count8
+        self.count2 <= max.count2
+            && self.count4 <= max.count4
+            && self.count8 <= max.count8
+            && self.solutions <= max.solutions
     }
 }
 
-/// Orbits of solutions of a whole board, with what they add up to.
+/// What was found on a whole board, with what it adds up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Totals {
     /// Orbits of 2 members.
@@ -62,6 +112,8 @@ pub struct Totals {
     pub count4: u128,
     /// Orbits of 8 members.
     pub count8: u128,
+    /// Plain solutions, not sorted into orbits yet: see [`sorted`](Self::sorted).
+    pub solutions: u128,
 }
 
 impl Totals {
@@ -72,22 +124,52 @@ impl Totals {
             count2: add(self.count2, counts.count2)?,
             count4: add(self.count4, counts.count4)?,
             count8: add(self.count8, counts.count8)?,
+            solutions: add(self.solutions, counts.solutions)?,
         })
     }
 
-    /// UNIQUE = COUNT2 + COUNT4 + COUNT8: solutions up to rotation and reflection.
+    /// Takes one job's counts out again that were added before.
+    #[must_use]
+    pub fn less(self, counts: Counts) -> Self {
+        let less = |sum: u128, count: u64| sum.checked_sub(count.into()).expect("it was added before");
+        Self {
+            count2: less(self.count2, counts.count2),
+            count4: less(self.count4, counts.count4),
+            count8: less(self.count8, counts.count8),
+            solutions: less(self.solutions, counts.solutions),
+        }
+    }
+
+    /// Sorts plain solutions into orbits, given the orbits of symmetric solutions: all others have 8 members.
+    ///
+    /// Without plain solutions there is nothing to sort, and `self` is returned as it is.
+    pub fn sorted(self, symmetric: SymmetricCounts) -> Result<Self, Unsortable> {
+        if self.solutions == 0 {
+            return Ok(self);
+        }
+        let Self { count2: 0, count4: 0, count8: 0, solutions } = self else { return Err(Unsortable::Mixed) };
+        let (count2, count4) = (u128::from(symmetric.count2()), u128::from(symmetric.count4()));
+        let others = solutions.checked_sub(2 * count2 + 4 * count4).filter(|others| others.is_multiple_of(8));
+        let count8 = others.ok_or(Unsortable::Indivisible { solutions, count2, count4 })? / 8;
+        Ok(Self { count2, count4, count8, solutions: 0 })
+    }
+
+    /// UNIQUE = COUNT2 + COUNT4 + COUNT8: solutions up to rotation and reflection. Plain solutions must have been
+    /// [sorted](Self::sorted).
     ///
     /// The one solution of N = 1 is its own orbit and stands in none of the three counts.
     pub fn unique(self, n: BoardSize) -> Result<u128, Overflow> {
+        assert_eq!(self.solutions, 0, "plain solutions are sorted into orbits first");
         let sum = self.count2.checked_add(self.count4).and_then(|s| s.checked_add(self.count8));
         Ok(sum.ok_or(Overflow)? + lone_orbit(n))
     }
 
-    /// TOTAL = 2 COUNT2 + 4 COUNT4 + 8 COUNT8: all solutions.
+    /// TOTAL = 2 COUNT2 + 4 COUNT4 + 8 COUNT8 + plain solutions: all there are.
     pub fn total(self, n: BoardSize) -> Result<u128, Overflow> {
         let times = |count: u128, members: u128| count.checked_mul(members).ok_or(Overflow);
         let (two, four, eight) = (times(self.count2, 2)?, times(self.count4, 4)?, times(self.count8, 8)?);
         let sum = two.checked_add(four).and_then(|s| s.checked_add(eight));
+        let sum = sum.and_then(|s| s.checked_add(self.solutions));
         Ok(sum.ok_or(Overflow)? + lone_orbit(n))
     }
 }
@@ -100,15 +182,33 @@ fn lone_orbit(n: BoardSize) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Control;
+    use crate::symmetric::symmetric_counts;
 
     #[test]
     fn sums_are_checked() {
-        let almost = Counts { count2: 0, count4: u64::MAX, count8: 1 };
+        let almost = Counts { count4: u64::MAX, count8: 1, ..Counts::ZERO };
         assert_eq!(almost.checked_add(Counts { count4: 1, ..Counts::ZERO }), Err(Overflow));
         assert_eq!(almost.checked_add(Counts::only8(1)).unwrap().count8, 2);
         let eight = BoardSize::new(8).unwrap();
         let totals = Totals { count8: u128::MAX / 8 + 1, ..Totals::default() };
         assert_eq!(totals.total(eight), Err(Overflow));
         assert_eq!(Totals { count8: u128::MAX, ..totals }.checked_add(Counts::only8(1)), Err(Overflow));
+    }
+
+    #[test]
+    fn plain_solutions_are_sorted_or_refused() {
+        let five = BoardSize::new(5).unwrap();
+        let symmetric = symmetric_counts(five, &Control::default()).unwrap();
+        let plain = |solutions| Totals { solutions, ..Totals::default() };
+        let orbits = Totals { count2: 1, count8: 1, ..Totals::default() };
+        assert_eq!(plain(10).sorted(symmetric), Ok(orbits));
+        assert_eq!(plain(10).total(five), orbits.total(five));
+        assert_eq!(orbits.sorted(symmetric), Ok(orbits));
+        assert_eq!(Totals { count8: 1, ..plain(2) }.sorted(symmetric), Err(Unsortable::Mixed));
+        for wrong in [1, 9, 11] {
+            let refused = Unsortable::Indivisible { solutions: wrong, count2: 1, count4: 0 };
+            assert_eq!(plain(wrong).sorted(symmetric), Err(refused));
+        }
     }
 }

@@ -5,12 +5,41 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
+use crate::board::BoardSize;
+use crate::halves::Orbits;
 use crate::job::{Class, Job};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanKind};
 
 /// The SHA-256 of a plan and all its jobs: two plans with the same fingerprint are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
+
+/// Of each board, [`Fingerprint::of_all_plans`] looks at so many column sets.
+const SAMPLE: u64 = 64;
+
+impl Fingerprint {
+    /// Of all plans together: two programs with the same one cut boards alike, and mean the same by every job.
+    ///
+    /// Small boards stand for all, but where jobs only name numbers of column sets: what these stand for is sampled on
+    /// every board.
+    pub fn of_all_plans() -> Self {
+        let mut digest = Sha256::new();
+        for n in BoardSize::MIN.up_to(BoardSize::MAX) {
+            if n.get() <= 10 {
+                let plans = PlanKind::ALL.map(|kind| Plan::new(n, kind).fingerprint().0);
+                digest.update(plans.concat());
+            }
+            let Some(orbits) = Orbits::new(n) else { continue };
+            digest.update(orbits.len().to_be_bytes());
+            for sample in 0..SAMPLE {
+                let set = orbits.get(sample * orbits.len() / SAMPLE);
+                digest.update([set.columns, set.weight].map(u32::to_be_bytes).concat());
+                digest.update([set.kind as u8]);
+            }
+        }
+        Self(digest.finalize().into())
+    }
+}
 
 impl fmt::Display for Fingerprint {
     /// 64 lowercase hexadecimal digits.

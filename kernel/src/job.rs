@@ -1,13 +1,15 @@
 //! A job: what is leased to a worker, and what one row of the database stands for.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use crate::board::BoardSize;
 use crate::counts::Counts;
+use crate::halves::Orbits;
 use crate::prefix::{Prefix, class_bounds, width_min};
 use crate::rows::bound2;
-use crate::unit::Unit;
+use crate::unit::{Halves, Unit};
 
 /// The classes that solutions are sorted into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,11 +20,13 @@ pub enum Class {
     Edge,
     /// Plan `border`: by the border configuration, whose canonical image has its top queen on column BOUND1.
     Border,
+    /// Plan `halves`: by the set of columns that the upper rows use. It has no BOUND1, which is given as 0.
+    Halves,
 }
 
 impl Class {
     /// All classes.
-    pub const ALL: [Self; 3] = [Self::Corner, Self::Edge, Self::Border];
+    pub const ALL: [Self; 4] = [Self::Corner, Self::Edge, Self::Border, Self::Halves];
 
     /// The name used on the command line, the wire and in the database.
     pub const fn name(self) -> &'static str {
@@ -30,6 +34,7 @@ impl Class {
             Self::Corner => "corner",
             Self::Edge => "edge",
             Self::Border => "border",
+            Self::Halves => "halves",
         }
     }
 }
@@ -69,6 +74,9 @@ impl std::error::Error for UnknownClass {}
 ///   top. A configuration that a rotation maps to itself has one such queen at most, the **leader**: its
 ///   prefix means the solutions where no rotation of the solution that keeps the configuration has a lesser
 ///   column in that row, each orbit once.
+///
+/// The class of half boards has no prefixes but one range of [orbits](Orbits) of column sets, in 8 bytes: the number of
+/// the first and of the first after the last, big-endian.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Job {
     n: BoardSize,
@@ -98,6 +106,7 @@ impl Weight {
             count2: add(a.count2, b.count2),
             count4: add(a.count4, b.count4),
             count8: add(a.count8, b.count8),
+            solutions: add(a.solutions, b.solutions),
         };
         Self { states: add(self.states, other.states).max(1), counts_max }
     }
@@ -115,12 +124,32 @@ impl Job {
         Self { n, class, bound1, width, prefixes }
     }
 
+    /// Bytes of a range of orbits.
+    const RANGE_WIDTH: u8 = 8;
+
+    /// A job of these orbits of column sets; not none, and all of them exist.
+    pub(crate) fn of_orbits(n: BoardSize, range: Range<u64>) -> Self {
+        let bytes = |number| u32::try_from(number).expect("fewer than 2^32 orbits").to_be_bytes();
+        let prefixes = [bytes(range.start), bytes(range.end)].concat();
+        Self { n, class: Class::Halves, bound1: 0, width: Self::RANGE_WIDTH, prefixes }
+    }
+
     /// Reads what [`encode`](Self::encode) wrote. Everything is checked: the bytes may come from anywhere.
     pub fn decode(n: BoardSize, class: Class, bound1: u8, bytes: &[u8]) -> Result<Self, InvalidJob> {
         if !class_bounds(n, class).contains(&bound1) {
             return Err(InvalidJob::Bound1 { n, class, bound1 });
         }
         let (&width, prefixes) = bytes.split_first().ok_or(InvalidJob::Empty)?;
+        if class == Class::Halves {
+            let range = (width == Self::RANGE_WIDTH).then(|| orbits_of(prefixes)).flatten();
+            let orbits = Orbits::new(n).map_or(0, |orbits| orbits.len());
+            let range = range.filter(|range| range.start < range.end && range.end <= orbits);
+            return range.map(|range| Self::of_orbits(n, range)).ok_or_else(|| InvalidJob::Range {
+                n,
+                orbits,
+                bytes: bytes.to_vec(),
+            });
+        }
         if width < width_min(class) {
             return Err(InvalidJob::Width { class, width });
         }
@@ -169,6 +198,15 @@ impl Job {
         self.width
     }
 
+    /// Its orbits of column sets, if it is of the class of half boards.
+    pub fn orbits(&self) -> Option<Range<u64>> {
+        (self.class == Class::Halves).then(|| orbits_of(&self.prefixes).expect("checked when a job is made"))
+    }
+
+    fn halves(&self) -> Option<Halves> {
+        self.orbits().map(|range| Halves { n: self.n, range })
+    }
+
     /// Its prefixes, ascending, each of [`width`](Self::width) bytes.
     pub fn prefixes(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.prefixes.chunks_exact(self.width.into())
@@ -184,13 +222,26 @@ impl Job {
     /// The independent pieces to count. With `leaf_test` the edge class comes as the classic search that tests
     /// each solution; without, only the solutions on a tie cell are tested, and the others purely counted.
     pub fn units(&self, leaf_test: bool) -> Vec<Unit> {
+        if let Some(halves) = self.halves() {
+            return vec![Unit::Halves(halves)];
+        }
         self.placed().flat_map(|prefix| prefix.units(leaf_test)).collect()
     }
 
     /// What it is expected to cost, and what it can find at most.
     pub fn weight(&self) -> Weight {
+        if let Some(halves) = self.halves() {
+            return halves.weight();
+        }
         self.placed().fold(Weight::default(), |sum, prefix| sum.plus(prefix.weight()))
     }
+}
+
+/// The numbers of the first orbit and of the first after the last.
+fn orbits_of(bytes: &[u8]) -> Option<Range<u64>> {
+    let (&[first, after], []) = bytes.as_chunks::<4>() else { return None };
+    let number = |bytes: [u8; 4]| u64::from(u32::from_be_bytes(bytes));
+    Some(number(first)..number(after))
 }
 
 /// Bytes that are no job.
@@ -232,6 +283,15 @@ pub enum InvalidJob {
         /// The prefix.
         queens: Vec<u8>,
     },
+    /// No range of the board's orbits of column sets.
+    Range {
+        /// Board size.
+        n: BoardSize,
+        /// How many orbits there are.
+        orbits: u64,
+        /// What was given.
+        bytes: Vec<u8>,
+    },
     /// Prefixes do not ascend.
     Order {
         /// Place of the first that is not larger than the one before it.
@@ -254,6 +314,9 @@ impl fmt::Display for InvalidJob {
             }
             Self::Prefix { n, class, bound1, queens } => {
                 write!(f, "{queens:?} is no prefix of class {class} of N = {n} with BOUND1 = {bound1}")
+            }
+            Self::Range { n, orbits, bytes } => {
+                write!(f, "{bytes:?} is no range of the {orbits} orbits of column sets of N = {n}")
             }
             Self::Order { number } => write!(f, "prefix {number} is not larger than the one before it"),
         }

@@ -44,7 +44,7 @@ fn read((n, line): (u128, &str)) -> Published {
         unique: next(),
         half_turn: narrow(next()),
         quarter_turn: narrow(next()),
-        orbits: Totals { count2: next(), count4: next(), count8: next() },
+        orbits: Totals { count2: next(), count4: next(), count8: next(), solutions: 0 },
     }
 }
 

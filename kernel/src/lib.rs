@@ -17,6 +17,7 @@ pub mod plan;
 mod prefix;
 mod rows;
 pub mod solution;
+pub mod solver;
 pub mod subproblem;
 pub mod symmetric;
 pub mod unit;

@@ -7,7 +7,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::board::BoardSize;
+use crate::engine::Kernel;
+use crate::estimate;
 pub use crate::fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
+use crate::halves::Orbits;
 use crate::job::{Class, Job, Weight};
 use crate::prefix::Prefix;
 
@@ -18,25 +21,21 @@ pub enum PlanKind {
     Rows,
     /// Canonical border configurations, with inner rows placed where one is too heavy.
     Border,
+    /// Column sets of half boards. Boards below [`Orbits::N_MIN`] have no half boards: there its jobs are those of
+    /// `border`.
+    Halves,
 }
 
 impl PlanKind {
     /// All kinds.
-    pub const ALL: [Self; 2] = [Self::Rows, Self::Border];
+    pub const ALL: [Self; 3] = [Self::Rows, Self::Border, Self::Halves];
 
     /// The name used on the command line, the wire and in the database.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rows => "rows",
             Self::Border => "border",
-        }
-    }
-
-    /// The classes that its jobs are of.
-    pub const fn classes(self) -> &'static [Class] {
-        match self {
-            Self::Rows => &[Class::Corner, Class::Edge],
-            Self::Border => &[Class::Border],
+            Self::Halves => "halves",
         }
     }
 }
@@ -67,6 +66,27 @@ impl fmt::Display for UnknownPlan {
 
 impl std::error::Error for UnknownPlan {}
 
+/// Seconds that one thread took for a board by plan `border` and by plan `halves`, its tables included: on one core of
+/// an AMD Zen 5 server, by `nqueens bench`. Engines that have no half-board join are not listed.
+const MEASURED: &[(Kernel, u32, f64, f64)] = &[
+    (Kernel::Avx512, 17, 0.33, 0.69),
+    (Kernel::Avx512, 18, 2.20, 2.12),
+    (Kernel::Avx512, 19, 17.9, 12.0),
+    (Kernel::Avx2, 17, 0.74, 0.99),
+    (Kernel::Avx2, 18, 5.06, 3.84),
+    (Kernel::Portable, 14, 0.035, 0.026),
+    (Kernel::Portable, 17, 5.5, 1.39),
+];
+
+/// The fastest plan for boards of `n`, if `kernel` counts: as measured on this board, or else on the largest one below.
+pub fn fastest(n: BoardSize, kernel: Kernel) -> PlanKind {
+    let measured = MEASURED.iter().filter(|(engine, board, ..)| *engine == kernel && *board <= n.get());
+    match measured.max_by_key(|(_, board, ..)| board) {
+        Some((_, _, border, halves)) if halves < border => PlanKind::Halves,
+        _ => PlanKind::Border,
+    }
+}
+
 /// How one N is cut into jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
@@ -80,6 +100,10 @@ impl Plan {
     const STATES_PER_JOB: u128 = 20_000_000_000;
     /// More jobs than this are a burden to whoever keeps them.
     const JOBS_MAX: u128 = 2_000_000;
+    /// The same two for jobs of half boards: these are counted several times as fast, are small to keep, and take
+    /// minutes each on the largest boards.
+    const STATES_PER_RANGE: u128 = 10 * Self::STATES_PER_JOB;
+    const RANGES_MAX: u128 = 2 * Self::JOBS_MAX;
     /// Fewer jobs than this show no progress and starve threads.
     const JOBS_MIN: u128 = 1_000;
     /// Smaller jobs than this cost more to keep than to count.
@@ -89,12 +113,29 @@ impl Plan {
 
     /// A plan with jobs of a size that suits N.
     pub fn new(n: BoardSize, kind: PlanKind) -> Self {
+        let plan = Self::with_states_per_job(n, kind, Self::STATES_PER_JOB_MIN);
+        let states_per_job = match plan.orbits() {
+            Some(orbits) => Self::states_per_range(&orbits),
+            None => Self::states_per_group(n, kind).max(Self::STATES_PER_JOB_MIN),
+        };
+        Self::with_states_per_job(n, kind, states_per_job)
+    }
+
+    /// For jobs of prefixes.
+    fn states_per_group(n: BoardSize, kind: PlanKind) -> u64 {
         // The guess at a whole class is poor; from three queens on it is good enough.
         let prefixes = split_while(roots(n, kind), |prefix| prefix.queens.len() < 3);
         let total: u128 = prefixes.map(|prefix| u128::from(prefix.states_estimate())).sum();
         let jobs = (total / Self::STATES_PER_JOB).clamp(Self::JOBS_MIN, Self::JOBS_MAX);
-        let states_per_job = u64::try_from(total / jobs).unwrap_or(u64::MAX);
-        Self::with_states_per_job(n, kind, states_per_job.max(Self::STATES_PER_JOB_MIN))
+        u64::try_from(total / jobs).unwrap_or(u64::MAX)
+    }
+
+    /// For jobs of column sets: a cluster at least.
+    fn states_per_range(orbits: &Orbits) -> u64 {
+        let (total, all) = (estimate::whole_board(orbits.n()), orbits.len());
+        let jobs = (total / Self::STATES_PER_RANGE).clamp(Self::JOBS_MIN, Self::RANGES_MAX);
+        let length = u64::try_from(u128::from(all).div_ceil(jobs)).expect("not more than all");
+        estimate::halves(orbits, &(0..length.max(orbits.cluster()).min(all)))
     }
 
     /// A plan with jobs of about this many states each; a hint, in `1..2^63`.
@@ -124,10 +165,32 @@ impl Plan {
     }
 
     /// Its jobs, each with its [weight](Job::weight).
-    pub fn weighed_jobs(&self) -> impl Iterator<Item = (Job, Weight)> + Send + use<> {
+    pub fn weighed_jobs(&self) -> Box<dyn Iterator<Item = (Job, Weight)> + Send> {
+        if let Some(orbits) = self.orbits() {
+            return Box::new(self.ranges(&orbits));
+        }
         let heavy = self.states_per_job;
         let light = split_while(roots(self.n, self.kind), move |prefix| prefix.states_estimate() > heavy);
-        Groups::new(*self, light)
+        Box::new(Groups::new(*self, light))
+    }
+
+    /// The column sets that it is made of, if it is.
+    fn orbits(&self) -> Option<Orbits> {
+        if self.kind == PlanKind::Halves { Orbits::new(self.n) } else { None }
+    }
+
+    /// Ranges of about equal work; of whole clusters, if one is not too heavy.
+    fn ranges(&self, orbits: &Orbits) -> impl Iterator<Item = (Job, Weight)> + Send + use<> {
+        let (n, all) = (self.n, orbits.len());
+        let wanted = (self.states_per_job / estimate::halves(orbits, &(0..1))).max(1);
+        let beyond_clusters = if wanted > orbits.cluster() { wanted % orbits.cluster() } else { 0 };
+        let length = (wanted - beyond_clusters).min(all);
+        let ranges = (0..all.div_ceil(length)).map(move |at| at * length..all.min((at + 1) * length));
+        ranges.map(move |range| {
+            let job = Job::of_orbits(n, range);
+            let weight = job.weight();
+            (job, weight)
+        })
     }
 
     /// The proof of which plan it is. Makes all jobs: [`Fingerprinter`] saves that to those who make them anyway.
@@ -141,7 +204,11 @@ impl Plan {
 }
 
 fn roots(n: BoardSize, kind: PlanKind) -> impl Iterator<Item = Prefix> {
-    kind.classes().iter().flat_map(move |&class| Prefix::shortest(n, class))
+    let classes: &[_] = match kind {
+        PlanKind::Rows => &[Class::Corner, Class::Edge],
+        PlanKind::Border | PlanKind::Halves => &[Class::Border],
+    };
+    classes.iter().flat_map(move |&class| Prefix::shortest(n, class))
 }
 
 /// These prefixes, or in place of one all that it splits into, for as long as `heavy` says so.

@@ -2,10 +2,10 @@
 
 use crate::board::{BoardSize, columns_of};
 use crate::border::{self, Border};
-use crate::counts::{Counts, Totals};
+use crate::counts::Counts;
 use crate::estimate;
 use crate::job::{Class, Weight};
-use crate::known;
+use crate::known::{self, Published};
 use crate::rows;
 use crate::subproblem::Subproblem;
 use crate::unit::{Leaves, Symmetric, Unit};
@@ -30,6 +30,7 @@ pub(crate) fn width_min(class: Class) -> u8 {
         Class::Corner => 2,
         Class::Edge => 1,
         Class::Border => 4,
+        Class::Halves => unreachable!("column sets have no prefixes"),
     }
 }
 
@@ -39,6 +40,7 @@ pub(crate) fn class_bounds(n: BoardSize, class: Class) -> Vec<u8> {
         Class::Corner => rows::corner_bounds(n).collect(),
         Class::Edge => rows::edge_bounds(n).collect(),
         Class::Border => border::bounds(n).collect(),
+        Class::Halves => vec![0],
     }
 }
 
@@ -74,6 +76,7 @@ impl Prefix {
                 let oriented = |border: Border| Self::of_border(border.oriented(), border.bound1());
                 Box::new(Border::canonical_ones(n).map(oriented))
             }
+            Class::Halves => unreachable!("column sets have no prefixes"),
         }
     }
 
@@ -112,15 +115,16 @@ impl Prefix {
     pub(crate) fn weight(&self) -> Weight {
         let n = self.board.n();
         let admitted = self.board.completions_max().min(i64::MAX.unsigned_abs());
-        let published = known::published(n)
-            .map_or(Totals { count2: u128::MAX, count4: u128::MAX, count8: u128::MAX }, |known| known.orbits);
+        let [count2, count4, count8] = known::published(n)
+            .map_or([u128::MAX; 3], |Published { orbits, .. }| [orbits.count2, orbits.count4, orbits.count8]);
         let at_most = |published: u128| admitted.min(u64::try_from(published).unwrap_or(u64::MAX));
         let may_be_symmetric = self.class == Class::Edge || self.stabiliser > 1;
         let quarter_turns_exist = n.get() % 4 <= 1;
         let counts_max = Counts {
-            count2: if may_be_symmetric && quarter_turns_exist { at_most(published.count2) } else { 0 },
-            count4: if may_be_symmetric { at_most(published.count4) } else { 0 },
-            count8: at_most(published.count8),
+            count2: if may_be_symmetric && quarter_turns_exist { at_most(count2) } else { 0 },
+            count4: if may_be_symmetric { at_most(count4) } else { 0 },
+            count8: at_most(count8),
+            solutions: 0,
         };
         Weight { states: self.states_estimate(), counts_max }
     }
@@ -141,6 +145,7 @@ impl Prefix {
                     Some(&leader) => symmetric.parts(leader),
                 }
             }
+            Class::Halves => unreachable!("column sets have no prefixes"),
         }
     }
 

@@ -1,10 +1,13 @@
 //! Every engine is held equal to the reference, on boards with any masks and gaps, and stops when asked.
 
+use std::sync::Arc;
 use std::thread;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
+use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::solver::Solver;
 use nqueens_kernel::subproblem::{OpenRow, Subproblem};
 use nqueens_kernel::symmetric::symmetric_counts;
 use proptest::prelude::*;
@@ -68,10 +71,11 @@ fn whoever_is_stopped_stops() {
     for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
         let mut engine = kernel.engine().unwrap();
         assert_eq!(engine.count(&Subproblem::empty(largest), &control), Err(Stopped), "{kernel}");
+        let mut solver = Solver::new(kernel, &Arc::new(SharedTables::new(1 << 30, 1))).unwrap();
         for kind in PlanKind::ALL {
             let job = Plan::with_states_per_job(largest, kind, u64::MAX).jobs().last().unwrap();
             for unit in [job.units(false), job.units(true)].concat() {
-                assert_eq!(unit.solve(engine.as_mut(), &control), Err(Stopped), "{kernel} {unit:?}");
+                assert_eq!(unit.solve(&mut solver, &control), Err(Stopped), "{kernel} {unit:?}");
             }
         }
     }
@@ -79,16 +83,22 @@ fn whoever_is_stopped_stops() {
 
 #[test]
 fn a_job_under_way_tells_how_far_it_is_and_stops_when_another_thread_says_so() {
-    // Hours of work for the fastest engine.
-    let large = Plan::with_states_per_job(BoardSize::new(24).unwrap(), PlanKind::Border, u64::MAX);
-    let job = large.jobs().next().unwrap();
-    for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
-        let mut engine = kernel.engine().unwrap();
+    // Hours of work for the fastest engine, and tables of half boards that are built at once.
+    let job = |(n, kind)| {
+        let large = Plan::with_states_per_job(BoardSize::new(n).unwrap(), kind, u64::MAX);
+        large.jobs().next().unwrap()
+    };
+    let jobs = [(24, PlanKind::Border), (24, PlanKind::Halves)].map(job);
+    // Four rows are tabled.
+    let tables = Arc::new(SharedTables::new(1 << 25, 1));
+    let kernels = Kernel::ALL.into_iter().filter(|kernel| kernel.is_available());
+    for (kernel, job) in kernels.flat_map(|kernel| jobs.iter().map(move |job| (kernel, job))) {
+        let mut solver = Solver::new(kernel, &tables).unwrap();
         let control = Control::default();
         let outcome = thread::scope(|scope| {
             let counting = scope.spawn(|| {
-                let mut units = job.units(engine.leaf_test()).into_iter();
-                units.try_for_each(|unit| unit.solve(engine.as_mut(), &control).map(drop))
+                let mut units = job.units(solver.leaf_test()).into_iter();
+                units.try_for_each(|unit| unit.solve(&mut solver, &control).map(drop))
             });
             let mut seen = 0;
             for _ in 0..3 {
@@ -101,7 +111,8 @@ fn a_job_under_way_tells_how_far_it_is_and_stops_when_another_thread_says_so() {
             counting.join().unwrap()
         });
         assert_eq!(outcome, Err(Stopped), "{kernel}");
-        let again = engine.count(&Subproblem::empty(BoardSize::new(8).unwrap()), &Control::default());
-        assert_eq!(again.map(|tally| tally.completions), Ok(92), "{kernel}");
+        let small = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Halves).jobs().next().unwrap();
+        let again = small.units(false)[0].solve(&mut solver, &Control::default()).unwrap();
+        assert_eq!(again.counts.solutions, 92, "{kernel}");
     }
 }

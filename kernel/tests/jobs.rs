@@ -5,6 +5,7 @@ use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::job::{Class, InvalidJob, Job};
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::solver::Solver;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -66,6 +67,25 @@ fn wrong_jobs_are_refused_and_told_why() {
             refused(Class::Border, 0, &[4, 0, 3, 5, 4]),
             "[0, 3, 5, 4] is no prefix of class border of N = 8 with BOUND1 = 0",
         ),
+        (refused(Class::Halves, 1, &[8, 0, 0, 0, 0, 0, 0, 0, 1]), "class halves of N = 8 has no BOUND1 = 1"),
+        (refused(Class::Halves, 0, &[]), "a job has at least one prefix, not none"),
+        // of another length, empty, backwards, beyond the last
+        (
+            refused(Class::Halves, 0, &[8, 0, 0]),
+            "[8, 0, 0] is no range of the 23 orbits of column sets of N = 8",
+        ),
+        (
+            refused(Class::Halves, 0, &[8, 0, 0, 0, 1, 0, 0, 0, 1]),
+            "[8, 0, 0, 0, 1, 0, 0, 0, 1] is no range of the 23 orbits of column sets of N = 8",
+        ),
+        (
+            refused(Class::Halves, 0, &[8, 0, 0, 0, 2, 0, 0, 0, 1]),
+            "[8, 0, 0, 0, 2, 0, 0, 0, 1] is no range of the 23 orbits of column sets of N = 8",
+        ),
+        (
+            refused(Class::Halves, 0, &[8, 0, 0, 0, 0, 0, 0, 0, 24]),
+            "[8, 0, 0, 0, 0, 0, 0, 0, 24] is no range of the 23 orbits of column sets of N = 8",
+        ),
         (refused(Class::Edge, 1, &[2, 1, 4, 1, 3]), "prefix 1 is not larger than the one before it"),
         (refused(Class::Edge, 1, &[2, 1, 4, 1, 4]), "prefix 1 is not larger than the one before it"),
     ];
@@ -80,19 +100,24 @@ fn wrong_jobs_are_refused_and_told_why() {
 
 #[test]
 fn true_counts_are_plausible_and_impossible_ones_are_not() {
-    let mut engine = Kernel::Scalar.engine().unwrap();
+    let mut solver = Solver::recounting(Kernel::Scalar).unwrap();
     for n in [5, 8, 10, 12] {
         for kind in PlanKind::ALL {
             for (job, weight) in Plan::with_states_per_job(board(n), kind, 1_000).weighed_jobs() {
                 assert_eq!(job.weight(), weight);
                 let plausible = |counts: Counts| counts.within(weight.counts_max);
                 let counts = job.units(false).iter().fold(Counts::ZERO, |sum, unit| {
-                    sum.checked_add(unit.solve(engine.as_mut(), &Control::default()).unwrap().counts).unwrap()
+                    sum.checked_add(unit.solve(&mut solver, &Control::default()).unwrap().counts).unwrap()
                 });
                 assert!(plausible(counts), "{job:?} {counts:?}");
                 assert!(!plausible(Counts { count8: u64::MAX, ..counts }));
                 assert!(n != 10 || !plausible(Counts { count2: 1, ..counts }), "10 has no quarter turns");
-                if job.class() == Class::Corner || kind == PlanKind::Border && job.bound1() == 0 {
+                let plain = Counts { solutions: counts.solutions + 1, ..counts };
+                assert!(!plausible(Counts { solutions: u64::MAX, ..counts }));
+                assert!(job.class() == Class::Halves || !plausible(plain), "{job:?}");
+                if matches!(job.class(), Class::Corner | Class::Halves)
+                    || kind == PlanKind::Border && job.bound1() == 0
+                {
                     assert!(!plausible(Counts { count4: 1, ..counts }), "{job:?}");
                     assert!(!plausible(Counts { count2: 1, ..counts }), "{job:?}");
                 }

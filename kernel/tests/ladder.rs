@@ -95,7 +95,7 @@ fn the_symmetry_rung_agrees_with_the_class_tables() {
         let fields: Vec<_> = line.split(',').collect();
         let number = |at: usize| fields[at].parse::<u64>().unwrap();
         if number(1) <= 11 {
-            let counts = Counts { count2: number(3), count4: number(4), count8: number(5) };
+            let counts = Counts { count2: number(3), count4: number(4), count8: number(5), ..Counts::ZERO };
             expected.insert((number(1), fields[0], number(2)), counts);
         }
     }

@@ -1,31 +1,41 @@
 //! Every plan covers every solution once, however its jobs are cut.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
-use nqueens_kernel::engine::{Control, Engine, Kernel};
+use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::halves::{Orbits, SharedTables};
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::known::published;
-use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind, fastest};
+use nqueens_kernel::solver::Solver;
+use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_kernel::unit::Unit;
 
 fn board(n: u32) -> BoardSize {
     BoardSize::new(n).unwrap()
 }
 
-fn solve(unit: &Unit, engine: &mut dyn Engine) -> Counts {
-    unit.solve(engine, &Control::default()).unwrap().counts
+fn solver(kernel: Kernel) -> Solver {
+    Solver::new(kernel, &Arc::new(SharedTables::new(u64::MAX, 1))).unwrap()
 }
 
-fn count(job: &Job, engine: &mut dyn Engine) -> Counts {
-    let counts = job.units(engine.leaf_test()).iter().map(|unit| solve(unit, engine)).collect::<Vec<_>>();
+fn solve(unit: &Unit, solver: &mut Solver) -> Counts {
+    unit.solve(solver, &Control::default()).unwrap().counts
+}
+
+fn count(job: &Job, solver: &mut Solver) -> Counts {
+    let counts = job.units(solver.leaf_test()).iter().map(|unit| solve(unit, solver)).collect::<Vec<_>>();
     counts.into_iter().fold(Counts::ZERO, |sum, counts| sum.checked_add(counts).unwrap())
 }
 
 fn total(plan: Plan, kernel: Kernel) -> Totals {
-    let mut engine = kernel.engine().unwrap();
-    plan.jobs().fold(Totals::default(), |sum, job| sum.checked_add(count(&job, engine.as_mut())).unwrap())
+    let mut solver = solver(kernel);
+    let found =
+        plan.jobs().fold(Totals::default(), |sum, job| sum.checked_add(count(&job, &mut solver)).unwrap());
+    found.sorted(symmetric_counts(plan.n(), &Control::default()).unwrap()).unwrap()
 }
 
 fn available() -> impl Iterator<Item = Kernel> {
@@ -57,15 +67,15 @@ fn block_engines_find_the_published_total_of_a_larger_board() {
 
 #[test]
 fn every_engine_agrees_with_the_reference_job_by_job() {
-    let mut reference = Kernel::Reference.engine().unwrap();
-    let mut engines: Vec<_> = available().filter_map(Kernel::engine).collect();
+    let mut reference = solver(Kernel::Reference);
+    let mut solvers: Vec<_> = available().map(solver).collect();
     for n in board(4).up_to(board(10)) {
         for kind in PlanKind::ALL {
             for states_per_job in [20, 2_000] {
                 for job in Plan::with_states_per_job(n, kind, states_per_job).jobs() {
-                    let expected = count(&job, reference.as_mut());
-                    for engine in &mut engines {
-                        assert_eq!(count(&job, engine.as_mut()), expected, "{} {job:?}", engine.kernel());
+                    let expected = count(&job, &mut reference);
+                    for solver in &mut solvers {
+                        assert_eq!(count(&job, solver), expected, "{solver:?} {job:?}");
                     }
                 }
             }
@@ -97,15 +107,16 @@ fn classes_agree_with_the_table_of_another_program() {
         };
         let counts: Vec<u128> = rest.iter().map(|count| count.parse().unwrap()).collect();
         let key = (n.parse().unwrap(), class.parse().unwrap(), bound1.parse().unwrap());
-        expected.insert(key, Totals { count2: counts[0], count4: counts[1], count8: counts[2] });
+        expected
+            .insert(key, Totals { count2: counts[0], count4: counts[1], count8: counts[2], solutions: 0 });
     }
     expected.retain(|&(n, ..), _| n <= board(13));
     let mut found: BTreeMap<(BoardSize, Class, u8), Totals> = BTreeMap::new();
-    let mut engine = Kernel::Scalar.engine().unwrap();
+    let mut solver = solver(Kernel::Scalar);
     for n in board(4).up_to(board(13)) {
         for job in Plan::with_states_per_job(n, PlanKind::Rows, 2_000).jobs() {
             let sum = found.entry((n, job.class(), job.bound1())).or_default();
-            *sum = sum.checked_add(count(&job, engine.as_mut())).unwrap();
+            *sum = sum.checked_add(count(&job, &mut solver)).unwrap();
         }
     }
     assert_eq!(found, expected);
@@ -113,14 +124,14 @@ fn classes_agree_with_the_table_of_another_program() {
 
 #[test]
 fn the_test_at_the_leaves_and_pure_counting_agree_job_by_job() {
-    let mut engine = Kernel::Scalar.engine().unwrap();
+    let mut solver = solver(Kernel::Scalar);
     for n in board(4).up_to(board(11)) {
         for job in Plan::with_states_per_job(n, PlanKind::Rows, 500).jobs() {
             let [pure, tested] = [false, true].map(|leaf_test| {
                 let units = job.units(leaf_test);
                 units
                     .iter()
-                    .fold(Counts::ZERO, |sum, unit| sum.checked_add(solve(unit, engine.as_mut())).unwrap())
+                    .fold(Counts::ZERO, |sum, unit| sum.checked_add(solve(unit, &mut solver)).unwrap())
             });
             assert_eq!(pure, tested, "{job:?}");
         }
@@ -129,20 +140,20 @@ fn the_test_at_the_leaves_and_pure_counting_agree_job_by_job() {
 
 #[test]
 fn units_split_into_units_with_the_same_orbits() {
-    fn in_pieces(unit: Unit, depth: u32, engine: &mut dyn Engine) -> Counts {
+    fn in_pieces(unit: Unit, depth: u32, solver: &mut Solver) -> Counts {
         if depth == 0 {
-            return solve(&unit, engine);
+            return solve(&unit, solver);
         }
-        let pieces = unit.split().into_iter().map(|piece| in_pieces(piece, depth - 1, engine));
+        let pieces = unit.split().into_iter().map(|piece| in_pieces(piece, depth - 1, solver));
         pieces.fold(Counts::ZERO, |sum, counts| sum.checked_add(counts).unwrap())
     }
-    let mut engine = Kernel::Scalar.engine().unwrap();
+    let mut solver = solver(Kernel::Scalar);
     for (n, depth) in [(5, 6), (8, 6), (9, 9), (10, 3), (11, 2), (12, 4)] {
         for plan in PlanKind::ALL.map(|kind| Plan::new(board(n), kind)) {
             for unit in plan.jobs().flat_map(|job| [job.units(false), job.units(true)].concat()) {
                 // Splitting to the end is slow; the kinds of units that need the proof are few.
                 let depth = if matches!(unit, Unit::Count(_)) { depth.min(2) } else { depth };
-                assert_eq!(in_pieces(unit.clone(), depth, engine.as_mut()), solve(&unit, engine.as_mut()));
+                assert_eq!(in_pieces(unit.clone(), depth, &mut solver), solve(&unit, &mut solver));
             }
         }
     }
@@ -158,21 +169,30 @@ fn plans_are_what_they_were() {
             })
         });
     assert_eq!(prints.concat(), FINGERPRINTS);
+    assert_eq!(Fingerprint::of_all_plans().to_string(), ALL_PLANS);
 }
+
+/// Workers of another are refused.
+const ALL_PLANS: &str = "8848718539aae45b7b119298590cec8ae50d4fdd24deb74ffe3e43842e8b64c8";
 
 /// N, kind, jobs and fingerprint. A change here makes another plan of every run in progress: whoever means it
 /// raises the version in the fingerprint's first line.
-const FINGERPRINTS: [&str; 10] = [
+const FINGERPRINTS: &[&str] = &[
     "8 rows 8 7be19c75d56bd3157345ea20d4b22f1b26a135de9316a13e225f3f7cc5a2a644",
     "8 border 4 d205dad6f1268faf97049d801bbfc0b6ec9bd2062270a9566302be741eaa8a69",
+    "8 halves 1 07552e2a02a6d76cddfae090027f6051c8e61119fd3079dce94d0cc4dff0a797",
     "13 rows 719 45d73c93983a8a0e117633a54d4a77292e5171cc562980297ac09c9239320040",
     "13 border 475 629fb747bc9cde67afcfbfc4a3fe2e71d933919f6a3a65186f0d559ccd65be6f",
+    "13 halves 324 33a94ca1b846ebd34ed8163bb905cb41886c8d66a718f446fac44b988b069836",
     "16 rows 1556 1117cf18bef9310ff9fde4cfca3f82ef25867cb936a4dd1505c6feb9c1b8ad14",
     "16 border 897 f7768dafbd03d4137165538cfc428c080c1cb6933be13b6947a16d9242c823ae",
+    "16 halves 413 8a51fef358e28b803812562af0f30d8693f5871f2605b717a04fb20d8aec471d",
     "20 rows 895 44b8a35ad553a08e74ef77f1f86181758887ee2d484dceb664cf9ac08ad97cab",
     "20 border 581 ea13622443540bd69704768cfbdc25c92ae1b2ae3e508c02ddabf81e6aefc575",
+    "20 halves 188 6f7910a595e68e2e3c8b694b5e6532dda440016cc05abbe300455cbd4f43d369",
     "31 rows 23544 8b293a9e449cc6d51d7563fa687b07a28e69ab392fca4bd07fea8ed033ba1d45",
     "31 border 8447 71077c81bc73654bd0be2b065a8bc2c3c74bc1879da1d0d1e42fd2ffb9efe031",
+    "31 halves 1785 bdfc1e3bd3a174171f92e62fdc027dde978dc7b686b73f862d5fc6be3af86efb",
 ];
 
 /// All solutions of a small board, as the columns of the rows, by brute force.
@@ -246,6 +266,7 @@ fn means(job: &Job, prefix: &[u8], queens: &[usize]) -> bool {
                     .zip(inner)
                     .all(|(&column, row)| queens[row] == column && (!symmetric || leads(row)))
         }
+        Class::Halves => unreachable!("column sets have no prefixes"),
     }
 }
 
@@ -253,7 +274,7 @@ fn means(job: &Job, prefix: &[u8], queens: &[usize]) -> bool {
 fn every_orbit_belongs_to_one_prefix_of_one_job() {
     for n in 4..=10 {
         let orbits: BTreeSet<_> = solutions(n).iter().map(|queens| images(queens)).collect();
-        for kind in PlanKind::ALL {
+        for kind in [PlanKind::Rows, PlanKind::Border] {
             for states_per_job in [20, 100_000] {
                 let plan = Plan::with_states_per_job(board(u32::try_from(n).unwrap()), kind, states_per_job);
                 let jobs: Vec<_> = plan.jobs().collect();
@@ -266,5 +287,35 @@ fn every_orbit_belongs_to_one_prefix_of_one_job() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn every_orbit_of_column_sets_belongs_to_one_job() {
+    for n in board(6).up_to(board(22)) {
+        let orbits = Orbits::new(n).unwrap();
+        let default = Plan::new(n, PlanKind::Halves);
+        for plan in [default, Plan::with_states_per_job(n, PlanKind::Halves, 1_000_000)] {
+            let mut next = 0;
+            for (job, weight) in plan.weighed_jobs() {
+                let range = job.orbits().unwrap();
+                assert_eq!(range.start, next, "{plan:?}");
+                assert!(plan != default || range.start.is_multiple_of(orbits.cluster()), "{plan:?}");
+                assert!(weight.states <= plan.states_per_job() || range.end == next + 1, "{plan:?}");
+                next = range.end;
+            }
+            assert_eq!(next, orbits.len(), "{plan:?}");
+        }
+    }
+    assert!(Plan::new(board(5), PlanKind::Halves).jobs().all(|job| job.class() == Class::Border));
+}
+
+#[test]
+fn the_fastest_plan_follows_from_board_and_engine() {
+    for kernel in Kernel::ALL {
+        assert_eq!(fastest(board(12), kernel), PlanKind::Border, "{kernel}");
+        let joins = kernel >= Kernel::Portable;
+        let large = if joins { PlanKind::Halves } else { PlanKind::Border };
+        assert_eq!([20, 27, 31].map(|n| fastest(board(n), kernel)), [large; 3], "{kernel}");
     }
 }

@@ -98,6 +98,7 @@ impl From<Registration> for v1::RegisterRequest {
             build: worker.build,
             kernels: worker.kernels.iter().map(ToString::to_string).collect(),
             threads: worker.threads,
+            plans: crate::PLANS.0.to_vec(),
         }
     }
 }
@@ -105,7 +106,7 @@ impl From<Registration> for v1::RegisterRequest {
 impl TryFrom<v1::RegisterRequest> for Registration {
     type Error = InvalidMessage;
 
-    /// The protocol version is the caller's to check, first of all.
+    /// The protocol version and the plans are the caller's to check, first of all.
     fn try_from(wire: v1::RegisterRequest) -> Result<Self, Self::Error> {
         let kernels: Result<Vec<_>, _> = wire.kernels.iter().map(|name| name.parse()).collect();
         let kernels = kernels.map_err(|error| invalid("kernels", error))?;
@@ -248,6 +249,7 @@ impl From<JobResult> for v1::JobResult {
             kernel: result.kernel.to_string(),
             states: result.states,
             elapsed_us: result.elapsed_us,
+            solutions: result.counts.solutions,
         }
     }
 }
@@ -262,6 +264,7 @@ impl TryFrom<v1::JobResult> for JobResult {
                 count2: stored("count2", wire.count2)?,
                 count4: stored("count4", wire.count4)?,
                 count8: stored("count8", wire.count8)?,
+                solutions: stored("solutions", wire.solutions)?,
             },
             kernel: wire.kernel.parse().map_err(|error| invalid("kernel", error))?,
             states: stored("states", wire.states)?,

@@ -5,10 +5,15 @@
 
 #![forbid(unsafe_code)]
 
+use std::sync::LazyLock;
+
+use nqueens_kernel::plan::Fingerprint;
+
 mod convert;
 pub mod id;
 pub mod message;
 pub mod operator;
+mod request_id;
 mod token;
 
 /// Generated messages, clients and servers.
@@ -18,10 +23,14 @@ pub mod v1 {
 }
 
 pub use convert::InvalidMessage;
+pub use request_id::RequestId;
 pub use token::{InvalidToken, Token};
 
 /// Version of the conversation between worker and coordinator. A coordinator refuses every other.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
+
+/// What this build means by jobs: a coordinator refuses workers that mean something else.
+pub static PLANS: LazyLock<Fingerprint> = LazyLock::new(Fingerprint::of_all_plans);
 
 /// Most results, returned leases or new leases in one message.
 pub const BATCH_MAX: usize = 1_000;

@@ -109,7 +109,7 @@ pub struct ReturnedLease {
 pub struct JobResult {
     /// The lease under which it was counted.
     pub token: LeaseToken,
-    /// The orbits found.
+    /// What was found.
     pub counts: Counts,
     /// The engine that counted.
     pub kernel: Kernel,

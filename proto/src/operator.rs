@@ -150,6 +150,7 @@ impl TryFrom<v1::RunResult> for Outcome {
             count2: decimal("count2", &wire.count2)?,
             count4: decimal("count4", &wire.count4)?,
             count8: decimal("count8", &wire.count8)?,
+            solutions: 0,
         };
         Ok(Self { totals, total: decimal("total", &wire.total)?, checked })
     }
@@ -504,7 +505,7 @@ mod tests {
             created_at: 1,
             finished_at: Some(2),
             outcome: Some(Outcome {
-                totals: Totals { count2: 1, count4: 2, count8: u128::MAX },
+                totals: Totals { count2: 1, count4: 2, count8: u128::MAX, solutions: 0 },
                 total: u128::MAX - 1,
                 checked: Checked::Symmetric,
             }),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nqueens_proto::id::WorkerId;
 use nqueens_proto::message::{Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
-use nqueens_proto::{InvalidMessage, Token, v1};
+use nqueens_proto::{InvalidMessage, RequestId, Token, v1};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use tracing::debug;
@@ -126,9 +126,9 @@ impl Client {
         if let Some(token) = &self.token {
             token.attach(request.metadata_mut());
         }
-        let id = format!("{:016x}", getrandom::u64().expect("the operating system has random bits"));
-        debug!(call, request = id, "calling");
-        request.metadata_mut().insert("x-request-id", id.parse().expect("hexadecimal digits"));
+        let id = RequestId::from_random(getrandom::u64().expect("the operating system has random bits"));
+        id.attach(request.metadata_mut());
+        debug!(call, request = %id, "calling");
         request
     }
 }

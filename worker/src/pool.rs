@@ -8,8 +8,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::{Control, Engine, Kernel};
+use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::job::InvalidJob;
+use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::Unit;
 use nqueens_proto::id::LeaseToken;
 use nqueens_proto::message::{HeldLease, JobResult, Lease, ReturnedLease};
@@ -29,6 +31,7 @@ pub(crate) struct Pool {
 
 struct Shared {
     kernel: Kernel,
+    tables: Arc<SharedTables>,
     threads: usize,
     queue: Mutex<Queue>,
     /// Wakes threads: there is something to count, or the pool closes.
@@ -78,10 +81,11 @@ pub(crate) struct Load {
 }
 
 impl Pool {
-    /// Starts the threads. Their `kernel` must be available.
-    pub(crate) fn start(kernel: Kernel, threads: NonZeroUsize) -> Self {
+    /// Starts the threads. Their `kernel` must be available; joins of half boards take about `memory_max` bytes.
+    pub(crate) fn start(kernel: Kernel, threads: NonZeroUsize, memory_max: u64) -> Self {
         let shared = Arc::new(Shared {
             kernel,
+            tables: Arc::new(SharedTables::new(memory_max, threads.get())),
             threads: threads.get(),
             queue: Mutex::default(),
             work: Condvar::new(),
@@ -199,10 +203,10 @@ impl Shared {
 
     /// A thread's life.
     fn count(&self) {
-        let mut engine = self.kernel.engine().expect("an available engine");
-        while let Some((token, control, unit)) = self.next_unit(&*engine) {
+        let mut solver = self.solver();
+        while let Some((token, control, unit)) = self.next_unit(&solver) {
             let begun = Instant::now();
-            let outcome = catch_unwind(AssertUnwindSafe(|| unit.solve(&mut *engine, &control)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| unit.solve(&mut solver, &control)));
             match outcome {
                 Ok(Ok(tally)) => self.finish_unit(token, tally.counts, tally.states, begun.elapsed()),
                 // Revoked or abandoned: nobody waits for it.
@@ -210,14 +214,18 @@ impl Shared {
                 Err(panic) => {
                     self.fail(token, &panic_text(&*panic));
                     // Its buffers may be in any state.
-                    engine = self.kernel.engine().expect("an available engine");
+                    solver = self.solver();
                 }
             }
         }
     }
 
+    fn solver(&self) -> Solver {
+        Solver::new(self.kernel, &self.tables).expect("an available engine")
+    }
+
     /// The next piece to count; waits for one, `None` when the pool closes.
-    fn next_unit(&self, engine: &dyn Engine) -> Option<(LeaseToken, Arc<Control>, Unit)> {
+    fn next_unit(&self, solver: &Solver) -> Option<(LeaseToken, Arc<Control>, Unit)> {
         let mut queue = self.lock();
         loop {
             if queue.closing {
@@ -248,7 +256,7 @@ impl Shared {
                 elapsed: Duration::ZERO,
             });
             drop(queue);
-            match self.pieces(&lease, engine) {
+            match self.pieces(&lease, solver) {
                 Ok(units) => self.begin(lease.token, units),
                 Err(invalid) => self.fail(lease.token, &invalid.to_string()),
             }
@@ -257,8 +265,8 @@ impl Shared {
     }
 
     /// A job's independent pieces: many enough for all threads if it is heavy.
-    fn pieces(&self, lease: &Lease, engine: &dyn Engine) -> Result<Vec<Unit>, InvalidJob> {
-        let mut units = lease.job.decode()?.units(engine.leaf_test());
+    fn pieces(&self, lease: &Lease, solver: &Solver) -> Result<Vec<Unit>, InvalidJob> {
+        let mut units = lease.job.decode()?.units(solver.leaf_test());
         if self.threads > 1 && lease.states > SPREAD_STATES {
             // Twice is enough: each splitting makes about N pieces of one.
             for _ in 0..2 {
@@ -365,7 +373,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_is_held_until_its_result_is_taken() {
-        let pool = Pool::start(Kernel::best(), NonZeroUsize::MIN);
+        let pool = Pool::start(Kernel::best(), NonZeroUsize::MIN, 0);
         let quick = lease(8, 0);
         pool.add(vec![quick.clone()]);
         while pool.load().jobs > 0 {
@@ -380,7 +388,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_has_not_begun_can_be_given_up_alone() {
-        let pool = Pool::start(Kernel::best(), NonZeroUsize::MIN);
+        let pool = Pool::start(Kernel::best(), NonZeroUsize::MIN, 0);
         let [first, second, third] = [0, 1, 2].map(|number| lease(31, number));
         pool.add(vec![first.clone()]);
         // The last one that waited has begun.

@@ -212,7 +212,7 @@ mod tests {
         let job = JobId { run: RunId::from_random(seed.wrapping_mul(0x9e37)), number: 7 };
         let incarnation = Incarnation::from_random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let token = LeaseToken { job, epoch: NonZeroU32::MIN, incarnation };
-        let counts = Counts { count2: 0, count4: seed % 3, count8: seed };
+        let counts = Counts { count4: seed % 3, count8: seed, ..Counts::ZERO };
         JobResult { token, counts, kernel: Kernel::ALL[0], states: seed, elapsed_us: seed / 2 }
     }
 

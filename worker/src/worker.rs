@@ -47,6 +47,8 @@ pub struct Config {
     pub engine: Proof,
     /// Engines offered, the one in use first.
     pub kernels: Vec<Kernel>,
+    /// Bytes that joins of half boards may take, tables and lists of all threads together.
+    pub memory_max: u64,
     /// Where results are kept until they are acknowledged; without one they die with the process.
     pub spool: Option<Spool>,
     /// When told to go, it has so long to finish the jobs that have begun; it hands back the others at once.
@@ -87,7 +89,7 @@ pub async fn work(
     let threads = config.threads.get();
     #[expect(clippy::cast_precision_loss, reason = "a speed")]
     let states_per_s = config.engine.states_per_s * threads as f64;
-    let pool = Pool::start(config.engine.kernel, config.threads);
+    let pool = Pool::start(config.engine.kernel, config.threads, config.memory_max);
     let mut worker = Worker {
         client,
         registration,
@@ -251,7 +253,9 @@ impl Worker {
         let to_say = self.has_to_say();
         let full = self.outbox.len() >= BATCH_MAX / 2;
         // With nothing to do it asks at once: the coordinator keeps it waiting until there is work.
-        let pause = if hungry || (to_say && full) || load.jobs == 0 {
+        let pause = if load.jobs == 0 && to_say {
+            Duration::ZERO
+        } else if hungry || (to_say && full) || load.jobs == 0 {
             BREATH
         } else if to_say {
             FLUSH

@@ -29,6 +29,7 @@ fn config(spool: Option<&Path>, drain: Duration) -> Config {
         threads: NonZeroUsize::MIN,
         engine,
         kernels: vec![engine.kernel],
+        memory_max: 0,
         spool: spool.map(|dir| Spool::open(dir).expect("a spool")),
         drain,
     }

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::command::Json;
 use crate::command::choices::{KernelChoice, PlanChoice, threads};
 use crate::command::counting;
+use crate::memory::Memory;
 use crate::output::{print_line, thousands};
 
 /// Measures how fast a kernel counts, with no database and no wire.
@@ -33,18 +34,23 @@ pub(crate) struct Bench {
     threads: NonZeroUsize,
 
     #[command(flatten)]
+    memory: Memory,
+
+    #[command(flatten)]
     json: Json,
 }
 
 impl Bench {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let (n, kernel, plan) = (self.n, self.kernel.resolve()?, self.plan.resolve(self.n));
-        let count = counting::count(n, plan, kernel, self.threads)?;
+        let (n, kernel) = (self.n, self.kernel.resolve()?);
+        let plan = self.plan.resolve(n, kernel);
+        let count = counting::count(n, plan, kernel, self.threads, self.memory.bytes())?;
         count.check(n)?;
         let elapsed_s = count.elapsed.as_secs_f64();
         if self.json.json {
             print_line(json!({
                 "n": n.get(),
+                "plan": plan.name(),
                 "kernel": kernel.name(),
                 "threads": self.threads,
                 "elapsed_s": elapsed_s,

@@ -8,7 +8,8 @@ use anyhow::ensure;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser, ValueParserFactory};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Kernel, UnknownKernel};
-use nqueens_kernel::plan::{Plan, PlanKind, UnknownPlan};
+use nqueens_kernel::halves::Orbits;
+use nqueens_kernel::plan::{Plan, PlanKind, UnknownPlan, fastest};
 
 /// The name of leaving the choice to the program.
 pub(crate) const AUTO: &str = "auto";
@@ -97,14 +98,19 @@ impl PlanChoice {
         if let Self::Plan(kind) = self { Some(kind) } else { None }
     }
 
-    /// The plan for a board of this size.
-    pub(crate) fn resolve(self, _n: BoardSize) -> PlanKind {
-        self.explicit().unwrap_or(PlanKind::Border)
+    /// The plan for a board of this size, to be counted by this engine.
+    pub(crate) fn resolve(self, n: BoardSize, kernel: Kernel) -> PlanKind {
+        if self.explicit() == Some(PlanKind::Halves) && n.get() < Orbits::N_MIN {
+            eprintln!(
+                "nqueens: N = {n} has no half boards worth the name; the jobs are those of plan border"
+            );
+        }
+        self.explicit().unwrap_or_else(|| fastest(n, kernel))
     }
 
     /// How the board is cut, into jobs of about so many states or of a size that suits it.
-    pub(crate) fn cut(self, n: BoardSize, states_per_job: Option<u64>) -> Plan {
-        let kind = self.resolve(n);
+    pub(crate) fn cut(self, n: BoardSize, kernel: Kernel, states_per_job: Option<u64>) -> Plan {
+        let kind = self.resolve(n, kernel);
         states_per_job.map_or_else(|| Plan::new(n, kind), |states| Plan::with_states_per_job(n, kind, states))
     }
 }

@@ -1,7 +1,7 @@
 //! Counting a board on this process's own threads, with no database and no wire between.
 
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,9 +9,12 @@ use anyhow::{Context, ensure};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::job::Job;
 use nqueens_kernel::known;
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::solver::Solver;
+use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_kernel::unit::UnitTally;
 
 /// What a board was counted to be.
@@ -74,24 +77,36 @@ pub(crate) fn count(
     kind: PlanKind,
     kernel: Kernel,
     threads: NonZeroUsize,
+    memory_max: u64,
 ) -> anyhow::Result<BoardCount> {
     let begun = Instant::now();
-    let share = u64::try_from(threads.get())?;
-    let plan = Plan::with_states_per_job(n, kind, Plan::new(n, kind).states_per_job() / share);
+    let plan = Plan::new(n, kind);
+    // Column sets are slower to count when their clusters are broken up.
+    let share = if kind == PlanKind::Halves { 1 } else { u64::try_from(threads.get())? };
+    let plan = Plan::with_states_per_job(n, kind, plan.states_per_job() / share);
+    let tables = Arc::new(SharedTables::new(memory_max, threads.get()));
     let desk = Mutex::new(Desk { jobs: plan.jobs(), totals: Totals::default(), states: 0 });
     thread::scope(|scope| {
-        let started: Vec<_> = (0..threads.get()).map(|_| scope.spawn(|| work(&desk, kernel))).collect();
+        let started: Vec<_> =
+            (0..threads.get()).map(|_| scope.spawn(|| work(&desk, kernel, &tables))).collect();
         started.into_iter().try_for_each(|thread| thread.join().expect("a counting thread panicked"))
     })?;
     let Desk { totals, states, .. } = desk.into_inner().expect("all threads ended well");
-    Ok(BoardCount { total: totals.total(n)?, unique: totals.unique(n)?, states, elapsed: begun.elapsed() })
+    let elapsed = begun.elapsed();
+    let symmetric = symmetric_counts(n, &Control::default()).context("nobody stops it")?;
+    let totals = totals.sorted(symmetric)?;
+    Ok(BoardCount { total: totals.total(n)?, unique: totals.unique(n)?, states, elapsed })
 }
 
 /// One thread: counts jobs until there are no more.
-fn work<J: Iterator<Item = Job>>(desk: &Mutex<Desk<J>>, kernel: Kernel) -> anyhow::Result<()> {
-    let mut engine =
-        kernel.engine().with_context(|| format!("this machine can't run the {kernel} kernel"))?;
-    let (leaf_test, control) = (engine.leaf_test(), Control::default());
+fn work<J: Iterator<Item = Job>>(
+    desk: &Mutex<Desk<J>>,
+    kernel: Kernel,
+    tables: &Arc<SharedTables>,
+) -> anyhow::Result<()> {
+    let mut solver =
+        Solver::new(kernel, tables).with_context(|| format!("this machine can't run the {kernel} kernel"))?;
+    let (leaf_test, control) = (solver.leaf_test(), Control::default());
     let mut tallies = Vec::new();
     loop {
         let job = {
@@ -101,7 +116,7 @@ fn work<J: Iterator<Item = Job>>(desk: &Mutex<Desk<J>>, kernel: Kernel) -> anyho
         };
         let Some(job) = job else { return Ok(()) };
         let units = job.units(leaf_test);
-        let solved = units.iter().map(|unit| unit.solve(engine.as_mut(), &control));
+        let solved = units.iter().map(|unit| unit.solve(&mut solver, &control));
         tallies = solved.collect::<Result<_, _>>().context("nobody stops it")?;
     }
 }
@@ -114,8 +129,9 @@ mod tests {
     fn threads_change_nothing() {
         let n = BoardSize::new(10).unwrap();
         for kind in PlanKind::ALL {
-            let [one, three] = [1, 3]
-                .map(|threads| count(n, kind, Kernel::best(), NonZeroUsize::new(threads).unwrap()).unwrap());
+            let [one, three] = [1, 3].map(|threads| {
+                count(n, kind, Kernel::best(), NonZeroUsize::new(threads).unwrap(), 1 << 24).unwrap()
+            });
             one.check(n).unwrap();
             assert_eq!((one.total, one.unique), (three.total, three.unique));
         }

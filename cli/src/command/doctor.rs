@@ -68,7 +68,7 @@ fn look_at_kernels() -> anyhow::Result<bool> {
         }
         match prove(kernel) {
             Ok(_) => {
-                let count = counting::count(n, PlanKind::Border, kernel, NonZeroUsize::MIN)?;
+                let count = counting::count(n, PlanKind::Border, kernel, NonZeroUsize::MIN, 0)?;
                 count.check(n)?;
                 let speed = count.states_per_s() / 1e6;
                 say(&heading, format_args!("proved; {speed:.0} million states a second on one thread"))?;

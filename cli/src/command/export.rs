@@ -83,10 +83,16 @@ impl Export {
         }
         let n = run.plan.n().get();
         for ((class, bound1), sum) in sums {
+            let counts = [
+                ("count2", sum.count2),
+                ("count4", sum.count4),
+                ("count8", sum.count8),
+                ("solutions", sum.solutions),
+            ];
+            // Only half boards have the last.
+            let columns = if class == Class::Halves { 4 } else { 3 };
+            let counts = counts[..columns].iter().map(|&(name, count)| (name, json!(count.to_string())));
             let class = ("class", json!(class.name()));
-            let [count2, count4, count8] =
-                [sum.count2, sum.count4, sum.count8].map(|count| json!(count.to_string()));
-            let counts = [("count2", count2), ("count4", count4), ("count8", count8)];
             let head: &[_] = match self.by {
                 By::Job => break,
                 By::Class => &[class, ("n", json!(n))],
@@ -130,6 +136,7 @@ fn by_job(row: &LedgerRow) -> anyhow::Result<Vec<(&'static str, Value)>> {
         ("count2", text(accepted.map(|result| result.counts.count2))),
         ("count4", text(accepted.map(|result| result.counts.count4))),
         ("count8", text(accepted.map(|result| result.counts.count8))),
+        ("solutions", text(accepted.map(|result| result.counts.solutions))),
         ("kernel", json!(accepted.map(|result| &result.kernel))),
         ("worker", json!(accepted.map(|result| &result.worker))),
         ("states", text(accepted.map(|result| result.states))),
@@ -137,8 +144,11 @@ fn by_job(row: &LedgerRow) -> anyhow::Result<Vec<(&'static str, Value)>> {
     ])
 }
 
-/// Columns joined by '-', prefixes by a space: `0-2-4 0-2-5`.
+/// Columns joined by '-', prefixes by a space: `0-2-4 0-2-5`; of half boards the first column set and the last: `0..255`.
 fn prefixes(job: &Job) -> String {
+    if let Some(orbits) = job.orbits() {
+        return format!("{}..{}", orbits.start, orbits.end - 1);
+    }
     let columns = |prefix: &[u8]| prefix.iter().map(u8::to_string).collect::<Vec<_>>().join("-");
     job.prefixes().map(columns).collect::<Vec<_>>().join(" ")
 }

@@ -25,6 +25,7 @@ use super::Json;
 use super::choices::{KernelChoice, PlanChoice, default_threads, threads};
 use super::doctor::BUILD;
 use crate::console::{INTERRUPTED, interrupted};
+use crate::memory::Memory;
 use crate::output::{print_line, thousands};
 use crate::progress::Bar;
 
@@ -58,6 +59,9 @@ pub(crate) struct Run {
     /// Estimated states a job; smaller jobs mean less work lost to an interruption [default: by board size]
     #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
     job_states: Option<u64>,
+
+    #[command(flatten)]
+    memory: Memory,
 
     #[command(flatten)]
     json: Json,
@@ -105,7 +109,7 @@ impl Run {
         let id = match self.existing(coordinator).await? {
             Some(run) if run.state == RunState::Done => return Ok(Some(run)),
             Some(run) => run.id,
-            None => self.submit(coordinator).await?,
+            None => self.submit(coordinator, proof.kernel).await?,
         };
         debug!(run = %id, "run is planned");
         coordinator.operator().release_all().await.map_err(anyhow::Error::new)?;
@@ -136,8 +140,8 @@ impl Run {
         }
     }
 
-    async fn submit(&self, coordinator: &Coordinator) -> anyhow::Result<RunId> {
-        let plan = self.plan.cut(self.n, self.job_states);
+    async fn submit(&self, coordinator: &Coordinator, kernel: Kernel) -> anyhow::Result<RunId> {
+        let plan = self.plan.cut(self.n, kernel, self.job_states);
         Ok(coordinator.operator().submit(plan, 0).await?.id)
     }
 
@@ -161,6 +165,7 @@ impl Run {
             threads: self.threads,
             engine: proof,
             kernels: vec![proof.kernel],
+            memory_max: self.memory.bytes(),
             spool: None,
             drain: Duration::ZERO,
         };

@@ -1,9 +1,12 @@
 //! `nqueens submit`: plans a run on a coordinator.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::Kernel;
+use nqueens_proto::operator::WorkerStatus;
 
 use super::Json;
 use super::choices::PlanChoice;
@@ -40,13 +43,58 @@ pub(crate) struct Submit {
 
 impl Submit {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let plan = self.plan.cut(self.n, self.job_states);
-        let run = block_on(async { self.contact.client()?.submit(plan, self.priority).await })?;
+        let run = block_on(async {
+            let mut client = self.contact.client()?;
+            let kernel = prevailing(&client.workers().await?);
+            client.submit(self.plan.cut(self.n, kernel, self.job_states), self.priority).await
+        })?;
         if self.json.json {
             print_line(in_json(&run))?;
         } else {
             print_line(run.progress.run)?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The engine that most threads of the coordinator's workers count with; while there are none, the fastest that there
+/// is.
+fn prevailing(workers: &[WorkerStatus]) -> Kernel {
+    let mut threads = BTreeMap::<Kernel, u64>::new();
+    for worker in workers {
+        let in_use = worker.kernels.first().and_then(|name| name.parse().ok());
+        if let Some(kernel) = in_use {
+            *threads.entry(kernel).or_default() += u64::from(worker.threads);
+        }
+    }
+    let most = threads.into_iter().max_by_key(|&(_, threads)| threads);
+    most.map_or(Kernel::ALL[Kernel::ALL.len() - 1], |(kernel, _)| kernel)
+}
+
+#[cfg(test)]
+mod tests {
+    use nqueens_proto::id::WorkerId;
+
+    use super::*;
+
+    #[test]
+    fn the_prevailing_engine_is_that_of_most_threads() {
+        let worker = |kernel: &str, threads| WorkerStatus {
+            id: WorkerId::new(1).expect("a name"),
+            name: "test".to_owned(),
+            build: "test".to_owned(),
+            kernels: vec![kernel.to_owned(), "reference".to_owned()],
+            threads,
+            registered_at: 0,
+            silent_ms: 0,
+            leases: 0,
+            states_per_s: None,
+            accepted: 0,
+            draining: false,
+        };
+        let fleet = [worker("avx512", 64), worker("avx2", 48), worker("avx2", 48), worker("quantum", 1000)];
+        assert_eq!(prevailing(&fleet), Kernel::Avx2);
+        assert_eq!(prevailing(&fleet[..2]), Kernel::Avx512);
+        assert_eq!(prevailing(&[]), Kernel::Avx512);
     }
 }

@@ -14,6 +14,7 @@ use nqueens_kernel::ladder::{Form, LadderCount, Rung};
 
 use crate::command::choices::{AUTO, KernelChoice, PlanChoice, one_of};
 use crate::command::counting::{self, BoardCount};
+use crate::memory;
 use crate::output::{hours, thousands};
 use crate::settings::misuse;
 
@@ -68,8 +69,10 @@ impl Table {
             }
             Algorithm::Kernel(choice) => {
                 let kernel = choice.resolve()?;
+                let memory_max = memory::free() / 2;
                 Ok(Box::new(move |n| {
-                    counting::count(n, PlanChoice::Auto.resolve(n), kernel, NonZeroUsize::MIN)
+                    let plan = PlanChoice::Auto.resolve(n, kernel);
+                    counting::count(n, plan, kernel, NonZeroUsize::MIN, memory_max)
                 }))
             }
             Algorithm::Rung(rung) => {

@@ -13,6 +13,7 @@ use nqueens_worker::{Client, Config, Proof, Spool, Summary, WorkerError, prove, 
 use super::choices::{KernelChoice, default_threads, threads};
 use super::doctor::BUILD;
 use crate::console::INTERRUPTED;
+use crate::memory::Memory;
 use crate::settings::misuse;
 use crate::signals::{Signal, signals};
 use crate::token;
@@ -40,6 +41,9 @@ pub(crate) struct Worker {
     /// Counting engine; each proves itself on small boards first, auto takes the fastest that did
     #[arg(long, default_value_t = KernelChoice::Auto)]
     kernel: KernelChoice,
+
+    #[command(flatten)]
+    memory: Memory,
 
     /// What the coordinator's lists call it, at most 64 bytes [default: the host's name]
     #[arg(long, value_parser = name)]
@@ -105,6 +109,7 @@ impl Worker {
             threads: self.threads,
             engine,
             kernels,
+            memory_max: self.memory.bytes(),
             spool: Some(spool),
             drain: Duration::from_secs(self.drain_seconds),
         };

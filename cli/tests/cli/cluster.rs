@@ -1,91 +1,12 @@
 //! A coordinator, its operators and its workers, as processes.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::io::{BufRead, Read};
+use std::process::Command;
 
 use serde_json::Value;
 
+use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN};
 use crate::{NQUEENS, Outcome, Place};
-
-const WORKER_TOKEN: &str = "token-for-workers-0123456789";
-const OPERATOR_TOKEN: &str = "token-for-operators-0123456789";
-
-/// A process in the background, killed when the test is over, however that ends.
-///
-/// What it says goes to a file: a pipe that nobody reads would hold it up.
-struct Background(Child, File);
-
-impl Background {
-    fn start(command: &mut Command) -> Self {
-        let said = tempfile::tempfile().expect("a temporary file");
-        command.stdout(Stdio::piped()).stderr(said.try_clone().expect("a second handle"));
-        Self(command.spawn().expect("the program starts"), said)
-    }
-
-    fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status();
-        assert!(status.expect("kill").success());
-    }
-
-    /// Waits until it ends; what it said since it was last read.
-    fn end(&mut self) -> Outcome {
-        let (mut stdout, mut stderr) = (String::new(), String::new());
-        if let Some(mut pipe) = self.0.stdout.take() {
-            pipe.read_to_string(&mut stdout).expect("text");
-        }
-        let code = self.0.wait().expect("a child").code().expect("no signal ended it");
-        self.1.rewind().expect("a file");
-        self.1.read_to_string(&mut stderr).expect("text");
-        Outcome { code, stdout, stderr }
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        // Fails where it has ended already.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
-/// A coordinator that serves.
-struct Coordinator {
-    process: Background,
-    address: String,
-}
-
-impl Coordinator {
-    /// On a free port of this machine, with `queens.db`.
-    fn start(place: &Place, variables: &[(&str, &str)], more: &str) -> Self {
-        let arguments = format!("coordinator --db queens.db --listen 127.0.0.1:0 {more}");
-        let mut process = Background::start(place.command(&arguments).envs(variables.iter().copied()));
-        let mut line = String::new();
-        let mut stdout = BufReader::new(process.0.stdout.take().expect("piped"));
-        stdout.read_line(&mut line).expect("text");
-        let Some(address) = line.trim_end().strip_prefix("listening on ") else {
-            panic!("'{line}': {}", process.end().stderr)
-        };
-        Self { address: address.to_owned(), process }
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
-    fn worker(&self, place: &Place, name: &str, variables: &[(&str, &str)]) -> Background {
-        let url = self.url();
-        let arguments =
-            format!("worker --coordinator {url} --name {name} --spool {name} --threads 1 --kernel scalar");
-        Background::start(place.command(&arguments).envs(variables.iter().copied()))
-    }
-
-    fn stop(mut self) -> Outcome {
-        self.process.signal("-TERM");
-        self.process.end()
-    }
-}
 
 fn runs(place: &Place, url: &str) -> Vec<Value> {
     let status = place.json(&format!("status --coordinator {url} --json"));
@@ -246,8 +167,7 @@ fn other_machines_are_let_in_with_tokens_or_at_ones_word() {
         let arguments = format!("{everywhere} {more}");
         let mut process = Background::start(place.command(&arguments).envs(variables.iter().copied()));
         let mut line = String::new();
-        let mut stdout = BufReader::new(process.0.stdout.take().expect("piped"));
-        stdout.read_line(&mut line).expect("text");
+        process.stdout().read_line(&mut line).expect("text");
         assert!(line.starts_with("listening on 0.0.0.0:"), "{line}");
         process.signal("-TERM");
         let outcome = process.end();
@@ -310,25 +230,13 @@ fn a_watch_outlives_the_coordinator() {
     let run = place.stdout(&format!("submit 10 --coordinator {url}")).trim_end().to_owned();
     let mut watch =
         Background::start(&mut place.command(&format!("watch {run} --interval 0.2 --coordinator {url}")));
-    let mut stdout = BufReader::new(watch.0.stdout.take().expect("piped"));
+    let mut stdout = watch.stdout();
     let mut line = String::new();
     stdout.read_line(&mut line).expect("text");
     assert!(line.starts_with(&format!("{run}  N = 10: 0.0 %, 0 of ")), "{line}");
-    let address = coordinator.address.clone();
-    let mut process = coordinator.process;
-    process.0.kill().expect("a child");
-    process.0.wait().expect("a child");
-    // Again on the same port, which the system may hold back for a moment.
-    let arguments = format!("coordinator --db queens.db --listen {address}");
-    let coordinator = loop {
-        let mut process = Background::start(&mut place.command(&arguments));
-        let mut line = String::new();
-        BufReader::new(process.0.stdout.take().expect("piped")).read_line(&mut line).expect("text");
-        if line.starts_with("listening on ") {
-            break Coordinator { process, address };
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    };
+    let Coordinator { mut process, address } = coordinator;
+    process.kill();
+    let coordinator = Coordinator::start_at(&address, &place, &[], "");
     let _worker = coordinator.worker(&place, "west", &[]);
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).expect("text");

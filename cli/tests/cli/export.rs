@@ -84,12 +84,12 @@ fn jobs_are_told_in_full() {
     let csv = place.stdout("export --db nqueens-6.db");
     let timeless: Vec<_> = csv.lines().map(|line| line.rsplit_once(',').expect("cells").0).collect();
     assert_snapshot!(timeless.join("\n"), @r"
-    job,class,n,bound1,bound2,prefixes,state,count2,count4,count8,kernel,worker,states
-    0,corner,6,2,,0-2,done,0,0,0,reference,this process,6
-    1,corner,6,3,,0-3,done,0,0,0,reference,this process,3
-    2,corner,6,4,,0-4,done,0,0,0,reference,this process,1
-    3,edge,6,1,4,1,done,0,1,0,reference,this process,25
-    4,edge,6,2,3,2,done,0,0,0,reference,this process,3
+    job,class,n,bound1,bound2,prefixes,state,count2,count4,count8,solutions,kernel,worker,states
+    0,corner,6,2,,0-2,done,0,0,0,0,reference,this process,6
+    1,corner,6,3,,0-3,done,0,0,0,0,reference,this process,3
+    2,corner,6,4,,0-4,done,0,0,0,0,reference,this process,1
+    3,edge,6,1,4,1,done,0,1,0,0,reference,this process,25
+    4,edge,6,2,3,2,done,0,0,0,0,reference,this process,3
     ");
     assert_snapshot!(place.stdout("export --db nqueens-6.db --by class"), @r"
     class,n,count2,count4,count8
@@ -102,6 +102,34 @@ fn jobs_are_told_in_full() {
     {"class":"edge","n":6,"count2":"0","count4":"1","count8":"0"}
     ]
     "#);
+}
+
+#[test]
+fn half_boards_have_solutions_instead_of_orbits() {
+    let place = Place::new();
+    place.stdout("run 8 --plan halves --threads 1 --job-states 50");
+    let csv = place.stdout("export --db nqueens-8.db");
+    let (head, jobs) = rows(&csv);
+    assert!(
+        head.starts_with("job,class,n,bound1,bound2,prefixes,state,count2,count4,count8,solutions,kernel")
+    );
+    assert!(jobs.len() > 1);
+    let mut next = 0;
+    for job in &jobs {
+        assert_eq!(
+            [job[1], job[3], job[4], job[6], job[7], job[8], job[9]],
+            ["halves", "0", "", "done", "0", "0", "0"]
+        );
+        let (first, last) = job[5].split_once("..").expect("a range");
+        assert_eq!(number(first), next, "each column set belongs to one job");
+        next = number(last) + 1;
+    }
+    assert_eq!(next, 23);
+    assert_eq!(jobs.iter().map(|job| number(job[10])).sum::<u128>(), 92);
+    assert_snapshot!(place.stdout("export --db nqueens-8.db --by bound1"), @r"
+    class,n,bound1,count2,count4,count8,solutions
+    halves,8,0,0,0,0,92
+    ");
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! The program, run as its users run it.
 
 mod boards;
+mod calls;
 mod cluster;
 mod databases;
 mod disk;
 mod doctor;
 mod export;
+mod outages;
+mod processes;
 mod resume;
 mod run;
 mod settings;
@@ -117,13 +120,29 @@ impl Place {
 
     /// Does something to an SQLite file there, by no code of this program's.
     pub(crate) fn sql(&self, file: &str, statements: &str) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        self.try_sql(file, statements).expect("good SQL");
+    }
+
+    /// The same, for what may be refused.
+    pub(crate) fn try_sql(&self, file: &str, statements: &str) -> sqlx::Result<()> {
         let options = SqliteConnectOptions::new().filename(self.path(file)).create_if_missing(true);
-        runtime.expect("a runtime").block_on(async {
+        block_on(async {
+            let mut connection = SqliteConnection::connect_with(&options).await?;
+            connection.execute(AssertSqlSafe(statements)).await?;
+            connection.close().await
+        })
+    }
+
+    /// What a query finds in an SQLite file there: its one column, as text. Whoever has the file open is not disturbed.
+    pub(crate) fn ask(&self, file: &str, query: &str) -> Vec<String> {
+        let options = SqliteConnectOptions::new().filename(self.path(file)).read_only(true);
+        let text = format!("WITH asked(answer) AS ({query}) SELECT CAST(answer AS TEXT) FROM asked");
+        block_on(async {
             let mut connection = SqliteConnection::connect_with(&options).await.expect("a database");
-            connection.execute(AssertSqlSafe(statements)).await.expect("good SQL");
+            let answers = sqlx::query_scalar(AssertSqlSafe(text)).fetch_all(&mut connection).await;
             connection.close().await.expect("closed");
-        });
+            answers.expect("good SQL")
+        })
     }
 
     /// All files there, with their contents.
@@ -132,6 +151,11 @@ impl Place {
         let named = files.map(|file| (file.file_name().into_string().expect("a name"), file.path()));
         named.map(|(name, path)| (name, std::fs::read(path).expect("a file"))).collect()
     }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(future)
 }
 
 /// What the program prints when all goes well.

@@ -1,11 +1,11 @@
 //! Runs that are cut short, by Ctrl-C or without a word, and go on.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use crate::{Outcome, Place};
+use serde_json::Value;
+
+use crate::Place;
+use crate::processes::{Background, eventually};
 
 /// Counts for a second or so on one thread, in some thousand jobs.
 const LONG: &str = "run 15 --db long.db --plan rows --kernel reference --threads 1 --job-states 20000 --json";
@@ -13,58 +13,20 @@ const LONG: &str = "run 15 --db long.db --plan rows --kernel reference --threads
 /// Q(15).
 const LONG_TOTAL: &str = "2279184";
 
-/// `nqueens` in the background. Killed when the test is over, however that ends.
-struct Background(Child);
-
-impl Background {
-    fn start(place: &Place, arguments: &str) -> Self {
-        let mut command = place.command(arguments);
-        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts"))
-    }
-
-    /// Waits until at least `jobs` jobs are done in the database that it counts into; says how many.
-    fn wait_for_done(&mut self, place: &Place, db: &str, jobs: u64) -> u64 {
-        loop {
-            assert_eq!(self.0.try_wait().expect("a child"), None, "it ended too early");
-            // At first there is no database yet, or half of one.
-            let status = place.run(&format!("status --db {db} --json"));
-            if status.code == 0 {
-                let status: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
-                match status["runs"][0]["done"].as_u64() {
-                    Some(done) if done >= jobs => return done,
-                    _ => {}
-                }
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn interrupt(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status();
-        assert!(status.expect("kill").success());
-    }
-
-    fn end(&mut self) -> Outcome {
-        let code = self.0.wait().expect("a child").code().expect("no signal ended it");
-        let (mut stdout, mut stderr) = (String::new(), String::new());
-        self.0.stdout.take().expect("piped").read_to_string(&mut stdout).expect("text");
-        self.0.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
-        Outcome { code, stdout, stderr }
-    }
-
-    /// `kill -9`: it has no chance to say or do anything.
-    fn kill(&mut self) {
-        self.0.kill().expect("a child");
-        self.0.wait().expect("a child");
-    }
+/// The run in the background.
+fn start(place: &Place) -> Background {
+    Background::start(&mut place.command(LONG))
 }
 
-impl Drop for Background {
-    fn drop(&mut self) {
-        // Fails where it has ended already.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
+/// Waits until at least `jobs` jobs of a run in the background are done; says how many.
+fn wait_for_done(program: &mut Background, place: &Place, jobs: u64) -> u64 {
+    eventually("so many jobs are done", || {
+        assert!(program.is_running(), "it ended too early");
+        // At first there is no database yet, or half of one.
+        let status = place.run("status --db long.db --json");
+        let status: Value = serde_json::from_str(&status.stdout).ok()?;
+        status["runs"][0]["done"].as_u64().filter(|done| *done >= jobs)
+    })
 }
 
 /// The jobs that are done, with everything that the ledger says of them.
@@ -80,8 +42,8 @@ fn killed_again_and_again_it_loses_nothing_that_was_done() {
     let place = Place::new();
     let mut kept = BTreeMap::new();
     for _ in 0..3 {
-        let mut program = Background::start(&place, LONG);
-        let done = program.wait_for_done(&place, "long.db", kept.len() as u64 + 1);
+        let mut program = start(&place);
+        let done = wait_for_done(&mut program, &place, kept.len() as u64 + 1);
         program.kill();
         let now = done_jobs(&place, "long.db");
         assert!(now.len() as u64 >= done);
@@ -91,7 +53,7 @@ fn killed_again_and_again_it_loses_nothing_that_was_done() {
         kept = now;
     }
     let status = &place.json("status --db long.db --json")["runs"][0];
-    assert_eq!((&status["state"], &status["total"]), (&"active".into(), &serde_json::Value::Null));
+    assert_eq!((&status["state"], &status["total"]), (&"active".into(), &Value::Null));
     let result = place.json(LONG);
     assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["id"]));
     let all = done_jobs(&place, "long.db");
@@ -103,9 +65,9 @@ fn killed_again_and_again_it_loses_nothing_that_was_done() {
 fn interrupted_it_says_how_to_go_on() {
     for signal in ["-INT", "-TERM"] {
         let place = Place::new();
-        let mut program = Background::start(&place, LONG);
-        let done = program.wait_for_done(&place, "long.db", 1);
-        program.interrupt(signal);
+        let mut program = start(&place);
+        let done = wait_for_done(&mut program, &place, 1);
+        program.signal(signal);
         let outcome = program.end();
         assert_eq!((outcome.code, &*outcome.stdout), (130, ""), "{}", outcome.stderr);
         let expected = "interrupted; what is done is kept in long.db, the same command goes on\n";
@@ -124,9 +86,9 @@ fn interrupted_it_says_how_to_go_on() {
 #[test]
 fn another_plan_is_refused_where_one_has_begun() {
     let place = Place::new();
-    let mut program = Background::start(&place, LONG);
-    program.wait_for_done(&place, "long.db", 1);
-    program.interrupt("-INT");
+    let mut program = start(&place);
+    wait_for_done(&mut program, &place, 1);
+    program.signal("-INT");
     program.end();
     let expected = "long.db holds a run with plan 'rows', not 'border'; leave --plan out to resume it, or choose \
                     another --db";
@@ -139,8 +101,8 @@ fn another_plan_is_refused_where_one_has_begun() {
 #[test]
 fn two_processes_on_one_database() {
     let place = Place::new();
-    let mut first = Background::start(&place, LONG);
-    first.wait_for_done(&place, "long.db", 1);
+    let mut first = start(&place);
+    wait_for_done(&mut first, &place, 1);
     let expected = "another nqueens process is using long.db; wait for it or stop it, or choose another --db";
     assert_eq!(place.failure(LONG), expected);
     assert_eq!(place.failure("run 8 --db long.db"), expected);
@@ -155,8 +117,8 @@ fn two_processes_on_one_database() {
 #[test]
 fn an_export_of_half_a_run_says_so() {
     let place = Place::new();
-    let mut program = Background::start(&place, LONG);
-    program.wait_for_done(&place, "long.db", 1);
+    let mut program = start(&place);
+    wait_for_done(&mut program, &place, 1);
     program.kill();
     let done = done_jobs(&place, "long.db").len();
     let outcome = place.run("export --db long.db --by bound1");
@@ -165,4 +127,31 @@ fn an_export_of_half_a_run_says_so() {
     let expected =
         format!("nqueens: the run is not done: {open} of {jobs} jobs have no result and stand as 0\n");
     assert_eq!((outcome.code, outcome.stderr), (0, expected));
+}
+
+/// Takes a database back to the schema before there were half boards.
+const TO_SCHEMA_1: &str = "
+    DROP TRIGGER result_is_append_only_update;
+    ALTER TABLE job DROP COLUMN solutions_max;
+    ALTER TABLE result DROP COLUMN solutions;
+    CREATE TRIGGER result_is_append_only_update BEFORE UPDATE ON result
+    WHEN (OLD.verdict, NEW.verdict) <> ('accepted', 'voided') OR OLD.count8 IS NOT NEW.count8
+    BEGIN SELECT RAISE(ABORT, 'results are append-only'); END;
+    DELETE FROM _sqlx_migrations WHERE version > 1;";
+
+#[test]
+fn a_run_of_an_older_schema_is_brought_up_to_date_and_goes_on() {
+    let place = Place::new();
+    let mut program = start(&place);
+    wait_for_done(&mut program, &place, 1);
+    program.kill();
+    let kept = done_jobs(&place, "long.db");
+    place.sql("long.db", TO_SCHEMA_1);
+    let expected = "long.db has schema 1, older than this program's 2; 'nqueens run' brings it up to date";
+    assert_eq!(place.failure("status --db long.db"), expected);
+    assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
+    let all = done_jobs(&place, "long.db");
+    assert!(kept.iter().all(|(job, row)| all[job] == *row), "none of them was counted again");
+    let changes = "UPDATE result SET solutions = 1 WHERE id = 1";
+    assert!(place.try_sql("long.db", changes).unwrap_err().to_string().contains("append-only"));
 }

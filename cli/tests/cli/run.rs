@@ -54,7 +54,10 @@ fn totals_by_every_plan() {
     let place = Place::new();
     for n in BoardSize::MIN.up_to(BoardSize::new(11).expect("a board")) {
         for kind in PlanKind::ALL {
-            let result = place.json(&format!("run {n} --plan {kind} --db {n}-{kind}.db --json"));
+            let outcome = place.run(&format!("run {n} --plan {kind} --db {n}-{kind}.db --json"));
+            let no_halves = kind == PlanKind::Halves && n.get() < 6;
+            assert_eq!((outcome.code, outcome.stderr.contains("no half boards")), (0, no_halves));
+            let result: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
             let known = published(n).expect("small boards are published");
             let counts = [known.orbits.count2, known.orbits.count4, known.orbits.count8];
             let expected = [known.total, known.unique, counts[0], counts[1], counts[2]];
@@ -119,4 +122,20 @@ fn what_is_wrong_with_an_argument() {
     assert_snapshot!(complaint("export --db x --by luck"), @"error: invalid value 'luck' for '--by <BY>'");
     assert_snapshot!(complaint("export --db x --format xml"), @"error: invalid value 'xml' for '--format <FORMAT>'");
     assert_snapshot!(complaint("export 12 --db x"), @"error: invalid value '12' for '[RUN]': a run is named by 12 hexadecimal digits, as 'nqueens status' shows them, not '12'");
+}
+
+#[test]
+fn half_boards_with_little_memory_take_longer_and_count_the_same() {
+    let place = Place::new();
+    for memory in ["1kB", "1MiB", "4GiB"] {
+        let result = place.json(&format!("run 12 --plan halves --memory {memory} --db {memory}.db --json"));
+        assert_eq!(result["total"], "14200", "{memory}");
+    }
+    let outcome = place.run("run 12 --plan halves --memory lots");
+    assert_eq!(outcome.code, 2);
+    assert!(
+        outcome.stderr.starts_with("error: invalid value 'lots' for '--memory <SIZE>'"),
+        "{}",
+        outcome.stderr
+    );
 }

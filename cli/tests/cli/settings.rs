@@ -57,6 +57,7 @@ fn config_shows_which_source_won() {
     bench    plan     auto    default   NQUEENS_PLAN
     bench    kernel   auto    default   NQUEENS_KERNEL
     bench    threads  3       variable  NQUEENS_THREADS
+    bench    memory   (none)  default   NQUEENS_MEMORY
     bench    json     true    file      NQUEENS_JSON
     ");
 }

@@ -61,7 +61,7 @@ fn a_part_of_the_table() {
 
 #[test]
 fn bench_measures_and_checks() {
-    for (plan, threads) in [("auto", 1), ("rows", 2), ("border", 3)] {
+    for (plan, threads) in [("auto", 1), ("rows", 2), ("border", 3), ("halves", 2)] {
         let line = stdout(&format!("bench --n 11 --plan {plan} --threads {threads} --kernel scalar --json"));
         let figures: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(figures["n"], 11);
@@ -70,7 +70,7 @@ fn bench_measures_and_checks() {
         assert_eq!(figures["total"], "2680");
         assert!(figures["states"].as_str().unwrap().parse::<u64>().unwrap() > 2680 / 8);
         assert!(figures["elapsed_s"].as_f64().unwrap() > 0.0);
-        assert_eq!(figures.as_object().unwrap().len(), 6);
+        assert_eq!(figures.as_object().unwrap().len(), 7);
     }
     let text = stdout("bench --n 11");
     assert!(text.starts_with("N = 11: 2,680 solutions in ") && text.lines().count() == 2, "{text}");

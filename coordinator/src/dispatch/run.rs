@@ -96,7 +96,7 @@ pub struct Sums {
     /// Estimated work of the quarantined ones.
     pub estimate_quarantined: u128,
     /// Accepted orbits.
-    pub orbits: Totals,
+    pub found: Totals,
     /// States visited for them.
     pub states: u128,
     /// Thread time spent on them, in microseconds.
@@ -125,8 +125,7 @@ impl Moments {
     /// Adds a job, or with `sign` -1 takes it out again.
     #[expect(clippy::cast_precision_loss, reason = "statistics")]
     pub fn add(&mut self, sign: f64, estimate: u64, counts: Counts, elapsed_us: u64) {
-        let (x, t) = (estimate as f64, elapsed_us as f64);
-        let y = 2.0 * counts.count2 as f64 + 4.0 * counts.count4 as f64 + 8.0 * counts.count8 as f64;
+        let (x, t, y) = (estimate as f64, elapsed_us as f64, counts.total() as f64);
         self.xx += sign * x * x;
         self.xy += sign * x * y;
         self.yy += sign * y * y;
@@ -140,8 +139,8 @@ impl Run {
     /// done.
     pub(crate) fn new(row: &RunRow, slots: Vec<Slot>, accepted: &AcceptedSums) -> Self {
         let jobs = u32::try_from(slots.len()).expect("a plan stays under a few million jobs");
-        let AcceptedSums { orbits, states, elapsed_us, moments, .. } = *accepted;
-        let mut sums = Sums { orbits, states, elapsed_us, moments, ..Sums::default() };
+        let AcceptedSums { found, states, elapsed_us, moments, .. } = *accepted;
+        let mut sums = Sums { found, states, elapsed_us, moments, ..Sums::default() };
         for slot in &slots {
             sums.estimate += u128::from(slot.estimate);
             sums.enter(slot);
@@ -311,7 +310,7 @@ impl Run {
     pub(super) fn accept(&mut self, number: u32, result: &JobResult) {
         self.enter(number, JobState::Done);
         let sums = &mut self.sums;
-        sums.orbits = sums.orbits.checked_add(result.counts).expect("128 bits hold any board's orbits");
+        sums.found = sums.found.checked_add(result.counts).expect("128 bits hold any board's solutions");
         sums.states += u128::from(result.states);
         sums.elapsed_us += u128::from(result.elapsed_us);
         let estimate = self.slots[number as usize].estimate;
@@ -326,11 +325,7 @@ impl Run {
         self.sums.moments.add(-1.0, estimate, counts, elapsed_us);
         self.sums.states -= u128::from(states);
         self.sums.elapsed_us -= u128::from(elapsed_us);
-        let orbits = &mut self.sums.orbits;
-        let less = |sum: u128, count: u64| sum.checked_sub(u128::from(count)).expect("it was added before");
-        orbits.count2 = less(orbits.count2, counts.count2);
-        orbits.count4 = less(orbits.count4, counts.count4);
-        orbits.count8 = less(orbits.count8, counts.count8);
+        self.sums.found = self.sums.found.less(counts);
         if self.state == RunState::Done {
             self.state = RunState::Active;
         }

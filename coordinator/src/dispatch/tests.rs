@@ -48,7 +48,7 @@ fn row(state: RunState) -> RunRow {
 
 /// What job `number` counts, by an honest worker.
 fn truth(number: u32) -> Counts {
-    Counts { count2: 0, count4: u64::from(number % 3), count8: u64::from(number) + 1 }
+    Counts { count4: u64::from(number % 3), count8: u64::from(number) + 1, ..Counts::ZERO }
 }
 
 fn result(token: LeaseToken, counts: Counts) -> JobResult {
@@ -147,7 +147,7 @@ impl World {
         let mut sums = AcceptedSums::default();
         for (_, one) in self.accepted.iter().filter(|(number, _)| done(number)) {
             sums.results += 1;
-            sums.orbits = sums.orbits.checked_add(one.counts).unwrap();
+            sums.found = sums.found.checked_add(one.counts).unwrap();
             sums.states += u128::from(one.states);
             sums.elapsed_us += u128::from(one.elapsed_us);
         }
@@ -276,7 +276,7 @@ impl World {
                 assert!(slot.state == JobState::Quarantined || !self.accepted.contains_key(&number));
             }
         }
-        assert_eq!((sums.orbits, sums.estimate_done), (orbits, estimate_done));
+        assert_eq!((sums.found, sums.estimate_done), (orbits, estimate_done));
         let estimate = |state| {
             (0..JOBS)
                 .map(|number| run.slot(number))

@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, column, counts, encoded_job, job_id, json, json_of_ids, rows_of, token, within, worker_id,
+    ROWS_MAX, all, column, counts, encoded_job, job_id, json, json_of_ids, rows_of, token, within, worker_id,
 };
 use crate::dispatch::{Accepted, JobState, Slot};
 use crate::error::{Error, damaged};
@@ -23,16 +23,23 @@ pub(crate) async fn insert_jobs(
     jobs: &[(Job, Weight)],
 ) -> Result<(), Error> {
     let row = |(number, (job, weight)): (u32, &(Job, Weight))| {
-        let Counts { count2, count4, count8 } = weight.counts_max;
+        let Counts { count2, count4, count8, solutions } = weight.counts_max;
         let prefixes = hex(&job.encode());
-        (number, job.class().name(), job.bound1(), prefixes, weight.states, count2, count4, count8)
+        (
+            number,
+            job.class().name(),
+            job.bound1(),
+            prefixes,
+            weight.states,
+            (count2, count4, count8, solutions),
+        )
     };
     let rows = json(&(first..).zip(jobs).map(row).collect::<Vec<_>>());
     let run = column(run.get());
     let done = query!(
-        "INSERT INTO job (run, number, class, bound1, prefixes, states, count2_max, count4_max, count8_max)
-         SELECT ?, value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3), value ->> 4, value ->> 5, value ->> 6,
-                value ->> 7
+        "INSERT INTO job (run, number, class, bound1, prefixes, states, count2_max, count4_max, count8_max, solutions_max)
+         SELECT ?, value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3), value ->> 4, value ->> '$[5][0]',
+                value ->> '$[5][1]', value ->> '$[5][2]', value ->> '$[5][3]'
          FROM json_each(?)",
         run,
         rows
@@ -112,10 +119,10 @@ pub(crate) async fn reported_jobs(
     let wanted = json_of_ids(ids);
     let rows = query!(
         r#"SELECT job.run AS "run!", job.number AS "number!", job.count2_max AS "count2_max!",
-                  job.count4_max AS "count4_max!", job.count8_max AS "count8_max!", result.worker AS "worker?",
-                  result.epoch AS "epoch?", result.incarnation AS "incarnation?", result.count2 AS "count2?",
-                  result.count4 AS "count4?", result.count8 AS "count8?", result.states AS "states?",
-                  result.elapsed_us AS "elapsed_us?"
+                  job.count4_max AS "count4_max!", job.count8_max AS "count8_max!", job.solutions_max AS "solutions_max!",
+                  result.worker AS "worker?", result.epoch AS "epoch?", result.incarnation AS "incarnation?",
+                  result.count2 AS "count2?", result.count4 AS "count4?", result.count8 AS "count8?",
+                  result.solutions AS "solutions?", result.states AS "states?", result.elapsed_us AS "elapsed_us?"
            FROM json_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
            LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'"#,
@@ -123,28 +130,29 @@ pub(crate) async fn reported_jobs(
     )
     .fetch_all(db)
     .await?;
-    let mut found = HashMap::with_capacity(rows.len());
+    let mut reported = HashMap::with_capacity(rows.len());
     for row in rows {
         let lease = row.worker.zip(row.epoch).zip(row.incarnation);
         let work = row.states.zip(row.elapsed_us);
-        let accepted = match lease.zip(row.count2.zip(row.count4).zip(row.count8)).zip(work) {
+        let found = all([row.count2, row.count4, row.count8, row.solutions]);
+        let accepted = match lease.zip(found).zip(work) {
             None => None,
-            Some(((((worker, epoch), incarnation), ((count2, count4), count8)), (states, elapsed_us))) => {
+            Some(((((worker, epoch), incarnation), found), (states, elapsed_us))) => {
                 let LeaseToken { epoch, incarnation, .. } = token(row.run, row.number, epoch, incarnation)?;
                 Some(Accepted {
                     worker: worker_id(worker)?,
                     epoch,
                     incarnation,
-                    counts: counts(count2, count4, count8)?,
+                    counts: counts(found)?,
                     states: within("result.states", states)?,
                     elapsed_us: within("result.elapsed_us", elapsed_us)?,
                 })
             }
         };
-        let counts_max = counts(row.count2_max, row.count4_max, row.count8_max)?;
-        found.insert(job_id(row.run, row.number)?, ReportedJob { counts_max, accepted });
+        let counts_max = counts([row.count2_max, row.count4_max, row.count8_max, row.solutions_max])?;
+        reported.insert(job_id(row.run, row.number)?, ReportedJob { counts_max, accepted });
     }
-    Ok(found)
+    Ok(reported)
 }
 
 /// Looks up what jobs are; those that do not exist are left out.

@@ -85,12 +85,18 @@ fn job_id(run: i64, number: i64) -> Result<JobId, Error> {
     Ok(JobId { run: run_id(run)?, number: within("job.number", number)? })
 }
 
+/// All of some numbers that an outer join gives together or not at all.
+fn all<const K: usize>(numbers: [Option<i64>; K]) -> Option<[i64; K]> {
+    numbers.iter().all(Option::is_some).then(|| numbers.map(Option::unwrap_or_default))
+}
+
 /// Counts as the schema keeps them: not negative.
-fn counts(count2: i64, count4: i64, count8: i64) -> Result<Counts, Error> {
+fn counts([count2, count4, count8, solutions]: [i64; 4]) -> Result<Counts, Error> {
     Ok(Counts {
         count2: within("count2", count2)?,
         count4: within("count4", count4)?,
         count8: within("count8", count8)?,
+        solutions: within("solutions", solutions)?,
     })
 }
 

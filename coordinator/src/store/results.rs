@@ -9,7 +9,7 @@ use nqueens_proto::operator::WallTime;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
-use super::{ROWS_MAX, column, counts, encoded_job, json, json_of_ids, rows_of, run_id, within};
+use super::{ROWS_MAX, all, column, counts, encoded_job, json, json_of_ids, rows_of, run_id, within};
 use crate::dispatch::{JobState, Moments};
 use crate::error::{Error, damaged};
 
@@ -18,8 +18,8 @@ use crate::error::{Error, damaged};
 pub(crate) struct AcceptedSums {
     /// How many there are.
     pub results: u64,
-    /// Their orbits by size.
-    pub orbits: Totals,
+    /// What they found.
+    pub found: Totals,
     /// States visited.
     pub states: u128,
     /// Thread time, in microseconds.
@@ -36,7 +36,8 @@ pub(crate) async fn accepted_sums(
     let mut last = 0;
     loop {
         let text = query_scalar!(
-            r#"SELECT json_group_array(json_array(id, run, json_array(count2, count4, count8, states, elapsed_us, estimate)))
+            r#"SELECT json_group_array(json_array(id, run, json_array(count2, count4, count8, solutions, states, elapsed_us,
+                                                                     estimate)))
                       AS "rows!: String"
                FROM (SELECT result.*, job.states AS estimate
                      FROM result JOIN job ON job.run = result.run AND job.number = result.job
@@ -46,14 +47,14 @@ pub(crate) async fn accepted_sums(
         )
         .fetch_one(db)
         .await?;
-        let rows: Vec<(i64, i64, [u64; 6])> = rows_of(&text)?;
+        let rows: Vec<(i64, i64, [u64; 7])> = rows_of(&text)?;
         let Some(&(id, ..)) = rows.last() else { break };
         last = id;
-        for (_, run, [count2, count4, count8, states, elapsed_us, estimate]) in rows {
+        for (_, run, [count2, count4, count8, solutions, states, elapsed_us, estimate]) in rows {
             let sum = sums.entry(run_id(run)?).or_default();
-            let counts = Counts { count2, count4, count8 };
+            let counts = Counts { count2, count4, count8, solutions };
             sum.results += 1;
-            sum.orbits = sum.orbits.checked_add(counts).map_err(damaged)?;
+            sum.found = sum.found.checked_add(counts).map_err(damaged)?;
             sum.states += u128::from(states);
             sum.elapsed_us += u128::from(elapsed_us);
             sum.moments.add(1.0, estimate, counts, elapsed_us);
@@ -86,12 +87,12 @@ pub(crate) async fn insert_results(
 ) -> Result<(), Error> {
     let row = |(worker, result, verdict): &JudgedResult| {
         let LeaseToken { job, epoch, incarnation } = result.token;
-        let Counts { count2, count4, count8 } = result.counts;
+        let Counts { count2, count4, count8, solutions } = result.counts;
         let lease = (job.run.get(), job.number, epoch.get(), incarnation.get(), worker.get());
         (
             lease,
             result.kernel.name(),
-            (count2, count4, count8),
+            (count2, count4, count8, solutions),
             result.states,
             result.elapsed_us,
             name_of(*verdict),
@@ -99,11 +100,11 @@ pub(crate) async fn insert_results(
     };
     let rows = json(&results.iter().map(row).collect::<Vec<_>>());
     let done = query!(
-        "INSERT INTO result (run, job, epoch, incarnation, worker, kernel, count2, count4, count8, states, elapsed_us,
-                             verdict, reported_at)
+        "INSERT INTO result (run, job, epoch, incarnation, worker, kernel, count2, count4, count8, solutions, states,
+                             elapsed_us, verdict, reported_at)
          SELECT value ->> '$[0][0]', value ->> '$[0][1]', value ->> '$[0][2]', value ->> '$[0][3]',
                 value ->> '$[0][4]', value ->> 1, value ->> '$[2][0]', value ->> '$[2][1]', value ->> '$[2][2]',
-                value ->> 3, value ->> 4, value ->> 5, ?2
+                value ->> '$[2][3]', value ->> 3, value ->> 4, value ->> 5, ?2
          FROM json_each(?1)",
         rows,
         now
@@ -141,7 +142,7 @@ pub struct LedgerRow {
 /// An accepted result, as it is exported.
 #[derive(Clone, Debug)]
 pub struct LedgerResult {
-    /// The orbits found.
+    /// What was found.
     pub counts: Counts,
     /// Who counted.
     pub worker: String,
@@ -159,7 +160,8 @@ pub(crate) async fn ledger(db: &SqlitePool, run: RunId, first: u32) -> Result<Ve
     let rows = query!(
         r#"SELECT job.number, run.n, job.class, job.bound1, job.prefixes, job.state, worker.name AS "worker?",
                   result.kernel AS "kernel?", result.count2 AS "count2?", result.count4 AS "count4?",
-                  result.count8 AS "count8?", result.states AS "states?", result.elapsed_us AS "elapsed_us?"
+                  result.count8 AS "count8?", result.solutions AS "solutions?", result.states AS "states?",
+                  result.elapsed_us AS "elapsed_us?"
            FROM job JOIN run ON run.id = job.run
            LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'
            LEFT JOIN worker ON worker.id = result.worker
@@ -172,23 +174,17 @@ pub(crate) async fn ledger(db: &SqlitePool, run: RunId, first: u32) -> Result<Ve
     .await?;
     let mut ledger = Vec::with_capacity(rows.len());
     for row in rows {
-        let found = (row.worker, row.kernel, row.count2, row.count4, row.count8, row.states, row.elapsed_us);
-        let accepted = match found {
-            (
-                Some(worker),
-                Some(kernel),
-                Some(count2),
-                Some(count4),
-                Some(count8),
-                Some(states),
-                Some(elapsed_us),
-            ) => {
-                let counts = counts(count2, count4, count8)?;
-                let (states, elapsed_us) =
-                    (within("result.states", states)?, within("elapsed_us", elapsed_us)?);
-                Some(LedgerResult { counts, worker, kernel, states, elapsed_us })
-            }
-            _ => None,
+        let found = all([row.count2, row.count4, row.count8, row.solutions]);
+        let work = row.states.zip(row.elapsed_us);
+        let accepted = match found.zip(work).zip(row.worker.zip(row.kernel)) {
+            None => None,
+            Some(((found, (states, elapsed_us)), (worker, kernel))) => Some(LedgerResult {
+                counts: counts(found)?,
+                worker,
+                kernel,
+                states: within("result.states", states)?,
+                elapsed_us: within("result.elapsed_us", elapsed_us)?,
+            }),
         };
         ledger.push(LedgerRow {
             number: within("job.number", row.number)?,

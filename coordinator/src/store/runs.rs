@@ -128,6 +128,7 @@ impl TryFrom<RunRecord> for RunRow {
                     count2: parsed(&count2)?,
                     count4: parsed(&count4)?,
                     count8: parsed(&count8)?,
+                    solutions: 0,
                 },
                 total: parsed(&total)?,
                 checked: if checked == "published" { Checked::Published } else { Checked::Symmetric },
@@ -196,7 +197,9 @@ pub(crate) async fn finish_run(
     now: WallTime,
 ) -> Result<(), Error> {
     let id = column(run.get());
-    let Totals { count2, count4, count8 } = outcome.totals;
+    let Totals { count2, count4, count8, solutions: 0 } = outcome.totals else {
+        panic!("a total has its solutions sorted into orbits")
+    };
     let [count2, count4, count8, total] =
         [count2, count4, count8, outcome.total].map(|count| count.to_string());
     let checked = outcome.checked.name();

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
+mod rules;
+
 use std::path::{Path, PathBuf};
 
 use nqueens_coordinator::dispatch::Policy;
@@ -11,10 +13,11 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::solver::Solver;
 use nqueens_proto::id::RunId;
 use nqueens_proto::message::Lease;
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
-use nqueens_proto::{PROTOCOL_VERSION, v1};
+use nqueens_proto::{PLANS, PROTOCOL_VERSION, v1};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use tempfile::TempDir;
@@ -22,6 +25,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::Status;
 use tonic::transport::Channel;
+
+use rules::RULES;
 
 /// More work than any of these tests has.
 pub(crate) const ALL: u64 = u64::MAX;
@@ -105,6 +110,7 @@ impl House {
 pub(crate) fn registration(number: u8) -> v1::RegisterRequest {
     v1::RegisterRequest {
         protocol_version: PROTOCOL_VERSION,
+        plans: PLANS.0.to_vec(),
         instance: vec![number; 16],
         name: format!("worker {number}"),
         build: "test 1.0".to_owned(),
@@ -203,15 +209,16 @@ fn held(leases: &[v1::Lease]) -> Vec<v1::HeldLease> {
 pub(crate) fn honest(lease: &v1::Lease) -> v1::JobResult {
     let token = lease.token;
     let job = Lease::try_from(lease.clone()).unwrap().job.decode().unwrap();
-    let mut engine = Kernel::Reference.engine().unwrap();
+    let mut solver = Solver::recounting(Kernel::Reference).unwrap();
     let (mut counts, mut states) = (Counts::ZERO, 0);
-    for unit in job.units(engine.leaf_test()) {
-        let tally = unit.solve(engine.as_mut(), &Control::default()).unwrap();
+    for unit in job.units(solver.leaf_test()) {
+        let tally = unit.solve(&mut solver, &Control::default()).unwrap();
         counts = counts.checked_add(tally.counts).unwrap();
         states += tally.states;
     }
-    let Counts { count2, count4, count8 } = counts;
-    v1::JobResult { token, count2, count4, count8, kernel: "reference".to_owned(), states, elapsed_us: 7 }
+    let Counts { count2, count4, count8, solutions } = counts;
+    let kernel = "reference".to_owned();
+    v1::JobResult { token, count2, count4, count8, kernel, states, elapsed_us: 7, solutions }
 }
 
 /// Off by one orbit, in the direction that can't be told from a right one.
@@ -225,38 +232,6 @@ pub(crate) struct Ledger {
     _folder: TempDir,
     pub(crate) path: PathBuf,
 }
-
-/// Rules of the ledger: each is a query that finds whatever breaks it.
-const RULES: [(&str, &str); 6] = [
-    (
-        "a job is done if and only if it has one accepted result and no later one disagrees",
-        "SELECT run || '/' || number FROM job WHERE (state = 2) <> (
-            (SELECT count(*) FROM result WHERE run = job.run AND job = number AND verdict = 'accepted') = 1 AND
-            (SELECT max(id) FILTER (WHERE verdict = 'accepted') > coalesce(max(id) FILTER (WHERE verdict = 'conflict'), 0)
-             FROM result WHERE run = job.run AND job = number))",
-    ),
-    (
-        "whatever disagrees is a conflict, whatever agrees is none",
-        "SELECT other.id FROM result AS other JOIN result AS accepted USING (run, job)
-         WHERE accepted.verdict = 'accepted' AND other.id > accepted.id AND other.verdict <> iif(
-            (accepted.count2, accepted.count4, accepted.count8) = (other.count2, other.count4, other.count8),
-            'duplicate', 'conflict')",
-    ),
-    (
-        "no result is of a lease that was never given out",
-        "SELECT id FROM result JOIN job ON job.run = result.run AND number = job WHERE result.epoch > job.epoch",
-    ),
-    (
-        "a run is done only if all its jobs are, and they come to its total",
-        "SELECT id FROM run WHERE state = 'done' AND (
-            EXISTS (SELECT 1 FROM job WHERE run = run.id AND state <> 2) OR
-            jobs <> (SELECT count(*) FROM job WHERE run = run.id) OR
-            CAST(total AS INTEGER) <> (n = 1) + coalesce((SELECT sum(2 * count2 + 4 * count4 + 8 * count8)
-                                                  FROM result WHERE run = run.id AND verdict = 'accepted'), 0))",
-    ),
-    ("nothing refers to what is not there", "SELECT \"table\" FROM pragma_foreign_key_check"),
-    ("the file is sound", "SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
-];
 
 impl Ledger {
     pub(crate) fn new() -> Self {

@@ -10,7 +10,9 @@ use std::ops::Range;
 use super::geometry::Geometry;
 use super::operations::Operations;
 use super::outer::{Outer, same_size};
+use super::progress::Progress;
 use crate::board::columns_of;
+use crate::engine::Stopped;
 
 /// Placements of inner rows together with the outer placements they leave standing, as they are found. Each is
 /// [`HEAD`](Self::HEAD) words, then the bit vector of what stands.
@@ -21,6 +23,9 @@ pub(super) struct Runs {
     /// Placements found, by [`RunHead::key`].
     counts: Box<[u32; KEYS]>,
 }
+
+/// Sets of outer columns between two looks at the stop flag: on the largest boards a set takes a millisecond.
+const SETS_AT_ONCE: usize = 64;
 
 /// What a run says beside its bit vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,10 +253,19 @@ impl Generator {
 
     /// Finds the placements with the queens of row 0 and row 1 on some of `queens`, to be written by
     /// [`finish`](Self::finish); returns their number.
-    pub(super) fn find(&mut self, operations: &dyn Operations, outer: &Outer, queens: [u32; 2]) -> u64 {
+    pub(super) fn find(
+        &mut self,
+        operations: &dyn Operations,
+        outer: &Outer,
+        queens: [u32; 2],
+        progress: &mut Progress<'_>,
+    ) -> Result<u64, Stopped> {
         self.runs.clear();
-        operations.survivors(outer, &self.sets, self.columns, queens, &mut self.runs);
-        self.runs.counts.iter().map(|&count| u64::from(count)).sum()
+        for sets in self.sets.chunks(SETS_AT_ONCE) {
+            operations.survivors(outer, sets, self.columns, queens, &mut self.runs);
+            progress.report()?;
+        }
+        Ok(self.runs.counts.iter().map(|&count| u64::from(count)).sum())
     }
 
     /// Writes the placements found last to `lists`, which are emptied before.

@@ -17,6 +17,7 @@ mod orbits;
 mod outer;
 mod pairs;
 mod progress;
+mod shared;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use operations::Isa;
 pub use oracle::recount;
 pub use orbits::{ColumnSet, Kind, Orbits};
 pub use progress::{Observer, Phase};
+pub use shared::SharedTables;
 
 use crate::board::{BoardSize, columns_of};
 use crate::engine::{Control, Stopped};
@@ -93,14 +95,18 @@ impl Tables {
     pub fn new(n: BoardSize, memory_max: u64, control: &Control) -> Option<Result<Self, Stopped>> {
         let orbits = Orbits::new(n)?;
         let geometry = Geometry::new(n);
-        let rows_max = u32::try_from(geometry.rows[0] - 2)
-            .expect("at most 15")
-            .min(std::env::var("OUTER").map_or(OUTER_ROWS_MAX, |v| v.parse().unwrap()));
-        let bytes = |rows| {
-            Outer::halves(&geometry).map(|half| Outer::bytes_estimate(&geometry, half, rows)).sum::<u64>()
-        };
-        let rows = (1..=rows_max).rev().find(|&rows| bytes(rows) <= memory_max).unwrap_or(1);
+        let (rows, _) = Self::outer_rows(&geometry, memory_max);
         Some(Self::build(orbits, geometry, rows, control))
+    }
+
+    /// The number of outer rows that `memory_max` bytes are enough for, at least one, and about the bytes they need.
+    fn outer_rows(geometry: &Geometry, memory_max: u64) -> (u32, u64) {
+        let rows_max = u32::try_from(geometry.rows[0] - 2).expect("at most 15").min(OUTER_ROWS_MAX);
+        let bytes = |rows| -> u64 {
+            Outer::halves(geometry).map(|half| Outer::bytes_estimate(geometry, half, rows)).sum()
+        };
+        let mut sizes = (1..=rows_max).rev().map(|rows| (rows, bytes(rows)));
+        sizes.find(|&(rows, bytes)| rows == 1 || bytes <= memory_max).expect("three rows a half, or more")
     }
 
     fn build(orbits: Orbits, geometry: Geometry, rows: u32, control: &Control) -> Result<Self, Stopped> {
@@ -220,7 +226,7 @@ impl Join {
             let mut passes_held = 0;
             progress.enter(Phase::Generation);
             while let Some(&pass) = rest.peek() {
-                let bytes = Lists::bytes_for(lower.find(operations, outers[1], pass));
+                let bytes = Lists::bytes_for(lower.find(operations, outers[1], pass, progress)?);
                 if passes_held > 0 && held + bytes > self.memory_max / 2 {
                     break;
                 }
@@ -240,7 +246,7 @@ impl Join {
             }
             for pass in tables.layout.passes(geometry.board(), firsts[0]) {
                 progress.enter(Phase::Generation);
-                upper.find(operations, outers[0], pass);
+                upper.find(operations, outers[0], pass, progress)?;
                 let wanted = Wanted {
                     grouped: tables.layout.grouped,
                     others: firsts[1],

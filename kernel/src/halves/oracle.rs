@@ -1,31 +1,40 @@
 //! The same numbers by another road: the solutions of a column set counted row by row.
 
-use super::Tables;
+use std::ops::Range;
+
+use super::JoinTally;
 use super::geometry::{Criterion, Geometry};
-use super::orbits::{ColumnSet, Kind};
+use super::orbits::{ColumnSet, Kind, Orbits};
 use crate::board::columns_of;
 use crate::engine::{Control, Engine, Stopped};
 use crate::subproblem::{OpenRow, Subproblem};
 
-/// Recounts one orbit without joining anything: what [`Join::count`](super::Join::count) must give for it, its
-/// weight included.
+/// Recounts orbits without joining anything: what [`Join::count`](super::Join::count) must give for them, weights
+/// included. The states are those that the engine visits.
 ///
 /// The rows' masks are the column set above and its complement below. The symmetry criterion becomes masks too:
 /// for each pair of queens next to the middle line it forbids the middle columns in rows near the centre, and
 /// where ties count half as much as other solutions these are counted once with and once without the ties.
 pub fn recount(
-    tables: &Tables,
-    orbit: u64,
+    orbits: &Orbits,
+    range: Range<u64>,
     engine: &mut dyn Engine,
     control: &Control,
-) -> Result<u64, Stopped> {
-    let set = tables.orbits().get(orbit);
-    let mut solutions: u64 = 0;
-    for problem in subproblems(&tables.geometry, set) {
-        let found = engine.count(&problem, control)?.completions;
-        solutions = solutions.checked_add(found).expect("an orbit has fewer than 2^64 solutions");
+) -> Result<JoinTally, Stopped> {
+    let geometry = Geometry::new(orbits.n());
+    let (mut weighted_solutions, mut states) = (0u64, 0);
+    for set in range.map(|orbit| orbits.get(orbit)) {
+        for problem in subproblems(&geometry, set) {
+            let tally = engine.count(&problem, control)?;
+            states += tally.states;
+            weighted_solutions = tally
+                .completions
+                .checked_mul(set.weight.into())
+                .and_then(|weighted| weighted_solutions.checked_add(weighted))
+                .expect("a range of orbits has fewer than 2^64 solutions");
+        }
     }
-    Ok(solutions.checked_mul(set.weight.into()).expect("an orbit has fewer than 2^64 solutions"))
+    Ok(JoinTally { weighted_solutions, states })
 }
 
 /// The partial boards whose completions, taken together, a column set stands for.

@@ -148,6 +148,11 @@ impl Orbits {
         self.n
     }
 
+    /// Orbits that stand together; ranges that share none of these clusters are counted fastest.
+    pub fn cluster(&self) -> u64 {
+        self.cluster
+    }
+
     /// Number of orbits; 10 million for N = 28.
     #[expect(clippy::len_without_is_empty, reason = "there is always an orbit")]
     pub fn len(&self) -> u64 {

@@ -127,7 +127,7 @@ impl LeafSearch<'_> {
         if [quarter, half, three_quarter].iter().any(|turned| *turned < self.queens) {
             return;
         }
-        let Counts { count2, count4, count8 } = &mut self.counts;
+        let Counts { count2, count4, count8, .. } = &mut self.counts;
         let count = match self.queens {
             same if same == quarter => count2,
             same if same == half => count4,

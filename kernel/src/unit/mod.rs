@@ -1,14 +1,17 @@
 //! The independent pieces of a job, each counted by one thread.
 
+mod halves;
 mod leaves;
 mod symmetric;
 
+pub use halves::Halves;
 pub use leaves::Leaves;
 pub use symmetric::Symmetric;
 
 use crate::counts::Counts;
-use crate::engine::{Control, Engine, Stopped};
+use crate::engine::{Control, Stopped};
 use crate::estimate;
+use crate::solver::Solver;
 use crate::subproblem::Subproblem;
 
 /// A piece of a job.
@@ -20,38 +23,45 @@ pub enum Unit {
     Leaves(Leaves),
     /// Solutions of a border configuration that rotations map to itself.
     Symmetric(Symmetric),
+    /// Column sets of half boards, whose solutions are counted one by one.
+    Halves(Halves),
 }
 
 /// What counting a unit gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnitTally {
-    /// Orbits found.
+    /// What was found.
     pub counts: Counts,
     /// Partial boards visited on the way.
     pub states: u64,
 }
 
 impl Unit {
-    /// Counts the unit's orbits; exactly, or not at all when stopped.
-    pub fn solve(&self, engine: &mut dyn Engine, control: &Control) -> Result<UnitTally, Stopped> {
+    /// Counts what belongs to the unit; exactly, or not at all when stopped.
+    pub fn solve(&self, solver: &mut Solver, control: &Control) -> Result<UnitTally, Stopped> {
         match self {
             Self::Count(board) => {
-                let tally = engine.count(board, control)?;
+                let tally = solver.engine().count(board, control)?;
                 Ok(UnitTally { counts: Counts::only8(tally.completions), states: tally.states })
             }
             Self::Leaves(leaves) => leaves.solve(control),
-            Self::Symmetric(symmetric) => symmetric.solve(engine, control),
+            Self::Symmetric(symmetric) => symmetric.solve(solver.engine(), control),
+            Self::Halves(halves) => {
+                let tally = solver.count_halves(&halves.orbits(), halves.range.clone(), control)?;
+                Ok(UnitTally { counts: Counts::plain(tally.weighted_solutions), states: tally.states })
+            }
         }
     }
 
-    /// Smaller units with the same orbits, none if there are no orbits; the unit alone where it has no open row
-    /// to split by.
+    /// Smaller units that together have the same solutions, none if there are no solutions; the unit alone where
+    /// there is nothing to split by.
     #[must_use]
     pub fn split(self) -> Vec<Self> {
         match self {
             Self::Count(board) => board.children().into_iter().map(Self::Count).collect(),
             Self::Leaves(leaves) => leaves.split().into_iter().map(Self::Leaves).collect(),
             Self::Symmetric(symmetric) => symmetric.split(),
+            Self::Halves(halves) => halves.split(),
         }
     }
 
@@ -61,6 +71,7 @@ impl Unit {
             Self::Count(board) => board,
             Self::Leaves(leaves) => leaves.board(),
             Self::Symmetric(symmetric) => symmetric.board(),
+            Self::Halves(halves) => return estimate::halves(&halves.orbits(), &halves.range),
         };
         estimate::states(board)
     }

@@ -104,6 +104,7 @@ impl Symmetric {
             count2: quarter_turn,
             count4: groups(half_turn, quarter_turn, u64::from(self.stabiliser) / 2),
             count8: groups(all.completions, half_turn, self.stabiliser.into()),
+            solutions: 0,
         };
         Ok(UnitTally { counts, states: all.states + meter.finish()? })
     }

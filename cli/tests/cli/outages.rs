@@ -1,0 +1,248 @@
+//! One long story: a coordinator and three workers that are killed, stopped, paused, drained and started again, and
+//! count exactly all the same.
+
+#[path = "../../../coordinator/tests/common/rules.rs"]
+mod rules;
+
+use std::fs;
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::known::published;
+use serde_json::Value;
+
+use crate::Place;
+use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually};
+
+const LOG: (&str, &str) = ("NQUEENS_LOG", "debug");
+
+/// A cluster, as its operator has it at hand.
+struct Cluster {
+    place: Place,
+    coordinator: Coordinator,
+    /// What was said by processes that have ended.
+    logs: String,
+}
+
+impl Cluster {
+    const VARIABLES: [(&str, &str); 3] =
+        [LOG, ("NQUEENS_WORKER_TOKEN", WORKER_TOKEN), ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
+
+    fn start(pace: &str) -> Self {
+        let place = Place::new();
+        let coordinator = Coordinator::start(&place, &Self::VARIABLES, pace);
+        Self { place, coordinator, logs: String::new() }
+    }
+
+    /// `kill -9`.
+    fn kill_coordinator(&mut self) {
+        self.logs += &self.coordinator.process.kill();
+    }
+
+    /// On the same database and port.
+    fn restart_coordinator(&mut self, pace: &str) {
+        let address = self.coordinator.address.clone();
+        self.coordinator = Coordinator::start_at(&address, &self.place, &Self::VARIABLES, pace);
+    }
+
+    fn worker(&self, name: &str, spool: &str) -> Background {
+        self.coordinator.worker_on(&self.place, name, spool, &[LOG, ("NQUEENS_TOKEN", WORKER_TOKEN)])
+    }
+
+    /// Waits for the end of a worker that was told to go: it ends well. Its last line.
+    fn farewell(&mut self, mut worker: Background) -> String {
+        let outcome = worker.end();
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        self.logs += &outcome.stderr;
+        outcome.stderr.lines().last().expect("a line").to_owned()
+    }
+
+    /// Sends a worker away from its work.
+    fn drain(&mut self, name: &str, worker: Background) {
+        let id = eventually("it works", || {
+            let workers = self.workers();
+            let worker = workers.iter().find(|worker| worker["name"] == name && worker["leases"] != 0)?;
+            worker["id"].as_u64()
+        });
+        self.operator(&format!("drain {id}"));
+        let last_words = self.farewell(worker);
+        assert!(last_words.starts_with("an operator asked this worker to go; "), "{last_words}");
+        assert!(last_words.ends_with(" 0 not reported yet, 0 lease(s) left to run out"), "{last_words}");
+    }
+
+    /// What an operator's command prints.
+    fn operator(&mut self, arguments: &str) -> String {
+        let arguments = format!("{arguments} --coordinator {}", self.coordinator.url());
+        let outcome = self.place.run_with(&Self::VARIABLES, &arguments);
+        assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);
+        self.logs += &outcome.stderr;
+        outcome.stdout.trim_end().to_owned()
+    }
+
+    fn run(&mut self, id: &str) -> Value {
+        let status = self.operator(&format!("status {id} --json"));
+        serde_json::from_str::<Value>(&status).expect("JSON")["runs"][0].take()
+    }
+
+    /// The workers that the coordinator has heard of in this life.
+    fn workers(&mut self) -> Vec<Value> {
+        let workers = self.operator("workers --json");
+        let mut workers: Value = serde_json::from_str(&workers).expect("JSON");
+        workers["workers"].as_array_mut().map(std::mem::take).expect("a list")
+    }
+
+    /// What a query for one number finds in the database.
+    fn number(&self, query: &str) -> u64 {
+        let answers = self.place.ask("queens.db", query);
+        let [answer] = &answers[..] else { panic!("{query}: {answers:?}") };
+        answer.parse().expect("a number")
+    }
+
+    /// Jobs leased to workers of this name.
+    fn leases(&self, name: &str) -> u64 {
+        self.number(&format!("SELECT count(*) FROM job JOIN worker ON id = job.worker WHERE name = '{name}'"))
+    }
+
+    /// Results of workers of this name, with this verdict or any (`%`).
+    fn results(&self, name: &str, verdict: &str) -> u64 {
+        self.number(&format!(
+            "SELECT count(*) FROM result JOIN worker ON worker.id = result.worker
+             WHERE name = '{name}' AND verdict LIKE '{verdict}'"
+        ))
+    }
+
+    fn spool(&self, name: &str) -> Vec<u8> {
+        fs::read(self.place.path(name).join("results")).expect("a spool")
+    }
+
+    /// Waits until a worker without a coordinator has put a result into its spool.
+    fn wait_for_spooled(&self, name: &str) {
+        // What an earlier worker's report has in it may be acknowledged already; only what is added now can't be.
+        let mut before = usize::MAX;
+        eventually("a result is spooled", || {
+            let now = self.spool(name).len();
+            let grown = now > before;
+            before = now;
+            grown.then_some(())
+        });
+    }
+
+    /// The run is done, with the published counts, by one accepted result for each job.
+    fn check(&mut self, id: &str, n: u32) {
+        let run = self.run(id);
+        let known = published(BoardSize::new(n).expect("a board")).expect("published");
+        let counts = [known.total, known.orbits.count2, known.orbits.count4, known.orbits.count8];
+        let found = ["total", "count2", "count4", "count8"].map(|name| run[name].clone());
+        assert_eq!(found, counts.map(|count| Value::from(count.to_string())), "{run}");
+        assert_eq!((&run["state"], &run["check"]), (&"done".into(), &"published".into()));
+        assert_eq!((&run["done"], &run["quarantined"]), (&run["jobs"], &0.into()));
+        let number = u64::from_str_radix(id, 16).expect("an id");
+        let accepted = self.place.ask(
+            "queens.db",
+            &format!("SELECT job FROM result WHERE run = {number} AND verdict = 'accepted' ORDER BY job"),
+        );
+        let jobs = run["jobs"].as_u64().expect("jobs");
+        assert_eq!(accepted, (0..jobs).map(|job| job.to_string()).collect::<Vec<_>>(), "each job once");
+        let exported = self.place.stdout(&format!("export {id} --db queens.db --by job"));
+        let done = exported.lines().skip(1).filter(|row| row.split(',').nth(6) == Some("done"));
+        assert_eq!(done.count() as u64, jobs);
+    }
+
+    /// Ends the last life of the coordinator, and looks through what all have left behind.
+    fn close(mut self) {
+        self.coordinator.process.signal("-TERM");
+        let outcome = self.coordinator.process.end();
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        self.logs += &outcome.stderr;
+        for (rule, query) in rules::RULES {
+            assert_eq!(self.place.ask("queens.db", query), Vec::<String>::new(), "{rule}");
+        }
+        let verdicts = self.place.ask("queens.db", "SELECT DISTINCT verdict FROM result ORDER BY verdict");
+        assert_eq!(verdicts, ["accepted", "duplicate"]);
+        assert_eq!(self.number("SELECT count(*) FROM coordinator"), 3, "lives");
+        assert!(self.logs.contains("DEBUG") && !self.logs.contains("token-for"));
+    }
+}
+
+/// Results in a spool: records of a length, a checksum, and so many bytes.
+fn records(mut spool: &[u8]) -> u64 {
+    let mut records = 0;
+    while let Some((length, rest)) = spool.split_first_chunk() {
+        let end = 4 + u32::from_le_bytes(*length) as usize;
+        let Some(next) = rest.get(end..) else { break };
+        (spool, records) = (next, records + 1);
+    }
+    records
+}
+
+#[test]
+fn nothing_is_lost_and_nothing_counted_twice_whoever_dies() {
+    // The first life has a long beat, so that workers take all that they may have at once.
+    let mut cluster = Cluster::start("--sync-seconds 20 --lease-seconds 60");
+    let run = cluster.operator("submit 17 --plan border --job-states 2000000");
+    assert_eq!(cluster.operator(&format!("pause {run}")), format!("run {run} is paused"));
+    let [mut west, east, north] = ["west", "east", "north"].map(|name| cluster.worker(name, name));
+    eventually("all are there", || (cluster.workers().len() == 3).then_some(()));
+    cluster.operator(&format!("resume {run}"));
+    let done = eventually("all count, and some jobs are done", || {
+        let loaded = cluster.workers().iter().all(|worker| worker["leases"].as_u64() >= Some(5));
+        cluster.run(&run)["done"].as_u64().filter(|done| loaded && *done > 0)
+    });
+
+    // The coordinator dies; they count on. One of them is stopped, one dies too, in the midst of a job.
+    cluster.kill_coordinator();
+    cluster.wait_for_spooled("east");
+    east.signal("-STOP");
+    cluster.wait_for_spooled("west");
+    cluster.logs += &west.kill();
+    let spooled = cluster.spool("west");
+    let kept = records(&spooled);
+
+    // The dead one's spool is reported by another process. Whoever is alive finishes what it holds and gets no more;
+    // the leases of the others stay.
+    cluster.restart_coordinator("--sync-seconds 1 --grace-seconds 3600");
+    cluster.operator(&format!("pause {run}"));
+    let heir = cluster.worker("heir", "west");
+    eventually("all that can be reported is", || {
+        let idle = cluster.leases("north") + cluster.leases("heir") == 0;
+        (idle && cluster.results("heir", "%") == kept).then_some(())
+    });
+    assert!(cluster.results("heir", "accepted") > 0, "what was counted without a coordinator is not lost");
+    let (dead, stopped) = (cluster.leases("west"), cluster.leases("east"));
+    assert!(dead > 0 && stopped > 0, "they were in the midst of their work");
+    let state = cluster.run(&run);
+    assert_eq!((&state["state"], &state["leased"]), (&"paused".into(), &(dead + stopped).into()));
+    assert!(state["done"].as_u64() >= Some(done) && state["done"].as_u64() < state["jobs"].as_u64());
+
+    // The coordinator dies again, and has no patience in its next life: the leases run out. Then the stopped one goes
+    // on, and what it has to say is late and welcome.
+    cluster.kill_coordinator();
+    cluster.restart_coordinator("--sync-seconds 1 --lease-seconds 3 --grace-seconds 1");
+    eventually("the leases have run out", || (cluster.run(&run)["leased"] == 0).then_some(()));
+    assert!(cluster.number("SELECT sum(lapses) FROM job") >= dead + stopped);
+    let before = cluster.results("east", "accepted");
+    east.signal("-CONT");
+    eventually("all is acknowledged", || cluster.spool("east").is_empty().then_some(()));
+    assert!(cluster.results("east", "accepted") > before);
+
+    // Two runs at once; an operator sends a worker away from its work.
+    let small = cluster.operator("submit 14 --plan rows");
+    cluster.operator(&format!("resume {run}"));
+    cluster.drain("north", north);
+    for run in [&run, &small] {
+        eventually("the runs are done", || (cluster.run(run)["state"] == "done").then_some(()));
+    }
+
+    // A copy of the dead one's spool, as from a backup: known, all of it.
+    fs::create_dir(cluster.place.path("copy")).expect("a directory");
+    fs::write(cluster.place.path("copy/results"), &spooled).expect("a file");
+    let copy = cluster.worker("copy", "copy");
+    eventually("all is acknowledged", || cluster.spool("copy").is_empty().then_some(()));
+    assert_eq!([cluster.results("copy", "duplicate"), cluster.results("copy", "%")], [kept; 2]);
+    for worker in [heir, east, copy] {
+        worker.signal("-TERM");
+        cluster.farewell(worker);
+    }
+    cluster.check(&run, 17);
+    cluster.check(&small, 14);
+    cluster.close();
+}

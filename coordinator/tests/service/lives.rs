@@ -1,0 +1,168 @@
+//! A coordinator's lives: what outlasts its end, a failed transaction, a second process.
+
+use nqueens_coordinator::dispatch::{Policy, RunState};
+use nqueens_coordinator::{Coordinator, Error, Pace};
+use nqueens_proto::v1::{self, Verdict};
+use sqlx::{Connection, Executor};
+use tonic::Code;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::common::{House, Ledger, falsified, honest, rows_8};
+use crate::{ids, nothing, returned};
+
+#[tokio::test]
+async fn everything_acknowledged_outlives_the_coordinator() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
+    let leases = one.take(5).await;
+    let results: Vec<_> = leases.iter().map(honest).collect();
+    one.report(&results[..3]).await;
+    two.report(&[falsified(&results[0])]).await;
+    one.sync(v1::SyncRequest { returned: vec![returned(&leases[3], "no luck")], ..nothing() }).await.unwrap();
+    let (before, progress) = (ledger.everything().await, house.progress(run.id));
+    house.close().await;
+    assert_eq!(ledger.everything().await, before, "closing stores nothing that was not stored");
+    let house = House::open(&ledger.path, Policy::default()).await;
+    assert_eq!(ledger.everything().await, before, "opening changes nothing");
+    let after = house.progress(run.id);
+    assert_eq!((after.state, after.sums), (progress.state, progress.sums));
+    let sums = after.sums;
+    assert_eq!((sums.done, sums.leased, sums.quarantined), (2, 1, 1));
+    house.close().await;
+    ledger.audit().await;
+}
+
+#[tokio::test]
+async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    let mut worker = house.worker(1).await;
+    let (id, leases) = (worker.id, worker.take(6).await);
+    let results: Vec<_> = leases.iter().map(honest).collect();
+    house.close().await;
+
+    // Second life: it knows the worker, and the leases are good.
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let mut worker = house.known_worker(id).await;
+    assert_eq!(worker.hold(&leases).await, (vec![], vec![]));
+    assert_eq!(worker.report(&results[..2]).await, [Verdict::Accepted; 2]);
+    let others = house.worker(2).await.take(8).await;
+    assert_eq!(others.len(), 2, "what is leased is not handed out again");
+    assert!(
+        others.iter().all(|lease| lease.token.unwrap().incarnation != leases[0].token.unwrap().incarnation)
+    );
+    house.close().await;
+
+    // Third life, without grace: the leases end, the work under them is welcome all the same.
+    let house = House::open(&ledger.path, Policy { grace_ms: 0, ..Policy::default() }).await;
+    house.wait_for(run.id, |run| run.sums.leased == 0).await;
+    let mut worker = house.known_worker(id).await;
+    assert_eq!(worker.report(&results[..1]).await, [Verdict::Accepted], "acknowledged in an earlier life");
+    assert_eq!(worker.report(&results[2..4]).await, [Verdict::Accepted; 2]);
+    let held = worker.hold(&leases[4..]).await;
+    assert_eq!(
+        held.0.into_iter().map(Some).collect::<Vec<_>>(),
+        ids(&leases[4..]),
+        "an old life's, and over"
+    );
+    house.worker(2).await.count_all().await;
+    house.wait_for(run.id, |run| run.state == RunState::Done).await;
+    assert_eq!(worker.report(&results[4..]).await, [Verdict::Duplicate; 2]);
+    assert_eq!(ledger.ask("SELECT total FROM run").await, ["92"]);
+    assert_eq!(ledger.ask("SELECT count(*) FROM coordinator").await, ["3"]);
+    house.close().await;
+    ledger.audit().await;
+}
+
+#[tokio::test]
+async fn a_transaction_that_fails_leaves_nothing_and_the_next_goes_through() {
+    // ROLLBACK is what SQLite does on a full disk: it ends the transaction under the writer's feet.
+    for way in ["ABORT", "ROLLBACK", "FAIL"] {
+        let ledger = Ledger::new();
+        let house = House::open(&ledger.path, Policy::default()).await;
+        let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+        let mut worker = house.worker(1).await;
+        let leases = worker.take(2).await;
+        let results: Vec<_> = leases.iter().map(honest).collect();
+        let before = ledger.everything().await;
+        let mut connection = ledger.connect().await;
+        let trap = format!(
+            "CREATE TRIGGER trap BEFORE INSERT ON result BEGIN SELECT RAISE({way}, 'no luck today'); END"
+        );
+        connection.execute(sqlx::AssertSqlSafe(trap)).await.unwrap();
+        for _ in 0..2 {
+            let sync = v1::SyncRequest { results: results.clone(), ..nothing() };
+            let refusal = worker.sync(sync).await.unwrap_err();
+            assert_eq!(refusal.code(), Code::Unavailable, "the worker keeps them and comes again");
+            assert!(refusal.message().contains("no luck today"), "{refusal:?}");
+        }
+        assert_eq!(house.progress(run.id).sums.leased, 2);
+        let fault = house.coordinator.faults().borrow().clone().unwrap();
+        assert!(fault.to_string().contains("no luck today"), "{fault}");
+        connection.execute("DROP TRIGGER trap").await.unwrap();
+        connection.close().await.unwrap();
+        assert_eq!(ledger.everything().await, before);
+        assert_eq!(worker.hold(&leases).await, (vec![], vec![]), "the leases are what they were");
+        assert_eq!(worker.report(&results).await, [Verdict::Accepted; 2]);
+        worker.count_all().await;
+        house.wait_for(run.id, |run| run.state == RunState::Done).await;
+        house.close().await;
+        ledger.audit().await;
+    }
+}
+
+#[tokio::test]
+async fn a_plan_cut_short_leaves_no_trace() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    house.close().await;
+    let mut connection = ledger.connect().await;
+    let unplanned = "INSERT INTO run (id, n, plan, states_per_job, seed, state, created_at)
+                         VALUES (5, 9, 'rows', 1, 1, 'planning', 1);
+                     INSERT INTO job (run, number, class, bound1, prefixes, states, count2_max, count4_max, count8_max)
+                         VALUES (5, 0, 'edge', 1, x'0101', 1, 0, 0, 0)";
+    connection.execute(unplanned).await.unwrap();
+    connection.close().await.unwrap();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let runs = house.coordinator.operator().reader().runs().await.unwrap();
+    assert_eq!(runs.iter().map(|run| run.id).collect::<Vec<_>>(), [run.id]);
+    assert_eq!(ledger.ask("SELECT count(*) FROM job WHERE run = 5").await, ["0"]);
+    house.close().await;
+    ledger.audit().await;
+}
+
+#[tokio::test]
+async fn one_coordinator_a_database() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let second = Coordinator::open(&ledger.path, Pace::default(), "test 1.0").await;
+    assert!(matches!(second.err(), Some(Error::InUse(path)) if path == ledger.path));
+    // The first goes on.
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    house.worker(1).await.count_all().await;
+    house.wait_for(run.id, |run| run.state == RunState::Done).await;
+    house.close().await;
+    Coordinator::open(&ledger.path, Pace::default(), "test 1.0").await.unwrap().close().await;
+    ledger.audit().await;
+}
+
+#[tokio::test]
+async fn the_health_service_says_serving() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let mut health = HealthClient::new(house.channel().await);
+    for service in ["", "nqueens.v1.WorkerService"] {
+        let request = HealthCheckRequest { service: service.to_owned() };
+        let status = health.check(request).await.unwrap().into_inner().status();
+        assert_eq!(status, ServingStatus::Serving, "{service}");
+    }
+    let stranger = HealthCheckRequest { service: "nqueens.v1.Other".to_owned() };
+    assert_eq!(health.check(stranger).await.unwrap_err().code(), Code::NotFound);
+    house.close().await;
+}

@@ -1,0 +1,188 @@
+//! Messages that can't be meant so: refused, and nothing changes.
+
+use std::time::Duration;
+
+use nqueens_coordinator::dispatch::Policy;
+use nqueens_proto::v1::{self, Verdict};
+use nqueens_proto::{BATCH_MAX, MESSAGE_BYTES_MAX, PROTOCOL_VERSION};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::{Code, Request};
+use tonic_prost::ProstCodec;
+
+use crate::common::{ALL, House, Ledger, honest, registration, rows_8};
+use crate::{nothing, returned};
+
+#[tokio::test]
+async fn registering_is_checked_and_happens_once() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let mut client = house.client().await;
+    for protocol_version in [0, PROTOCOL_VERSION + 1] {
+        let stranger = v1::RegisterRequest { protocol_version, ..registration(1) };
+        let refusal = client.register(stranger).await.unwrap_err();
+        assert_eq!(refusal.code(), Code::FailedPrecondition);
+        assert_eq!(
+            refusal.message(),
+            format!(
+                "this coordinator speaks protocol {PROTOCOL_VERSION}, the worker {protocol_version}; \
+                 install the same version of nqueens on both"
+            )
+        );
+    }
+    for plans in [vec![], vec![0; 32]] {
+        let refusal = client.register(v1::RegisterRequest { plans, ..registration(1) }).await.unwrap_err();
+        assert_eq!(refusal.code(), Code::FailedPrecondition);
+        assert!(refusal.message().contains("cut boards into jobs in different ways"), "{refusal:?}");
+    }
+    let good = || registration(1);
+    let malformed = [
+        ("instance", v1::RegisterRequest { instance: vec![1; 15], ..good() }),
+        ("instance", v1::RegisterRequest { instance: vec![], ..good() }),
+        ("name", v1::RegisterRequest { name: "x".repeat(65), ..good() }),
+        ("name", v1::RegisterRequest { name: "two\nlines".into(), ..good() }),
+        ("build", v1::RegisterRequest { build: "x".repeat(65), ..good() }),
+        ("kernels", v1::RegisterRequest { kernels: vec![], ..good() }),
+        ("kernels", v1::RegisterRequest { kernels: vec!["abacus".into()], ..good() }),
+        ("kernels", v1::RegisterRequest { kernels: vec!["scalar".into(); 65], ..good() }),
+        ("threads", v1::RegisterRequest { threads: 0, ..good() }),
+    ];
+    for (field, request) in malformed {
+        let refusal = client.register(request).await.unwrap_err();
+        assert_eq!(refusal.code(), Code::InvalidArgument, "{refusal:?}");
+        assert!(refusal.message().starts_with(&format!("invalid message: {field} ")), "{refusal:?}");
+    }
+    assert_eq!(ledger.ask("SELECT count(*) FROM worker").await, ["0"]);
+
+    let first = house.worker(1).await.id;
+    assert_eq!(house.worker(1).await.id, first, "the same process is the same worker");
+    assert_ne!(house.worker(2).await.id, first);
+    assert_eq!(ledger.ask("SELECT count(*) FROM worker").await, ["2"]);
+    house.close().await;
+    let house = House::open(&ledger.path, Policy::default()).await;
+    assert_eq!(house.worker(1).await.id, first, "in the coordinator's next life too");
+    house.close().await;
+    ledger.audit().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_nobody_knows_is_told_to_register() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    let mut stranger = house.known_worker(77).await;
+    let refusal = stranger.sync(v1::SyncRequest { wanted_states: ALL, wanted_jobs: 1, ..nothing() }).await;
+    let refusal = refusal.unwrap_err();
+    assert_eq!(refusal.code(), Code::NotFound);
+    assert_eq!(refusal.message(), "worker 77 is not registered here; register again");
+    assert_eq!(house.progress(run.id).sums.leased, 0);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn messages_beyond_the_limits_change_nothing() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    let mut worker = house.worker(1).await;
+    let lease = worker.take(1).await.remove(0);
+    let before = ledger.everything().await;
+    let (right, token) = (honest(&lease), lease.token.unwrap());
+    let held = v1::HeldLease { token: lease.token, states: 0 };
+    let many = BATCH_MAX + 1;
+    let report = |result: v1::JobResult| v1::SyncRequest { results: vec![result], ..nothing() };
+    let with = |token: v1::LeaseToken| report(v1::JobResult { token: Some(token), ..right.clone() });
+    let refused = [
+        ("results", v1::SyncRequest { results: vec![right.clone(); many], ..nothing() }),
+        ("held", v1::SyncRequest { held: vec![held; 10 * BATCH_MAX + 1], ..nothing() }),
+        ("returned", v1::SyncRequest { returned: vec![returned(&lease, ""); many], ..nothing() }),
+        ("wanted_jobs", v1::SyncRequest { wanted_jobs: 1_001, wanted_states: 1, ..nothing() }),
+        ("count2", report(v1::JobResult { count2: 1 << 63, ..right.clone() })),
+        ("count4", report(v1::JobResult { count4: 1 << 63, ..right.clone() })),
+        ("count8", report(v1::JobResult { count8: u64::MAX, ..right.clone() })),
+        ("states", report(v1::JobResult { states: 1 << 63, ..right.clone() })),
+        ("elapsed_us", report(v1::JobResult { elapsed_us: 1 << 63, ..right.clone() })),
+        ("kernel", report(v1::JobResult { kernel: "abacus".into(), ..right.clone() })),
+        ("token", report(v1::JobResult { token: None, ..right.clone() })),
+        ("token.run", with(v1::LeaseToken { run: 0, ..token })),
+        ("token.run", with(v1::LeaseToken { run: 1 << 48, ..token })),
+        ("token.epoch", with(v1::LeaseToken { epoch: 0, ..token })),
+        ("token.incarnation", with(v1::LeaseToken { incarnation: 0, ..token })),
+        ("token.incarnation", with(v1::LeaseToken { incarnation: 1 << 63, ..token })),
+        ("failure", v1::SyncRequest { returned: vec![returned(&lease, &"x".repeat(201))], ..nothing() }),
+    ];
+    for (field, mut request) in refused {
+        // A right result beside the wrong one is not taken either: the message is refused as a whole.
+        if field != "results" {
+            request.results.insert(0, right.clone());
+        }
+        let refusal = worker.sync(request).await.unwrap_err();
+        assert_eq!(refusal.code(), Code::InvalidArgument, "{field}: {refusal:?}");
+        assert!(refusal.message().starts_with(&format!("invalid message: {field} ")), "{refusal:?}");
+    }
+    house.known_worker(0).await.sync(nothing()).await.unwrap_err();
+    assert_eq!(ledger.everything().await, before);
+    // At the limits everything is welcome.
+    let full = v1::SyncRequest {
+        results: vec![right; BATCH_MAX],
+        returned: vec![returned(&lease, ""); BATCH_MAX],
+        held: vec![held; 10 * BATCH_MAX],
+        wanted_jobs: 1_000,
+        wanted_states: ALL,
+        ..nothing()
+    };
+    let answer = worker.sync(full).await.unwrap();
+    assert!(answer.acks.iter().all(|ack| ack.verdict() == Verdict::Accepted));
+    assert_eq!((answer.acks.len(), answer.leases.len()), (BATCH_MAX, 7));
+    assert_eq!(ledger.verdicts().await, ["accepted"]);
+    house.close().await;
+    ledger.audit().await;
+}
+
+#[tokio::test]
+async fn messages_that_are_too_long_or_none_at_all_change_nothing() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    let mut worker = house.worker(1).await;
+    let lease = worker.take(1).await.remove(0);
+    let before = ledger.everything().await;
+
+    let long = "x".repeat(MESSAGE_BYTES_MAX);
+    let back = v1::SyncRequest { returned: vec![returned(&lease, &long)], ..nothing() };
+    let named = v1::RegisterRequest { name: long, ..registration(2) };
+    let refusals =
+        [worker.sync(back).await.unwrap_err(), house.client().await.register(named).await.unwrap_err()];
+    for refusal in refusals {
+        assert_eq!(refusal.code(), Code::OutOfRange, "{refusal:?}");
+        assert!(refusal.message().contains("the limit is: 4194304 bytes"), "{refusal:?}");
+    }
+
+    // The message of one call under the name of another; and names that are none.
+    let paths = [
+        ("/nqueens.v1.WorkerService/Sync", Code::Internal),
+        ("/nqueens.v1.WorkerService/Guess", Code::Unimplemented),
+        ("/nqueens.v1.Oracle/Guess", Code::Unimplemented),
+    ];
+    for (path, code) in paths {
+        let mut client = tonic::client::Grpc::new(house.channel().await);
+        client.ready().await.unwrap();
+        let codec = ProstCodec::<v1::RegisterRequest, v1::SyncResponse>::default();
+        let request = Request::new(registration(2));
+        let refusal = client.unary(request, PathAndQuery::from_static(path), codec).await.unwrap_err();
+        assert_eq!(refusal.code(), code, "{path}: {refusal:?}");
+    }
+
+    // What is no HTTP/2 at all.
+    let mut stranger = tokio::net::TcpStream::connect(house.address()).await.unwrap();
+    stranger.write_all(b"GET / HTTP/1.1\r\nHost: nobody\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    let hung_up = tokio::time::timeout(Duration::from_mins(1), stranger.read_to_end(&mut answer));
+    // With an error or without one.
+    drop(hung_up.await.expect("it is hung up on"));
+
+    assert_eq!(ledger.everything().await, before);
+    assert_eq!(worker.report(&[honest(&lease)]).await, [Verdict::Accepted]);
+    house.close().await;
+    ledger.audit().await;
+}
