@@ -22,13 +22,14 @@ use tracing::{Span, debug, error, error_span, field, warn};
 
 use crate::access::Access;
 use crate::database::Database;
+use crate::dispatch::RunState;
 use crate::error::Error;
 use crate::journal;
 use crate::operator::Operator;
 use crate::operator_service::Operators;
 use crate::reader::Reader;
 use crate::service::Workers;
-use crate::total::conclude;
+use crate::total::{SymmetricSearches, conclude};
 use crate::writer::{Handle, Pace, Request, Writer};
 
 /// How often leases are looked through for those that have run out.
@@ -194,15 +195,19 @@ async fn expire(writer: Handle) {
     }
 }
 
-/// Adds up every run whose jobs are all done, once.
+/// Adds up every run whose jobs are all done, once. What it takes to check the sum is counted beside the jobs.
 async fn conclude_runs(mut operator: Operator) {
-    let mut concluded = HashSet::new();
+    let (mut concluded, mut symmetric) = (HashSet::new(), SymmetricSearches::default());
     loop {
-        let complete = operator.snapshot.borrow_and_update().complete();
+        let snapshot = operator.snapshot.borrow_and_update().clone();
+        for run in snapshot.runs.iter().filter(|run| run.state == RunState::Active) {
+            symmetric.of(run.n);
+        }
+        let complete = snapshot.complete();
         concluded.retain(|run| complete.contains(run));
         for run in complete {
             if concluded.insert(run)
-                && let Err(error) = conclude_run(&operator, run).await
+                && let Err(error) = conclude_run(&operator, run, &mut symmetric).await
             {
                 error!(%run, %error, "adding up failed; it is tried again at the next change");
                 concluded.remove(&run);
@@ -214,8 +219,12 @@ async fn conclude_runs(mut operator: Operator) {
     }
 }
 
-async fn conclude_run(operator: &Operator, id: RunId) -> Result<(), Arc<Error>> {
+async fn conclude_run(
+    operator: &Operator,
+    id: RunId,
+    symmetric: &mut SymmetricSearches,
+) -> Result<(), Arc<Error>> {
     let run = operator.reader.run(id).await?;
-    let outcome = conclude(operator.reader.pool(), &run).await?;
+    let outcome = conclude(operator.reader.pool(), &run, symmetric.of(run.plan.n())).await?;
     operator.writer.ask(Request::FinishRun { run: id, outcome }).await.map(drop)
 }

@@ -49,7 +49,7 @@ impl Database {
             writer.execute(sqlx::AssertSqlSafe(mark)).await.map_err(fail)?;
         }
         MIGRATIONS.run(&mut writer).await.map_err(|error| migrate_error(path, error))?;
-        let readers = open_readers(path).await?;
+        let readers = connect_readers(path).await?;
         Ok(Self { path: path.to_owned(), writer, readers, _lock: lock })
     }
 
@@ -84,6 +84,10 @@ pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
     if found < known {
         return Err(Error::OlderSchema { path: path.to_owned(), found, known });
     }
+    connect_readers(path).await
+}
+
+async fn connect_readers(path: &Path) -> Result<SqlitePool, Error> {
     let pool = SqlitePoolOptions::new().max_connections(4).max_lifetime(None).idle_timeout(None);
     pool.connect_with(options(path).pragma("query_only", "ON"))
         .await

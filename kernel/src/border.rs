@@ -3,9 +3,9 @@
 //! Rotations and reflections permute the configurations, and one of each orbit, the canonical one, is counted.
 //! Only the few that a rotation maps to themselves (stabiliser 2 or 4) need a look at their solutions' symmetry.
 
-use crate::board::BoardSize;
+use crate::board::{BoardSize, columns_of};
 use crate::rows::last_line;
-use crate::subproblem::{OpenRow, Subproblem};
+use crate::subproblem::Subproblem;
 
 /// The queens of the border of an N by N board, N >= 4. A queen on a corner stands in two of the four fields.
 ///
@@ -123,13 +123,23 @@ impl Border {
     /// The rule: rows with few cells first, i.e. the smallest sum over the open rows of the logarithm of their
     /// cells, each weighted by the rows that follow. It saves a third of the states over an arbitrary choice.
     pub(crate) fn oriented(self) -> Self {
-        let effort = |border: &Self| -> i64 {
-            let board = border.board();
-            let weigh =
-                |(weight, open): (i64, &OpenRow)| weight * LN_CELLS[open.allowed.count_ones() as usize];
-            (1..).zip(board.rows().iter().rev()).map(weigh).sum()
+        let board = self.board();
+        let cells_of =
+            |column: u8| board.rows().iter().filter(|open| open.allowed >> column & 1 == 1).count();
+        let rows: Vec<_> = board.rows().iter().map(|open| open.allowed.count_ones() as usize).collect();
+        let columns: Vec<_> = columns_of(board.free()).map(cells_of).collect();
+        // The lines from the last row up; turned by a quarter, columns are rows, the leftmost on top.
+        let effort = |lines: &mut dyn Iterator<Item = &usize>| -> i64 {
+            (1..).zip(lines).map(|(weight, &cells)| weight * LN_CELLS[cells]).sum()
         };
-        self.rotations().into_iter().min_by_key(effort).expect("four rotations")
+        let efforts = [
+            effort(&mut rows.iter().rev()),
+            effort(&mut columns.iter().rev()),
+            effort(&mut rows.iter()),
+            effort(&mut columns.iter()),
+        ];
+        let rotations = self.rotations().into_iter().zip(efforts);
+        rotations.min_by_key(|&(_, effort)| effort).expect("four rotations").0
     }
 }
 

@@ -3,6 +3,8 @@
 //! Sources: OEIS A000170 (all), A002562 (unique), A032522 (equal to their half turn), A033148 (equal to their
 //! quarter turn), A260320 and its companions (COUNT2, COUNT4, COUNT8).
 
+use std::sync::LazyLock;
+
 use crate::board::BoardSize;
 use crate::counts::Totals;
 
@@ -21,21 +23,29 @@ pub struct Published {
     pub orbits: Totals,
 }
 
+/// Read once: planning a million jobs asks for each.
+static TABLE: LazyLock<Vec<Published>> =
+    LazyLock::new(|| (1..).zip(include_str!("../data/known_counts.csv").lines().skip(1)).map(read).collect());
+
 /// The published counts of an `n` by `n` board; `None` beyond N = 27, where nothing is published.
 pub fn published(n: BoardSize) -> Option<Published> {
-    let line = include_str!("../data/known_counts.csv").lines().nth(n.index())?;
+    TABLE.get(n.index() - 1).copied()
+}
+
+/// The line for the `n`-th board size.
+fn read((n, line): (u128, &str)) -> Published {
     let mut fields =
         line.split(',').map(|field| if field.is_empty() { 0 } else { field.parse().expect("a count") });
     let mut next = || fields.next().expect("eight fields");
     let narrow = |count: u128| u64::try_from(count).expect("symmetric counts fit 64 bits");
-    assert_eq!(next(), u128::from(n.get()), "the table has one line for each N, in order");
-    Some(Published {
+    assert_eq!(next(), n, "the table has one line for each N, in order");
+    Published {
         total: next(),
         unique: next(),
         half_turn: narrow(next()),
         quarter_turn: narrow(next()),
         orbits: Totals { count2: next(), count4: next(), count8: next(), solutions: 0 },
-    })
+    }
 }
 
 #[cfg(test)]

@@ -38,6 +38,8 @@ struct Shared {
     work: Condvar,
     /// Wakes the conversation: a job is finished, or the last one that waited has begun.
     stirred: Notify,
+    /// Wakes the conversation: nothing is left to count.
+    ran_dry: Notify,
 }
 
 #[derive(Default)]
@@ -88,6 +90,7 @@ impl Pool {
             queue: Mutex::default(),
             work: Condvar::new(),
             stirred: Notify::new(),
+            ran_dry: Notify::new(),
         });
         let spawn = |number: usize| {
             let shared = Arc::clone(&shared);
@@ -109,6 +112,11 @@ impl Pool {
     /// Waits until a job has finished or the last one that waited has begun, since the last call.
     pub(crate) async fn stirred(&self) {
         self.shared.stirred.notified().await;
+    }
+
+    /// Waits until nothing is left to count, since the last call.
+    pub(crate) async fn ran_dry(&self) {
+        self.shared.ran_dry.notified().await;
     }
 
     /// The jobs that have finished since the last call.
@@ -309,8 +317,7 @@ impl Shared {
             states: job.states,
             elapsed_us: u64::try_from(job.elapsed.as_micros()).unwrap_or(u64::MAX),
         };
-        queue.finished.push(Finished::Counted { result, states_estimate: job.states_estimate });
-        self.stirred.notify_one();
+        self.leave(queue, Finished::Counted { result, states_estimate: job.states_estimate });
     }
 
     fn fail(&self, token: LeaseToken, reason: &str) {
@@ -318,8 +325,16 @@ impl Shared {
         let Some(at) = queue.begun.iter().position(|job| job.token == token) else { return };
         queue.begun.swap_remove(at).control.stop();
         let line: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).take(60).collect();
-        queue.finished.push(Finished::Failed(ReturnedLease { token, failure: Some(line) }));
+        self.leave(&mut queue, Finished::Failed(ReturnedLease { token, failure: Some(line) }));
+    }
+
+    /// A job leaves the pool.
+    fn leave(&self, queue: &mut Queue, finished: Finished) {
+        queue.finished.push(finished);
         self.stirred.notify_one();
+        if queue.waiting.is_empty() && queue.begun.is_empty() {
+            self.ran_dry.notify_one();
+        }
     }
 }
 

@@ -20,9 +20,9 @@ use crate::selftest::Proof;
 use crate::spool::Spool;
 
 /// Results wait so long for company, unless the pool runs dry.
-const FLUSH: Duration = Duration::from_millis(100);
+const FLUSH: Duration = Duration::from_millis(250);
 
-/// Two syncs are at least so far apart.
+/// Two syncs are at least so far apart, and two looks at what the threads have finished, while they have more to do.
 const BREATH: Duration = Duration::from_millis(10);
 
 /// At its end it has so long to hand over what it has.
@@ -156,6 +156,7 @@ impl Worker {
         let mut rhythm =
             Rhythm { ahead: Duration::from_millis(200), more_work: true, stocked: 0, synced: None };
         let mut next = Instant::now();
+        let mut rested = next;
         loop {
             let wake = [self.outbox.store_at(), self.deadline].into_iter().flatten().fold(next, Instant::min);
             tokio::select! {
@@ -164,9 +165,11 @@ impl Worker {
                     self.leave(pool);
                     next = Instant::now();
                 }
-                () = pool.stirred() => {}
+                () = pool.ran_dry() => {}
+                () = async { sleep_until(rested).await; pool.stirred().await } => {}
                 () = sleep_until(wake) => {}
             }
+            rested = Instant::now() + BREATH;
             self.collect(pool);
             if self.outbox.store_at().is_some_and(|at| at <= Instant::now()) {
                 self.outbox.store().await;

@@ -8,6 +8,7 @@
 
 use std::arch::x86_64::*;
 
+use super::Steps;
 use super::lanes::{Lanes, compiled_for};
 use super::schedule::Level;
 use super::stacks::{Parents, Stack};
@@ -132,8 +133,26 @@ macro_rules! avx2_lanes {
         $isa:ident, $word:ty, $lanes:literal, $set1:ident, $add:ident, $cmpeq:ident,
         { $($types_and_moves:tt)* } { $($compiled:tt)* }
     ) => {
-        impl Lanes for $isa {
+        impl Steps for $isa {
             type Word = $word;
+
+            compiled_for! {
+                "avx2,bmi1,popcnt", isa: $isa;
+
+                fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
+                    level: &Level,
+                    parents: &Parents<'_, $word>,
+                    children: &mut Stack<'_, $word>
+                ) {
+                    step::expand::<$isa, 3, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
+                }
+                fn leaf<const ADJACENT: bool>(level: &Level, parents: &Parents<'_, $word>) -> u64 {
+                    step::leaf::<$isa, 3, ADJACENT>(isa, level, parents)
+                }
+            }
+        }
+
+        impl Lanes for $isa {
             type Vector = __m256i;
             /// All bits of a chosen lane.
             type Mask = __m256i;
@@ -200,16 +219,6 @@ macro_rules! avx2_lanes {
                 }
                 fn choose(mask: __m256i, old: __m256i, new: __m256i) -> __m256i {
                     _mm256_blendv_epi8(old, new, mask)
-                }
-                fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-                    level: &Level,
-                    parents: &Parents<'_, $word>,
-                    children: &mut Stack<'_, $word>
-                ) {
-                    step::expand::<$isa, 3, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
-                }
-                fn leaf<const ADJACENT: bool>(level: &Level, parents: &Parents<'_, $word>) -> u64 {
-                    step::leaf::<$isa, 3, ADJACENT>(isa, level, parents)
                 }
             }
         }

@@ -8,6 +8,7 @@
 
 use std::arch::x86_64::*;
 
+use super::Steps;
 use super::lanes::{Lanes, compiled_for};
 use super::schedule::Level;
 use super::stacks::{Parents, Stack};
@@ -46,8 +47,26 @@ macro_rules! avx512_lanes {
         $test:ident, $testn:ident, $mask_test:ident, $mask_testn:ident, $mask_eq:ident, $mask_mov:ident,
         $compress:ident, $expand:ident, $permute:ident, $numbers:ident
     ) => {
-        impl Lanes for $isa {
+        impl Steps for $isa {
             type Word = $word;
+
+            compiled_for! {
+                "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt", isa: $isa;
+
+                fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
+                    level: &Level,
+                    parents: &Parents<'_, $word>,
+                    children: &mut Stack<'_, $word>
+                ) {
+                    step::expand::<$isa, 3, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
+                }
+                fn leaf<const ADJACENT: bool>(level: &Level, parents: &Parents<'_, $word>) -> u64 {
+                    step::leaf::<$isa, 3, ADJACENT>(isa, level, parents)
+                }
+            }
+        }
+
+        impl Lanes for $isa {
             type Vector = __m512i;
             type Mask = $mask;
             type Shift = __m512i;
@@ -143,16 +162,6 @@ macro_rules! avx512_lanes {
                     // SAFETY: the array is as large as a vector.
                     let numbers = unsafe { _mm512_loadu_si512($numbers.as_ptr().cast()) };
                     ($compress(numbers, mask, numbers), isa.count(mask))
-                }
-                fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-                    level: &Level,
-                    parents: &Parents<'_, $word>,
-                    children: &mut Stack<'_, $word>
-                ) {
-                    step::expand::<$isa, 3, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
-                }
-                fn leaf<const ADJACENT: bool>(level: &Level, parents: &Parents<'_, $word>) -> u64 {
-                    step::leaf::<$isa, 3, ADJACENT>(isa, level, parents)
                 }
             }
         }

@@ -1,55 +1,12 @@
-//! What the block search asks of an instruction set.
+//! What the SIMD versions of the block search ask of an instruction set.
 
-use super::schedule::Level;
-use super::stacks::{Parents, Stack};
-
-/// A lane's type: a bitmap of columns, `u16` where the free columns span at most 16 and `u32` otherwise.
-pub(super) trait Word: Copy + Default + 'static {
-    /// Width in bits.
-    const BITS: u32;
-
-    /// The low bits of `bitmap`; what is cut off must be zero.
-    fn narrow(bitmap: u32) -> Self;
-
-    /// The same bitmap.
-    #[cfg(test)]
-    fn widen(self) -> u32;
-}
-
-impl Word for u32 {
-    const BITS: u32 = u32::BITS;
-
-    fn narrow(bitmap: u32) -> Self {
-        bitmap
-    }
-
-    #[cfg(test)]
-    fn widen(self) -> u32 {
-        self
-    }
-}
-
-impl Word for u16 {
-    const BITS: u32 = u16::BITS;
-
-    fn narrow(bitmap: u32) -> Self {
-        bitmap.try_into().expect("a board that spans at most 16 columns")
-    }
-
-    #[cfg(test)]
-    fn widen(self) -> u32 {
-        self.into()
-    }
-}
+use super::Steps;
 
 /// A vector of bitmaps and what can be done to all its lanes at once.
 ///
-/// A value of the type is the proof that this machine has the instructions: whoever makes one has looked. All
-/// methods are to be inlined into [`expand`](Self::expand) and [`leaf`](Self::leaf), which alone are compiled for
-/// the instruction set.
-pub(super) trait Lanes: Copy + Send + 'static {
-    /// One lane.
-    type Word: Word;
+/// All methods are to be inlined into [`expand`](Steps::expand) and [`leaf`](Steps::leaf), which alone are compiled
+/// for the instruction set.
+pub(super) trait Lanes: Steps {
     /// All lanes.
     type Vector: Copy;
     /// A choice of lanes.
@@ -126,23 +83,12 @@ pub(super) trait Lanes: Copy + Send + 'static {
         spreading: Self::Spreading,
         from: *const Self::Word,
     ) -> Self::Vector;
-
-    /// [`step::expand`](super::step::expand), compiled for this instruction set.
-    fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-        self,
-        level: &Level,
-        parents: &Parents<'_, Self::Word>,
-        children: &mut Stack<'_, Self::Word>,
-    );
-    /// [`step::leaf`](super::step::leaf), compiled for this instruction set.
-    fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, Self::Word>) -> u64;
 }
 
 /// Methods compiled for an instruction set.
 ///
 /// Their bodies are safe code, in which intrinsics on values are safe too. `isa`, `self` to the outside, is the
 /// lanes' value: the proof that the machine has the features named.
-#[cfg(target_arch = "x86_64")]
 macro_rules! compiled_for {
     (
         $features:literal, $isa:ident: $lanes:ty;
@@ -161,5 +107,4 @@ macro_rules! compiled_for {
         }
     )* };
 }
-#[cfg(target_arch = "x86_64")]
 pub(super) use compiled_for;

@@ -3,8 +3,8 @@
 //! A node is a partial board: every open row above some row has its queen. Depth-first search takes them one at a
 //! time; here each row has a stack of nodes, which are expanded by the thousand, so that vectors always are full
 //! and branches always go the same way (after Ren et al., "Efficient Execution of Recursive Programs on Commodity
-//! Vector Hardware", PLDI 2015). [`step`] is the inner loop, for whatever [`lanes`] the machine has; [`schedule`]
-//! holds what it needs to know about the rows.
+//! Vector Hardware", PLDI 2015). [`step`] is the inner loop on SIMD, for whatever [`lanes`] the machine has, and
+//! [`portable`] that of plain code; [`schedule`] holds what they need to know about the rows.
 
 #![expect(
     clippy::inline_always,
@@ -15,20 +15,41 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
 mod lanes;
 mod portable;
 mod schedule;
 mod stacks;
+#[cfg(target_arch = "x86_64")]
 mod step;
 #[cfg(test)]
 mod tests;
+mod word;
 
 use super::{Control, Engine, Kernel, Stopped, Tally};
 use crate::board::{BoardSize, columns_of};
 use crate::subproblem::Subproblem;
-use lanes::{Lanes, Word};
 use schedule::{CHUNK, Filter, Level, Schedule, is_ready};
 use stacks::{Buffer, Parents, Stack};
+use word::Word;
+
+/// The two steps of the search, compiled for one instruction set.
+///
+/// A value of the type is the proof that this machine has the instructions: whoever makes one has looked.
+trait Steps: Copy + Send + 'static {
+    /// A lane.
+    type Word: Word;
+
+    /// Puts the surviving children of `parents` on the stack of the level below.
+    fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
+        self,
+        level: &Level,
+        parents: &Parents<'_, Self::Word>,
+        children: &mut Stack<'_, Self::Word>,
+    );
+    /// Counts the completions of `parents`, which have three rows left.
+    fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, Self::Word>) -> u64;
+}
 
 /// The block search with lanes of one instruction set.
 struct Block<N, W> {
@@ -46,7 +67,7 @@ struct Block<N, W> {
 
 /// The engine in plain code.
 pub(super) fn portable() -> Box<dyn Engine> {
-    Block::boxed(Kernel::Portable, portable::Portable, portable::Portable, 0)
+    Block::boxed(Kernel::Portable, portable::Narrow, portable::Wide, 5)
 }
 
 /// The engine on AVX2; `None` where the machine has none.
@@ -63,7 +84,7 @@ pub(super) fn avx512() -> Option<Box<dyn Engine>> {
     Some(Block::boxed(Kernel::Avx512, avx512::Narrow(isa), avx512::Wide(isa), 8))
 }
 
-impl<N: Lanes, W: Lanes> Block<N, W> {
+impl<N: Steps, W: Steps> Block<N, W> {
     fn boxed(kernel: Kernel, narrow: N, wide: W, excess_max: u32) -> Box<dyn Engine> {
         Box::new(Self { kernel, narrow, wide, excess_max, buffer: Buffer::default(), largest: None })
     }
@@ -90,7 +111,7 @@ impl<N: Lanes, W: Lanes> Block<N, W> {
     }
 }
 
-impl<N: Lanes, W: Lanes> Engine for Block<N, W> {
+impl<N: Steps, W: Steps> Engine for Block<N, W> {
     fn kernel(&self) -> Kernel {
         self.kernel
     }
@@ -124,7 +145,7 @@ fn split_off_a_column(problem: &Subproblem) -> Vec<Subproblem> {
 /// Counts the completions of the root of `schedule`.
 ///
 /// States are the nodes expanded: partial boards with three rows or more left that passed the look ahead.
-fn search<L: Lanes>(
+fn search<L: Steps>(
     isa: L,
     schedule: &Schedule,
     buffer: &mut Buffer,
@@ -164,7 +185,7 @@ fn next_level<W: Word>(stacks: &[Stack<'_, W>], at: usize) -> Option<usize> {
     (0..=at).rev().find(has_nodes).or_else(|| (at + 1..stacks.len()).find(has_nodes))
 }
 
-fn expand<L: Lanes>(
+fn expand<L: Steps>(
     isa: L,
     filter: Filter,
     level: &Level,

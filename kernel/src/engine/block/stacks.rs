@@ -1,7 +1,7 @@
 //! Where the nodes wait: one stack a level, all in one buffer that a thread keeps from job to job.
 
-use super::lanes::Word;
 use super::schedule::Schedule;
+use super::word::Word;
 
 /// Words readable and writable beyond the room of each array, so that whole vectors can be moved at its end: the
 /// widest vector has 32 lanes.
@@ -122,8 +122,14 @@ impl<W: Word> Stack<'_, W> {
 
     /// Where the next node's three words go. At least a vector's worth of words can be written at each pointer
     /// while the stack is within its room.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn top(&mut self) -> [*mut W; 3] {
-        [&mut *self.left, &mut *self.right, &mut *self.free].map(|array| array[self.len..].as_mut_ptr())
+        self.spare().map(<[W]>::as_mut_ptr)
+    }
+
+    /// The room for the next nodes' three words.
+    pub(super) fn spare(&mut self) -> [&mut [W]; 3] {
+        [&mut self.left[self.len..], &mut self.right[self.len..], &mut self.free[self.len..]]
     }
 
     /// Says that `count` nodes were written from [`top`](Self::top) on.
@@ -148,8 +154,14 @@ impl<W: Word> Parents<'_, W> {
     }
 
     /// The three arrays: left and right diagonals, free columns.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn arrays(&self) -> [*const W; 3] {
         [self.left.as_ptr(), self.right.as_ptr(), self.free.as_ptr()]
+    }
+
+    /// The same arrays, as long as there are nodes.
+    pub(super) fn slices(&self) -> [&[W]; 3] {
+        [&self.left[..self.count], &self.right[..self.count], &self.free[..self.count]]
     }
 
     /// The `k`-th node: left and right diagonals, free columns.

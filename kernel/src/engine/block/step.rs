@@ -5,9 +5,10 @@
 //! packed (emit). All lanes do useful work whatever the number of candidates of a node. `STREAMS` such vectors, each
 //! on its own part of the nodes, take turns to hide the latency of the moves between masks and lanes.
 
-use super::lanes::{Lanes, Word};
+use super::lanes::Lanes;
 use super::schedule::{AHEAD_MAX, Level};
 use super::stacks::{Parents, Stack};
+use super::word::Word;
 
 /// A level's masks and gaps in every lane.
 struct Rows<L: Lanes> {

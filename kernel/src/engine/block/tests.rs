@@ -132,12 +132,13 @@ type Node = [u32; 3];
 
 /// What is asked of lanes of any kind, as closures can't be generic.
 trait Ask {
-    fn of<L: Lanes>(&self, isa: L, name: &str);
+    fn of<L: Steps>(&self, isa: L, name: &str);
 }
 
 /// Asks all the lanes that this machine has.
 fn ask_all_lanes(question: &impl Ask) {
-    question.of(portable::Portable, "portable");
+    question.of(portable::Narrow, "portable narrow");
+    question.of(portable::Wide, "portable wide");
     #[cfg(target_arch = "x86_64")]
     {
         if let Some(isa) = avx2::Avx2::detect() {
@@ -182,21 +183,22 @@ fn completions_below(at: usize, [left, right, free]: Node) -> u64 {
     .sum()
 }
 
-/// Expands or completes `count` nodes at level `at` and holds the completions below them to those found cell by
-/// cell.
+/// Expands or completes each of these counts of nodes at level `at` and holds the completions below them to those
+/// found cell by cell.
 struct KeepsAllCompletions {
     at: usize,
     nodes: Vec<Node>,
+    counts: Vec<usize>,
 }
 
 impl Ask for KeepsAllCompletions {
-    fn of<L: Lanes>(&self, isa: L, name: &str) {
+    fn of<L: Steps>(&self, isa: L, name: &str) {
         let schedule = Schedule::of(&Subproblem::empty(BoardSize::new(16).unwrap())).unwrap();
         let level = &schedule.levels[self.at];
         let mut buffer = Buffer::default();
         let mut stacks = buffer.stacks::<L::Word>(&schedule);
         let (above, below) = stacks.split_at_mut(self.at + 1);
-        for count in (0..=self.nodes.len()).rev() {
+        for &count in &self.counts {
             for &node in &self.nodes[..count] {
                 above[self.at].push(node);
             }
@@ -217,10 +219,14 @@ impl Ask for KeepsAllCompletions {
 
 #[test]
 fn chunks_of_every_length_are_expanded_to_their_last_node() {
-    // 32 lanes in each of 3 streams at most.
-    let count = if cfg!(miri) { 9 } else { 110 };
+    // 32 lanes in each of 3 streams at most, and the plain version's desk of 256 places, once and again.
+    let mut counts: Vec<usize> = (0..=if cfg!(miri) { 9 } else { 110 }).rev().collect();
+    if !cfg!(miri) {
+        counts.extend([255, 256, 257, 700]);
+    }
+    let most = counts.iter().copied().max().expect("some");
     for at in [9, 10, 11, 12, 13] {
-        ask_all_lanes(&KeepsAllCompletions { at, nodes: nodes(at, count) });
+        ask_all_lanes(&KeepsAllCompletions { at, nodes: nodes(at, most), counts: counts.clone() });
     }
 }
 
@@ -228,7 +234,7 @@ fn chunks_of_every_length_are_expanded_to_their_last_node() {
 struct FillsItsRoom;
 
 impl Ask for FillsItsRoom {
-    fn of<L: Lanes>(&self, isa: L, name: &str) {
+    fn of<L: Steps>(&self, isa: L, name: &str) {
         let n = BoardSize::new(16).unwrap();
         let schedule = Schedule::of(&Subproblem::empty(n)).unwrap();
         let at = 5;
