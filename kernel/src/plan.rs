@@ -66,16 +66,16 @@ impl fmt::Display for UnknownPlan {
 
 impl std::error::Error for UnknownPlan {}
 
-/// Seconds that one thread took for a board by plan `border` and by plan `halves`, its tables included: on one core of
-/// an AMD Zen 5 server, by `nqueens bench`. Engines that have no half-board join are not listed.
+/// Seconds of CPU time that one thread took for a board by plan `border` and by plan `halves`, its tables included: on a
+/// Sapphire Rapids core, by `nqueens bench`. Engines that have no half-board join are not listed. By AVX-512 N = 18 is a
+/// tie on one thread and goes to `border` on more, for tables are built by one.
 const MEASURED: &[(Kernel, u32, f64, f64)] = &[
-    (Kernel::Avx512, 17, 0.33, 0.69),
-    (Kernel::Avx512, 18, 2.20, 2.12),
-    (Kernel::Avx512, 19, 17.9, 12.0),
-    (Kernel::Avx2, 17, 0.74, 0.99),
-    (Kernel::Avx2, 18, 5.06, 3.84),
-    (Kernel::Portable, 14, 0.035, 0.026),
-    (Kernel::Portable, 17, 5.5, 1.39),
+    (Kernel::Avx512, 17, 0.32, 0.68),
+    (Kernel::Avx512, 19, 17.6, 10.9),
+    (Kernel::Avx2, 17, 0.70, 0.92),
+    (Kernel::Avx2, 18, 4.90, 3.65),
+    (Kernel::Portable, 16, 0.28, 0.37),
+    (Kernel::Portable, 17, 1.81, 1.34),
 ];
 
 /// The fastest plan for boards of `n`, if `kernel` counts: as measured on this board, or else on the largest one below.
