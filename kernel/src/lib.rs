@@ -16,6 +16,7 @@ pub mod ladder;
 pub mod plan;
 mod prefix;
 mod rows;
+pub mod sampling;
 pub mod solution;
 pub mod solver;
 pub mod subproblem;

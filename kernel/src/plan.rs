@@ -123,9 +123,7 @@ impl Plan {
 
     /// For jobs of prefixes.
     fn states_per_group(n: BoardSize, kind: PlanKind) -> u64 {
-        // The guess at a whole class is poor; from three queens on it is good enough.
-        let prefixes = split_while(roots(n, kind), |prefix| prefix.queens.len() < 3);
-        let total: u128 = prefixes.map(|prefix| u128::from(prefix.states_estimate())).sum();
+        let total: u128 = sound_prefixes(n, kind).map(|prefix| u128::from(prefix.states_estimate())).sum();
         let jobs = (total / Self::STATES_PER_JOB).clamp(Self::JOBS_MIN, Self::JOBS_MAX);
         u64::try_from(total / jobs).unwrap_or(u64::MAX)
     }
@@ -209,6 +207,11 @@ fn roots(n: BoardSize, kind: PlanKind) -> impl Iterator<Item = Prefix> {
         PlanKind::Border | PlanKind::Halves => &[Class::Border],
     };
     classes.iter().flat_map(move |&class| Prefix::shortest(n, class))
+}
+
+/// The shortest prefixes whose guess at the work is good enough: that at a whole class is poor.
+pub(crate) fn sound_prefixes(n: BoardSize, kind: PlanKind) -> impl Iterator<Item = Prefix> {
+    split_while(roots(n, kind), |prefix| prefix.queens.len() < 3)
 }
 
 /// These prefixes, or in place of one all that it splits into, for as long as `heavy` says so.

@@ -10,6 +10,7 @@ mod coordinator;
 mod counting;
 mod desk;
 mod doctor;
+mod estimate;
 mod export;
 mod run;
 mod solutions;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Pause(change::Pause),
     Resume(change::Resume),
     Cancel(change::Cancel),
+    Estimate(estimate::Estimate),
     Export(export::Export),
     Bench(bench::Bench),
     Table(table::Table),
@@ -104,6 +106,7 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Pause(pause) => pause.execute(),
         Command::Resume(resume) => resume.execute(),
         Command::Cancel(cancel) => cancel.execute(),
+        Command::Estimate(estimate) => estimate.execute(),
         Command::Export(export) => export.execute(),
         Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),

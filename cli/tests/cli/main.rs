@@ -8,6 +8,7 @@ mod disk;
 mod doctor;
 mod estimates;
 mod export;
+mod forecasts;
 mod logs;
 mod outages;
 mod processes;

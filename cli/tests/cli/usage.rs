@@ -105,6 +105,7 @@ fn every_help_ends_with_an_example() {
         "pause",
         "resume",
         "cancel",
+        "estimate",
         "export",
         "bench",
         "table",

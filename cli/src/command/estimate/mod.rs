@@ -1,0 +1,229 @@
+//! `nqueens estimate`: what a run would find and cost, before it is begun.
+
+mod cost;
+mod sample;
+
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+use std::thread;
+
+use bytesize::ByteSize;
+use clap::Args;
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::known::published;
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::sampling::Estimate as Sampled;
+use nqueens_proto::operator::Interval;
+use serde_json::{Value, json};
+
+use super::Json;
+use super::choices::{KernelChoice, PlanChoice, default_threads, threads};
+use crate::memory::Memory;
+use crate::output::{print_line, thousands};
+use cost::{Cost, Ledger};
+use sample::{Sampling, Work};
+
+/// Estimates the solutions of a board, and what it takes to count them, from a sample.
+///
+/// Random descents of the plan's search give the number of solutions and of states, each with an interval that holds the
+/// truth 95 times of 100; a short measurement of this machine, or a given speed, makes hours of that. Nothing is stored.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Example: nqueens estimate 22 --threads-total 64 --watts-per-core 5 --price-per-core-hour 0.02"
+)]
+pub(crate) struct Estimate {
+    /// Board size, 1..31
+    #[arg(allow_negative_numbers = true)]
+    n: BoardSize,
+
+    /// How the board is cut into jobs
+    #[arg(long, default_value_t = PlanChoice::Auto)]
+    plan: PlanChoice,
+
+    /// The engine that is to count
+    #[arg(long, default_value_t = KernelChoice::Auto)]
+    kernel: KernelChoice,
+
+    /// Threads that sample and measure here
+    #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
+    threads: NonZeroUsize,
+
+    /// Random descents; four times as many halve the interval
+    #[arg(long, value_name = "COUNT", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=100_000_000))]
+    samples: u32,
+
+    /// Where the random numbers begin: the same seed gives the same estimates
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    /// States a second that one thread of the fleet counts, as 'nqueens bench' has them [default: as measured here]
+    #[arg(long, value_name = "STATES", value_parser = speed, allow_negative_numbers = true)]
+    speed: Option<f64>,
+
+    /// Threads of the fleet that is to count [default: as many as --threads]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    threads_total: Option<u32>,
+
+    /// Power that one counting thread of the fleet draws
+    #[arg(long, value_name = "WATTS", value_parser = amount, allow_negative_numbers = true)]
+    watts_per_core: Option<f64>,
+
+    /// Price of one thread of the fleet for an hour
+    #[arg(long, value_name = "PRICE", value_parser = amount, allow_negative_numbers = true)]
+    price_per_core_hour: Option<f64>,
+
+    #[command(flatten)]
+    memory: Memory,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+fn amount(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| format!("it must be a number from 0 on, not '{text}'"))
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = amount(text).ok().filter(|speed| *speed >= 1.0);
+    speed.ok_or_else(|| {
+        format!("a speed is a number of states a second from 1 on, such as 1.5e9, not '{text}'")
+    })
+}
+
+/// All that is said of a board.
+struct Outlook {
+    total: Interval,
+    work: Work,
+    cost: Cost,
+    ledger: Ledger,
+}
+
+impl Estimate {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let sampling = Sampling {
+            n: self.n,
+            kernel: self.kernel.resolve()?,
+            threads: self.threads,
+            strata: self.samples.div_ceil(2),
+            seed: self.seed,
+            memory_max: self.memory.bytes(),
+        };
+        let plan = Plan::new(self.n, self.plan.resolve(self.n, sampling.kernel));
+        let (ledger, sampled) = thread::scope(|scope| {
+            let ledger = scope.spawn(|| Ledger::of(&plan));
+            let sampled = sampling.board(plan.kind(), self.speed);
+            (ledger.join().expect("planning does not panic"), sampled)
+        });
+        let (total, work) = sampled?;
+        let cost = Cost {
+            core_hours: interval(work.states).map(|states| states / work.states_per_s / 3_600.0),
+            threads: self.threads_total.unwrap_or(u32::try_from(self.threads.get())?),
+            watts: self.watts_per_core,
+            price: self.price_per_core_hour,
+        };
+        let outlook = Outlook { total: interval(total), work, cost, ledger };
+        if self.json.json {
+            print_line(self.json(plan.kind(), &sampling, &outlook))?;
+        } else {
+            self.print(plan.kind(), &sampling, &outlook)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn json(&self, plan: PlanKind, sampling: &Sampling, outlook: &Outlook) -> Value {
+        let Outlook { total, work, cost, ledger } = outlook;
+        let count = |Interval { value, low, high }| json!({ "estimate": whole(value), "low": whole(low), "high": whole(high) });
+        let real = |Interval { value, low, high }| json!({ "estimate": value, "low": low, "high": high });
+        json!({
+            "n": self.n.get(),
+            "plan": plan.name(),
+            "kernel": sampling.kernel.name(),
+            "samples": self.samples,
+            "seed": self.seed,
+            "total": count(*total),
+            "published": published(self.n).map(|known| known.total.to_string()),
+            "states": count(interval(work.states)),
+            "states_per_s": work.states_per_s,
+            "speed_from": work.source.name(),
+            "scaled_from_n": work.scaled_from.map(BoardSize::get),
+            "core_hours": real(cost.core_hours),
+            "threads_total": cost.threads,
+            "wall_hours": real(cost.wall_hours()),
+            "jobs": ledger.jobs,
+            "database_bytes": ledger.bytes,
+            "energy_kwh": cost.energy_kwh().map(real),
+            "price": cost.total_price().map(real),
+        })
+    }
+
+    fn print(&self, plan: PlanKind, sampling: &Sampling, outlook: &Outlook) -> anyhow::Result<()> {
+        let Outlook { total, work, cost, ledger } = outlook;
+        print_line(format_args!(
+            "N = {}, plan {plan}, {} kernel; 95 of 100 intervals hold the truth",
+            self.n, sampling.kernel
+        ))?;
+        let say = |what: &str, how: String| print_line(format_args!("{what:<14}{how}"));
+        say("solutions", describe(*total))?;
+        if let Some(known) = published(self.n) {
+            say("published", thousands(known.total))?;
+        }
+        say("states", describe(interval(work.states)))?;
+        let speed = thousands(whole(work.states_per_s / 1e6));
+        say("speed", format!("{speed} million states a second and thread, {}", work.source.describe()))?;
+        if let Some(from) = work.scaled_from {
+            say(
+                "assumed",
+                format!(
+                    "states scaled up from N = {from} as docs/halves.md forecasts: a factor of 2 either way"
+                ),
+            )?;
+        }
+        say("core-hours", hours(cost.core_hours))?;
+        let wall = cost.wall_hours().map(|hours| hours * 3_600.0).describe_time();
+        say("wall time", format!("{wall} on {} thread(s) that never wait", thousands(cost.threads)))?;
+        say("jobs", thousands(ledger.jobs))?;
+        say("database", format!("about {}", ByteSize(ledger.bytes).display().si()))?;
+        if let Some(energy) = cost.energy_kwh() {
+            say("energy", format!("{} kWh", hours(energy)))?;
+        }
+        if let Some(price) = cost.total_price() {
+            say("price", hours(price))?;
+        }
+        Ok(())
+    }
+}
+
+fn interval(sampled: Sampled) -> Interval {
+    Interval { value: sampled.value, low: sampled.low(), high: sampled.high() }
+}
+
+/// A count without its fraction: decimal digits, however many.
+fn whole(count: f64) -> String {
+    format!("{count:.0}")
+}
+
+fn describe(count: Interval) -> String {
+    if count.low < count.high {
+        count.describe_count()
+    } else {
+        format!("{}, counted", thousands(whole(count.value)))
+    }
+}
+
+/// An amount with three digits or so, and its bounds.
+fn hours(amount: Interval) -> String {
+    let short = |number: f64| match number {
+        100.0.. => thousands(whole(number)),
+        10.0.. => format!("{number:.1}"),
+        0.1.. => format!("{number:.2}"),
+        0.001.. => format!("{number:.4}"),
+        0.0 => "0".to_owned(),
+        _ => format!("{number:.2e}"),
+    };
+    if amount.low < amount.high {
+        format!("{} ({}..{})", short(amount.value), short(amount.low), short(amount.high))
+    } else {
+        short(amount.value)
+    }
+}

@@ -1,0 +1,241 @@
+//! Sampling and measuring on this machine's threads.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::{Control, Kernel, Stopped};
+use nqueens_kernel::halves::{Orbits, SharedTables};
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::sampling::{Descent, Estimate, Estimates, Random, Sampler};
+use nqueens_kernel::solver::Solver;
+use nqueens_kernel::unit::Unit;
+use rustix::time::{ClockId, clock_gettime};
+
+/// How to sample.
+pub(super) struct Sampling {
+    pub(super) n: BoardSize,
+    pub(super) kernel: Kernel,
+    pub(super) threads: NonZeroUsize,
+    pub(super) strata: u32,
+    pub(super) seed: u64,
+    pub(super) memory_max: u64,
+}
+
+/// What there is to do, and how fast it is done.
+pub(super) struct Work {
+    /// What the plan's jobs visit, by the engine's own count.
+    pub(super) states: Estimate,
+    /// Of one thread.
+    pub(super) states_per_s: f64,
+    pub(super) source: Source,
+    /// The smaller board that was measured in place of this one.
+    pub(super) scaled_from: Option<BoardSize>,
+}
+
+/// Where a speed comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Given,
+    Measured,
+}
+
+impl Source {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Measured => "measured",
+        }
+    }
+
+    pub(super) const fn describe(self) -> &'static str {
+        match self {
+            Self::Given => "as given",
+            Self::Measured => "measured here",
+        }
+    }
+}
+
+/// A descent ends where so many states are left: more cost more time than they bring certainty.
+const STATES_LEFT: u64 = 30_000;
+/// Boards of less work than this are counted.
+const WORK_COUNTED: f64 = 1e8;
+/// Pieces of a board by which the speed is measured: large enough that engines are as fast as on jobs.
+const STATES_MEASURED: u64 = 100_000_000;
+const TIME_MEASURED: Duration = Duration::from_secs(2);
+/// Ranges of column sets that are measured.
+const RANGES: usize = 48;
+/// Half boards beyond take too much time and memory to be measured.
+const HALVES_MEASURED: u32 = 22;
+
+impl Sampling {
+    /// The solutions of the board, and the work of a plan of this kind.
+    pub(super) fn board(&self, kind: PlanKind, speed: Option<f64>) -> anyhow::Result<(Estimate, Work)> {
+        let joins = kind == PlanKind::Halves && self.n.get() >= Orbits::N_MIN;
+        ensure!(
+            !joins || self.kernel >= Kernel::Portable,
+            "the {} kernel has no half-board join whose speed could be estimated; take --plan border or another kernel",
+            self.kernel
+        );
+        let sampler = Sampler::new(self.n, kind);
+        let (sampled, measured) = if sampler.work() < WORK_COUNTED {
+            let mut solver = self.solver(&self.tables())?;
+            let (counted, seconds) = timed(|| sampler.count(&mut solver, &Control::default()))?;
+            (counted, Some(counted.states.value / seconds))
+        } else {
+            (self.descend(&sampler)?, None)
+        };
+        if joins {
+            return Ok((sampled.solutions, self.halves(speed)?));
+        }
+        let (states_per_s, source) = match (speed, measured) {
+            (Some(given), _) => (given, Source::Given),
+            // Boards without a state take no time.
+            (None, Some(measured)) => (measured.max(1.0), Source::Measured),
+            (None, None) => (self.measure(&sampler)?, Source::Measured),
+        };
+        let work = Work { states: sampled.states, states_per_s, source, scaled_from: None };
+        Ok((sampled.solutions, work))
+    }
+
+    fn tables(&self) -> Arc<SharedTables> {
+        Arc::new(SharedTables::new(self.memory_max, self.threads.get()))
+    }
+
+    fn solver(&self, tables: &Arc<SharedTables>) -> anyhow::Result<Solver> {
+        let missing = || format!("this machine can't run the {} kernel", self.kernel);
+        Solver::new(self.kernel, tables).with_context(missing)
+    }
+
+    /// What each thread makes of its number and its solver.
+    fn on_threads<T: Send>(
+        &self,
+        work: impl Fn(usize, &mut Solver) -> anyhow::Result<T> + Sync,
+    ) -> anyhow::Result<Vec<T>> {
+        let (tables, work) = (&self.tables(), &work);
+        thread::scope(|scope| {
+            let thread = |number| scope.spawn(move || work(number, &mut self.solver(tables)?));
+            let started: Vec<_> = (0..self.threads.get()).map(thread).collect();
+            started.into_iter().map(|thread| thread.join().expect("a sampling thread panicked")).collect()
+        })
+    }
+
+    /// The pieces that a thread takes.
+    fn share<T>(&self, thread: usize, pieces: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+        pieces.skip(thread).step_by(self.threads.get())
+    }
+
+    /// Samples the board.
+    fn descend(&self, sampler: &Sampler) -> anyhow::Result<Estimates> {
+        let parts = self.on_threads(|thread, solver| {
+            let control = Control::default();
+            let draw = |number| {
+                let draws = sampler.draw((number, self.strata), self.seed, STATES_LEFT, solver, &control)?;
+                Ok((number, draws))
+            };
+            self.share(thread, 0..self.strata).map(draw).collect::<anyhow::Result<Vec<_>>>()
+        })?;
+        // In their order, so that rounding is the same for any number of threads.
+        let mut strata = parts.concat();
+        strata.sort_unstable_by_key(|(number, _)| *number);
+        Ok(sampler.estimate(&strata.into_iter().map(|(_, draws)| draws).collect::<Vec<_>>()))
+    }
+
+    /// States that a thread counts in a second while all count: the mean over the board's work, by large pieces.
+    fn measure(&self, sampler: &Sampler) -> anyhow::Result<f64> {
+        let parts = self.on_threads(|thread, solver| {
+            let (begun, control) = (Instant::now(), Control::default());
+            let mut random = Random::new(self.seed, u32::MAX - u32::try_from(thread)?);
+            let (mut states, mut seconds) = (0.0, 0.0);
+            while states == 0.0 || begun.elapsed() < TIME_MEASURED {
+                let place = random.next();
+                let Some(Descent { unit, weight, .. }) = sampler.descend(place, STATES_MEASURED, &mut random)
+                else {
+                    continue;
+                };
+                let (tally, took) = timed(|| unit.solve(solver, &control))?;
+                states += weight * real(tally.states);
+                seconds += weight * took;
+            }
+            Ok((states, seconds))
+        })?;
+        let (states, seconds) = parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+        Ok(states / seconds)
+    }
+
+    /// The work of the half-board join, by some ranges of column sets: of this board or, where that would take too
+    /// long, of a smaller one of the same parity.
+    fn halves(&self, speed: Option<f64>) -> anyhow::Result<Work> {
+        let beyond = self.n.get().saturating_sub(HALVES_MEASURED);
+        let board = BoardSize::new(self.n.get() - beyond.next_multiple_of(2))?;
+        let mut ranges: Vec<_> = short_ranges(board).collect();
+        let (all, mut random) = (real(ranges.len() as u64), Random::new(self.seed, 0));
+        let chosen: Vec<_> =
+            (0..RANGES.min(ranges.len())).map(|_| ranges.swap_remove(random.below(ranges.len()))).collect();
+        let parts = self.on_threads(|thread, solver| {
+            let control = Control::default();
+            // Whoever comes first builds the tables: that is not the speed of the counting.
+            chosen[0].solve(solver, &control)?;
+            let mut measured = Vec::new();
+            for range in self.share(thread, chosen.iter()) {
+                let (tally, seconds) = timed(|| range.solve(solver, &control))?;
+                measured.push((real(tally.states), seconds));
+            }
+            Ok(measured)
+        })?;
+        let found = parts.concat();
+        let number = real(found.len() as u64);
+        let (states, seconds) = found.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let mean = states / number;
+        let squares: f64 = found.iter().map(|(states, _)| (states - mean) * (states - mean)).sum();
+        let freedom = (number - 1.0).max(1.0);
+        // Only what was not drawn is in doubt.
+        let variance = squares / freedom / number * (1.0 - number / all);
+        let scale = all * forecast(self.n) / forecast(board);
+        Ok(Work {
+            states: Estimate::new(mean * scale, variance.sqrt() * scale, freedom),
+            states_per_s: speed.unwrap_or(states / seconds),
+            source: if speed.is_some() { Source::Given } else { Source::Measured },
+            scaled_from: (beyond > 0).then_some(board),
+        })
+    }
+}
+
+/// All column sets in ranges of a few, which take milliseconds each: many scattered ones say more than some long ones.
+fn short_ranges(n: BoardSize) -> impl Iterator<Item = Unit> {
+    let length = if n.get() > 20 { 8 } else { 32 };
+    let (job, weight) = Plan::new(n, PlanKind::Halves).weighed_jobs().next().expect("there is a column set");
+    let orbits = job.orbits().expect("of half boards");
+    let states = (weight.states / (orbits.end - orbits.start)).max(1) * length;
+    Plan::with_states_per_job(n, PlanKind::Halves, states).jobs().flat_map(|job| job.units(false))
+}
+
+/// What counting gave and the seconds that it took this thread, without those when others had its processor.
+fn timed<T>(count: impl FnOnce() -> Result<T, Stopped>) -> anyhow::Result<(T, f64)> {
+    let begun = processor_time();
+    let found = count()?;
+    Ok((found, processor_time().saturating_sub(begun).as_secs_f64()))
+}
+
+/// Processor time of this thread.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec.try_into().expect("below 10^9"))
+}
+
+/// Core-seconds of a board by the half-board join with AVX-512, as docs/halves.md has them from N = 21 to 28; below,
+/// where nothing is scaled, and beyond, as if nine times as much for each row more.
+fn forecast(n: BoardSize) -> f64 {
+    const SECONDS: [f64; 8] = [195.0, 1_300.0, 12_700.0, 80_000.0, 1.08e6, 5.4e6, 7.2e7, 4.7e8];
+    let rows = n.get().saturating_sub(21) as usize;
+    let known = rows.min(SECONDS.len() - 1);
+    (known..rows).fold(SECONDS[known], |seconds, _| seconds * 9.0)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "statistics")]
+fn real(number: u64) -> f64 {
+    number as f64
+}

@@ -1,0 +1,129 @@
+//! `nqueens estimate`: what a run would find and cost.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::Place;
+
+/// What is estimated with little to sample and to measure.
+fn estimate(arguments: &str) -> Value {
+    Place::new().json(&format!("estimate {arguments} --samples 2000 --speed 1e9 --json"))
+}
+
+/// The number and its bounds.
+fn bounds(estimate: &Value) -> [f64; 3] {
+    ["low", "estimate", "high"].map(|key| {
+        let number = &estimate[key];
+        number.as_f64().unwrap_or_else(|| number.as_str().expect("digits").parse().expect("digits"))
+    })
+}
+
+#[test]
+fn a_sample_comes_near_to_what_is_published() {
+    for (n, plan, published) in [(18, "border", 666_090_624.0), (17, "rows", 95_815_104.0)] {
+        let estimate = estimate(&format!("{n} --plan {plan}"));
+        let [low, value, high] = bounds(&estimate["total"]);
+        assert!(low < published && published < high, "{estimate}");
+        assert!((value / published - 1.0).abs() < 0.1 && (high - low) / value < 0.2, "{estimate}");
+        assert_eq!(estimate["published"].as_str().unwrap().parse(), Ok(published));
+    }
+}
+
+#[test]
+fn small_boards_are_counted() {
+    for (n, total) in [(1, "1"), (2, "0"), (3, "0"), (4, "2"), (8, "92"), (13, "73712")] {
+        for plan in ["rows", "border"] {
+            let estimate = estimate(&format!("{n} --plan {plan}"));
+            assert_eq!(estimate["total"], json!({ "estimate": total, "low": total, "high": total }));
+        }
+    }
+}
+
+#[test]
+fn threads_change_nothing_and_seeds_do() {
+    let of = |more: &str| {
+        let estimate = estimate(&format!("19 --plan border {more}"));
+        [estimate["total"].clone(), estimate["states"].clone()]
+    };
+    let one = of("--threads 1");
+    assert_eq!(one, of("--threads 3"));
+    assert_ne!(one, of("--threads 1 --seed 2"));
+}
+
+#[test]
+fn costs_follow_from_states() {
+    let fleet = "--threads-total 100 --watts-per-core 5 --price-per-core-hour 0.5";
+    let estimate = estimate(&format!("20 --plan border --kernel scalar {fleet}"));
+    let core_hours = bounds(&estimate["states"]).map(|states| states / 1e9 / 3_600.0);
+    for (key, factor) in [("core_hours", 1.0), ("wall_hours", 0.01), ("energy_kwh", 0.005), ("price", 0.5)] {
+        for (value, core_hours) in bounds(&estimate[key]).into_iter().zip(core_hours) {
+            assert!((value / (core_hours * factor) - 1.0).abs() < 1e-6, "{key}: {estimate}");
+        }
+    }
+    let keys = [
+        ("n", json!(20)),
+        ("plan", json!("border")),
+        ("kernel", json!("scalar")),
+        ("samples", json!(2000)),
+        ("seed", json!(1)),
+        ("states_per_s", json!(1e9)),
+        ("speed_from", json!("given")),
+        ("scaled_from_n", Value::Null),
+        ("threads_total", json!(100)),
+        ("jobs", json!(955)),
+        // 140 bytes a job besides its own 43,724 in all, and the empty file.
+        ("database_bytes", json!(45_000 + 955 * 140 + 43_724)),
+    ];
+    for (key, expected) in keys {
+        assert_eq!(estimate[key], expected, "{key}");
+    }
+    assert_eq!(estimate.as_object().unwrap().len(), keys.len() + 7);
+}
+
+#[test]
+fn half_boards_are_measured_and_beyond_some_size_scaled() {
+    let place = Place::new();
+    let of = |arguments: &str| {
+        place.json(&format!("estimate {arguments} --plan halves --samples 200 --memory 64MB --json"))
+    };
+    let measured = of("14");
+    assert_eq!((&measured["plan"], &measured["scaled_from_n"]), (&json!("halves"), &Value::Null));
+    assert_eq!((&measured["speed_from"], &measured["energy_kwh"]), (&json!("measured"), &Value::Null));
+    assert!(measured["states_per_s"].as_f64().unwrap() > 1.0);
+    let [low, states, high] = bounds(&measured["states"]);
+    assert!(0.0 < low && low <= states && states <= high);
+    // All column sets were looked at: that is the count of `bench`.
+    let counted = place.json("bench --n 14 --plan halves --memory 64MB --json");
+    let counted: f64 = counted["states"].as_str().unwrap().parse().unwrap();
+    assert!(low <= counted && counted <= high, "{counted}: {measured}");
+    let no_join = place.failure("estimate 14 --plan halves --kernel scalar");
+    assert_snapshot!(no_join, @"the scalar kernel has no half-board join whose speed could be estimated; take --plan border or another kernel");
+}
+
+#[test]
+fn people_read_it_line_by_line() {
+    let text = Place::new().stdout(
+        "estimate 12 --plan border --kernel portable --speed 1e6 --threads 1 --threads-total 2 --watts-per-core 10",
+    );
+    let headings: Vec<_> = text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    let expected =
+        ["solutions", "published", "states", "speed", "core-hours", "wall", "jobs", "database", "energy"];
+    assert_eq!(headings, expected, "{text}");
+    assert!(text.contains("\nsolutions     14,200, counted\npublished     14,200\n"), "{text}");
+    assert!(text.contains("\nspeed         1 million states a second and thread, as given\n"), "{text}");
+}
+
+#[test]
+fn wrong_usage_is_told() {
+    let complaint = |arguments: &str| {
+        let outcome = Place::new().run(arguments);
+        assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{arguments}: {}", outcome.stderr);
+        outcome.stderr.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_snapshot!(complaint("estimate 32"), @"error: invalid value '32' for '<N>': N must be a whole number from 1 to 31, not '32'");
+    assert_snapshot!(complaint("estimate 8 --samples 3"), @"error: invalid value '3' for '--samples <COUNT>': 3 is not in 100..=100000000");
+    assert_snapshot!(complaint("estimate 8 --speed 0"), @"error: invalid value '0' for '--speed <STATES>': a speed is a number of states a second from 1 on, such as 1.5e9, not '0'");
+    assert_snapshot!(complaint("estimate 8 --watts-per-core -5"), @"error: invalid value '-5' for '--watts-per-core <WATTS>': it must be a number from 0 on, not '-5'");
+    assert_snapshot!(complaint("estimate 8 --price-per-core-hour inf"), @"error: invalid value 'inf' for '--price-per-core-hour <PRICE>': it must be a number from 0 on, not 'inf'");
+    assert_snapshot!(complaint("estimate 8 --threads-total 0"), @"error: invalid value '0' for '--threads-total <COUNT>': 0 is not in 1..=100000000");
+}

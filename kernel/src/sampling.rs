@@ -1,0 +1,243 @@
+//! The solutions and the states of a board, estimated from a sample of a plan's search.
+//!
+//! D. E. Knuth's estimator ("Estimating the efficiency of backtrack programs", Mathematics of Computation 29, 1975):
+//! whoever descends a search tree at random, and multiplies what is found below by the inverse of the chance of having
+//! come there, is right on average. Three things make one descent say more:
+//! * A descent begins at one of the plan's prefixes and takes each step with a chance in proportion to the guess at the
+//!   work below, not with equal chances (importance sampling).
+//! * It ends where an engine counts all that is left in a moment.
+//! * The descents are spread evenly over the prefixes, two a **stratum** (stratified sampling). How far apart these two
+//!   are is all that the interval depends on.
+//!
+//! Only sums, products and quotients of IEEE numbers in a fixed order: a seed gives the same on every machine, states of
+//! another engine apart.
+
+use crate::board::BoardSize;
+use crate::counts::Totals;
+use crate::engine::{Control, Stopped};
+use crate::plan::{self, PlanKind};
+use crate::solver::Solver;
+use crate::unit::Unit;
+
+/// What can be drawn from: the search that a plan cuts into jobs.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    n: BoardSize,
+    roots: Vec<Unit>,
+    /// Sum of the guesses at the work of each root and of all before it.
+    ends: Vec<f64>,
+}
+
+/// What a descent stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Draw {
+    /// As many solutions as the whole board has, on average over all descents.
+    pub solutions: f64,
+    /// As many states as the engine visits on the whole board, on average over all descents.
+    pub states: f64,
+}
+
+/// Where a descent ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Descent {
+    /// What was chosen.
+    pub unit: Unit,
+    /// The inverse of the chance that it had.
+    pub weight: f64,
+    /// The states on the way, each with the inverse of its own chance.
+    pub passed: f64,
+}
+
+impl Sampler {
+    /// Of a plan of this kind. Column sets of half boards have nothing to descend: `halves` is sampled as `border`,
+    /// whose solutions are the same.
+    pub fn new(n: BoardSize, kind: PlanKind) -> Self {
+        let roots: Vec<_> = plan::sound_prefixes(n, kind).flat_map(|prefix| prefix.units(false)).collect();
+        let grow = |sum: &mut f64, unit: &Unit| {
+            *sum += guess(unit);
+            Some(*sum)
+        };
+        let ends = roots.iter().scan(0.0, grow).collect();
+        Self { n, roots, ends }
+    }
+
+    /// A descent from the root at `place`, in `0..1`, of all work until no more than `states_max` states are guessed to
+    /// be left. `None` if it came where nothing is left.
+    pub fn descend(&self, place: f64, states_max: u64, random: &mut Random) -> Option<Descent> {
+        let all = self.ends.last()?;
+        let at = self.ends.partition_point(|end| *end <= place * all).min(self.roots.len() - 1);
+        let mut unit = self.roots[at].clone();
+        let (mut weight, mut passed) = (all / guess(&unit), 0.0);
+        while unit.states_estimate() > states_max {
+            let parts = unit.clone().split();
+            if parts.first() == Some(&unit) {
+                break;
+            }
+            passed += weight;
+            let work: f64 = parts.iter().map(guess).sum();
+            let mut left = random.next() * work;
+            let chosen = parts.iter().position(|part| {
+                left -= guess(part);
+                left < 0.0
+            });
+            // Rounding may leave a little beyond the last one.
+            let at = chosen.or(parts.len().checked_sub(1))?;
+            unit = parts.into_iter().nth(at)?;
+            weight *= work / guess(&unit);
+        }
+        Some(Descent { unit, weight, passed })
+    }
+
+    /// A guess at the states of it all.
+    pub fn work(&self) -> f64 {
+        self.ends.last().copied().unwrap_or(0.0)
+    }
+
+    /// Counts it all: for boards where that takes no longer than sampling.
+    pub fn count(&self, solver: &mut Solver, control: &Control) -> Result<Estimates, Stopped> {
+        let (mut solutions, mut states) = (self.lone(), 0.0);
+        for unit in &self.roots {
+            let tally = unit.solve(solver, control)?;
+            solutions += real(tally.counts.total());
+            states += real(tally.states.into());
+        }
+        Ok(Estimates { solutions: Estimate::exact(solutions), states: Estimate::exact(states) })
+    }
+
+    /// The solution that no root has: the one of N = 1.
+    fn lone(&self) -> f64 {
+        real(Totals::default().total(self.n).expect("0 or 1"))
+    }
+
+    /// The two draws of stratum `number` of `strata`, the same for a seed.
+    pub fn draw(
+        &self,
+        (number, strata): (u32, u32),
+        seed: u64,
+        states_max: u64,
+        solver: &mut Solver,
+        control: &Control,
+    ) -> Result<[Draw; 2], Stopped> {
+        let mut random = Random::new(seed, number);
+        let mut draws = [Draw::default(); 2];
+        for draw in &mut draws {
+            let place = (f64::from(number) + random.next()) / f64::from(strata);
+            if let Some(Descent { unit, weight, passed }) = self.descend(place, states_max, &mut random) {
+                let tally = unit.solve(solver, control)?;
+                let times = |count: u128| weight * real(count);
+                *draw = Draw {
+                    solutions: times(tally.counts.total()),
+                    states: passed + times(tally.states.into()),
+                };
+            }
+        }
+        Ok(draws)
+    }
+
+    /// The estimates that all strata's draws come to.
+    pub fn estimate(&self, strata: &[[Draw; 2]]) -> Estimates {
+        let of = |known: f64, what: fn(&Draw) -> f64| {
+            let pairs = || strata.iter().map(|[a, b]| (what(a), what(b)));
+            let squares = || pairs().map(|(a, b)| (a - b) * (a - b));
+            let (number, sum) = (real(strata.len() as u128), squares().sum::<f64>());
+            let mean = pairs().map(|(a, b)| a + b).sum::<f64>() / (2.0 * number);
+            let error = sum.sqrt() / (2.0 * number);
+            // As many as there are strata, if all scatter alike: the fourth moment is three times the square of the second.
+            let freedom = 3.0 * sum * sum / squares().map(|square| square * square).sum::<f64>();
+            Estimate::new(known + mean, error, freedom)
+        };
+        Estimates { solutions: of(self.lone(), |draw| draw.solutions), states: of(0.0, |draw| draw.states) }
+    }
+}
+
+/// What is known of a board after sampling.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimates {
+    /// All solutions.
+    pub solutions: Estimate,
+    /// States that the engine visits on its way to all of them.
+    pub states: Estimate,
+}
+
+/// A number that is not known exactly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The best guess.
+    pub value: f64,
+    /// How far on either side of it the interval reaches that holds the truth 95 times of 100.
+    pub reach: f64,
+}
+
+impl Estimate {
+    /// A number that is known.
+    pub fn exact(value: f64) -> Self {
+        Self { value, reach: 0.0 }
+    }
+
+    /// From the standard error, itself estimated with so many degrees of freedom.
+    pub fn new(value: f64, error: f64, freedom: f64) -> Self {
+        Self { value, reach: if error > 0.0 { student(freedom) * error } else { 0.0 } }
+    }
+
+    /// It is hardly less.
+    pub fn low(self) -> f64 {
+        (self.value - self.reach).max(0.0)
+    }
+
+    /// It is hardly more.
+    pub fn high(self) -> f64 {
+        self.value + self.reach
+    }
+}
+
+/// Standard errors on either side of an interval that holds the truth 95 times of 100, if the standard error has so many
+/// degrees of freedom: Student's quantile by the series of Cornish and Fisher, right within a hundredth of it from 5 on.
+fn student(freedom: f64) -> f64 {
+    const Z: f64 = 1.96;
+    let square = Z * Z;
+    let first = Z * (square + 1.0) / 4.0;
+    let second = Z * (5.0 * square * square + 16.0 * square + 3.0) / 96.0;
+    Z + first / freedom + second / (freedom * freedom)
+}
+
+/// Numbers that look random and are the same for a seed: `SplitMix64` (G. Steele, D. Lea, C. Flood, 2014).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+    /// Series `number` of a seed.
+    pub fn new(seed: u64, number: u32) -> Self {
+        Self(mix(mix(seed.wrapping_add(Self::GAMMA)) ^ u64::from(number)))
+    }
+
+    /// The next number, in `0..1`.
+    #[expect(clippy::should_implement_trait, reason = "an endless series")]
+    pub fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(Self::GAMMA);
+        // As many bits as a fraction has.
+        real((mix(self.0) >> 11).into()) / real(1 << 53)
+    }
+
+    /// One of the numbers below `bound`.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in 0..bound")]
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() * real(bound as u128)) as usize
+    }
+}
+
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
+}
+
+fn guess(unit: &Unit) -> f64 {
+    real(unit.states_estimate().into())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "statistics")]
+fn real(number: u128) -> f64 {
+    number as f64
+}
