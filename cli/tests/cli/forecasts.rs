@@ -74,8 +74,8 @@ fn costs_follow_from_states() {
         // 140 bytes a job besides its own 43,724 in all, and the empty file.
         ("database_bytes", json!(45_000 + 955 * 140 + 43_724)),
     ];
-    for (key, expected) in keys {
-        assert_eq!(estimate[key], expected, "{key}");
+    for (key, expected) in &keys {
+        assert_eq!(&estimate[*key], expected, "{key}");
     }
     assert_eq!(estimate.as_object().unwrap().len(), keys.len() + 7);
 }

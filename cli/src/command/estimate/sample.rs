@@ -67,7 +67,7 @@ const WORK_COUNTED: f64 = 1e8;
 const STATES_MEASURED: u64 = 100_000_000;
 const TIME_MEASURED: Duration = Duration::from_secs(2);
 /// Ranges of column sets that are measured.
-const RANGES: usize = 48;
+const RANGES: usize = 128;
 /// Half boards beyond take too much time and memory to be measured.
 const HALVES_MEASURED: u32 = 22;
 
@@ -206,7 +206,7 @@ impl Sampling {
 
 /// All column sets in ranges of a few, which take milliseconds each: many scattered ones say more than some long ones.
 fn short_ranges(n: BoardSize) -> impl Iterator<Item = Unit> {
-    let length = if n.get() > 20 { 8 } else { 32 };
+    let length = if n.get() > 20 { 3 } else { 12 };
     let (job, weight) = Plan::new(n, PlanKind::Halves).weighed_jobs().next().expect("there is a column set");
     let orbits = job.orbits().expect("of half boards");
     let states = (weight.states / (orbits.end - orbits.start)).max(1) * length;
