@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod audit;
 mod bench;
 mod change;
 mod checkup;
@@ -11,11 +12,15 @@ mod counting;
 mod desk;
 mod doctor;
 mod export;
+mod ledger;
 mod run;
+mod sampling;
 mod solutions;
+mod source;
 mod status;
 mod submit;
 mod table;
+mod verify;
 mod watch;
 mod worker;
 mod workers;
@@ -67,6 +72,8 @@ pub(crate) enum Command {
     Resume(change::Resume),
     Cancel(change::Cancel),
     Export(export::Export),
+    Verify(verify::Verify),
+    Audit(audit::Audit),
     Bench(bench::Bench),
     Table(table::Table),
     Solutions(solutions::Solutions),
@@ -105,6 +112,8 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Resume(resume) => resume.execute(),
         Command::Cancel(cancel) => cancel.execute(),
         Command::Export(export) => export.execute(),
+        Command::Verify(verify) => verify.execute(),
+        Command::Audit(audit) => audit.execute(),
         Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),
         Command::Solutions(solutions) => solutions.execute(),

@@ -106,6 +106,8 @@ fn every_help_ends_with_an_example() {
         "resume",
         "cancel",
         "export",
+        "verify",
+        "audit",
         "bench",
         "table",
         "solutions",

@@ -4,12 +4,15 @@
 //! obvious one that all others are held equal to.
 
 mod block;
+mod mirrored;
 mod reference;
 mod scalar;
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+pub(crate) use mirrored::Mirrored;
 
 use crate::subproblem::Subproblem;
 
