@@ -122,7 +122,6 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
     };
     let mut book = Book::new(header);
     let last = read(&mut lines, &mut book, sample, control)?;
-    let symmetric = symmetric_counts(book.header.n, control)?;
     let form = match &last {
         Ok(_) => Verdict::Passed(format!("{} lines of format {FORMAT}", lines.lines())),
         Err(why) => Verdict::Failed(why.clone()),
@@ -131,7 +130,7 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
     report.add(Check::Chain, chain(&lines, last.is_ok()));
     report.findings.extend(book.findings(last.is_ok()));
     match last {
-        Ok(last) => report.findings.extend(sums(&book, &last, symmetric)),
+        Ok(last) => report.findings.extend(sums(&book, &last, symmetric_counts(book.header.n, control)?)),
         Err(_) => report.findings.extend(
             [Check::Sums, Check::Orbits, Check::Symmetric, Check::Published, Check::Total]
                 .map(|check| (check, Verdict::NotMade("the file could not be read to its end".to_owned()))),

@@ -15,6 +15,7 @@ use nqueens_evidence::line::Four;
 use nqueens_evidence::recount::{Recount, recount};
 use nqueens_evidence::sample::Sample;
 use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::job::Class;
 
 use super::choices::{KernelChoice, default_threads, threads};
 use crate::console::{INTERRUPTED, interrupted};
@@ -111,8 +112,9 @@ fn mismatch(recount: &Recount, population: &Population) -> String {
     let claim = &recount.claim;
     let found = recount.found.clone().map_or_else(|why| why, |counts| Four::from(counts).to_string());
     let name = population.workers.get(&claim.worker).map_or("?", |(name, _)| name);
+    let road = if claim.job.class == Class::Halves { " row by row" } else { "" };
     format!(
-        "FAILED  job {}: worker {} ({name}) counted {} by {}, recounted by {}: {found}",
+        "FAILED  job {}: worker {} ({name}) counted {} by {}, recounted{road} by {}: {found}",
         claim.number,
         claim.worker,
         Four::from(claim.counts),
@@ -124,7 +126,9 @@ fn mismatch(recount: &Recount, population: &Population) -> String {
 impl Tally {
     fn print(&self, population: &Population, seed: u64) -> anyhow::Result<()> {
         let (recounted, jobs) = (thousands(self.recounted), thousands(population.jobs));
-        if self.wrong > 0 {
+        if self.recounted == 0 {
+            print_line(format_args!("-       sample       0 of {jobs} jobs counted again (seed {seed})"))?;
+        } else if self.wrong > 0 {
             let wrong = thousands(self.wrong);
             print_line(format_args!(
                 "FAILED  sample       {wrong} of {recounted} jobs counted again differ (seed {seed}); the run has \
@@ -159,8 +163,6 @@ fn proof(jobs: u64, recounted: u64) -> String {
     let share = 100.0 * wrong as f64 / jobs as f64;
     if recounted == jobs {
         "none is wrong".to_owned()
-    } else if wrong > jobs {
-        "that proves nothing".to_owned()
     } else {
         format!("with 95 % confidence fewer than {} are wrong, {share:.2} %", thousands(wrong))
     }

@@ -1,5 +1,6 @@
 //! The program, run as its users run it.
 
+mod audit;
 mod boards;
 mod calls;
 mod cluster;
@@ -8,6 +9,7 @@ mod disk;
 mod doctor;
 mod estimates;
 mod export;
+mod ledger;
 mod logs;
 mod outages;
 mod processes;
