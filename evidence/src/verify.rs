@@ -234,7 +234,13 @@ fn sums(book: &Book, last: &TotalLine, symmetric: SymmetricCounts) -> Vec<(Check
     };
     let equal = || {
         let (count2, count4) = (symmetric.count2(), symmetric.count4());
-        Verdict::Passed(format!("COUNT2 = {count2} and COUNT4 = {count4}, as counted on their own"))
+        if found.solutions > 0 {
+            Verdict::NotMade(format!(
+                "plain solutions hide theirs: taken as COUNT2 = {count2} and COUNT4 = {count4}"
+            ))
+        } else {
+            Verdict::Passed(format!("COUNT2 = {count2} and COUNT4 = {count4}, as counted on their own"))
+        }
     };
     let failed = |doubt: &Doubt| Verdict::Failed(doubt.to_string());
     let outcome = conclude(n, found, symmetric);

@@ -56,7 +56,9 @@ fn ledger(n: u32, solutions: u64) -> Vec<u8> {
     ];
     let mut text = Vec::new();
     let mut writer = ChainWriter::new(&mut text);
-    lines.iter().for_each(|line| writer.write(line).expect("to memory"));
+    for line in &lines {
+        writer.write(line).expect("to memory");
+    }
     writer.finish().expect("to memory");
     text
 }

@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
+use std::time::Instant;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -20,6 +21,7 @@ use nqueens_kernel::job::Class;
 use super::choices::{KernelChoice, default_threads, threads};
 use crate::console::{INTERRUPTED, interrupted};
 use crate::output::{block_on, print_line, thousands};
+use crate::progress::LINE_EVERY;
 
 /// How a sample is drawn and counted.
 #[derive(Clone, Copy, Debug, Args)]
@@ -42,7 +44,7 @@ impl Sampling {
     pub(crate) fn draw(self, size: u32) -> anyhow::Result<Draw> {
         let kernel = match self.kernel {
             KernelChoice::Auto => None,
-            chosen => Some(chosen.resolve()?),
+            chosen @ KernelChoice::Kernel(_) => Some(chosen.resolve()?),
         };
         let seed = self.seed.unwrap_or_else(random_bits);
         let sample = Sample::new(usize::try_from(size)?, seed);
@@ -81,7 +83,7 @@ impl Draw {
     /// Counts the sample again and says what came out.
     pub(crate) fn recount(self, population: &Population, interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
         let claims = self.sample.into_claims();
-        let bar = progress(claims.len());
+        let mut progress = Progress::of(claims.len());
         let mut tally = Tally::default();
         let mut printed = Ok(());
         recount(&claims, self.kernel, self.threads, interrupt.control(), |recount| {
@@ -90,11 +92,11 @@ impl Draw {
             *worker = (worker.0 + 1, worker.1 + wrong);
             (tally.recounted, tally.wrong) = (tally.recounted + 1, tally.wrong + wrong);
             if wrong > 0 && printed.is_ok() {
-                printed = bar.suspend(|| print_line(mismatch(&recount, population)));
+                printed = progress.bar.suspend(|| print_line(mismatch(&recount, population)));
             }
-            bar.inc(1);
+            progress.step();
         });
-        bar.finish_and_clear();
+        progress.bar.finish_and_clear();
         printed?;
         tally.print(population, self.seed)?;
         Ok(if tally.wrong > 0 {
@@ -168,14 +170,30 @@ fn proof(jobs: u64, recounted: u64) -> String {
     }
 }
 
-/// On a terminal only.
-fn progress(jobs: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:32} {pos} of {len} jobs counted again, {eta} left");
-    let bar = ProgressBar::with_draw_target(Some(jobs as u64), ProgressDrawTarget::stderr());
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
+/// How far the counting is, on stderr: a bar on a terminal, a line now and then elsewhere.
+struct Progress {
+    bar: ProgressBar,
+    told: Instant,
+}
+
+impl Progress {
+    fn of(jobs: usize) -> Self {
+        let style = ProgressStyle::with_template("{bar:32} {pos} of {len} jobs counted again, {eta} left");
+        let terminal = std::io::stderr().is_terminal();
+        let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(jobs as u64), target);
+        Self { bar: bar.with_style(style.expect("a valid template")), told: Instant::now() }
     }
-    bar.with_style(style.expect("a valid template"))
+
+    /// One more is done.
+    fn step(&mut self) {
+        self.bar.inc(1);
+        if self.bar.is_hidden() && self.told.elapsed() >= LINE_EVERY {
+            self.told = Instant::now();
+            let (done, jobs) = (self.bar.position(), self.bar.length().unwrap_or_default());
+            eprintln!("{} of {} jobs counted again", thousands(done), thousands(jobs));
+        }
+    }
 }
 
 /// Ctrl-C or SIGTERM, for work on threads.

@@ -89,6 +89,15 @@ fn a_run_that_is_not_done_is_audited_as_far_as_it_is() {
     assert_eq!(audit.stdout.lines().nth(1), Some("-       sample       0 of 0 jobs counted again (seed 3)"));
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| format!("{digit:x}"))
+        .collect::<Vec<_>>()
+        .concat()
+}
+
 #[test]
 fn an_interrupted_sample_tells_what_was_counted() {
     // A ledger with one job that takes an hour to count again; what it says that it found is made up.
@@ -104,7 +113,7 @@ fn an_interrupted_sample_tells_what_was_counted() {
             "fingerprint": plan.fingerprint().to_string(), "seed": "1", "created_at_ms": 1, "finished_at_ms": 2,
             "build": "", "total": "8"}),
         json!({"line": "job", "number": 0, "class": "halves", "bound1": 0,
-            "bytes": job.encode().iter().map(|byte| format!("{byte:02x}")).collect::<String>(), "counts": counts,
+            "bytes": hex(&job.encode()), "counts": counts,
             "kernel": "avx2", "worker": 1, "epoch": 1, "states": "1", "elapsed_us": "1", "reported_at_ms": 2}),
         json!({"line": "total", "counts": counts, "orbits": counts, "total": "8"}),
     ] {

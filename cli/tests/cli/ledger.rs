@@ -105,8 +105,10 @@ fn every_check_is_told() {
         assert_eq!(checks[..13].join(" "), expected, "{run}");
         let jobs = ledger.jobs();
         let passed = outcome.stdout.lines().skip(1).filter(|line| line.starts_with("ok ")).count();
-        // Where there are no jobs there is nothing to count again, and no worker.
-        assert_eq!(passed, if jobs > 0 { 14 } else { 12 }, "{}", outcome.stdout);
+        // Where there are no jobs there is nothing to count again, and no worker. Half boards have symmetric ones in
+        // their sums, and nobody knows how many.
+        let expected = 14 - if jobs > 0 { 0 } else { 2 } - usize::from(run.contains("halves"));
+        assert_eq!(passed, expected, "{}", outcome.stdout);
         let counted = format!(" sample       {jobs} of {jobs} jobs counted again");
         assert!(outcome.stdout.contains(&counted), "{}", outcome.stdout);
     }
