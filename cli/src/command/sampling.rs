@@ -1,6 +1,6 @@
 //! Counting a sample of jobs again, and what that proves: for `verify` and `audit`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -35,14 +35,15 @@ pub(crate) struct Sampling {
     threads: NonZeroUsize,
 
     /// Engine that counts the sample; auto: the fastest that shares no search with the one that counted
+    // Not --kernel: a setting of this name is meant for those who count, and is not to become the one who checks too.
     #[arg(long, default_value_t = KernelChoice::Auto)]
-    kernel: KernelChoice,
+    recount_kernel: KernelChoice,
 }
 
 impl Sampling {
     /// Gets ready to draw up to `size` jobs.
     pub(crate) fn draw(self, size: u32) -> anyhow::Result<Draw> {
-        let kernel = match self.kernel {
+        let kernel = match self.recount_kernel {
             KernelChoice::Auto => None,
             chosen @ KernelChoice::Kernel(_) => Some(chosen.resolve()?),
         };
@@ -75,7 +76,9 @@ pub(crate) struct Population {
 struct Tally {
     recounted: u64,
     wrong: u64,
-    /// The same by worker.
+    /// By these engines.
+    kernels: BTreeSet<Kernel>,
+    /// How many of each worker, and how many of these were wrong.
     by_worker: BTreeMap<u64, (u64, u64)>,
 }
 
@@ -91,6 +94,7 @@ impl Draw {
             let worker = tally.by_worker.entry(recount.claim.worker).or_default();
             *worker = (worker.0 + 1, worker.1 + wrong);
             (tally.recounted, tally.wrong) = (tally.recounted + 1, tally.wrong + wrong);
+            tally.kernels.insert(recount.kernel);
             if wrong > 0 && printed.is_ok() {
                 printed = progress.bar.suspend(|| print_line(mismatch(&recount, population)));
             }
@@ -137,9 +141,10 @@ impl Tally {
                  {jobs}. Its total is not to be believed; nothing was changed"
             ))?;
         } else {
+            let kernels = self.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and ");
+            let proof = proof(population.jobs, self.recounted);
             print_line(format_args!(
-                "ok      sample       {recounted} of {jobs} jobs counted again by another road, all alike (seed {seed}): {}",
-                proof(population.jobs, self.recounted)
+                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}, all alike (seed {seed}): {proof}"
             ))?;
         }
         for (id, (recounted, wrong)) in &self.by_worker {
