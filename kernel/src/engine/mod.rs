@@ -12,9 +12,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-pub(crate) use mirrored::Mirrored;
-
 use crate::subproblem::Subproblem;
+
+pub(crate) use mirrored::Mirrored;
 
 /// What counting one subproblem gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
