@@ -37,7 +37,7 @@ impl Verify {
         let name = || self.file.display().to_string();
         let file = File::open(&self.file).with_context(name)?;
         let mut draw = self.sampling.draw(self.sample.unwrap_or(0))?;
-        let report = match verify(BufReader::new(file), &mut draw.sample, interrupt.control()) {
+        let mut report = match verify(BufReader::new(file), &mut draw.sample, interrupt.control()) {
             Err(Unread::Stopped(_)) => {
                 eprintln!("nqueens: interrupted before all lines were read; nothing was proved");
                 return Ok(ExitCode::from(INTERRUPTED));
@@ -47,6 +47,9 @@ impl Verify {
         print(&report)?;
         let mut code = if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         if self.sample.is_some() && report.header.is_some() {
+            for (name, _) in report.workers.values_mut() {
+                *name = harmless(name);
+            }
             let population = Population { jobs: report.jobs, workers: report.workers };
             let recounted = draw.recount(&population, &interrupt)?;
             if recounted != ExitCode::SUCCESS {
@@ -68,7 +71,12 @@ fn print(report: &Report) -> anyhow::Result<()> {
             Verdict::Failed(what) => ("FAILED", what),
             Verdict::NotMade(what) => ("-", what),
         };
-        print_line(format_args!("{outcome:<7} {:<12} {what}", check.name()))?;
+        print_line(format_args!("{outcome:<7} {:<12} {}", check.name(), harmless(what)))?;
     }
     Ok(())
+}
+
+/// A file from anywhere has no say in what a terminal does.
+fn harmless(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }

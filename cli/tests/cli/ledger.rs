@@ -254,6 +254,10 @@ fn totals_and_workers_that_are_made_up() {
     assert_eq!(unknown, ["workers worker 1 has 7 results, not 8; and 1 more"]);
     let unlisted = Ledger::faults(ROWS, |lines| lines.retain(|line| line["line"] != "worker"));
     assert_eq!(unlisted, ["workers worker 1 has results and is not listed"]);
+    let mut ledger = Ledger::of(ROWS);
+    ledger.lines[9]["name"] = json!("\u{1b}[2J");
+    let said = ledger.verify_text(&ledger.sealed(), "--sample 1").stdout;
+    assert!(said.contains(" 1 of 8 jobs of \u{fffd}[2J: with "), "{said}");
     let twice = Ledger::faults(ROWS, |lines| lines.insert(9, lines[9].clone()));
     assert_eq!(twice, ["workers worker 1 is listed twice"]);
 }
