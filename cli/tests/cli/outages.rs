@@ -48,12 +48,13 @@ impl Cluster {
         self.coordinator.worker_on(&self.place, name, spool, &[LOG, ("NQUEENS_TOKEN", WORKER_TOKEN)])
     }
 
-    /// Waits for the end of a worker that was told to go: it ends well. Its last line.
+    /// Waits for the end of a worker that was told to go: it ends well. The line that says so; those of its connection
+    /// may come after.
     fn farewell(&mut self, mut worker: Background) -> String {
         let outcome = worker.end();
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         self.logs += &outcome.stderr;
-        outcome.stderr.lines().last().expect("a line").to_owned()
+        outcome.stderr.lines().rfind(|line| line.contains("worker is down")).expect("a farewell").to_owned()
     }
 
     /// Sends a worker away from its work.
