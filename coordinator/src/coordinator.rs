@@ -64,7 +64,7 @@ impl Coordinator {
         let database = Database::open(path).await?;
         let incarnation = Incarnation::from_random(random_bits());
         let writer = Writer::new(database, pace, incarnation, build).await?;
-        let reader = Reader::new(writer.readers());
+        let reader = Reader::new(path, writer.readers());
         let (snapshot, faults) = (writer.watch(), writer.faults());
         let (writer, writing) = writer.spawn();
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));

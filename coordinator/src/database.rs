@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
-use sqlx::{Connection, Executor};
+use sqlx::{ConnectOptions, Connection, Executor};
 
 use crate::error::Error;
 
@@ -94,8 +94,10 @@ async fn connect_readers(path: &Path) -> Result<SqlitePool, Error> {
         .map_err(|error| storage_error(path, error))
 }
 
-fn options(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new().filename(path).foreign_keys(true).busy_timeout(Duration::from_secs(10))
+/// Statements over a whole ledger may take their time: that is no news for the log.
+pub(crate) fn options(path: &Path) -> SqliteConnectOptions {
+    let options = SqliteConnectOptions::new().filename(path).foreign_keys(true);
+    options.busy_timeout(Duration::from_secs(10)).disable_statement_logging()
 }
 
 /// The latest schema version that this program knows.
@@ -151,7 +153,7 @@ fn lock(path: &Path) -> Result<File, Error> {
     }
 }
 
-fn storage_error(path: &Path, error: sqlx::Error) -> Error {
+pub(crate) fn storage_error(path: &Path, error: sqlx::Error) -> Error {
     let path = path.to_owned();
     let Some(database) = error.as_database_error() else { return Error::Database(error) };
     // SQLite's primary result codes; the higher bits are details.

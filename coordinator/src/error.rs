@@ -52,6 +52,9 @@ pub enum Error {
     /// Another process has it.
     #[error("another nqueens process is using {0}; wait for it or stop it, or choose another --db")]
     InUse(PathBuf),
+    /// Something is where a backup should go.
+    #[error("{0} exists; a backup replaces nothing, choose another name for it")]
+    BackupExists(PathBuf),
     /// Nothing more can be stored.
     #[error("the disk with {0} is full; make room and start again, everything acknowledged so far is safe")]
     DiskFull(PathBuf),

@@ -1,26 +1,29 @@
 //! A ledger for reading, beside whoever writes it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use nqueens_proto::id::RunId;
 use sqlx::sqlite::SqlitePool;
 
-use crate::database::open_readers;
+use crate::database::{open_readers, storage_error};
 use crate::dispatch::Run;
-use crate::error::Error;
+use crate::error::{Error, damaged};
 use crate::progress::RunProgress;
+use crate::rules;
 use crate::store::{self, LedgerRow, RunRow, WorkerRow};
 
 /// A database opened read-only; a coordinator may be writing to it.
 #[derive(Clone, Debug)]
 pub struct Reader {
+    path: Arc<Path>,
     db: SqlitePool,
 }
 
 impl Reader {
     /// Opens a database that exists.
     pub async fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Self { db: open_readers(path).await? })
+        Ok(Self::new(path, open_readers(path).await?))
     }
 
     /// Lets go of the database; without it, files of SQLite's may stay beside it.
@@ -28,12 +31,32 @@ impl Reader {
         self.db.close().await;
     }
 
-    pub(crate) fn new(db: SqlitePool) -> Self {
-        Self { db }
+    pub(crate) fn new(path: &Path, db: SqlitePool) -> Self {
+        Self { path: path.into(), db }
     }
 
     pub(crate) fn pool(&self) -> &SqlitePool {
         &self.db
+    }
+
+    /// Reads the whole file, and says which of the [`RULES`](crate::RULES) do not hold, if any; some twenty seconds for
+    /// a million jobs.
+    pub async fn examine(&self) -> Result<(), Error> {
+        match rules::broken(&self.db).await {
+            Ok(broken) if broken.is_empty() => Ok(()),
+            Ok(broken) => Err(damaged(format!("{}: {}", self.path.display(), broken.join("; ")))),
+            Err(error) => Err(storage_error(&self.path, error)),
+        }
+    }
+
+    /// Looks whether the file is sound as SQLite sees it, but for the order of its indexes; some seconds for a million
+    /// jobs.
+    pub async fn glance(&self) -> Result<(), Error> {
+        match rules::unsound(&self.db).await {
+            Ok(None) => Ok(()),
+            Ok(Some(finding)) => Err(damaged(format!("{}: {finding}", self.path.display()))),
+            Err(error) => Err(storage_error(&self.path, error)),
+        }
     }
 
     /// All runs, oldest first.

@@ -183,7 +183,8 @@ impl Writer {
             return Err(database.explain(error));
         }
         let started = Instant::now();
-        let dispatch = load(&database.readers, pace.policy, incarnation, 0).await?;
+        let loaded = load(&database.readers, pace.policy, incarnation, 0).await;
+        let dispatch = loaded.map_err(|error| database.explain(error))?;
         let speeds = Speeds::default();
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch, &speeds)));
         let fault = watch::Sender::new(None);

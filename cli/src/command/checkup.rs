@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nqueens_coordinator::Reader;
+use nqueens_coordinator::{Error, Reader};
 use nqueens_proto::PROTOCOL_VERSION;
 use nqueens_proto::operator::Progress;
 
@@ -59,16 +59,13 @@ async fn ask(url: &str, token_file: Option<&Path>) -> anyhow::Result<Told> {
     Ok(Told { build, protocol, with_token, runs, workers })
 }
 
-/// Opens a database and reads its runs; false if it can't be, or is not well.
+/// Examines a database and reads its runs; false if it can't be, or is not well.
 pub(super) fn database(path: &Path) -> anyhow::Result<bool> {
     let read = async {
         let reader = Reader::open(path).await?;
-        let mut runs = Vec::new();
-        for run in reader.runs().await? {
-            runs.push(Progress::from(&reader.progress(&run).await?));
-        }
+        let runs = examine(&reader).await;
         reader.close().await;
-        Ok(runs)
+        Ok(runs?)
     };
     let runs = match block_on(read) {
         Ok(runs) => runs,
@@ -77,8 +74,20 @@ pub(super) fn database(path: &Path) -> anyhow::Result<bool> {
             return Ok(false);
         }
     };
-    say("database", format_args!("{}: well, {} run(s)", path.display(), runs.len()))?;
+    say(
+        "database",
+        format_args!("{}: sound, and its ledger holds together; {} run(s)", path.display(), runs.len()),
+    )?;
     look_at_runs(&runs)
+}
+
+async fn examine(reader: &Reader) -> Result<Vec<Progress>, Error> {
+    reader.examine().await?;
+    let mut runs = Vec::new();
+    for run in reader.runs().await? {
+        runs.push(Progress::from(&reader.progress(&run).await?));
+    }
+    Ok(runs)
 }
 
 /// False if somebody has to look at one of them.

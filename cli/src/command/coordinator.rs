@@ -1,5 +1,6 @@
 //! `nqueens coordinator`: the ledger, and the door to it.
 
+use std::future::pending;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::progress::Snapshot;
-use nqueens_coordinator::{Access, Coordinator, Pace, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Pace, Reader, listen};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -120,6 +121,7 @@ impl Coordinate {
         info!(%address, db = %self.db.display(), build = BUILD, "coordinator is up");
         tokio::select! {
             served = &mut serving => served.context("the server panicked")??,
+            error = damage(coordinator.operator().reader()) => return Err(error.into()),
             () = writer_ended(coordinator.operator().watch()) => bail!("the database can't be used any more; see the log"),
         }
         info!("no more calls; closing the database");
@@ -127,6 +129,18 @@ impl Coordinate {
         info!("coordinator is down");
         let signal = *told.borrow_and_update();
         Ok(if signal == Some(Signal::Interrupt) { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    }
+}
+
+/// Looks at the database while it is being served, for a large one takes seconds; returns only if it is damaged.
+async fn damage(reader: &Reader) -> Error {
+    match reader.glance().await {
+        Err(error @ Error::Damaged(_)) => error,
+        Err(error) => {
+            warn!(%error, "looking whether the database is sound");
+            pending().await
+        }
+        Ok(()) => pending().await,
     }
 }
 

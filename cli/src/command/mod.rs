@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod backup;
 mod bench;
 mod change;
 mod checkup;
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     Resume(change::Resume),
     Cancel(change::Cancel),
     Export(export::Export),
+    Backup(backup::Backup),
     Bench(bench::Bench),
     Table(table::Table),
     Solutions(solutions::Solutions),
@@ -105,6 +107,7 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Resume(resume) => resume.execute(),
         Command::Cancel(cancel) => cancel.execute(),
         Command::Export(export) => export.execute(),
+        Command::Backup(backup) => backup.execute(),
         Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),
         Command::Solutions(solutions) => solutions.execute(),

@@ -1,5 +1,6 @@
 //! The program, run as its users run it.
 
+mod backup;
 mod boards;
 mod calls;
 mod cluster;

@@ -2,13 +2,11 @@
 
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
-mod rules;
-
 use std::path::{Path, PathBuf};
 
 use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::progress::RunProgress;
-use nqueens_coordinator::{Access, Coordinator, Error, Pace, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Pace, RULES, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
@@ -25,8 +23,6 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::Status;
 use tonic::transport::Channel;
-
-use rules::RULES;
 
 /// More work than any of these tests has.
 pub(crate) const ALL: u64 = u64::MAX;
