@@ -53,6 +53,10 @@ impl Database {
         Ok(Self { path: path.to_owned(), writer, readers, _lock: lock })
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Takes a new connection to write by. After a transaction that SQLite itself has rolled back, as it does on a full
     /// disk, the old one takes itself to be in that transaction for ever.
     pub(crate) async fn reconnect(&mut self) -> Result<(), Error> {
@@ -161,7 +165,11 @@ pub(crate) fn storage_error(path: &Path, error: sqlx::Error) -> Error {
     match code {
         Some(3 | 8 | 14) => Error::CantOpen { path, reason: database.message().to_owned() },
         Some(10) => Error::DiskFailed { path, reason: database.message().to_owned() },
-        Some(11) => Error::Damaged(format!("{}: {}", path.display(), database.message())),
+        Some(11) => {
+            // Where the schema is damaged, the text goes on with many lines of it.
+            let reason = database.message().lines().next().unwrap_or_default();
+            Error::Damaged(format!("{}: {reason}", path.display()))
+        }
         Some(26) => Error::NotADatabase(path),
         Some(13) => Error::DiskFull(path),
         Some(5 | 6) => Error::InUse(path),

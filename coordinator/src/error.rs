@@ -58,6 +58,9 @@ pub enum Error {
     /// Nothing more can be stored.
     #[error("the disk with {0} is full; make room and start again, everything acknowledged so far is safe")]
     DiskFull(PathBuf),
+    /// A plan would take the room that results need.
+    #[error("the coordinator's disk has less room left than its --disk-reserve; make room and submit again")]
+    DiskShort,
     /// Reading or writing failed below SQLite: a broken disk, a quota, a limit on the size of files.
     #[error(
         "{path} can't be read or written ({reason}); check the disk and its quota and start again, everything \

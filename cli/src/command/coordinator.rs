@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use bytesize::ByteSize;
 use clap::Args;
 use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::progress::Snapshot;
@@ -17,6 +18,7 @@ use tracing::{info, warn};
 use super::doctor::BUILD;
 use crate::client::TOKEN_VARIABLE;
 use crate::console::INTERRUPTED;
+use crate::memory::size;
 use crate::output::print_line;
 use crate::settings::misuse;
 use crate::signals::{Signal, signals};
@@ -69,6 +71,10 @@ pub(crate) struct Coordinate {
     /// A line for each open run goes into the log so often
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 60)]
     progress_seconds: u32,
+
+    /// With less room than this on the database's disk no more jobs are handed out; results are still taken
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256MiB")]
+    disk_reserve: ByteSize,
 }
 
 impl Coordinate {
@@ -92,7 +98,7 @@ impl Coordinate {
             grace_ms: 1_000 * u64::from(self.grace_seconds),
             ..Policy::default()
         };
-        Pace { sync_ms: 1_000 * self.sync_seconds, policy }
+        Pace { sync_ms: 1_000 * self.sync_seconds, policy, disk_reserve: self.disk_reserve.0 }
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {

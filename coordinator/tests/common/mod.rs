@@ -51,7 +51,7 @@ impl House {
 
     /// One that asks for tokens.
     pub(crate) async fn guarded(path: &Path, policy: Policy, access: &Access) -> Self {
-        let pace = Pace { sync_ms: 1_234, policy };
+        let pace = Pace { sync_ms: 1_234, policy, ..Pace::default() };
         let coordinator = Coordinator::open(path, pace, "test 1.0").await.unwrap();
         let (listener, address) = listen("127.0.0.1:0").await.unwrap();
         let (stop, stopped) = oneshot::channel();
