@@ -225,6 +225,10 @@ async fn conclude_run(
     symmetric: &mut SymmetricSearches,
 ) -> Result<(), Arc<Error>> {
     let run = operator.reader.run(id).await?;
-    let outcome = conclude(operator.reader.pool(), &run, symmetric.of(run.plan.n())).await?;
+    let outcome = match conclude(operator.reader.pool(), &run, symmetric.of(run.plan.n())).await {
+        // Reading it again would not mend it.
+        Err(error @ Error::Damaged(_)) => Err(error.to_string()),
+        outcome => outcome?,
+    };
     operator.writer.ask(Request::FinishRun { run: id, outcome }).await.map(drop)
 }

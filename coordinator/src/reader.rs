@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use nqueens_kernel::plan::{Fingerprint, Fingerprinter};
 use nqueens_proto::id::RunId;
 use sqlx::sqlite::SqlitePool;
 
@@ -39,13 +40,32 @@ impl Reader {
         &self.db
     }
 
-    /// Reads the whole file, and says which of the [`RULES`](crate::RULES) do not hold, if any; some twenty seconds for
-    /// a million jobs.
+    /// Reads the whole file, and says which of the [`RULES`](crate::RULES) do not hold, if any, or which run's jobs are
+    /// not those that were planned; some twenty seconds for a million jobs.
     pub async fn examine(&self) -> Result<(), Error> {
-        match rules::broken(&self.db).await {
-            Ok(broken) if broken.is_empty() => Ok(()),
-            Ok(broken) => Err(damaged(format!("{}: {}", self.path.display(), broken.join("; ")))),
-            Err(error) => Err(storage_error(&self.path, error)),
+        let mut broken = rules::broken(&self.db).await.map_err(|error| storage_error(&self.path, error))?;
+        if broken.is_empty() {
+            for run in self.runs().await? {
+                if self.fingerprint(&run).await? != run.fingerprint {
+                    broken.push(format!("the jobs of run {} are not the plan that it began with", run.id));
+                }
+            }
+        }
+        if broken.is_empty() {
+            return Ok(());
+        }
+        Err(damaged(format!("{}: {}", self.path.display(), broken.join("; "))))
+    }
+
+    async fn fingerprint(&self, run: &RunRow) -> Result<Fingerprint, Error> {
+        let (mut fingerprint, mut next) = (Fingerprinter::new(&run.plan), 0);
+        loop {
+            let rows = self.ledger(run.id, next).await?;
+            let Some(last) = rows.last() else { return Ok(fingerprint.finish()) };
+            next = last.number + 1;
+            for LedgerRow { job, .. } in &rows {
+                fingerprint.add_encoded(job.class, job.bound1, &job.prefixes);
+            }
         }
     }
 

@@ -69,6 +69,6 @@ pub(crate) async fn broken(db: &SqlitePool) -> sqlx::Result<Vec<String>> {
 
 /// What is wrong with the file itself, as far as it shows at a glance.
 pub(crate) async fn unsound(db: &SqlitePool) -> sqlx::Result<Option<String>> {
-    let findings = "SELECT * FROM pragma_quick_check(1) WHERE quick_check <> 'ok'";
+    let findings = "SELECT * FROM pragma_quick_check WHERE quick_check <> 'ok'";
     query_scalar(findings).fetch_optional(db).await
 }

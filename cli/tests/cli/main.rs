@@ -4,6 +4,7 @@ mod backup;
 mod boards;
 mod calls;
 mod cluster;
+mod damage;
 mod databases;
 mod disk;
 mod doctor;
