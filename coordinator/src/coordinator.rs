@@ -224,8 +224,11 @@ async fn conclude_run(
     id: RunId,
     symmetric: &mut SymmetricSearches,
 ) -> Result<(), Arc<Error>> {
-    let run = operator.reader.run(id).await?;
-    let outcome = match conclude(operator.reader.pool(), &run, symmetric.of(run.plan.n())).await {
+    let concluding = async {
+        let run = operator.reader.run(id).await?;
+        conclude(operator.reader.pool(), &run, symmetric.of(run.plan.n())).await
+    };
+    let outcome = match concluding.await.map_err(|error| operator.reader.explain(error)) {
         // Reading it again would not mend it.
         Err(error @ Error::Damaged(_)) => Err(error.to_string()),
         outcome => outcome?,

@@ -69,10 +69,7 @@ impl Database {
 
     /// Gives an error of SQLite the words that help.
     pub(crate) fn explain(&self, error: Error) -> Error {
-        match error {
-            Error::Database(error) => storage_error(&self.path, error),
-            other => other,
-        }
+        explain(&self.path, error)
     }
 }
 
@@ -154,6 +151,14 @@ fn lock(path: &Path) -> Result<File, Error> {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => Err(Error::InUse(path.to_owned())),
         Err(std::fs::TryLockError::Error(error)) => Err(cant_open(error)),
+    }
+}
+
+/// Gives an error of SQLite the words that help.
+pub(crate) fn explain(path: &Path, error: Error) -> Error {
+    match error {
+        Error::Database(error) => storage_error(path, error),
+        other => other,
     }
 }
 

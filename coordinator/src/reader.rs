@@ -7,7 +7,7 @@ use nqueens_kernel::plan::{Fingerprint, Fingerprinter};
 use nqueens_proto::id::RunId;
 use sqlx::sqlite::SqlitePool;
 
-use crate::database::{open_readers, storage_error};
+use crate::database::{explain, open_readers};
 use crate::dispatch::Run;
 use crate::error::{Error, damaged};
 use crate::progress::RunProgress;
@@ -36,6 +36,11 @@ impl Reader {
         Self { path: path.into(), db }
     }
 
+    /// Gives an error of SQLite the words that help.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        explain(&self.path, error)
+    }
+
     pub(crate) fn pool(&self) -> &SqlitePool {
         &self.db
     }
@@ -43,7 +48,7 @@ impl Reader {
     /// Reads the whole file, and says which of the [`RULES`](crate::RULES) do not hold, if any, or which run's jobs are
     /// not those that were planned; some twenty seconds for a million jobs.
     pub async fn examine(&self) -> Result<(), Error> {
-        let mut broken = rules::broken(&self.db).await.map_err(|error| storage_error(&self.path, error))?;
+        let mut broken = rules::broken(&self.db).await.map_err(|error| self.explain(error.into()))?;
         if broken.is_empty() {
             for run in self.runs().await? {
                 if self.fingerprint(&run).await? != run.fingerprint {
@@ -75,13 +80,13 @@ impl Reader {
         match rules::unsound(&self.db).await {
             Ok(None) => Ok(()),
             Ok(Some(finding)) => Err(damaged(format!("{}: {finding}", self.path.display()))),
-            Err(error) => Err(storage_error(&self.path, error)),
+            Err(error) => Err(self.explain(error.into())),
         }
     }
 
     /// All runs, oldest first.
     pub async fn runs(&self) -> Result<Vec<RunRow>, Error> {
-        store::runs(&self.db).await
+        store::runs(&self.db).await.map_err(|error| self.explain(error))
     }
 
     /// One run.
@@ -103,6 +108,6 @@ impl Reader {
 
     /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
     pub async fn ledger(&self, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
-        store::ledger(&self.db, run, first).await
+        store::ledger(&self.db, run, first).await.map_err(|error| self.explain(error))
     }
 }
