@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod audit;
+mod backup;
 mod bench;
 mod change;
 mod checkup;
@@ -74,6 +75,7 @@ pub(crate) enum Command {
     Export(export::Export),
     Verify(verify::Verify),
     Audit(audit::Audit),
+    Backup(backup::Backup),
     Bench(bench::Bench),
     Table(table::Table),
     Solutions(solutions::Solutions),
@@ -114,6 +116,7 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Export(export) => export.execute(),
         Command::Verify(verify) => verify.execute(),
         Command::Audit(audit) => audit.execute(),
+        Command::Backup(backup) => backup.execute(),
         Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),
         Command::Solutions(solutions) => solutions.execute(),

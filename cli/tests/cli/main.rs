@@ -1,9 +1,11 @@
 //! The program, run as its users run it.
 
 mod audit;
+mod backup;
 mod boards;
 mod calls;
 mod cluster;
+mod damage;
 mod databases;
 mod disk;
 mod doctor;

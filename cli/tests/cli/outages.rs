@@ -1,11 +1,9 @@
 //! One long story: a coordinator and three workers that are killed, stopped, paused, drained and started again, and
 //! count exactly all the same.
 
-#[path = "../../../coordinator/tests/common/rules.rs"]
-mod rules;
-
 use std::fs;
 
+use nqueens_coordinator::RULES;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::known::published;
 use serde_json::Value;
@@ -154,7 +152,7 @@ impl Cluster {
         let outcome = self.coordinator.process.end();
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         self.logs += &outcome.stderr;
-        for (rule, query) in rules::RULES {
+        for (rule, query) in RULES {
             assert_eq!(self.place.ask("queens.db", query), Vec::<String>::new(), "{rule}");
         }
         let verdicts = self.place.ask("queens.db", "SELECT DISTINCT verdict FROM result ORDER BY verdict");
