@@ -45,12 +45,11 @@ impl Client {
         Self { url: url.to_owned(), token, inner }
     }
 
-    /// The coordinator's build and the version of its conversation with workers.
-    pub(crate) async fn coordinator(&mut self) -> anyhow::Result<(String, u32)> {
+    /// The coordinator's build, the version of its conversation with workers, and the room on its disk.
+    pub(crate) async fn coordinator(&mut self) -> anyhow::Result<v1::GetCoordinatorResponse> {
         let request = self.request("get_coordinator", v1::GetCoordinatorRequest {});
         let answer = self.inner.get_coordinator(request).await.map_err(|status| self.explain(&status))?;
-        let v1::GetCoordinatorResponse { build, protocol_version } = answer.into_inner();
-        Ok((build, protocol_version))
+        Ok(answer.into_inner())
     }
 
     /// Plans a run; waits for as long as that takes.

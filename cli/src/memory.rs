@@ -13,7 +13,8 @@ pub(crate) struct Memory {
     memory: Option<ByteSize>,
 }
 
-fn size(text: &str) -> Result<ByteSize, String> {
+/// Reads a size in bytes.
+pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
     text.parse().map_err(|_| "a size is a number with a unit, such as 500MB or 8GiB".to_owned())
 }
 

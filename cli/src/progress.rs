@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::output::thousands;
 
 /// Between two lines where there is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(10);
+pub(crate) const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Between two pictures on a terminal.
 const PICTURE_EVERY: Duration = Duration::from_millis(200);

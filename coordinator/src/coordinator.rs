@@ -64,7 +64,7 @@ impl Coordinator {
         let database = Database::open(path).await?;
         let incarnation = Incarnation::from_random(random_bits());
         let writer = Writer::new(database, pace, incarnation, build).await?;
-        let reader = Reader::new(writer.readers());
+        let reader = Reader::new(path, writer.readers());
         let (snapshot, faults) = (writer.watch(), writer.faults());
         let (writer, writing) = writer.spawn();
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
@@ -224,7 +224,14 @@ async fn conclude_run(
     id: RunId,
     symmetric: &mut SymmetricSearches,
 ) -> Result<(), Arc<Error>> {
-    let run = operator.reader.run(id).await?;
-    let outcome = conclude(operator.reader.pool(), &run, symmetric.of(run.plan.n())).await?;
+    let concluding = async {
+        let run = operator.reader.run(id).await?;
+        conclude(operator.reader.pool(), &run, symmetric.of(run.plan.n())).await
+    };
+    let outcome = match concluding.await.map_err(|error| operator.reader.explain(error)) {
+        // Reading it again would not mend it.
+        Err(error @ Error::Damaged(_)) => Err(error.to_string()),
+        outcome => outcome?,
+    };
     operator.writer.ask(Request::FinishRun { run: id, outcome }).await.map(drop)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
-use sqlx::{Connection, Executor};
+use sqlx::{ConnectOptions, Connection, Executor};
 
 use crate::error::Error;
 
@@ -53,6 +53,10 @@ impl Database {
         Ok(Self { path: path.to_owned(), writer, readers, _lock: lock })
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Takes a new connection to write by. After a transaction that SQLite itself has rolled back, as it does on a full
     /// disk, the old one takes itself to be in that transaction for ever.
     pub(crate) async fn reconnect(&mut self) -> Result<(), Error> {
@@ -65,10 +69,7 @@ impl Database {
 
     /// Gives an error of SQLite the words that help.
     pub(crate) fn explain(&self, error: Error) -> Error {
-        match error {
-            Error::Database(error) => storage_error(&self.path, error),
-            other => other,
-        }
+        explain(&self.path, error)
     }
 }
 
@@ -94,8 +95,10 @@ async fn connect_readers(path: &Path) -> Result<SqlitePool, Error> {
         .map_err(|error| storage_error(path, error))
 }
 
-fn options(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new().filename(path).foreign_keys(true).busy_timeout(Duration::from_secs(10))
+/// Statements over a whole ledger may take their time: that is no news for the log.
+pub(crate) fn options(path: &Path) -> SqliteConnectOptions {
+    let options = SqliteConnectOptions::new().filename(path).foreign_keys(true);
+    options.busy_timeout(Duration::from_secs(10)).disable_statement_logging()
 }
 
 /// The latest schema version that this program knows.
@@ -151,7 +154,15 @@ fn lock(path: &Path) -> Result<File, Error> {
     }
 }
 
-fn storage_error(path: &Path, error: sqlx::Error) -> Error {
+/// Gives an error of SQLite the words that help.
+pub(crate) fn explain(path: &Path, error: Error) -> Error {
+    match error {
+        Error::Database(error) => storage_error(path, error),
+        other => other,
+    }
+}
+
+pub(crate) fn storage_error(path: &Path, error: sqlx::Error) -> Error {
     let path = path.to_owned();
     let Some(database) = error.as_database_error() else { return Error::Database(error) };
     // SQLite's primary result codes; the higher bits are details.
@@ -159,7 +170,11 @@ fn storage_error(path: &Path, error: sqlx::Error) -> Error {
     match code {
         Some(3 | 8 | 14) => Error::CantOpen { path, reason: database.message().to_owned() },
         Some(10) => Error::DiskFailed { path, reason: database.message().to_owned() },
-        Some(11) => Error::Damaged(format!("{}: {}", path.display(), database.message())),
+        Some(11) => {
+            // Where the schema is damaged, the text goes on with many lines of it.
+            let reason = database.message().lines().next().unwrap_or_default();
+            Error::Damaged(format!("{}: {reason}", path.display()))
+        }
         Some(26) => Error::NotADatabase(path),
         Some(13) => Error::DiskFull(path),
         Some(5 | 6) => Error::InUse(path),

@@ -52,9 +52,15 @@ pub enum Error {
     /// Another process has it.
     #[error("another nqueens process is using {0}; wait for it or stop it, or choose another --db")]
     InUse(PathBuf),
+    /// Something is where a backup should go.
+    #[error("{0} exists; a backup replaces nothing, choose another name for it")]
+    BackupExists(PathBuf),
     /// Nothing more can be stored.
     #[error("the disk with {0} is full; make room and start again, everything acknowledged so far is safe")]
     DiskFull(PathBuf),
+    /// A plan would take the room that results need.
+    #[error("the coordinator's disk has less room left than its --disk-reserve; make room and submit again")]
+    DiskShort,
     /// Reading or writing failed below SQLite: a broken disk, a quota, a limit on the size of files.
     #[error(
         "{path} can't be read or written ({reason}); check the disk and its quota and start again, everything \

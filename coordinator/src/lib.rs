@@ -10,8 +10,10 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod backup;
 mod coordinator;
 mod database;
+mod disk;
 pub mod dispatch;
 mod error;
 mod journal;
@@ -19,6 +21,7 @@ mod operator;
 mod operator_service;
 pub mod progress;
 mod reader;
+mod rules;
 mod service;
 mod speed;
 mod store;
@@ -26,10 +29,13 @@ mod total;
 mod writer;
 
 pub use access::Access;
+pub use backup::backup;
 pub use coordinator::{Coordinator, listen, random_bits};
+pub use disk::Room;
 pub use error::Error;
 pub use nqueens_proto::operator::{Checked, Outcome};
 pub use operator::Operator;
 pub use reader::Reader;
+pub use rules::RULES;
 pub use store::{LedgerResult, LedgerRow, RunRow, WorkerRow};
 pub use writer::{LiveWorker, Pace};

@@ -64,7 +64,7 @@ impl Operator {
         }
         let (batches, mut planned) = mpsc::channel::<Vec<(Job, Weight)>>(2);
         let planning = tokio::task::spawn_blocking(move || plan_jobs(&plan, &batches));
-        self.writer.ask(Request::PlanRun { id, plan, seed, priority }).await?;
+        self.change(Request::PlanRun { id, plan, seed, priority }).await?;
         let mut estimates = Vec::new();
         while let Some(jobs) = planned.recv().await {
             let first = u32::try_from(estimates.len()).expect("checked below");
@@ -72,7 +72,7 @@ impl Operator {
             if estimates.len() > JOBS_MAX {
                 return Err(Arc::new(Error::PlanTooLarge { jobs_max: JOBS_MAX }));
             }
-            self.writer.ask(Request::PlanJobs { run: id, first, jobs }).await?;
+            self.change(Request::PlanJobs { run: id, first, jobs }).await?;
         }
         let row = RunRow {
             id,

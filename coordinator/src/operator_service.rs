@@ -127,7 +127,12 @@ impl OperatorService for Operators {
         _request: Request<v1::GetCoordinatorRequest>,
     ) -> Answer<v1::GetCoordinatorResponse> {
         let build = self.operator.build.to_string();
-        Ok(Response::new(v1::GetCoordinatorResponse { build, protocol_version: PROTOCOL_VERSION }))
+        let disk = self.operator.snapshot.borrow().room.map(|room| v1::DiskRoom {
+            free_bytes: room.free,
+            reserve_bytes: room.reserve,
+            is_short: room.is_short,
+        });
+        Ok(Response::new(v1::GetCoordinatorResponse { build, protocol_version: PROTOCOL_VERSION, disk }))
     }
 
     async fn submit(&self, request: Request<v1::SubmitRequest>) -> Answer<v1::SubmitResponse> {

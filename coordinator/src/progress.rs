@@ -4,6 +4,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_proto::id::RunId;
 use nqueens_proto::operator::Interval;
 
+use crate::disk::Room;
 use crate::dispatch::{Dispatch, Run, RunState, Sums};
 pub use crate::speed::Measured;
 use crate::speed::Speeds;
@@ -15,16 +16,20 @@ pub struct Snapshot {
     pub runs: Vec<RunProgress>,
     /// Workers that hold a lease.
     pub busy_workers: usize,
-    /// Whether some run has a job to hand out.
+    /// The room on the disk with the database, if somebody watches it.
+    pub room: Option<Room>,
+    /// Whether some run has a job to hand out, and it may leave.
     pub(crate) has_ready: bool,
 }
 
 impl Snapshot {
-    pub(crate) fn of(dispatch: &Dispatch, speeds: &Speeds) -> Self {
+    pub(crate) fn of(dispatch: &Dispatch, speeds: &Speeds, room: Option<Room>) -> Self {
         Self {
             runs: dispatch.runs().map(|run| RunProgress::of(run, speeds.of(run))).collect(),
             busy_workers: dispatch.busy_workers(),
-            has_ready: dispatch.runs().any(|run| run.estimate_ready() > 0),
+            room,
+            has_ready: room.is_none_or(|room| !room.is_short)
+                && dispatch.runs().any(|run| run.estimate_ready() > 0),
         }
     }
 

@@ -1,26 +1,30 @@
 //! A ledger for reading, beside whoever writes it.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use nqueens_kernel::plan::{Fingerprint, Fingerprinter};
 use nqueens_proto::id::RunId;
 use sqlx::sqlite::SqlitePool;
 
-use crate::database::open_readers;
+use crate::database::{explain, open_readers};
 use crate::dispatch::Run;
-use crate::error::Error;
+use crate::error::{Error, damaged};
 use crate::progress::RunProgress;
+use crate::rules;
 use crate::store::{self, LedgerRow, RunRow, WorkerRow};
 
 /// A database opened read-only; a coordinator may be writing to it.
 #[derive(Clone, Debug)]
 pub struct Reader {
+    path: Arc<Path>,
     db: SqlitePool,
 }
 
 impl Reader {
     /// Opens a database that exists.
     pub async fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Self { db: open_readers(path).await? })
+        Ok(Self::new(path, open_readers(path).await?))
     }
 
     /// Lets go of the database; without it, files of SQLite's may stay beside it.
@@ -28,17 +32,61 @@ impl Reader {
         self.db.close().await;
     }
 
-    pub(crate) fn new(db: SqlitePool) -> Self {
-        Self { db }
+    pub(crate) fn new(path: &Path, db: SqlitePool) -> Self {
+        Self { path: path.into(), db }
+    }
+
+    /// Gives an error of SQLite the words that help.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        explain(&self.path, error)
     }
 
     pub(crate) fn pool(&self) -> &SqlitePool {
         &self.db
     }
 
+    /// Reads the whole file, and says which of the [`RULES`](crate::RULES) do not hold, if any, or which run's jobs are
+    /// not those that were planned; some twenty seconds for a million jobs.
+    pub async fn examine(&self) -> Result<(), Error> {
+        let mut broken = rules::broken(&self.db).await.map_err(|error| self.explain(error.into()))?;
+        if broken.is_empty() {
+            for run in self.runs().await? {
+                if self.fingerprint(&run).await? != run.fingerprint {
+                    broken.push(format!("the jobs of run {} are not the plan that it began with", run.id));
+                }
+            }
+        }
+        if broken.is_empty() {
+            return Ok(());
+        }
+        Err(damaged(format!("{}: {}", self.path.display(), broken.join("; "))))
+    }
+
+    async fn fingerprint(&self, run: &RunRow) -> Result<Fingerprint, Error> {
+        let (mut fingerprint, mut next) = (Fingerprinter::new(&run.plan), 0);
+        loop {
+            let rows = self.ledger(run.id, next).await?;
+            let Some(last) = rows.last() else { return Ok(fingerprint.finish()) };
+            next = last.number + 1;
+            for LedgerRow { job, .. } in &rows {
+                fingerprint.add_encoded(job.class, job.bound1, &job.prefixes);
+            }
+        }
+    }
+
+    /// Looks whether the file is sound as SQLite sees it, but for the order of its indexes; some seconds for a million
+    /// jobs.
+    pub async fn glance(&self) -> Result<(), Error> {
+        match rules::unsound(&self.db).await {
+            Ok(None) => Ok(()),
+            Ok(Some(finding)) => Err(damaged(format!("{}: {finding}", self.path.display()))),
+            Err(error) => Err(self.explain(error.into())),
+        }
+    }
+
     /// All runs, oldest first.
     pub async fn runs(&self) -> Result<Vec<RunRow>, Error> {
-        store::runs(&self.db).await
+        store::runs(&self.db).await.map_err(|error| self.explain(error))
     }
 
     /// One run.
@@ -60,6 +108,6 @@ impl Reader {
 
     /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
     pub async fn ledger(&self, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
-        store::ledger(&self.db, run, first).await
+        store::ledger(&self.db, run, first).await.map_err(|error| self.explain(error))
     }
 }

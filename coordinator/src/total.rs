@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use nqueens_evidence::total;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::Control;
-use nqueens_kernel::known::published;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_kernel::symmetric::{SymmetricCounts, symmetric_counts};
-use nqueens_proto::operator::{Checked, Outcome};
+use nqueens_proto::operator::Outcome;
 use sqlx::sqlite::SqlitePool;
 use tokio::sync::watch;
 
@@ -81,32 +81,7 @@ pub(crate) async fn conclude(
     }
     let counts = symmetric.wait_for(Option::is_some).await.map(|counts| *counts);
     let symmetric = counts.ok().flatten().expect("the symmetric search ends early only with its coordinator");
-    Ok(check(n, found, symmetric))
-}
-
-/// The checks on a sum itself.
-fn check(n: BoardSize, found: Totals, symmetric: SymmetricCounts) -> Result<Outcome, String> {
-    let orbits = found.sorted(symmetric).map_err(|unsortable| unsortable.to_string())?;
-    let total = orbits.total(n).map_err(|overflow| overflow.to_string())?;
-    // N = 1 has one solution, an orbit of its own that stands in none of the three counts.
-    if n > BoardSize::MIN {
-        let expected = (u128::from(symmetric.count2()), u128::from(symmetric.count4()));
-        if (orbits.count2, orbits.count4) != expected {
-            let (count2, count4) = expected;
-            return Err(format!(
-                "COUNT2 = {} and COUNT4 = {} differ from the separately counted symmetric solutions, {count2} and {count4}",
-                orbits.count2, orbits.count4
-            ));
-        }
-    }
-    let checked = match published(n) {
-        None => Checked::Symmetric,
-        Some(known) if known.total == total && known.orbits == orbits => Checked::Published,
-        Some(known) => {
-            return Err(format!("the total {total} differs from the published count {}", known.total));
-        }
-    };
-    Ok(Outcome { totals: orbits, total, checked })
+    Ok(total::conclude(n, found, symmetric).map_err(|doubt| doubt.to_string()))
 }
 
 #[cfg(test)]
@@ -123,34 +98,5 @@ mod tests {
         let mut unfinished = searches.of(large);
         drop(searches);
         assert!(unfinished.wait_for(Option::is_some).await.is_err());
-    }
-
-    #[test]
-    fn a_sum_that_fails_a_check_is_no_total() {
-        let n = BoardSize::new(8).unwrap();
-        let symmetric = symmetric_counts(n, &Control::default()).unwrap();
-        let right = Totals { count4: 1, count8: 11, ..Totals::default() };
-        assert_eq!(
-            check(n, right, symmetric),
-            Ok(Outcome { totals: right, total: 92, checked: Checked::Published })
-        );
-        let plain = |solutions| Totals { solutions, ..Totals::default() };
-        assert_eq!(check(n, plain(92), symmetric).unwrap().totals, right);
-        let errors = [
-            (
-                plain(91),
-                "91 solutions less the symmetric ones, COUNT2 = 0 and COUNT4 = 1, are no multiple of 8",
-            ),
-            (plain(84), "the total 84 differs from the published count 92"),
-            (Totals { count8: 1, ..plain(84) }, "some jobs found orbits and others plain solutions"),
-            (Totals { count8: 10, ..right }, "the total 84 differs from the published count 92"),
-            (Totals { count4: 2, ..right }, "COUNT2 = 0 and COUNT4 = 2 differ from the separately counted"),
-            (Totals { count2: 1, ..right }, "COUNT2 = 1 and COUNT4 = 1 differ from the separately counted"),
-            (Totals { count8: u128::MAX / 8 + 1, ..right }, "a count overflowed its integer width"),
-        ];
-        for (orbits, expected) in errors {
-            let error = check(n, orbits, symmetric).unwrap_err();
-            assert!(error.starts_with(expected), "{error}");
-        }
     }
 }

@@ -22,6 +22,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Instrument, Span, debug, error, info, warn};
 
 use crate::database::Database;
+use crate::disk::Disk;
 use crate::dispatch::{Accepted, Dispatch, Judgement, Millis, Policy, Run, RunState};
 use crate::error::{Error, damaged};
 use crate::progress::Snapshot;
@@ -69,7 +70,7 @@ pub(crate) enum Request {
     },
     /// Takes back every lease: all workers are known to be gone.
     ReleaseAll,
-    /// Looks for leases that have run out.
+    /// Looks for leases that have run out, and at the disk.
     Expire,
     /// Changes what a run is doing, at an operator's word.
     SetRunState {
@@ -147,17 +148,20 @@ pub struct Pace {
     pub sync_ms: u32,
     /// The numbers that rule leases.
     pub policy: Policy,
+    /// With less than so many bytes free on the database's disk no more jobs leave; 0 lets them leave in any case.
+    pub disk_reserve: u64,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { sync_ms: 5_000, policy: Policy::default() }
+        Self { sync_ms: 5_000, policy: Policy::default(), disk_reserve: 0 }
     }
 }
 
 /// The writer, before it is set to work.
 pub(crate) struct Writer {
     database: Database,
+    disk: Disk,
     dispatch: Dispatch,
     incarnation: Incarnation,
     pace: Pace,
@@ -183,11 +187,12 @@ impl Writer {
             return Err(database.explain(error));
         }
         let started = Instant::now();
-        let dispatch = load(&database.readers, pace.policy, incarnation, 0).await?;
-        let speeds = Speeds::default();
-        let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch, &speeds)));
+        let loaded = load(&database.readers, pace.policy, incarnation, 0).await;
+        let dispatch = loaded.map_err(|error| database.explain(error))?;
+        let (speeds, disk) = (Speeds::default(), Disk::new(database.path(), pace.disk_reserve));
+        let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch, &speeds, disk.room())));
         let fault = watch::Sender::new(None);
-        Ok(Self { database, dispatch, incarnation, pace, started, speeds, snapshot, fault })
+        Ok(Self { database, disk, dispatch, incarnation, pace, started, speeds, snapshot, fault })
     }
 
     /// The state as it changes, for whoever shows it.
@@ -227,7 +232,11 @@ impl Writer {
                 }
             };
             self.speeds.note(self.now(), &self.dispatch);
-            self.snapshot.send_replace(Arc::new(Snapshot::of(&self.dispatch, &self.speeds)));
+            self.snapshot.send_replace(Arc::new(Snapshot::of(
+                &self.dispatch,
+                &self.speeds,
+                self.disk.room(),
+            )));
             for (asker, answer) in askers.into_iter().zip(answers) {
                 // Whoever asked may have gone; the commit stands all the same.
                 drop(asker.send(answer));
@@ -264,6 +273,7 @@ impl Writer {
         let mut transaction = self.database.writer.begin_with("BEGIN IMMEDIATE").await?;
         let mut group = Group {
             db: &mut transaction,
+            disk: &mut self.disk,
             dispatch: &mut self.dispatch,
             pace: self.pace,
             now,
@@ -286,6 +296,7 @@ impl Writer {
 /// Everything that one transaction does.
 struct Group<'a> {
     db: &'a mut SqliteConnection,
+    disk: &'a mut Disk,
     dispatch: &'a mut Dispatch,
     pace: Pace,
     now: Millis,
@@ -305,6 +316,9 @@ impl Group<'_> {
                 self.dispatch.add_worker(id, worker.threads);
                 return Ok(Response::Worker(id));
             }
+            Request::PlanRun { .. } | Request::PlanJobs { .. } if self.disk.is_short() => {
+                return Ok(Response::Refused(Error::DiskShort));
+            }
             Request::PlanRun { id, plan, seed, priority } => {
                 // One plan is made at a time: what else is unplanned was given up half-way.
                 store::delete_unplanned(self.db).await?;
@@ -320,6 +334,7 @@ impl Group<'_> {
             Request::FinishRun { run, outcome } => self.finish(run, outcome).await?,
             Request::ReleaseAll => self.dispatch.release_all(),
             Request::Expire => {
+                self.disk.look();
                 for (worker, token) in self.dispatch.expire(self.now) {
                     warn!(%worker, job = %token.job, "lease ended: the worker was not heard of, or its counting stalled");
                 }
@@ -393,7 +408,9 @@ impl Group<'_> {
             tokens.iter().map(|token| self.dispatch.estimate(token.job)).fold(0, u64::saturating_add);
         let wanted_states = sync.wanted_states.saturating_sub(lost_states);
         let wanted_jobs = sync.wanted_jobs.saturating_sub(tokens.len());
-        tokens.extend(self.dispatch.grant(self.now, sync.worker, wanted_states, wanted_jobs));
+        if !self.disk.is_short() {
+            tokens.extend(self.dispatch.grant(self.now, sync.worker, wanted_states, wanted_jobs));
+        }
         let leases = self.leases(sync.worker, tokens).await?;
         Ok(Some(SyncResponse { acks, leases, revoked: held.revoked, next_sync_ms: self.pace.sync_ms, drain }))
     }

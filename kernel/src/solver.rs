@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::engine::{Control, Engine, Kernel, Stopped};
+use crate::engine::{Control, Engine, Kernel, Mirrored, Stopped};
 use crate::halves::{Isa, Join, JoinTally, Orbits, SharedTables, recount};
 
 /// An engine for boards, and a way to count column sets of half boards; with whatever buffers they keep from one
@@ -44,10 +44,10 @@ impl Solver {
         Some(Self { engine, halves })
     }
 
-    /// Counts by `kernel` alone, column sets of half boards too: slower than the join, and independent of it. This is
-    /// the other road for audits. `None` if this machine can't run the engine.
+    /// Counts by `kernel` alone, column sets of half boards too (slower than the join, and independent of it), and
+    /// every board by its mirror image. This is the other road for audits. `None` if this machine can't run the engine.
     pub fn recounting(kernel: Kernel) -> Option<Self> {
-        Some(Self { engine: kernel.engine()?, halves: Halves::Recount })
+        Some(Self { engine: Box::new(Mirrored(kernel.engine()?)), halves: Halves::Recount })
     }
 
     /// The engine's kernel.

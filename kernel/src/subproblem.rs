@@ -89,6 +89,14 @@ impl Subproblem {
         self
     }
 
+    /// Left and right exchanged; there are as many completions.
+    #[must_use]
+    pub fn mirrored(&self) -> Self {
+        let mirror = |columns: u32| columns.reverse_bits() >> (u32::BITS - self.n.get());
+        let rows = self.rows.iter().map(|open| OpenRow { allowed: mirror(open.allowed), ..*open }).collect();
+        Self { n: self.n, free: mirror(self.free), rows }
+    }
+
     /// The subproblems that differ by where the first open row's queen stands: together they have the same
     /// completions, each once. Children with an open row that has no cell left are left out.
     pub fn children(&self) -> Vec<Self> {
@@ -128,6 +136,16 @@ mod tests {
         assert!(board.place(1, 0).is_none() && board.place(2, 1).is_none() && board.place(9, 0).is_none());
         assert!(board.place(0, 5).is_none() && board.place(0, 32).is_none());
         assert_eq!(board.completions_max(), 2 * 2 * 2);
+    }
+
+    #[test]
+    fn the_mirror_image_has_its_queens_on_the_other_side() {
+        for n in [1, 5, 31].map(|n| BoardSize::new(n).unwrap()) {
+            let last = u8::try_from(n.get()).unwrap() - 1;
+            let board = |column| Subproblem::empty(n).place(0, column).unwrap();
+            assert_eq!(board(0).mirrored(), board(last));
+            assert_eq!(board(last / 2).forbid(last, 1).mirrored(), board(last / 2).forbid(last, 1 << last));
+        }
     }
 
     #[test]

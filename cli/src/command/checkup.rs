@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use nqueens_coordinator::Reader;
-use nqueens_proto::PROTOCOL_VERSION;
+use bytesize::ByteSize;
+use nqueens_coordinator::{Error, Reader};
 use nqueens_proto::operator::Progress;
+use nqueens_proto::{PROTOCOL_VERSION, v1};
 
 use super::doctor::{BUILD, say};
 use crate::client::{Client, TOKEN_VARIABLE};
@@ -13,8 +14,7 @@ use crate::token;
 
 /// What a coordinator told.
 struct Told {
-    build: String,
-    protocol: u32,
+    coordinator: v1::GetCoordinatorResponse,
     /// Whether a token went with the calls.
     with_token: bool,
     runs: Vec<Progress>,
@@ -30,7 +30,8 @@ pub(super) fn coordinator(url: &str, token_file: Option<&Path>) -> anyhow::Resul
             return Ok(false);
         }
     };
-    let Told { build, protocol, with_token, runs, workers } = told;
+    let Told { coordinator, with_token, runs, workers } = told;
+    let v1::GetCoordinatorResponse { build, protocol_version: protocol, disk } = coordinator;
     say("coordinator", format_args!("{url}: answers, nqueens {build}, protocol {protocol}"))?;
     let understood = protocol == PROTOCOL_VERSION;
     if !understood {
@@ -46,29 +47,43 @@ pub(super) fn coordinator(url: &str, token_file: Option<&Path>) -> anyhow::Resul
     }
     say("", if with_token { "it takes the operator's token" } else { "it asks operators for no token" })?;
     say("", format_args!("{} run(s), {workers} worker(s) heard of since it started", runs.len()))?;
-    Ok(look_at_runs(&runs)? && understood)
+    let is_short = disk.is_some_and(|disk| disk.is_short);
+    if let Some(disk) = disk {
+        let failed = if is_short { "FAILED: " } else { "" };
+        say("", format_args!("{failed}{}", describe_disk(&disk)))?;
+    }
+    Ok(look_at_runs(&runs)? && understood && !is_short)
+}
+
+/// How much room there is, and what follows from it.
+pub(super) fn describe_disk(disk: &v1::DiskRoom) -> String {
+    let [free, reserve] = [disk.free_bytes, disk.reserve_bytes].map(ByteSize);
+    if disk.is_short {
+        format!(
+            "no jobs are handed out: the coordinator's disk has {free} left, {reserve} are to stay free; make room"
+        )
+    } else {
+        format!("its disk has {free} left, of which {reserve} are to stay free")
+    }
 }
 
 async fn ask(url: &str, token_file: Option<&Path>) -> anyhow::Result<Told> {
     let token = token::read(token_file, TOKEN_VARIABLE)?;
     let with_token = token.is_some();
     let mut client = Client::new(url, token);
-    let (build, protocol) = client.coordinator().await?;
+    let coordinator = client.coordinator().await?;
     let runs = client.runs().await?.into_iter().map(|run| run.progress).collect();
     let workers = client.workers().await?.len();
-    Ok(Told { build, protocol, with_token, runs, workers })
+    Ok(Told { coordinator, with_token, runs, workers })
 }
 
-/// Opens a database and reads its runs; false if it can't be, or is not well.
+/// Examines a database and reads its runs; false if it can't be, or is not well.
 pub(super) fn database(path: &Path) -> anyhow::Result<bool> {
     let read = async {
         let reader = Reader::open(path).await?;
-        let mut runs = Vec::new();
-        for run in reader.runs().await? {
-            runs.push(Progress::from(&reader.progress(&run).await?));
-        }
+        let runs = examine(&reader).await;
         reader.close().await;
-        Ok(runs)
+        Ok(runs?)
     };
     let runs = match block_on(read) {
         Ok(runs) => runs,
@@ -77,8 +92,20 @@ pub(super) fn database(path: &Path) -> anyhow::Result<bool> {
             return Ok(false);
         }
     };
-    say("database", format_args!("{}: well, {} run(s)", path.display(), runs.len()))?;
+    say(
+        "database",
+        format_args!("{}: sound, and its ledger holds together; {} run(s)", path.display(), runs.len()),
+    )?;
     look_at_runs(&runs)
+}
+
+async fn examine(reader: &Reader) -> Result<Vec<Progress>, Error> {
+    reader.examine().await?;
+    let mut runs = Vec::new();
+    for run in reader.runs().await? {
+        runs.push(Progress::from(&reader.progress(&run).await?));
+    }
+    Ok(runs)
 }
 
 /// False if somebody has to look at one of them.

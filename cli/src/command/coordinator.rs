@@ -1,21 +1,24 @@
 //! `nqueens coordinator`: the ledger, and the door to it.
 
+use std::future::pending;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use bytesize::ByteSize;
 use clap::Args;
 use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::progress::Snapshot;
-use nqueens_coordinator::{Access, Coordinator, Pace, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Pace, Reader, listen};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::doctor::BUILD;
 use crate::client::TOKEN_VARIABLE;
 use crate::console::INTERRUPTED;
+use crate::memory::size;
 use crate::output::print_line;
 use crate::settings::misuse;
 use crate::signals::{Signal, signals};
@@ -68,6 +71,10 @@ pub(crate) struct Coordinate {
     /// A line for each open run goes into the log so often
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 60)]
     progress_seconds: u32,
+
+    /// With less room than this on the database's disk no more jobs are handed out; results are still taken
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256MiB")]
+    disk_reserve: ByteSize,
 }
 
 impl Coordinate {
@@ -91,7 +98,7 @@ impl Coordinate {
             grace_ms: 1_000 * u64::from(self.grace_seconds),
             ..Policy::default()
         };
-        Pace { sync_ms: 1_000 * self.sync_seconds, policy }
+        Pace { sync_ms: 1_000 * self.sync_seconds, policy, disk_reserve: self.disk_reserve.0 }
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {
@@ -120,6 +127,7 @@ impl Coordinate {
         info!(%address, db = %self.db.display(), build = BUILD, "coordinator is up");
         tokio::select! {
             served = &mut serving => served.context("the server panicked")??,
+            error = damage(coordinator.operator().reader()) => return Err(error.into()),
             () = writer_ended(coordinator.operator().watch()) => bail!("the database can't be used any more; see the log"),
         }
         info!("no more calls; closing the database");
@@ -127,6 +135,18 @@ impl Coordinate {
         info!("coordinator is down");
         let signal = *told.borrow_and_update();
         Ok(if signal == Some(Signal::Interrupt) { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    }
+}
+
+/// Looks at the database while it is being served, for a large one takes seconds; returns only if it is damaged.
+async fn damage(reader: &Reader) -> Error {
+    match reader.glance().await {
+        Err(error @ Error::Damaged(_)) => error,
+        Err(error) => {
+            warn!(%error, "looking whether the database is sound");
+            pending().await
+        }
+        Ok(()) => pending().await,
     }
 }
 

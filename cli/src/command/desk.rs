@@ -6,6 +6,7 @@ use clap::Args;
 use nqueens_coordinator::{Coordinator, Operator, Pace, Reader};
 use nqueens_proto::id::RunId;
 use nqueens_proto::operator::{RunState, RunStatus};
+use nqueens_proto::v1;
 
 use super::doctor::BUILD;
 use crate::client::{Client, TOKEN_VARIABLE};
@@ -54,6 +55,14 @@ impl Desk {
         }
         reader.close().await;
         Ok(runs)
+    }
+
+    /// The room on the coordinator's disk, if it watches it.
+    pub(crate) async fn disk(&self) -> anyhow::Result<Option<v1::DiskRoom>> {
+        match self.place()? {
+            Ok(mut client) => Ok(client.coordinator().await?.disk),
+            Err(_) => Ok(None),
+        }
     }
 
     /// One run.

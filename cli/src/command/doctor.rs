@@ -38,7 +38,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "FILE")]
     operator_token_file: Option<PathBuf>,
 
-    /// A database to look into; it is only read
+    /// A database to examine, the whole file and what is in it; it is only read
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
 }

@@ -1,30 +1,27 @@
-//! `nqueens export`: a run's results as tables.
+//! `nqueens export`: a run's results as tables, or as a ledger for others to check.
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
-use nqueens_coordinator::{LedgerRow, Reader, RunRow};
+use nqueens_coordinator::LedgerRow;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::job::{Class, Job};
-use nqueens_proto::id::RunId;
 use serde_json::{Value, json};
 
+use super::ledger;
+use super::source::Source;
 use crate::output::block_on;
+use crate::settings::misuse;
 
 /// Prints the results of a run, by job, class or BOUND1.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens export --db nqueens-16.db --by bound1 > bounds.csv")]
 pub(crate) struct Export {
-    /// The run, as 'nqueens status' lists it [default: the only one in the database]
-    run: Option<RunId>,
-
-    /// Database file; a coordinator may be writing to it
-    #[arg(long, value_name = "PATH")]
-    db: PathBuf,
+    #[command(flatten)]
+    source: Source,
 
     /// What a row is
     #[arg(long, value_enum, default_value_t = By::Job)]
@@ -51,6 +48,8 @@ enum Format {
     Csv,
     /// One JSON array of objects; counts are decimal strings
     Json,
+    /// The whole run in one file that anybody can check: see 'nqueens verify'
+    Ledger,
 }
 
 impl Export {
@@ -60,8 +59,13 @@ impl Export {
     }
 
     async fn export(&self) -> anyhow::Result<()> {
-        let reader = Reader::open(&self.db).await?;
-        let run = self.choose(&reader).await?;
+        let (reader, run) = self.source.open().await?;
+        if matches!(self.format, Format::Ledger) {
+            if !matches!(self.by, By::Job) {
+                misuse("a ledger has a line for each job; leave --by out").exit();
+            }
+            return ledger::write(&reader, &run).await;
+        }
         let mut out = Table::new(self.format);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);
@@ -107,17 +111,6 @@ impl Export {
         }
         Ok(())
     }
-
-    async fn choose(&self, reader: &Reader) -> anyhow::Result<RunRow> {
-        if let Some(run) = self.run {
-            return Ok(reader.run(run).await?);
-        }
-        let mut runs = reader.runs().await?;
-        if runs.len() > 1 {
-            bail!("there are {} runs here; name one, as 'nqueens status' lists them", runs.len());
-        }
-        runs.pop().context("there is no run here")
-    }
 }
 
 fn by_job(row: &LedgerRow) -> anyhow::Result<Vec<(&'static str, Value)>> {
@@ -139,7 +132,7 @@ fn by_job(row: &LedgerRow) -> anyhow::Result<Vec<(&'static str, Value)>> {
         ("count8", text(accepted.map(|result| result.counts.count8))),
         ("solutions", text(accepted.map(|result| result.counts.solutions))),
         ("kernel", json!(accepted.map(|result| &result.kernel))),
-        ("worker", json!(accepted.map(|result| &result.worker))),
+        ("worker", json!(accepted.map(|result| &result.worker_name))),
         ("states", text(accepted.map(|result| result.states))),
         ("elapsed_us", text(accepted.map(|result| result.elapsed_us))),
     ])
@@ -176,6 +169,7 @@ impl Table {
                 let values: Vec<_> = cells.iter().map(|(_, value)| csv_cell(value)).collect();
                 writeln!(self.out, "{}", values.join(","))?;
             }
+            Format::Ledger => unreachable!("a ledger is no table"),
             Format::Json => {
                 write!(self.out, "{}", if self.rows == 0 { "[\n" } else { ",\n" })?;
                 let object: serde_json::Map<_, _> =

@@ -1,5 +1,7 @@
 //! The commands, one file each.
 
+mod audit;
+mod backup;
 mod bench;
 mod change;
 mod checkup;
@@ -12,11 +14,15 @@ mod desk;
 mod doctor;
 mod estimate;
 mod export;
+mod ledger;
 mod run;
+mod sampling;
 mod solutions;
+mod source;
 mod status;
 mod submit;
 mod table;
+mod verify;
 mod watch;
 mod worker;
 mod workers;
@@ -69,6 +75,9 @@ pub(crate) enum Command {
     Cancel(change::Cancel),
     Estimate(estimate::Estimate),
     Export(export::Export),
+    Verify(verify::Verify),
+    Audit(audit::Audit),
+    Backup(backup::Backup),
     Bench(bench::Bench),
     Table(table::Table),
     Solutions(solutions::Solutions),
@@ -108,6 +117,9 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Cancel(cancel) => cancel.execute(),
         Command::Estimate(estimate) => estimate.execute(),
         Command::Export(export) => export.execute(),
+        Command::Verify(verify) => verify.execute(),
+        Command::Audit(audit) => audit.execute(),
+        Command::Backup(backup) => backup.execute(),
         Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),
         Command::Solutions(solutions) => solutions.execute(),

@@ -5,9 +5,11 @@ use std::process::ExitCode;
 use clap::Args;
 use nqueens_proto::id::RunId;
 use nqueens_proto::operator::{Interval, Progress, RunStatus};
+use nqueens_proto::v1;
 use serde_json::{Value, json};
 
 use super::Json;
+use super::checkup::describe_disk;
 use super::desk::Desk;
 use crate::output::{block_on, print_line, thousands};
 
@@ -27,15 +29,16 @@ pub(crate) struct Status {
 
 impl Status {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let runs = block_on(async {
-            match self.run {
-                Some(run) => Ok(vec![self.desk.run(run).await?]),
-                None => self.desk.runs().await,
-            }
+        let (runs, disk) = block_on(async {
+            let runs = match self.run {
+                Some(run) => vec![self.desk.run(run).await?],
+                None => self.desk.runs().await?,
+            };
+            Ok((runs, self.desk.disk().await?))
         })?;
         if self.json.json {
             let runs: Vec<_> = runs.iter().map(in_json).collect();
-            print_line(json!({ "runs": runs }))?;
+            print_line(json!({ "runs": runs, "disk": disk.as_ref().map(disk_in_json) }))?;
         } else {
             let head = format!(
                 "{:<12}  {:>2}  {:<6}  {:<9}  {:>24}  {:>22}  TOTAL",
@@ -44,6 +47,9 @@ impl Status {
             print_line(head)?;
             for run in &runs {
                 print_line(in_line(run))?;
+            }
+            if let Some(disk) = disk.filter(|disk| disk.is_short) {
+                print_line(describe_disk(&disk))?;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -68,6 +74,10 @@ fn in_line(run: &RunStatus) -> String {
     let left = progress.time_left_s.map_or_else(|| "-".to_owned(), Interval::describe_time);
     let (n, plan, state) = (progress.n, run.plan.kind(), progress.state.name());
     format!("{:<12}  {n:>2}  {plan:<6}  {state:<9}  {done:>24}  {left:>22}  {total}", progress.run)
+}
+
+fn disk_in_json(disk: &v1::DiskRoom) -> Value {
+    json!({ "free_bytes": disk.free_bytes, "reserve_bytes": disk.reserve_bytes, "is_short": disk.is_short })
 }
 
 /// A run as scripts read it.

@@ -1,6 +1,8 @@
 //! Disks that are full: one clear line, and with more room the same command ends well.
 
-use crate::processes::Coordinator;
+use serde_json::Value;
+
+use crate::processes::{Coordinator, eventually};
 use crate::{NQUEENS, Outcome, Place};
 
 const ARGUMENTS: &str = "run 12 --db twelve.db --job-states 300 --threads 1";
@@ -83,4 +85,79 @@ fn a_coordinator_logs_what_its_disk_refused_and_serves_on() {
         errors[0].contains("a transaction failed; nothing of it is stored error=queens.db can't be"),
         "{log}"
     );
+}
+
+#[test]
+fn a_coordinator_without_room_takes_results_and_hands_out_nothing() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1 --lease-seconds 86400");
+    let at = format!("--coordinator {}", coordinator.url());
+    let address = coordinator.address.clone();
+    let status = || place.json(&format!("status --json {at}"));
+    place.stdout(&format!("submit 17 --plan border --job-states 200000 {at}"));
+    let mut worker = coordinator.worker(&place, "west", &[]);
+    eventually("it counts", || (status()["runs"][0]["done"] != 0).then_some(()));
+    assert_eq!(status()["disk"]["is_short"], false);
+    assert_eq!(coordinator.stop().code, 0);
+
+    // No disk has so much room. What is out comes in, and nothing else goes out.
+    let pace = "--sync-seconds 1 --lease-seconds 86400 --disk-reserve 1000PB";
+    let coordinator = Coordinator::start_at(&address, &place, &[], pace);
+    let [now, run] = eventually("all that was out is reported", || {
+        let mut now = status();
+        let run = now["runs"][0].take();
+        (run["leased"] == 0).then_some([now, run])
+    });
+    let left = run["jobs"].as_u64().expect("jobs") - run["done"].as_u64().expect("done");
+    assert!(left > 0 && run["state"] == "active");
+    assert_eq!(now["disk"]["is_short"], true);
+    let line = place.stdout(&format!("status {at}"));
+    let line = line.lines().last().expect("a line");
+    assert!(line.starts_with("no jobs are handed out: the coordinator's disk has "), "{line}");
+    let doctor = place.run(&format!("doctor {at}"));
+    assert!(doctor.code == 1 && doctor.stdout.contains(&format!("FAILED: {line}")), "{}", doctor.stdout);
+    assert_eq!(
+        place.failure(&format!("submit 8 {at}")),
+        "the coordinator's disk has less room left than its --disk-reserve; make room and submit again"
+    );
+    let log = coordinator.stop().stderr;
+    assert_eq!(log.matches("the disk is nearly full: no more jobs are handed out").count(), 1, "{log}");
+
+    let coordinator = Coordinator::start_at(&address, &place, &[], "--sync-seconds 1 --disk-reserve 1KB");
+    let total = eventually("the run is done", || {
+        let run = status()["runs"][0].take();
+        (run["state"] == "done").then(|| run["total"].clone())
+    });
+    assert_eq!(total, Value::from("95815104"));
+    worker.signal("-TERM");
+    assert_eq!(worker.end().code, 0);
+    assert_eq!(coordinator.stop().code, 0);
+}
+
+#[test]
+fn a_small_disk_that_gets_full_and_has_room_again() {
+    let place = Place::new();
+    let private = ["--user", "--map-root-user", "--mount"];
+    let script = r#"
+        mkdir disk && mount -t tmpfs -o size=8m tmpfs disk || exit 77
+        cd disk
+        "$0" coordinator --db queens.db --listen 127.0.0.1:0 --disk-reserve 4MiB >address 2>log & coordinator=$!
+        trap 'kill $coordinator' EXIT
+        until grep -q listening address; do sleep 0.1; done
+        at="--coordinator http://$(cut -d ' ' -f 3 address)"
+        dd if=/dev/zero of=ballast bs=1M count=5 2>/dev/null
+        until grep -q 'nearly full' log; do sleep 0.1; done
+        "$0" status $at
+        rm ballast
+        until grep -q 'room again' log; do sleep 0.1; done
+        "$0" status $at"#;
+    let outcome = shell(&place, "timeout", &[&["180", "unshare"], &private[..]].concat(), script, 0);
+    if outcome.code == 77 || outcome.stderr.starts_with("unshare") {
+        eprintln!("not tried: this system lets nobody mount a small disk ({})", outcome.stderr.trim());
+        return;
+    }
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let [_, short, _] = outcome.stdout.lines().collect::<Vec<_>>()[..] else { panic!("{}", outcome.stdout) };
+    assert!(short.starts_with("no jobs are handed out: the coordinator's disk has "), "{short}");
+    assert!(short.ends_with(" left, 4.0 MiB are to stay free; make room"), "{short}");
 }

@@ -25,7 +25,7 @@ fn the_doctor_looks_at_kernels_and_databases() {
         let begins = outcome.stdout.lines().find_map(|line| line.strip_prefix("database          "));
         (outcome.code, begins.unwrap_or_default().to_owned())
     };
-    assert_eq!(about("five.db"), (0, "five.db: well, 1 run(s)".to_owned()));
+    assert_eq!(about("five.db"), (0, "five.db: sound, and its ledger holds together; 1 run(s)".to_owned()));
     for (db, failure) in
         [("none.db", "there is no database at"), ("notes.db", "notes.db is not an SQLite database")]
     {

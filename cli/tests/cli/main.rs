@@ -1,14 +1,18 @@
 //! The program, run as its users run it.
 
+mod audit;
+mod backup;
 mod boards;
 mod calls;
 mod cluster;
+mod damage;
 mod databases;
 mod disk;
 mod doctor;
 mod estimates;
 mod export;
 mod forecasts;
+mod ledger;
 mod logs;
 mod outages;
 mod processes;

@@ -1,11 +1,9 @@
 //! One long story: a coordinator and three workers that are killed, stopped, paused, drained and started again, and
 //! count exactly all the same.
 
-#[path = "../../../coordinator/tests/common/rules.rs"]
-mod rules;
-
 use std::fs;
 
+use nqueens_coordinator::RULES;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::known::published;
 use serde_json::Value;
@@ -48,12 +46,13 @@ impl Cluster {
         self.coordinator.worker_on(&self.place, name, spool, &[LOG, ("NQUEENS_TOKEN", WORKER_TOKEN)])
     }
 
-    /// Waits for the end of a worker that was told to go: it ends well. Its last line.
+    /// Waits for the end of a worker that was told to go: it ends well. The line that says so; those of its connection
+    /// may come after.
     fn farewell(&mut self, mut worker: Background) -> String {
         let outcome = worker.end();
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         self.logs += &outcome.stderr;
-        outcome.stderr.lines().last().expect("a line").to_owned()
+        outcome.stderr.lines().rfind(|line| line.contains("worker is down")).expect("a farewell").to_owned()
     }
 
     /// Sends a worker away from its work.
@@ -153,7 +152,7 @@ impl Cluster {
         let outcome = self.coordinator.process.end();
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         self.logs += &outcome.stderr;
-        for (rule, query) in rules::RULES {
+        for (rule, query) in RULES {
             assert_eq!(self.place.ask("queens.db", query), Vec::<String>::new(), "{rule}");
         }
         let verdicts = self.place.ask("queens.db", "SELECT DISTINCT verdict FROM result ORDER BY verdict");

@@ -107,6 +107,8 @@ fn every_help_ends_with_an_example() {
         "cancel",
         "estimate",
         "export",
+        "verify",
+        "audit",
         "bench",
         "table",
         "solutions",

@@ -9,7 +9,9 @@ use nqueens_proto::operator::WallTime;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
-use super::{ROWS_MAX, all, column, counts, encoded_job, json, json_of_ids, rows_of, run_id, within};
+use super::{
+    ROWS_MAX, all, column, counts, encoded_job, json, json_of_ids, rows_of, run_id, within, worker_id,
+};
 use crate::dispatch::{JobState, Moments};
 use crate::error::{Error, damaged};
 
@@ -145,23 +147,29 @@ pub struct LedgerResult {
     /// What was found.
     pub counts: Counts,
     /// Who counted.
-    pub worker: String,
+    pub worker: WorkerId,
+    /// What its owner calls it.
+    pub worker_name: String,
     /// The engine that counted.
     pub kernel: String,
+    /// Number of the lease, among those given for the job.
+    pub epoch: u32,
     /// States visited.
     pub states: u64,
     /// Thread time, in microseconds.
     pub elapsed_us: u64,
+    /// When it arrived.
+    pub reported_at: WallTime,
 }
 
 /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
 pub(crate) async fn ledger(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
     let id = column(run.get());
     let rows = query!(
-        r#"SELECT job.number, run.n, job.class, job.bound1, job.prefixes, job.state, worker.name AS "worker?",
-                  result.kernel AS "kernel?", result.count2 AS "count2?", result.count4 AS "count4?",
+        r#"SELECT job.number, run.n, job.class, job.bound1, job.prefixes, job.state, result.worker AS "worker?",
+                  worker.name AS "worker_name?", result.kernel AS "kernel?", result.epoch AS "epoch?", result.count2 AS "count2?", result.count4 AS "count4?",
                   result.count8 AS "count8?", result.solutions AS "solutions?", result.states AS "states?",
-                  result.elapsed_us AS "elapsed_us?"
+                  result.elapsed_us AS "elapsed_us?", result.reported_at AS "reported_at?"
            FROM job JOIN run ON run.id = job.run
            LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'
            LEFT JOIN worker ON worker.id = result.worker
@@ -175,16 +183,22 @@ pub(crate) async fn ledger(db: &SqlitePool, run: RunId, first: u32) -> Result<Ve
     let mut ledger = Vec::with_capacity(rows.len());
     for row in rows {
         let found = all([row.count2, row.count4, row.count8, row.solutions]);
-        let work = row.states.zip(row.elapsed_us);
-        let accepted = match found.zip(work).zip(row.worker.zip(row.kernel)) {
+        let work = all([row.worker, row.epoch, row.states, row.elapsed_us, row.reported_at]);
+        let accepted = match found.zip(work).zip(row.worker_name.zip(row.kernel)) {
             None => None,
-            Some(((found, (states, elapsed_us)), (worker, kernel))) => Some(LedgerResult {
-                counts: counts(found)?,
-                worker,
-                kernel,
-                states: within("result.states", states)?,
-                elapsed_us: within("result.elapsed_us", elapsed_us)?,
-            }),
+            Some(((found, work), (worker_name, kernel))) => {
+                let [worker, epoch, states, elapsed_us, reported_at] = work;
+                Some(LedgerResult {
+                    counts: counts(found)?,
+                    worker: worker_id(worker)?,
+                    worker_name,
+                    kernel,
+                    epoch: within("result.epoch", epoch)?,
+                    states: within("result.states", states)?,
+                    elapsed_us: within("result.elapsed_us", elapsed_us)?,
+                    reported_at,
+                })
+            }
         };
         ledger.push(LedgerRow {
             number: within("job.number", row.number)?,

@@ -2,13 +2,11 @@
 
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
-mod rules;
-
 use std::path::{Path, PathBuf};
 
 use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::progress::RunProgress;
-use nqueens_coordinator::{Access, Coordinator, Error, Pace, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Pace, RULES, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
@@ -25,8 +23,6 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tonic::Status;
 use tonic::transport::Channel;
-
-use rules::RULES;
 
 /// More work than any of these tests has.
 pub(crate) const ALL: u64 = u64::MAX;
@@ -55,7 +51,7 @@ impl House {
 
     /// One that asks for tokens.
     pub(crate) async fn guarded(path: &Path, policy: Policy, access: &Access) -> Self {
-        let pace = Pace { sync_ms: 1_234, policy };
+        let pace = Pace { sync_ms: 1_234, policy, ..Pace::default() };
         let coordinator = Coordinator::open(path, pace, "test 1.0").await.unwrap();
         let (listener, address) = listen("127.0.0.1:0").await.unwrap();
         let (stop, stopped) = oneshot::channel();

@@ -4,6 +4,7 @@
 //! obvious one that all others are held equal to.
 
 mod block;
+mod mirrored;
 mod reference;
 mod scalar;
 
@@ -12,6 +13,8 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::subproblem::Subproblem;
+
+pub(crate) use mirrored::Mirrored;
 
 /// What counting one subproblem gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,68 @@
+//! `nqueens audit`: jobs of a database, counted again.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use nqueens_evidence::sample::Claim;
+
+use super::sampling::{Draw, Interrupt, Population, Sampling};
+use super::source::Source;
+use crate::console::INTERRUPTED;
+use crate::output::{block_on, print_line};
+
+/// Counts some accepted jobs of a run again, and tells what that proves.
+///
+/// The jobs are drawn at random and counted by another engine from their mirror images. A run need not be done for this.
+/// Nothing is changed in the database. The exit code is 1 if a count differs.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens audit --db nqueens-16.db --sample 300")]
+pub(crate) struct Audit {
+    #[command(flatten)]
+    source: Source,
+
+    /// Count so many jobs again
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    sample: u32,
+
+    #[command(flatten)]
+    sampling: Sampling,
+}
+
+impl Audit {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let interrupt = Interrupt::listen()?;
+        let mut draw = self.sampling.draw(self.sample)?;
+        let Some(population) = block_on(self.accepted(&mut draw, &interrupt))? else {
+            eprintln!("nqueens: interrupted before all results were read; nothing was proved");
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
+        draw.recount(&population, &interrupt)
+    }
+
+    /// Offers every accepted result to the sample; `None` if it was interrupted.
+    async fn accepted(&self, draw: &mut Draw, interrupt: &Interrupt) -> anyhow::Result<Option<Population>> {
+        let (reader, run) = self.source.open().await?;
+        let (id, plan) = (run.id, run.plan);
+        print_line(format_args!("run {id}, N = {}, plan {}, {} jobs", plan.n(), plan.kind(), run.jobs))?;
+        let mut population = Population::default();
+        let mut next = 0;
+        loop {
+            let rows = reader.ledger(id, next).await?;
+            let Some(last) = rows.last() else { return Ok(Some(population)) };
+            next = last.number + 1;
+            for row in rows {
+                let number = row.number;
+                let Some(result) = row.accepted else { continue };
+                let (worker, counts) = (result.worker.get(), result.counts);
+                let kernel = result.kernel.parse().with_context(|| format!("job {number}"))?;
+                population.jobs += 1;
+                population.workers.entry(worker).or_insert((result.worker_name, 0)).1 += 1;
+                draw.sample.offer(number, || Claim { number, job: row.job, counts, kernel, worker });
+            }
+            if interrupt.control().is_stopped() {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A finished run as one file that others can check; `docs/ledger.md` has its format.
+
+use std::collections::BTreeMap;
+use std::io::{BufWriter, stdout};
+
+use anyhow::{Context, bail, ensure};
+use nqueens_coordinator::dispatch::JobState;
+use nqueens_coordinator::{LedgerRow, Outcome, Reader, RunRow};
+use nqueens_evidence::chain::ChainWriter;
+use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, TotalLine, WorkerLine};
+use nqueens_kernel::counts::Totals;
+use nqueens_proto::id::WorkerId;
+
+use super::doctor::BUILD;
+
+/// Writes a run's ledger to stdout, and its last hash to stderr.
+pub(crate) async fn write(reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
+    let Some(outcome) = &run.outcome else {
+        bail!(
+            "run {} is {} and has no total; a ledger is written of runs that are done",
+            run.id,
+            run.state.name()
+        );
+    };
+    let mut out = ChainWriter::new(BufWriter::new(stdout()));
+    out.write(&Line::Ledger(header(run, outcome)))?;
+    let mut found = Totals::default();
+    let mut by_worker = BTreeMap::<WorkerId, u32>::new();
+    let mut next = 0;
+    loop {
+        let rows = reader.ledger(run.id, next).await?;
+        let Some(last) = rows.last() else { break };
+        next = last.number + 1;
+        for row in rows {
+            let (line, worker) = job_line(row)?;
+            found = found.checked_add(line.counts.into())?;
+            *by_worker.entry(worker).or_default() += 1;
+            out.write(&Line::Job(line))?;
+        }
+    }
+    for worker in reader.workers().await? {
+        let Some(&jobs) = by_worker.get(&worker.id) else { continue };
+        let (name, build, kernels, threads) = (worker.name, worker.build, worker.kernels, worker.threads);
+        let line = WorkerLine { worker: worker.id.get(), name, build, kernels, threads, jobs };
+        out.write(&Line::Worker(line))?;
+    }
+    ensure!(
+        found.total(run.plan.n())? == outcome.total,
+        "the results of run {} do not add up to its total any more; nqueens run or a coordinator says which check fails",
+        run.id
+    );
+    let (counts, orbits, total) = (found.into(), outcome.totals.into(), outcome.total);
+    out.write(&Line::Total(TotalLine { counts, orbits, total }))?;
+    let (lines, hash) = out.finish()?;
+    eprintln!(
+        "nqueens: {lines} lines; publish the last hash, and nobody can change one of them unseen: {hash}"
+    );
+    Ok(())
+}
+
+fn header(run: &RunRow, outcome: &Outcome) -> Header {
+    Header {
+        format: FORMAT,
+        run: run.id,
+        n: run.plan.n(),
+        plan: run.plan.kind(),
+        states_per_job: run.plan.states_per_job(),
+        jobs: run.jobs,
+        fingerprint: run.fingerprint,
+        seed: run.seed,
+        created_at_ms: run.created_at,
+        finished_at_ms: run.finished_at,
+        build: BUILD.to_owned(),
+        total: outcome.total,
+    }
+}
+
+fn job_line(row: LedgerRow) -> anyhow::Result<(JobLine, WorkerId)> {
+    let number = row.number;
+    let accepted = row.accepted.filter(|_| row.state == JobState::Done);
+    let result = accepted.with_context(|| format!("job {number} is not done: the run changed meanwhile"))?;
+    let kernel = result.kernel.parse().with_context(|| format!("job {number}"))?;
+    let line = JobLine {
+        number,
+        class: row.job.class,
+        bound1: row.job.bound1,
+        bytes: row.job.prefixes,
+        counts: result.counts.into(),
+        kernel,
+        worker: result.worker.get(),
+        epoch: result.epoch,
+        states: result.states,
+        elapsed_us: result.elapsed_us,
+        reported_at_ms: result.reported_at,
+    };
+    Ok((line, result.worker))
+}

@@ -1,0 +1,227 @@
+//! Counting a sample of jobs again, and what that proves: for `verify` and `audit`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nqueens_coordinator::random_bits;
+use nqueens_evidence::confidence::fewer_than;
+use nqueens_evidence::line::Four;
+use nqueens_evidence::recount::{Recount, recount};
+use nqueens_evidence::sample::Sample;
+use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::job::Class;
+
+use super::choices::{KernelChoice, default_threads, threads};
+use crate::console::{INTERRUPTED, interrupted};
+use crate::output::{block_on, print_line, thousands};
+use crate::progress::LINE_EVERY;
+
+/// How a sample is drawn and counted.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Sampling {
+    /// Draws the same sample again [default: a new one, told with the result]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+
+    /// Threads that count the sample
+    #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
+    threads: NonZeroUsize,
+
+    /// Engine that counts the sample; auto: the fastest that shares no search with the one that counted
+    // Not --kernel: a setting of this name is meant for those who count, and is not to become the one who checks too.
+    #[arg(long, default_value_t = KernelChoice::Auto)]
+    recount_kernel: KernelChoice,
+}
+
+impl Sampling {
+    /// Gets ready to draw up to `size` jobs.
+    pub(crate) fn draw(self, size: u32) -> anyhow::Result<Draw> {
+        let kernel = match self.recount_kernel {
+            KernelChoice::Auto => None,
+            chosen @ KernelChoice::Kernel(_) => Some(chosen.resolve()?),
+        };
+        let seed = self.seed.unwrap_or_else(random_bits);
+        let sample = Sample::new(usize::try_from(size)?, seed);
+        Ok(Draw { sample, seed, kernel, threads: self.threads })
+    }
+}
+
+/// A sample on its way.
+pub(crate) struct Draw {
+    /// To which every job is offered.
+    pub(crate) sample: Sample,
+    seed: u64,
+    kernel: Option<Kernel>,
+    threads: NonZeroUsize,
+}
+
+/// The jobs that a sample was drawn from.
+#[derive(Debug, Default)]
+pub(crate) struct Population {
+    /// How many.
+    pub(crate) jobs: u64,
+    /// Each worker's name and its part of them.
+    pub(crate) workers: BTreeMap<u64, (String, u64)>,
+}
+
+/// What was counted again.
+#[derive(Default)]
+struct Tally {
+    recounted: u64,
+    wrong: u64,
+    /// By these engines.
+    kernels: BTreeSet<Kernel>,
+    /// How many of each worker, and how many of these were wrong.
+    by_worker: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Draw {
+    /// Counts the sample again and says what came out.
+    pub(crate) fn recount(self, population: &Population, interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
+        let claims = self.sample.into_claims();
+        let mut progress = Progress::of(claims.len());
+        let mut tally = Tally::default();
+        let mut printed = Ok(());
+        recount(&claims, self.kernel, self.threads, interrupt.control(), |recount| {
+            let wrong = u64::from(!recount.agrees());
+            let worker = tally.by_worker.entry(recount.claim.worker).or_default();
+            *worker = (worker.0 + 1, worker.1 + wrong);
+            (tally.recounted, tally.wrong) = (tally.recounted + 1, tally.wrong + wrong);
+            tally.kernels.insert(recount.kernel);
+            if wrong > 0 && printed.is_ok() {
+                printed = progress.bar.suspend(|| print_line(mismatch(&recount, population)));
+            }
+            progress.step();
+        });
+        progress.bar.finish_and_clear();
+        printed?;
+        tally.print(population, self.seed)?;
+        Ok(if tally.wrong > 0 {
+            ExitCode::FAILURE
+        } else if tally.recounted < claims.len() as u64 {
+            eprintln!("nqueens: interrupted after {} of {} jobs", tally.recounted, claims.len());
+            ExitCode::from(INTERRUPTED)
+        } else {
+            ExitCode::SUCCESS
+        })
+    }
+}
+
+fn mismatch(recount: &Recount, population: &Population) -> String {
+    let claim = &recount.claim;
+    let found = recount.found.clone().map_or_else(|why| why, |counts| Four::from(counts).to_string());
+    let name = population.workers.get(&claim.worker).map_or("?", |(name, _)| name);
+    let road = if claim.job.class == Class::Halves { " row by row" } else { "" };
+    format!(
+        "FAILED  job {}: worker {} ({name}) counted {} by {}, recounted{road} by {}: {found}",
+        claim.number,
+        claim.worker,
+        Four::from(claim.counts),
+        claim.kernel,
+        recount.kernel
+    )
+}
+
+impl Tally {
+    fn print(&self, population: &Population, seed: u64) -> anyhow::Result<()> {
+        let (recounted, jobs) = (thousands(self.recounted), thousands(population.jobs));
+        if self.recounted == 0 {
+            print_line(format_args!("-       sample       0 of {jobs} jobs counted again (seed {seed})"))?;
+        } else if self.wrong > 0 {
+            let wrong = thousands(self.wrong);
+            print_line(format_args!(
+                "FAILED  sample       {wrong} of {recounted} jobs counted again differ (seed {seed}); the run has \
+                 {jobs}. Its total is not to be believed; nothing was changed"
+            ))?;
+        } else {
+            let kernels = self.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and ");
+            let proof = proof(population.jobs, self.recounted);
+            print_line(format_args!(
+                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}, all alike (seed {seed}): {proof}"
+            ))?;
+        }
+        for (id, (recounted, wrong)) in &self.by_worker {
+            let (name, jobs) =
+                population.workers.get(id).map_or(("?", *recounted), |(name, jobs)| (name, *jobs));
+            let (outcome, what) = match wrong {
+                0 => ("ok", proof(jobs, *recounted)),
+                _ => ("FAILED", format!("{} differ", thousands(wrong))),
+            };
+            let (recounted, jobs) = (thousands(recounted), thousands(jobs));
+            print_line(format_args!(
+                "{outcome:<7} worker {id:<5} {recounted} of {jobs} jobs of {name}: {what}"
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// What `recounted` jobs of `jobs` prove, if all were right.
+fn proof(jobs: u64, recounted: u64) -> String {
+    let wrong = fewer_than(jobs, recounted);
+    #[expect(clippy::cast_precision_loss, reason = "a share, for people")]
+    let share = 100.0 * wrong as f64 / jobs as f64;
+    if recounted == jobs {
+        "none is wrong".to_owned()
+    } else {
+        format!("with 95 % confidence fewer than {} are wrong, {share:.2} %", thousands(wrong))
+    }
+}
+
+/// How far the counting is, on stderr: a bar on a terminal, a line now and then elsewhere.
+struct Progress {
+    bar: ProgressBar,
+    told: Instant,
+}
+
+impl Progress {
+    fn of(jobs: usize) -> Self {
+        let style = ProgressStyle::with_template("{bar:32} {pos} of {len} jobs counted again, {eta} left");
+        let terminal = std::io::stderr().is_terminal();
+        let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(jobs as u64), target);
+        Self { bar: bar.with_style(style.expect("a valid template")), told: Instant::now() }
+    }
+
+    /// One more is done.
+    fn step(&mut self) {
+        self.bar.inc(1);
+        if self.bar.is_hidden() && self.told.elapsed() >= LINE_EVERY {
+            self.told = Instant::now();
+            let (done, jobs) = (self.bar.position(), self.bar.length().unwrap_or_default());
+            eprintln!("{} of {} jobs counted again", thousands(done), thousands(jobs));
+        }
+    }
+}
+
+/// Ctrl-C or SIGTERM, for work on threads.
+pub(crate) struct Interrupt(Arc<Control>);
+
+impl Interrupt {
+    /// Listens from now on.
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        let control = Arc::new(Control::default());
+        let stopped = Arc::clone(&control);
+        thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            let _: anyhow::Result<()> = block_on(async move {
+                interrupted().await;
+                stopped.stop();
+                interrupted().await;
+                std::process::exit(INTERRUPTED.into())
+            });
+        })?;
+        Ok(Self(control))
+    }
+
+    /// Is stopped by the first signal; the second ends the process.
+    pub(crate) fn control(&self) -> &Control {
+        &self.0
+    }
+}

@@ -1,0 +1,36 @@
+//! A run in a database file that is only read.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use nqueens_coordinator::{Reader, RunRow};
+use nqueens_proto::id::RunId;
+
+/// Which run of which database.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Source {
+    /// The run, as 'nqueens status' lists it [default: the only one in the database]
+    run: Option<RunId>,
+
+    /// Database file; a coordinator may be writing to it
+    #[arg(long, value_name = "PATH")]
+    db: PathBuf,
+}
+
+impl Source {
+    /// Opens the database and finds the run.
+    pub(crate) async fn open(&self) -> anyhow::Result<(Reader, RunRow)> {
+        let reader = Reader::open(&self.db).await?;
+        if let Some(run) = self.run {
+            let run = reader.run(run).await?;
+            return Ok((reader, run));
+        }
+        let mut runs = reader.runs().await?;
+        if runs.len() > 1 {
+            bail!("there are {} runs here; name one, as 'nqueens status' lists them", runs.len());
+        }
+        let run = runs.pop().context("there is no run here")?;
+        Ok((reader, run))
+    }
+}

@@ -1,0 +1,82 @@
+//! `nqueens verify`: an exported ledger, checked from the file alone.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use nqueens_evidence::verify::{Report, Unread, Verdict, verify};
+
+use super::sampling::{Interrupt, Population, Sampling};
+use crate::console::INTERRUPTED;
+use crate::output::print_line;
+
+/// Checks a ledger that 'nqueens export --format ledger' wrote; needs nothing but the file.
+///
+/// One line for each check with its outcome. With --sample some jobs, drawn at random, are counted again by another
+/// engine from their mirror images, and it is told what that proves. The exit code is 1 if anything is wrong.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens verify nqueens-16.ledger --sample 300")]
+pub(crate) struct Verify {
+    /// The ledger
+    file: PathBuf,
+
+    /// Count so many jobs again
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    sample: Option<u32>,
+
+    #[command(flatten)]
+    sampling: Sampling,
+}
+
+impl Verify {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let interrupt = Interrupt::listen()?;
+        let name = || self.file.display().to_string();
+        let file = File::open(&self.file).with_context(name)?;
+        let mut draw = self.sampling.draw(self.sample.unwrap_or(0))?;
+        let mut report = match verify(BufReader::new(file), &mut draw.sample, interrupt.control()) {
+            Err(Unread::Stopped(_)) => {
+                eprintln!("nqueens: interrupted before all lines were read; nothing was proved");
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+            report => report.with_context(name)?,
+        };
+        print(&report)?;
+        let mut code = if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        if self.sample.is_some() && report.header.is_some() {
+            for (name, _) in report.workers.values_mut() {
+                *name = harmless(name);
+            }
+            let population = Population { jobs: report.jobs, workers: report.workers };
+            let recounted = draw.recount(&population, &interrupt)?;
+            if recounted != ExitCode::SUCCESS {
+                code = recounted;
+            }
+        }
+        Ok(code)
+    }
+}
+
+fn print(report: &Report) -> anyhow::Result<()> {
+    if let Some(header) = &report.header {
+        let (run, n, plan, jobs) = (header.run, header.n, header.plan, header.jobs);
+        print_line(format_args!("run {run}, N = {n}, plan {plan}, {jobs} jobs"))?;
+    }
+    for (check, verdict) in &report.findings {
+        let (outcome, what) = match verdict {
+            Verdict::Passed(what) => ("ok", what),
+            Verdict::Failed(what) => ("FAILED", what),
+            Verdict::NotMade(what) => ("-", what),
+        };
+        print_line(format_args!("{outcome:<7} {:<12} {}", check.name(), harmless(what)))?;
+    }
+    Ok(())
+}
+
+/// A file from anywhere has no say in what a terminal does.
+fn harmless(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}

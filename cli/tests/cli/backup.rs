@@ -1,0 +1,142 @@
+//! Backups: taken while the ledger is written to, and restored while the workers live on.
+
+use std::fs;
+
+use nqueens_coordinator::RULES;
+use serde_json::Value;
+
+use crate::processes::{Coordinator, eventually};
+use crate::{NQUEENS, Outcome, Place};
+
+/// Q(16).
+const TOTAL: &str = "14772512";
+
+/// The one number that a query finds in a database.
+fn number(place: &Place, db: &str, query: &str) -> u64 {
+    let answers = place.ask(db, query);
+    let [answer] = &answers[..] else { panic!("{query}: {answers:?}") };
+    answer.parse().expect("a number")
+}
+
+fn done(place: &Place, db: &str) -> u64 {
+    number(place, db, "SELECT count(*) FROM job WHERE state = 2")
+}
+
+fn check_rules(place: &Place, db: &str) {
+    for (rule, query) in RULES {
+        assert_eq!(place.ask(db, query), Vec::<String>::new(), "{db}: {rule}");
+    }
+}
+
+#[test]
+fn a_backup_is_whole_and_a_run_restored_from_it_ends_well() {
+    let place = Place::new();
+    let mut coordinator = Coordinator::start(&place, &[], "--sync-seconds 1 --lease-seconds 3");
+    let at = format!("--coordinator {}", coordinator.url());
+    let run = place.stdout(&format!("submit 16 --plan border --job-states 200000 {at}"));
+    let run = run.trim_end();
+    let west = coordinator.worker(&place, "west", &[]);
+
+    // Each as it was at one moment, while results come in.
+    let mut before = 0;
+    for backup in ["one.db", "two.db", "three.db"] {
+        let now = eventually("it counts", || Some(done(&place, "queens.db")).filter(|now| *now > before));
+        let said = place.stdout(&format!("backup --db queens.db {backup}"));
+        let kept = done(&place, backup);
+        assert!(now <= kept && kept <= done(&place, "queens.db"));
+        check_rules(&place, backup);
+        let status = &place.json(&format!("status --db {backup} --json"))["runs"][0];
+        assert_eq!((&status["id"], &status["done"]), (&run.into(), &kept.into()));
+        let [head, of_run] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+        assert!(head.starts_with(&format!("{backup}: a sound copy of queens.db, ")), "{said}");
+        assert!(of_run.starts_with(&format!("run {run}: N = 16, active, ")), "{said}");
+        before = kept;
+    }
+    let files = fs::read_dir(place.path("")).expect("a folder").map(|file| file.expect("a file").file_name());
+    let files: Vec<_> = files.map(|name| name.into_string().expect("a name")).collect();
+    let copies = |name: &&String| ["one", "two", "three"].iter().any(|copy| name.starts_with(copy));
+    assert_eq!(files.iter().filter(copies).count(), 3, "nothing else is left: {files:?}");
+
+    // More is done and leased after the latest backup, also while the coordinator is away. Then the disk is gone.
+    let east = coordinator.worker(&place, "east", &[]);
+    eventually("more is done", || (done(&place, "queens.db") > before + 10).then_some(()));
+    let spool = || fs::metadata(place.path("west/results")).map_or(0, |file| file.len());
+    let address = coordinator.address.clone();
+    coordinator.process.kill();
+    let unreported = spool();
+    eventually("results wait for a coordinator", || (spool() > unreported).then_some(()));
+    let lost = done(&place, "queens.db");
+    for file in ["queens.db", "queens.db-wal", "queens.db-shm"] {
+        drop(fs::remove_file(place.path(file)));
+    }
+    fs::copy(place.path("three.db"), place.path("queens.db")).expect("a file");
+    assert!(before < lost, "what is restored is older");
+
+    let pace = "--sync-seconds 1 --lease-seconds 3 --grace-seconds 1";
+    let coordinator = Coordinator::start_at(&address, &place, &[], pace);
+    let status = eventually("the run is done", || {
+        let status = place.json(&format!("status --json {at}"))["runs"][0].take();
+        (status["state"] == "done").then_some(status)
+    });
+    assert_eq!((&status["total"], &status["check"]), (&TOTAL.into(), &"published".into()));
+    assert_eq!(status["done"], status["jobs"]);
+    for mut worker in [west, east] {
+        worker.signal("-TERM");
+        assert_eq!(worker.end().code, 0);
+    }
+    assert_eq!(coordinator.stop().code, 0);
+    check_rules(&place, "queens.db");
+    let jobs = status["jobs"].as_u64().expect("jobs");
+    assert_eq!(number(&place, "queens.db", "SELECT count(*) FROM result WHERE verdict = 'accepted'"), jobs);
+    // What was counted under leases of the lost life is not lost.
+    let results = number(&place, "three.db", "SELECT count(*) FROM result");
+    let late = format!(
+        "SELECT count(*) FROM result WHERE verdict = 'accepted' AND id > {results}
+           AND incarnation <> (SELECT incarnation FROM coordinator ORDER BY started_at DESC LIMIT 1)"
+    );
+    assert!(number(&place, "queens.db", &late) > 0);
+}
+
+#[test]
+fn a_backup_replaces_nothing() {
+    let place = Place::new().with_file("there.db", "mine").with_file("stale.db-wal", "of another database");
+    place.stdout("run 5 --db five.db");
+    let before = place.files();
+    let refused = |to: &str| place.failure(&format!("backup --db five.db {to}"));
+    let exists = |name: &str| format!("{name} exists; a backup replaces nothing, choose another name for it");
+    assert_eq!(refused("there.db"), exists("there.db"));
+    assert_eq!(refused("five.db"), exists("five.db"));
+    assert_eq!(refused("stale.db"), exists("stale.db-wal"), "SQLite would play it back into the copy");
+    assert!(refused("none/five.db").starts_with("can't open the database none/five.db: No such file"));
+    let no_database = "there is no database at none.db; check the path, or start a run to create one";
+    assert_eq!(place.failure("backup --db none.db copy.db"), no_database);
+    let other = "there.db is not an SQLite database; it was left as it is, choose another --db";
+    assert_eq!(place.failure("backup --db there.db copy.db"), other);
+    assert!(place.files() == before, "nothing came and nothing changed: {:?}", place.files().keys());
+    // And a good one is a database like any other.
+    place.stdout("backup --db five.db copy.db");
+    assert_eq!(place.json("run 5 --db copy.db --json")["total"], "10");
+}
+
+#[test]
+fn a_backup_needs_room() {
+    let place = Place::new();
+    place.stdout("run 12 --db twelve.db --job-states 300");
+    std::fs::create_dir(place.path("disk")).expect("a folder");
+    let mut command = place.program("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    command.args([
+        "mount -t tmpfs -o size=64k tmpfs disk || exit 77
+         \"$0\" backup --db twelve.db disk/copy.db; code=$?; ls -A disk; exit $code",
+        NQUEENS,
+    ]);
+    let outcome = Outcome::of(&mut command);
+    if ![0, 1].contains(&outcome.code) || outcome.stderr.starts_with("unshare") {
+        eprintln!("not tried: this system lets nobody mount a small disk ({})", outcome.stderr.trim());
+        return;
+    }
+    let expected = "nqueens: the disk with disk/copy.db is full; make room and start again, everything acknowledged \
+                    so far is safe\n";
+    assert_eq!((outcome.code, &*outcome.stdout, &*outcome.stderr), (1, "", expected));
+    assert_eq!(place.json("status --db twelve.db --json")["runs"][0]["total"], Value::from("14200"));
+}

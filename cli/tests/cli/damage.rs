@@ -1,0 +1,116 @@
+//! Databases that a disk has changed: a clear error, or an exact total; never a wrong one.
+
+use std::fs;
+
+use crate::Place;
+use crate::processes::{Background, Coordinator};
+
+/// Fourteen jobs.
+const RUN: &str = "run 10 --plan border --job-states 300 --threads 1 --json";
+
+/// Q(10), as the command prints it.
+const TOTAL: &str = "\"total\":\"724\"";
+
+/// Makes of a finished run one with half of its jobs open.
+const HALF: &str = "
+    DROP TRIGGER result_is_append_only_delete;
+    DELETE FROM result WHERE job % 2 = 0;
+    UPDATE job SET state = 0 WHERE number % 2 = 0;
+    UPDATE run SET state = 'active', finished_at = NULL,
+                   total = NULL, count2 = NULL, count4 = NULL, count8 = NULL, checked = NULL;
+    CREATE TRIGGER result_is_append_only_delete BEFORE DELETE ON result BEGIN
+        SELECT RAISE(ABORT, 'results are append-only');
+    END;";
+
+/// The next of a sequence that looks random (Knuth's MMIX), below `limit`.
+fn random(seed: &mut u64, limit: usize) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    usize::try_from((*seed >> 33) % limit as u64).expect("below the limit")
+}
+
+/// What the program makes of a database: well, or one line that says why not.
+fn try_it(place: &Place, arguments: &str) -> Option<String> {
+    let outcome = place.run(arguments);
+    assert!(!outcome.stderr.contains("panicked"), "{}", outcome.stderr);
+    let said = outcome.stderr.lines().last().unwrap_or_default();
+    match outcome.code {
+        0 => Some(outcome.stdout),
+        1 if said.starts_with("nqueens: ") => None,
+        code => panic!("{arguments}: {code}, {}", outcome.stderr),
+    }
+}
+
+#[test]
+fn a_flipped_byte_makes_no_wrong_total() {
+    let place = Place::new();
+    place.stdout(&format!("{RUN} --db done.db"));
+    fs::copy(place.path("done.db"), place.path("half.db")).expect("a file");
+    place.sql("half.db", HALF);
+    let (mut found, mut seed) = ([0; 2], 0);
+    for round in 0..60 {
+        let whole = fs::read(place.path(["done.db", "half.db"][round % 2])).expect("a file");
+        // Most of a small file is empty; what is not is more worth a try.
+        let full: Vec<_> = (0..whole.len()).filter(|&at| whole[at] != 0).collect();
+        let at = full[random(&mut seed, full.len())];
+        let mut flipped = whole;
+        flipped[at] ^= 1 << random(&mut seed, 8);
+        for file in ["x.db-wal", "x.db-shm", "copy.db"] {
+            drop(fs::remove_file(place.path(file)));
+        }
+        fs::write(place.path("x.db"), &flipped).expect("a file");
+        let backup = try_it(&place, "backup --db x.db copy.db");
+        let run = try_it(&place, &format!("{RUN} --db x.db"));
+        found[0] += usize::from(backup.is_none());
+        found[1] += usize::from(run.is_none());
+        assert!(run.is_none_or(|result| result.contains(TOTAL)), "byte {at} makes a wrong total");
+    }
+    assert!(found.iter().all(|&found| found > 0), "of 60 some show: {found:?}");
+}
+
+#[test]
+fn the_doctor_finds_what_does_not_hold() {
+    for (change, finding) in [
+        (
+            "DROP TRIGGER result_is_append_only_update; UPDATE result SET count8 = count8 + 1 WHERE id = 3",
+            "it does not hold that a run is done only if all its jobs are, and they come to its total",
+        ),
+        (
+            "UPDATE job SET state = 0 WHERE number = 5",
+            "it does not hold that a job is done if and only if it has one accepted result and no later one disagrees",
+        ),
+        ("UPDATE job SET bound1 = bound1 + 1 WHERE number = 5", "are not the plan that it began with"),
+        ("UPDATE run SET jobs = jobs + 1", "it does not hold that a planned run has all its jobs"),
+        (
+            "PRAGMA ignore_check_constraints = ON; UPDATE worker SET threads = 0",
+            "it does not hold that the file is sound: CHECK constraint failed in worker",
+        ),
+    ] {
+        let place = Place::new();
+        place.stdout(&format!("{RUN} --db queens.db"));
+        place.sql("queens.db", change);
+        let report = place.run("doctor --db queens.db");
+        let line = report.stdout.lines().find(|line| line.starts_with("database ")).expect("a finding");
+        assert_eq!(report.code, 1, "{line}");
+        assert!(
+            line.contains("FAILED: the database is damaged: queens.db: ") && line.contains(finding),
+            "{line}"
+        );
+        assert!(place.failure("backup --db queens.db copy.db").contains(finding));
+        assert!(!place.path("copy.db").exists(), "a backup that is not sound is none");
+    }
+}
+
+#[test]
+fn a_coordinator_does_not_go_on_with_a_damaged_file() {
+    let place = Place::new();
+    place.stdout(&format!("{RUN} --db queens.db"));
+    place.sql("queens.db", "PRAGMA ignore_check_constraints = ON; UPDATE worker SET threads = 0");
+    let mut coordinator =
+        Background::start(&mut place.command("coordinator --db queens.db --listen 127.0.0.1:0"));
+    let outcome = coordinator.end();
+    let expected = "nqueens: the database is damaged: queens.db: CHECK constraint failed in worker; restore it from a \
+                    backup";
+    assert_eq!((outcome.code, outcome.stderr.lines().last()), (1, Some(expected)), "{}", outcome.stderr);
+    place.sql("queens.db", "UPDATE worker SET threads = 1");
+    assert_eq!(Coordinator::start(&place, &[], "").stop().code, 0);
+}

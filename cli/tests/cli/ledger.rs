@@ -1,0 +1,393 @@
+//! `nqueens export --format ledger` and `nqueens verify`: what is exported is believed, and what was damaged is not.
+
+use std::process::Command;
+
+use nqueens_evidence::chain::ChainWriter;
+use serde_json::{Value, json};
+
+use crate::{Outcome, Place};
+
+/// A ledger that was exported, to be damaged.
+struct Ledger {
+    place: Place,
+    lines: Vec<Value>,
+}
+
+impl Ledger {
+    fn of(run: &str) -> Self {
+        let place = Place::new();
+        place.stdout(&format!("run {run} --threads 1 --db run.db"));
+        let exported = place.run("export --db run.db --format ledger");
+        assert_eq!(exported.code, 0, "{}", exported.stderr);
+        let lines: Vec<Value> =
+            exported.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let hash = lines.last().expect("lines")["chain"].as_str().expect("a hash");
+        assert_eq!(
+            exported.stderr,
+            format!(
+                "nqueens: {} lines; publish the last hash, and nobody can change one of them unseen: {hash}\n",
+                lines.len()
+            )
+        );
+        std::fs::write(place.path("ledger"), exported.stdout).expect("writable");
+        Self { place, lines }
+    }
+
+    fn jobs(&self) -> usize {
+        self.lines.iter().filter(|line| line["line"] == "job").count()
+    }
+
+    /// The lines as they are now, under a chain of their own.
+    fn sealed(&self) -> String {
+        let mut text = Vec::new();
+        let mut writer = ChainWriter::new(&mut text);
+        for line in &self.lines {
+            let mut line = line.clone();
+            line.as_object_mut().expect("an object").remove("chain");
+            writer.write(&line).expect("to memory");
+        }
+        writer.finish().expect("to memory");
+        String::from_utf8(text).expect("text")
+    }
+
+    /// What `verify` says of these lines.
+    fn verify_text(&self, text: &str, options: &str) -> Outcome {
+        std::fs::write(self.place.path("damaged"), text).expect("writable");
+        self.place.run(&format!("verify damaged {options}"))
+    }
+
+    /// The checks that a damage fails, with what is said of each. The chain is repaired.
+    fn faults_with(run: &str, damage: impl FnOnce(&mut Vec<Value>), options: &str) -> Vec<String> {
+        let mut ledger = Self::of(run);
+        assert_eq!(ledger.place.run("verify ledger").code, 0);
+        damage(&mut ledger.lines);
+        faults(&ledger.verify_text(&ledger.sealed(), options))
+    }
+
+    fn faults(run: &str, damage: impl FnOnce(&mut Vec<Value>)) -> Vec<String> {
+        Self::faults_with(run, damage, "")
+    }
+}
+
+/// The lines that failed, their blanks made one; the exit code has to fit.
+fn faults(outcome: &Outcome) -> Vec<String> {
+    let failed = outcome.stdout.lines().filter_map(|line| line.strip_prefix("FAILED"));
+    let faults: Vec<_> = failed.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(outcome.code, i32::from(!faults.is_empty()), "{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.stderr, "");
+    faults
+}
+
+/// Adds to a count, which is text.
+fn add(count: &mut Value, more: i128) {
+    let number: i128 = count.as_str().expect("text").parse().expect("a number");
+    *count = json!((number + more).to_string());
+}
+
+/// Small jobs of N = 8.
+const ROWS: &str = "8 --plan rows --job-states 100";
+const BORDER: &str = "8 --plan border --job-states 100";
+const HALVES: &str = "8 --plan halves --job-states 50";
+
+#[test]
+fn every_check_is_told() {
+    for run in
+        [ROWS, BORDER, HALVES, "1", "3", "5", "7 --kernel reference", "9 --plan halves --kernel scalar"]
+    {
+        let ledger = Ledger::of(run);
+        let outcome = ledger.place.run("verify ledger --sample 1000");
+        assert_eq!(faults(&outcome), [""; 0], "{run}");
+        let checks: Vec<_> =
+            outcome.stdout.lines().skip(1).map(|line| line.split_whitespace().nth(1)).collect();
+        let checks: Vec<_> = checks.into_iter().map(|check| check.expect("a check")).collect();
+        let expected =
+            "form chain jobs plan fingerprint bounds workers sums orbits symmetric published total sample";
+        assert_eq!(checks[..13].join(" "), expected, "{run}");
+        let jobs = ledger.jobs();
+        let passed = outcome.stdout.lines().skip(1).filter(|line| line.starts_with("ok ")).count();
+        // Where there are no jobs there is nothing to count again, and no worker. Half boards have symmetric ones in
+        // their sums, and nobody knows how many.
+        let expected = 14 - if jobs > 0 { 0 } else { 2 } - usize::from(run.contains("halves"));
+        assert_eq!(passed, expected, "{}", outcome.stdout);
+        let counted = format!(" sample       {jobs} of {jobs} jobs counted again");
+        assert!(outcome.stdout.contains(&counted), "{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn a_count_that_is_off_by_one() {
+    let off = |lines: &mut Vec<Value>| add(&mut lines[1]["counts"]["count8"], 1);
+    assert_eq!(
+        Ledger::faults(BORDER, off),
+        [
+            "sums the jobs' counts add up to other sums than the last line's",
+            "published the total 100 differs from the published count 92"
+        ]
+    );
+    // A liar who thinks of the sums and the total too.
+    let consistent = |lines: &mut Vec<Value>| {
+        off(lines);
+        add(&mut lines[0]["total"], 8);
+        let last = lines.last_mut().expect("lines");
+        add(&mut last["counts"]["count8"], 1);
+        add(&mut last["orbits"]["count8"], 1);
+        add(&mut last["total"], 8);
+    };
+    assert_eq!(
+        Ledger::faults(BORDER, consistent),
+        ["published the total 100 differs from the published count 92"]
+    );
+    assert_eq!(
+        Ledger::faults(HALVES, |lines| add(&mut lines[1]["counts"]["solutions"], 1)),
+        [
+            "sums the jobs' counts add up to other sums than the last line's",
+            "orbits 93 solutions less the symmetric ones, COUNT2 = 0 and COUNT4 = 1, are no multiple of 8"
+        ]
+    );
+    let symmetric = |lines: &mut Vec<Value>| {
+        let job = lines.iter_mut().find(|line| line["counts"]["count4"] == "1").expect("the symmetric orbit");
+        add(&mut job["counts"]["count4"], -1);
+    };
+    assert_eq!(
+        Ledger::faults(ROWS, symmetric),
+        [
+            "sums the jobs' counts add up to other sums than the last line's",
+            "symmetric COUNT2 = 0 and COUNT4 = 0 differ from the separately counted symmetric solutions, 0 and 1"
+        ]
+    );
+}
+
+#[test]
+fn results_of_two_jobs_that_were_swapped() {
+    let mut places = (0, 0);
+    let swap = |lines: &mut Vec<Value>| {
+        let count = |line: &Value| line["counts"]["solutions"].clone();
+        let other =
+            (2..lines.len()).find(|&at| count(&lines[at]) != count(&lines[1])).expect("another count");
+        let (one, two) = lines.split_at_mut(other);
+        std::mem::swap(&mut one[1]["counts"], &mut two[0]["counts"]);
+        places = (0, other - 1);
+    };
+    let faults = Ledger::faults_with(HALVES, swap, "--sample 1000 --threads 1");
+    // The file alone gives no hint: only who counts again finds it.
+    assert_eq!(faults.len(), 4, "{faults:?}");
+    for job in [places.0, places.1] {
+        let wanted = format!("job {job}: worker 1 (this process) counted ");
+        assert!(faults.iter().any(|fault| fault.starts_with(&wanted)), "{faults:?}");
+    }
+    assert!(faults[2].starts_with("sample 2 of 3 jobs counted again differ (seed "), "{faults:?}");
+    assert!(faults[3].ends_with("3 of 3 jobs of this process: 2 differ"), "{faults:?}");
+}
+
+#[test]
+fn jobs_that_are_missing_twice_or_out_of_order() {
+    let faults = Ledger::faults(ROWS, |lines| drop(lines.remove(3)));
+    assert_eq!(
+        faults[0],
+        "jobs job 3 stands where job 2 should: one is missing, comes twice or is out of order"
+    );
+    assert!(faults[1].starts_with("fingerprint the first line's "), "{faults:?}");
+    let faults = Ledger::faults(ROWS, |lines| lines.insert(3, lines[3].clone()));
+    assert_eq!(
+        faults[0],
+        "jobs job 2 stands where job 3 should: one is missing, comes twice or is out of order"
+    );
+    let faults = Ledger::faults(ROWS, |lines| lines.swap(3, 4));
+    assert_eq!(
+        faults[0],
+        "jobs job 3 stands where job 2 should: one is missing, comes twice or is out of order; and 2 more"
+    );
+    // The last one, which leaves no gap.
+    let last = |lines: &mut Vec<Value>| {
+        let at = lines.iter().rposition(|line| line["line"] == "job").expect("a job");
+        lines.remove(at);
+    };
+    assert_eq!(Ledger::faults(ROWS, last)[0], "jobs the jobs end before job 7, but the first line says 8");
+    // And a first line that says so too.
+    let shorter = |lines: &mut Vec<Value>| {
+        last(lines);
+        lines[0]["jobs"] = json!(7);
+    };
+    assert_eq!(Ledger::faults(ROWS, shorter)[0], "plan the plan has more than 7 jobs");
+}
+
+#[test]
+fn jobs_of_another_plan() {
+    // A job that counts nothing, and all others: a plan nobody made.
+    let changed = Ledger::faults(HALVES, |lines| {
+        let (one, two) = lines.split_at_mut(2);
+        std::mem::swap(&mut one[1]["bytes"], &mut two[0]["bytes"]);
+    });
+    assert_eq!(changed[0], "plan job 0 is not the plan's; and 1 more");
+    assert!(changed[1].starts_with("fingerprint the first line's "), "{changed:?}");
+    let other_board = Ledger::faults(BORDER, |lines| lines[0]["n"] = json!(9));
+    assert!(other_board[0].starts_with("plan job 0 is not the plan's; and "), "{other_board:?}");
+    assert!(other_board[1].starts_with("fingerprint the first line's "), "{other_board:?}");
+    assert!(other_board.last().expect("faults").starts_with("symmetric COUNT2 = 0 and COUNT4 = 1 differ"));
+    let finer = Ledger::faults(BORDER, |lines| lines[0]["states_per_job"] = json!("99"));
+    assert!(finer.iter().any(|fault| fault.starts_with("fingerprint ")), "{finer:?}");
+    let print = Ledger::faults(ROWS, |lines| lines[0]["fingerprint"] = json!("0".repeat(64)));
+    assert!(print[0].starts_with(&format!("fingerprint the first line's {} is not", "0".repeat(64))));
+    assert_eq!(print.len(), 1);
+}
+
+#[test]
+fn a_count_that_no_job_can_have() {
+    let faults = Ledger::faults(ROWS, |lines| add(&mut lines[2]["counts"]["count8"], 1 << 32));
+    assert!(faults[0].starts_with("bounds job 1 has COUNT8 = 429496729"), "{faults:?}");
+    assert!(faults[0].contains(", and can have no more than COUNT8 = "), "{faults:?}");
+    let mixed = Ledger::faults(ROWS, |lines| lines[1]["counts"]["solutions"] = json!("8"));
+    assert!(mixed[0].starts_with("bounds job 0 has solutions = 8, and can have no more than "), "{mixed:?}");
+    assert_eq!(mixed[2], "orbits some jobs found orbits and others plain solutions");
+}
+
+#[test]
+fn totals_and_workers_that_are_made_up() {
+    let first = Ledger::faults(ROWS, |lines| lines[0]["total"] = json!("93"));
+    assert_eq!(first, ["total the first line's total 93 differs from that of the jobs, 92"]);
+    let last = Ledger::faults(ROWS, |lines| lines.last_mut().expect("lines")["total"] = json!("93"));
+    assert_eq!(last, ["total the last line's total 93 differs from that of the jobs, 92"]);
+    let orbits =
+        Ledger::faults(ROWS, |lines| add(&mut lines.last_mut().expect("lines")["orbits"]["count8"], 1));
+    assert_eq!(orbits, ["total the last line's orbits differ from those of the jobs"]);
+    let unknown = Ledger::faults(ROWS, |lines| lines[2]["worker"] = json!(7));
+    assert_eq!(unknown, ["workers worker 1 has 7 results, not 8; and 1 more"]);
+    let unlisted = Ledger::faults(ROWS, |lines| lines.retain(|line| line["line"] != "worker"));
+    assert_eq!(unlisted, ["workers worker 1 has results and is not listed"]);
+    let mut ledger = Ledger::of(ROWS);
+    ledger.lines[9]["name"] = json!("\u{1b}[2J");
+    let said = ledger.verify_text(&ledger.sealed(), "--sample 1").stdout;
+    assert!(said.contains(" 1 of 8 jobs of \u{fffd}[2J: with "), "{said}");
+    let twice = Ledger::faults(ROWS, |lines| lines.insert(9, lines[9].clone()));
+    assert_eq!(twice, ["workers worker 1 is listed twice"]);
+}
+
+#[test]
+fn a_broken_chain() {
+    let ledger = Ledger::of(ROWS);
+    let text = ledger.sealed();
+    assert_eq!(text, std::fs::read_to_string(ledger.place.path("ledger")).expect("a file"));
+    let damaged = |text: &str| faults(&ledger.verify_text(text, ""));
+    // A digit of what nothing else depends on.
+    let at = text.find("\"reported_at_ms\":1").expect("a time") + "\"reported_at_ms\":".len();
+    let flipped = format!("{}2{}", &text[..at], &text[at + 1..]);
+    assert_eq!(damaged(&flipped), ["chain the hash does not fit on line 2"]);
+    // A hash itself: the next line's is over it.
+    let at = text.find("\"chain\":\"").expect("a hash") + "\"chain\":\"".len();
+    let digit = if &text[at..=at] == "0" { "1" } else { "0" };
+    let flipped = format!("{}{digit}{}", &text[..at], &text[at + 1..]);
+    assert_eq!(damaged(&flipped), ["chain the hash does not fit on line 1, 2"]);
+}
+
+#[test]
+fn files_that_are_cut_off_or_no_ledgers() {
+    let ledger = Ledger::of(ROWS);
+    let text = ledger.sealed();
+    let lines: Vec<_> = text.lines().collect();
+    let damaged = |text: &str| faults(&ledger.verify_text(text, ""));
+    assert_eq!(damaged(&text[..text.len() - 1]), ["form line 11 does not end: the file is cut off"]);
+    let head = lines[..5].join("\n") + "\n";
+    assert_eq!(damaged(&head), ["form the file ends after line 5, without the total: it is cut off"]);
+    assert_eq!(damaged(&(head + "{\"line\":")), ["form line 6 does not end: the file is cut off"]);
+    assert_eq!(damaged(""), ["form the file is empty"]);
+    assert_eq!(damaged("eight queens\n"), ["form line 1 does not end with its hash"]);
+    assert_eq!(damaged(&format!("{}\n", lines[1])), ["form line 1 is not the header of a ledger"]);
+    let longer = damaged(&format!("{text}{}\n", lines[1]));
+    assert_eq!(longer[0], "form there is more after the total on line 11");
+    let outcome = ledger.place.run("verify none");
+    assert_eq!(
+        (outcome.code, &*outcome.stderr),
+        (1, "nqueens: none: No such file or directory (os error 2)\n")
+    );
+
+    let second = Ledger::faults(ROWS, |lines| lines.insert(4, lines[0].clone()));
+    assert_eq!(second, ["form line 5 is a second header"]);
+    let later = Ledger::faults(ROWS, |lines| {
+        lines[0]["format"] = json!(2);
+        lines[0]["novelty"] = json!(true);
+    });
+    assert_eq!(
+        later,
+        ["form format version 2 is not known here, 1 is; use the nqueens that wrote it, or a later one"]
+    );
+    for (name, value, said) in [
+        ("kernel", json!("abacus"), "form line 3: 'abacus' is no such value"),
+        ("states", json!("+1"), "form line 3: '+1' is no such value"),
+        ("states", json!(1), "form line 3: invalid type: integer `1`, expected a string"),
+        ("bytes", json!("0"), "form line 3: Odd number of digits"),
+        ("surprise", json!(1), "form line 3: unknown field `surprise`, expected one of"),
+    ] {
+        let fault = Ledger::faults(ROWS, |lines| lines[2][name] = value);
+        assert!(fault.len() == 1 && fault[0].starts_with(said), "{fault:?}");
+    }
+}
+
+#[test]
+fn only_runs_that_are_done_are_exported() {
+    let ledger = Ledger::of(ROWS);
+    let place = &ledger.place;
+    let run = ledger.lines[0]["run"].as_str().expect("a name");
+    place.sql(
+        "run.db",
+        "DROP TRIGGER result_is_append_only_update; UPDATE result SET count8 = count8 + 1 WHERE job = 5",
+    );
+    let outcome = place.run("export --db run.db --format ledger");
+    assert_eq!(
+        (outcome.code, &*outcome.stderr),
+        (
+            1,
+            &*format!(
+                "nqueens: the results of run {run} do not add up to its total any more; nqueens run or a coordinator \
+                 says which check fails\n"
+            )
+        )
+    );
+    // What was written till then is no ledger.
+    let failed = faults(&ledger.verify_text(&outcome.stdout, ""));
+    assert_eq!(failed, ["form the file ends after line 10, without the total: it is cut off"]);
+    place.sql(
+        "run.db",
+        "UPDATE run SET state = 'paused', count2 = NULL, count4 = NULL, count8 = NULL, total = NULL, checked = NULL",
+    );
+    assert_eq!(
+        place.failure("export --db run.db --format ledger"),
+        format!("run {run} is paused and has no total; a ledger is written of runs that are done")
+    );
+    let outcome = place.run("export --db run.db --format ledger --by class");
+    assert_eq!(outcome.code, 2);
+    assert!(
+        outcome.stderr.contains("a ledger has a line for each job; leave --by out"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn another_program_comes_to_the_same_total() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/recompute.py");
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("there is no python3 here: not tested");
+        return;
+    }
+    for (run, total) in
+        [(ROWS, 92), (BORDER, 92), (HALVES, 92), ("1", 1), ("3", 0), ("11 --plan halves", 2_680)]
+    {
+        let mut ledger = Ledger::of(run);
+        let recompute = |ledger: &Ledger, text: &str| {
+            std::fs::write(ledger.place.path("copy"), text).expect("writable");
+            Outcome::of(ledger.place.program("python3").args([script, "copy"]))
+        };
+        let outcome = recompute(&ledger, &ledger.sealed());
+        let hash = ledger.lines.last().expect("lines")["chain"].as_str().expect("a hash");
+        assert_eq!(outcome.stdout, format!("total {total}, last hash {hash}\n"), "{}", outcome.stderr);
+        let outcome = recompute(&ledger, &ledger.sealed().replacen("\"seed\":\"", "\"seed\":\"1", 1));
+        assert_eq!((outcome.code, &*outcome.stderr), (1, "WRONG: the hash does not fit on line 1\n"));
+        if total > 1 {
+            let count = if run.contains("halves") { "solutions" } else { "count8" };
+            add(&mut ledger.lines[1]["counts"][count], 1);
+            let outcome = recompute(&ledger, &ledger.sealed());
+            assert_eq!(outcome.code, 1);
+            assert!(outcome.stderr.starts_with("WRONG: the jobs add up to "), "{}", outcome.stderr);
+        }
+    }
+}

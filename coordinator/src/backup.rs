@@ -1,0 +1,76 @@
+//! A copy of a ledger, taken while a coordinator may be writing to it.
+
+use std::fs::File;
+use std::path::Path;
+
+use sqlx::Connection;
+use sqlx::sqlite::SqliteConnection;
+use tempfile::Builder;
+
+use crate::database::{open_readers, options, storage_error};
+use crate::error::Error;
+use crate::reader::Reader;
+use crate::store::RunRow;
+
+/// Files that SQLite would take for parts of a database of this name.
+const BESIDE: [&str; 3] = ["", "-wal", "-journal"];
+
+/// Copies a database as it was at one moment, looks through the copy, and gives it its name only when it is whole and on
+/// the disk. Nothing is replaced. Returns the runs in the copy, each with the number of its done jobs.
+pub async fn backup(from: &Path, to: &Path) -> Result<Vec<(RunRow, u32)>, Error> {
+    for suffix in BESIDE {
+        let mut name = to.as_os_str().to_owned();
+        name.push(suffix);
+        if Path::new(&name).symlink_metadata().is_ok() {
+            return Err(Error::BackupExists(name.into()));
+        }
+    }
+    let cant_open =
+        |error: std::io::Error| Error::CantOpen { path: to.to_owned(), reason: error.to_string() };
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut prefix = to.file_name().unwrap_or_default().to_owned();
+    prefix.push(".");
+    // It goes away by itself if anything fails. Whoever may read the ledger may read its copy.
+    let rights = from.metadata().map_err(|_| Error::NoDatabase(from.to_owned()))?.permissions();
+    let copy = Builder::new()
+        .prefix(&prefix)
+        .suffix(".partial")
+        .permissions(rights)
+        .tempfile_in(folder)
+        .map_err(cant_open)?;
+    Reader::open(from).await?.close().await;
+    write(from, copy.path()).await.map_err(|error| match storage_error(to, error) {
+        // Of what stands in the file, it is the source that is to blame.
+        Error::Damaged(_) => Error::Damaged(format!("{} can't be read to its end", from.display())),
+        other => other,
+    })?;
+    let runs = look_through(from, copy.path()).await?;
+    copy.as_file().sync_all().map_err(cant_open)?;
+    copy.persist_noclobber(to).map_err(|failed| match failed.error.kind() {
+        std::io::ErrorKind::AlreadyExists => Error::BackupExists(to.to_owned()),
+        _ => cant_open(failed.error),
+    })?;
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(cant_open)?;
+    Ok(runs)
+}
+
+/// One read transaction on the one side, a new file on the other.
+async fn write(from: &Path, to: &Path) -> sqlx::Result<()> {
+    let mut source = SqliteConnection::connect_with(&options(from)).await?;
+    let copied = sqlx::query("VACUUM INTO ?").bind(to.to_string_lossy()).execute(&mut source).await;
+    source.close().await?;
+    copied.map(drop)
+}
+
+async fn look_through(from: &Path, copy: &Path) -> Result<Vec<(RunRow, u32)>, Error> {
+    // What is wrong with the copy is wrong with the source: that is the one to name.
+    let reader = Reader::new(from, open_readers(copy).await?);
+    reader.examine().await?;
+    let mut runs = Vec::new();
+    for run in reader.runs().await? {
+        let done = reader.progress(&run).await?.sums.done;
+        runs.push((run, done));
+    }
+    reader.close().await;
+    Ok(runs)
+}

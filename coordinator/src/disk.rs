@@ -1,0 +1,66 @@
+//! Room on the disk with the database. While there is little, no more work leaves, and what is out still finds a place.
+
+use std::path::{Path, PathBuf};
+
+use tracing::{info, warn};
+
+/// The room at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that the coordinator may still write.
+    pub free: u64,
+    /// Bytes that are to stay free.
+    pub reserve: u64,
+    /// No jobs are handed out until there is more room.
+    pub is_short: bool,
+}
+
+/// Watches the room.
+pub(crate) struct Disk {
+    database: PathBuf,
+    reserve: u64,
+    /// As last seen; `None` if nothing is to stay free, or the system does not tell.
+    room: Option<Room>,
+}
+
+impl Disk {
+    /// Looks for the first time.
+    pub(crate) fn new(database: &Path, reserve: u64) -> Self {
+        let mut disk = Self { database: database.to_owned(), reserve, room: None };
+        disk.look();
+        disk
+    }
+
+    /// Looks how much room there is now, and logs whenever it has become too little, and enough again.
+    pub(crate) fn look(&mut self) {
+        let was_short = self.is_short();
+        let free = (self.reserve > 0).then(|| free(&self.database)).flatten();
+        self.room = free.map(|free| {
+            // It takes an eighth more to go on, so that it does not flicker.
+            let enough = if was_short { self.reserve.saturating_add(self.reserve / 8) } else { self.reserve };
+            Room { free, reserve: self.reserve, is_short: free < enough }
+        });
+        let (database, reserve) = (self.database.display(), self.reserve);
+        match (was_short, self.is_short()) {
+            (false, true) => {
+                warn!(%database, free, reserve, "the disk is nearly full: no more jobs are handed out");
+            }
+            (true, false) => info!(%database, free, reserve, "the disk has room again: jobs are handed out"),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn room(&self) -> Option<Room> {
+        self.room
+    }
+
+    pub(crate) fn is_short(&self) -> bool {
+        self.room.is_some_and(|room| room.is_short)
+    }
+}
+
+/// Bytes that this process may still write beside a file.
+fn free(path: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}

@@ -1,0 +1,74 @@
+//! What holds in every ledger, whatever has happened to it.
+
+use sqlx::sqlite::SqlitePool;
+use sqlx::{AssertSqlSafe, query_scalar};
+
+/// The file itself: what SQLite finds wrong with its pages, its indexes, and the columns' own rules.
+const SOUND: (&str, &str) =
+    ("the file is sound", "SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'");
+
+/// Rules of the ledger: each is said in words, and as a query that finds whatever breaks it. None takes longer than in
+/// proportion to the ledger.
+pub const RULES: [(&str, &str); 6] = [
+    SOUND,
+    ("nothing refers to what is not there", "SELECT \"table\" FROM pragma_foreign_key_check"),
+    (
+        "a planned run has all its jobs",
+        "SELECT id FROM run WHERE jobs <> (SELECT count(*) FROM job WHERE run = run.id)",
+    ),
+    (
+        "a job is done if and only if it has one accepted result and no later one disagrees",
+        "SELECT job.run || '/' || number FROM job LEFT JOIN (
+             SELECT run, job, count(*) FILTER (WHERE verdict = 'accepted') = 1 AND
+                    max(id) FILTER (WHERE verdict = 'accepted') >
+                        coalesce(max(id) FILTER (WHERE verdict = 'conflict'), 0) AS stands
+             FROM result GROUP BY run, job) AS result ON result.run = job.run AND result.job = number
+         WHERE (state = 2) <> coalesce(stands, FALSE)",
+    ),
+    (
+        "whatever disagrees is a conflict, whatever agrees is none",
+        "SELECT other.id FROM result AS other JOIN result AS accepted USING (run, job)
+         WHERE accepted.verdict = 'accepted' AND other.id > accepted.id AND other.verdict <> iif(
+            (accepted.count2, accepted.count4, accepted.count8, accepted.solutions) =
+                (other.count2, other.count4, other.count8, other.solutions),
+            'duplicate', 'conflict')",
+    ),
+    (
+        // SQLite adds up in 63 bits, and says so where they do not do: enough for all boards up to N = 28.
+        "a run is done only if all its jobs are, and they come to its total",
+        "SELECT id FROM run WHERE state = 'done' AND (
+            EXISTS (SELECT 1 FROM job WHERE run = run.id AND state <> 2) OR
+            CAST(total AS INTEGER) <> (n = 1) + coalesce((SELECT sum(2 * count2 + 4 * count4 + 8 * count8 + solutions)
+                                                  FROM result WHERE run = run.id AND verdict = 'accepted'), 0))",
+    ),
+];
+
+/// Named offenders against a rule; the others are counted.
+const NAMED: usize = 3;
+
+/// Looks for whatever breaks a rule: a line for each that is broken. In a file that is not sound there is nothing more
+/// to look for.
+pub(crate) async fn broken(db: &SqlitePool) -> sqlx::Result<Vec<String>> {
+    let mut broken = Vec::new();
+    for (rule, query) in RULES {
+        let found = format!("WITH found(what) AS ({query}) SELECT CAST(what AS TEXT) FROM found");
+        let found: Vec<String> = query_scalar(AssertSqlSafe(found)).fetch_all(db).await?;
+        if found.is_empty() {
+            continue;
+        }
+        let named = found[..found.len().min(NAMED)].join(", ");
+        let more = found.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        broken.push(format!("it does not hold that {rule}: {named}{more}"));
+        if rule == SOUND.0 {
+            break;
+        }
+    }
+    Ok(broken)
+}
+
+/// What is wrong with the file itself, as far as it shows at a glance.
+pub(crate) async fn unsound(db: &SqlitePool) -> sqlx::Result<Option<String>> {
+    let findings = "SELECT * FROM pragma_quick_check WHERE quick_check <> 'ok'";
+    query_scalar(findings).fetch_optional(db).await
+}

@@ -1,0 +1,198 @@
+//! A ledger's lines as they pass by, held against the plan and against each other.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use nqueens_kernel::counts::{Counts, Overflow, Totals};
+use nqueens_kernel::job::{Job, Weight};
+use nqueens_kernel::plan::Fingerprinter;
+use nqueens_proto::message::EncodedJob;
+
+use crate::line::{Four, Header, JobLine, WorkerLine};
+use crate::sample::{Claim, Sample};
+use crate::verify::{Check, Verdict};
+
+/// What was read so far.
+pub(crate) struct Book {
+    pub(crate) header: Header,
+    /// The jobs that should stand there.
+    plan: Box<dyn Iterator<Item = (Job, Weight)> + Send>,
+    fingerprint: Fingerprinter,
+    /// Jobs read.
+    jobs: u64,
+    /// The number that the next job should have.
+    next: u64,
+    found: Result<Totals, Overflow>,
+    /// Results of each worker.
+    by_worker: BTreeMap<u64, u64>,
+    workers: BTreeMap<u64, WorkerLine>,
+    faults: Faults,
+}
+
+#[derive(Default)]
+struct Faults {
+    jobs: Fault,
+    plan: Fault,
+    bounds: Fault,
+    workers: Fault,
+}
+
+/// The first of some things that are wrong, and how many more there are.
+#[derive(Default)]
+struct Fault {
+    first: Option<String>,
+    more: u64,
+}
+
+impl Fault {
+    fn note(&mut self, what: impl FnOnce() -> String) {
+        if self.first.is_some() {
+            self.more += 1;
+        } else {
+            self.first = Some(what());
+        }
+    }
+
+    /// What is to be said: `passed` if nothing is wrong, and all was looked at.
+    fn verdict(&self, complete: Result<(), &str>, passed: impl fmt::Display) -> Verdict {
+        match (&self.first, self.more, complete) {
+            (None, _, Ok(())) => Verdict::Passed(passed.to_string()),
+            (None, _, Err(why)) => Verdict::NotMade(why.to_owned()),
+            (Some(first), 0, _) => Verdict::Failed(first.clone()),
+            (Some(first), more, _) => Verdict::Failed(format!("{first}; and {more} more")),
+        }
+    }
+}
+
+impl Book {
+    pub(crate) fn new(header: Header) -> Self {
+        let plan = header.plan();
+        Self {
+            plan: plan.weighed_jobs(),
+            fingerprint: Fingerprinter::new(&plan),
+            jobs: 0,
+            next: 0,
+            found: Ok(Totals::default()),
+            by_worker: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            faults: Faults::default(),
+            header,
+        }
+    }
+
+    pub(crate) fn jobs(&self) -> u64 {
+        self.jobs
+    }
+
+    /// The sum over all jobs.
+    pub(crate) fn found(&self) -> Result<Totals, Overflow> {
+        self.found
+    }
+
+    /// Every worker's name and number of results.
+    pub(crate) fn into_workers(self) -> BTreeMap<u64, (String, u64)> {
+        let mut workers = self.workers;
+        let named = |(id, jobs)| {
+            let name = workers.remove(&id).map_or_else(|| "not listed".to_owned(), |worker| worker.name);
+            (id, (name, jobs))
+        };
+        self.by_worker.into_iter().map(named).collect()
+    }
+
+    pub(crate) fn enter_job(&mut self, line: JobLine, sample: &mut Sample) {
+        let number = line.number;
+        if u64::from(number) != self.next {
+            let next = self.next;
+            self.faults.jobs.note(|| {
+                format!("job {number} stands where job {next} should: one is missing, comes twice or is out of order")
+            });
+        }
+        self.next = u64::from(number) + 1;
+        self.jobs += 1;
+        self.fingerprint.add_encoded(line.class, line.bound1, &line.bytes);
+        self.found = self.found.and_then(|found| found.checked_add(line.counts.into()));
+        *self.by_worker.entry(line.worker).or_default() += 1;
+        // Where one job is out of place, it is not told of all that follow that they are not the plan's.
+        if self.faults.jobs.first.is_none() {
+            self.compare(&line);
+        }
+        sample.offer(number, || Claim {
+            number,
+            counts: line.counts.into(),
+            kernel: line.kernel,
+            worker: line.worker,
+            job: EncodedJob {
+                n: self.header.n,
+                class: line.class,
+                bound1: line.bound1,
+                prefixes: line.bytes,
+            },
+        });
+    }
+
+    /// Holds a job in its place against the plan's.
+    fn compare(&mut self, line: &JobLine) {
+        let number = line.number;
+        let Some((job, weight)) = self.plan.next() else {
+            return self.faults.plan.note(|| format!("the plan has no job {number}"));
+        };
+        if (job.class(), job.bound1(), job.encode()) != (line.class, line.bound1, line.bytes.clone()) {
+            return self.faults.plan.note(|| format!("job {number} is not the plan's"));
+        }
+        if !Counts::from(line.counts).within(weight.counts_max) {
+            let (found, max) = (line.counts, Four::from(weight.counts_max));
+            self.faults.bounds.note(|| format!("job {number} has {found}, and can have no more than {max}"));
+        }
+    }
+
+    pub(crate) fn enter_worker(&mut self, line: WorkerLine) {
+        let (id, jobs) = (line.worker, self.by_worker.get(&line.worker).copied().unwrap_or(0));
+        if jobs != u64::from(line.jobs) {
+            let said = line.jobs;
+            self.faults.workers.note(|| format!("worker {id} has {jobs} results, not {said}"));
+        }
+        if self.workers.insert(id, line).is_some() {
+            self.faults.workers.note(|| format!("worker {id} is listed twice"));
+        }
+    }
+
+    /// The checks on jobs and workers, all lines being read or not.
+    pub(crate) fn findings(&mut self, complete: bool) -> [(Check, Verdict); 5] {
+        let jobs = self.header.jobs;
+        let read = if complete { Ok(()) } else { Err("the file could not be read to its end") };
+        if complete {
+            let next = self.next;
+            if next != u64::from(jobs) {
+                self.faults
+                    .jobs
+                    .note(|| format!("the jobs end before job {next}, but the first line says {jobs}"));
+            } else if self.faults.jobs.first.is_none() && self.plan.next().is_some() {
+                self.faults.plan.note(|| format!("the plan has more than {jobs} jobs"));
+            }
+            for id in self.by_worker.keys().filter(|id| !self.workers.contains_key(id)) {
+                self.faults.workers.note(|| format!("worker {id} has results and is not listed"));
+            }
+        }
+        let in_order = read.and(match self.faults.jobs.first {
+            None => Ok(()),
+            Some(_) => Err("the jobs are not in order"),
+        });
+        let (stated, stored) = (self.header.fingerprint, self.fingerprint.clone().finish());
+        let fingerprint = match read {
+            Err(why) => Verdict::NotMade(why.to_owned()),
+            Ok(()) if stated == stored => Verdict::Passed(stored.to_string()),
+            Ok(()) => Verdict::Failed(format!("the first line's {stated} is not that of the jobs, {stored}")),
+        };
+        let Header { n, plan, states_per_job, .. } = &self.header;
+        let made =
+            format!("made anew for N = {n}, plan {plan}, {states_per_job} states a job: the same jobs");
+        let workers = format!("each result is of one of the {} that are listed", self.workers.len());
+        [
+            (Check::Jobs, self.faults.jobs.verdict(read, format_args!("{jobs}, each once and in order"))),
+            (Check::Plan, self.faults.plan.verdict(in_order, made)),
+            (Check::Fingerprint, fingerprint),
+            (Check::Bounds, self.faults.bounds.verdict(in_order, "no job found more than it can have")),
+            (Check::Workers, self.faults.workers.verdict(read, workers)),
+        ]
+    }
+}

@@ -1,0 +1,241 @@
+//! The lines of an exported ledger: a header, every job with its result, the workers, the total.
+//!
+//! Numbers that can outgrow 2^53 are decimal strings.
+
+use std::fmt;
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::job::Class;
+use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_proto::id::RunId;
+use nqueens_proto::operator::WallTime;
+use serde::{Deserialize, Serialize};
+
+/// The version of the format that this program writes and reads.
+pub const FORMAT: u32 = 1;
+
+/// A line, by what it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "lowercase")]
+pub enum Line {
+    /// The first.
+    Ledger(Header),
+    /// One for each job, in the order of the plan.
+    Job(JobLine),
+    /// One for each worker whose results stand above.
+    Worker(WorkerLine),
+    /// The last.
+    Total(TotalLine),
+}
+
+/// What was counted, by which plan, and what it came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The run's name.
+    #[serde(with = "text")]
+    pub run: RunId,
+    /// Board size.
+    #[serde(with = "board")]
+    pub n: BoardSize,
+    /// Kind of the plan.
+    #[serde(with = "text")]
+    pub plan: PlanKind,
+    /// The plan's one option.
+    #[serde(with = "text")]
+    pub states_per_job: u64,
+    /// Number of jobs.
+    pub jobs: u32,
+    /// Of the plan and its jobs.
+    #[serde(with = "text")]
+    pub fingerprint: Fingerprint,
+    /// Fixed the order in which the jobs left.
+    #[serde(with = "text")]
+    pub seed: u64,
+    /// When the run was submitted, in milliseconds since 1970.
+    pub created_at_ms: WallTime,
+    /// When its total was found.
+    pub finished_at_ms: Option<WallTime>,
+    /// The program that wrote the file.
+    pub build: String,
+    /// All solutions.
+    #[serde(with = "text")]
+    pub total: u128,
+}
+
+impl Header {
+    /// The plan that it names.
+    pub fn plan(&self) -> Plan {
+        Plan::with_states_per_job(self.n, self.plan, self.states_per_job)
+    }
+}
+
+/// A job and its accepted result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobLine {
+    /// Its number in the plan, from 0.
+    pub number: u32,
+    /// The class of its solutions.
+    #[serde(with = "text")]
+    pub class: Class,
+    /// BOUND1 of the class.
+    pub bound1: u8,
+    /// The job as `Job::encode` gives it, in hexadecimal digits.
+    #[serde(with = "hex")]
+    pub bytes: Vec<u8>,
+    /// What was found.
+    pub counts: Four<u64>,
+    /// The engine that counted.
+    #[serde(with = "text")]
+    pub kernel: Kernel,
+    /// Number of the worker that counted.
+    pub worker: u64,
+    /// Number of the lease, among those that were given for the job.
+    pub epoch: u32,
+    /// States visited.
+    #[serde(with = "text")]
+    pub states: u64,
+    /// Thread time.
+    #[serde(with = "text")]
+    pub elapsed_us: u64,
+    /// When the result arrived, in milliseconds since 1970.
+    pub reported_at_ms: WallTime,
+}
+
+/// A worker as it registered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerLine {
+    /// Its number.
+    pub worker: u64,
+    /// What its owner calls it.
+    pub name: String,
+    /// Its program.
+    pub build: String,
+    /// Its engines, separated by commas.
+    pub kernels: String,
+    /// Its counting threads.
+    pub threads: u32,
+    /// How many of the results above are its own.
+    pub jobs: u32,
+}
+
+/// What the results add up to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TotalLine {
+    /// The sums over all jobs.
+    pub counts: Four<u128>,
+    /// The same, sorted into orbits: there are no plain solutions left.
+    pub orbits: Four<u128>,
+    /// All solutions.
+    #[serde(with = "text")]
+    pub total: u128,
+}
+
+/// The four counts of a job or a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    bound(serialize = "T: ToString", deserialize = "T: std::str::FromStr + ToString")
+)]
+pub struct Four<T> {
+    /// Orbits of 2.
+    #[serde(with = "text")]
+    pub count2: T,
+    /// Orbits of 4.
+    #[serde(with = "text")]
+    pub count4: T,
+    /// Orbits of 8.
+    #[serde(with = "text")]
+    pub count8: T,
+    /// Plain solutions, which plan `halves` finds instead of orbits.
+    #[serde(with = "text")]
+    pub solutions: T,
+}
+
+impl fmt::Display for Four<u64> {
+    /// Those that are not 0, for people: `COUNT4 = 1, COUNT8 = 11`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = [
+            ("COUNT2", self.count2),
+            ("COUNT4", self.count4),
+            ("COUNT8", self.count8),
+            ("solutions", self.solutions),
+        ];
+        let found: Vec<_> = named
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| format!("{name} = {count}"))
+            .collect();
+        f.write_str(if found.is_empty() { "nothing" } else { "" })?;
+        f.write_str(&found.join(", "))
+    }
+}
+
+impl From<Counts> for Four<u64> {
+    fn from(Counts { count2, count4, count8, solutions }: Counts) -> Self {
+        Self { count2, count4, count8, solutions }
+    }
+}
+
+impl From<Four<u64>> for Counts {
+    fn from(Four { count2, count4, count8, solutions }: Four<u64>) -> Self {
+        Self { count2, count4, count8, solutions }
+    }
+}
+
+impl From<Totals> for Four<u128> {
+    fn from(Totals { count2, count4, count8, solutions }: Totals) -> Self {
+        Self { count2, count4, count8, solutions }
+    }
+}
+
+impl From<Four<u128>> for Totals {
+    fn from(Four { count2, count4, count8, solutions }: Four<u128>) -> Self {
+        Self { count2, count4, count8, solutions }
+    }
+}
+
+/// Values as their text, which is read back only as it would be written.
+mod text {
+    use std::str::FromStr;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<T: ToString, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&value.to_string())
+    }
+
+    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: FromStr + ToString,
+        D: Deserializer<'de>,
+    {
+        let text = String::deserialize(deserializer)?;
+        let value = text.parse().ok().filter(|value: &T| value.to_string() == text);
+        value.ok_or_else(|| D::Error::custom(format_args!("'{text}' is no such value")))
+    }
+}
+
+/// Board sizes as numbers.
+mod board {
+    use nqueens_kernel::board::BoardSize;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+    pub(super) fn serialize<S: Serializer>(n: &BoardSize, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(n.get())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BoardSize, D::Error> {
+        BoardSize::new(u32::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}

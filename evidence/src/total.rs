@@ -1,0 +1,92 @@
+//! From a sum to a total: what has to hold before it may be said.
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::{Overflow, Totals, Unsortable};
+use nqueens_kernel::known::published;
+use nqueens_kernel::symmetric::SymmetricCounts;
+use nqueens_proto::operator::{Checked, Outcome};
+
+/// The check that a sum did not pass, in the order in which they are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Doubt {
+    /// It makes no whole orbits.
+    #[error(transparent)]
+    Unsortable(#[from] Unsortable),
+    /// It outgrows 128 bits.
+    #[error(transparent)]
+    Overflow(#[from] Overflow),
+    /// It has other symmetric solutions than a search for these alone finds.
+    #[error(
+        "COUNT2 = {} and COUNT4 = {} differ from the separately counted symmetric solutions, {} and {}",
+        orbits.count2, orbits.count4, symmetric.count2(), symmetric.count4()
+    )]
+    Symmetry {
+        /// The sum.
+        orbits: Totals,
+        /// Counted apart.
+        symmetric: SymmetricCounts,
+    },
+    /// Somebody else has published another number.
+    #[error("the total {total} differs from the published count {published}")]
+    Published {
+        /// Of the sum.
+        total: u128,
+        /// Of OEIS A000170.
+        published: u128,
+    },
+}
+
+/// Makes every check there is on the sum of a run's jobs: whole orbits, the symmetric ones among them, the published
+/// count.
+pub fn conclude(n: BoardSize, found: Totals, symmetric: SymmetricCounts) -> Result<Outcome, Doubt> {
+    let orbits = found.sorted(symmetric)?;
+    let total = orbits.total(n)?;
+    // N = 1 has one solution, an orbit of its own that stands in none of the three counts.
+    let expected = (u128::from(symmetric.count2()), u128::from(symmetric.count4()));
+    if n > BoardSize::MIN && (orbits.count2, orbits.count4) != expected {
+        return Err(Doubt::Symmetry { orbits, symmetric });
+    }
+    let checked = match published(n) {
+        None => Checked::Symmetric,
+        Some(known) if known.total == total && known.orbits == orbits => Checked::Published,
+        Some(known) => return Err(Doubt::Published { total, published: known.total }),
+    };
+    Ok(Outcome { totals: orbits, total, checked })
+}
+
+#[cfg(test)]
+mod tests {
+    use nqueens_kernel::engine::Control;
+    use nqueens_kernel::symmetric::symmetric_counts;
+
+    use super::*;
+
+    #[test]
+    fn a_sum_that_fails_a_check_is_no_total() {
+        let n = BoardSize::new(8).unwrap();
+        let symmetric = symmetric_counts(n, &Control::default()).unwrap();
+        let right = Totals { count4: 1, count8: 11, ..Totals::default() };
+        assert_eq!(
+            conclude(n, right, symmetric),
+            Ok(Outcome { totals: right, total: 92, checked: Checked::Published })
+        );
+        let plain = |solutions| Totals { solutions, ..Totals::default() };
+        assert_eq!(conclude(n, plain(92), symmetric).unwrap().totals, right);
+        let errors = [
+            (
+                plain(91),
+                "91 solutions less the symmetric ones, COUNT2 = 0 and COUNT4 = 1, are no multiple of 8",
+            ),
+            (plain(84), "the total 84 differs from the published count 92"),
+            (Totals { count8: 1, ..plain(84) }, "some jobs found orbits and others plain solutions"),
+            (Totals { count8: 10, ..right }, "the total 84 differs from the published count 92"),
+            (Totals { count4: 2, ..right }, "COUNT2 = 0 and COUNT4 = 2 differ from the separately counted"),
+            (Totals { count2: 1, ..right }, "COUNT2 = 1 and COUNT4 = 1 differ from the separately counted"),
+            (Totals { count8: u128::MAX / 8 + 1, ..right }, "a count overflowed its integer width"),
+        ];
+        for (orbits, expected) in errors {
+            let error = conclude(n, orbits, symmetric).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Every check that an exported ledger admits, from the file alone.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead};
+
+use nqueens_kernel::engine::{Control, Stopped};
+use nqueens_kernel::symmetric::{SymmetricCounts, symmetric_counts};
+use nqueens_proto::operator::{Checked, Outcome};
+
+use crate::book::Book;
+use crate::chain::ChainReader;
+use crate::line::{FORMAT, Header, Line, TotalLine};
+use crate::sample::Sample;
+use crate::total::{Doubt, conclude};
+
+/// What is checked, in the order in which it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// Every line is what the format says.
+    Form,
+    /// Every line has the hash of itself and all before it.
+    Chain,
+    /// Every job stands there once, in the plan's order.
+    Jobs,
+    /// The jobs are those of the plan, which is made anew.
+    Plan,
+    /// The header's fingerprint is that of the jobs.
+    Fingerprint,
+    /// No job found more than it can have.
+    Bounds,
+    /// Every result is of a worker that is listed.
+    Workers,
+    /// The last line's sums are those of the jobs.
+    Sums,
+    /// The sums make whole orbits.
+    Orbits,
+    /// The symmetric solutions among them are those of a search of their own.
+    Symmetric,
+    /// The total is the published one.
+    Published,
+    /// The totals of the first and the last line are that of the sums.
+    Total,
+}
+
+impl Check {
+    /// Its name, for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Form => "form",
+            Self::Chain => "chain",
+            Self::Jobs => "jobs",
+            Self::Plan => "plan",
+            Self::Fingerprint => "fingerprint",
+            Self::Bounds => "bounds",
+            Self::Workers => "workers",
+            Self::Sums => "sums",
+            Self::Orbits => "orbits",
+            Self::Symmetric => "symmetric",
+            Self::Published => "published",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// How a check went, and what there is to say of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It passed.
+    Passed(String),
+    /// It did not.
+    Failed(String),
+    /// There was nothing to hold it against, or what it needs is damaged.
+    NotMade(String),
+}
+
+/// A file that was checked.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Its first line, if that could be read.
+    pub header: Option<Header>,
+    /// All checks.
+    pub findings: Vec<(Check, Verdict)>,
+    /// Jobs of each worker, by number, with its name.
+    pub workers: BTreeMap<u64, (String, u64)>,
+    /// Jobs that were read.
+    pub jobs: u64,
+}
+
+impl Report {
+    /// Whether no check failed.
+    pub fn passed(&self) -> bool {
+        !self.findings.iter().any(|(_, verdict)| matches!(verdict, Verdict::Failed(_)))
+    }
+
+    fn add(&mut self, check: Check, verdict: Verdict) {
+        self.findings.push((check, verdict));
+    }
+}
+
+/// No report.
+#[derive(Debug, thiserror::Error)]
+pub enum Unread {
+    /// The file can't be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It was no longer wanted.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// Reads a ledger from its first line to its last and makes every check. In memory there is never more than a line, the
+/// workers and the sample, to which every job is offered.
+pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Result<Report, Unread> {
+    let mut lines = ChainReader::new(input);
+    let mut report = Report::default();
+    let header = match header(lines.next_line()?) {
+        Ok(header) => header,
+        Err(why) => {
+            report.add(Check::Form, Verdict::Failed(why));
+            return Ok(report);
+        }
+    };
+    let mut book = Book::new(header);
+    let last = read(&mut lines, &mut book, sample, control)?;
+    let form = match &last {
+        Ok(_) => Verdict::Passed(format!("{} lines of format {FORMAT}", lines.lines())),
+        Err(why) => Verdict::Failed(why.clone()),
+    };
+    report.add(Check::Form, form);
+    report.add(Check::Chain, chain(&lines, last.is_ok()));
+    report.findings.extend(book.findings(last.is_ok()));
+    match last {
+        Ok(last) => report.findings.extend(sums(&book, &last, symmetric_counts(book.header.n, control)?)),
+        Err(_) => report.findings.extend(
+            [Check::Sums, Check::Orbits, Check::Symmetric, Check::Published, Check::Total]
+                .map(|check| (check, Verdict::NotMade("the file could not be read to its end".to_owned()))),
+        ),
+    }
+    report.header = Some(book.header.clone());
+    report.jobs = book.jobs();
+    report.workers = book.into_workers();
+    Ok(report)
+}
+
+/// The first line. Its version is looked at first, for the rest may be different in another one.
+fn header(line: Result<Option<String>, String>) -> Result<Header, String> {
+    let Some(line) = line? else { return Err("the file is empty".to_owned()) };
+    let value: serde_json::Value = serde_json::from_str(&line).map_err(|error| format!("line 1: {error}"))?;
+    if value["line"] != "ledger" {
+        return Err("line 1 is not the header of a ledger".to_owned());
+    }
+    if value["format"] != FORMAT {
+        return Err(format!(
+            "format version {} is not known here, {FORMAT} is; use the nqueens that wrote it, or a later one",
+            value["format"]
+        ));
+    }
+    match serde_json::from_value(value) {
+        Ok(Line::Ledger(header)) => Ok(header),
+        Ok(_) => unreachable!("its kind was looked at"),
+        Err(error) => Err(format!("line 1: {error}")),
+    }
+}
+
+/// Enters all lines after the first; the inner error says why the file ends before its end.
+fn read(
+    lines: &mut ChainReader<impl BufRead>,
+    book: &mut Book,
+    sample: &mut Sample,
+    control: &Control,
+) -> Result<Result<TotalLine, String>, Unread> {
+    loop {
+        control.advance(0)?;
+        let line = match lines.next_line()? {
+            Ok(Some(line)) => line,
+            Ok(None) => {
+                let lines = lines.lines();
+                return Ok(Err(format!(
+                    "the file ends after line {lines}, without the total: it is cut off"
+                )));
+            }
+            Err(why) => return Ok(Err(why)),
+        };
+        let number = lines.lines();
+        match serde_json::from_str(&line) {
+            Ok(Line::Job(job)) => book.enter_job(job, sample),
+            Ok(Line::Worker(worker)) => book.enter_worker(worker),
+            Ok(Line::Total(total)) => {
+                return Ok(match lines.next_line()? {
+                    Ok(None) => Ok(total),
+                    _ => Err(format!("there is more after the total on line {number}")),
+                });
+            }
+            Ok(Line::Ledger(_)) => return Ok(Err(format!("line {number} is a second header"))),
+            Err(error) => return Ok(Err(format!("line {number}: {error}"))),
+        }
+    }
+}
+
+fn chain(lines: &ChainReader<impl BufRead>, complete: bool) -> Verdict {
+    match lines.broken() {
+        [] if complete => Verdict::Passed(format!("the last hash is {}", lines.hash())),
+        [] => Verdict::NotMade("whole as far as the file could be read".to_owned()),
+        broken => {
+            let broken = broken.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+            Verdict::Failed(format!("the hash does not fit on line {broken}"))
+        }
+    }
+}
+
+/// The checks on what the jobs add up to.
+fn sums(book: &Book, last: &TotalLine, symmetric: SymmetricCounts) -> Vec<(Check, Verdict)> {
+    let n = book.header.n;
+    let unmade = || Verdict::NotMade("a check before it failed".to_owned());
+    let found = match book.found() {
+        Ok(found) => found,
+        Err(overflow) => {
+            let rest = [Check::Orbits, Check::Symmetric, Check::Published, Check::Total];
+            let sums = (Check::Sums, Verdict::Failed(overflow.to_string()));
+            return std::iter::once(sums).chain(rest.map(|check| (check, unmade()))).collect();
+        }
+    };
+    let sums = if found == last.counts.into() {
+        Verdict::Passed("the jobs' counts add up to the last line's".to_owned())
+    } else {
+        Verdict::Failed("the jobs' counts add up to other sums than the last line's".to_owned())
+    };
+    let whole = || {
+        Verdict::Passed(if found.solutions > 0 {
+            "the solutions less the symmetric ones are a multiple of 8".to_owned()
+        } else {
+            "every job counted orbits".to_owned()
+        })
+    };
+    let equal = || {
+        let (count2, count4) = (symmetric.count2(), symmetric.count4());
+        if found.solutions > 0 {
+            Verdict::NotMade(format!(
+                "plain solutions hide theirs: taken as COUNT2 = {count2} and COUNT4 = {count4}"
+            ))
+        } else {
+            Verdict::Passed(format!("COUNT2 = {count2} and COUNT4 = {count4}, as counted on their own"))
+        }
+    };
+    let failed = |doubt: &Doubt| Verdict::Failed(doubt.to_string());
+    let outcome = conclude(n, found, symmetric);
+    let [orbits, symmetric, published] = match &outcome {
+        Ok(Outcome { checked: Checked::Published, .. }) => {
+            [whole(), equal(), Verdict::Passed("the total is the published one".to_owned())]
+        }
+        Ok(Outcome { checked: Checked::Symmetric, .. }) => {
+            [whole(), equal(), Verdict::NotMade(format!("nothing is published for N = {n}"))]
+        }
+        Err(doubt @ (Doubt::Unsortable(_) | Doubt::Overflow(_))) => [failed(doubt), unmade(), unmade()],
+        Err(doubt @ Doubt::Symmetry { .. }) => [whole(), failed(doubt), unmade()],
+        Err(doubt @ Doubt::Published { .. }) => [whole(), equal(), failed(doubt)],
+    };
+    vec![
+        (Check::Sums, sums),
+        (Check::Orbits, orbits),
+        (Check::Symmetric, symmetric),
+        (Check::Published, published),
+        (Check::Total, outcome.map_or_else(|_| unmade(), |outcome| total(&book.header, last, &outcome))),
+    ]
+}
+
+fn total(header: &Header, last: &TotalLine, outcome: &Outcome) -> Verdict {
+    let total = outcome.total;
+    if header.total != total {
+        Verdict::Failed(format!(
+            "the first line's total {} differs from that of the jobs, {total}",
+            header.total
+        ))
+    } else if last.total != total {
+        Verdict::Failed(format!(
+            "the last line's total {} differs from that of the jobs, {total}",
+            last.total
+        ))
+    } else if outcome.totals != last.orbits.into() {
+        Verdict::Failed("the last line's orbits differ from those of the jobs".to_owned())
+    } else {
+        Verdict::Passed(total.to_string())
+    }
+}

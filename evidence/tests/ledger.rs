@@ -1,0 +1,103 @@
+//! Ledgers made by hand: counts beyond 2^32, and damage to every single bit.
+
+use nqueens_evidence::chain::ChainWriter;
+use nqueens_evidence::line::{FORMAT, Four, Header, JobLine, Line, TotalLine, WorkerLine};
+use nqueens_evidence::sample::Sample;
+use nqueens_evidence::verify::{Check, Report, Verdict, verify};
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::job::Class;
+use nqueens_kernel::known::published;
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_proto::id::RunId;
+
+/// A ledger whose one job found this.
+fn ledger(n: u32, solutions: u64) -> Vec<u8> {
+    let n = BoardSize::new(n).expect("a board");
+    let plan = Plan::with_states_per_job(n, PlanKind::Halves, 1 << 62);
+    let job = plan.jobs().next().expect("a job");
+    let known = published(n).expect("published");
+    let counts = Four { count2: 0, count4: 0, count8: 0, solutions };
+    let [name, build, kernels] = ["one", "test", "avx2"].map(str::to_owned);
+    let lines = [
+        Line::Ledger(Header {
+            format: FORMAT,
+            run: RunId::from_random(1),
+            n,
+            plan: plan.kind(),
+            states_per_job: plan.states_per_job(),
+            jobs: 1,
+            fingerprint: plan.fingerprint(),
+            seed: 1,
+            created_at_ms: 1,
+            finished_at_ms: Some(2),
+            build: build.clone(),
+            total: known.total,
+        }),
+        Line::Job(JobLine {
+            number: 0,
+            class: Class::Halves,
+            bound1: 0,
+            bytes: job.encode(),
+            counts,
+            kernel: Kernel::Avx2,
+            worker: 1,
+            epoch: 1,
+            states: 1,
+            elapsed_us: 1,
+            reported_at_ms: 2,
+        }),
+        Line::Worker(WorkerLine { worker: 1, name, build, kernels, threads: 1, jobs: 1 }),
+        Line::Total(TotalLine {
+            counts: Four { count2: 0, count4: 0, count8: 0, solutions: solutions.into() },
+            orbits: known.orbits.into(),
+            total: known.total,
+        }),
+    ];
+    let mut text = Vec::new();
+    let mut writer = ChainWriter::new(&mut text);
+    for line in &lines {
+        writer.write(line).expect("to memory");
+    }
+    writer.finish().expect("to memory");
+    text
+}
+
+fn verified(text: &[u8]) -> Report {
+    verify(text, &mut Sample::new(0, 0), &Control::default()).expect("nobody stops it")
+}
+
+#[test]
+fn large_counts_are_believed_as_they_are_and_not_wrapped() {
+    let total = 4_968_057_848;
+    let right = verified(&ledger(19, total));
+    assert!(right.passed(), "{:?}", right.findings);
+    assert_eq!(right.workers[&1], ("one".to_owned(), 1));
+    let wrapped = verified(&ledger(19, total & u64::from(u32::MAX)));
+    let failed: Vec<_> =
+        wrapped.findings.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Failed(_))).collect();
+    let said = Verdict::Failed("the total 673090552 differs from the published count 4968057848".to_owned());
+    assert_eq!(failed, [&(Check::Published, said)]);
+    assert!(!wrapped.passed());
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_is_found() {
+    let mut text = ledger(6, 4);
+    assert!(verified(&text).passed());
+    for at in 0..text.len() {
+        assert!(!verified(&text[..at]).passed(), "cut off at {at}");
+        for bit in 0..8 {
+            text[at] ^= 1 << bit;
+            assert!(!verified(&text).passed(), "bit {bit} of byte {at}");
+            text[at] ^= 1 << bit;
+        }
+    }
+}
+
+#[test]
+fn whoever_is_stopped_has_no_report() {
+    let control = Control::default();
+    control.stop();
+    assert!(verify(&ledger(19, 1)[..], &mut Sample::new(0, 0), &control).is_err());
+}

@@ -1,0 +1,101 @@
+//! Every job of every plan comes to the same by every other road, and a wrong count shows.
+
+use std::num::NonZeroUsize;
+
+use nqueens_evidence::recount::{Recount, other_road, recount};
+use nqueens_evidence::sample::Claim;
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::job::Class;
+use nqueens_kernel::known::published;
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::symmetric::symmetric_counts;
+use nqueens_proto::message::EncodedJob;
+
+/// All jobs of a plan, said to have come to nothing.
+fn claims(n: BoardSize, kind: PlanKind, kernel: Kernel) -> Vec<Claim> {
+    let jobs = Plan::with_states_per_job(n, kind, 200).jobs();
+    let claim = |(number, job): (u32, nqueens_kernel::job::Job)| {
+        let (class, bound1, prefixes) = (job.class(), job.bound1(), job.encode());
+        Claim {
+            number,
+            job: EncodedJob { n, class, bound1, prefixes },
+            counts: Counts::ZERO,
+            kernel,
+            worker: 1,
+        }
+    };
+    (0..).zip(jobs).map(claim).collect()
+}
+
+fn recounted(claims: &[Claim], kernel: Option<Kernel>, threads: usize) -> Vec<Recount> {
+    let mut all = Vec::new();
+    let threads = NonZeroUsize::new(threads).expect("not none");
+    recount(claims, kernel, threads, &Control::default(), |recount| all.push(recount));
+    all.sort_by_key(|recount| recount.claim.number);
+    all
+}
+
+#[test]
+fn all_roads_come_to_the_published_count() {
+    for n in [6, 8, 9, 10].map(|n| BoardSize::new(n).expect("a board")) {
+        let symmetric = symmetric_counts(n, &Control::default()).expect("nobody stops it");
+        for kind in PlanKind::ALL {
+            for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
+                let found = recounted(&claims(n, kind, Kernel::Reference), Some(kernel), 2);
+                let counts = found.into_iter().map(|recount| recount.found.expect("a count"));
+                let sum = counts.fold(Totals::default(), |sum, counts| sum.checked_add(counts).expect("few"));
+                let orbits = sum.sorted(symmetric).expect("whole orbits");
+                assert_eq!(orbits, published(n).expect("published").orbits, "N = {n}, {kind}, {kernel}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wrong_count_differs() {
+    let n = BoardSize::new(9).expect("a board");
+    for kind in PlanKind::ALL {
+        let mut claims = claims(n, kind, Kernel::Portable);
+        for (claim, right) in claims.clone().iter_mut().zip(recounted(&claims, None, 1)) {
+            let right = right.found.expect("a count");
+            for (off, agrees) in [(0, true), (1, false), (1 << 32, false)] {
+                claim.counts = Counts { count8: right.count8 + off, ..right };
+                assert_eq!(recounted(std::slice::from_ref(claim), None, 1)[0].agrees(), agrees);
+            }
+        }
+        claims[0].job.prefixes.clear();
+        let nothing = recounted(&claims[..1], None, 1).remove(0);
+        assert_eq!(nothing.found, Err("it is no job: a job has at least one prefix, not none".to_owned()));
+        assert!(!nothing.agrees());
+    }
+}
+
+#[test]
+fn the_other_road_is_another_one() {
+    for class in Class::ALL {
+        for kernel in Kernel::ALL {
+            let road = other_road(class, kernel);
+            assert!(road.is_available());
+            // The reference may be the best there is, on no machine that there is.
+            assert!(road != kernel || class == Class::Halves, "{class} {kernel}");
+        }
+    }
+}
+
+#[test]
+fn whoever_is_stopped_tells_what_was_done() {
+    let n = BoardSize::new(20).expect("a board");
+    let job = Plan::with_states_per_job(n, PlanKind::Halves, 1 << 62).jobs().next().expect("a job");
+    let job = EncodedJob { n, class: job.class(), bound1: 0, prefixes: job.encode() };
+    let long = Claim { number: 1, job, counts: Counts::ZERO, kernel: Kernel::Avx2, worker: 1 };
+    let short = claims(BoardSize::new(6).expect("a board"), PlanKind::Halves, Kernel::Avx2).remove(0);
+    let control = Control::default();
+    let mut done = Vec::new();
+    recount(&[short, long], None, NonZeroUsize::MIN, &control, |recount| {
+        done.push(recount.claim.number);
+        control.stop();
+    });
+    assert_eq!(done, [0]);
+}
