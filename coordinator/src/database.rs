@@ -164,6 +164,10 @@ pub(crate) fn explain(path: &Path, error: Error) -> Error {
 
 pub(crate) fn storage_error(path: &Path, error: sqlx::Error) -> Error {
     let path = path.to_owned();
+    // Text that is none, say: nothing that SQLite would mind.
+    if matches!(error, sqlx::Error::ColumnDecode { .. }) {
+        return Error::Damaged(format!("{}: {error}", path.display()));
+    }
     let Some(database) = error.as_database_error() else { return Error::Database(error) };
     // SQLite's primary result codes; the higher bits are details.
     let code = database.code().and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);

@@ -46,7 +46,7 @@ impl Reader {
     }
 
     /// Reads the whole file, and says which of the [`RULES`](crate::RULES) do not hold, if any, or which run's jobs are
-    /// not those that were planned; some twenty seconds for a million jobs.
+    /// not those that were planned; some half a minute for a million jobs.
     pub async fn examine(&self) -> Result<(), Error> {
         let mut broken = rules::broken(&self.db).await.map_err(|error| self.explain(error.into()))?;
         if broken.is_empty() {
