@@ -38,7 +38,11 @@ impl Status {
         })?;
         if self.json.json {
             let runs: Vec<_> = runs.iter().map(in_json).collect();
-            print_line(json!({ "runs": runs, "disk": disk.as_ref().map(disk_in_json) }))?;
+            let mut all = json!({ "runs": runs });
+            if let Some(disk) = disk {
+                all["disk"] = disk_in_json(&disk);
+            }
+            print_line(all)?;
         } else {
             let head = format!(
                 "{:<12}  {:>2}  {:<6}  {:<9}  {:>24}  {:>22}  TOTAL",
