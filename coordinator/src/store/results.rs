@@ -50,9 +50,15 @@ pub(crate) async fn accepted_sums(
         .fetch_one(db)
         .await?;
         let rows: Vec<(i64, i64, [u64; 7])> = rows_of(&text)?;
-        let Some(&(id, ..)) = rows.last() else { break };
-        last = id;
-        for (_, run, [count2, count4, count8, solutions, states, elapsed_us, estimate]) in rows {
+        if rows.is_empty() {
+            break;
+        }
+        for (id, run, [count2, count4, count8, solutions, states, elapsed_us, estimate]) in rows {
+            // A damaged table may lead back to where it came from, for ever.
+            if id <= last {
+                return Err(damaged(format!("result {id} stands after result {last}")));
+            }
+            last = id;
             let sum = sums.entry(run_id(run)?).or_default();
             let counts = Counts { count2, count4, count8, solutions };
             sum.results += 1;
@@ -200,8 +206,13 @@ pub(crate) async fn ledger(db: &SqlitePool, run: RunId, first: u32) -> Result<Ve
                 })
             }
         };
+        let number = within("job.number", row.number)?;
+        // Whoever asks for the next rows gets on.
+        if ledger.last().map_or(first, |last: &LedgerRow| last.number + 1) > number {
+            return Err(damaged(format!("job {number} of run {run} stands in the wrong place")));
+        }
         ledger.push(LedgerRow {
-            number: within("job.number", row.number)?,
+            number,
             job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
             state: JobState::from_stored(row.state).ok_or_else(|| damaged("job.state is out of range"))?,
             accepted,
