@@ -1,4 +1,5 @@
--- Jobs of half boards: they count solutions one by one and find no orbits.
+-- Jobs of half boards: they count solutions one by one and find no orbits. Their job.prefixes are a range of column sets:
+-- the byte 8, then the numbers of the first and of the first after the last, four bytes each, big-endian.
 
 -- Solutions above this can't be right; 0 for jobs that find orbits.
 ALTER TABLE job ADD COLUMN solutions_max INTEGER NOT NULL DEFAULT 0 CHECK (solutions_max >= 0);

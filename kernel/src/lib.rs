@@ -15,6 +15,7 @@ pub mod known;
 pub mod ladder;
 pub mod plan;
 mod prefix;
+pub mod random;
 mod rows;
 pub mod sampling;
 pub mod solution;

@@ -16,6 +16,7 @@ use crate::board::BoardSize;
 use crate::counts::Totals;
 use crate::engine::{Control, Stopped};
 use crate::plan::{self, PlanKind};
+use crate::random::{SplitMix64, mix};
 use crate::solver::Solver;
 use crate::unit::Unit;
 
@@ -200,24 +201,21 @@ fn student(freedom: f64) -> f64 {
     Z + first / freedom + second / (freedom * freedom)
 }
 
-/// Numbers that look random and are the same for a seed: `SplitMix64` (G. Steele, D. Lea, C. Flood, 2014).
+/// Fractions and choices that look random and are the same for a seed.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
-    const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-
     /// Series `number` of a seed.
     pub fn new(seed: u64, number: u32) -> Self {
-        Self(mix(mix(seed.wrapping_add(Self::GAMMA)) ^ u64::from(number)))
+        Self(SplitMix64::new(mix(SplitMix64::new(seed).next() ^ u64::from(number))))
     }
 
     /// The next number, in `0..1`.
     #[expect(clippy::should_implement_trait, reason = "an endless series")]
     pub fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(Self::GAMMA);
         // As many bits as a fraction has.
-        real((mix(self.0) >> 11).into()) / real(1 << 53)
+        real((self.0.next() >> 11).into()) / real(1 << 53)
     }
 
     /// One of the numbers below `bound`.
@@ -225,12 +223,6 @@ impl Random {
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() * real(bound as u128)) as usize
     }
-}
-
-fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ bits >> 31
 }
 
 fn guess(unit: &Unit) -> f64 {

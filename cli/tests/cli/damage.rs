@@ -114,3 +114,24 @@ fn a_coordinator_does_not_go_on_with_a_damaged_file() {
     place.sql("queens.db", "UPDATE worker SET threads = 1");
     assert_eq!(Coordinator::start(&place, &[], "").stop().code, 0);
 }
+
+/// Results that stand in the wrong order lead whoever reads them back to where he was.
+#[test]
+fn a_table_in_the_wrong_order_is_not_read_for_ever() {
+    let place = Place::new();
+    place.stdout(&format!("{RUN} --db queens.db"));
+    let root =
+        place.ask("queens.db", "SELECT CAST(rootpage AS TEXT) FROM sqlite_schema WHERE name = 'result'");
+    let root: usize = root[0].parse().expect("a number");
+    let mut bytes = fs::read(place.path("queens.db")).expect("a file");
+    let page = &mut bytes[(root - 1) * 4096..][..4096];
+    assert_eq!(page[0], 13, "a leaf that has the whole table");
+    // Two bytes a row behind the page's head of 8 tell where the row stands.
+    let rows = usize::from(u16::from_be_bytes([page[3], page[4]]));
+    page[8..8 + 2 * rows].rotate_right(4);
+    fs::write(place.path("queens.db"), &bytes).expect("a file");
+    for command in ["status", "export"] {
+        let said = place.failure(&format!("{command} --db queens.db"));
+        assert!(said.starts_with("the database is damaged: "), "{command}: {said}");
+    }
+}

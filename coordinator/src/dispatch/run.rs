@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_kernel::random::SplitMix64;
 use nqueens_proto::id::RunId;
 use nqueens_proto::message::JobResult;
 use nqueens_proto::operator::RunState;
@@ -380,21 +381,14 @@ impl Sums {
     }
 }
 
-/// The numbers `0..length` in a pseudo-random order fixed by the seed: Fisher and Yates' shuffle over the splitmix64
-/// generator (Steele, Lea, Flood 2014), the same on every machine and for ever.
+/// The numbers `0..length` in a pseudo-random order fixed by the seed: Fisher and Yates' shuffle, the same on every
+/// machine and for ever.
 pub(super) fn shuffled(length: u32, seed: u64) -> Vec<u32> {
-    let mut state = seed;
-    let mut random = move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
+    let mut random = SplitMix64::new(seed);
     let mut numbers: Vec<u32> = (0..length).collect();
     for last in (1..numbers.len()).rev() {
         // Lemire's multiply-shift: a number below last + 1, its bias (2^-32 at worst) of no matter here.
-        let pick = (u128::from(random()) * (last as u128 + 1)) >> 64;
+        let pick = (u128::from(random.next()) * (last as u128 + 1)) >> 64;
         numbers.swap(last, usize::try_from(pick).expect("at most last"));
     }
     numbers
