@@ -44,8 +44,13 @@ impl Background {
 
     /// Sends it a signal, as `kill` names it: `-TERM`.
     pub(crate) fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        let status = Command::new("kill").args([signal, &self.id().to_string()]).status();
         assert!(status.expect("kill").success());
+    }
+
+    /// What the system calls it.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// What it prints from now on; to be asked for once.
