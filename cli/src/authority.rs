@@ -1,6 +1,7 @@
 //! An own certificate authority: makes certificates, and reads what is in them.
 
 use std::net::IpAddr;
+use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use nqueens_proto::Role;
@@ -9,6 +10,7 @@ use rcgen::{
     KeyUsagePurpose, SanType,
 };
 use time::{Duration, OffsetDateTime};
+use tracing::warn;
 use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::Pem;
@@ -151,12 +153,14 @@ fn san(host: &str) -> Result<SanType, rcgen::Error> {
     host.parse().map_or_else(|_| Ok(SanType::DnsName(host.try_into()?)), |ip| Ok(SanType::IpAddress(ip)))
 }
 
-/// Says so if a certificate ends soon.
-pub(crate) fn warn_of_end(path: &std::path::Path, pem: &[u8]) {
+/// Says so if a certificate has expired or will soon.
+pub(crate) fn warn_of_end(path: &Path, pem: &[u8]) {
     let Ok(facts) = facts(pem) else { return };
     let (left, certificate) = (facts.until - OffsetDateTime::now_utc(), path.display());
-    if left < Duration::days(30) {
-        let until = facts.until.date();
-        tracing::warn!(%certificate, %until, "the certificate ends soon; renew it with 'nqueens certs renew'");
+    let until = facts.until.date();
+    if left < Duration::ZERO {
+        warn!(%certificate, %until, "the certificate has expired; make a new one with 'nqueens certs renew'");
+    } else if left < Duration::days(30) {
+        warn!(%certificate, %until, "the certificate expires soon; make a new one with 'nqueens certs renew'");
     }
 }

@@ -88,7 +88,7 @@ fn pair<'a>(certificate: Option<&'a Path>, key: Option<&'a Path>) -> Option<(&'a
     }
 }
 
-/// Reads an own certificate, and says so if it ends soon.
+/// Reads an own certificate, and says so if it has expired or will soon.
 fn own(path: &Path) -> anyhow::Result<Vec<u8>> {
     let pem = read(path, &certificates)?;
     warn_of_end(path, &pem);

@@ -174,7 +174,7 @@ fn distrust(error: &CertificateError) -> String {
             "the coordinator's certificate is not for {}, but for {}; use a name of these in the address, or make \
              one for this name with 'nqueens certs renew --host'",
             expected.to_str(),
-            presented.join(", ")
+            presented.iter().map(|name| bare(name)).collect::<Vec<_>>().join(", ")
         ),
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "the coordinator shows a certificate that is none for coordinators; start it with coordinator.pem"
@@ -182,6 +182,12 @@ fn distrust(error: &CertificateError) -> String {
         }
         error => format!("the coordinator's certificate is not good: {error}"),
     }
+}
+
+/// A name out of its description, as in `DnsName("head.example")`.
+fn bare(name: &str) -> &str {
+    let inside = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+    inside.map_or(name, |inside| inside.trim_matches('"'))
 }
 
 /// Why the caller's certificate is not taken.

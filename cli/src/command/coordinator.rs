@@ -115,7 +115,6 @@ impl Coordinate {
         let worker = token::read(self.worker_token_file.as_deref(), WORKER_TOKEN_VARIABLE)?;
         let operator = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
         let access = self.tls.apply(Access::new(worker, operator)?)?;
-        let access = access.with_limits(self.limits.within(files_max()?));
         let (listener, address) = listen(&self.listen).await?;
         if !address.ip().is_loopback() && !access.is_complete() {
             if !self.insecure {
@@ -128,6 +127,7 @@ impl Coordinate {
             }
             warn!(%address, "insecure: whoever reaches this address can do anything");
         }
+        let access = access.with_limits(self.limits.within(files_max()?));
         let mut coordinator = Coordinator::open(&self.db, self.pace(), BUILD).await?;
         coordinator.keep_journal(Duration::from_secs(self.progress_seconds.into()));
         let mut stop = told.clone();

@@ -15,15 +15,15 @@ const FILES_RESERVED: u64 = 100;
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct DoorLimits {
     /// Connections in all
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 20_000)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 16_000)]
     connections_max: u32,
 
     /// Connections of one peer (address); each worker takes one
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 10_000)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 12_000)]
     peer_connections_max: u32,
 
     /// Connections on which no call was let in yet; of more, the oldest are hung up on
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 1_000)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 4_000)]
     strangers_max: u32,
 
     /// A connection is hung up on if no call on it was let in for so long

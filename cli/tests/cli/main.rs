@@ -5,6 +5,7 @@ mod audit;
 mod backup;
 mod boards;
 mod calls;
+mod certs;
 mod cluster;
 mod damage;
 mod databases;
@@ -21,6 +22,7 @@ mod resume;
 mod run;
 mod settings;
 mod table;
+mod tls;
 mod usage;
 
 use std::collections::BTreeMap;

@@ -140,10 +140,14 @@ impl Coordinator {
         spool: &str,
         variables: &[(&str, &str)],
     ) -> Background {
-        let url = self.url();
-        let arguments =
-            format!("worker --coordinator {url} --name {name} --spool {spool} --threads 1 --kernel scalar");
+        let arguments = self.worker_arguments("http", name, spool);
         Background::start(place.command(&arguments).envs(variables.iter().copied()))
+    }
+
+    /// What starts such a worker.
+    pub(crate) fn worker_arguments(&self, scheme: &str, name: &str, spool: &str) -> String {
+        let url = format!("{scheme}://{}", self.address);
+        format!("worker --coordinator {url} --name {name} --spool {spool} --threads 1 --kernel scalar")
     }
 
     pub(crate) fn stop(mut self) -> Outcome {
@@ -153,7 +157,7 @@ impl Coordinator {
 }
 
 /// A loopback address that no other test's process uses: while a coordinator is away, nobody can take its port.
-fn own_address() -> Ipv4Addr {
+pub(crate) fn own_address() -> Ipv4Addr {
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, high | 0x80, middle, low)
 }

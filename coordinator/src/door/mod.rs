@@ -59,9 +59,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 20_000,
-            peer_connections: 10_000,
-            strangers: 1_000,
+            connections: 16_000,
+            peer_connections: 12_000,
+            strangers: 4_000,
             first_call: Duration::from_secs(10),
             calls: Rate::a_second(1_000),
             peer_calls: Rate::a_second(20_000),
