@@ -15,28 +15,28 @@ use crate::settings::misuse;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CallerTls {
     /// For an https:// address: certificate of the authority that the coordinator's comes from (PEM)
-    #[arg(long, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
+    #[arg(long = "tls-ca", value_name = "FILE")]
+    ca: Option<PathBuf>,
 
     /// Certificate to show to the coordinator instead of a token (PEM)
-    #[arg(long, value_name = "FILE")]
-    tls_cert: Option<PathBuf>,
+    #[arg(long = "tls-cert", value_name = "FILE")]
+    cert: Option<PathBuf>,
 
     /// The private key of that certificate (PEM)
-    #[arg(long, value_name = "FILE")]
-    tls_key: Option<PathBuf>,
+    #[arg(long = "tls-key", value_name = "FILE")]
+    key: Option<PathBuf>,
 }
 
 impl CallerTls {
     /// Whether a certificate goes with the calls.
     pub(crate) fn shows_certificate(&self) -> bool {
-        self.tls_cert.is_some()
+        self.cert.is_some()
     }
 
     /// Reads the files; `None` if there are no such settings.
     pub(crate) fn read(&self) -> anyhow::Result<Option<ClientTls>> {
-        let pair = pair(self.tls_cert.as_deref(), self.tls_key.as_deref());
-        let Some(ca) = &self.tls_ca else {
+        let pair = pair(self.cert.as_deref(), self.key.as_deref());
+        let Some(ca) = &self.ca else {
             if pair.is_some() {
                 misuse("--tls-cert is of no use without --tls-ca, by which the coordinator is known").exit();
             }
@@ -54,28 +54,28 @@ impl CallerTls {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CoordinatorTls {
     /// The coordinator's certificate (PEM), for TLS
-    #[arg(long, value_name = "FILE")]
-    tls_cert: Option<PathBuf>,
+    #[arg(long = "tls-cert", value_name = "FILE")]
+    cert: Option<PathBuf>,
 
     /// The private key of that certificate (PEM)
-    #[arg(long, value_name = "FILE")]
-    tls_key: Option<PathBuf>,
+    #[arg(long = "tls-key", value_name = "FILE")]
+    key: Option<PathBuf>,
 
     /// Certificate of the authority that workers' and operators' come from (PEM); whoever shows one needs no token
-    #[arg(long, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
+    #[arg(long = "tls-ca", value_name = "FILE")]
+    ca: Option<PathBuf>,
 }
 
 impl CoordinatorTls {
     /// Reads the files and has the coordinator use them, if there are such settings.
     pub(crate) fn apply(&self, access: Access) -> anyhow::Result<Access> {
-        let Some((certificate, key)) = pair(self.tls_cert.as_deref(), self.tls_key.as_deref()) else {
-            if self.tls_ca.is_some() {
+        let Some((certificate, key)) = pair(self.cert.as_deref(), self.key.as_deref()) else {
+            if self.ca.is_some() {
                 misuse("--tls-ca is of no use without --tls-cert and --tls-key").exit();
             }
             return Ok(access);
         };
-        let ca = self.tls_ca.as_deref().map(|ca| read(ca, &certificates)).transpose()?;
+        let ca = self.ca.as_deref().map(|ca| read(ca, &certificates)).transpose()?;
         Ok(access.with_tls(&own(certificate)?, &read(key, &private_key)?, ca.as_deref())?)
     }
 }

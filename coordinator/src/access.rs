@@ -60,17 +60,17 @@ impl Access {
 
     /// For the workers' service.
     pub(crate) fn workers(&self) -> Guard {
-        self.guard(Role::Worker, &self.worker, &self.operator)
+        self.guard(Role::Worker, self.worker.as_ref(), self.operator.as_ref())
     }
 
     /// For the operators' service.
     pub(crate) fn operators(&self) -> Guard {
-        self.guard(Role::Operator, &self.operator, &self.worker)
+        self.guard(Role::Operator, self.operator.as_ref(), self.worker.as_ref())
     }
 
-    fn guard(&self, role: Role, wanted: &Option<Token>, other: &Option<Token>) -> Guard {
+    fn guard(&self, role: Role, wanted: Option<&Token>, other: Option<&Token>) -> Guard {
         let is_open = wanted.is_none() && !self.asks_for_certificates();
-        Guard { role, wanted: wanted.clone(), other: other.clone(), is_open }
+        Guard { role, wanted: wanted.cloned(), other: other.cloned(), is_open }
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Certs {
     #[arg(long, value_name = "DIR", default_value = "nqueens-certs")]
     dir: PathBuf,
 
-    /// Names and addresses by which others reach the coordinator [default: this host's name, localhost, 127.0.0.1, ::1;
+    /// Names and addresses by which others reach the coordinator [default: this host's name and localhost;
     /// with renew: those that the certificate has]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = host)]
     host: Vec<String>,

@@ -34,8 +34,8 @@ fn keys_are_for_their_owner_and_nothing_is_replaced_unasked() {
         .map(|name| [format!("{name}.key"), format!("{name}.pem")]);
     assert_eq!(names, all.concat());
     for (name, (mode, text)) in &first {
-        let (expected, kind) =
-            if name.ends_with(".key") { (0o600, "PRIVATE KEY") } else { (0o644, "CERTIFICATE") };
+        let is_key = name.rsplit_once('.').is_some_and(|(_, end)| end == "key");
+        let (expected, kind) = if is_key { (0o600, "PRIVATE KEY") } else { (0o644, "CERTIFICATE") };
         assert_eq!(*mode, expected, "{name}");
         assert!(text.starts_with(&format!("-----BEGIN {kind}-----")), "{name}");
         assert!(!made.contains(text), "no key is printed");

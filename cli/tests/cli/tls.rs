@@ -306,7 +306,7 @@ fn settings_that_make_no_sense_are_refused() {
             "c/none.pem: No such file",
         ),
         (
-            format!("status --coordinator https://head:1 --tls-ca c/ca.key"),
+            "status --coordinator https://head:1 --tls-ca c/ca.key".to_owned(),
             "c/ca.key: there is no certificate in it",
         ),
         (

@@ -17,6 +17,9 @@ use super::bucket::Bucket;
 /// Refused so often, a caller that was never let in is hung up on.
 const REFUSALS_MAX: u32 = 16;
 
+/// Connections beyond the limit while others are on their way out.
+const LEAVING_MAX: usize = 64;
+
 /// Peers without a connection that are remembered at most, for what they have used up of their rates.
 const ABSENT_MAX: usize = 10_000;
 
@@ -28,7 +31,7 @@ impl Peer {
     fn of(address: SocketAddr) -> Self {
         Self(match address.ip().to_canonical() {
             IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
-            ip => ip,
+            ip @ IpAddr::V4(_) => ip,
         })
     }
 }
@@ -91,11 +94,14 @@ impl Census {
         now: Instant,
     ) -> Result<(Visit, oneshot::Receiver<()>), Full> {
         let (peer, limits, mut books) = (Peer::of(address), &self.limits, self.books());
-        if books.strangers.len() >= limits.strangers || books.connections >= limits.connections {
-            books.strangers.pop_first();
-        }
-        // Those who were hung up on are here until they have gone.
-        if books.connections >= limits.connections {
+        let is_full = books.connections >= limits.connections;
+        let makes_place = (is_full || books.strangers.len() >= limits.strangers)
+            .then(|| books.strangers.pop_first())
+            .flatten()
+            .is_some();
+        // Those who were hung up on are counted until they have gone.
+        let most = limits.connections + if makes_place { LEAVING_MAX } else { 0 };
+        if books.connections >= most {
             return Err(Full::House);
         }
         books.forget(limits.connections + ABSENT_MAX, now);
@@ -239,6 +245,12 @@ impl Visit {
     }
 }
 
+impl fmt::Debug for Visit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Visit({})", self.address)
+    }
+}
+
 impl Drop for Visit {
     fn drop(&mut self) {
         let mut books = self.census.books();
@@ -273,19 +285,19 @@ mod tests {
     fn strangers_make_place_and_known_callers_stay() {
         let (census, now) = (Arc::new(Census::new(LIMITS)), Instant::now());
         let enter = |host| census.enter(address(host), now);
-        let (known, mut known_ended) = enter(1).unwrap_or_else(|_| panic!("it is empty"));
+        let (known, mut known_ended) = enter(1).expect("it is empty");
         known.admit(now).unwrap();
-        let mut strangers: Vec<_> = (2..5).map(|host| enter(host).ok().expect("room")).collect();
+        let mut strangers: Vec<_> = (2..5).map(|host| enter(host).expect("room")).collect();
         assert_eq!(census.count(), (4, 3));
-        let (latest, mut latest_ended) = enter(5).ok().expect("room");
+        let (latest, mut latest_ended) = enter(5).expect("room");
         assert_eq!(census.count(), (5, 3), "the oldest is hung up on, and still here");
         let ended: Vec<_> = strangers.iter_mut().map(|(_, ended)| ended.try_recv()).collect();
         assert_eq!(ended[0], Err(oneshot::error::TryRecvError::Closed));
         assert!(ended[1..].iter().all(|ended| *ended == Err(oneshot::error::TryRecvError::Empty)));
-        let _sixth = enter(6).ok().expect("room");
-        assert_eq!(enter(7).err(), Some(Full::House));
-        drop(strangers);
-        assert_eq!(census.count(), (3, 2));
+        let others: Vec<_> = (6..8).map(|host| enter(host).expect("the oldest makes place")).collect();
+        assert_eq!(census.count(), (7, 3), "one more than there may be, until those have gone who have to");
+        drop((strangers, others));
+        assert_eq!(census.count(), (2, 1));
 
         census.dismiss(now + Duration::from_millis(9_999));
         assert!(latest_ended.try_recv() == Err(oneshot::error::TryRecvError::Empty));
@@ -295,7 +307,19 @@ mod tests {
         known.end();
         assert_eq!(known_ended.try_recv(), Err(oneshot::error::TryRecvError::Closed));
         drop((known, latest));
-        assert_eq!(census.count(), (1, 0));
+        assert_eq!(census.count(), (0, 0));
+    }
+
+    #[test]
+    fn a_full_house_stays_as_it_is() {
+        let (census, now) = (Arc::new(Census::new(LIMITS)), Instant::now());
+        let mut here: Vec<_> = (0..6).map(|host| census.enter(address(host), now).expect("room")).collect();
+        here.drain(..3);
+        here.extend((0..3).map(|host| census.enter(address(host), now).expect("room")));
+        here.iter().for_each(|(visit, _)| visit.admit(now).unwrap());
+        assert_eq!(census.enter(address(9), now).err(), Some(Full::House));
+        here.pop();
+        census.enter(address(9), now).expect("one has gone");
     }
 
     #[test]
@@ -303,7 +327,7 @@ mod tests {
         let (census, now) = (Arc::new(Census::new(LIMITS)), Instant::now());
         let visits: Vec<_> = (0..4)
             .map(|_| {
-                let (visit, ended) = census.enter(address(1), now).ok().expect("room");
+                let (visit, ended) = census.enter(address(1), now).expect("room");
                 visit.admit(now).unwrap();
                 (visit, ended)
             })
@@ -312,7 +336,7 @@ mod tests {
         let (first, _) = &visits[0];
         first.admit(now).unwrap();
         assert!(first.admit(now).unwrap_err().message().contains("this address"), "the sixth of all");
-        let (other, _ended) = census.enter(address(2), now).ok().expect("room");
+        let (other, _ended) = census.enter(address(2), now).expect("room");
         for _ in 0..3 {
             other.admit(now).unwrap();
         }
@@ -327,7 +351,7 @@ mod tests {
     #[test]
     fn whoever_is_refused_too_often_is_hung_up_on() {
         let (census, now) = (Arc::new(Census::new(LIMITS)), Instant::now());
-        let (visit, mut ended) = census.enter(address(1), now).ok().expect("room");
+        let (visit, mut ended) = census.enter(address(1), now).expect("room");
         (1..REFUSALS_MAX).for_each(|_| visit.refuse());
         assert_eq!(ended.try_recv(), Err(oneshot::error::TryRecvError::Empty));
         visit.refuse();
@@ -338,10 +362,10 @@ mod tests {
     fn peers_are_forgotten_when_there_are_too_many() {
         let limits = Limits { connections: 2, ..LIMITS };
         let (census, now) = (Arc::new(Census::new(limits)), Instant::now());
-        let (here, _ended) = census.enter(address(1), now).ok().expect("room");
+        let (here, _ended) = census.enter(address(1), now).expect("room");
         for host in 0..30_000_u32 {
             let address = SocketAddr::from((std::net::Ipv4Addr::from_bits(0x0b00_0000 + host), 7));
-            let (visit, _ended) = census.enter(address, now).ok().expect("room");
+            let (visit, _ended) = census.enter(address, now).expect("room");
             visit.register(now).unwrap();
         }
         assert!(census.books().peers.len() <= limits.connections + ABSENT_MAX);

@@ -94,7 +94,7 @@ impl Siege {
         // Not all at the same moment: the kernel drops what it can't queue.
         tokio::time::sleep(Duration::from_millis(number as u64)).await;
         while self.goes_on() {
-            let stream = if number % 2 == 0 {
+            let stream = if number.is_multiple_of(2) {
                 TcpStream::connect(&self.address).await
             } else {
                 raw::greet(&self.address, NO_SETTINGS).await
