@@ -316,7 +316,9 @@ mod tests {
         let mut here: Vec<_> = (0..6).map(|host| census.enter(address(host), now).expect("room")).collect();
         here.drain(..3);
         here.extend((0..3).map(|host| census.enter(address(host), now).expect("room")));
-        here.iter().for_each(|(visit, _)| visit.admit(now).unwrap());
+        for (visit, _) in &here {
+            visit.admit(now).unwrap();
+        }
         assert_eq!(census.enter(address(9), now).err(), Some(Full::House));
         here.pop();
         census.enter(address(9), now).expect("one has gone");
@@ -352,7 +354,9 @@ mod tests {
     fn whoever_is_refused_too_often_is_hung_up_on() {
         let (census, now) = (Arc::new(Census::new(LIMITS)), Instant::now());
         let (visit, mut ended) = census.enter(address(1), now).expect("room");
-        (1..REFUSALS_MAX).for_each(|_| visit.refuse());
+        for _ in 1..REFUSALS_MAX {
+            visit.refuse();
+        }
         assert_eq!(ended.try_recv(), Err(oneshot::error::TryRecvError::Empty));
         visit.refuse();
         assert_eq!(ended.try_recv(), Err(oneshot::error::TryRecvError::Closed));
