@@ -8,9 +8,10 @@ use nqueens_coordinator::random_bits;
 use nqueens_kernel::plan::Plan;
 use nqueens_proto::id::{RunId, WorkerId};
 use nqueens_proto::operator::{Progress, RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_proto::tls;
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
-use nqueens_proto::{MESSAGE_BYTES_MAX, RequestId, Token, v1};
-use tonic::transport::{Channel, Endpoint};
+use nqueens_proto::{ClientTls, MESSAGE_BYTES_MAX, RequestId, Token, connect, v1};
+use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming, TimeoutExpired};
 use tracing::debug;
 
@@ -28,21 +29,10 @@ pub(crate) struct Client {
 
 impl Client {
     /// Connects at the first call. An address that is none is wrong usage.
-    pub(crate) fn new(url: &str, token: Option<Token>) -> Self {
-        let endpoint = Endpoint::from_shared(url.to_owned()).ok();
-        let endpoint = endpoint.filter(|endpoint| endpoint.uri().scheme_str() == Some("http"));
-        let endpoint = endpoint.unwrap_or_else(|| {
-            let how = "write it like http://host:7327";
-            misuse(format_args!("'{url}' is no coordinator's address; {how}")).exit()
-        });
-        let channel = endpoint
-            .connect_timeout(Duration::from_secs(5))
-            .http2_keep_alive_interval(Duration::from_secs(20))
-            .keep_alive_timeout(Duration::from_secs(20))
-            .tcp_nodelay(true)
-            .connect_lazy();
-        let inner = OperatorServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
-        Self { url: url.to_owned(), token, inner }
+    pub(crate) fn new(url: &str, token: Option<Token>, tls: Option<&ClientTls>) -> Self {
+        let channel = connect(url, tls).unwrap_or_else(|error| misuse(error).exit());
+        let inner = OperatorServiceClient::new(channel);
+        Self { url: url.to_owned(), token, inner: inner.max_decoding_message_size(MESSAGE_BYTES_MAX) }
     }
 
     /// The coordinator's build, the version of its conversation with workers, and the room on its disk.
@@ -150,17 +140,23 @@ impl Client {
 
     fn explain(&self, status: &Status) -> anyhow::Error {
         let (url, text) = (&self.url, status.message());
+        if let Some(explanation) = tls::explain(status) {
+            return anyhow!("no secure connection to {url}: {explanation}");
+        }
         match (status.code(), breakage(status)) {
             (Code::Unavailable, Some(cause)) => anyhow!(
                 "can't reach a coordinator at {url} ({cause}); check the address, and that 'nqueens coordinator' runs \
                  there"
             ),
             (_, Some(cause)) => {
-                anyhow!("the connection to {url} broke ({cause}); check that it is a coordinator's address")
+                anyhow!(
+                    "the connection to {url} broke ({cause}); check that it is a coordinator's address, and whether it \
+                     begins with https://"
+                )
             }
             (Code::Unauthenticated | Code::PermissionDenied, _) => anyhow!(
-                "the coordinator refused: {text}; it is read from --operator-token-file or from the variable \
-                 {TOKEN_VARIABLE}"
+                "the coordinator refused: {text}; a token is read from --operator-token-file or from the variable \
+                 {TOKEN_VARIABLE}, a certificate from --tls-cert"
             ),
             (Code::Unimplemented, _) => {
                 anyhow!("{url} does not know this call; install the same version of nqueens on both sides")

@@ -106,6 +106,14 @@ pub enum Error {
     /// Workers could do what operators do.
     #[error("the tokens for workers and operators are the same; give each its own")]
     SameTokens,
+    /// Certificates or keys that can't be used.
+    #[error("{what} can't be used: {reason}")]
+    Tls {
+        /// The setting.
+        what: &'static str,
+        /// What is wrong with it; nothing of the key.
+        reason: String,
+    },
     /// Nothing of this name.
     #[error("there is no run {0} here; 'nqueens status' lists the runs")]
     NoRun(RunId),

@@ -1,7 +1,7 @@
 //! The workers' door: gRPC in, requests to the writer out.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nqueens_proto::message::{Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_server::WorkerService;
@@ -9,6 +9,7 @@ use nqueens_proto::{InvalidMessage, PLANS, PROTOCOL_VERSION, v1};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
+use crate::door::Caller;
 use crate::error::Error;
 use crate::progress::Snapshot;
 use crate::writer::{self, Handle};
@@ -60,6 +61,9 @@ impl WorkerService for Workers {
         &self,
         request: Request<v1::RegisterRequest>,
     ) -> Result<Response<v1::RegisterResponse>, Status> {
+        if let Some(Caller(visit)) = request.extensions().get() {
+            visit.register(Instant::now())?;
+        }
         let wire = request.into_inner();
         if wire.protocol_version != PROTOCOL_VERSION {
             return Err(Status::failed_precondition(format!(

@@ -16,12 +16,14 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::doctor::BUILD;
+use super::limits::{DoorLimits, files_max};
 use crate::client::TOKEN_VARIABLE;
 use crate::console::INTERRUPTED;
 use crate::memory::size;
 use crate::output::print_line;
 use crate::settings::misuse;
 use crate::signals::{Signal, signals};
+use crate::tls::CoordinatorTls;
 use crate::token;
 
 /// Carries the workers' token where no file does.
@@ -30,7 +32,8 @@ const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 /// Plans runs, hands out their jobs to workers, keeps the results, and adds up.
 ///
 /// The first line that it prints says where it listens. On any address but this machine's own it asks workers and
-/// operators for a token each, from a file or from the variables `NQUEENS_WORKER_TOKEN` and `NQUEENS_OPERATOR_TOKEN`.
+/// operators for a token each, from a file or from the variables `NQUEENS_WORKER_TOKEN` and `NQUEENS_OPERATOR_TOKEN`, or
+/// for certificates ('nqueens certs' makes them).
 /// SIGTERM and Ctrl-C end it once what has begun is answered, within seconds; a second one ends it at once. Whatever
 /// was acknowledged is safe in any case.
 #[derive(Clone, Debug, Args)]
@@ -52,7 +55,10 @@ pub(crate) struct Coordinate {
     #[arg(long, value_name = "FILE")]
     operator_token_file: Option<PathBuf>,
 
-    /// Listen on any address without tokens: whoever reaches it can do anything
+    #[command(flatten)]
+    tls: CoordinatorTls,
+
+    /// Listen on any address without tokens or certificates: whoever reaches it can do anything
     #[arg(long)]
     insecure: bool,
 
@@ -75,6 +81,9 @@ pub(crate) struct Coordinate {
     /// With less room than this on the database's disk no more jobs are handed out; results are still taken
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256MiB")]
     disk_reserve: ByteSize,
+
+    #[command(flatten)]
+    limits: DoorLimits,
 }
 
 impl Coordinate {
@@ -105,19 +114,20 @@ impl Coordinate {
         let mut told = signals().context("listening for signals")?;
         let worker = token::read(self.worker_token_file.as_deref(), WORKER_TOKEN_VARIABLE)?;
         let operator = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
-        let access = Access::new(worker, operator)?;
+        let access = self.tls.apply(Access::new(worker, operator)?)?;
         let (listener, address) = listen(&self.listen).await?;
         if !address.ip().is_loopback() && !access.is_complete() {
             if !self.insecure {
                 misuse(format_args!(
                     "{address} can be reached from other machines: give --worker-token-file and \
                      --operator-token-file (or the variables {WORKER_TOKEN_VARIABLE} and {TOKEN_VARIABLE}), or \
-                     --insecure to let in whoever comes"
+                     --tls-cert, --tls-key and --tls-ca, or --insecure to let in whoever comes"
                 ))
                 .exit();
             }
             warn!(%address, "insecure: whoever reaches this address can do anything");
         }
+        let access = access.with_limits(self.limits.within(files_max()?));
         let mut coordinator = Coordinator::open(&self.db, self.pace(), BUILD).await?;
         coordinator.keep_journal(Duration::from_secs(self.progress_seconds.into()));
         let mut stop = told.clone();

@@ -10,6 +10,7 @@ use nqueens_proto::v1;
 
 use super::doctor::BUILD;
 use crate::client::{Client, TOKEN_VARIABLE};
+use crate::tls::CallerTls;
 use crate::token;
 
 /// Which coordinator to ask.
@@ -23,12 +24,15 @@ pub(crate) struct Contact {
     /// asks for one
     #[arg(long, value_name = "FILE")]
     operator_token_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    tls: CallerTls,
 }
 
 impl Contact {
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let token = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
-        Ok(Client::new(&self.coordinator, token))
+        Ok(Client::new(&self.coordinator, token, self.tls.read()?.as_ref()))
     }
 }
 

@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 mod bench;
+mod certs;
 mod change;
 mod checkup;
 mod choices;
@@ -15,6 +16,7 @@ mod doctor;
 mod estimate;
 mod export;
 mod ledger;
+mod limits;
 mod run;
 mod sampling;
 mod solutions;
@@ -78,6 +80,7 @@ pub(crate) enum Command {
     Verify(verify::Verify),
     Audit(audit::Audit),
     Backup(backup::Backup),
+    Certs(certs::Certs),
     Bench(bench::Bench),
     Table(table::Table),
     Solutions(solutions::Solutions),
@@ -120,6 +123,7 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Verify(verify) => verify.execute(),
         Command::Audit(audit) => audit.execute(),
         Command::Backup(backup) => backup.execute(),
+        Command::Certs(certs) => certs.execute(),
         Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),
         Command::Solutions(solutions) => solutions.execute(),

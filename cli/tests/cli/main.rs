@@ -1,9 +1,11 @@
 //! The program, run as its users run it.
 
+mod attack;
 mod audit;
 mod backup;
 mod boards;
 mod calls;
+mod certs;
 mod cluster;
 mod damage;
 mod databases;
@@ -20,6 +22,7 @@ mod resume;
 mod run;
 mod settings;
 mod table;
+mod tls;
 mod usage;
 
 use std::collections::BTreeMap;

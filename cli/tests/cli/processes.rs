@@ -44,8 +44,13 @@ impl Background {
 
     /// Sends it a signal, as `kill` names it: `-TERM`.
     pub(crate) fn signal(&self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        let status = Command::new("kill").args([signal, &self.id().to_string()]).status();
         assert!(status.expect("kill").success());
+    }
+
+    /// What the system calls it.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// What it prints from now on; to be asked for once.
@@ -135,10 +140,14 @@ impl Coordinator {
         spool: &str,
         variables: &[(&str, &str)],
     ) -> Background {
-        let url = self.url();
-        let arguments =
-            format!("worker --coordinator {url} --name {name} --spool {spool} --threads 1 --kernel scalar");
+        let arguments = self.worker_arguments("http", name, spool);
         Background::start(place.command(&arguments).envs(variables.iter().copied()))
+    }
+
+    /// What starts such a worker.
+    pub(crate) fn worker_arguments(&self, scheme: &str, name: &str, spool: &str) -> String {
+        let url = format!("{scheme}://{}", self.address);
+        format!("worker --coordinator {url} --name {name} --spool {spool} --threads 1 --kernel scalar")
     }
 
     pub(crate) fn stop(mut self) -> Outcome {
@@ -148,7 +157,7 @@ impl Coordinator {
 }
 
 /// A loopback address that no other test's process uses: while a coordinator is away, nobody can take its port.
-fn own_address() -> Ipv4Addr {
+pub(crate) fn own_address() -> Ipv4Addr {
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, high | 0x80, middle, low)
 }
