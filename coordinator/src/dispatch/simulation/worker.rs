@@ -216,6 +216,7 @@ impl Worker {
         let wanted_states = wanted.saturating_sub(at_hand);
         let sync = SyncRequest {
             worker,
+            instance: None,
             results: self.outbox.iter().take(BATCH_MAX).copied().collect(),
             held,
             returned: self.returned[..returned].to_vec(),
