@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use nqueens_kernel::counts::Counts;
 use nqueens_proto::MESSAGE_BYTES_MAX;
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_proto::message::{
@@ -25,7 +26,7 @@ use tracing::{Instrument, Span, debug, error, info, warn};
 
 use crate::database::Database;
 use crate::disk::Disk;
-use crate::dispatch::{Accepted, Dispatch, Judgement, Millis, Policy, Run, RunState};
+use crate::dispatch::{Accepted, Dispatch, JobState, Judgement, Millis, Policy, Run, RunState};
 use crate::error::{Error, damaged};
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
@@ -65,12 +66,20 @@ impl Default for Pace {
 /// out a second time.
 type Instances = HashMap<WorkerId, [u8; 16]>;
 
+/// The most that jobs can count which were leased and are not done: what their results are judged by without a look at the
+/// database.
+type Limits = HashMap<JobId, Counts>;
+
+/// So many are kept; beyond, the database is asked again.
+const LIMITS_MAX: usize = 200_000;
+
 /// The writer, before it is set to work.
 pub(crate) struct Writer {
     database: Database,
     disk: Disk,
     dispatch: Dispatch,
     instances: Instances,
+    limits: Limits,
     incarnation: Incarnation,
     pace: Pace,
     started: Instant,
@@ -100,7 +109,20 @@ impl Writer {
         let (speeds, disk) = (Speeds::default(), Disk::new(database.path(), pace.disk_reserve));
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch, &speeds, disk.room())));
         let fault = watch::Sender::new(None);
-        Ok(Self { database, disk, dispatch, instances, incarnation, pace, started, speeds, snapshot, fault })
+        let limits = Limits::new();
+        Ok(Self {
+            database,
+            disk,
+            dispatch,
+            instances,
+            limits,
+            incarnation,
+            pace,
+            started,
+            speeds,
+            snapshot,
+            fault,
+        })
     }
 
     /// The state as it changes, for whoever shows it.
@@ -184,6 +206,7 @@ impl Writer {
             disk: &mut self.disk,
             dispatch: &mut self.dispatch,
             instances: &mut self.instances,
+            limits: &mut self.limits,
             pace: self.pace,
             now,
             results: Vec::new(),
@@ -208,6 +231,7 @@ struct Group<'a> {
     disk: &'a mut Disk,
     dispatch: &'a mut Dispatch,
     instances: &'a mut Instances,
+    limits: &'a mut Limits,
     pace: Pace,
     now: Millis,
     /// To be stored at its end.
@@ -334,13 +358,16 @@ impl Group<'_> {
         if results.is_empty() {
             return Ok(Vec::new());
         }
-        let jobs = store::reported_jobs(self.db, results.iter().map(|result| result.token.job)).await?;
+        let reported = results.iter().map(|result| result.token.job);
+        let asked: Vec<_> = reported.filter(|job| self.limit(*job).is_none()).collect();
+        let jobs = store::reported_jobs(self.db, &asked).await?;
         let mut acks = Vec::with_capacity(results.len());
         for result in results {
             let stored = jobs.get(&result.token.job);
             let just_accepted = self.accepted.get(&result.token.job).copied();
             let accepted = just_accepted.or_else(|| stored.and_then(|stored| stored.accepted));
-            let plausible = stored.is_some_and(|stored| result.counts.within(stored.counts_max));
+            let counts_max = self.limit(result.token.job).or(stored.map(|stored| stored.counts_max));
+            let plausible = counts_max.is_some_and(|most| result.counts.within(most));
             let run = result.token.job.run;
             let had_total = self.has_total(run);
             let Judgement { verdict, keep, reason } =
@@ -354,6 +381,7 @@ impl Group<'_> {
                     let JobResult { counts, states, elapsed_us, .. } = *result;
                     let accepted = Accepted { worker, epoch, incarnation, counts, states, elapsed_us };
                     self.accepted.insert(job, accepted);
+                    self.limits.remove(&job);
                 }
                 Verdict::Accepted | Verdict::Duplicate => {}
                 Verdict::Conflict => {
@@ -369,6 +397,13 @@ impl Group<'_> {
         Ok(acks)
     }
 
+    /// The most that a job can count, if that is known and no result stands for the job.
+    fn limit(&self, job: JobId) -> Option<Counts> {
+        let run = self.dispatch.run(job.run).filter(|run| run.contains(job.number))?;
+        let is_open = matches!(run.slot(job.number).state, JobState::Ready | JobState::Leased);
+        self.limits.get(&job).filter(|_| is_open).copied()
+    }
+
     fn has_total(&self, run: RunId) -> bool {
         self.dispatch.run(run).is_some_and(|run| run.state() == RunState::Done)
     }
@@ -379,9 +414,14 @@ impl Group<'_> {
             return Ok(Vec::new());
         }
         let mut jobs = store::encoded_jobs(self.db, tokens.iter().map(|token| token.job)).await?;
+        if self.limits.len() > LIMITS_MAX {
+            self.limits.clear();
+        }
         let (mut leases, mut bytes) = (Vec::with_capacity(tokens.len()), 0);
         for token in tokens {
-            let job = jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
+            let (job, counts_max) =
+                jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
+            self.limits.insert(token.job, counts_max);
             bytes += LEASE_BYTES + job.prefixes.len();
             // One at least, or it would never leave.
             if leases.is_empty() || bytes <= LEASE_BYTES_MAX {

@@ -106,6 +106,12 @@ impl Scenario {
         Self { seed, workers, runs, jobs, seconds, faults }
     }
 
+    /// The same with less of everything but faults, as it takes a few milliseconds.
+    pub(super) fn small(self) -> Self {
+        let (workers, jobs) = (self.workers % 12 + 1, self.jobs % 40 + 1);
+        Self { workers, jobs, runs: self.runs.min(2), seconds: self.seconds.min(120), ..self }
+    }
+
     pub(super) fn has(&self, fault: Fault) -> bool {
         self.faults.contains(&fault)
     }
@@ -135,7 +141,7 @@ impl Scenario {
         }
         // The same with other luck, which a smaller one may need.
         let others = (1..=20).map(|step| Self { seed: self.seed.wrapping_add(step << 32), ..self.clone() });
-        let smaller: Vec<_> = simpler.iter().cloned().collect();
+        let smaller = simpler.clone();
         simpler.extend(others.flat_map(|other| {
             smaller.iter().map(move |less| Self { seed: other.seed, ..less.clone() }).collect::<Vec<_>>()
         }));
