@@ -65,7 +65,7 @@ async fn check(schema: u32, ledger: &Ledger) {
     let newest = *numbers(MIGRATIONS, "").last().unwrap();
     if schema < newest {
         // To look at it is no reason to change it.
-        let refused = Reader::open(&ledger.path).await.err().expect("of an earlier version");
+        let refused = Reader::open(&ledger.path).await.expect_err("of an earlier version");
         assert!(matches!(refused, Error::OlderSchema { .. }), "{refused}");
     }
     let before = ledger.ask("SELECT json_array(run, job, verdict, count8) FROM result ORDER BY id").await;

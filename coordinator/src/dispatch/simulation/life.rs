@@ -231,7 +231,7 @@ impl Writing<'_> {
         // Another's word, or one on another lease, changes nothing about the latest.
         if let Some((_, slot, Some(holder))) = before
             && (slot.epoch, holder) != (returned.token.epoch.get(), (worker, returned.token.incarnation))
-            && self.dispatch.leases.get(&job).is_none_or(|leases| leases.is_empty())
+            && self.dispatch.leases.get(&job).is_none_or(Vec::is_empty)
         {
             panic!("a token of an earlier lease ended the latest of job {job}");
         }

@@ -108,7 +108,7 @@ impl Witness {
     }
 
     /// When all is over: every job of a run that is done has its one result, and with honest workers the right one.
-    pub(super) fn conclude(&self, store: &Store, lies: bool) {
+    pub(super) fn conclude(store: &Store, lies: bool) {
         for run in store.runs().filter(|run| run.state == RunState::Done) {
             for number in 0..run.jobs {
                 let job = JobId { run: run.id, number };
@@ -120,7 +120,7 @@ impl Witness {
     }
 
     /// What is not done, for people.
-    pub(super) fn open(&self, store: &Store) -> String {
+    pub(super) fn open(store: &Store) -> String {
         let runs: Vec<_> = store.runs().map(|run| (run.id, run.state, run.jobs)).collect();
         let jobs: Vec<_> = store.jobs().filter(|(_, row)| row.slot.state != JobState::Done).collect();
         format!("runs {runs:?}, jobs {:?}, {} of them", jobs.first(), jobs.len())

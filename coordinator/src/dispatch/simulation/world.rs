@@ -137,11 +137,11 @@ impl World {
         self.calm_down();
         let limit = self.now + CALM_MAX;
         while !self.is_settled() {
-            assert!(self.now < limit, "not everything is done: {}", self.witness.open(&self.store));
+            assert!(self.now < limit, "not everything is done: {}", Witness::open(&self.store));
             self.step();
         }
         self.look();
-        self.witness.conclude(&self.store, self.scenario.has(Fault::Lie));
+        Witness::conclude(&self.store, self.scenario.has(Fault::Lie));
         self.figures.results = self.store.results();
         self.figures.done = self.store.jobs().filter(|(_, row)| row.accepted.is_some()).count() as u64;
         self.figures.simulated_ms = self.now;
@@ -273,9 +273,9 @@ impl World {
         let refused = self.strikes(Fault::Refusal);
         let stored = !refused || self.random.chance(500);
         if stored {
-            self.store.commit()
+            self.store.commit();
         } else {
-            self.store.roll_back()
+            self.store.roll_back();
         }
         let life = self.life.as_mut().expect("looked at");
         let group = if refused {
