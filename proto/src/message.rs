@@ -28,6 +28,8 @@ pub struct Registration {
 pub struct SyncRequest {
     /// Who speaks.
     pub worker: WorkerId,
+    /// The process that speaks; workers of earlier versions do not say.
+    pub instance: Option<[u8; 16]>,
     /// Jobs counted and not yet acknowledged.
     pub results: Vec<JobResult>,
     /// Every other lease that it holds.

@@ -18,6 +18,8 @@
 
 mod run;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,6 +79,8 @@ struct Lease {
     stalls: Millis,
     /// How far its counting was when last heard of, in states.
     states: u64,
+    /// Taken up from the database, which has the number of the job's latest lease alone: this one's may be an earlier.
+    inherited: bool,
 }
 
 impl Lease {
@@ -232,6 +236,7 @@ impl Dispatch {
             expires: now.saturating_add(self.policy.grace_ms),
             stalls: now.saturating_add(self.policy.grace_ms.max(self.policy.stall_ms)),
             states: 0,
+            inherited: true,
         };
         self.insert_lease(token.job, lease);
     }
@@ -279,7 +284,7 @@ impl Dispatch {
     /// A job that exists as the database is to have it: its slot, and the lease on it.
     pub fn changed(&self, job: JobId) -> (JobId, Slot, Option<(WorkerId, Incarnation)>) {
         let slot = self.runs[&job.run].slot(job.number);
-        // The latest: its epoch is the slot's.
+        // The latest that is alive.
         let lease = self.leases.get(&job).and_then(|leases| leases.last());
         let lease = lease.map(|lease| (lease.worker, lease.incarnation));
         assert_eq!(
@@ -378,10 +383,23 @@ impl Dispatch {
                 revoked.push(held.token);
             }
         }
-        let token = |job: &JobId| {
-            self.leases[job].iter().find(|lease| lease.worker == worker).map(|lease| lease.token(*job))
-        };
-        Held { lost: lost.iter().filter_map(token).collect(), revoked }
+        Held { lost: lost.into_iter().map(|job| self.give_again(worker, job)).collect(), revoked }
+    }
+
+    /// The token of a lease whose holder does not know of it. One from the database gets a new number: the one that it
+    /// has there may have been another worker's, whose second lease has ended.
+    fn give_again(&mut self, worker: WorkerId, job: JobId) -> LeaseToken {
+        let leases = self.leases.get_mut(&job).expect("leased to it");
+        let at = leases.iter().position(|lease| lease.worker == worker).expect("leased to it");
+        if leases[at].inherited {
+            let run = self.runs.get_mut(&job.run).expect("a leased job has a run");
+            let (epoch, incarnation) = (run.lease_again(job.number), self.incarnation);
+            let lease = leases.remove(at);
+            leases.push(Lease { epoch, incarnation, inherited: false, ..lease });
+            self.dirty.insert(job);
+            return LeaseToken { job, epoch, incarnation };
+        }
+        leases[at].token(job)
     }
 
     fn renew(&mut self, now: Millis, worker: WorkerId, held: &HeldLease) -> bool {
@@ -406,7 +424,9 @@ impl Dispatch {
         if revived {
             let LeaseToken { epoch, incarnation, .. } = *token;
             let states = held.states;
-            let lease = Lease { epoch, incarnation, worker, granted: now, expires, stalls, states };
+            let inherited = false;
+            let lease =
+                Lease { epoch, incarnation, worker, granted: now, expires, stalls, states, inherited };
             self.insert_lease(token.job, lease);
             self.dirty.insert(token.job);
         }
@@ -500,7 +520,8 @@ impl Dispatch {
     fn lease(&mut self, now: Millis, worker: WorkerId, job: JobId, epoch: NonZeroU32) -> LeaseToken {
         let incarnation = self.incarnation;
         let (expires, stalls) = self.deadlines(now, worker);
-        let lease = Lease { epoch, incarnation, worker, granted: now, expires, stalls, states: 0 };
+        let (states, inherited) = (0, false);
+        let lease = Lease { epoch, incarnation, worker, granted: now, expires, stalls, states, inherited };
         self.insert_lease(job, lease);
         self.dirty.insert(job);
         lease.token(job)

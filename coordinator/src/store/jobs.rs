@@ -114,9 +114,12 @@ pub(crate) struct ReportedJob {
 /// Looks up what results are judged by; jobs that do not exist are left out.
 pub(crate) async fn reported_jobs(
     db: &mut SqliteConnection,
-    ids: impl Iterator<Item = JobId>,
+    ids: &[JobId],
 ) -> Result<HashMap<JobId, ReportedJob>, Error> {
-    let wanted = json_of_ids(ids);
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let wanted = json_of_ids(ids.iter().copied());
     let rows = query!(
         r#"SELECT job.run AS "run!", job.number AS "number!", job.count2_max AS "count2_max!",
                   job.count4_max AS "count4_max!", job.count8_max AS "count8_max!", job.solutions_max AS "solutions_max!",
@@ -155,15 +158,16 @@ pub(crate) async fn reported_jobs(
     Ok(reported)
 }
 
-/// Looks up what jobs are; those that do not exist are left out.
+/// Looks up what jobs are, and the most that each can count; those that do not exist are left out.
 pub(crate) async fn encoded_jobs(
     db: &mut SqliteConnection,
     ids: impl Iterator<Item = JobId>,
-) -> Result<HashMap<JobId, EncodedJob>, Error> {
+) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Error> {
     let wanted = json_of_ids(ids);
     let rows = query!(
         r#"SELECT job.run AS "run!", job.number AS "number!", run.n AS "n!", job.class AS "class!",
-                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!"
+                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!", job.count2_max AS "count2_max!",
+                  job.count4_max AS "count4_max!", job.count8_max AS "count8_max!", job.solutions_max AS "solutions_max!"
            FROM json_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
            JOIN run ON run.id = job.run"#,
@@ -171,13 +175,13 @@ pub(crate) async fn encoded_jobs(
     )
     .fetch_all(db)
     .await?;
-    let job = |row: (i64, i64, i64, String, i64, Vec<u8>)| {
-        let (run, number, n, class, bound1, prefixes) = row;
-        Ok((job_id(run, number)?, encoded_job(n, &class, bound1, prefixes)?))
-    };
-    rows.into_iter()
-        .map(|row| job((row.run, row.number, row.n, row.class, row.bound1, row.prefixes)))
-        .collect()
+    let mut jobs = HashMap::with_capacity(rows.len());
+    for row in rows {
+        let counts_max = counts([row.count2_max, row.count4_max, row.count8_max, row.solutions_max])?;
+        let job = encoded_job(row.n, &row.class, row.bound1, row.prefixes)?;
+        jobs.insert(job_id(row.run, row.number)?, (job, counts_max));
+    }
+    Ok(jobs)
 }
 
 /// A job's slot, and the lease on it.

@@ -7,7 +7,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{column, within, worker_id};
-use crate::error::Error;
+use crate::error::{Error, damaged};
 
 /// Records this life of the coordinator.
 pub(crate) async fn insert_incarnation(
@@ -46,10 +46,14 @@ pub(crate) async fn upsert_worker(
     worker_id(id)
 }
 
-/// All workers that ever registered, each with its counting threads.
-pub(crate) async fn workers(db: &SqlitePool) -> Result<Vec<(WorkerId, u32)>, Error> {
-    let rows = query!("SELECT id, threads FROM worker").fetch_all(db).await?;
-    rows.into_iter().map(|row| Ok((worker_id(row.id)?, within("worker.threads", row.threads)?))).collect()
+/// All workers that ever registered, each with its counting threads and its process.
+pub(crate) async fn workers(db: &SqlitePool) -> Result<Vec<(WorkerId, u32, [u8; 16])>, Error> {
+    let rows = query!("SELECT id, threads, instance FROM worker").fetch_all(db).await?;
+    let worker = |id, threads, instance: Vec<u8>| {
+        let instance = instance.try_into().map_err(|_| damaged("worker.instance has not 16 bytes"))?;
+        Ok((worker_id(id)?, within("worker.threads", threads)?, instance))
+    };
+    rows.into_iter().map(|row| worker(row.id, row.threads, row.instance)).collect()
 }
 
 /// A worker as it registered, with what the ledger has of it.

@@ -1,0 +1,124 @@
+//! What the writer can be asked, what it answers, and the way to it.
+
+use std::sync::Arc;
+
+use nqueens_kernel::job::{Job, Weight};
+use nqueens_kernel::plan::Plan;
+use nqueens_proto::id::{RunId, WorkerId};
+use nqueens_proto::message::{Registration, SyncRequest, SyncResponse};
+use nqueens_proto::operator::Outcome;
+use tokio::sync::{mpsc, oneshot};
+use tracing::Span;
+
+use crate::dispatch::{Millis, RunState};
+use crate::error::Error;
+use crate::store::RunRow;
+
+/// Requests that may wait; who comes later waits for a place.
+const QUEUE_MAX: usize = 1_024;
+
+/// What the writer can be asked.
+pub(crate) enum Request {
+    Register(Registration),
+    Sync(SyncRequest),
+    /// Starts to store a run.
+    PlanRun {
+        id: RunId,
+        plan: Plan,
+        seed: u64,
+        priority: i32,
+    },
+    /// Stores jobs of a run that is being planned, from number `first` on.
+    PlanJobs {
+        run: RunId,
+        first: u32,
+        jobs: Vec<(Job, Weight)>,
+    },
+    /// All jobs are stored: hands them out from now on.
+    ActivateRun {
+        row: RunRow,
+        estimates: Vec<u64>,
+    },
+    /// All jobs are done: the total, or the check that was not passed.
+    FinishRun {
+        run: RunId,
+        outcome: Result<Outcome, String>,
+    },
+    /// Takes back every lease: all workers are known to be gone.
+    ReleaseAll,
+    /// Looks for leases that have run out, and at the disk.
+    Expire,
+    /// Changes what a run is doing, at an operator's word.
+    SetRunState {
+        run: RunId,
+        state: RunState,
+    },
+    /// Opens the quarantined jobs of a run again.
+    RetryQuarantined(RunId),
+    /// Asks a worker to go.
+    Drain(WorkerId),
+    /// Who has been heard of.
+    LiveWorkers,
+    /// Takes no more requests, whoever holds a handle; ends once those that wait are answered.
+    Close,
+}
+
+/// What the writer answers, after the commit.
+pub(crate) enum Response {
+    Done,
+    Worker(WorkerId),
+    /// `None`: the worker is not registered here.
+    Sync(Option<SyncResponse>),
+    LiveWorkers(Vec<LiveWorker>),
+    /// It can't be done, which is no fault of the others in the transaction.
+    Refused(Error),
+}
+
+/// A worker that has been heard of since the coordinator started.
+#[derive(Clone, Debug)]
+pub struct LiveWorker {
+    /// Its name in the ledger.
+    pub id: WorkerId,
+    /// Since it was last heard of, in milliseconds.
+    pub silent_ms: Millis,
+    /// Jobs leased to it.
+    pub leases: usize,
+    /// Measured speed of all its threads, in estimated states a second; `None` before its first result.
+    pub states_per_s: Option<f64>,
+    /// Results accepted from it since the coordinator started.
+    pub accepted: u64,
+    /// An operator wants it to go.
+    pub draining: bool,
+}
+
+/// An answer, or the error of the transaction that the request was in with others.
+pub(super) type Answer = Result<Response, Arc<Error>>;
+
+pub(super) struct Envelope {
+    pub(super) request: Request,
+    /// Of the call that asks, if one does.
+    pub(super) span: Span,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+/// The way to the writer; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    queue: mpsc::Sender<Envelope>,
+}
+
+impl Handle {
+    /// A way to a writer, and where what comes that way arrives.
+    pub(super) fn new() -> (Self, mpsc::Receiver<Envelope>) {
+        let (queue, requests) = mpsc::channel(QUEUE_MAX);
+        (Self { queue }, requests)
+    }
+
+    /// Asks for something and waits for the commit.
+    pub(crate) async fn ask(&self, request: Request) -> Answer {
+        let (answer, answered) = oneshot::channel();
+        let gone = || Arc::new(Error::ShuttingDown);
+        self.queue.send(Envelope { request, span: Span::current(), answer }).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+}
