@@ -15,7 +15,7 @@ use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_proto::message::{
     JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest, SyncResponse, Verdict,
 };
-use nqueens_proto::operator::Outcome;
+use nqueens_proto::operator::{EventKind, Outcome};
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -25,6 +25,7 @@ use crate::database::Database;
 use crate::disk::Disk;
 use crate::dispatch::{Accepted, Dispatch, Judgement, Millis, Policy, Run, RunState};
 use crate::error::{Error, damaged};
+use crate::events::{Board, Events, News, Stalls};
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
 use crate::store::{self, JudgedResult, RunRow, wall_time};
@@ -83,6 +84,11 @@ pub(crate) enum Request {
     Drain(WorkerId),
     /// Who has been heard of.
     LiveWorkers,
+    /// How a run's jobs stand, in at most so many groups.
+    Census {
+        run: RunId,
+        groups_max: usize,
+    },
     /// Takes no more requests, whoever holds a handle; ends once those that wait are answered.
     Close,
 }
@@ -94,25 +100,27 @@ pub(crate) enum Response {
     /// `None`: the worker is not registered here.
     Sync(Option<SyncResponse>),
     LiveWorkers(Vec<LiveWorker>),
+    /// By job state, in the plan's order.
+    Census(Vec<[u32; 4]>),
     /// It can't be done, which is no fault of the others in the transaction.
     Refused(Error),
 }
 
 /// A worker that has been heard of since the coordinator started.
 #[derive(Clone, Debug)]
-pub struct LiveWorker {
+pub(crate) struct LiveWorker {
     /// Its name in the ledger.
-    pub id: WorkerId,
+    pub(crate) id: WorkerId,
     /// Since it was last heard of, in milliseconds.
-    pub silent_ms: Millis,
+    pub(crate) silent_ms: Millis,
     /// Jobs leased to it.
-    pub leases: usize,
+    pub(crate) leases: usize,
     /// Measured speed of all its threads, in estimated states a second; `None` before its first result.
-    pub states_per_s: Option<f64>,
+    pub(crate) states_per_s: Option<f64>,
     /// Results accepted from it since the coordinator started.
-    pub accepted: u64,
+    pub(crate) accepted: u64,
     /// An operator wants it to go.
-    pub draining: bool,
+    pub(crate) draining: bool,
 }
 
 /// An answer, or the error of the transaction that the request was in with others.
@@ -167,6 +175,8 @@ pub(crate) struct Writer {
     pace: Pace,
     started: Instant,
     speeds: Speeds,
+    stalls: Stalls,
+    events: Board,
     snapshot: watch::Sender<Arc<Snapshot>>,
     fault: watch::Sender<Option<Arc<Error>>>,
 }
@@ -191,8 +201,20 @@ impl Writer {
         let dispatch = loaded.map_err(|error| database.explain(error))?;
         let (speeds, disk) = (Speeds::default(), Disk::new(database.path(), pace.disk_reserve));
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch, &speeds, disk.room())));
-        let fault = watch::Sender::new(None);
-        Ok(Self { database, disk, dispatch, incarnation, pace, started, speeds, snapshot, fault })
+        let (fault, stalls, events) = (watch::Sender::new(None), Stalls::default(), Board::default());
+        Ok(Self {
+            database,
+            disk,
+            dispatch,
+            incarnation,
+            pace,
+            started,
+            speeds,
+            stalls,
+            events,
+            snapshot,
+            fault,
+        })
     }
 
     /// The state as it changes, for whoever shows it.
@@ -203,6 +225,11 @@ impl Writer {
     /// Why the latest transaction that failed did so.
     pub(crate) fn faults(&self) -> watch::Receiver<Option<Arc<Error>>> {
         self.fault.subscribe()
+    }
+
+    /// What happens, of interest to operators.
+    pub(crate) fn events(&self) -> watch::Receiver<Events> {
+        self.events.watch()
     }
 
     /// The readers' pool.
@@ -225,13 +252,17 @@ impl Writer {
                 queue.close();
             }
             let answers = match self.transact(requests).await {
-                Ok(answers) => answers.into_iter().map(Ok).collect(),
+                Ok((answers, news)) => {
+                    self.events.post(news);
+                    answers.into_iter().map(Ok).collect()
+                }
                 Err(error) => {
                     let cause = self.recover(error).await;
                     askers.iter().map(|_| Err(cause.clone())).collect::<Vec<Answer>>()
                 }
             };
             self.speeds.note(self.now(), &self.dispatch);
+            self.events.post(self.stalls.look(self.now(), self.pace.policy.stall_ms, &self.dispatch));
             self.snapshot.send_replace(Arc::new(Snapshot::of(
                 &self.dispatch,
                 &self.speeds,
@@ -267,8 +298,11 @@ impl Writer {
         Millis::try_from(self.started.elapsed().as_millis()).expect("shorter than 500 million years")
     }
 
-    /// Does what all the requests ask for in one transaction.
-    async fn transact(&mut self, requests: Vec<(Request, Span)>) -> Result<Vec<Response>, Error> {
+    /// Does what all the requests ask for in one transaction; returns the answers, and what is worth an event.
+    async fn transact(
+        &mut self,
+        requests: Vec<(Request, Span)>,
+    ) -> Result<(Vec<Response>, Vec<News>), Error> {
         let now = self.now();
         let mut transaction = self.database.writer.begin_with("BEGIN IMMEDIATE").await?;
         let mut group = Group {
@@ -279,6 +313,7 @@ impl Writer {
             now,
             results: Vec::new(),
             accepted: HashMap::new(),
+            news: Vec::new(),
         };
         let mut answers = Vec::with_capacity(requests.len());
         let begun = Instant::now();
@@ -287,9 +322,10 @@ impl Writer {
             answers.push(group.handle(request).instrument(span).await?);
         }
         group.store().await?;
+        let news = group.news;
         transaction.commit().await?;
         debug!(requests = length, elapsed_us = begun.elapsed().as_micros(), "committed");
-        Ok(answers)
+        Ok((answers, news))
     }
 }
 
@@ -304,6 +340,8 @@ struct Group<'a> {
     results: Vec<JudgedResult>,
     /// Those of them that were accepted: a second result for the same job has to see the first.
     accepted: HashMap<JobId, Accepted>,
+    /// To be made known once it is committed.
+    news: Vec<News>,
 }
 
 impl Group<'_> {
@@ -329,13 +367,23 @@ impl Group<'_> {
                 store::finish_planning(self.db, row.id, row.jobs, row.fingerprint).await?;
                 let RunRow { id, plan, jobs, priority, .. } = &row;
                 info!(run = %id, n = plan.n().get(), plan = %plan.kind(), jobs, priority, "run is planned");
-                self.dispatch.add_run(Run::planned(&row, &estimates));
+                let run = Run::planned(&row, &estimates);
+                self.news.push(News::of(&run, EventKind::RunPlanned, format_args!("planned, {jobs} jobs.")));
+                self.dispatch.add_run(run);
             }
             Request::FinishRun { run, outcome } => self.finish(run, outcome).await?,
             Request::ReleaseAll => self.dispatch.release_all(),
             Request::Expire => {
+                let was_short = self.disk.is_short();
                 self.disk.look();
-                for (worker, token) in self.dispatch.expire(self.now) {
+                if was_short != self.disk.is_short() {
+                    self.news.push(News::disk(self.disk.is_short()));
+                }
+                let ended = self.dispatch.expire(self.now);
+                self.news.extend(News::lapses(
+                    ended.iter().map(|(worker, _)| (*worker, self.dispatch.is_live(self.now, *worker))),
+                ));
+                for (worker, token) in ended {
                     warn!(%worker, job = %token.job, "lease ended: the worker was not heard of, or its counting stalled");
                 }
             }
@@ -349,6 +397,10 @@ impl Group<'_> {
                 info!(%run, jobs = jobs.len(), "quarantined jobs are open again");
             }
             Request::Close => {}
+            Request::Census { run, groups_max } => {
+                let run = self.dispatch.run(run).ok_or(Error::NoRun(run));
+                return Ok(run.map_or_else(Response::Refused, |run| Response::Census(run.census(groups_max))));
+            }
             Request::LiveWorkers => return Ok(Response::LiveWorkers(self.live_workers())),
             Request::Drain(worker) => {
                 if !self.dispatch.set_draining(worker) {
@@ -386,6 +438,9 @@ impl Group<'_> {
         }
         store::update_run_state(self.db, id, state, None).await?;
         self.dispatch.set_run_state(id, state);
+        if let Some(run) = self.dispatch.run(id) {
+            self.news.push(News::of(run, EventKind::RunChanged, format_args!("now {}.", state.name())));
+        }
         info!(run = %id, from = from.name(), to = state.name(), "run changed its state");
         Ok(Response::Done)
     }
@@ -488,11 +543,16 @@ impl Group<'_> {
                 store::finish_run(self.db, id, &outcome, wall_time()).await?;
                 run.set_state(RunState::Done);
                 info!(run = %id, n = run.n().get(), total = %outcome.total, "run is done");
+                let (total, check) = (outcome.total, outcome.checked.describe());
+                let what = format_args!("done, TOTAL {total}: {check}.");
+                self.news.push(News::of(run, EventKind::RunDone, what));
             }
             Err(reason) => {
                 store::update_run_state(self.db, id, RunState::Failed, Some(&reason)).await?;
                 run.set_state(RunState::Failed);
                 error!(run = %id, n = run.n().get(), reason, "run has no total: a check did not pass");
+                let what = format_args!("no total, for a check did not pass: {reason}.");
+                self.news.push(News::of(run, EventKind::RunFailed, what));
             }
         }
         Ok(())
@@ -502,6 +562,7 @@ impl Group<'_> {
     async fn store(&mut self) -> Result<(), Error> {
         let dispatch = &mut *self.dispatch;
         let changed: Vec<_> = dispatch.take_dirty().into_iter().map(|job| dispatch.changed(job)).collect();
+        self.news.extend(News::quarantined(&changed, dispatch));
         if !changed.is_empty() {
             store::update_jobs(self.db, &changed).await?;
         }

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::doctor::BUILD;
+use super::page::PageOptions;
 use crate::client::TOKEN_VARIABLE;
 use crate::console::INTERRUPTED;
 use crate::memory::size;
@@ -33,6 +34,9 @@ const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 /// operators for a token each, from a file or from the variables `NQUEENS_WORKER_TOKEN` and `NQUEENS_OPERATOR_TOKEN`.
 /// SIGTERM and Ctrl-C end it once what has begun is answered, within seconds; a second one ends it at once. Whatever
 /// was acknowledged is safe in any case.
+///
+/// A browser on this machine finds a page with all runs at http://127.0.0.1:7328/, and Prometheus its metrics at
+/// /metrics there.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens coordinator --db queens.db")]
 pub(crate) struct Coordinate {
@@ -75,6 +79,9 @@ pub(crate) struct Coordinate {
     /// With less room than this on the database's disk no more jobs are handed out; results are still taken
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256MiB")]
     disk_reserve: ByteSize,
+
+    #[command(flatten)]
+    page: PageOptions,
 }
 
 impl Coordinate {
@@ -105,7 +112,7 @@ impl Coordinate {
         let mut told = signals().context("listening for signals")?;
         let worker = token::read(self.worker_token_file.as_deref(), WORKER_TOKEN_VARIABLE)?;
         let operator = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
-        let access = Access::new(worker, operator)?;
+        let access = Access::new(worker, operator.clone())?;
         let (listener, address) = listen(&self.listen).await?;
         if !address.ip().is_loopback() && !access.is_complete() {
             if !self.insecure {
@@ -118,17 +125,24 @@ impl Coordinate {
             }
             warn!(%address, "insecure: whoever reaches this address can do anything");
         }
+        let page = self.page.prepare(operator.as_ref()).await?;
         let mut coordinator = Coordinator::open(&self.db, self.pace(), BUILD).await?;
         coordinator.keep_journal(Duration::from_secs(self.progress_seconds.into()));
-        let mut stop = told.clone();
-        let stop = async move { drop(stop.wait_for(Option::is_some).await) };
-        let mut serving = coordinator.serve(listener, &access, stop);
+        let stop = || {
+            let mut told = told.clone();
+            async move { drop(told.wait_for(Option::is_some).await) }
+        };
+        let mut serving = coordinator.serve(listener, &access, stop());
         print_line(format_args!("listening on {address}"))?;
         info!(%address, db = %self.db.display(), build = BUILD, "coordinator is up");
+        let shown = page.open(&coordinator, stop());
         tokio::select! {
             served = &mut serving => served.context("the server panicked")??,
             error = damage(coordinator.operator().reader()) => return Err(error.into()),
             () = writer_ended(coordinator.operator().watch()) => bail!("the database can't be used any more; see the log"),
+        }
+        for task in shown {
+            task.abort();
         }
         info!("no more calls; closing the database");
         coordinator.close().await;

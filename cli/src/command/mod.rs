@@ -15,6 +15,7 @@ mod doctor;
 mod estimate;
 mod export;
 mod ledger;
+mod page;
 mod run;
 mod sampling;
 mod solutions;
