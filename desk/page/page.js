@@ -63,7 +63,7 @@ function showRun(run) {
   put(by("left"), !open ? "none" : left ? span(left.value) : "unknown");
   const took = run.finished_at_ms && `took ${span((run.finished_at_ms - run.created_at_ms) / 1000)}`;
   put(by("left-more"), took || (left ? bounds(left, span) : ""));
-  put(by("speed"), run.states_per_s ? `${short(run.states_per_s)} states/s` : "none measured");
+  put(by("speed"), run.states_per_s ? `${short(run.states_per_s)} states/s` : "none");
   put(by("speed-more"), run.threads ? `on ${run.threads.toFixed(1)} threads` : "");
   put(by("jobs"), `${thousands(run.done)} of ${thousands(run.jobs)}`);
   put(by("jobs-more"), run.quarantined ? `${thousands(run.quarantined)} in quarantine` : "");
@@ -76,7 +76,7 @@ function showRun(run) {
 
 function showRuns(runs, chosen) {
   by("runs-section").hidden = runs.length === 0;
-  const columns = [["th"], ["td", "number"], ["td", "minor"], ["td"], ["td", "number"], ["td", "number minor"],
+  const columns = [["th"], ["td", "number"], ["td", "minor"], ["td", "minor"], ["td", "number"], ["td", "number minor"],
     ["td", "number minor"], ["td", "number"]];
   const make = () => {
     const row = element("tr", columns);
@@ -99,7 +99,7 @@ function showRuns(runs, chosen) {
 }
 
 function showWorkers({ workers, workers_in_all: all, busy_workers: busy }) {
-  const columns = [["th"], ["td", "number minor"], ["td", "minor"], ["td", "number"], ["td", "number minor"],
+  const columns = [["th"], ["td", "number minor"], ["td", "minor"], ["td", "number minor"], ["td", "number minor"],
     ["td", "number minor"], ["td", "number"], ["td", "number"]];
   fill(by("workers"), workers, () => element("tr", columns), (row, worker) => {
     const silent = worker.silent_ms / 1000;
