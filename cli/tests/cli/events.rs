@@ -43,7 +43,7 @@ fn hook() -> (String, mpsc::Receiver<(String, Value)>) {
 fn events_reach_a_webhook_in_their_order() {
     let place = Place::new();
     let (url, posts) = hook();
-    let variables = [("NQUEENS_WEBHOOK", &*url), ("NQUEENS_LOG", "trace,hyper_util=info")];
+    let variables = [("NQUEENS_WEBHOOK", &*url), ("NQUEENS_LOG", "trace")];
     let coordinator = Coordinator::start(&place, &variables, "--lease-seconds 3 --sync-seconds 1 --http off");
     let at = coordinator.url();
     let large = place.stdout(&format!("submit 22 --coordinator {at}")).trim_end().to_owned();

@@ -1,6 +1,6 @@
 //! Just enough of HTTP to ask one thing at a time, and programs from elsewhere that some tests need.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
@@ -18,8 +18,8 @@ pub(crate) struct Answer {
 impl Answer {
     /// A header's value; empty if it is not there.
     pub(crate) fn header(&self, name: &str) -> &str {
-        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        lines.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value)
+        let lines = self.head.lines().filter_map(|line| line.split_once(':'));
+        lines.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value.trim())
     }
 }
 
@@ -40,11 +40,17 @@ pub(crate) fn send(address: &str, request: &str, headers: &[(&str, &str)], body:
 
 /// Asks and waits for the whole answer.
 pub(crate) fn ask(address: &str, request: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    let mut text = String::new();
-    send(address, request, headers, body).read_to_string(&mut text).expect("text");
-    let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+    let mut stream = BufReader::new(send(address, request, headers, body));
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(stream.read_line(&mut head).expect("text") > 0, "the answer ends early: {head}");
+    }
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-    Answer { status, head: head.to_owned(), body: body.to_owned() }
+    let mut answer = Answer { status, head, body: String::new() };
+    // Not everybody closes the connection when asked to.
+    let length = answer.header("content-length").parse().unwrap_or(u64::MAX);
+    stream.take(length).read_to_string(&mut answer.body).expect("text");
+    answer
 }
 
 /// Gets something without more words.

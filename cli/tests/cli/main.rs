@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 mod boards;
+mod browser;
 mod calls;
 mod cluster;
 mod damage;
@@ -16,6 +17,7 @@ mod forecasts;
 mod http;
 mod ledger;
 mod logs;
+mod metrics;
 mod outages;
 mod page;
 mod processes;

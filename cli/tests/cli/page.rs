@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Place;
 use crate::http::{ask, get, page_of, send};
-use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually};
+use crate::processes::{Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually};
 
 const TOKENS: [(&str, &str); 3] = [
     ("NQUEENS_LOG", "trace"),
@@ -167,6 +167,4 @@ fn a_webhook_is_nobodys_business() {
     let wrong = place
         .failure("coordinator --db queens.db --listen 127.0.0.1:0 --webhook ftp://me:s3cret@chat.example");
     assert_eq!(wrong, "--webhook: a webhook is a URL like https://host/path, without a user name in it");
-    let mut process = Background::start(&mut place.command("coordinator --db queens.db --webhook nonsense"));
-    assert_eq!(process.end().code, 1);
 }
