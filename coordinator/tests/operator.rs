@@ -409,9 +409,10 @@ async fn what_happens_is_told() {
     let leases = worker.take(2).await;
     let lost = told(2, v1::EventKind::WorkerLost).await;
     assert_eq!(lost.worker_id, worker.id);
-    assert_eq!(
-        lost.text,
-        format!("Worker {} was not heard of in time: 2 of its jobs go to others.", worker.id)
+    assert!(
+        lost.text.starts_with(&format!("Worker {} was not heard of in time: ", worker.id)),
+        "{}",
+        lost.text
     );
     // Late results are taken; another one for the same job that differs quarantines it.
     let result = honest(&leases[0]);

@@ -63,7 +63,8 @@ impl Door {
 
     /// Lets a browser in: the value of its cookie.
     fn begin_session(&self) -> String {
-        let value: String = (0..4).map(|_| format!("{:016x}", random_bits())).collect();
+        let bits: [_; 4] = std::array::from_fn(|_| random_bits().to_be_bytes());
+        let value = hex::encode(bits.as_flattened());
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.push_back((value.clone(), Instant::now()));
         if sessions.len() > SESSIONS_MAX {

@@ -63,7 +63,7 @@ fn of_runs(snapshot: &Snapshot) -> Vec<MetricFamily> {
         })
     };
     let interval = |name: &str, unit: &str, help: &str, of: &dyn Fn(&RunProgress) -> Option<Interval>| {
-        let parts: [(&str, &str, fn(Interval) -> f64); 3] = [
+        let parts: [(_, _, Part); 3] = [
             ("", "the best guess", |found| found.value),
             ("_low", "it is hardly less", |found| found.low),
             ("_high", "it is hardly more", |found| found.high),
@@ -198,6 +198,9 @@ fn of_events(events: &Events) -> MetricFamily {
     }
     family.done()
 }
+
+/// One number of an interval.
+type Part = fn(Interval) -> f64;
 
 /// A metric with all its samples.
 struct Family {

@@ -35,7 +35,7 @@ const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 /// SIGTERM and Ctrl-C end it once what has begun is answered, within seconds; a second one ends it at once. Whatever
 /// was acknowledged is safe in any case.
 ///
-/// A browser on this machine finds a page with all runs at http://127.0.0.1:7328/, and Prometheus its metrics at
+/// A browser on this machine finds a page with all runs at `http://127.0.0.1:7328/`, and Prometheus its metrics at
 /// /metrics there.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens coordinator --db queens.db")]

@@ -1,4 +1,4 @@
-//! The page in a real Chromium, driven by chromedriver over the WebDriver protocol (W3C).
+//! The page in a real Chromium, driven by chromedriver by the protocol of W3C's `WebDriver`.
 
 use std::io::BufRead;
 use std::process::Command;
@@ -81,7 +81,7 @@ impl Browser {
         self.call("actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": strokes }] }));
     }
 
-    /// A command of the DevTools.
+    /// A command of Chromium's own.
     fn devtools(&self, command: &str, parameters: &Value) {
         self.call("goog/cdp/execute", &json!({ "cmd": command, "params": parameters }));
     }
@@ -181,7 +181,7 @@ fn fits_everywhere(browser: &Browser) {
 fn steps_through_solutions(browser: &Browser, page: &str) {
     browser.open(&format!("{page}/solutions"));
     let shows = |what: &str| {
-        browser.wait(&format!("document.getElementById('what').textContent.startsWith({what:?})"))
+        browser.wait(&format!("document.getElementById('what').textContent.startsWith({what:?})"));
     };
     shows("Solution 1 of 12 for N = 8; no symmetry");
     assert_eq!(browser.text("#queens"), "Queens from the top row down in columns 1, 5, 8, 6, 3, 7, 2, 4.");

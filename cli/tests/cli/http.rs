@@ -19,7 +19,10 @@ impl Answer {
     /// A header's value; empty if it is not there.
     pub(crate) fn header(&self, name: &str) -> &str {
         let lines = self.head.lines().filter_map(|line| line.split_once(':'));
-        lines.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value.trim())
+        lines
+            .into_iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map_or("", |(_, value)| value.trim())
     }
 }
 
@@ -29,7 +32,8 @@ pub(crate) fn send(address: &str, request: &str, headers: &[(&str, &str)], body:
     stream.set_read_timeout(Some(Duration::from_mins(2))).expect("a time");
     let own = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"));
     let host = if own { String::new() } else { format!("Host: {address}\r\n") };
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers =
+        headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect::<Vec<_>>().concat();
     let length = body.len();
     let text = format!(
         "{request} HTTP/1.1\r\n{host}{headers}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}"

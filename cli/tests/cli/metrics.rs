@@ -27,9 +27,9 @@ fn scrape() -> String {
     let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
     let page = page_of(&coordinator);
-    let submit = format!("submit 20 --plan border --job-states 200000 --coordinator {}", coordinator.url());
+    let submit = format!("submit 18 --plan border --job-states 3000000 --coordinator {}", coordinator.url());
     place.stdout(&submit);
-    let _worker = coordinator.worker(&place, "a \"quoted\\name\"", &[]);
+    let _worker = coordinator.worker_on(&place, "a\"quoted\\name\"", "spool", &[]);
     eventually("everything is measured", || {
         let answer = get(&page, "/metrics");
         assert_eq!((answer.status, answer.header("content-type")), (200, "text/plain; version=0.0.4"));
@@ -41,11 +41,11 @@ fn scrape() -> String {
 #[test]
 fn metrics_alerts_dashboard_and_document_speak_of_the_same() {
     let live = scrape();
-    assert!(live.contains("name=\"a \\\"quoted\\\\name\\\"\""), "{live}");
+    assert!(live.contains("name=\"a\\\"quoted\\\\name\\\"\""), "{live}");
     let samples: BTreeSet<_> = live
         .lines()
         .filter(|line| !line.starts_with('#'))
-        .flat_map(|line| names(line).into_iter().next())
+        .filter_map(|line| names(line).into_iter().next())
         .collect();
     assert_eq!(samples, names(&live), "every metric has a sample");
     let document = read("docs/desk.md");
