@@ -20,6 +20,9 @@ use crate::command::Arguments;
 /// Read if no other file is asked for, and if it exists.
 const FILE: &str = "nqueens.toml";
 
+/// Stands for a value that may hold a secret.
+const HIDDEN: &str = "(hidden)";
+
 /// Reads the arguments of this process. Ends it where they are wrong (exit code 2) or ask for help.
 pub(crate) fn parse() -> Arguments {
     let arguments: Vec<_> = std::env::args_os().collect();
@@ -135,7 +138,13 @@ impl Sources {
             Some(Setting {
                 command: name.map(str::to_owned),
                 name: long.to_owned(),
-                value: values.map(|values| values.collect::<Vec<_>>().join(" ")),
+                value: values.map(|values| {
+                    if arg.is_hide_env_values_set() {
+                        HIDDEN.to_owned()
+                    } else {
+                        values.collect::<Vec<_>>().join(" ")
+                    }
+                }),
                 source: match matches.value_source(id) {
                     Some(ValueSource::CommandLine) => Source::Flag,
                     Some(ValueSource::EnvVariable) => Source::Variable,

@@ -66,10 +66,10 @@ impl Coordinator {
         let incarnation = Incarnation::from_random(random_bits());
         let writer = Writer::new(database, pace, incarnation, build).await?;
         let reader = Reader::new(path, writer.readers());
-        let (snapshot, faults) = (writer.watch(), writer.faults());
+        let (snapshot, events, faults) = (writer.watch(), writer.events(), writer.faults());
         let (writer, writing) = writer.spawn();
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
-        let operator = Operator { writer, reader, snapshot, build, planning };
+        let operator = Operator { writer, reader, snapshot, events, build, planning };
         let chores = vec![
             tokio::spawn(expire(operator.writer.clone())),
             tokio::spawn(conclude_runs(operator.clone())),

@@ -1,16 +1,18 @@
 //! What an operator can ask of a coordinator, whatever door the word comes through.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprinter, Plan};
 use nqueens_proto::id::{RunId, WorkerId};
-use nqueens_proto::operator::Submission;
+use nqueens_proto::operator::{RunStatus, Submission, WorkerStatus};
 use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::coordinator::random_bits;
 use crate::dispatch::RunState;
 use crate::error::Error;
+use crate::events::Events;
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::store::{RunRow, wall_time};
@@ -28,6 +30,7 @@ pub struct Operator {
     pub(crate) writer: Handle,
     pub(crate) reader: Reader,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
+    pub(crate) events: watch::Receiver<Events>,
     /// Names the program for the record.
     pub(crate) build: Arc<str>,
     /// One plan is made at a time.
@@ -43,6 +46,35 @@ impl Operator {
     /// The state as it changes.
     pub fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshot.clone()
+    }
+
+    /// What happens, of interest to whoever is responsible.
+    pub fn events(&self) -> watch::Receiver<Events> {
+        self.events.clone()
+    }
+
+    /// The program that answers here.
+    pub fn build(&self) -> &str {
+        &self.build
+    }
+
+    /// All runs in full, oldest first.
+    pub async fn runs(&self) -> Result<Vec<RunStatus>, Error> {
+        let rows = self.reader.runs().await?;
+        let snapshot = self.snapshot.borrow().clone();
+        // A run that was committed this moment may not be in the picture yet.
+        let status = |row: RunRow| Some(snapshot.run(row.id)?).map(|progress| row.status(progress));
+        Ok(rows.into_iter().filter_map(status).collect())
+    }
+
+    /// The jobs of a run in its plan's order, in at most so many groups of the same size (the last may be smaller): how
+    /// many of each are in each state, by [`JobState`](crate::dispatch::JobState).
+    pub async fn census(&self, run: RunId, groups_max: usize) -> Result<Vec<[u32; 4]>, Arc<Error>> {
+        match self.writer.ask(Request::Census { run, groups_max }).await? {
+            Response::Census(groups) => Ok(groups),
+            Response::Refused(error) => Err(Arc::new(error)),
+            _ => unreachable!("asked for a census"),
+        }
     }
 
     /// Plans a run and stores its jobs; they are handed out once all are stored, those of higher priority first.
@@ -112,8 +144,32 @@ impl Operator {
         self.change(Request::ReleaseAll).await
     }
 
+    /// The workers heard of since the coordinator started, in full, by id.
+    pub async fn workers(&self) -> Result<Vec<WorkerStatus>, Arc<Error>> {
+        let rows = self.reader.workers().await?;
+        let mut rows: HashMap<_, _> = rows.into_iter().map(|row| (row.id, row)).collect();
+        let live = self.live_workers().await?;
+        let status = live.into_iter().filter_map(|live| {
+            let row = rows.remove(&live.id)?;
+            Some(WorkerStatus {
+                id: live.id,
+                name: row.name,
+                build: row.build,
+                kernels: row.kernels.split(',').map(str::to_owned).collect(),
+                threads: row.threads,
+                registered_at: row.registered_at,
+                silent_ms: live.silent_ms,
+                leases: live.leases as u64,
+                states_per_s: live.states_per_s,
+                accepted: live.accepted,
+                draining: live.draining,
+            })
+        });
+        Ok(status.collect())
+    }
+
     /// The workers heard of since the coordinator started, by id.
-    pub async fn live_workers(&self) -> Result<Vec<LiveWorker>, Arc<Error>> {
+    async fn live_workers(&self) -> Result<Vec<LiveWorker>, Arc<Error>> {
         match self.writer.ask(Request::LiveWorkers).await? {
             Response::LiveWorkers(workers) => Ok(workers),
             _ => unreachable!("asked for workers"),

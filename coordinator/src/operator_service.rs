@@ -1,12 +1,11 @@
 //! The operators' door: gRPC in, calls of [`Operator`] out.
 
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{Progress, RunStatus, Submission, WorkerStatus};
+use nqueens_proto::operator::{Progress, RunStatus, Submission};
 use nqueens_proto::v1::operator_service_server::OperatorService;
 use nqueens_proto::{InvalidMessage, PROTOCOL_VERSION, v1};
 use tokio::sync::{mpsc, watch};
@@ -80,41 +79,10 @@ impl RunRow {
 }
 
 impl Operators {
-    async fn runs(&self) -> Result<Vec<RunStatus>, Status> {
-        let rows = self.operator.reader.runs().await.map_err(|error| refused(&error))?;
-        let snapshot = self.operator.snapshot.borrow().clone();
-        // A run that was committed this moment may not be in the picture yet.
-        let status = |row: RunRow| Some(snapshot.run(row.id)?).map(|progress| row.status(progress));
-        Ok(rows.into_iter().filter_map(status).collect())
-    }
-
     async fn run(&self, id: RunId) -> Result<v1::Run, Status> {
-        let mut runs = self.runs().await?.into_iter();
+        let mut runs = self.operator.runs().await.map_err(|error| refused(&error))?.into_iter();
         let run = runs.find(|run| run.progress.run == id).ok_or_else(|| refused(&Error::NoRun(id)))?;
         Ok(run.into())
-    }
-
-    async fn workers(&self) -> Result<Vec<v1::WorkerStatus>, Arc<Error>> {
-        let rows = self.operator.reader.workers().await?;
-        let mut rows: HashMap<_, _> = rows.into_iter().map(|row| (row.id, row)).collect();
-        let live = self.operator.live_workers().await?;
-        let status = live.into_iter().filter_map(|live| {
-            let row = rows.remove(&live.id)?;
-            Some(WorkerStatus {
-                id: live.id,
-                name: row.name,
-                build: row.build,
-                kernels: row.kernels.split(',').map(str::to_owned).collect(),
-                threads: row.threads,
-                registered_at: row.registered_at,
-                silent_ms: live.silent_ms,
-                leases: live.leases as u64,
-                states_per_s: live.states_per_s,
-                accepted: live.accepted,
-                draining: live.draining,
-            })
-        });
-        Ok(status.map(Into::into).collect())
     }
 }
 
@@ -153,7 +121,8 @@ impl OperatorService for Operators {
     }
 
     async fn list_runs(&self, _request: Request<v1::ListRunsRequest>) -> Answer<v1::ListRunsResponse> {
-        let runs = self.runs().await?.into_iter().map(Into::into).collect();
+        let runs = self.operator.runs().await.map_err(|error| refused(&error))?;
+        let runs = runs.into_iter().map(Into::into).collect();
         Ok(Response::new(v1::ListRunsResponse { runs }))
     }
 
@@ -184,7 +153,8 @@ impl OperatorService for Operators {
         &self,
         _request: Request<v1::ListWorkersRequest>,
     ) -> Answer<v1::ListWorkersResponse> {
-        let workers = self.workers().await.map_err(|error| refused(&error))?;
+        let workers = self.operator.workers().await.map_err(|error| refused(&error))?;
+        let workers = workers.into_iter().map(Into::into).collect();
         Ok(Response::new(v1::ListWorkersResponse { workers }))
     }
 
@@ -195,6 +165,13 @@ impl OperatorService for Operators {
         let worker = request.get_ref().id().map_err(invalid)?;
         self.operator.drain(worker).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::DrainWorkerResponse {}))
+    }
+
+    async fn list_events(&self, request: Request<v1::ListEventsRequest>) -> Answer<v1::ListEventsResponse> {
+        let after = request.get_ref().after;
+        let events = self.operator.events().borrow().clone();
+        let events = events.iter().filter(|event| event.number > after).cloned();
+        Ok(Response::new(v1::ListEventsResponse { events: events.map(Into::into).collect() }))
     }
 
     type WatchProgressStream = Pin<Box<dyn Stream<Item = Result<v1::WatchProgressResponse, Status>> + Send>>;

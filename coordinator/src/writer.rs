@@ -18,7 +18,7 @@ use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_proto::message::{
     JobResult, Lease, ResultAck, ReturnedLease, SyncRequest, SyncResponse, Verdict,
 };
-use nqueens_proto::operator::Outcome;
+use nqueens_proto::operator::{EventKind, Outcome};
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, watch};
@@ -28,13 +28,13 @@ use crate::database::Database;
 use crate::disk::Disk;
 use crate::dispatch::{Accepted, Dispatch, JobState, Judgement, Millis, Policy, Run, RunState};
 use crate::error::{Error, damaged};
+use crate::events::{Board, Events, News, Stalls};
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
 use crate::store::{self, JudgedResult, RunRow, wall_time};
 
-pub use self::request::LiveWorker;
 use self::request::{Answer, Envelope};
-pub(crate) use self::request::{Handle, Request, Response};
+pub(crate) use self::request::{Handle, LiveWorker, Request, Response};
 
 /// Requests in one transaction.
 const GROUP_MAX: usize = 256;
@@ -84,6 +84,8 @@ pub(crate) struct Writer {
     pace: Pace,
     started: Instant,
     speeds: Speeds,
+    stalls: Stalls,
+    events: Board,
     snapshot: watch::Sender<Arc<Snapshot>>,
     fault: watch::Sender<Option<Arc<Error>>>,
 }
@@ -108,7 +110,7 @@ impl Writer {
         let (dispatch, instances) = loaded.map_err(|error| database.explain(error))?;
         let (speeds, disk) = (Speeds::default(), Disk::new(database.path(), pace.disk_reserve));
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch, &speeds, disk.room())));
-        let fault = watch::Sender::new(None);
+        let (fault, stalls, events) = (watch::Sender::new(None), Stalls::default(), Board::default());
         let limits = Limits::new();
         Ok(Self {
             database,
@@ -120,6 +122,8 @@ impl Writer {
             pace,
             started,
             speeds,
+            stalls,
+            events,
             snapshot,
             fault,
         })
@@ -133,6 +137,11 @@ impl Writer {
     /// Why the latest transaction that failed did so.
     pub(crate) fn faults(&self) -> watch::Receiver<Option<Arc<Error>>> {
         self.fault.subscribe()
+    }
+
+    /// What happens, of interest to operators.
+    pub(crate) fn events(&self) -> watch::Receiver<Events> {
+        self.events.watch()
     }
 
     /// The readers' pool.
@@ -155,13 +164,17 @@ impl Writer {
                 queue.close();
             }
             let answers = match self.transact(requests).await {
-                Ok(answers) => answers.into_iter().map(Ok).collect(),
+                Ok((answers, news)) => {
+                    self.events.post(news);
+                    answers.into_iter().map(Ok).collect()
+                }
                 Err(error) => {
                     let cause = self.recover(error).await;
                     askers.iter().map(|_| Err(cause.clone())).collect::<Vec<Answer>>()
                 }
             };
             self.speeds.note(self.now(), &self.dispatch);
+            self.events.post(self.stalls.look(self.now(), self.pace.policy.stall_ms, &self.dispatch));
             self.snapshot.send_replace(Arc::new(Snapshot::of(
                 &self.dispatch,
                 &self.speeds,
@@ -197,8 +210,11 @@ impl Writer {
         Millis::try_from(self.started.elapsed().as_millis()).expect("shorter than 500 million years")
     }
 
-    /// Does what all the requests ask for in one transaction.
-    async fn transact(&mut self, requests: Vec<(Request, Span)>) -> Result<Vec<Response>, Error> {
+    /// Does what all the requests ask for in one transaction; returns the answers, and what is worth an event.
+    async fn transact(
+        &mut self,
+        requests: Vec<(Request, Span)>,
+    ) -> Result<(Vec<Response>, Vec<News>), Error> {
         let now = self.now();
         let mut transaction = self.database.writer.begin_with("BEGIN IMMEDIATE").await?;
         let mut group = Group {
@@ -211,6 +227,7 @@ impl Writer {
             now,
             results: Vec::new(),
             accepted: HashMap::new(),
+            news: Vec::new(),
         };
         let mut answers = Vec::with_capacity(requests.len());
         let begun = Instant::now();
@@ -219,9 +236,10 @@ impl Writer {
             answers.push(group.handle(request).instrument(span).await?);
         }
         group.store().await?;
+        let news = group.news;
         transaction.commit().await?;
         debug!(requests = length, elapsed_us = begun.elapsed().as_micros(), "committed");
-        Ok(answers)
+        Ok((answers, news))
     }
 }
 
@@ -238,6 +256,8 @@ struct Group<'a> {
     results: Vec<JudgedResult>,
     /// Those of them that were accepted: a second result for the same job has to see the first.
     accepted: HashMap<JobId, Accepted>,
+    /// To be made known once it is committed.
+    news: Vec<News>,
 }
 
 impl Group<'_> {
@@ -264,13 +284,23 @@ impl Group<'_> {
                 store::finish_planning(self.db, row.id, row.jobs, row.fingerprint).await?;
                 let RunRow { id, plan, jobs, priority, .. } = &row;
                 info!(run = %id, n = plan.n().get(), plan = %plan.kind(), jobs, priority, "run is planned");
-                self.dispatch.add_run(Run::planned(&row, &estimates));
+                let run = Run::planned(&row, &estimates);
+                self.news.push(News::of(&run, EventKind::RunPlanned, format_args!("planned, {jobs} jobs.")));
+                self.dispatch.add_run(run);
             }
             Request::FinishRun { run, outcome } => self.finish(run, outcome).await?,
             Request::ReleaseAll => self.dispatch.release_all(),
             Request::Expire => {
+                let was_short = self.disk.is_short();
                 self.disk.look();
-                for (worker, token) in self.dispatch.expire(self.now) {
+                if was_short != self.disk.is_short() {
+                    self.news.push(News::disk(self.disk.is_short()));
+                }
+                let ended = self.dispatch.expire(self.now);
+                self.news.extend(News::lapses(
+                    ended.iter().map(|(worker, _)| (*worker, self.dispatch.is_live(self.now, *worker))),
+                ));
+                for (worker, token) in ended {
                     warn!(%worker, job = %token.job, "lease ended: the worker was not heard of, or its counting stalled");
                 }
             }
@@ -287,6 +317,10 @@ impl Group<'_> {
                 info!(%run, jobs = jobs.len(), "quarantined jobs are open again");
             }
             Request::Close => {}
+            Request::Census { run, groups_max } => {
+                let run = self.dispatch.run(run).ok_or(Error::NoRun(run));
+                return Ok(run.map_or_else(Response::Refused, |run| Response::Census(run.census(groups_max))));
+            }
             Request::LiveWorkers => return Ok(Response::LiveWorkers(self.live_workers())),
             Request::Drain(worker) => {
                 if !self.dispatch.set_draining(worker) {
@@ -324,6 +358,9 @@ impl Group<'_> {
         }
         store::update_run_state(self.db, id, state, None).await?;
         self.dispatch.set_run_state(id, state);
+        if let Some(run) = self.dispatch.run(id) {
+            self.news.push(News::of(run, EventKind::RunChanged, format_args!("now {}.", state.name())));
+        }
         info!(run = %id, from = from.name(), to = state.name(), "run changed its state");
         Ok(Response::Done)
     }
@@ -443,11 +480,16 @@ impl Group<'_> {
                 store::finish_run(self.db, id, &outcome, wall_time()).await?;
                 run.set_state(RunState::Done);
                 info!(run = %id, n = run.n().get(), total = %outcome.total, "run is done");
+                let (total, check) = (outcome.total, outcome.checked.describe());
+                let what = format_args!("done, TOTAL {total}: {check}.");
+                self.news.push(News::of(run, EventKind::RunDone, what));
             }
             Err(reason) => {
                 store::update_run_state(self.db, id, RunState::Failed, Some(&reason)).await?;
                 run.set_state(RunState::Failed);
                 error!(run = %id, n = run.n().get(), reason, "run has no total: a check did not pass");
+                let what = format_args!("no total, for a check did not pass: {reason}.");
+                self.news.push(News::of(run, EventKind::RunFailed, what));
             }
         }
         Ok(())
@@ -457,6 +499,7 @@ impl Group<'_> {
     async fn store(&mut self) -> Result<(), Error> {
         let dispatch = &mut *self.dispatch;
         let changed: Vec<_> = dispatch.take_dirty().into_iter().map(|job| dispatch.changed(job)).collect();
+        self.news.extend(News::quarantined(&changed, dispatch));
         if !changed.is_empty() {
             store::update_jobs(self.db, &changed).await?;
         }

@@ -8,6 +8,7 @@ use common::{ALL, House, Ledger, falsified, honest, registration, rows_8};
 use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::{Access, Reader};
 use nqueens_proto::id::RunId;
+use nqueens_proto::operator::Event;
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
 use nqueens_proto::{MESSAGE_BYTES_MAX, Token, v1};
@@ -381,4 +382,52 @@ async fn connections_that_say_nothing_do_not_keep_it_from_closing() {
     closing.await.expect("it cuts off what does not end");
     drop((silent, open));
     ledger.audit().await;
+}
+
+#[tokio::test]
+async fn what_happens_is_told() {
+    let ledger = Ledger::new();
+    // Whoever is not heard of for a quarter of a second is lost; a run that nobody counts for so long stalls.
+    let policy = Policy { lease_ms: 250, stall_ms: 250, ..Policy::default() };
+    let house = House::open(&ledger.path, policy).await;
+    let mut client = operator(&house).await;
+    let run = submitted(&mut client, 1).await.run;
+    let told = async |after: u64, wanted: v1::EventKind| {
+        let mut events = house.coordinator.operator().events();
+        let is_it = |event: &Event| event.number > after && v1::EventKind::from(event.kind) == wanted;
+        drop(events.wait_for(|events| events.iter().any(is_it)).await.unwrap());
+        let mut client = operator(&house).await;
+        let events = client.list_events(v1::ListEventsRequest { after }).await.unwrap().into_inner().events;
+        events.into_iter().find(|event| event.kind() == wanted).unwrap()
+    };
+    let planned = told(0, v1::EventKind::RunPlanned).await;
+    assert_eq!((planned.number, planned.run, &*planned.text), (1, run, "N = 8: planned, 8 jobs."));
+    let stalled = told(1, v1::EventKind::RunStalled).await;
+    assert_eq!((stalled.number, stalled.run), (2, run));
+
+    let mut worker = house.worker(1).await;
+    let leases = worker.take(2).await;
+    let lost = told(2, v1::EventKind::WorkerLost).await;
+    assert_eq!(lost.worker_id, worker.id);
+    assert!(
+        lost.text.starts_with(&format!("Worker {} was not heard of in time: ", worker.id)),
+        "{}",
+        lost.text
+    );
+    // Late results are taken; another one for the same job that differs quarantines it.
+    let result = honest(&leases[0]);
+    worker.report(std::slice::from_ref(&result)).await;
+    worker.report(&[falsified(&result)]).await;
+    let quarantined = told(lost.number, v1::EventKind::JobsQuarantined).await;
+    assert_eq!(quarantined.run, run);
+    let job = leases[0].token.unwrap().job;
+    let what = format!("N = 8: job {}/{job} is quarantined", RunId::new(run).unwrap());
+    assert!(quarantined.text.starts_with(&what), "{} instead of {what}", quarantined.text);
+    client.retry_quarantined(v1::RetryQuarantinedRequest { run }).await.unwrap();
+    worker.count_all().await;
+    let done = told(quarantined.number, v1::EventKind::RunDone).await;
+    assert_eq!(done.text, "N = 8: done, TOTAL 92: equal to the published count.");
+    let after = v1::ListEventsRequest { after: done.number };
+    assert!(client.list_events(after).await.unwrap().into_inner().events.is_empty());
+    house.close().await;
 }

@@ -35,7 +35,12 @@ impl Token {
     pub fn authorizes(&self, metadata: &MetadataMap) -> bool {
         let presented = metadata.get(FIELD).map(AsciiMetadataValue::as_bytes);
         let presented = presented.and_then(|value| value.strip_prefix(SCHEME.as_bytes()));
-        presented.is_some_and(|presented| presented.ct_eq(self.0.as_bytes()).into())
+        presented.is_some_and(|presented| self.is(presented))
+    }
+
+    /// Whether this is the very same token. Takes the same time for every wrong one of its length.
+    pub fn is(&self, presented: &[u8]) -> bool {
+        presented.ct_eq(self.0.as_bytes()).into()
     }
 }
 

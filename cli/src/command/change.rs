@@ -9,7 +9,6 @@ use nqueens_proto::operator::{RunState, RunStatus};
 
 use super::Json;
 use super::desk::Desk;
-use super::status::in_json;
 use crate::output::{block_on, print_line};
 use crate::settings::misuse;
 
@@ -105,7 +104,7 @@ impl Cancel {
 
 fn report(run: &RunStatus, json: Json) -> anyhow::Result<ExitCode> {
     if json.json {
-        print_line(in_json(run))?;
+        print_line(nqueens_desk::json::run(run))?;
     } else {
         print_line(format_args!("run {} is {}", run.progress.run, run.progress.state.name()))?;
     }

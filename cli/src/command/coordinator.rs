@@ -17,6 +17,7 @@ use tracing::{info, warn};
 
 use super::doctor::BUILD;
 use super::limits::{DoorLimits, files_max};
+use super::page::PageOptions;
 use crate::client::TOKEN_VARIABLE;
 use crate::console::INTERRUPTED;
 use crate::memory::size;
@@ -36,6 +37,9 @@ const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 /// for certificates ('nqueens certs' makes them).
 /// SIGTERM and Ctrl-C end it once what has begun is answered, within seconds; a second one ends it at once. Whatever
 /// was acknowledged is safe in any case.
+///
+/// A browser on this machine finds a page with all runs at `http://127.0.0.1:7328/`, and Prometheus its metrics at
+/// /metrics there.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens coordinator --db queens.db")]
 pub(crate) struct Coordinate {
@@ -84,6 +88,9 @@ pub(crate) struct Coordinate {
 
     #[command(flatten)]
     limits: DoorLimits,
+
+    #[command(flatten)]
+    page: PageOptions,
 }
 
 impl Coordinate {
@@ -114,7 +121,7 @@ impl Coordinate {
         let mut told = signals().context("listening for signals")?;
         let worker = token::read(self.worker_token_file.as_deref(), WORKER_TOKEN_VARIABLE)?;
         let operator = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
-        let access = self.tls.apply(Access::new(worker, operator)?)?;
+        let access = self.tls.apply(Access::new(worker, operator.clone())?)?;
         let (listener, address) = listen(&self.listen).await?;
         if !address.ip().is_loopback() && !access.is_complete() {
             if !self.insecure {
@@ -128,17 +135,24 @@ impl Coordinate {
             warn!(%address, "insecure: whoever reaches this address can do anything");
         }
         let access = access.with_limits(self.limits.within(files_max()?));
+        let page = self.page.prepare(operator.as_ref()).await?;
         let mut coordinator = Coordinator::open(&self.db, self.pace(), BUILD).await?;
         coordinator.keep_journal(Duration::from_secs(self.progress_seconds.into()));
-        let mut stop = told.clone();
-        let stop = async move { drop(stop.wait_for(Option::is_some).await) };
-        let mut serving = coordinator.serve(listener, &access, stop);
+        let stop = || {
+            let mut told = told.clone();
+            async move { drop(told.wait_for(Option::is_some).await) }
+        };
+        let mut serving = coordinator.serve(listener, &access, stop());
         print_line(format_args!("listening on {address}"))?;
         info!(%address, db = %self.db.display(), build = BUILD, "coordinator is up");
+        let shown = page.open(&coordinator, stop());
         tokio::select! {
             served = &mut serving => served.context("the server panicked")??,
             error = damage(coordinator.operator().reader()) => return Err(error.into()),
             () = writer_ended(coordinator.operator().watch()) => bail!("the database can't be used any more; see the log"),
+        }
+        for task in shown {
+            task.abort();
         }
         info!("no more calls; closing the database");
         coordinator.close().await;

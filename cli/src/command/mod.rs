@@ -17,6 +17,7 @@ mod estimate;
 mod export;
 mod ledger;
 mod limits;
+mod page;
 mod run;
 mod sampling;
 mod solutions;

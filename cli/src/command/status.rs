@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{Interval, Progress, RunStatus};
+use nqueens_proto::operator::{Interval, RunStatus};
 use nqueens_proto::v1;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ impl Status {
             Ok((runs, self.desk.disk().await?))
         })?;
         if self.json.json {
-            let runs: Vec<_> = runs.iter().map(in_json).collect();
+            let runs: Vec<_> = runs.iter().map(nqueens_desk::json::run).collect();
             let mut all = json!({ "runs": runs });
             if let Some(disk) = disk {
                 all["disk"] = disk_in_json(&disk);
@@ -82,53 +82,4 @@ fn in_line(run: &RunStatus) -> String {
 
 fn disk_in_json(disk: &v1::DiskRoom) -> Value {
     json!({ "free_bytes": disk.free_bytes, "reserve_bytes": disk.reserve_bytes, "is_short": disk.is_short })
-}
-
-/// A run as scripts read it.
-pub(crate) fn in_json(run: &RunStatus) -> Value {
-    let outcome = run.outcome.as_ref();
-    let mut json = progress_in_json(&run.progress);
-    let more = json!({
-        "plan": run.plan.kind().name(),
-        "priority": run.priority,
-        "fingerprint": run.fingerprint.to_string(),
-        "total": outcome.map(|outcome| outcome.total.to_string()),
-        "count2": outcome.map(|outcome| outcome.totals.count2.to_string()),
-        "count4": outcome.map(|outcome| outcome.totals.count4.to_string()),
-        "count8": outcome.map(|outcome| outcome.totals.count8.to_string()),
-        "check": outcome.map(|outcome| outcome.checked.name()),
-        "reason": run.reason,
-        "created_at_ms": run.created_at,
-        "finished_at_ms": run.finished_at,
-    });
-    let (Value::Object(all), Value::Object(more)) = (&mut json, more) else {
-        unreachable!("both are objects")
-    };
-    all.extend(more);
-    json
-}
-
-/// How far a run is, as scripts read it.
-pub(crate) fn progress_in_json(progress: &Progress) -> Value {
-    let in_numbers = |Interval { value, low, high }| json!({ "value": value, "low": low, "high": high });
-    let in_decimals = |Interval { value, low, high }| {
-        let [value, low, high] = [value, low, high].map(|number: f64| format!("{number:.0}"));
-        json!({ "value": value, "low": low, "high": high })
-    };
-    json!({
-        "id": progress.run.to_string(),
-        "n": progress.n.get(),
-        "state": progress.state.name(),
-        "jobs": progress.jobs,
-        "done": progress.done,
-        "leased": progress.leased,
-        "quarantined": progress.quarantined,
-        "share": progress.share_done,
-        "states": progress.states.to_string(),
-        "estimated_states": progress.estimated_states.to_string(),
-        "estimated_total": progress.estimated_total.map(in_decimals),
-        "threads": progress.speed.map(|speed| speed.threads),
-        "states_per_s": progress.speed.map(|speed| speed.states_per_s),
-        "time_left_s": progress.time_left_s.map(in_numbers),
-    })
 }

@@ -11,7 +11,6 @@ use nqueens_proto::operator::WorkerStatus;
 use super::Json;
 use super::choices::PlanChoice;
 use super::desk::Contact;
-use super::status::in_json;
 use crate::output::{block_on, print_line};
 
 /// Plans a run on a coordinator, and prints the run's id.
@@ -49,7 +48,7 @@ impl Submit {
             client.submit(self.plan.cut(self.n, kernel, self.job_states), self.priority).await
         })?;
         if self.json.json {
-            print_line(in_json(&run))?;
+            print_line(nqueens_desk::json::run(&run))?;
         } else {
             print_line(run.progress.run)?;
         }

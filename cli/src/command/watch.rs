@@ -10,7 +10,6 @@ use nqueens_proto::operator::{Progress, RunState};
 
 use super::Json;
 use super::desk::Contact;
-use super::status::{in_json, progress_in_json};
 use crate::client::{Client, Lost};
 use crate::console::{INTERRUPTED, interrupted};
 use crate::output::{block_on, print_line, thousands};
@@ -97,7 +96,7 @@ impl Watch {
 
     fn show(&self, run: &Progress, busy_workers: u32) -> std::io::Result<()> {
         if self.json.json {
-            let mut line = progress_in_json(run);
+            let mut line = nqueens_desk::json::progress(run);
             line["busy_workers"] = busy_workers.into();
             return print_line(line);
         }
@@ -117,7 +116,7 @@ impl Watch {
             let run = client.run(run.run).await?;
             all_done &= run.outcome.is_some();
             if self.json.json {
-                print_line(in_json(&run))?;
+                print_line(nqueens_desk::json::run(&run))?;
                 continue;
             }
             let (id, n) = (run.progress.run, run.progress.n);

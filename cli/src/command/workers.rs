@@ -31,7 +31,10 @@ impl Workers {
                     let workers = client.workers().await?;
                     (
                         live_head(),
-                        workers.iter().map(|worker| (live_line(worker), live_json(worker))).collect(),
+                        workers
+                            .iter()
+                            .map(|worker| (live_line(worker), nqueens_desk::json::worker(worker)))
+                            .collect(),
                     )
                 }
                 Err(db) => {
@@ -75,22 +78,6 @@ fn live_line(worker: &WorkerStatus) -> String {
         worker.leases,
         thousands(worker.accepted),
     )
-}
-
-fn live_json(worker: &WorkerStatus) -> Value {
-    json!({
-        "id": worker.id.get(),
-        "name": worker.name,
-        "build": worker.build,
-        "kernels": worker.kernels,
-        "threads": worker.threads,
-        "registered_at_ms": worker.registered_at,
-        "silent_ms": worker.silent_ms,
-        "leases": worker.leases,
-        "states_per_s": worker.states_per_s,
-        "accepted": worker.accepted,
-        "draining": worker.draining,
-    })
 }
 
 fn row_head() -> String {

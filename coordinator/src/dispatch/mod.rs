@@ -475,6 +475,12 @@ impl Dispatch {
         granted
     }
 
+    /// Whether a worker was heard of in time.
+    pub fn is_live(&self, now: Millis, worker: WorkerId) -> bool {
+        let seen = self.workers.get(&worker).and_then(|worker| worker.seen);
+        seen.is_some_and(|seen| now.saturating_sub(seen) < self.policy.lease_ms)
+    }
+
     /// What a worker may take so that all end together: half of its threads' share of the work that is ready or out,
     /// less what it has. At least one job as long as it has fewer jobs than threads; everything if it is alone.
     fn fair_share(&self, now: Millis, id: WorkerId) -> u64 {

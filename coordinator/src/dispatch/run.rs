@@ -197,6 +197,20 @@ impl Run {
         self.priority
     }
 
+    /// The jobs in the plan's order, in at most so many groups of the same size (the last may be smaller): how many of
+    /// each are in each state, by [`JobState`].
+    pub fn census(&self, groups_max: usize) -> Vec<[u32; 4]> {
+        let size = self.slots.len().div_ceil(groups_max.max(1)).max(1);
+        let count = |group: &[Slot]| {
+            let mut states = [0; 4];
+            for slot in group {
+                states[slot.state as usize] += 1;
+            }
+            states
+        };
+        self.slots.chunks(size).map(count).collect()
+    }
+
     /// Estimated work that can be handed out now, in states.
     pub fn estimate_ready(&self) -> u128 {
         let Sums { estimate, estimate_done, estimate_leased, estimate_quarantined, .. } = self.sums;

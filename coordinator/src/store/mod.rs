@@ -21,9 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, damaged};
 
-#[cfg(test)]
-pub(crate) use jobs::ChangedJob;
-pub(crate) use jobs::{encoded_jobs, insert_jobs, leases, reported_jobs, slots, update_jobs};
+pub(crate) use jobs::{ChangedJob, encoded_jobs, insert_jobs, leases, reported_jobs, slots, update_jobs};
 pub(crate) use results::{AcceptedSums, JudgedResult, accepted_sums, insert_results, ledger, void_results};
 pub use results::{LedgerResult, LedgerRow};
 pub use runs::RunRow;

@@ -59,6 +59,11 @@ pub(crate) enum Request {
     Drain(WorkerId),
     /// Who has been heard of.
     LiveWorkers,
+    /// How a run's jobs stand, in at most so many groups.
+    Census {
+        run: RunId,
+        groups_max: usize,
+    },
     /// Takes no more requests, whoever holds a handle; ends once those that wait are answered.
     Close,
 }
@@ -70,25 +75,27 @@ pub(crate) enum Response {
     /// `None`: the worker is not registered here.
     Sync(Option<SyncResponse>),
     LiveWorkers(Vec<LiveWorker>),
+    /// By job state, in the plan's order.
+    Census(Vec<[u32; 4]>),
     /// It can't be done, which is no fault of the others in the transaction.
     Refused(Error),
 }
 
 /// A worker that has been heard of since the coordinator started.
 #[derive(Clone, Debug)]
-pub struct LiveWorker {
+pub(crate) struct LiveWorker {
     /// Its name in the ledger.
-    pub id: WorkerId,
+    pub(crate) id: WorkerId,
     /// Since it was last heard of, in milliseconds.
-    pub silent_ms: Millis,
+    pub(crate) silent_ms: Millis,
     /// Jobs leased to it.
-    pub leases: usize,
+    pub(crate) leases: usize,
     /// Measured speed of all its threads, in estimated states a second; `None` before its first result.
-    pub states_per_s: Option<f64>,
+    pub(crate) states_per_s: Option<f64>,
     /// Results accepted from it since the coordinator started.
-    pub accepted: u64,
+    pub(crate) accepted: u64,
     /// An operator wants it to go.
-    pub draining: bool,
+    pub(crate) draining: bool,
 }
 
 /// An answer, or the error of the transaction that the request was in with others.

@@ -2,6 +2,7 @@
 //! `nqueens/v1/operator.proto` has the full story of each field.
 
 mod estimate;
+mod event;
 mod outcome;
 mod progress;
 mod request;
@@ -21,6 +22,7 @@ use crate::convert::{InvalidMessage, invalid, stored};
 use crate::id::{RunId, WorkerId};
 
 pub use estimate::Interval;
+pub use event::{Event, EventKind};
 pub use outcome::{Checked, Outcome};
 pub use progress::{Progress, Speed};
 pub use run::RunStatus;

@@ -19,7 +19,8 @@ pub enum RunState {
 }
 
 impl RunState {
-    pub(super) const ALL: [Self; 5] = [Self::Active, Self::Paused, Self::Cancelled, Self::Done, Self::Failed];
+    /// All states.
+    pub const ALL: [Self; 5] = [Self::Active, Self::Paused, Self::Cancelled, Self::Done, Self::Failed];
 
     /// The state's name in the database and for people.
     pub const fn name(self) -> &'static str {

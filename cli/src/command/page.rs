@@ -1,0 +1,111 @@
+//! The coordinator's page, metrics and webhook, as its options have them.
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use anyhow::Context;
+use clap::Args;
+use nqueens_coordinator::{Coordinator, Error, Operator, listen};
+use nqueens_desk::{Admission, Teller, Webhook};
+use nqueens_proto::Token;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tracing::{info, warn};
+
+use crate::client::TOKEN_VARIABLE;
+use crate::settings::misuse;
+
+/// Where the page is unless one is told otherwise.
+const ADDRESS: &str = "127.0.0.1:7328";
+
+/// What a coordinator shows and tells.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PageOptions {
+    /// Address of the page for browsers and of the metrics for Prometheus, or off; anywhere but on this machine it asks
+    /// for the operator's token [default: 127.0.0.1:7328, unless that is taken]
+    #[arg(long, value_name = "HOST:PORT|off")]
+    http: Option<Place>,
+
+    /// Show the page and the metrics to whoever reaches their address; nothing can be changed there
+    #[arg(long)]
+    http_public: bool,
+
+    /// Post each event (a worker lost, a job quarantined, a run done, ...) to this URL as JSON; a URL with a secret in it
+    /// is better given by the variable
+    #[arg(long, value_name = "URL", hide_env_values = true, hide_default_value = true)]
+    webhook: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Off,
+    At(String),
+}
+
+impl FromStr for Place {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(if text == "off" { Self::Off } else { Self::At(text.to_owned()) })
+    }
+}
+
+/// A page that has its address, or why not, and a webhook that is ready: nothing is served yet.
+pub(crate) struct Page {
+    listening: Option<Result<(TcpListener, SocketAddr, Admission), Error>>,
+    teller: Option<Teller>,
+}
+
+impl PageOptions {
+    /// Gets ready. Where the address can be reached from other machines, `operator` is what they have to show.
+    pub(crate) async fn prepare(&self, operator: Option<&Token>) -> anyhow::Result<Page> {
+        // Read here and not with the other options: whoever finds a mistake there prints the value.
+        let webhook = self.webhook.as_deref().map(str::parse::<Webhook>).transpose().context("--webhook")?;
+        let connected = webhook.map(Webhook::connect).transpose();
+        let teller = connected.context("--webhook: reading this system's certificates, which https needs")?;
+        let listening = match &self.http {
+            Some(Place::Off) => None,
+            Some(Place::At(address)) => Some(Ok(listen(address).await?)),
+            // Nobody asked for this one: a second coordinator on a machine goes without.
+            None => Some(listen(ADDRESS).await),
+        };
+        let admit = |(listener, address)| (listener, address, self.admission(address, operator));
+        Ok(Page { listening: listening.map(|listening| listening.map(admit)), teller })
+    }
+
+    fn admission(&self, address: SocketAddr, operator: Option<&Token>) -> Admission {
+        match operator {
+            _ if self.http_public => Admission::Public,
+            _ if address.ip().is_loopback() => Admission::Loopback,
+            Some(token) => Admission::Token(token.clone()),
+            None => misuse(format_args!(
+                "{address} can be reached from other machines: give --operator-token-file (or the variable \
+                 {TOKEN_VARIABLE}) to have the page ask for it, or --http-public to show the page to whoever comes"
+            ))
+            .exit(),
+        }
+    }
+}
+
+impl Page {
+    /// Shows and tells what `coordinator` does, until `stop`.
+    pub(crate) fn open(
+        self,
+        coordinator: &Coordinator,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Vec<JoinHandle<()>> {
+        let operator: &Operator = coordinator.operator();
+        let telling = self.teller.map(|teller| tokio::spawn(teller.tell(operator.events())));
+        let serving = self.listening.and_then(|listening| match listening {
+            Ok((listener, address, admission)) => {
+                info!(url = %format_args!("http://{address}/"), "page is up");
+                Some(tokio::spawn(nqueens_desk::serve(listener, operator.clone(), admission, stop)))
+            }
+            Err(error) => {
+                warn!(%error, "no page and no metrics; --http chooses another address");
+                None
+            }
+        });
+        telling.into_iter().chain(serving).collect()
+    }
+}

@@ -1,0 +1,170 @@
+//! The coordinator's page, asked by hand: who may look, and what is bounded.
+
+use std::io::Read;
+
+use serde_json::Value;
+
+use crate::Place;
+use crate::http::{ask, get, page_of, send};
+use crate::processes::{Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually};
+
+const TOKENS: [(&str, &str); 3] = [
+    ("NQUEENS_LOG", "trace"),
+    ("NQUEENS_WORKER_TOKEN", WORKER_TOKEN),
+    ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN),
+];
+
+#[test]
+fn on_this_machine_nothing_is_asked_for() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &TOKENS[1..], "--http 127.0.0.1:0");
+    let page = page_of(&coordinator);
+    for path in
+        ["/", "/solutions", "/login", "/page.js", "/pictures.js", "/solutions.js", "/style.css", "/icon.svg"]
+    {
+        let answer = get(&page, path);
+        assert_eq!(answer.status, 200, "{path}");
+        let policy = answer.header("content-security-policy");
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'self'; ") && !policy.contains("unsafe"),
+            "{policy}"
+        );
+        assert_eq!(answer.header("x-content-type-options"), "nosniff");
+        let is_page = answer.header("content-type").starts_with("text/html");
+        assert!(!is_page || !answer.body.contains("<script>") && !answer.body.contains("style="), "{path}");
+        assert!(!answer.body.contains("https://"), "{path} needs nothing from outside");
+    }
+    assert_eq!(get(&page, "/nothing").status, 404);
+    // A name that was made to lead here is not a name of this machine.
+    for host in ["evil.example", "127.0.0.1.evil.example:7328"] {
+        for path in ["/", "/metrics", "/live", "/solution?n=8&number=1"] {
+            assert_eq!(ask(&page, &format!("GET {path}"), &[("Host", host)], "").status, 421, "{host}{path}");
+        }
+    }
+    // Nothing changes anything.
+    for request in ["POST /", "PUT /metrics", "DELETE /live"] {
+        assert_eq!(ask(&page, request, &[], "").status, 405, "{request}");
+    }
+    let solution: Value = serde_json::from_str(&get(&page, "/solution?n=8&number=2").body).expect("JSON");
+    assert_eq!((&solution["of"], &solution["images"][0]["columns"][1]), (&12.into(), &5.into()));
+    for path in ["/solution?n=13&number=1", "/solution?n=8&number=0", "/live?run=0123456789ab"] {
+        assert_eq!(get(&page, path).status, 404, "{path}");
+    }
+    for path in ["/solution", "/solution?n=-8&number=x", "/live?run=nonsense"] {
+        assert_eq!(get(&page, path).status, 400, "{path}");
+    }
+    assert_eq!(coordinator.stop().code, 0);
+}
+
+#[test]
+fn elsewhere_the_token_is_asked_for_once() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &TOKENS, "--http 0.0.0.0:0");
+    let page = page_of(&coordinator);
+    let asked = get(&page, "/");
+    assert_eq!((asked.status, asked.header("location")), (303, "/login"));
+    for path in ["/metrics", "/live", "/page.js", "/solution?n=8&number=1"] {
+        let answer = get(&page, path);
+        assert_eq!(
+            (answer.status, answer.header("www-authenticate")),
+            (401, "Bearer realm=\"nqueens\""),
+            "{path}"
+        );
+    }
+    let bearer =
+        |token: &str| ask(&page, "GET /metrics", &[("Authorization", &format!("Bearer {token}"))], "");
+    assert_eq!(bearer(OPERATOR_TOKEN).status, 200);
+    assert_eq!(bearer(WORKER_TOKEN).status, 401);
+
+    let form = ("Content-Type", "application/x-www-form-urlencoded");
+    let show = |body: &str| ask(&page, "POST /login", &[form], body);
+    for body in ["", "token=", &format!("token={WORKER_TOKEN}"), "other=1"] {
+        let answer = show(body);
+        assert_eq!((answer.status, answer.header("set-cookie")), (401, ""), "{body}");
+        assert!(answer.body.contains("role=\"alert\""), "{}", answer.body);
+    }
+    assert_eq!(show(&format!("token={}", "x".repeat(2_000))).status, 401, "too large to be read");
+    let entered = show(&format!("token={OPERATOR_TOKEN}"));
+    assert_eq!((entered.status, entered.header("location")), (303, "/"));
+    let cookie = entered.header("set-cookie");
+    assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Strict"), "{cookie}");
+    let (session, _) = cookie.split_once(';').expect("attributes");
+    assert!(!session.contains(OPERATOR_TOKEN));
+    let with =
+        |cookie: &str, path: &str| ask(&page, &format!("GET {path}"), &[("Cookie", cookie)], "").status;
+    assert_eq!((with(session, "/"), with(&format!("a=b; {session}"), "/metrics")), (200, 200));
+    for wrong in
+        ["nqueens=", "nqueens=0", &session[..session.len() - 1], &format!("nqueens={OPERATOR_TOKEN}")]
+    {
+        assert_eq!(with(wrong, "/"), 303, "{wrong}");
+    }
+    let outcome = coordinator.stop();
+    assert_eq!(outcome.code, 0);
+    let (_, value) = session.split_once('=').expect("a value");
+    assert!(outcome.stderr.contains("TRACE"), "everything is logged, but");
+    assert!(!outcome.stderr.contains(OPERATOR_TOKEN) && !outcome.stderr.contains(value));
+}
+
+#[test]
+fn elsewhere_it_is_a_choice_to_ask_for_nothing() {
+    let place = Place::new();
+    let refused = place.run("coordinator --db queens.db --listen 127.0.0.1:0 --http 0.0.0.0:0");
+    assert_eq!((refused.code, &*refused.stdout), (2, ""));
+    assert!(
+        refused.stderr.contains("give --operator-token-file") && refused.stderr.contains("--http-public")
+    );
+    assert!(place.files().is_empty(), "nothing was begun");
+    let coordinator = Coordinator::start(&place, &[], "--http 0.0.0.0:0 --http-public");
+    let page = page_of(&coordinator);
+    assert_eq!(ask(&page, "GET /", &[("Host", "queens.example")], "").status, 200);
+    let taken = place.failure(&format!("coordinator --db other.db --listen 127.0.0.1:0 --http {page}"));
+    assert!(taken.starts_with(&format!("can't listen on {page}: ")), "{taken}");
+    coordinator.stop();
+    let off = Coordinator::start(&place, &[], "--http off");
+    assert!(!off.stop().stderr.contains("page is up"));
+}
+
+#[test]
+fn streams_are_few_and_end_with_the_coordinator() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0");
+    let page = page_of(&coordinator);
+    let open = || {
+        let mut stream = send(&page, "GET /live", &[], "");
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).expect("a status");
+        (stream, String::from_utf8(head[9..].to_vec()).expect("three digits"))
+    };
+    let mut streams: Vec<_> = (0..48).map(|_| open()).collect();
+    assert!(streams.iter().all(|(_, status)| status == "200"));
+    assert_eq!(open().1, "503");
+    assert_eq!(get(&page, "/metrics").status, 200, "there is room for other requests");
+    streams.truncate(40);
+    eventually("a place is free again", || (open().1 == "200").then_some(()));
+    assert_eq!(coordinator.stop().code, 0);
+    for (mut stream, _) in streams {
+        let mut rest = Vec::new();
+        // It ends, or is cut off.
+        drop(stream.read_to_end(&mut rest));
+        let rest = String::from_utf8_lossy(&rest);
+        assert!(rest.contains("event: picture") && rest.contains("\"runs\":[]"), "{rest}");
+    }
+}
+
+#[test]
+fn a_webhook_is_nobodys_business() {
+    let place = Place::new();
+    let secret = [("NQUEENS_WEBHOOK", "https://chat.example/hooks/s3cret")];
+    for arguments in ["config coordinator", "config coordinator --json", "coordinator --help"] {
+        let said = place.run_with(&secret, arguments);
+        assert_eq!(said.code, 0);
+        assert!(
+            said.stdout.contains("NQUEENS_WEBHOOK") && !said.stdout.contains("s3cret"),
+            "{}",
+            said.stdout
+        );
+    }
+    let wrong = place
+        .failure("coordinator --db queens.db --listen 127.0.0.1:0 --webhook ftp://me:s3cret@chat.example");
+    assert_eq!(wrong, "--webhook: a webhook is a URL like https://host/path, without a user name in it");
+}

@@ -1,0 +1,173 @@
+//! What happened of late, for those who do not read the log: kept in memory, the latest only.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use nqueens_proto::id::{RunId, WorkerId};
+use nqueens_proto::operator::{Event, EventKind};
+use tokio::sync::watch;
+use tracing::warn;
+
+use crate::dispatch::{Dispatch, JobState, Millis, Run, RunState};
+use crate::store::{ChangedJob, wall_time};
+
+/// Events that are kept; whoever reads more slowly than they come misses the oldest.
+const EVENTS_MAX: usize = 300;
+
+/// The latest events, oldest first.
+pub type Events = Arc<VecDeque<Event>>;
+
+/// Where events are made known.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    recent: watch::Sender<Events>,
+    latest: u64,
+}
+
+impl Board {
+    pub(crate) fn watch(&self) -> watch::Receiver<Events> {
+        self.recent.subscribe()
+    }
+
+    /// Makes these known. What they tell of must have been committed.
+    pub(crate) fn post(&mut self, news: impl IntoIterator<Item = News>) {
+        let at = wall_time();
+        let events: Vec<_> = news
+            .into_iter()
+            .map(|News { kind, run, worker, text }| {
+                self.latest += 1;
+                Event { number: self.latest, at, kind, run, worker, text }
+            })
+            .collect();
+        if events.is_empty() {
+            return;
+        }
+        let kept = self.recent.borrow().iter().cloned().chain(events).collect::<VecDeque<_>>();
+        let surplus = kept.len().saturating_sub(EVENTS_MAX);
+        self.recent.send_replace(Arc::new(kept.into_iter().skip(surplus).collect()));
+    }
+}
+
+/// An event that nobody knows of yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct News {
+    pub(crate) kind: EventKind,
+    pub(crate) run: Option<RunId>,
+    pub(crate) worker: Option<WorkerId>,
+    pub(crate) text: String,
+}
+
+impl News {
+    /// About a run.
+    pub(crate) fn of(run: &Run, kind: EventKind, what: impl std::fmt::Display) -> Self {
+        Self { kind, run: Some(run.id()), worker: None, text: format!("N = {}: {what}", run.n()) }
+    }
+
+    /// About the disk with the database.
+    pub(crate) fn disk(is_short: bool) -> Self {
+        let (kind, text) = if is_short {
+            (EventKind::DiskShort, "The disk is nearly full: no more jobs are handed out.")
+        } else {
+            (EventKind::DiskRoomy, "The disk has room again: jobs are handed out.")
+        };
+        Self { kind, run: None, worker: None, text: text.to_owned() }
+    }
+
+    /// Leases that were ended, each with whether its worker had been heard of: a line for each worker.
+    pub(crate) fn lapses(ended: impl IntoIterator<Item = (WorkerId, bool)>) -> Vec<Self> {
+        let mut leases = BTreeMap::<_, usize>::new();
+        for lapse in ended {
+            *leases.entry(lapse).or_default() += 1;
+        }
+        let news = leases.into_iter().map(|((worker, heard_of), leases)| {
+            let (kind, what) = if heard_of {
+                (EventKind::WorkerStalled, "counts, but does not get on")
+            } else {
+                (EventKind::WorkerLost, "was not heard of in time")
+            };
+            warn!(%worker, leases, "worker {what}: its jobs go to others");
+            let text = format!("Worker {worker} {what}: {leases} of its jobs go to others.");
+            Self { kind, run: None, worker: Some(worker), text }
+        });
+        news.collect()
+    }
+
+    /// Jobs that went into quarantine, among all that changed: a line for each run.
+    pub(crate) fn quarantined(changed: &[ChangedJob], dispatch: &Dispatch) -> Vec<Self> {
+        let mut jobs = BTreeMap::<_, Vec<_>>::new();
+        // Nobody holds a lease on a job in quarantine, so that none changes there.
+        for (job, slot, _) in changed.iter().filter(|(_, slot, _)| slot.state == JobState::Quarantined) {
+            jobs.entry(job.run).or_default().push((job, slot));
+        }
+        let news = jobs.into_iter().filter_map(|(run, jobs)| {
+            let (job, slot) = jobs[0];
+            let (count, failures, lapses) = (jobs.len(), slot.failures, slot.lapses);
+            warn!(%run, jobs = count, first = %job, failures, lapses, "jobs quarantined");
+            let why = format!("attempts that failed: {failures}, leases that ran out: {lapses}");
+            let what = if count == 1 {
+                format!("job {job} is quarantined; {why}")
+            } else {
+                format!("{count} jobs are quarantined; the first is {job}, {why}")
+            };
+            Some(Self::of(dispatch.run(run)?, EventKind::JobsQuarantined, format_args!("{what}.")))
+        });
+        news.collect()
+    }
+}
+
+/// Looks out for runs that nobody counts.
+#[derive(Debug, Default)]
+pub(crate) struct Stalls {
+    /// Since when, and whether that was told.
+    idle: HashMap<RunId, (Millis, bool)>,
+}
+
+impl Stalls {
+    /// The runs that have had jobs to hand out and nobody to count them for so long; each is told once.
+    pub(crate) fn look(&mut self, now: Millis, patience: Millis, dispatch: &Dispatch) -> Vec<News> {
+        let is_idle =
+            |run: &Run| run.state() == RunState::Active && run.estimate_ready() > 0 && run.sums().leased == 0;
+        self.idle.retain(|run, _| dispatch.run(*run).is_some_and(is_idle));
+        let mut news = Vec::new();
+        for run in dispatch.runs().filter(|run| is_idle(run)) {
+            let (since, told) = self.idle.entry(run.id()).or_insert((now, false));
+            if !*told && now.saturating_sub(*since) >= patience {
+                *told = true;
+                let seconds = patience / 1_000;
+                warn!(run = %run.id(), n = run.n().get(), seconds, "run stalls: nobody counts");
+                let what = format_args!("nobody has counted for {seconds} seconds.");
+                news.push(News::of(run, EventKind::RunStalled, what));
+            }
+        }
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_are_kept_and_numbered() {
+        let mut board = Board::default();
+        let mut events = board.watch();
+        board.post([]);
+        assert!(!events.has_changed().unwrap(), "no news");
+        for _ in 0..EVENTS_MAX {
+            board.post([News::disk(true), News::disk(false)]);
+        }
+        let kept = events.borrow_and_update().clone();
+        assert_eq!(kept.len(), EVENTS_MAX);
+        assert_eq!(kept.back().unwrap().number, 2 * EVENTS_MAX as u64);
+        assert!(kept.iter().zip(kept.iter().skip(1)).all(|(a, b)| a.number + 1 == b.number));
+    }
+
+    #[test]
+    fn a_line_for_each_worker() {
+        let worker = |id| WorkerId::new(id).unwrap();
+        let news = News::lapses([(worker(2), false), (worker(1), true), (worker(2), false)]);
+        let told: Vec<_> = news.iter().map(|news| (news.worker.unwrap().get(), news.kind)).collect();
+        assert_eq!(told, [(1, EventKind::WorkerStalled), (2, EventKind::WorkerLost)]);
+        assert_eq!(news[1].text, "Worker 2 was not heard of in time: 2 of its jobs go to others.");
+    }
+}

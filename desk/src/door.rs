@@ -1,0 +1,213 @@
+//! Who may look: anybody on this machine, or who has shown the operator's token, or everybody.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Form;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, SET_COOKIE, WWW_AUTHENTICATE};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use nqueens_coordinator::random_bits;
+use nqueens_proto::Token;
+use serde::Deserialize;
+use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+use tracing::{debug, info};
+
+use crate::headers::{LOGIN, login_again};
+use crate::server::Desk;
+
+/// Who may look.
+#[derive(Clone, Debug)]
+pub enum Admission {
+    /// Whoever is on this machine. For a listener on a loopback address.
+    Loopback,
+    /// Whoever shows this token.
+    Token(Token),
+    /// Everybody.
+    Public,
+}
+
+/// Browsers that are let in at once; of more, the first to come have to show their token again.
+const SESSIONS_MAX: usize = 64;
+
+/// After so long a browser has to show its token again.
+const SESSION_LIFE: Duration = Duration::from_hours(7 * 24);
+
+/// A wrong token is answered after so long, and so many are looked at at once.
+const WRONG_WAITS: Duration = Duration::from_millis(500);
+const TRIES_MAX: usize = 4;
+
+/// The cookie's name.
+const NAME: &str = "nqueens";
+
+/// The door: the rule, and who has come in.
+pub(crate) struct Door {
+    admission: Admission,
+    /// Oldest first.
+    sessions: Mutex<VecDeque<(String, Instant)>>,
+    tries: Semaphore,
+}
+
+impl Door {
+    pub(crate) fn new(admission: Admission) -> Self {
+        Self { admission, sessions: Mutex::default(), tries: Semaphore::new(TRIES_MAX) }
+    }
+
+    /// Lets a browser in: the value of its cookie.
+    fn begin_session(&self) -> String {
+        let bits: [_; 4] = std::array::from_fn(|_| random_bits().to_be_bytes());
+        let value = hex::encode(bits.as_flattened());
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.push_back((value.clone(), Instant::now()));
+        if sessions.len() > SESSIONS_MAX {
+            sessions.pop_front();
+        }
+        value
+    }
+
+    fn knows(&self, presented: &str) -> bool {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|(_, begun)| begun.elapsed() < SESSION_LIFE);
+        // All are looked at, so that the time says nothing.
+        sessions
+            .iter()
+            .fold(false, |known, (value, _)| known | bool::from(value.as_bytes().ct_eq(presented.as_bytes())))
+    }
+
+    fn admits(&self, token: &Token, headers: &HeaderMap) -> bool {
+        let bearer = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+        bearer.is_some_and(|bearer| token.is(bearer))
+            || cookie(headers).is_some_and(|value| self.knows(value))
+    }
+}
+
+/// The value of our cookie.
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == NAME).map(|(_, value)| value)
+}
+
+/// Whether a request's own words name this machine. A web page from elsewhere whose name was made to lead here (DNS
+/// rebinding) calls it by that name.
+fn names_loopback(request: &Request) -> bool {
+    let is_loopback = |authority: &str| {
+        let Ok(authority) = authority.parse::<Authority>() else { return false };
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+    };
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    let in_target = request.uri().authority().map(Authority::as_str);
+    host.is_some_and(is_loopback) && in_target.is_none_or(is_loopback)
+}
+
+/// Lets a request through, or says why not.
+pub(crate) async fn keep(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
+    let refusal = match &desk.door.admission {
+        Admission::Loopback if !names_loopback(&request) => {
+            let why = "this page is for this machine: ask for it as localhost or 127.0.0.1";
+            Some((StatusCode::MISDIRECTED_REQUEST, why).into_response())
+        }
+        Admission::Token(token) if !desk.door.admits(token, request.headers()) => {
+            Some(ask(request.uri().path()))
+        }
+        _ => None,
+    };
+    match refusal {
+        None => next.run(request).await,
+        Some(refusal) => {
+            debug!(path = request.uri().path(), status = refusal.status().as_u16(), "request refused");
+            refusal
+        }
+    }
+}
+
+/// People are led to the form, programs are told.
+fn ask(path: &str) -> Response {
+    if matches!(path, "/" | "/solutions") {
+        return Redirect::to(LOGIN.path).into_response();
+    }
+    let challenge = [(WWW_AUTHENTICATE, "Bearer realm=\"nqueens\"")];
+    (StatusCode::UNAUTHORIZED, challenge, "the operator's token is missing or wrong").into_response()
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Shown {
+    token: String,
+}
+
+/// The form comes back: a cookie for the right token.
+pub(crate) async fn enter(
+    State(desk): State<Arc<Desk>>,
+    headers: HeaderMap,
+    shown: Result<Form<Shown>, FormRejection>,
+) -> Response {
+    let Admission::Token(token) = &desk.door.admission else { return Redirect::to("/").into_response() };
+    let Ok(_turn) = desk.door.tries.try_acquire() else {
+        return (StatusCode::TOO_MANY_REQUESTS, "too many tries at once; wait a moment").into_response();
+    };
+    if !shown.is_ok_and(|Form(Shown { token: shown })| token.is(shown.trim_ascii().as_bytes())) {
+        sleep(WRONG_WAITS).await;
+        info!("somebody showed a wrong token to the page");
+        return login_again();
+    }
+    let value = desk.door.begin_session();
+    // Over TLS, which only a proxy before this can speak, the cookie stays there.
+    let secure = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
+    let secure = if secure { "; Secure" } else { "" };
+    let seconds = SESSION_LIFE.as_secs();
+    let cookie = format!("{NAME}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+    ([(SET_COOKIE, cookie)], Redirect::to("/")).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn request(target: &str, host: &str) -> Request {
+        Request::builder().uri(target).header(HOST, host).body(Body::empty()).expect("a request")
+    }
+
+    #[test]
+    fn names_of_this_machine() {
+        for host in ["localhost", "LOCALHOST:7328", "127.0.0.1:80", "127.3.2.1", "[::1]:7328"] {
+            assert!(names_loopback(&request("/", host)), "{host}");
+        }
+        for host in
+            ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.1.2", "", "[::2]"]
+        {
+            assert!(!names_loopback(&request("/", host)), "{host}");
+        }
+        assert!(names_loopback(&request("http://localhost/", "localhost")));
+        assert!(!names_loopback(&request("http://evil.example/", "localhost")));
+        assert!(!names_loopback(&Request::new(Body::empty())));
+    }
+
+    #[test]
+    fn sessions_are_few_and_their_own() {
+        let door = Door::new(Admission::Public);
+        let values: Vec<_> = (0..=SESSIONS_MAX).map(|_| door.begin_session()).collect();
+        assert!(!door.knows(&values[0]), "the first had to go");
+        assert!(values[1..].iter().all(|value| door.knows(value)));
+        assert!(
+            values.iter().all(|value| value.len() == 64) && !door.knows("") && !door.knows(&values[1][1..])
+        );
+    }
+
+    #[test]
+    fn cookies_among_others() {
+        let headers = |line: &str| HeaderMap::from_iter([(COOKIE, line.parse().expect("a value"))]);
+        assert_eq!(cookie(&headers("a=b; nqueens=12; c=d")), Some("12"));
+        assert_eq!(cookie(&headers("xnqueens=12; nqueens")), None);
+    }
+}

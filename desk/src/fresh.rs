@@ -1,0 +1,30 @@
+//! What many ask for and one makes, now and then.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+
+/// A thing that is made again when it is asked for and has grown old.
+pub(crate) struct Fresh<T> {
+    age_max: Duration,
+    made: Mutex<Option<(Instant, T)>>,
+}
+
+impl<T: Clone> Fresh<T> {
+    pub(crate) fn new(age_max: Duration) -> Self {
+        Self { age_max, made: Mutex::new(None) }
+    }
+
+    /// The thing, at most so old. Who asks while it is being made waits for it.
+    pub(crate) async fn get<E>(&self, make: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let mut made = self.made.lock().await;
+        if let Some((at, thing)) = &*made
+            && at.elapsed() < self.age_max
+        {
+            return Ok(thing.clone());
+        }
+        let thing = make.await?;
+        *made = Some((Instant::now(), thing.clone()));
+        Ok(thing)
+    }
+}

@@ -1,0 +1,83 @@
+//! Runs, workers and events as programs read them, on the command line as on the wire of the page.
+
+use nqueens_proto::operator::{Event, Interval, Progress, RunStatus, WorkerStatus};
+use serde_json::{Value, json};
+
+/// A run. Counts are decimal strings, for they outgrow 2^53.
+pub fn run(run: &RunStatus) -> Value {
+    let outcome = run.outcome.as_ref();
+    let mut json = progress(&run.progress);
+    let more = json!({
+        "plan": run.plan.kind().name(),
+        "priority": run.priority,
+        "fingerprint": run.fingerprint.to_string(),
+        "total": outcome.map(|outcome| outcome.total.to_string()),
+        "count2": outcome.map(|outcome| outcome.totals.count2.to_string()),
+        "count4": outcome.map(|outcome| outcome.totals.count4.to_string()),
+        "count8": outcome.map(|outcome| outcome.totals.count8.to_string()),
+        "check": outcome.map(|outcome| outcome.checked.name()),
+        "reason": run.reason,
+        "created_at_ms": run.created_at,
+        "finished_at_ms": run.finished_at,
+    });
+    let (Value::Object(all), Value::Object(more)) = (&mut json, more) else {
+        unreachable!("both are objects")
+    };
+    all.extend(more);
+    json
+}
+
+/// How far a run is.
+pub fn progress(progress: &Progress) -> Value {
+    let in_numbers = |Interval { value, low, high }| json!({ "value": value, "low": low, "high": high });
+    let in_decimals = |Interval { value, low, high }| {
+        let [value, low, high] = [value, low, high].map(|number: f64| format!("{number:.0}"));
+        json!({ "value": value, "low": low, "high": high })
+    };
+    json!({
+        "id": progress.run.to_string(),
+        "n": progress.n.get(),
+        "state": progress.state.name(),
+        "jobs": progress.jobs,
+        "done": progress.done,
+        "leased": progress.leased,
+        "quarantined": progress.quarantined,
+        "share": progress.share_done,
+        "states": progress.states.to_string(),
+        "estimated_states": progress.estimated_states.to_string(),
+        "estimated_total": progress.estimated_total.map(in_decimals),
+        "threads": progress.speed.map(|speed| speed.threads),
+        "states_per_s": progress.speed.map(|speed| speed.states_per_s),
+        "time_left_s": progress.time_left_s.map(in_numbers),
+    })
+}
+
+/// A worker.
+pub fn worker(worker: &WorkerStatus) -> Value {
+    json!({
+        "id": worker.id.get(),
+        "name": worker.name,
+        "build": worker.build,
+        "kernels": worker.kernels,
+        "threads": worker.threads,
+        "registered_at_ms": worker.registered_at,
+        "silent_ms": worker.silent_ms,
+        "leases": worker.leases,
+        "states_per_s": worker.states_per_s,
+        "accepted": worker.accepted,
+        "draining": worker.draining,
+    })
+}
+
+/// An event.
+pub fn event(event: &Event) -> Value {
+    json!({
+        "number": event.number,
+        "at_ms": event.at,
+        "kind": event.kind.name(),
+        "problem": event.kind.is_problem(),
+        "run": event.run.map(|run| run.to_string()),
+        "worker": event.worker.map(nqueens_proto::id::WorkerId::get),
+        "text": event.text,
+    })
+}

@@ -1,0 +1,129 @@
+//! What the page shows, as JSON.
+
+use std::sync::Arc;
+
+use nqueens_coordinator::{Error, Operator};
+use nqueens_kernel::known::published;
+use nqueens_proto::id::RunId;
+use nqueens_proto::operator::{RunStatus, WorkerStatus};
+use serde_json::{Value, json};
+
+use crate::history::Histories;
+use crate::json;
+
+/// Runs that are over and still shown, the latest ones; and workers in the table, those with most jobs.
+const OVER_MAX: usize = 30;
+const WORKERS_MAX: usize = 300;
+
+/// Cells of a map; a cell stands for some jobs that are neighbours in the plan.
+const CELLS_MAX: usize = 2_000;
+
+/// Everything but what concerns one run only.
+#[derive(Clone)]
+pub(crate) struct Picture {
+    pub(crate) text: Arc<str>,
+    /// The run that is shown to one who did not choose: the first that is open, or else the latest.
+    pub(crate) foremost: Option<RunId>,
+}
+
+/// Looks at all runs, workers and events.
+pub(crate) async fn paint(operator: &Operator) -> Result<Picture, Arc<Error>> {
+    let mut runs = operator.runs().await?;
+    let foremost = runs.iter().find(|run| run.progress.state.is_open()).or(runs.last());
+    let foremost = foremost.map(|run| run.progress.run);
+    let over = runs.iter().filter(|run| !run.progress.state.is_open()).count();
+    let mut surplus = over.saturating_sub(OVER_MAX);
+    runs.retain(|run| {
+        let kept = run.progress.state.is_open() || surplus == 0;
+        surplus -= usize::from(!kept);
+        kept
+    });
+    let mut workers = operator.workers().await?;
+    let workers_in_all = workers.len();
+    workers.sort_by_key(|worker| (std::cmp::Reverse(worker.leases), worker.silent_ms));
+    workers.truncate(WORKERS_MAX);
+    workers.sort_by(|one, other| (&one.name, one.id.get()).cmp(&(&other.name, other.id.get())));
+    let snapshot = operator.watch().borrow().clone();
+    let events = operator.events().borrow().clone();
+    let picture = json!({
+        "build": operator.build(),
+        "disk": snapshot.room.map(|room| json!({
+            "free_bytes": room.free, "reserve_bytes": room.reserve, "is_short": room.is_short,
+        })),
+        "busy_workers": snapshot.busy_workers,
+        "workers_in_all": workers_in_all,
+        "runs": runs.iter().map(run).collect::<Vec<_>>(),
+        "workers": workers.iter().map(worker).collect::<Vec<_>>(),
+        "events": events.iter().map(json::event).collect::<Vec<_>>(),
+    });
+    Ok(Picture { text: picture.to_string().into(), foremost })
+}
+
+fn run(run: &RunStatus) -> Value {
+    let mut json = json::run(run);
+    json["published"] = published(run.progress.n).map(|counts| counts.total.to_string()).into();
+    json["stuck"] = run.progress.is_stuck().into();
+    json
+}
+
+/// Where it registered from and what it might use instead are of no interest here.
+fn worker(worker: &WorkerStatus) -> Value {
+    let mut json = json::worker(worker);
+    json["kernels"] = worker.kernels.iter().take(1).cloned().collect();
+    json
+}
+
+/// What concerns one run only: the map of its jobs and how it went so far.
+pub(crate) async fn detail(
+    operator: &Operator,
+    histories: &Histories,
+    run: RunId,
+) -> Result<Arc<str>, Arc<Error>> {
+    let groups = operator.census(run, CELLS_MAX).await?;
+    let cells: String = groups.iter().copied().map(cell).collect();
+    let group = groups.first().map_or(0, |group| group.iter().sum());
+    let detail = json!({
+        "run": run.to_string(),
+        "map": { "jobs_per_cell": group, "cells": cells },
+        "history": histories.of(run),
+    });
+    Ok(detail.to_string().into())
+}
+
+/// How a group of jobs stands, in a letter: `q` has one in quarantine; `0`..`4` tells how much is done, none to all; `a`..`d`
+/// the same of a group that somebody is counting.
+fn cell([ready, leased, done, quarantined]: [u32; 4]) -> char {
+    if quarantined > 0 {
+        return 'q';
+    }
+    let all = u64::from(ready) + u64::from(leased) + u64::from(done);
+    let level = match (done, u64::from(done) == all) {
+        (_, true) => 4,
+        (0, _) => 0,
+        _ => 1 + (3 * u64::from(done) / all).min(2),
+    };
+    let from = if leased > 0 { b'a' } else { b'0' };
+    char::from(from + u8::try_from(level).expect("at most 4"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_tells_how_its_jobs_stand() {
+        let cells = [
+            ([5, 0, 0, 0], '0'),
+            ([4, 0, 1, 0], '1'),
+            ([3, 0, 3, 0], '2'),
+            ([1, 0, 9, 0], '3'),
+            ([0, 0, 5, 0], '4'),
+            ([4, 1, 0, 0], 'a'),
+            ([0, 1, 9, 0], 'd'),
+            ([0, 1, 9, 1], 'q'),
+        ];
+        for (jobs, letter) in cells {
+            assert_eq!(cell(jobs), letter, "{jobs:?}");
+        }
+    }
+}
