@@ -1,0 +1,189 @@
+//! What has to hold after each round, and at the end.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::time::Duration;
+
+use nqueens_coordinator::RULES;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, query, query_as, query_scalar};
+
+use crate::cluster::{Cluster, nqueens};
+use crate::witness::{Acknowledged, Counts, Token};
+
+/// What the run comes to when nobody disturbs it.
+pub(crate) struct Reference {
+    total: String,
+    jobs: Vec<Counts>,
+}
+
+impl Reference {
+    /// Counts every job by the fastest engine there is, in one process.
+    pub(crate) fn count(program: &Path, folder: &Path, board: &str) -> Self {
+        let outcome = nqueens(program, folder, &format!("run {board} --db reference.db --json"));
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let ledger = runtime.block_on(Ledger::read(&folder.join("reference.db")));
+        let [run] = &ledger.runs[..] else { panic!("one run") };
+        let mut jobs: Vec<_> = ledger.results.iter().map(|result| (result.token[1], result.counts)).collect();
+        jobs.sort_unstable();
+        Self {
+            total: run.total.clone().expect("it is done"),
+            jobs: jobs.into_iter().map(|(_, counts)| counts).collect(),
+        }
+    }
+
+    pub(crate) fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(crate) fn total(&self) -> &str {
+        &self.total
+    }
+}
+
+/// A result as the ledger has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    token: Token,
+    counts: Counts,
+    accepted: bool,
+}
+
+pub(crate) struct RunRow {
+    pub(crate) id: u64,
+    pub(crate) state: String,
+    pub(crate) total: Option<String>,
+}
+
+/// A ledger as it is at one moment, held against its own rules.
+pub(crate) struct Ledger {
+    pub(crate) runs: Vec<RunRow>,
+    /// In the order of their commits.
+    pub(crate) results: Vec<Stored>,
+    /// Leases that ran out.
+    pub(crate) lapses: u64,
+}
+
+impl Ledger {
+    /// Reads it, whoever else may be writing to it.
+    pub(crate) async fn read(path: &Path) -> Self {
+        let mut db = open(path).await;
+        // A transaction sees one moment.
+        let mut moment = db.begin().await.expect("a transaction");
+        for (rule, text) in RULES {
+            let broken = query(AssertSqlSafe(text)).fetch_all(&mut *moment).await.expect("it can be read");
+            assert!(broken.is_empty(), "{}: it does not hold that {rule}: {broken:?}", path.display());
+        }
+        let runs: Vec<(i64, String, Option<String>)> =
+            query_as("SELECT id, state, total FROM run").fetch_all(&mut *moment).await.expect("runs");
+        let results: Vec<(i64, i64, i64, i64, i64, i64, i64, i64, String)> = query_as(
+            "SELECT run, job, epoch, incarnation, count2, count4, count8, solutions, verdict FROM result ORDER BY id",
+        )
+        .fetch_all(&mut *moment)
+        .await
+        .expect("results");
+        let (lapses,): (i64,) =
+            query_as("SELECT coalesce(sum(lapses), 0) FROM job").fetch_one(&mut *moment).await.expect("jobs");
+        drop(moment);
+        db.close().await.expect("closed");
+        let results = results.into_iter().map(|row| {
+            let accepted = match row.8.as_str() {
+                "accepted" => true,
+                "duplicate" => false,
+                other => panic!("nobody has lied, and a result is {other}: {row:?}"),
+            };
+            Stored {
+                token: [row.0, row.1, row.2, row.3].map(natural),
+                counts: [row.4, row.5, row.6, row.7].map(natural),
+                accepted,
+            }
+        });
+        Self {
+            results: results.collect(),
+            runs: runs
+                .into_iter()
+                .map(|(id, state, total)| RunRow { id: natural(id), state, total })
+                .collect(),
+            lapses: natural(lapses),
+        }
+    }
+
+    /// Whatever is counted is counted right, and once; whatever was acknowledged is there.
+    pub(crate) fn check<'a>(
+        &self,
+        reference: &Reference,
+        acknowledged: impl IntoIterator<Item = (&'a (Token, bool), &'a Acknowledged)>,
+    ) {
+        let mut counted = HashSet::new();
+        for Stored { token, counts, .. } in self.results.iter().filter(|result| result.accepted) {
+            let [run, job, ..] = *token;
+            assert!(counted.insert((run, job)), "job {run:x}/{job} is counted twice");
+            assert_eq!(*counts, reference.jobs[usize::try_from(job).expect("small")], "job {run:x}/{job}");
+        }
+        for run in &self.runs {
+            let counted = counted.iter().filter(|(of, _)| *of == run.id).count();
+            match (&*run.state, &run.total) {
+                ("done", Some(total)) => {
+                    assert_eq!(
+                        (total, counted),
+                        (&reference.total, reference.jobs.len()),
+                        "run {:x}",
+                        run.id
+                    );
+                }
+                ("active", None) => {}
+                other => panic!("run {:x} is {other:?}", run.id),
+            }
+        }
+        let stored: HashMap<_, _> =
+            self.results.iter().map(|result| ((result.token, result.accepted), result.counts)).collect();
+        for (name, Acknowledged { counts, .. }) in acknowledged {
+            assert_eq!(stored.get(name), Some(counts), "{name:?} was acknowledged");
+        }
+    }
+}
+
+async fn open(path: &Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(path).read_only(true);
+    let options = options.busy_timeout(Duration::from_secs(60));
+    SqliteConnection::connect_with(&options).await.expect("a database")
+}
+
+/// Whether nothing is left to count.
+pub(crate) async fn is_done(path: &Path) -> bool {
+    let mut db = open(path).await;
+    let text = "SELECT NOT EXISTS (SELECT 1 FROM run WHERE state <> 'done')";
+    let done = query_scalar(text).fetch_one(&mut db).await.expect("runs");
+    db.close().await.expect("closed");
+    done
+}
+
+fn natural(number: i64) -> u64 {
+    u64::try_from(number).expect("the schema has no negative ones")
+}
+
+/// Holds the cluster's ledger against everything that is known.
+pub(crate) fn check(cluster: &Cluster, reference: &Reference) -> Ledger {
+    assert_eq!(cluster.witness.findings(), Vec::<String>::new(), "of what the coordinator said");
+    // First the one, then the other: what comes in between is in the ledger alone.
+    let acknowledged = cluster.witness.acknowledged();
+    let ledger = cluster.runtime.block_on(Ledger::read(&cluster.database()));
+    ledger.check(reference, &acknowledged);
+    ledger
+}
+
+/// At the end, when all is counted: by the program's own means too.
+pub(crate) fn check_evidence(cluster: &Cluster, ledger: &Ledger) {
+    let database = cluster.database();
+    let database = database.display();
+    let doctor = cluster.nqueens(&format!("doctor --db {database}"));
+    assert_eq!(doctor.code, 0, "{}", doctor.stdout);
+    for run in &ledger.runs {
+        let export = cluster.nqueens(&format!("export {:012x} --db {database} --format ledger", run.id));
+        assert_eq!(export.code, 0, "{}", export.stderr);
+        std::fs::write(cluster.scratch("run.ledger"), export.stdout).expect("a file");
+        let verified = cluster.nqueens("verify run.ledger --sample 30 --seed 1");
+        assert_eq!(verified.code, 0, "{}", verified.stdout);
+    }
+}
