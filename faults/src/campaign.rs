@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::Parser;
 use tempfile::TempDir;
 
-use crate::check::{Reference, check, check_evidence, is_done};
+use crate::check::{Reference, check, check_evidence};
 use crate::cluster::{Cluster, Setup};
 use crate::faults::{FAULTS, Fault};
 use crate::process::eventually;
@@ -129,10 +129,9 @@ fn draw<'a>(deck: &mut Vec<&'a dyn Fault>, faults: &[&'a dyn Fault], random: &mu
 
 /// Lets the last run end in peace.
 fn finish(cluster: &Cluster) {
-    let is_done = || cluster.runtime.block_on(is_done(&cluster.database()));
-    while !is_done() {
+    while !cluster.tend() {
         let seen = cluster.witness.seen();
-        eventually("work goes on", || (cluster.witness.seen() > seen || is_done()).then_some(()));
+        eventually("work goes on", || (cluster.witness.seen() > seen || cluster.tend()).then_some(()));
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nqueens_coordinator::RULES;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{AssertSqlSafe, Connection, query, query_as, query_scalar};
+use sqlx::{AssertSqlSafe, Connection, query, query_as};
 
 use crate::cluster::{Cluster, nqueens};
 use crate::witness::{Acknowledged, Counts, Token};
@@ -66,8 +66,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Reads it, whoever else may be writing to it.
-    pub(crate) async fn read(path: &Path) -> Self {
+    /// Reads it, and what is wrong with it, whoever else may be writing to it.
+    pub(crate) async fn examine(path: &Path) -> Self {
         let mut db = open(path).await;
         // A transaction sees one moment.
         let mut moment = db.begin().await.expect("a transaction");
@@ -75,18 +75,31 @@ impl Ledger {
             let broken = query(AssertSqlSafe(text)).fetch_all(&mut *moment).await.expect("it can be read");
             assert!(broken.is_empty(), "{}: it does not hold that {rule}: {broken:?}", path.display());
         }
+        let ledger = Self::at(&mut moment).await;
+        drop(moment);
+        db.close().await.expect("closed");
+        ledger
+    }
+
+    /// Reads it, and nothing but what it comes to.
+    pub(crate) async fn read(path: &Path) -> Self {
+        let mut db = open(path).await;
+        let ledger = Self::at(&mut db).await;
+        db.close().await.expect("closed");
+        ledger
+    }
+
+    async fn at(db: &mut SqliteConnection) -> Self {
         let runs: Vec<(i64, String, Option<String>)> =
-            query_as("SELECT id, state, total FROM run").fetch_all(&mut *moment).await.expect("runs");
+            query_as("SELECT id, state, total FROM run").fetch_all(&mut *db).await.expect("runs");
         let results: Vec<(i64, i64, i64, i64, i64, i64, i64, i64, String)> = query_as(
             "SELECT run, job, epoch, incarnation, count2, count4, count8, solutions, verdict FROM result ORDER BY id",
         )
-        .fetch_all(&mut *moment)
+        .fetch_all(&mut *db)
         .await
         .expect("results");
         let (lapses,): (i64,) =
-            query_as("SELECT coalesce(sum(lapses), 0) FROM job").fetch_one(&mut *moment).await.expect("jobs");
-        drop(moment);
-        db.close().await.expect("closed");
+            query_as("SELECT coalesce(sum(lapses), 0) FROM job").fetch_one(db).await.expect("jobs");
         let results = results.into_iter().map(|row| {
             let accepted = match row.8.as_str() {
                 "accepted" => true,
@@ -150,13 +163,13 @@ async fn open(path: &Path) -> SqliteConnection {
     SqliteConnection::connect_with(&options).await.expect("a database")
 }
 
-/// Whether nothing is left to count.
-pub(crate) async fn is_done(path: &Path) -> bool {
+/// The runs that are not done, each with the number of its jobs in quarantine.
+pub(crate) async fn open_runs(path: &Path) -> Vec<(u64, u64)> {
     let mut db = open(path).await;
-    let text = "SELECT NOT EXISTS (SELECT 1 FROM run WHERE state <> 'done')";
-    let done = query_scalar(text).fetch_one(&mut db).await.expect("runs");
+    let text = "SELECT id, (SELECT count(*) FROM job WHERE run = run.id AND state = 3) FROM run WHERE state <> 'done'";
+    let runs: Vec<(i64, i64)> = query_as(text).fetch_all(&mut db).await.expect("runs");
     db.close().await.expect("closed");
-    done
+    runs.into_iter().map(|(run, quarantined)| (natural(run), natural(quarantined))).collect()
 }
 
 fn natural(number: i64) -> u64 {
@@ -168,7 +181,7 @@ pub(crate) fn check(cluster: &Cluster, reference: &Reference) -> Ledger {
     assert_eq!(cluster.witness.findings(), Vec::<String>::new(), "of what the coordinator said");
     // First the one, then the other: what comes in between is in the ledger alone.
     let acknowledged = cluster.witness.acknowledged();
-    let ledger = cluster.runtime.block_on(Ledger::read(&cluster.database()));
+    let ledger = cluster.runtime.block_on(Ledger::examine(&cluster.database()));
     ledger.check(reference, &acknowledged);
     ledger
 }
@@ -185,5 +198,50 @@ pub(crate) fn check_evidence(cluster: &Cluster, ledger: &Ledger) {
         std::fs::write(cluster.scratch("run.ledger"), export.stdout).expect("a file");
         let verified = cluster.nqueens("verify run.ledger --sample 30 --seed 1");
         assert_eq!(verified.code, 0, "{}", verified.stdout);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKENS: [Token; 2] = [[1, 0, 1, 7], [1, 1, 3, 7]];
+
+    fn ledger() -> Ledger {
+        let result = |at: usize| Stored { token: TOKENS[at], counts: [0, 0, 0, at as u64], accepted: true };
+        let run = RunRow { id: 1, state: "done".to_owned(), total: Some("1".to_owned()) };
+        Ledger { runs: vec![run], results: vec![result(0), result(1)], lapses: 0 }
+    }
+
+    /// What is found when a ledger is held against a run of two jobs, which find nothing and one solution, and of which
+    /// the second was acknowledged.
+    fn finding(change: impl Fn(&mut Ledger)) -> Option<String> {
+        let reference = Reference { total: "1".to_owned(), jobs: vec![[0; 4], [0, 0, 0, 1]] };
+        let acknowledged = ((TOKENS[1], true), Acknowledged { counts: [0, 0, 0, 1], mark: None });
+        let mut ledger = ledger();
+        change(&mut ledger);
+        let check = || ledger.check(&reference, [(&acknowledged.0, &acknowledged.1)]);
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)).err()?;
+        Some(*panic.downcast::<String>().expect("words"))
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_found() {
+        assert_eq!(finding(|_| {}), None);
+        let changes: [(&dyn Fn(&mut Ledger), &str); 6] = [
+            (&|ledger| ledger.results[0].counts[2] = 1, "job 1/0"),
+            (
+                &|ledger| ledger.results[0] = Stored { token: [1, 1, 9, 9], ..ledger.results[1] },
+                "job 1/1 is counted twice",
+            ),
+            (&|ledger| drop(ledger.results.remove(0)), "run 1"),
+            (&|ledger| ledger.runs[0].total = Some("2".to_owned()), "run 1"),
+            (&|ledger| ledger.runs[0].state = "failed".to_owned(), "run 1 is (\"failed\""),
+            (&|ledger| ledger.results[1].token[2] = 4, "([1, 1, 3, 7], true) was acknowledged"),
+        ];
+        for (change, expected) in changes {
+            let found = finding(change).expect("a finding");
+            assert!(found.contains(expected), "{found}");
+        }
     }
 }

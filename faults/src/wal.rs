@@ -45,13 +45,20 @@ impl Wal {
 
     /// Frames in it.
     pub(crate) fn frames(&self) -> usize {
-        (self.bytes.len() - HEADER) / (FRAME_HEADER + self.page)
+        (self.bytes.len() - HEADER) / self.frame_bytes()
     }
 
     /// The log without its frames from this one on, but for so many bytes of the first of these.
     pub(crate) fn cut(&self, frames: usize, more: usize) -> &[u8] {
-        let end = HEADER + frames * (FRAME_HEADER + self.page);
+        let end = HEADER + frames * self.frame_bytes();
         &self.bytes[..(end + more).min(self.bytes.len())]
+    }
+
+    /// Whether a transaction ends with so many frames.
+    pub(crate) fn ends_transaction(&self, frames: usize) -> bool {
+        let Some(last) = frames.checked_sub(1) else { return true };
+        // The size of the database after it, in pages; 0 in all frames but its last.
+        self.bytes[HEADER + last * self.frame_bytes()..][4..8] != [0; 4]
     }
 
     /// Bytes of a frame.

@@ -130,7 +130,10 @@ impl TryFrom<RunRecord> for RunRow {
                 let outcome = outcome(n, totals).map_err(damaged)?;
                 let stored = (parsed::<u128>(&total)?, checked);
                 if stored != (outcome.total, outcome.checked.name()) {
-                    return Err(damaged(format!("a total of {total} where the counts come to {}", outcome.total)));
+                    return Err(damaged(format!(
+                        "a total of {total} where the counts come to {}",
+                        outcome.total
+                    )));
                 }
                 Some(outcome)
             }

@@ -30,13 +30,14 @@ impl Fault for FullDisk {
         let mut file = fs::File::create(&ballast).expect("a file");
         let is_full = io::copy(&mut io::repeat(0).take(fill), &mut file).is_err();
         sleep(random.millis(1_000..=4_000));
-        fs::remove_file(&ballast).expect("it is there");
-        drop(file);
         cluster.count("disks filled to the last byte", u64::from(is_full));
         let log = cluster.coordinator.as_ref().expect("it is up").said();
-        cluster.count(
-            "times a full disk refused a transaction",
-            log.matches("a transaction failed").count() as u64,
-        );
+        let refused = log.matches("a transaction failed").count();
+        cluster.count("times a full disk refused a transaction", refused as u64);
+        if random.permille(300) {
+            cluster.kill_coordinator();
+        }
+        fs::remove_file(&ballast).expect("it is there");
+        drop(file);
     }
 }
