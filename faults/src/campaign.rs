@@ -66,7 +66,8 @@ impl Campaign {
         let rooms = rooms::enter();
         let beside = || std::env::current_exe().expect("this program has a path").with_file_name("nqueens");
         let program = self.program.clone().unwrap_or_else(beside);
-        assert!(program.is_file(), "there is no {}; build it: cargo build", program.display());
+        let missing = |error| panic!("{}: {error}; build it: cargo build", program.display());
+        let program = program.canonicalize().unwrap_or_else(missing);
         let board = format!("{} --plan border --job-states {}", self.n, self.job_states);
         let folder = TempDir::new().expect("a temporary folder");
         let reference = Reference::count(&program, folder.path(), &board);

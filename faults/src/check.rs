@@ -56,6 +56,9 @@ pub(crate) struct RunRow {
     pub(crate) total: Option<String>,
 }
 
+/// Run, job, epoch and incarnation; the four counts; the verdict.
+type ResultRow = (i64, i64, i64, i64, i64, i64, i64, i64, String);
+
 /// A ledger as it is at one moment, held against its own rules.
 pub(crate) struct Ledger {
     pub(crate) runs: Vec<RunRow>,
@@ -92,7 +95,7 @@ impl Ledger {
     async fn at(db: &mut SqliteConnection) -> Self {
         let runs: Vec<(i64, String, Option<String>)> =
             query_as("SELECT id, state, total FROM run").fetch_all(&mut *db).await.expect("runs");
-        let results: Vec<(i64, i64, i64, i64, i64, i64, i64, i64, String)> = query_as(
+        let results: Vec<ResultRow> = query_as(
             "SELECT run, job, epoch, incarnation, count2, count4, count8, solutions, verdict FROM result ORDER BY id",
         )
         .fetch_all(&mut *db)
@@ -159,7 +162,7 @@ impl Ledger {
 
 async fn open(path: &Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(path).read_only(true);
-    let options = options.busy_timeout(Duration::from_secs(60));
+    let options = options.busy_timeout(Duration::from_mins(1));
     SqliteConnection::connect_with(&options).await.expect("a database")
 }
 
@@ -205,6 +208,8 @@ pub(crate) fn check_evidence(cluster: &Cluster, ledger: &Ledger) {
 mod tests {
     use super::*;
 
+    type Change = dyn Fn(&mut Ledger);
+
     const TOKENS: [Token; 2] = [[1, 0, 1, 7], [1, 1, 3, 7]];
 
     fn ledger() -> Ledger {
@@ -228,13 +233,13 @@ mod tests {
     #[test]
     fn whatever_is_wrong_is_found() {
         assert_eq!(finding(|_| {}), None);
-        let changes: [(&dyn Fn(&mut Ledger), &str); 6] = [
+        let changes: [(&Change, &str); 6] = [
             (&|ledger| ledger.results[0].counts[2] = 1, "job 1/0"),
             (
                 &|ledger| ledger.results[0] = Stored { token: [1, 1, 9, 9], ..ledger.results[1] },
                 "job 1/1 is counted twice",
             ),
-            (&|ledger| drop(ledger.results.remove(0)), "run 1"),
+            (&|ledger| ledger.results.truncate(1), "run 1"),
             (&|ledger| ledger.runs[0].total = Some("2".to_owned()), "run 1"),
             (&|ledger| ledger.runs[0].state = "failed".to_owned(), "run 1 is (\"failed\""),
             (&|ledger| ledger.results[1].token[2] = 4, "([1, 1, 3, 7], true) was acknowledged"),

@@ -227,13 +227,6 @@ impl Cluster {
         ways.for_each(|proxy| proxy.set(weather));
     }
 
-    /// Pulls or plugs the cables of some hosts.
-    pub(crate) fn set_links(&self, which: &[usize], state: &str) {
-        for at in which {
-            sh(Command::new("ip").args(["link", "set", &format!("v{at}"), state]));
-        }
-    }
-
     /// Begins a run.
     pub(crate) fn submit(&self) {
         let url = format!("http://{}", self.address);
@@ -317,6 +310,13 @@ fn host(number: usize) -> IpAddr {
     run(&format!("-n {name} address add {}/24 dev {there}", address(2)));
     run(&format!("-n {name} link set {there} up"));
     address(1).into()
+}
+
+/// Pulls or plugs the cables of some hosts: `down` or `up`.
+pub(crate) fn set_links(which: &[usize], state: &str) {
+    for at in which {
+        sh(Command::new("ip").args(["link", "set", &format!("v{at}"), state]));
+    }
 }
 
 fn sh(command: &mut Command) {

@@ -24,7 +24,7 @@ impl Fault for FullDisk {
 
     fn strike(&self, cluster: &mut Cluster, _: &Reference, random: &mut Random) {
         let ballast = cluster.disk("ballast");
-        let room = statvfs(&cluster.disk("")).expect("a disk");
+        let room = statvfs(cluster.disk("")).expect("a disk");
         let left = [0, 20 << 10, 200 << 10, 2 << 20][random.index(4)];
         let fill = (room.f_bavail * room.f_frsize).saturating_sub(left) + u64::from(left == 0);
         let mut file = fs::File::create(&ballast).expect("a file");

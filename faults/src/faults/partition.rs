@@ -4,7 +4,7 @@ use std::thread::sleep;
 
 use super::Fault;
 use crate::check::Reference;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, set_links};
 use crate::random::Random;
 
 pub(super) struct Partition;
@@ -20,10 +20,10 @@ impl Fault for Partition {
 
     fn strike(&self, cluster: &mut Cluster, _: &Reference, random: &mut Random) {
         let cut_off = random.some(cluster.stations.len());
-        cluster.set_links(&cut_off, "down");
+        set_links(&cut_off, "down");
         cluster.count("hosts cut off", cut_off.len() as u64);
         // Some lose their leases, some come back in time.
         sleep(random.millis(500..=7_000));
-        cluster.set_links(&cut_off, "up");
+        set_links(&cut_off, "up");
     }
 }
