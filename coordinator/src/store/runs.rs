@@ -1,10 +1,11 @@
 //! Runs: planned, found again, ended.
 
+use nqueens_evidence::total::outcome;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{Checked, Outcome, WallTime};
+use nqueens_proto::operator::{Outcome, WallTime};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as};
 
@@ -123,16 +124,19 @@ impl TryFrom<RunRecord> for RunRow {
         let n = BoardSize::new(within("run.n", row.n)?).map_err(damaged)?;
         let kind = parsed::<PlanKind>(&row.plan)?;
         let outcome = match (row.count2, row.count4, row.count8, row.total, row.checked.as_deref()) {
-            (Some(count2), Some(count4), Some(count8), Some(total), Some(checked)) => Some(Outcome {
-                totals: Totals {
-                    count2: parsed(&count2)?,
-                    count4: parsed(&count4)?,
-                    count8: parsed(&count8)?,
-                    solutions: 0,
-                },
-                total: parsed(&total)?,
-                checked: if checked == "published" { Checked::Published } else { Checked::Symmetric },
-            }),
+            (Some(count2), Some(count4), Some(count8), Some(total), Some(checked)) => {
+                let (count2, count4, count8) = (parsed(&count2)?, parsed(&count4)?, parsed(&count8)?);
+                let totals = Totals { count2, count4, count8, solutions: 0 };
+                let outcome = outcome(n, totals).map_err(damaged)?;
+                let stored = (parsed::<u128>(&total)?, checked);
+                if stored != (outcome.total, outcome.checked.name()) {
+                    return Err(damaged(format!(
+                        "a total of {total} where the counts come to {}",
+                        outcome.total
+                    )));
+                }
+                Some(outcome)
+            }
             _ => None,
         };
         let fingerprint =
