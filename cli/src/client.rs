@@ -53,9 +53,14 @@ impl Client {
     }
 
     /// Plans a run; waits for as long as that takes.
-    pub(crate) async fn submit(&mut self, plan: Plan, priority: i32) -> anyhow::Result<RunStatus> {
+    pub(crate) async fn submit(
+        &mut self,
+        plan: Plan,
+        priority: i32,
+        replicate_ppm: u32,
+    ) -> anyhow::Result<RunStatus> {
         let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());
-        let submission = Submission { request: bits.to_be_bytes(), plan, priority };
+        let submission = Submission { request: bits.to_be_bytes(), plan, priority, replicate_ppm };
         loop {
             let request = self.request("submit", v1::SubmitRequest::from(submission));
             match self.inner.submit(request).await {

@@ -26,6 +26,7 @@ mod service;
 mod speed;
 mod store;
 mod total;
+mod trust;
 mod writer;
 
 pub use access::Access;
@@ -38,4 +39,5 @@ pub use operator::Operator;
 pub use reader::Reader;
 pub use rules::RULES;
 pub use store::{LedgerResult, LedgerRow, RunRow, WorkerRow};
+pub use trust::Blamed;
 pub use writer::{LiveWorker, Pace};

@@ -21,13 +21,15 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Instrument, Span, debug, error, info, warn};
 
+use crate::coordinator::random_bits;
 use crate::database::Database;
 use crate::disk::Disk;
-use crate::dispatch::{Accepted, Dispatch, Judgement, Millis, Policy, Run, RunState};
+use crate::dispatch::{Accepted, Dispatch, Judgement, Machine, Millis, Policy, Run, RunState, Standing};
 use crate::error::{Error, damaged};
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
 use crate::store::{self, JudgedResult, RunRow, wall_time};
+use crate::trust::Blamed;
 
 /// Requests that may wait; who comes later waits for a place.
 const QUEUE_MAX: usize = 1_024;
@@ -51,6 +53,7 @@ pub(crate) enum Request {
         plan: Plan,
         seed: u64,
         priority: i32,
+        replicate_ppm: u32,
     },
     /// Stores jobs of a run that is being planned, from number `first` on.
     PlanJobs {
@@ -79,6 +82,16 @@ pub(crate) enum Request {
     },
     /// Opens the quarantined jobs of a run again.
     RetryQuarantined(RunId),
+    /// Takes back the accepted results of one job of a run, or of one worker.
+    Requeue {
+        run: RunId,
+        of: Blamed,
+    },
+    /// Believes a machine no longer, or again.
+    SetTrust {
+        machine: Machine,
+        trusted: bool,
+    },
     /// Asks a worker to go.
     Drain(WorkerId),
     /// Who has been heard of.
@@ -93,12 +106,14 @@ pub(crate) enum Response {
     Worker(WorkerId),
     /// `None`: the worker is not registered here.
     Sync(Option<SyncResponse>),
+    /// So many jobs are concerned.
+    Jobs(usize),
     LiveWorkers(Vec<LiveWorker>),
     /// It can't be done, which is no fault of the others in the transaction.
     Refused(Error),
 }
 
-/// A worker that has been heard of since the coordinator started.
+/// A worker that has been heard of since the coordinator started, or is distrusted.
 #[derive(Clone, Debug)]
 pub struct LiveWorker {
     /// Its name in the ledger.
@@ -113,6 +128,8 @@ pub struct LiveWorker {
     pub accepted: u64,
     /// An operator wants it to go.
     pub draining: bool,
+    /// What its machine has shown.
+    pub standing: Standing,
 }
 
 /// An answer, or the error of the transaction that the request was in with others.
@@ -164,6 +181,7 @@ pub(crate) struct Writer {
     disk: Disk,
     dispatch: Dispatch,
     incarnation: Incarnation,
+    secret: [u8; 32],
     pace: Pace,
     started: Instant,
     speeds: Speeds,
@@ -187,12 +205,13 @@ impl Writer {
             return Err(database.explain(error));
         }
         let started = Instant::now();
-        let loaded = load(&database.readers, pace.policy, incarnation, 0).await;
+        let secret = std::array::from_fn(|_| random_bits().to_le_bytes()[0]);
+        let loaded = load(&database.readers, pace.policy, incarnation, secret, 0).await;
         let dispatch = loaded.map_err(|error| database.explain(error))?;
         let (speeds, disk) = (Speeds::default(), Disk::new(database.path(), pace.disk_reserve));
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch, &speeds, disk.room())));
         let fault = watch::Sender::new(None);
-        Ok(Self { database, disk, dispatch, incarnation, pace, started, speeds, snapshot, fault })
+        Ok(Self { database, disk, dispatch, incarnation, secret, pace, started, speeds, snapshot, fault })
     }
 
     /// The state as it changes, for whoever shows it.
@@ -255,7 +274,7 @@ impl Writer {
         if let Err(error) = self.database.reconnect().await {
             error!(%error, "connecting to the database again; it is tried again at the next transaction");
         }
-        match load(&self.database.readers, self.pace.policy, self.incarnation, self.now()).await {
+        match load(&self.database.readers, self.pace.policy, self.incarnation, self.secret, self.now()).await {
             Ok(dispatch) => self.dispatch = dispatch,
             // Rather no coordinator than one that does not know its own ledger.
             Err(error) => panic!("the database can't be read any more: {error}"),
@@ -294,35 +313,44 @@ impl Writer {
 }
 
 /// Everything that one transaction does.
-struct Group<'a> {
-    db: &'a mut SqliteConnection,
+pub(crate) struct Group<'a> {
+    pub(crate) db: &'a mut SqliteConnection,
     disk: &'a mut Disk,
-    dispatch: &'a mut Dispatch,
+    pub(crate) dispatch: &'a mut Dispatch,
     pace: Pace,
     now: Millis,
     /// To be stored at its end.
-    results: Vec<JudgedResult>,
+    pub(crate) results: Vec<JudgedResult>,
     /// Those of them that were accepted: a second result for the same job has to see the first.
-    accepted: HashMap<JobId, Accepted>,
+    pub(crate) accepted: HashMap<JobId, Accepted>,
 }
 
 impl Group<'_> {
     async fn handle(&mut self, request: Request) -> Result<Response, Error> {
         match request {
-            Request::Sync(sync) => return Ok(Response::Sync(self.sync(sync).await?)),
+            Request::Sync(sync) => {
+                let machine = self.dispatch.worker(sync.worker).map(|worker| Machine::clone(&worker.machine));
+                if let Some(refusal) = machine.and_then(|machine| self.refusal(&machine)) {
+                    return Ok(Response::Refused(refusal));
+                }
+                return Ok(Response::Sync(self.sync(sync).await?));
+            }
             Request::Register(worker) => {
+                if let Some(refusal) = self.refusal(&worker.name) {
+                    return Ok(Response::Refused(refusal));
+                }
                 let id = store::upsert_worker(self.db, &worker, wall_time()).await?;
                 info!(worker = %id, name = worker.name, threads = worker.threads, build = worker.build, "worker registered");
-                self.dispatch.add_worker(id, worker.threads);
+                self.dispatch.add_worker(id, worker.name.into(), worker.kernels[0], worker.threads);
                 return Ok(Response::Worker(id));
             }
             Request::PlanRun { .. } | Request::PlanJobs { .. } if self.disk.is_short() => {
                 return Ok(Response::Refused(Error::DiskShort));
             }
-            Request::PlanRun { id, plan, seed, priority } => {
+            Request::PlanRun { id, plan, seed, priority, replicate_ppm } => {
                 // One plan is made at a time: what else is unplanned was given up half-way.
                 store::delete_unplanned(self.db).await?;
-                store::insert_run(self.db, id, &plan, seed, priority, wall_time()).await?;
+                store::insert_run(self.db, id, &plan, seed, priority, replicate_ppm, wall_time()).await?;
             }
             Request::PlanJobs { run, first, jobs } => store::insert_jobs(self.db, run, first, &jobs).await?,
             Request::ActivateRun { row, estimates } => {
@@ -345,9 +373,11 @@ impl Group<'_> {
                     return Ok(Response::Refused(Error::NoRun(run)));
                 }
                 let jobs = self.dispatch.retry_quarantined(run);
-                store::void_results(self.db, &jobs).await?;
+                self.void(&jobs).await?;
                 info!(%run, jobs = jobs.len(), "quarantined jobs are open again");
             }
+            Request::Requeue { run, of } => return self.requeue(run, of).await,
+            Request::SetTrust { machine, trusted } => return Ok(self.set_trust(&machine, trusted)),
             Request::Close => {}
             Request::LiveWorkers => return Ok(Response::LiveWorkers(self.live_workers())),
             Request::Drain(worker) => {
@@ -362,13 +392,16 @@ impl Group<'_> {
 
     fn live_workers(&self) -> Vec<LiveWorker> {
         let live = self.dispatch.workers().filter_map(|(id, worker)| {
+            let standing = self.dispatch.standing(&worker.machine);
+            let seen = worker.seen.or(standing.distrusted.as_ref().map(|_| 0))?;
             Some(LiveWorker {
                 id,
-                silent_ms: self.now.saturating_sub(worker.seen?),
+                silent_ms: self.now.saturating_sub(seen),
                 leases: worker.leases(),
                 states_per_s: worker.states_per_s.map(|speed| speed * f64::from(worker.threads)),
                 accepted: worker.accepted,
                 draining: worker.draining,
+                standing,
             })
         });
         live.collect()
@@ -428,16 +461,19 @@ impl Group<'_> {
             let plausible = stored.is_some_and(|stored| result.counts.within(stored.counts_max));
             let run = result.token.job.run;
             let had_total = self.has_total(run);
-            let Judgement { verdict, keep, reason } =
+            let Judgement { verdict, keep, supersedes, reason } =
                 self.dispatch.report(worker, result, accepted.as_ref(), plausible);
             if had_total && !self.has_total(run) {
                 store::update_run_state(self.db, run, RunState::Active, None).await?;
             }
+            if supersedes {
+                self.void(&[result.token.job]).await?;
+            }
             match verdict {
                 Verdict::Accepted if keep => {
                     let LeaseToken { job, epoch, incarnation } = result.token;
-                    let JobResult { counts, states, elapsed_us, .. } = *result;
-                    let accepted = Accepted { worker, epoch, incarnation, counts, states, elapsed_us };
+                    let JobResult { counts, kernel, states, elapsed_us, .. } = *result;
+                    let accepted = Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us };
                     self.accepted.insert(job, accepted);
                 }
                 Verdict::Accepted | Verdict::Duplicate => {}
@@ -454,7 +490,7 @@ impl Group<'_> {
         Ok(acks)
     }
 
-    fn has_total(&self, run: RunId) -> bool {
+    pub(crate) fn has_total(&self, run: RunId) -> bool {
         self.dispatch.run(run).is_some_and(|run| run.state() == RunState::Done)
     }
 
@@ -470,7 +506,8 @@ impl Group<'_> {
             bytes += LEASE_BYTES + job.prefixes.len();
             // One at least, or it would never leave.
             if leases.is_empty() || bytes <= LEASE_BYTES_MAX {
-                leases.push(Lease { token, job, states: self.dispatch.estimate(token.job) });
+                let (states, mirrored) = (self.dispatch.estimate(token.job), self.dispatch.is_mirrored(&token));
+                leases.push(Lease { token, job, states, mirrored });
             } else {
                 self.dispatch.give_back(worker, &ReturnedLease { token, failure: None });
             }
@@ -500,13 +537,28 @@ impl Group<'_> {
 
     /// Writes what has come together.
     async fn store(&mut self) -> Result<(), Error> {
+        self.dispatch.waive(self.now);
+        self.store_results().await?;
+        self.follow_up().await?;
         let dispatch = &mut *self.dispatch;
         let changed: Vec<_> = dispatch.take_dirty().into_iter().map(|job| dispatch.changed(job)).collect();
         if !changed.is_empty() {
             store::update_jobs(self.db, &changed).await?;
         }
+        let (checks, standings) = (dispatch.take_checks(), dispatch.take_standings());
+        if !checks.is_empty() {
+            store::insert_checks(self.db, &checks).await?;
+        }
+        if !standings.is_empty() {
+            store::upsert_standings(self.db, &standings).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn store_results(&mut self) -> Result<(), Error> {
         if !self.results.is_empty() {
             store::insert_results(self.db, &self.results, wall_time()).await?;
+            self.results.clear();
         }
         Ok(())
     }
@@ -517,9 +569,10 @@ async fn load(
     db: &SqlitePool,
     policy: Policy,
     incarnation: Incarnation,
+    secret: [u8; 32],
     now: Millis,
 ) -> Result<Dispatch, Error> {
-    let mut dispatch = Dispatch::new(policy, incarnation);
+    let mut dispatch = Dispatch::new(policy, incarnation, secret);
     let mut sums = store::accepted_sums(db).await?;
     for row in store::runs(db).await? {
         let slots = store::slots(db, row.id, row.jobs).await?;
@@ -531,8 +584,15 @@ async fn load(
         }
         dispatch.add_run(run);
     }
-    for (worker, threads) in store::workers(db).await? {
-        dispatch.add_worker(worker, threads);
+    for row in store::worker_rows(db).await? {
+        let kernel = row.kernel();
+        dispatch.add_worker(row.id, row.name.into(), kernel, row.threads);
+    }
+    for (machine, standing) in store::standings(db).await? {
+        dispatch.add_standing(machine, standing);
+    }
+    for (job, opinions) in store::open_checks(db).await? {
+        dispatch.add_check(job, opinions);
     }
     for (worker, token) in store::leases(db).await? {
         dispatch.add_lease(now, worker, token);

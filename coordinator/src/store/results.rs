@@ -12,7 +12,7 @@ use sqlx::{query, query_scalar};
 use super::{
     ROWS_MAX, all, column, counts, encoded_job, json, json_of_ids, rows_of, run_id, within, worker_id,
 };
-use crate::dispatch::{JobState, Moments};
+use crate::dispatch::{CheckSums, JobState, Moments};
 use crate::error::{Error, damaged};
 
 /// What the accepted results of one run come to; those of jobs in quarantine are left out.
@@ -28,6 +28,8 @@ pub(crate) struct AcceptedSums {
     pub elapsed_us: u128,
     /// For estimates.
     pub moments: Moments,
+    /// Of results that are counted twice.
+    pub checks: CheckSums,
 }
 
 /// Sums over the accepted results of every run: in 128 bits, checked.
@@ -67,6 +69,9 @@ pub(crate) async fn accepted_sums(
             sum.elapsed_us += u128::from(elapsed_us);
             sum.moments.add(1.0, estimate, counts, elapsed_us);
         }
+    }
+    for (run, checks) in super::check_sums(db).await? {
+        sums.entry(run).or_default().checks = checks;
     }
     Ok(sums)
 }

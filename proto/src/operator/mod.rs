@@ -22,7 +22,8 @@ use crate::id::{RunId, WorkerId};
 
 pub use estimate::Interval;
 pub use outcome::{Checked, Outcome};
-pub use progress::{Progress, Speed};
+pub use progress::{CheckCounts, Progress, Speed};
+pub use request::Blamed;
 pub use run::RunStatus;
 pub use state::RunState;
 pub use submission::Submission;
