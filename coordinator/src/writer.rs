@@ -274,7 +274,8 @@ impl Writer {
         if let Err(error) = self.database.reconnect().await {
             error!(%error, "connecting to the database again; it is tried again at the next transaction");
         }
-        match load(&self.database.readers, self.pace.policy, self.incarnation, self.secret, self.now()).await {
+        match load(&self.database.readers, self.pace.policy, self.incarnation, self.secret, self.now()).await
+        {
             Ok(dispatch) => self.dispatch = dispatch,
             // Rather no coordinator than one that does not know its own ledger.
             Err(error) => panic!("the database can't be read any more: {error}"),
@@ -473,7 +474,8 @@ impl Group<'_> {
                 Verdict::Accepted if keep => {
                     let LeaseToken { job, epoch, incarnation } = result.token;
                     let JobResult { counts, kernel, states, elapsed_us, .. } = *result;
-                    let accepted = Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us };
+                    let accepted =
+                        Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us };
                     self.accepted.insert(job, accepted);
                 }
                 Verdict::Accepted | Verdict::Duplicate => {}
@@ -506,7 +508,8 @@ impl Group<'_> {
             bytes += LEASE_BYTES + job.prefixes.len();
             // One at least, or it would never leave.
             if leases.is_empty() || bytes <= LEASE_BYTES_MAX {
-                let (states, mirrored) = (self.dispatch.estimate(token.job), self.dispatch.is_mirrored(&token));
+                let (states, mirrored) =
+                    (self.dispatch.estimate(token.job), self.dispatch.is_mirrored(&token));
                 leases.push(Lease { token, job, states, mirrored });
             } else {
                 self.dispatch.give_back(worker, &ReturnedLease { token, failure: None });

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{Interval, Progress, RunStatus};
+use nqueens_proto::operator::{CheckCounts, Interval, Progress, RunStatus};
 use nqueens_proto::v1;
 use serde_json::{Value, json};
 
@@ -52,6 +52,9 @@ impl Status {
             for run in &runs {
                 print_line(in_line(run))?;
             }
+            for run in runs.iter().filter(|run| run.progress.checks != CheckCounts::default()) {
+                print_line(format_args!("{}: {}", run.progress.run, describe_checks(run.progress.checks)))?;
+            }
             if let Some(disk) = disk.filter(|disk| disk.is_short) {
                 print_line(describe_disk(&disk))?;
             }
@@ -80,6 +83,19 @@ fn in_line(run: &RunStatus) -> String {
     format!("{:<12}  {n:>2}  {plan:<6}  {state:<9}  {done:>24}  {left:>22}  {total}", progress.run)
 }
 
+/// What became of results that a second machine was to count, in words.
+fn describe_checks(CheckCounts { open, agreed, settled, waived }: CheckCounts) -> String {
+    let parts = [
+        (agreed, "agree"),
+        (settled, "settled by a third machine"),
+        (open, "to be counted a second time"),
+        (waived, "not checked, for there was no other machine"),
+    ];
+    let parts = parts.iter().filter(|(jobs, _)| *jobs > 0);
+    let parts: Vec<_> = parts.map(|(jobs, what)| format!("{} {what}", thousands(*jobs))).collect();
+    format!("of the results to be checked, {}", parts.join(", "))
+}
+
 fn disk_in_json(disk: &v1::DiskRoom) -> Value {
     json!({ "free_bytes": disk.free_bytes, "reserve_bytes": disk.reserve_bytes, "is_short": disk.is_short })
 }
@@ -91,6 +107,7 @@ pub(crate) fn in_json(run: &RunStatus) -> Value {
     let more = json!({
         "plan": run.plan.kind().name(),
         "priority": run.priority,
+        "replicate": f64::from(run.replicate_ppm) / 1e4,
         "fingerprint": run.fingerprint.to_string(),
         "total": outcome.map(|outcome| outcome.total.to_string()),
         "count2": outcome.map(|outcome| outcome.totals.count2.to_string()),
@@ -115,6 +132,7 @@ pub(crate) fn progress_in_json(progress: &Progress) -> Value {
         let [value, low, high] = [value, low, high].map(|number: f64| format!("{number:.0}"));
         json!({ "value": value, "low": low, "high": high })
     };
+    let checks = progress.checks;
     json!({
         "id": progress.run.to_string(),
         "n": progress.n.get(),
@@ -130,5 +148,8 @@ pub(crate) fn progress_in_json(progress: &Progress) -> Value {
         "threads": progress.speed.map(|speed| speed.threads),
         "states_per_s": progress.speed.map(|speed| speed.states_per_s),
         "time_left_s": progress.time_left_s.map(in_numbers),
+        "checks": {
+            "open": checks.open, "agreed": checks.agreed, "settled": checks.settled, "waived": checks.waived,
+        },
     })
 }

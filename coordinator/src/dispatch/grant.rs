@@ -77,7 +77,9 @@ impl Dispatch {
         let first = self.checks.get(job)?.opinions[0].epoch.get();
         let mut leap = self.leap(job);
         // The other image than the first time.
-        if self.runs[&job.run].is_replicated() && (self.runs[&job.run].slot(job.number).epoch + leap) % 2 == first % 2 {
+        if self.runs[&job.run].is_replicated()
+            && (self.runs[&job.run].slot(job.number).epoch + leap) % 2 == first % 2
+        {
             leap += 1;
         }
         let token = self.lease(now, worker, job, leap);

@@ -32,7 +32,6 @@ impl Lease {
     }
 }
 
-
 /// A worker's leases, as its heartbeat found them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
@@ -41,7 +40,6 @@ pub struct Held {
     /// Tokens that it named and that hold nothing any more.
     pub revoked: Vec<LeaseToken>,
 }
-
 
 /// How a lease ended without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +162,6 @@ impl Dispatch {
             self.reopen(job, Outcome::Unneeded);
         }
     }
-
 
     pub(super) fn insert_lease(&mut self, job: JobId, lease: Lease) {
         let estimate = u128::from(self.estimate(job));

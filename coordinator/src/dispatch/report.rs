@@ -7,8 +7,8 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_proto::id::{Incarnation, LeaseToken, WorkerId};
 use nqueens_proto::message::{JobResult, Verdict};
 
-use super::lease::Outcome;
 use super::checks::{CheckOutcome, Opinion};
+use super::lease::Outcome;
 use super::{Dispatch, JobState, RunState};
 
 /// The result that stands for a job, as the database has it.

@@ -77,7 +77,8 @@ impl Dispatch {
         check.opinions.push(last);
         let (right, wrong): (Vec<_>, Vec<_>) =
             check.opinions.into_iter().partition(|opinion| opinion.counts == counts);
-        let wrong_machines: BTreeSet<_> = wrong.iter().map(|opinion| Machine::clone(&opinion.machine)).collect();
+        let wrong_machines: BTreeSet<_> =
+            wrong.iter().map(|opinion| Machine::clone(&opinion.machine)).collect();
         for opinion in right {
             if !wrong_machines.contains(&opinion.machine) {
                 self.trust.change(&opinion.machine).passed += 1;
@@ -163,7 +164,11 @@ impl Dispatch {
         let waiting = self.checks.waiting().values().flatten().copied();
         let nobodys: Vec<_> = waiting
             .filter(|job| runs.contains(&job.run))
-            .filter(|job| self.checks.get(*job).is_some_and(|check| !able.iter().any(|machine| check.is_new_to(machine))))
+            .filter(|job| {
+                self.checks
+                    .get(*job)
+                    .is_some_and(|check| !able.iter().any(|machine| check.is_new_to(machine)))
+            })
             .collect();
         for run in runs {
             let mut jobs = 0;

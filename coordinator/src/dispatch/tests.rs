@@ -214,7 +214,10 @@ impl World {
             assert!(self.liars.contains(&suspect), "{suspect} never reported anything wrong");
             let own = self.accepted.iter().filter(|(_, accepted)| machine(accepted.worker) == suspect);
             let results = own.map(|(number, accepted)| {
-                (JobId { run: run_id(), number: *number }, Opinion::accepted(accepted, Machine::clone(&suspect)))
+                (
+                    JobId { run: run_id(), number: *number },
+                    Opinion::accepted(accepted, Machine::clone(&suspect)),
+                )
             });
             self.dispatch.suspect(results.collect(), all);
         }
@@ -225,7 +228,11 @@ impl World {
                 Some(outcome) => {
                     assert!(self.open.remove(&number), "ended once");
                     if matches!(outcome, CheckOutcome::Agreed | CheckOutcome::Settled) {
-                        assert_eq!(self.accepted[&number].counts, truth(number), "two machines agree on the truth");
+                        assert_eq!(
+                            self.accepted[&number].counts,
+                            truth(number),
+                            "two machines agree on the truth"
+                        );
                     }
                 }
             }
@@ -396,8 +403,13 @@ impl World {
         for number in &self.open {
             assert!(self.accepted.contains_key(number), "what is checked has a result");
         }
-        let disputed = |number: &u32| run.slot(*number).state == JobState::Quarantined && self.accepted.contains_key(number);
-        assert!((0..JOBS).filter(disputed).all(|number| self.open.contains(&number)), "a dispute is to be settled");
+        let disputed = |number: &u32| {
+            run.slot(*number).state == JobState::Quarantined && self.accepted.contains_key(number)
+        };
+        assert!(
+            (0..JOBS).filter(disputed).all(|number| self.open.contains(&number)),
+            "a dispute is to be settled"
+        );
     }
 }
 

@@ -124,14 +124,11 @@ pub(crate) async fn accepted_results(
 }
 
 /// How many checks of each run came out how.
-pub(crate) async fn check_sums(
-    db: impl SqliteExecutor<'_>,
-) -> Result<HashMap<RunId, CheckSums>, Error> {
-    let rows = query!(
-        r#"SELECT run, outcome, count(*) AS "checks!: i64" FROM recheck GROUP BY run, outcome"#
-    )
-    .fetch_all(db)
-    .await?;
+pub(crate) async fn check_sums(db: impl SqliteExecutor<'_>) -> Result<HashMap<RunId, CheckSums>, Error> {
+    let rows =
+        query!(r#"SELECT run, outcome, count(*) AS "checks!: i64" FROM recheck GROUP BY run, outcome"#)
+            .fetch_all(db)
+            .await?;
     let mut sums = HashMap::<RunId, CheckSums>::new();
     for row in rows {
         let (sums, checks) = (sums.entry(run_id(row.run)?).or_default(), within("checks", row.checks)?);
@@ -148,7 +145,8 @@ pub(crate) async fn check_sums(
 
 /// All machines that have shown something.
 pub(crate) async fn standings(db: impl SqliteExecutor<'_>) -> Result<Vec<(Machine, Standing)>, Error> {
-    let rows = query!("SELECT name, passed, failed, distrusted FROM machine ORDER BY name").fetch_all(db).await?;
+    let rows =
+        query!("SELECT name, passed, failed, distrusted FROM machine ORDER BY name").fetch_all(db).await?;
     rows.into_iter()
         .map(|row| {
             let standing = Standing {

@@ -10,7 +10,8 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, all, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within, worker_id,
+    ROWS_MAX, all, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within,
+    worker_id,
 };
 use crate::dispatch::{Accepted, JobState, Slot};
 use crate::error::{Error, damaged};

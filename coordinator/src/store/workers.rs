@@ -47,7 +47,6 @@ pub(crate) async fn upsert_worker(
     worker_id(id)
 }
 
-
 /// A worker as it registered.
 #[derive(Clone, Debug)]
 pub struct WorkerRow {

@@ -16,7 +16,11 @@ impl Engine for Mirrored {
     }
 
     fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
-        if self.is_on { self.engine.count(&problem.mirrored(), control) } else { self.engine.count(problem, control) }
+        if self.is_on {
+            self.engine.count(&problem.mirrored(), control)
+        } else {
+            self.engine.count(problem, control)
+        }
     }
 
     fn leaf_test(&self) -> bool {

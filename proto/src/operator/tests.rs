@@ -49,7 +49,8 @@ fn what_is_sent_arrives() {
         assert_eq!(RunState::try_from(v1::RunState::from(state)), Ok(state));
         assert_eq!(RunState::from_name(state.name()), Some(state));
     }
-    let submission = Submission { request: *b"12345678abcdefgh", plan: done().plan, priority: 7, replicate_ppm: 9 };
+    let submission =
+        Submission { request: *b"12345678abcdefgh", plan: done().plan, priority: 7, replicate_ppm: 9 };
     assert_eq!(Submission::try_from(v1::SubmitRequest::from(submission)), Ok(submission));
     assert_eq!(submission.seed(), u64::from_be_bytes(*b"abcdefgh"));
     let worker = WorkerStatus {
