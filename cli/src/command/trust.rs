@@ -12,6 +12,7 @@ use super::desk::Desk;
 use super::status::in_json;
 use super::workers::worker;
 use crate::output::{block_on, print_line, thousands};
+use crate::settings::misuse;
 
 /// Takes accepted results of a run back: they stay in the ledger as voided, and their jobs are counted anew.
 ///
@@ -33,7 +34,7 @@ pub(crate) struct Requeue {
 }
 
 #[derive(Clone, Debug, Args)]
-#[group(required = true, multiple = false)]
+#[group(multiple = false)]
 struct Of {
     /// The result of the job of this number
     #[arg(long, value_name = "NUMBER")]
@@ -49,7 +50,7 @@ impl Requeue {
         let of = match (self.of.job, self.of.worker) {
             (Some(job), _) => Blamed::Job(job),
             (None, Some(worker)) => Blamed::Worker(worker),
-            (None, None) => unreachable!("one of both is required"),
+            (None, None) => misuse("say whose results: --job NUMBER or --worker WORKER").exit(),
         };
         let (run, jobs) = block_on(self.desk.requeue(self.run, of))?;
         if self.json.json {

@@ -79,6 +79,7 @@ impl Dispatch {
         }
         if !plausible {
             self.end_lease(worker, &result.token, Outcome::Failed);
+            self.fail_implausible(worker, result);
             return Judgement::kept(Verdict::Implausible, "these counts can't be right for the job");
         }
         run.accept(job.number, result);

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use nqueens_kernel::counts::Counts;
-use nqueens_proto::id::{JobId, RunId, WorkerId};
+use nqueens_proto::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_proto::message::JobResult;
 
 use super::checks::{Check, CheckOutcome, Opinion};
 use super::lease::Outcome;
@@ -85,18 +86,33 @@ impl Dispatch {
             }
         }
         for opinion in wrong {
-            self.fail(job, &opinion, counts);
+            self.fail_against(job, &opinion, counts);
         }
     }
 
-    fn fail(&mut self, job: JobId, opinion: &Opinion, right: Counts) {
+    /// Counts that can't be right are a proof by themselves, in runs that look for such.
+    pub(super) fn fail_implausible(&mut self, worker: WorkerId, result: &JobResult) {
+        let JobResult { token: LeaseToken { job, .. }, counts, kernel, .. } = *result;
+        if self.runs[&job.run].is_replicated() {
+            let reason = format!(
+                "its worker {worker} counted {counts:?} for job {job} with {kernel}, which is more than there can be"
+            );
+            self.fail(&self.machine(worker), reason);
+        }
+    }
+
+    fn fail_against(&mut self, job: JobId, opinion: &Opinion, right: Counts) {
         let Opinion { worker, machine, kernel, counts, .. } = opinion;
-        let standing = self.trust.change(machine);
-        standing.failed += 1;
-        let times = standing.failed;
         let reason = format!(
             "its worker {worker} counted {counts:?} for job {job} with {kernel}, and two other machines {right:?}"
         );
+        self.fail(machine, reason);
+    }
+
+    fn fail(&mut self, machine: &Machine, reason: String) {
+        let standing = self.trust.change(machine);
+        standing.failed += 1;
+        let times = standing.failed;
         if self.trust.distrusts(machine).is_none() {
             self.distrust(machine, reason);
         } else if times == 2 {

@@ -283,8 +283,10 @@ impl World {
                 }
                 let number = token.job.number;
                 let mut counts = truth(number);
-                if wrong {
+                if wrong || implausible {
                     self.liars.insert(machine(worker));
+                }
+                if wrong {
                     counts.count8 += 1 + worker.get() % (WORKERS - 1);
                 }
                 let result = result(token, counts);
