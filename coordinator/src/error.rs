@@ -123,6 +123,9 @@ pub enum Error {
         /// What it did.
         reason: String,
     },
+    /// The coordinator goes by it.
+    #[error("no worker may be called {0}; choose another --name")]
+    ReservedName(String),
     /// No machine to do that with.
     #[error("no {} of the name {machine} is here; 'nqueens workers' lists them", if *.trusted { "distrusted machine" } else { "machine" })]
     NoMachine {

@@ -11,6 +11,7 @@
 
 mod access;
 mod backup;
+mod canary;
 mod coordinator;
 mod database;
 mod disk;

@@ -40,7 +40,7 @@ impl Group<'_> {
 
     async fn suspect(&mut self, machine: &str, all: bool) -> Result<usize, Error> {
         let results = store::unconfirmed(self.db, machine).await?;
-        Ok(self.dispatch.suspect(results, all))
+        Ok(self.dispatch.suspect(machine, results, all))
     }
 
     /// The accepted results of these jobs stand no longer, those of this transaction included.

@@ -21,6 +21,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Instrument, Span, debug, error, info, warn};
 
+use crate::canary::OWN_MACHINE;
 use crate::coordinator::random_bits;
 use crate::database::Database;
 use crate::disk::Disk;
@@ -91,6 +92,13 @@ pub(crate) enum Request {
     SetTrust {
         machine: Machine,
         trusted: bool,
+    },
+    /// Introduces the coordinator's own counting, which gets no leases.
+    RegisterOwn(Registration),
+    /// What the coordinator counted itself.
+    Compare {
+        own: WorkerId,
+        result: JobResult,
     },
     /// Asks a worker to go.
     Drain(WorkerId),
@@ -167,11 +175,13 @@ pub struct Pace {
     pub policy: Policy,
     /// With less than so many bytes free on the database's disk no more jobs leave; 0 lets them leave in any case.
     pub disk_reserve: u64,
+    /// Whether the coordinator counts a few jobs itself, to hold results of workers against them.
+    pub canaries: bool,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { sync_ms: 5_000, policy: Policy::default(), disk_reserve: 0 }
+        Self { sync_ms: 5_000, policy: Policy::default(), disk_reserve: 0, canaries: false }
     }
 }
 
@@ -337,6 +347,9 @@ impl Group<'_> {
                 return Ok(Response::Sync(self.sync(sync).await?));
             }
             Request::Register(worker) => {
+                if worker.name == OWN_MACHINE {
+                    return Ok(Response::Refused(Error::ReservedName(worker.name)));
+                }
                 if let Some(refusal) = self.refusal(&worker.name) {
                     return Ok(Response::Refused(refusal));
                 }
@@ -344,6 +357,18 @@ impl Group<'_> {
                 info!(worker = %id, name = worker.name, threads = worker.threads, build = worker.build, "worker registered");
                 self.dispatch.add_worker(id, worker.name.into(), worker.kernels[0], worker.threads);
                 return Ok(Response::Worker(id));
+            }
+            Request::RegisterOwn(own) => {
+                let id = store::upsert_worker(self.db, &own, wall_time()).await?;
+                self.dispatch.add_worker(id, own.name.into(), own.kernels[0], own.threads);
+                self.dispatch.set_draining(id);
+                return Ok(Response::Worker(id));
+            }
+            Request::Compare { own, result } => {
+                if let Some(refusal) = self.refusal(OWN_MACHINE) {
+                    return Ok(Response::Refused(refusal));
+                }
+                self.report(own, &[result]).await?;
             }
             Request::PlanRun { .. } | Request::PlanJobs { .. } if self.disk.is_short() => {
                 return Ok(Response::Refused(Error::DiskShort));

@@ -6,9 +6,8 @@ mod common;
 use std::collections::HashMap;
 
 use common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
-use nqueens_coordinator::Blamed;
-use nqueens_coordinator::RunRow;
 use nqueens_coordinator::dispatch::{Policy, RunState};
+use nqueens_coordinator::{Blamed, Coordinator, Pace, RunRow};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_proto::id::WorkerId;
 use nqueens_proto::operator::Submission;
@@ -311,6 +310,34 @@ async fn results_are_taken_back_and_stay_in_the_ledger() {
     let verdicts =
         ledger.ask("SELECT verdict || ' ' || count(*) FROM result GROUP BY verdict ORDER BY verdict").await;
     assert_eq!(verdicts, ["accepted 8", "voided 4"]);
+    house.close().await;
+    ledger.audit().await;
+}
+
+#[tokio::test]
+async fn the_coordinator_counts_some_jobs_itself() {
+    let ledger = Ledger::new();
+    let pace = Pace { canaries: true, ..Pace::default() };
+    let coordinator = Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap();
+    let house = House::on(coordinator).await;
+    let mut client = house.client().await;
+    let reserved = v1::RegisterRequest { name: "(the coordinator)".to_owned(), ..registration(8) };
+    assert_eq!(client.register(reserved).await.unwrap_err().code(), Code::PermissionDenied);
+    // One lies and nobody else is there; the total waits for the last job.
+    let mut one = house.worker(1).await;
+    let run = submit(&house, rows_8(), 1).await;
+    let leases = one.take(8).await;
+    let lies: Vec<_> = leases.iter().map(|lease| falsified(&honest(lease))).collect();
+    one.report(&lies[..7]).await;
+    // Its first rest is over in seconds.
+    house.wait_for(run.id, |run| run.sums.quarantined > 0).await;
+    let conflicts =
+        ledger.ask("SELECT name FROM result JOIN worker ON worker.id = worker WHERE verdict = 'conflict'");
+    assert!(conflicts.await.iter().all(|name| name == "(the coordinator)"));
+    count_all(&mut house.worker(2).await, |right| right).await;
+    house.wait_for(run.id, |run| run.sums.checks.settled > 0).await;
+    let distrusted = ledger.ask("SELECT name FROM machine WHERE distrusted IS NOT NULL").await;
+    assert_eq!(distrusted, ["worker 1"]);
     house.close().await;
     ledger.audit().await;
 }

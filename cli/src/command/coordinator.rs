@@ -75,6 +75,10 @@ pub(crate) struct Coordinate {
     /// With less room than this on the database's disk no more jobs are handed out; results are still taken
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256MiB")]
     disk_reserve: ByteSize,
+
+    /// Count no jobs here to hold the workers' results against; it takes a twentieth of one core
+    #[arg(long)]
+    no_canaries: bool,
 }
 
 impl Coordinate {
@@ -98,7 +102,8 @@ impl Coordinate {
             grace_ms: 1_000 * u64::from(self.grace_seconds),
             ..Policy::default()
         };
-        Pace { sync_ms: 1_000 * self.sync_seconds, policy, disk_reserve: self.disk_reserve.0 }
+        let canaries = !self.no_canaries;
+        Pace { sync_ms: 1_000 * self.sync_seconds, policy, disk_reserve: self.disk_reserve.0, canaries }
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {

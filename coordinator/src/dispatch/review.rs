@@ -8,7 +8,6 @@ use nqueens_proto::message::JobResult;
 
 use super::checks::{Check, CheckOutcome, Opinion};
 use super::lease::Outcome;
-use super::trust::SUSPECTS;
 use super::{Accepted, Dispatch, Draw, JobState, Machine, Millis, RunState, Standing};
 
 /// Something that somebody is to hear of.
@@ -145,7 +144,7 @@ impl Dispatch {
 
     /// Has results of a machine counted again by others: all, or a sample that nobody can foresee. Jobs that are not
     /// done any more are passed over. Returns how many are.
-    pub fn suspect(&mut self, mut results: Vec<(JobId, Opinion)>, all: bool) -> usize {
+    pub fn suspect(&mut self, machine: &str, mut results: Vec<(JobId, Opinion)>, all: bool) -> usize {
         let open = |job: &JobId| {
             let run = self.runs.get(&job.run);
             run.is_some_and(|run| {
@@ -154,9 +153,10 @@ impl Dispatch {
             })
         };
         results.retain(|(job, _)| open(job) && self.checks.get(*job).is_none());
-        if !all && results.len() > SUSPECTS {
+        let size = self.trust.of(machine).suspects();
+        if !all && results.len() > size {
             results.sort_by_cached_key(|(job, opinion)| self.draw(Draw::Suspect, *job, opinion.epoch.get()));
-            results.truncate(SUSPECTS);
+            results.truncate(size);
         }
         let suspects = results.len();
         for (job, accepted) in results {

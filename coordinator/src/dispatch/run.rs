@@ -108,7 +108,7 @@ impl Run {
     }
 
     /// A run that was just planned: all its jobs, of this much estimated work, are ready.
-    pub(crate) fn planned(row: &RunRow, estimates: &[u64]) -> Self {
+    pub fn planned(row: &RunRow, estimates: &[u64]) -> Self {
         let ready = |estimate: &u64| Slot {
             state: JobState::Ready,
             epoch: 0,

@@ -219,7 +219,7 @@ impl World {
                     Opinion::accepted(accepted, Machine::clone(&suspect)),
                 )
             });
-            self.dispatch.suspect(results.collect(), all);
+            self.dispatch.suspect(&suspect, results.collect(), all);
         }
         self.standings.extend(self.dispatch.take_standings());
         for (JobId { number, .. }, outcome) in self.dispatch.take_checks() {

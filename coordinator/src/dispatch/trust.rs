@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Machine;
 
-/// Past results of a machine that was wrong once that are counted again: were one in a hundred of them wrong, so many
-/// would miss it in one case of twenty.
-pub(super) const SUSPECTS: usize = 300;
+/// Past results of a machine that are counted again at least, once it was wrong: were one in a hundred of them wrong, so
+/// many would miss it in one case of twenty.
+const SUSPECTS_MIN: u64 = 300;
 
 /// What a machine has shown so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,13 @@ impl Standing {
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub fn share(&self, base: f64) -> f64 {
         (1.0 / (1 + self.passed + self.open) as f64).max(base)
+    }
+
+    /// How many of its past results are to be counted again once it was wrong. It was so once in the checks that it has
+    /// had; three times as many miss a machine that is wrong so often in one case of twenty.
+    pub fn suspects(&self) -> usize {
+        let suspects = self.passed.saturating_mul(3).max(SUSPECTS_MIN);
+        usize::try_from(suspects).unwrap_or(usize::MAX)
     }
 }
 

@@ -23,7 +23,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, damaged};
 
 pub(crate) use checks::{
-    accepted_results, check_sums, insert_checks, open_checks, standings, unconfirmed, upsert_standings,
+    accepted_from, accepted_results, check_sums, insert_checks, open_checks, standings, unconfirmed,
+    upsert_standings,
 };
 pub(crate) use jobs::{encoded_jobs, insert_jobs, leases, reported_jobs, slots, update_jobs};
 pub(crate) use results::{AcceptedSums, JudgedResult, accepted_sums, insert_results, ledger, void_results};
