@@ -32,8 +32,8 @@ BEGIN
     SELECT RAISE(ABORT, 'a check is open');
 END;
 
--- Whom a dispute is between is read when a coordinator starts.
-CREATE INDEX result_conflict ON result (run, job) WHERE verdict = 'conflict';
+-- Results that don't stand are few, and are looked up by their job: when a coordinator starts, and for exports.
+CREATE INDEX result_other ON result (run, job) WHERE verdict <> 'accepted';
 
 -- Disputes that are open already are to be settled, too.
 INSERT INTO recheck (run, job)

@@ -39,6 +39,6 @@ pub use nqueens_proto::operator::{Checked, Outcome};
 pub use operator::Operator;
 pub use reader::Reader;
 pub use rules::RULES;
-pub use store::{LedgerResult, LedgerRow, RunRow, WorkerRow};
+pub use store::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
 pub use trust::Blamed;
 pub use writer::{LiveWorker, Pace};

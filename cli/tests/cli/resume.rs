@@ -132,7 +132,7 @@ fn an_export_of_half_a_run_says_so() {
 /// Takes a database back to the schema before there were half boards.
 const TO_SCHEMA_1: &str = "
     DROP TABLE machine;
-    DROP INDEX result_conflict;
+    DROP INDEX result_other;
     DROP TRIGGER run_is_checked;
     DROP TABLE recheck;
     ALTER TABLE run DROP COLUMN replicate_ppm;

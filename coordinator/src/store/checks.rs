@@ -55,9 +55,9 @@ pub(crate) async fn open_checks(db: &SqlitePool) -> Result<Vec<(JobId, Vec<Opini
                                               json_array(count2, count4, count8, solutions))) AS "rows!: String"
            FROM recheck JOIN result ON result.run = recheck.run AND result.job = recheck.job
            JOIN worker ON worker.id = worker
-           WHERE outcome IS NULL AND verdict = 'conflict' AND result.id = (
+           WHERE outcome IS NULL AND verdict <> 'accepted' AND verdict = 'conflict' AND result.id = (
              SELECT min(other.id) FROM result AS other WHERE other.run = recheck.run AND other.job = recheck.job
-               AND other.verdict = 'conflict' AND other.id > (
+               AND other.verdict <> 'accepted' AND other.verdict = 'conflict' AND other.id > (
                  SELECT accepted.id FROM result AS accepted WHERE accepted.run = recheck.run
                    AND accepted.job = recheck.job AND accepted.verdict = 'accepted'))"#
     );

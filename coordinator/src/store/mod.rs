@@ -27,8 +27,10 @@ pub(crate) use checks::{
     upsert_standings,
 };
 pub(crate) use jobs::{encoded_jobs, insert_jobs, leases, reported_jobs, slots, update_jobs};
-pub(crate) use results::{AcceptedSums, JudgedResult, accepted_sums, insert_results, ledger, void_results};
-pub use results::{LedgerResult, LedgerRow};
+pub(crate) use results::{
+    AcceptedSums, JudgedResult, accepted_sums, insert_results, ledger, others, void_results,
+};
+pub use results::{LedgerResult, LedgerRow, OtherResult};
 pub use runs::RunRow;
 pub(crate) use runs::{delete_unplanned, finish_planning, finish_run, insert_run, runs, update_run_state};
 pub use workers::WorkerRow;
