@@ -41,7 +41,7 @@ fn main() {
         "| jobs | lies in | replicated | found out | after jobs (median) | lies put right | left | extra work |"
     );
     println!("|---|---|---|---|---|---|---|---|");
-    for (jobs, one_in) in [(100_000, 1), (100_000, 100), (100_000, 1_000), (1_000_000, 1_000)] {
+    for (jobs, one_in) in [(100_000, 1), (100_000, 100), (100_000, 1_000)] {
         for percent in [1.0, 5.0, 20.0] {
             let outcomes: Vec<_> = (0..seeds).map(|seed| simulate(jobs, one_in, percent, seed)).collect();
             print_row(jobs, one_in, percent, &outcomes);

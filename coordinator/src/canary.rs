@@ -9,10 +9,10 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nqueens_evidence::recount::{Recount, other_road, recount};
+use nqueens_evidence::recount::{Recount, recount};
 use nqueens_evidence::sample::Claim;
-use nqueens_kernel::engine::{Control, Kernel};
-use nqueens_proto::id::{LeaseToken, WorkerId};
+use nqueens_kernel::engine::Control;
+use nqueens_proto::id::LeaseToken;
 use nqueens_proto::message::{JobResult, Registration};
 use tracing::{error, info};
 
@@ -49,15 +49,6 @@ impl Drop for Counting {
 
 /// Counts jobs of runs that are checked, for as long as somebody takes the answers.
 pub(crate) async fn count(operator: Operator) {
-    let kernels = vec![other_road(nqueens_kernel::job::Class::Border, Kernel::best())];
-    let own = Registration {
-        instance: [0; 16],
-        name: OWN_MACHINE.to_owned(),
-        build: operator.build.to_string(),
-        kernels,
-        threads: 1,
-    };
-    let Ok(Response::Worker(own)) = operator.writer.ask(Request::RegisterOwn(own)).await else { return };
     let counting = Counting(Arc::default());
     let mut counted = HashSet::new();
     loop {
@@ -74,7 +65,7 @@ pub(crate) async fn count(operator: Operator) {
             tokio::time::sleep(REST).await;
             continue;
         };
-        if !compare(&operator, own, token, claim, &counting.0).await {
+        if !compare(&operator, token, claim, &counting.0).await {
             return;
         }
         tokio::time::sleep((begun.elapsed() * (SHARE - 1)).max(BREATH)).await;
@@ -97,13 +88,7 @@ async fn pick(operator: &Operator) -> Result<Option<(LeaseToken, Claim)>, Error>
 }
 
 /// Counts a job and reports what came out; false if there is nobody to take it, or it is not believed any more.
-async fn compare(
-    operator: &Operator,
-    own: WorkerId,
-    token: LeaseToken,
-    claim: Claim,
-    control: &Arc<Control>,
-) -> bool {
+async fn compare(operator: &Operator, token: LeaseToken, claim: Claim, control: &Arc<Control>) -> bool {
     let (control, begun) = (Arc::clone(control), Instant::now());
     let counting = tokio::task::spawn_blocking(move || {
         let mut counted = None;
@@ -114,6 +99,13 @@ async fn compare(
     let elapsed_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
     info!(job = %token.job, %kernel, elapsed_us, "job counted for comparison");
     let result = JobResult { token, counts, kernel, states: 0, elapsed_us };
+    let own = Registration {
+        instance: [0; 16],
+        name: OWN_MACHINE.to_owned(),
+        build: operator.build.to_string(),
+        kernels: vec![kernel],
+        threads: 1,
+    };
     match operator.writer.ask(Request::Compare { own, result }).await {
         Ok(Response::Refused(refusal)) => {
             error!(%refusal, "this machine counts no more for comparison");

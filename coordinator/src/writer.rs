@@ -93,11 +93,9 @@ pub(crate) enum Request {
         machine: Machine,
         trusted: bool,
     },
-    /// Introduces the coordinator's own counting, which gets no leases.
-    RegisterOwn(Registration),
-    /// What the coordinator counted itself.
+    /// What the coordinator counted itself; it gets no leases.
     Compare {
-        own: WorkerId,
+        own: Registration,
         result: JobResult,
     },
     /// Asks a worker to go.
@@ -358,17 +356,14 @@ impl Group<'_> {
                 self.dispatch.add_worker(id, worker.name.into(), worker.kernels[0], worker.threads);
                 return Ok(Response::Worker(id));
             }
-            Request::RegisterOwn(own) => {
-                let id = store::upsert_worker(self.db, &own, wall_time()).await?;
-                self.dispatch.add_worker(id, own.name.into(), own.kernels[0], own.threads);
-                self.dispatch.set_draining(id);
-                return Ok(Response::Worker(id));
-            }
             Request::Compare { own, result } => {
                 if let Some(refusal) = self.refusal(OWN_MACHINE) {
                     return Ok(Response::Refused(refusal));
                 }
-                self.report(own, &[result]).await?;
+                let id = store::upsert_worker(self.db, &own, wall_time()).await?;
+                self.dispatch.add_worker(id, own.name.into(), own.kernels[0], own.threads);
+                self.dispatch.set_draining(id);
+                self.report(id, &[result]).await?;
             }
             Request::PlanRun { .. } | Request::PlanJobs { .. } if self.disk.is_short() => {
                 return Ok(Response::Refused(Error::DiskShort));

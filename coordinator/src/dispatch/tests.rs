@@ -276,44 +276,7 @@ impl World {
                 }
             }
             Event::Report { worker, pick, wrong, implausible } => {
-                let Some((holder, token)) = self.pick(pick) else { return };
-                let worker = worker.map_or(holder, id);
-                if self.dispatch.distrusts(&machine(worker)).is_some() {
-                    return;
-                }
-                let number = token.job.number;
-                let mut counts = truth(number);
-                if wrong || implausible {
-                    self.liars.insert(machine(worker));
-                }
-                if wrong {
-                    counts.count8 += 1 + worker.get() % (WORKERS - 1);
-                }
-                let result = result(token, counts);
-                let before = self.accepted.get(&number).copied();
-                let judged = self.dispatch.report(worker, &result, before.as_ref(), !implausible);
-                match (before, judged.verdict) {
-                    (before, Verdict::Accepted) if before.is_none() || judged.supersedes => {
-                        let LeaseToken { epoch, incarnation, .. } = token;
-                        let JobResult { kernel, states, elapsed_us, .. } = result;
-                        let accepted =
-                            Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us };
-                        self.accepted.insert(number, accepted);
-                        self.conflicts.remove(&number);
-                    }
-                    (Some(before), Verdict::Accepted) => assert!(!judged.keep && before.counts == counts),
-                    (Some(before), Verdict::Duplicate) => assert_eq!(before.counts, counts),
-                    (Some(before), Verdict::Conflict) => {
-                        assert_ne!(before.counts, counts);
-                        let opinion = Opinion::reported(worker, &result, machine(worker));
-                        self.conflicts.entry(number).or_insert(opinion);
-                    }
-                    (None, Verdict::Implausible) => assert!(implausible),
-                    (None, Verdict::SetAside) => {
-                        assert_eq!(self.slots[number as usize].state, JobState::Quarantined);
-                    }
-                    (before, verdict) => panic!("{verdict:?} with {before:?} before"),
-                }
+                self.report(worker.map(id), pick, wrong, implausible)
             }
             Event::GiveBack { worker, pick, failed } => {
                 let Some((_, token)) = self.pick(pick) else { return };
@@ -359,6 +322,46 @@ impl World {
                     self.dispatch.readmit(&machine(id(worker)));
                 }
             }
+        }
+    }
+
+    fn report(&mut self, worker: Option<WorkerId>, pick: usize, wrong: bool, implausible: bool) {
+        let Some((holder, token)) = self.pick(pick) else { return };
+        let worker = worker.unwrap_or(holder);
+        if self.dispatch.distrusts(&machine(worker)).is_some() {
+            return;
+        }
+        let number = token.job.number;
+        let mut counts = truth(number);
+        if wrong || implausible {
+            self.liars.insert(machine(worker));
+        }
+        if wrong {
+            counts.count8 += 1 + worker.get() % (WORKERS - 1);
+        }
+        let result = result(token, counts);
+        let before = self.accepted.get(&number).copied();
+        let judged = self.dispatch.report(worker, &result, before.as_ref(), !implausible);
+        match (before, judged.verdict) {
+            (before, Verdict::Accepted) if before.is_none() || judged.supersedes => {
+                let LeaseToken { epoch, incarnation, .. } = token;
+                let JobResult { kernel, states, elapsed_us, .. } = result;
+                let accepted = Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us };
+                self.accepted.insert(number, accepted);
+                self.conflicts.remove(&number);
+            }
+            (Some(before), Verdict::Accepted) => assert!(!judged.keep && before.counts == counts),
+            (Some(before), Verdict::Duplicate) => assert_eq!(before.counts, counts),
+            (Some(before), Verdict::Conflict) => {
+                assert_ne!(before.counts, counts);
+                let opinion = Opinion::reported(worker, &result, machine(worker));
+                self.conflicts.entry(number).or_insert(opinion);
+            }
+            (None, Verdict::Implausible) => assert!(implausible),
+            (None, Verdict::SetAside) => {
+                assert_eq!(self.slots[number as usize].state, JobState::Quarantined);
+            }
+            (before, verdict) => panic!("{verdict:?} with {before:?} before"),
         }
     }
 

@@ -84,8 +84,11 @@ mod tests {
 
     #[test]
     fn newcomers_are_checked_most() {
-        let share = |passed, open| Standing { passed, open, ..Standing::default() }.share(0.01);
-        assert_eq!([share(0, 0), share(1, 0), share(0, 1), share(2, 1)], [1.0, 0.5, 0.5, 0.25]);
-        assert_eq!(share(1_000_000, 0), 0.01);
+        let share = |passed, open| Standing { passed, open, ..Standing::default() }.share(0.01).to_bits();
+        assert_eq!(
+            [share(0, 0), share(1, 0), share(0, 1), share(2, 1)],
+            [1.0, 0.5, 0.5, 0.25].map(f64::to_bits)
+        );
+        assert_eq!(share(1_000_000, 0), 0.01_f64.to_bits());
     }
 }
