@@ -276,7 +276,7 @@ impl World {
                 }
             }
             Event::Report { worker, pick, wrong, implausible } => {
-                self.report(worker.map(id), pick, wrong, implausible)
+                self.report(worker.map(id), pick, wrong, implausible);
             }
             Event::GiveBack { worker, pick, failed } => {
                 let Some((_, token)) = self.pick(pick) else { return };
