@@ -158,7 +158,7 @@ impl World {
         let mut counts = truth(number);
         if worker.get() == 1 {
             self.reported += 1;
-            counts.count8 += u64::from(self.random.next() % self.one_in == 0);
+            counts.count8 += u64::from(self.random.next().is_multiple_of(self.one_in));
         }
         let kernel = Kernel::Reference;
         let result = JobResult { token, counts, kernel, states: 1_000, elapsed_us: 1 };

@@ -63,7 +63,9 @@ async fn count_with_a_liar(lie: Lie, replicate_ppm: u32) -> tonic::Status {
     let honest = honest.map(|worker| tokio::spawn(work(worker, None)));
     let refusal = liar.await.unwrap().unwrap_err();
     house.wait_for(run.id, |run| run.state == RunState::Done).await;
-    honest.into_iter().for_each(|worker| worker.abort());
+    for worker in honest {
+        worker.abort();
+    }
     let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
     assert_eq!(row.outcome.unwrap().total, 352);
     let live = house.coordinator.operator().live_workers().await.unwrap();
@@ -144,7 +146,9 @@ async fn a_result_of_another_run_is_found_out() {
     let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
     assert_eq!(row.outcome.unwrap().total, 352);
     assert_eq!(ledger.ask("SELECT name FROM machine WHERE distrusted IS NOT NULL").await, ["worker 9"]);
-    honest.into_iter().for_each(|worker| worker.abort());
+    for worker in honest {
+        worker.abort();
+    }
     house.close().await;
     ledger.audit().await;
 }

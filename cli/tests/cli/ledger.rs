@@ -115,7 +115,7 @@ fn every_check_is_told() {
 
 #[test]
 fn other_results_that_are_not_what_they_are_said_to_be() {
-    let other = |lines: &mut Vec<Value>, number: u32, verdict: &str, more: u64| {
+    let other = |lines: &mut Vec<Value>, number: u32, verdict: &str, more: i128| {
         let mut line = lines[1].clone();
         for field in ["class", "bound1", "bytes"] {
             line.as_object_mut().expect("an object").remove(field);
