@@ -22,7 +22,7 @@ async fn submit(house: &House, plan: Plan, replicate_ppm: u32) -> RunRow {
     house.coordinator.operator().submit_once(submission).await.unwrap()
 }
 
-/// N = 9 in some 20 jobs.
+/// N = 9 in small jobs.
 fn rows_9() -> Plan {
     Plan::with_states_per_job(board(9), PlanKind::Border, 300)
 }
