@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use nqueens_coordinator::random_bits;
+use nqueens_coordinator::{Blamed, random_bits};
 use nqueens_kernel::plan::Plan;
 use nqueens_proto::id::{RunId, WorkerId};
 use nqueens_proto::operator::{Progress, RunState, RunStatus, Submission, WorkerStatus};
@@ -43,9 +43,14 @@ impl Client {
     }
 
     /// Plans a run; waits for as long as that takes.
-    pub(crate) async fn submit(&mut self, plan: Plan, priority: i32) -> anyhow::Result<RunStatus> {
+    pub(crate) async fn submit(
+        &mut self,
+        plan: Plan,
+        priority: i32,
+        replicate_ppm: u32,
+    ) -> anyhow::Result<RunStatus> {
         let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());
-        let submission = Submission { request: bits.to_be_bytes(), plan, priority };
+        let submission = Submission { request: bits.to_be_bytes(), plan, priority, replicate_ppm };
         loop {
             let request = self.request("submit", v1::SubmitRequest::from(submission));
             match self.inner.submit(request).await {
@@ -85,6 +90,21 @@ impl Client {
         let request = self.request("retry_quarantined", v1::RetryQuarantinedRequest { run: run.get() });
         let answer = self.inner.retry_quarantined(request).await.map_err(|status| self.explain(&status))?;
         Ok(answer.into_inner().run.try_into()?)
+    }
+
+    /// Takes back results of a run; returns the run after that, and how many they are.
+    pub(crate) async fn requeue(&mut self, run: RunId, of: Blamed) -> anyhow::Result<(RunStatus, u64)> {
+        let request = self.request("requeue", v1::RequeueRequest::from((run, of)));
+        let answer = self.inner.requeue(request).await.map_err(|status| self.explain(&status))?;
+        let v1::RequeueResponse { run, jobs } = answer.into_inner();
+        Ok((run.try_into()?, jobs))
+    }
+
+    /// Believes a machine no longer, or again.
+    pub(crate) async fn set_trust(&mut self, machine: &str, trusted: bool) -> anyhow::Result<()> {
+        let request = self.request("set_trust", v1::SetTrustRequest { machine: machine.to_owned(), trusted });
+        self.inner.set_trust(request).await.map_err(|status| self.explain(&status))?;
+        Ok(())
     }
 
     /// The workers heard of since the coordinator started.

@@ -21,6 +21,7 @@ use tower::layer::layer_fn;
 use tracing::{Span, debug, error, error_span, field, warn};
 
 use crate::access::Access;
+use crate::canary;
 use crate::database::Database;
 use crate::dispatch::RunState;
 use crate::door::{self, Watching};
@@ -70,10 +71,13 @@ impl Coordinator {
         let (writer, writing) = writer.spawn();
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
         let operator = Operator { writer, reader, snapshot, events, build, planning };
-        let chores = vec![
+        let mut chores = vec![
             tokio::spawn(expire(operator.writer.clone())),
             tokio::spawn(conclude_runs(operator.clone())),
         ];
+        if pace.canaries {
+            chores.push(tokio::spawn(canary::count(operator.clone())));
+        }
         Ok(Self { operator, writing, chores, faults })
     }
 

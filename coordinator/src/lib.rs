@@ -11,6 +11,7 @@
 
 mod access;
 mod backup;
+mod canary;
 mod coordinator;
 mod database;
 mod disk;
@@ -28,6 +29,7 @@ mod service;
 mod speed;
 mod store;
 mod total;
+mod trust;
 mod writer;
 
 pub use access::Access;
@@ -41,5 +43,6 @@ pub use nqueens_proto::operator::{Checked, Outcome};
 pub use operator::Operator;
 pub use reader::Reader;
 pub use rules::RULES;
-pub use store::{LedgerResult, LedgerRow, RunRow, WorkerRow};
+pub use store::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
+pub use trust::Blamed;
 pub use writer::Pace;

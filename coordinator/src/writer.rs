@@ -24,9 +24,11 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use tokio::sync::{mpsc, watch};
 use tracing::{Instrument, Span, debug, error, info, warn};
 
+use crate::canary::OWN_MACHINE;
+use crate::coordinator::random_bits;
 use crate::database::Database;
 use crate::disk::Disk;
-use crate::dispatch::{Accepted, Dispatch, JobState, Judgement, Millis, Policy, Run, RunState};
+use crate::dispatch::{Accepted, Dispatch, JobState, Judgement, Machine, Millis, Policy, Run, RunState};
 use crate::error::{Error, damaged};
 use crate::events::{Board, Events, News, Stalls};
 use crate::progress::Snapshot;
@@ -54,11 +56,13 @@ pub struct Pace {
     pub policy: Policy,
     /// With less than so many bytes free on the database's disk no more jobs leave; 0 lets them leave in any case.
     pub disk_reserve: u64,
+    /// Whether the coordinator counts a few jobs itself, to hold results of workers against them.
+    pub canaries: bool,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { sync_ms: 5_000, policy: Policy::default(), disk_reserve: 0 }
+        Self { sync_ms: 5_000, policy: Policy::default(), disk_reserve: 0, canaries: false }
     }
 }
 
@@ -81,6 +85,7 @@ pub(crate) struct Writer {
     instances: Instances,
     limits: Limits,
     incarnation: Incarnation,
+    secret: [u8; 32],
     pace: Pace,
     started: Instant,
     speeds: Speeds,
@@ -106,7 +111,8 @@ impl Writer {
             return Err(database.explain(error));
         }
         let started = Instant::now();
-        let loaded = load(&database.readers, pace.policy, incarnation, 0).await;
+        let secret = std::array::from_fn(|_| random_bits().to_le_bytes()[0]);
+        let loaded = load(&database.readers, pace.policy, incarnation, secret, 0).await;
         let (dispatch, instances) = loaded.map_err(|error| database.explain(error))?;
         let (speeds, disk) = (Speeds::default(), Disk::new(database.path(), pace.disk_reserve));
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch, &speeds, disk.room())));
@@ -119,6 +125,7 @@ impl Writer {
             instances,
             limits,
             incarnation,
+            secret,
             pace,
             started,
             speeds,
@@ -198,7 +205,8 @@ impl Writer {
         if let Err(error) = self.database.reconnect().await {
             error!(%error, "connecting to the database again; it is tried again at the next transaction");
         }
-        match load(&self.database.readers, self.pace.policy, self.incarnation, self.now()).await {
+        match load(&self.database.readers, self.pace.policy, self.incarnation, self.secret, self.now()).await
+        {
             Ok(loaded) => (self.dispatch, self.instances) = loaded,
             // Rather no coordinator than one that does not know its own ledger.
             Err(error) => panic!("the database can't be read any more: {error}"),
@@ -244,40 +252,61 @@ impl Writer {
 }
 
 /// Everything that one transaction does.
-struct Group<'a> {
-    db: &'a mut SqliteConnection,
+pub(crate) struct Group<'a> {
+    pub(crate) db: &'a mut SqliteConnection,
     disk: &'a mut Disk,
-    dispatch: &'a mut Dispatch,
+    pub(crate) dispatch: &'a mut Dispatch,
     instances: &'a mut Instances,
     limits: &'a mut Limits,
     pace: Pace,
     now: Millis,
     /// To be stored at its end.
-    results: Vec<JudgedResult>,
+    pub(crate) results: Vec<JudgedResult>,
     /// Those of them that were accepted: a second result for the same job has to see the first.
-    accepted: HashMap<JobId, Accepted>,
+    pub(crate) accepted: HashMap<JobId, Accepted>,
     /// To be made known once it is committed.
-    news: Vec<News>,
+    pub(crate) news: Vec<News>,
 }
 
 impl Group<'_> {
     async fn handle(&mut self, request: Request) -> Result<Response, Error> {
         match request {
-            Request::Sync(sync) => return Ok(Response::Sync(self.sync(sync).await?)),
+            Request::Sync(sync) => {
+                let machine = self.dispatch.worker(sync.worker).map(|worker| Machine::clone(&worker.machine));
+                if let Some(refusal) = machine.and_then(|machine| self.refusal(&machine)) {
+                    return Ok(Response::Refused(refusal));
+                }
+                return Ok(Response::Sync(self.sync(sync).await?));
+            }
             Request::Register(worker) => {
+                if worker.name == OWN_MACHINE {
+                    return Ok(Response::Refused(Error::ReservedName(worker.name)));
+                }
+                if let Some(refusal) = self.refusal(&worker.name) {
+                    return Ok(Response::Refused(refusal));
+                }
                 let id = store::upsert_worker(self.db, &worker, wall_time()).await?;
                 info!(worker = %id, name = worker.name, threads = worker.threads, build = worker.build, "worker registered");
-                self.dispatch.add_worker(id, worker.threads);
+                self.dispatch.add_worker(id, worker.name.into(), worker.kernels[0], worker.threads);
                 self.instances.insert(id, worker.instance);
                 return Ok(Response::Worker(id));
+            }
+            Request::Compare { own, result } => {
+                if let Some(refusal) = self.refusal(OWN_MACHINE) {
+                    return Ok(Response::Refused(refusal));
+                }
+                let id = store::upsert_worker(self.db, &own, wall_time()).await?;
+                self.dispatch.add_worker(id, own.name.into(), own.kernels[0], own.threads);
+                self.dispatch.set_draining(id);
+                self.report(id, &[result]).await?;
             }
             Request::PlanRun { .. } | Request::PlanJobs { .. } if self.disk.is_short() => {
                 return Ok(Response::Refused(Error::DiskShort));
             }
-            Request::PlanRun { id, plan, seed, priority } => {
+            Request::PlanRun { id, plan, seed, priority, replicate_ppm } => {
                 // One plan is made at a time: what else is unplanned was given up half-way.
                 store::delete_unplanned(self.db).await?;
-                store::insert_run(self.db, id, &plan, seed, priority, wall_time()).await?;
+                store::insert_run(self.db, id, &plan, seed, priority, replicate_ppm, wall_time()).await?;
             }
             Request::PlanJobs { run, first, jobs } => store::insert_jobs(self.db, run, first, &jobs).await?,
             Request::ActivateRun { row, estimates } => {
@@ -310,12 +339,11 @@ impl Group<'_> {
                     return Ok(Response::Refused(Error::NoRun(run)));
                 }
                 let jobs = self.dispatch.retry_quarantined(run);
-                // One that this very transaction accepted and then disputed is void too.
-                self.store_results().await?;
-                self.accepted.retain(|job, _| !jobs.contains(job));
-                store::void_results(self.db, &jobs).await?;
+                self.void(&jobs).await?;
                 info!(%run, jobs = jobs.len(), "quarantined jobs are open again");
             }
+            Request::Requeue { run, of } => return self.requeue(run, of).await,
+            Request::SetTrust { machine, trusted } => return Ok(self.set_trust(&machine, trusted)),
             Request::Close => {}
             Request::Census { run, groups_max } => {
                 let run = self.dispatch.run(run).ok_or(Error::NoRun(run));
@@ -334,13 +362,16 @@ impl Group<'_> {
 
     fn live_workers(&self) -> Vec<LiveWorker> {
         let live = self.dispatch.workers().filter_map(|(id, worker)| {
+            let standing = self.dispatch.standing(&worker.machine);
+            let seen = worker.seen.or(standing.distrusted.as_ref().map(|_| 0))?;
             Some(LiveWorker {
                 id,
-                silent_ms: self.now.saturating_sub(worker.seen?),
+                silent_ms: self.now.saturating_sub(seen),
                 leases: worker.leases(),
                 states_per_s: worker.states_per_s.map(|speed| speed * f64::from(worker.threads)),
                 accepted: worker.accepted,
                 draining: worker.draining,
+                standing,
             })
         });
         live.collect()
@@ -407,16 +438,20 @@ impl Group<'_> {
             let plausible = counts_max.is_some_and(|most| result.counts.within(most));
             let run = result.token.job.run;
             let had_total = self.has_total(run);
-            let Judgement { verdict, keep, reason } =
+            let Judgement { verdict, keep, supersedes, reason } =
                 self.dispatch.report(worker, result, accepted.as_ref(), plausible);
             if had_total && !self.has_total(run) {
                 store::update_run_state(self.db, run, RunState::Active, None).await?;
             }
+            if supersedes {
+                self.void(&[result.token.job]).await?;
+            }
             match verdict {
                 Verdict::Accepted if keep => {
                     let LeaseToken { job, epoch, incarnation } = result.token;
-                    let JobResult { counts, states, elapsed_us, .. } = *result;
-                    let accepted = Accepted { worker, epoch, incarnation, counts, states, elapsed_us };
+                    let JobResult { counts, kernel, states, elapsed_us, .. } = *result;
+                    let accepted =
+                        Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us };
                     self.accepted.insert(job, accepted);
                     self.limits.remove(&job);
                 }
@@ -441,7 +476,7 @@ impl Group<'_> {
         self.limits.get(&job).filter(|_| is_open).copied()
     }
 
-    fn has_total(&self, run: RunId) -> bool {
+    pub(crate) fn has_total(&self, run: RunId) -> bool {
         self.dispatch.run(run).is_some_and(|run| run.state() == RunState::Done)
     }
 
@@ -462,7 +497,9 @@ impl Group<'_> {
             bytes += LEASE_BYTES + job.prefixes.len();
             // One at least, or it would never leave.
             if leases.is_empty() || bytes <= LEASE_BYTES_MAX {
-                leases.push(Lease { token, job, states: self.dispatch.estimate(token.job) });
+                let (states, mirrored) =
+                    (self.dispatch.estimate(token.job), self.dispatch.is_mirrored(&token));
+                leases.push(Lease { token, job, states, mirrored });
             } else {
                 self.dispatch.give_back(worker, &ReturnedLease { token, failure: None });
             }
@@ -497,16 +534,26 @@ impl Group<'_> {
 
     /// Writes what has come together.
     async fn store(&mut self) -> Result<(), Error> {
+        self.dispatch.waive(self.now);
+        self.store_results().await?;
+        self.follow_up().await?;
         let dispatch = &mut *self.dispatch;
         let changed: Vec<_> = dispatch.take_dirty().into_iter().map(|job| dispatch.changed(job)).collect();
         self.news.extend(News::quarantined(&changed, dispatch));
         if !changed.is_empty() {
             store::update_jobs(self.db, &changed).await?;
         }
-        self.store_results().await
+        let (checks, standings) = (dispatch.take_checks(), dispatch.take_standings());
+        if !checks.is_empty() {
+            store::insert_checks(self.db, &checks).await?;
+        }
+        if !standings.is_empty() {
+            store::upsert_standings(self.db, &standings).await?;
+        }
+        Ok(())
     }
 
-    async fn store_results(&mut self) -> Result<(), Error> {
+    pub(crate) async fn store_results(&mut self) -> Result<(), Error> {
         if !self.results.is_empty() {
             store::insert_results(self.db, &self.results, wall_time()).await?;
             self.results.clear();
@@ -520,10 +567,11 @@ async fn load(
     db: &SqlitePool,
     policy: Policy,
     incarnation: Incarnation,
+    secret: [u8; 32],
     now: Millis,
 ) -> Result<(Dispatch, Instances), Error> {
     let mut instances = Instances::new();
-    let mut dispatch = Dispatch::new(policy, incarnation);
+    let mut dispatch = Dispatch::new(policy, incarnation, secret);
     let mut sums = store::accepted_sums(db).await?;
     for row in store::runs(db).await? {
         let slots = store::slots(db, row.id, row.jobs).await?;
@@ -535,9 +583,16 @@ async fn load(
         }
         dispatch.add_run(run);
     }
-    for (worker, threads, instance) in store::workers(db).await? {
-        dispatch.add_worker(worker, threads);
-        instances.insert(worker, instance);
+    for row in store::worker_rows(db).await? {
+        let kernel = row.kernel();
+        instances.insert(row.id, row.instance);
+        dispatch.add_worker(row.id, row.name.into(), kernel, row.threads);
+    }
+    for (machine, standing) in store::standings(db).await? {
+        dispatch.add_standing(machine, standing);
+    }
+    for (job, opinions) in store::open_checks(db).await? {
+        dispatch.add_check(job, opinions);
     }
     for (worker, token) in store::leases(db).await? {
         dispatch.add_lease(now, worker, token);

@@ -199,6 +199,7 @@ impl From<Lease> for v1::Lease {
             bound1: lease.job.bound1.into(),
             prefixes: lease.job.prefixes,
             states: lease.states,
+            mirrored: lease.mirrored,
         }
     }
 }
@@ -211,7 +212,7 @@ impl TryFrom<v1::Lease> for Lease {
         let class = wire.class.parse().map_err(|error| invalid("class", error))?;
         let bound1 = u8::try_from(wire.bound1).map_err(|error| invalid("bound1", error))?;
         let job = EncodedJob { n, class, bound1, prefixes: wire.prefixes };
-        Ok(Self { token: wire.token.try_into()?, job, states: wire.states })
+        Ok(Self { token: wire.token.try_into()?, job, states: wire.states, mirrored: wire.mirrored })
     }
 }
 

@@ -86,6 +86,8 @@ pub struct Lease {
     pub job: EncodedJob,
     /// Estimated work in states.
     pub states: u64,
+    /// Count the mirror image of each board.
+    pub mirrored: bool,
 }
 
 /// A lease that a worker is at work on or has waiting.

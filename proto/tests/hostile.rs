@@ -62,7 +62,7 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
         let job = plan.jobs().next().expect("a job");
         let encoded =
             EncodedJob { n: plan.n(), class: job.class(), bound1: job.bound1(), prefixes: job.encode() };
-        Lease { token: token(4), job: encoded, states: 13 }
+        Lease { token: token(4), job: encoded, states: 13, mirrored: false }
     });
     let ack = ResultAck { token: token(5), verdict: Verdict::Conflict, reason: "they differ".to_owned() };
     let answer = SyncResponse {
@@ -77,6 +77,7 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
         request: registration.instance,
         plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000),
         priority: -7,
+        replicate_ppm: 0,
     };
     vec![
         ("register", [vec![0], v1::RegisterRequest::from(registration).encode_to_vec()].concat()),

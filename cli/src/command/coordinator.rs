@@ -91,6 +91,10 @@ pub(crate) struct Coordinate {
 
     #[command(flatten)]
     page: PageOptions,
+
+    /// Count no jobs here to hold the workers' results against; it takes a twentieth of one core
+    #[arg(long)]
+    no_canaries: bool,
 }
 
 impl Coordinate {
@@ -114,7 +118,8 @@ impl Coordinate {
             grace_ms: 1_000 * u64::from(self.grace_seconds),
             ..Policy::default()
         };
-        Pace { sync_ms: 1_000 * self.sync_seconds, policy, disk_reserve: self.disk_reserve.0 }
+        let canaries = !self.no_canaries;
+        Pace { sync_ms: 1_000 * self.sync_seconds, policy, disk_reserve: self.disk_reserve.0, canaries }
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {

@@ -25,6 +25,7 @@ mod source;
 mod status;
 mod submit;
 mod table;
+mod trust;
 mod verify;
 mod watch;
 mod worker;
@@ -73,9 +74,12 @@ pub(crate) enum Command {
     Watch(watch::Watch),
     Workers(workers::Workers),
     Drain(workers::Drain),
+    Distrust(trust::Distrust),
+    Readmit(trust::Readmit),
     Pause(change::Pause),
     Resume(change::Resume),
     Cancel(change::Cancel),
+    Requeue(trust::Requeue),
     Estimate(estimate::Estimate),
     Export(export::Export),
     Verify(verify::Verify),
@@ -116,9 +120,12 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Watch(watch) => watch.execute(),
         Command::Workers(workers) => workers.execute(),
         Command::Drain(drain) => drain.execute(),
+        Command::Distrust(distrust) => distrust.execute(),
+        Command::Readmit(readmit) => readmit.execute(),
         Command::Pause(pause) => pause.execute(),
         Command::Resume(resume) => resume.execute(),
         Command::Cancel(cancel) => cancel.execute(),
+        Command::Requeue(requeue) => requeue.execute(),
         Command::Estimate(estimate) => estimate.execute(),
         Command::Export(export) => export.execute(),
         Command::Verify(verify) => verify.execute(),

@@ -10,7 +10,8 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, all, column, counts, encoded_job, job_id, json, json_of_ids, rows_of, token, within, worker_id,
+    ROWS_MAX, all, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within,
+    worker_id,
 };
 use crate::dispatch::{Accepted, JobState, Slot};
 use crate::error::{Error, damaged};
@@ -125,7 +126,7 @@ pub(crate) async fn reported_jobs(
                   job.count4_max AS "count4_max!", job.count8_max AS "count8_max!", job.solutions_max AS "solutions_max!",
                   result.worker AS "worker?", result.epoch AS "epoch?", result.incarnation AS "incarnation?",
                   result.count2 AS "count2?", result.count4 AS "count4?", result.count8 AS "count8?",
-                  result.solutions AS "solutions?", result.states AS "states?", result.elapsed_us AS "elapsed_us?"
+                  result.solutions AS "solutions?", result.kernel AS "kernel?", result.states AS "states?", result.elapsed_us AS "elapsed_us?"
            FROM json_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
            LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'"#,
@@ -138,14 +139,15 @@ pub(crate) async fn reported_jobs(
         let lease = row.worker.zip(row.epoch).zip(row.incarnation);
         let work = row.states.zip(row.elapsed_us);
         let found = all([row.count2, row.count4, row.count8, row.solutions]);
-        let accepted = match lease.zip(found).zip(work) {
+        let accepted = match lease.zip(found).zip(work).zip(row.kernel) {
             None => None,
-            Some(((((worker, epoch), incarnation), found), (states, elapsed_us))) => {
+            Some((((((worker, epoch), incarnation), found), (states, elapsed_us)), kernel)) => {
                 let LeaseToken { epoch, incarnation, .. } = token(row.run, row.number, epoch, incarnation)?;
                 Some(Accepted {
                     worker: worker_id(worker)?,
                     epoch,
                     incarnation,
+                    kernel: parsed(&kernel)?,
                     counts: counts(found)?,
                     states: within("result.states", states)?,
                     elapsed_us: within("result.elapsed_us", elapsed_us)?,

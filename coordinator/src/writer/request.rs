@@ -5,14 +5,15 @@ use std::sync::Arc;
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Plan;
 use nqueens_proto::id::{RunId, WorkerId};
-use nqueens_proto::message::{Registration, SyncRequest, SyncResponse};
+use nqueens_proto::message::{JobResult, Registration, SyncRequest, SyncResponse};
 use nqueens_proto::operator::Outcome;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 
-use crate::dispatch::{Millis, RunState};
+use crate::dispatch::{Machine, Millis, RunState, Standing};
 use crate::error::Error;
 use crate::store::RunRow;
+use crate::trust::Blamed;
 
 /// Requests that may wait; who comes later waits for a place.
 const QUEUE_MAX: usize = 1_024;
@@ -27,6 +28,7 @@ pub(crate) enum Request {
         plan: Plan,
         seed: u64,
         priority: i32,
+        replicate_ppm: u32,
     },
     /// Stores jobs of a run that is being planned, from number `first` on.
     PlanJobs {
@@ -55,6 +57,21 @@ pub(crate) enum Request {
     },
     /// Opens the quarantined jobs of a run again.
     RetryQuarantined(RunId),
+    /// Takes back the accepted results of one job of a run, or of one worker.
+    Requeue {
+        run: RunId,
+        of: Blamed,
+    },
+    /// Believes a machine no longer, or again.
+    SetTrust {
+        machine: Machine,
+        trusted: bool,
+    },
+    /// What the coordinator counted itself; it gets no leases.
+    Compare {
+        own: Registration,
+        result: JobResult,
+    },
     /// Asks a worker to go.
     Drain(WorkerId),
     /// Who has been heard of.
@@ -74,6 +91,8 @@ pub(crate) enum Response {
     Worker(WorkerId),
     /// `None`: the worker is not registered here.
     Sync(Option<SyncResponse>),
+    /// So many jobs are concerned.
+    Jobs(usize),
     LiveWorkers(Vec<LiveWorker>),
     /// By job state, in the plan's order.
     Census(Vec<[u32; 4]>),
@@ -81,7 +100,7 @@ pub(crate) enum Response {
     Refused(Error),
 }
 
-/// A worker that has been heard of since the coordinator started.
+/// A worker that has been heard of since the coordinator started, or is distrusted.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveWorker {
     /// Its name in the ledger.
@@ -96,6 +115,8 @@ pub(crate) struct LiveWorker {
     pub(crate) accepted: u64,
     /// An operator wants it to go.
     pub(crate) draining: bool,
+    /// What its machine has shown.
+    pub(crate) standing: Standing,
 }
 
 /// An answer, or the error of the transaction that the request was in with others.

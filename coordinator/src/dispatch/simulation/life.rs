@@ -4,10 +4,11 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use nqueens_kernel::counts::Counts;
+use nqueens_kernel::engine::Kernel;
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_proto::message::{JobResult, ResultAck, ReturnedLease, SyncRequest, Verdict};
 
-use super::store::{Store, accepted};
+use super::store::{Store, accepted, machine};
 use crate::dispatch::{Accepted, Dispatch, JobState, Judgement, Millis, Policy, Run, RunState};
 use crate::store::RunRow;
 
@@ -143,7 +144,7 @@ impl Writing<'_> {
             Request::Sync { instance, sync } => return self.sync(*instance, sync),
             Request::Register { instance, threads } => {
                 let id = self.store.upsert_worker(*instance, *threads);
-                self.dispatch.add_worker(id, *threads);
+                self.dispatch.add_worker(id, machine(id), Kernel::Scalar, *threads);
                 return Answer::Registered(id);
             }
             Request::Submit { row, jobs } => {
@@ -244,8 +245,9 @@ impl Writing<'_> {
         let plausible = row.is_some_and(|row| result.counts.within(row.counts_max));
         let run = job.run;
         let had_total = self.has_total(run);
-        let Judgement { verdict, keep, reason } =
+        let Judgement { verdict, keep, supersedes, reason } =
             self.dispatch.report(worker, result, accepted_before.as_ref(), plausible);
+        assert!(!supersedes, "nothing is counted a second time here");
         if had_total && !self.has_total(run) {
             self.store.update_run_state(run, RunState::Active);
         }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
+use nqueens_kernel::engine::Kernel;
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_proto::message::{JobResult, Verdict};
 
-use crate::dispatch::{Accepted, Dispatch, JobState, Millis, Policy, Run, RunState, Slot};
+use crate::dispatch::{Accepted, Dispatch, JobState, Machine, Millis, Policy, Run, RunState, Slot};
 use crate::store::{AcceptedSums, ChangedJob, RunRow};
 
 /// A job's row, and the one result that stands for it.
@@ -170,7 +171,7 @@ impl Store {
 
     /// As the writer reads a database at its start.
     pub(super) fn load(&self, policy: Policy, incarnation: Incarnation, now: Millis) -> Dispatch {
-        let mut dispatch = Dispatch::new(policy, incarnation);
+        let mut dispatch = Dispatch::new(policy, incarnation, [0; 32]);
         for row in self.tables.runs.values() {
             let first = JobId { run: row.id, number: 0 };
             let jobs = self.tables.jobs.range(first..JobId { number: u32::MAX, ..first });
@@ -194,7 +195,7 @@ impl Store {
             dispatch.add_run(Run::new(row, slots, &sums));
         }
         for (id, (_, threads)) in &self.tables.workers {
-            dispatch.add_worker(*id, *threads);
+            dispatch.add_worker(*id, machine(*id), Kernel::Scalar, *threads);
         }
         for (id, job) in &self.tables.jobs {
             if let Some((worker, incarnation)) = job.lease {
@@ -209,6 +210,11 @@ impl Store {
 /// A result as it stands for its job.
 pub(super) fn accepted(worker: WorkerId, result: &JobResult) -> Accepted {
     let LeaseToken { epoch, incarnation, .. } = result.token;
-    let JobResult { counts, states, elapsed_us, .. } = *result;
-    Accepted { worker, epoch, incarnation, counts, states, elapsed_us }
+    let JobResult { counts, kernel, states, elapsed_us, .. } = *result;
+    Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us }
+}
+
+/// Each process has a machine of its own here.
+pub(super) fn machine(worker: WorkerId) -> Machine {
+    worker.to_string().into()
 }

@@ -439,6 +439,7 @@ impl World {
             fingerprint: Fingerprint([0; 32]),
             seed: self.random.bits(),
             priority: i32::from(self.random.chance(300)),
+            replicate_ppm: 0,
             state: RunState::Active,
             reason: None,
             created_at: 0,
