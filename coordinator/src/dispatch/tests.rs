@@ -293,6 +293,12 @@ impl World {
                 assert!(answer.lost.iter().all(|token| !named.contains(token)));
                 assert!(answer.revoked.iter().all(|token| named.contains(token)));
                 assert!(forgets || answer.lost.is_empty(), "it named every token that it ever had");
+                for token in answer.lost {
+                    // A lease from before a restart is given again under a number of its own.
+                    if !self.issued.contains(&(id(worker), token)) {
+                        self.issued.push((id(worker), token));
+                    }
+                }
             }
             Event::Wait(time) => {
                 self.now += time;

@@ -258,11 +258,6 @@ impl Writing<'_> {
             }
             (Some(before), Verdict::Accepted) => assert!(!keep && before.counts == result.counts),
             (Some(before), Verdict::Duplicate) => assert_eq!(before.counts, result.counts),
-            (Some(before), Verdict::Conflict) => {
-                assert_ne!(before.counts, result.counts);
-                let state = self.dispatch.run(run).expect("known").slot(job.number).state;
-                assert_eq!(state, JobState::Quarantined, "job {job} is disputed");
-            }
             (None, Verdict::Implausible) => assert!(!plausible),
             (None, Verdict::SetAside | Verdict::Unknown) | (Some(_), Verdict::Unknown) => {}
             (before, verdict) => panic!("{verdict:?} of job {job} with {before:?} before"),

@@ -31,7 +31,7 @@ const TRIES_MAX: usize = 400;
 /// What has failed once.
 const REGRESSIONS: &[&str] = &[
     // Two processes under one name, after a backup was restored.
-    "50 workers=12 runs=2 jobs=13 seconds=79 faults=loss,duplicate,death,failure,lie,crash,restore,leap,operator",
+    "50 workers=12 runs=2 jobs=13 seconds=79 faults=loss,duplicate,death,failure,crash,restore,leap,operator",
 ];
 
 /// Lets a scenario happen; the error is what did not hold.

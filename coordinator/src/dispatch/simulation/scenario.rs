@@ -22,8 +22,6 @@ pub(super) enum Fault {
     Freeze,
     /// A worker can't count a job.
     Failure,
-    /// A worker's counts are wrong, and sometimes more than the job can have.
-    Lie,
     /// The coordinator's process dies; a commit on its way has reached the disk, or it has not.
     Crash,
     /// A transaction fails; all the same it has reached the disk, or it has not.
@@ -39,7 +37,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Loss,
         Self::Delay,
         Self::Duplicate,
@@ -47,7 +45,6 @@ impl Fault {
         Self::Death,
         Self::Freeze,
         Self::Failure,
-        Self::Lie,
         Self::Crash,
         Self::Refusal,
         Self::Restore,
@@ -65,7 +62,6 @@ impl Fault {
             Self::Death => "death",
             Self::Freeze => "freeze",
             Self::Failure => "failure",
-            Self::Lie => "lie",
             Self::Crash => "crash",
             Self::Refusal => "refusal",
             Self::Restore => "restore",
@@ -110,10 +106,6 @@ impl Scenario {
     pub(super) fn small(self) -> Self {
         let (workers, jobs) = (self.workers % 12 + 1, self.jobs % 40 + 1);
         Self { workers, jobs, runs: self.runs.min(2), seconds: self.seconds.min(120), ..self }
-    }
-
-    pub(super) fn has(&self, fault: Fault) -> bool {
-        self.faults.contains(&fault)
     }
 
     /// Less of one thing each, the largest cuts first.

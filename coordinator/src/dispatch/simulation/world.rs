@@ -141,7 +141,7 @@ impl World {
             self.step();
         }
         self.look();
-        Witness::conclude(&self.store, self.scenario.has(Fault::Lie));
+        Witness::conclude(&self.store);
         self.figures.results = self.store.results();
         self.figures.done = self.store.jobs().filter(|(_, row)| row.accepted.is_some()).count() as u64;
         self.figures.simulated_ms = self.now;
@@ -214,7 +214,7 @@ impl World {
 
     fn alarm(&mut self, place: usize) {
         let mishap = |fault| self.rates.get(&fault).copied().unwrap_or(0);
-        let rates = Mishaps { failures: mishap(Fault::Failure), lies: mishap(Fault::Lie) };
+        let rates = Mishaps { failures: mishap(Fault::Failure) };
         let worker = &mut self.workers[place];
         if !worker.alive || worker.frozen || worker.alarm > self.now {
             return;
@@ -223,7 +223,6 @@ impl World {
         let said = worker.act(self.now, self.sync_ms, rates, &mut mishaps, &mut self.random);
         let instance = worker.instance;
         self.count(Fault::Failure, mishaps.failures);
-        self.count(Fault::Lie, mishaps.lies);
         let worker = &self.workers[place];
         if !worker.alive {
             let gone = self.random.between(1, 60_000);
