@@ -41,8 +41,7 @@ pub(crate) fn start_logging(arguments: &Arguments) {
 /// One line that says what went wrong, and the exit code 1.
 pub(crate) fn complain(error: &anyhow::Error, format: LogFormat) -> ExitCode {
     // A reader that has seen enough (head, less) is no error.
-    let broken_pipe = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    if broken_pipe.into_iter().any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe) {
+    if is_broken_pipe(error) {
         return ExitCode::SUCCESS;
     }
     match format {
@@ -51,6 +50,12 @@ pub(crate) fn complain(error: &anyhow::Error, format: LogFormat) -> ExitCode {
         LogFormat::Json => eprintln!("{}", json!({ "level": "ERROR", "message": format!("{error:#}") })),
     }
     ExitCode::FAILURE
+}
+
+/// Whether something could not be written because its reader has gone.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    causes.any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// Waits for Ctrl-C or SIGTERM.

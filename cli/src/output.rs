@@ -5,6 +5,9 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::Context;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use nqueens_proto::operator::WallTime;
 
 /// Runs a short conversation with a database or a coordinator.
 pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
@@ -30,6 +33,40 @@ pub(crate) fn hours(time: Duration) -> String {
     format!("{:02}:{:02}:{:02}.{hundredths:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
+/// A number that need not be exact: `0.0123`, `4.50`, `14,772,512`.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+pub(crate) fn quantity(number: f64) -> String {
+    if number >= 1e3 {
+        return thousands(number.round() as u128);
+    }
+    let before_point = if number > 0.0 { number.log10().floor() } else { 2.0 };
+    let decimals = (2.0 - before_point).clamp(0.0, 12.0) as usize;
+    format!("{number:.decimals$}")
+}
+
+/// The present, by this machine's clock.
+pub(crate) fn now() -> WallTime {
+    Timestamp::now().as_millisecond()
+}
+
+/// A time as the clock on the wall has it, with its distance from UTC: `2026-11-21 22:03:31 +01:00`.
+pub(crate) fn local_time(time: WallTime) -> String {
+    in_zone(time, TimeZone::system())
+}
+
+fn in_zone(time: WallTime, zone: TimeZone) -> String {
+    match Timestamp::from_millisecond(time) {
+        Ok(time) => time.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S %:z").to_string(),
+        // No clock has that time; a damaged database may.
+        Err(_) => format!("{time} ms since 1970"),
+    }
+}
+
+/// Text from anywhere, which has no say in what a terminal does.
+pub(crate) fn harmless(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,7 +77,19 @@ mod tests {
             ["0", "92", "724", "2680", "14772512"].map(thousands),
             ["0", "92", "724", "2,680", "14,772,512"]
         );
+        assert_eq!(
+            [0.0, 1.234e-5, 0.5, 45.67, 999.4, 14_772_512.3].map(quantity),
+            ["0", "0.0000123", "0.500", "45.7", "999", "14,772,512"]
+        );
         assert_eq!(hours(Duration::from_millis(0)), "00:00:00.00");
         assert_eq!(hours(Duration::from_millis(100 * 3_600_000 + 62_349)), "100:01:02.34");
+    }
+
+    #[test]
+    fn times_are_told_in_their_zone() {
+        let east = TimeZone::fixed(jiff::tz::offset(2));
+        assert_eq!(in_zone(1_795_305_811_999, TimeZone::UTC), "2026-11-22 00:03:31 +00:00");
+        assert_eq!(in_zone(1_795_305_811_999, east), "2026-11-22 02:03:31 +02:00");
+        assert_eq!(in_zone(i64::MAX, TimeZone::UTC), "9223372036854775807 ms since 1970");
     }
 }

@@ -76,6 +76,17 @@ pub enum Verdict {
     NotMade(String),
 }
 
+impl Verdict {
+    /// For people: the outcome in a word, and what there is to say of it.
+    pub fn told(&self) -> (&'static str, &str) {
+        match self {
+            Self::Passed(what) => ("ok", what),
+            Self::Failed(what) => ("FAILED", what),
+            Self::NotMade(what) => ("-", what),
+        }
+    }
+}
+
 /// A file that was checked.
 #[derive(Clone, Debug, Default)]
 pub struct Report {

@@ -64,7 +64,7 @@ impl Export {
             if !matches!(self.by, By::Job) {
                 misuse("a ledger has a line for each job; leave --by out").exit();
             }
-            return ledger::write(&reader, &run).await;
+            return ledger::print(&reader, &run).await;
         }
         let mut out = Table::new(self.format);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();

@@ -1,7 +1,7 @@
 //! A finished run as one file that others can check; `docs/ledger.md` has its format.
 
 use std::collections::BTreeMap;
-use std::io::{BufWriter, stdout};
+use std::io::{BufWriter, Write, stdout};
 
 use anyhow::{Context, bail, ensure};
 use nqueens_coordinator::dispatch::JobState;
@@ -14,7 +14,16 @@ use nqueens_proto::id::WorkerId;
 use super::doctor::BUILD;
 
 /// Writes a run's ledger to stdout, and its last hash to stderr.
-pub(crate) async fn write(reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
+pub(crate) async fn print(reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
+    let (lines, hash) = write(reader, run, stdout()).await?;
+    eprintln!(
+        "nqueens: {lines} lines; publish the last hash, and nobody can change one of them unseen: {hash}"
+    );
+    Ok(())
+}
+
+/// Writes a run's ledger; returns the number of its lines and its last hash.
+pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> anyhow::Result<(u64, String)> {
     let Some(outcome) = &run.outcome else {
         bail!(
             "run {} is {} and has no total; a ledger is written of runs that are done",
@@ -22,7 +31,7 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
             run.state.name()
         );
     };
-    let mut out = ChainWriter::new(BufWriter::new(stdout()));
+    let mut out = ChainWriter::new(BufWriter::new(out));
     out.write(&Line::Ledger(header(run, outcome)))?;
     let mut found = Totals::default();
     let mut by_worker = BTreeMap::<WorkerId, u32>::new();
@@ -58,11 +67,7 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
     );
     let (counts, orbits, total) = (found.into(), outcome.totals.into(), outcome.total);
     out.write(&Line::Total(TotalLine { counts, orbits, total }))?;
-    let (lines, hash) = out.finish()?;
-    eprintln!(
-        "nqueens: {lines} lines; publish the last hash, and nobody can change one of them unseen: {hash}"
-    );
-    Ok(())
+    Ok(out.finish()?)
 }
 
 fn header(run: &RunRow, outcome: &Outcome) -> Header {

@@ -18,6 +18,7 @@ mod export;
 mod ledger;
 mod limits;
 mod page;
+mod report;
 mod run;
 mod sampling;
 mod solutions;
@@ -84,6 +85,7 @@ pub(crate) enum Command {
     Export(export::Export),
     Verify(verify::Verify),
     Audit(audit::Audit),
+    Report(report::Report),
     Backup(backup::Backup),
     Certs(certs::Certs),
     Bench(bench::Bench),
@@ -130,6 +132,7 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Export(export) => export.execute(),
         Command::Verify(verify) => verify.execute(),
         Command::Audit(audit) => audit.execute(),
+        Command::Report(report) => report.execute(),
         Command::Backup(backup) => backup.execute(),
         Command::Certs(certs) => certs.execute(),
         Command::Bench(bench) => bench.execute(),

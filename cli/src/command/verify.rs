@@ -7,11 +7,11 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use nqueens_evidence::verify::{Report, Unread, Verdict, verify};
+use nqueens_evidence::verify::{Report, Unread, verify};
 
 use super::sampling::{Interrupt, Population, Sampling};
 use crate::console::INTERRUPTED;
-use crate::output::print_line;
+use crate::output::{harmless, print_line};
 
 /// Checks a ledger that 'nqueens export --format ledger' wrote; needs nothing but the file.
 ///
@@ -66,17 +66,8 @@ fn print(report: &Report) -> anyhow::Result<()> {
         print_line(format_args!("run {run}, N = {n}, plan {plan}, {jobs} jobs"))?;
     }
     for (check, verdict) in &report.findings {
-        let (outcome, what) = match verdict {
-            Verdict::Passed(what) => ("ok", what),
-            Verdict::Failed(what) => ("FAILED", what),
-            Verdict::NotMade(what) => ("-", what),
-        };
+        let (outcome, what) = verdict.told();
         print_line(format_args!("{outcome:<7} {:<12} {}", check.name(), harmless(what)))?;
     }
     Ok(())
-}
-
-/// A file from anywhere has no say in what a terminal does.
-fn harmless(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
 }

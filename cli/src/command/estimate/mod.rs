@@ -17,7 +17,7 @@ use nqueens_proto::operator::Interval;
 use serde_json::{Value, json};
 
 use super::Json;
-use super::choices::{KernelChoice, PlanChoice, default_threads, threads};
+use super::choices::{KernelChoice, PlanChoice, amount, default_threads, threads};
 use crate::memory::Memory;
 use crate::output::{print_line, thousands};
 use cost::{Cost, Ledger};
@@ -77,11 +77,6 @@ pub(crate) struct Estimate {
 
     #[command(flatten)]
     json: Json,
-}
-
-fn amount(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| format!("it must be a number from 0 on, not '{text}'"))
 }
 
 fn speed(text: &str) -> Result<f64, String> {

@@ -1,0 +1,156 @@
+//! What is known of a run, gathered in one walk through its ledger.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufReader;
+use std::thread;
+
+use nqueens_coordinator::dispatch::JobState;
+use nqueens_coordinator::{LedgerResult, Reader, RunRow};
+use nqueens_evidence::sample::Sample;
+use nqueens_evidence::verify::{Check, Verdict, verify};
+use nqueens_kernel::counts::Totals;
+use nqueens_kernel::engine::Control;
+use nqueens_kernel::job::Class;
+use nqueens_proto::id::WorkerId;
+use nqueens_proto::operator::{RunState, RunStatus};
+
+use super::super::ledger;
+use super::timeline::Timeline;
+use crate::console::is_broken_pipe;
+use crate::output::harmless;
+
+/// All that a report tells.
+pub(super) struct Facts {
+    pub(super) run: RunStatus,
+    /// What the exported ledger's checks say; of a run that is done.
+    pub(super) findings: Option<Vec<(Check, Verdict)>>,
+    /// All accepted results.
+    pub(super) work: Work,
+    pub(super) classes: BTreeMap<Class, (Work, Totals)>,
+    /// By the workers' names.
+    pub(super) hosts: BTreeMap<String, Host>,
+    pub(super) kernels: BTreeMap<String, Work>,
+    /// Programs of the workers that counted.
+    pub(super) builds: BTreeSet<String>,
+    pub(super) timeline: Timeline,
+    /// Power of a counting thread.
+    pub(super) watts: Option<f64>,
+}
+
+/// What some accepted results took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work {
+    pub(super) jobs: u64,
+    pub(super) states: u128,
+    /// Thread time.
+    elapsed_us: u128,
+}
+
+/// The workers of one name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Host {
+    pub(super) work: Work,
+    pub(super) kernels: BTreeSet<String>,
+    /// Its processes: a worker that was started again is another one.
+    pub(super) workers: BTreeSet<WorkerId>,
+}
+
+impl Work {
+    fn add(&mut self, result: &LedgerResult) {
+        self.jobs += 1;
+        self.states += u128::from(result.states);
+        self.elapsed_us += u128::from(result.elapsed_us);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    pub(super) fn core_hours(&self) -> f64 {
+        self.elapsed_us as f64 / 3.6e9
+    }
+
+    /// Of one thread.
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    pub(super) fn states_per_s(&self) -> f64 {
+        self.states as f64 * 1e6 / self.elapsed_us.max(1) as f64
+    }
+}
+
+impl Facts {
+    /// Reads a run's ledger and, if the run is done, makes the checks.
+    pub(super) async fn gather(reader: &Reader, run: &RunRow, watts: Option<f64>) -> anyhow::Result<Self> {
+        let mut facts = Self {
+            run: run.clone().status(&reader.progress(run).await?),
+            findings: None,
+            work: Work::default(),
+            classes: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            kernels: BTreeMap::new(),
+            builds: BTreeSet::new(),
+            timeline: Timeline::new(run.created_at),
+            watts,
+        };
+        let mut next = 0;
+        loop {
+            let rows = reader.ledger(run.id, next).await?;
+            let Some(last) = rows.last() else { break };
+            next = last.number + 1;
+            for row in rows {
+                // A result that is in quarantine counts for nothing.
+                if let Some(result) = row.accepted.filter(|_| row.state == JobState::Done) {
+                    facts.enter(row.job.class, result)?;
+                }
+            }
+        }
+        let counted: BTreeSet<_> = facts.hosts.values().flat_map(|host| &host.workers).collect();
+        let workers = reader.workers().await?.into_iter().filter(|worker| counted.contains(&worker.id));
+        facts.builds = workers.map(|worker| harmless(&worker.build)).collect();
+        if run.outcome.is_some() {
+            facts.findings = Some(check(reader, run).await?);
+        }
+        Ok(facts)
+    }
+
+    fn enter(&mut self, class: Class, result: LedgerResult) -> anyhow::Result<()> {
+        let kernel = harmless(&result.kernel);
+        self.work.add(&result);
+        let (work, sum) = self.classes.entry(class).or_default();
+        work.add(&result);
+        *sum = sum.checked_add(result.counts)?;
+        self.kernels.entry(kernel.clone()).or_default().add(&result);
+        self.timeline.add(result.reported_at, result.states);
+        let host = self.hosts.entry(harmless(&result.worker_name)).or_default();
+        host.work.add(&result);
+        host.kernels.insert(kernel);
+        host.workers.insert(result.worker);
+        Ok(())
+    }
+
+    /// Hosts that worked most come first.
+    pub(super) fn busiest_hosts(&self) -> Vec<(&str, &Host)> {
+        let mut hosts: Vec<_> = self.hosts.iter().map(|(name, host)| (name.as_str(), host)).collect();
+        hosts.sort_by_key(|(_, host)| Reverse(host.work.elapsed_us));
+        hosts
+    }
+
+    /// Whether a check did not pass, when the run's jobs were done or now.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        let mut verdicts = self.findings.iter().flatten().map(|(_, verdict)| verdict);
+        self.run.progress.state == RunState::Failed
+            || verdicts.any(|verdict| matches!(verdict, Verdict::Failed(_)))
+    }
+}
+
+/// Exports the run's ledger straight into its verification.
+async fn check(reader: &Reader, run: &RunRow) -> anyhow::Result<Vec<(Check, Verdict)>> {
+    let (exported, export) = std::io::pipe()?;
+    let checking =
+        thread::spawn(move || verify(BufReader::new(exported), &mut Sample::new(0, 0), &Control::default()));
+    let written = ledger::write(reader, run, export).await;
+    let report = checking.join().expect("checking does not panic")?;
+    match written {
+        // The check has seen enough before the end, and says why.
+        Err(error) if is_broken_pipe(&error) => Ok(report.findings),
+        Err(error) => Err(error),
+        Ok(_) => Ok(report.findings),
+    }
+}

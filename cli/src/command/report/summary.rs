@@ -1,0 +1,148 @@
+//! The words and numbers that every form of a report has.
+
+use nqueens_evidence::verify::Verdict;
+use nqueens_proto::operator::RunState;
+
+use super::facts::Facts;
+use crate::output::{harmless, hours, local_time, quantity, thousands};
+
+/// `N = 16: 14,772,512 solutions`, or that there is no total.
+pub(super) fn title(facts: &Facts) -> String {
+    let n = facts.run.progress.n;
+    match &facts.run.outcome {
+        Some(outcome) => format!("N = {n}: {} solutions", thousands(outcome.total)),
+        None => format!("N = {n}: no total"),
+    }
+}
+
+/// How the run stands, in a sentence or two.
+pub(super) fn standing(facts: &Facts) -> String {
+    let progress = &facts.run.progress;
+    let (done, jobs, share) =
+        (thousands(progress.done), thousands(progress.jobs), 100.0 * progress.share_done);
+    if let Some(outcome) = &facts.run.outcome {
+        return if facts.is_in_doubt() {
+            "Do not believe this total: a check on it failed.".to_owned()
+        } else {
+            format!("The run is done; its total is {}.", outcome.checked.describe())
+        };
+    }
+    let state = match (progress.state, &facts.run.reason) {
+        (RunState::Failed, reason) => {
+            let reason = reason.as_deref().map_or_else(|| "a check did not pass".to_owned(), harmless);
+            return format!("The run failed and has no total: {reason}.");
+        }
+        (RunState::Cancelled, _) => {
+            return format!(
+                "The run was cancelled with {done} of {jobs} jobs done, {share:.1} % of the work; it has no total."
+            );
+        }
+        (RunState::Paused, _) => "paused",
+        (RunState::Active | RunState::Done, _) => "not done",
+    };
+    let sentences = [
+        Some(format!(
+            "The run is {state}. {done} of {jobs} jobs are done, {share:.1} % of the work; there is no total yet."
+        )),
+        (progress.quarantined > 0).then(|| {
+            let quarantined = thousands(progress.quarantined);
+            format!("Jobs in quarantine, which wait for somebody's eye: {quarantined}.")
+        }),
+        progress.estimated_total.map(|total| {
+            let total = total.describe_count();
+            format!("From the jobs that are done the total is estimated at {total}.")
+        }),
+    ];
+    sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// The orbits and the total, by name.
+pub(super) fn counts(facts: &Facts) -> Vec<(&'static str, String)> {
+    let Some(outcome) = &facts.run.outcome else { return Vec::new() };
+    let orbits = outcome.totals;
+    let mut counts = vec![("COUNT2", orbits.count2), ("COUNT4", orbits.count4), ("COUNT8", orbits.count8)];
+    counts.extend(orbits.unique(facts.run.progress.n).ok().map(|unique| ("UNIQUE", unique)));
+    counts.push(("TOTAL", outcome.total));
+    counts.into_iter().map(|(name, count)| (name, thousands(count))).collect()
+}
+
+/// What was done and what it took, by name.
+pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
+    let (run, work) = (&facts.run, &facts.work);
+    let plan = format!(
+        "{}, {} jobs of about {} states",
+        run.plan.kind(),
+        thousands(run.progress.jobs),
+        thousands(run.plan.states_per_job())
+    );
+    let mut figures = vec![
+        ("Run", run.progress.run.to_string()),
+        ("Plan", plan),
+        ("Fingerprint", run.fingerprint.to_string()),
+        ("Submitted", local_time(run.created_at)),
+    ];
+    if let Some((first, last)) = facts.timeline.results() {
+        figures.extend([("First result", local_time(first)), ("Last result", local_time(last))]);
+    }
+    if let Some(finished) = run.finished_at {
+        let elapsed = u64::try_from(finished.saturating_sub(run.created_at)).unwrap_or(0);
+        let elapsed = hours(std::time::Duration::from_millis(elapsed));
+        figures.extend([("Finished", local_time(finished)), ("Wall time", elapsed)]);
+    }
+    figures.extend([
+        ("States", thousands(work.states)),
+        ("Core-hours", quantity(work.core_hours())),
+        ("States a second and core", quantity(work.states_per_s())),
+    ]);
+    if let Some(watts) = facts.watts {
+        let energy = quantity(work.core_hours() * watts / 1e3);
+        figures.push(("Energy", format!("{energy} kWh, at {} W a core", quantity(watts))));
+    }
+    if !facts.builds.is_empty() {
+        figures.push(("Programs", facts.builds.iter().cloned().collect::<Vec<_>>().join(", ")));
+    }
+    figures
+}
+
+/// The checks, each with its outcome and what there is to say of it.
+pub(super) fn checks(facts: &Facts) -> Vec<(&'static str, &'static str, String)> {
+    let findings = facts.findings.iter().flatten();
+    let told = |verdict: &Verdict| {
+        let (outcome, what) = verdict.told();
+        (outcome, harmless(what))
+    };
+    findings.map(|(check, verdict)| (check.name(), told(verdict))).map(|(a, (b, c))| (a, b, c)).collect()
+}
+
+/// What stands where checks would.
+pub(super) const UNCHECKED: &str =
+    "No check was made: a run is checked when all its jobs are done, and has no total before.";
+
+/// Commands by which a reader comes to the same, each with what it does.
+pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
+    let (run, n) = (facts.run.progress.run, facts.run.progress.n);
+    let audit = (
+        format!("nqueens audit {run} --db FILE --sample 300"),
+        "counts 300 jobs again by another engine, and tells what that proves",
+    );
+    if facts.run.outcome.is_none() {
+        return vec![audit];
+    }
+    let ledger = format!("nqueens-{n}.ledger");
+    vec![
+        (
+            format!("nqueens export {run} --db FILE --format ledger > {ledger}"),
+            "the whole run as one file that anybody can check",
+        ),
+        (
+            format!("nqueens verify {ledger} --sample 300"),
+            "makes the checks above from the file alone, and counts 300 jobs again",
+        ),
+        (format!("python3 docs/recompute.py {ledger}"), "comes to the same total by another program"),
+        audit,
+        (
+            format!("nqueens run {n}"),
+            "counts the board anew; --plan and --kernel choose other roads to the same total",
+        ),
+    ]
+}

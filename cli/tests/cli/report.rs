@@ -1,0 +1,311 @@
+//! `nqueens report`: what it tells of runs in every state, and that nothing in a run gets the better of the page.
+
+use html5ever::tendril::TendrilSink;
+use html5ever::tokenizer::TokenizerOpts;
+use html5ever::tree_builder::TreeBuilderOpts;
+use html5ever::{Attribute, ParseOpts, parse_document};
+use insta::assert_snapshot;
+use markup5ever_rcdom::{Handle, NodeData, RcDom};
+
+use crate::{Outcome, Place};
+
+/// What one board's run left, counted by one thread so that all of it but times is the same again.
+fn counted() -> Place {
+    let place = Place::new();
+    place.stdout("run 8 --plan rows --threads 1 --kernel reference --db eight.db");
+    place
+}
+
+fn report(place: &Place, arguments: &str) -> Outcome {
+    place.run_with(&[("TZ", "UTC")], &format!("report --db eight.db {arguments}"))
+}
+
+/// Takes its total, and its first job's result, away from the run.
+const UNFINISHED: &str = "
+    UPDATE run SET state = 'active', total = NULL, count2 = NULL, count4 = NULL, count8 = NULL, checked = NULL,
+                   finished_at = NULL;
+    UPDATE result SET verdict = 'voided' WHERE job = 0;
+    UPDATE job SET state = 0 WHERE number = 0;";
+
+/// The report's text, with the run's name and what is told of times left out.
+fn timeless(place: &Place, text: &str) -> String {
+    let run = place.json("status --db eight.db --json")["runs"][0]["id"].as_str().expect("a name").to_owned();
+    let timed = [
+        "Submitted",
+        "First",
+        "Last",
+        "Finished",
+        "Wall",
+        "Core-hours",
+        "States a",
+        "Energy",
+        "Programs",
+        "chain",
+    ];
+    let kept = |line: &&str| !timed.iter().any(|name| line.starts_with(&format!("| {name}")));
+    text.replace(&run, "RUN").lines().filter(kept).collect::<Vec<_>>().join("\n")
+}
+
+/// What a browser reads of a page.
+#[derive(Default)]
+struct Page {
+    elements: Vec<String>,
+    attributes: Vec<(String, String)>,
+    text: String,
+}
+
+impl Page {
+    /// Panics at anything that a browser would have to mend.
+    fn read(page: &str) -> Self {
+        let options = ParseOpts {
+            tokenizer: TokenizerOpts { exact_errors: true, ..TokenizerOpts::default() },
+            tree_builder: TreeBuilderOpts { exact_errors: true, ..TreeBuilderOpts::default() },
+        };
+        let dom = parse_document(RcDom::default(), options).one(page);
+        let errors = dom.errors.borrow();
+        assert!(errors.is_empty(), "{errors:?}\n{page}");
+        let mut read = Self::default();
+        read.walk(&dom.document);
+        read
+    }
+
+    fn walk(&mut self, node: &Handle) {
+        match &node.data {
+            NodeData::Element { name, attrs, .. } => {
+                self.elements.push(name.local.to_string());
+                let attributes = attrs.borrow();
+                let named =
+                    |attribute: &Attribute| (attribute.name.local.to_string(), attribute.value.to_string());
+                self.attributes.extend(attributes.iter().map(named));
+            }
+            NodeData::Text { contents } => {
+                self.text.push_str(&contents.borrow());
+                self.text.push('\n');
+            }
+            _ => {}
+        }
+        for child in node.children.borrow().iter() {
+            self.walk(child);
+        }
+    }
+}
+
+/// That a page is whole and needs nothing but itself; returns its text.
+fn self_contained(page: &str) -> String {
+    let Page { elements, attributes, text } = Page::read(page);
+    for name in &elements {
+        assert!(!["script", "link", "img", "iframe", "a", "b"].contains(&name.as_str()), "{name}");
+    }
+    for (name, value) in &attributes {
+        let outside = ["src", "href", "srcset", "data", "style"].contains(&name.as_str());
+        assert!(!outside && !name.starts_with("on"), "{name}={value}");
+    }
+    assert!(!page.contains("url(") && !page.contains("@import") && !page.contains("://"));
+    for wanted in ["prefers-color-scheme: dark", "@media print", "<html lang=\"en\">"] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    text
+}
+
+#[test]
+fn a_finished_run_in_short() {
+    let place = counted();
+    let short = report(&place, "--format markdown --watts-per-core 5");
+    assert_eq!((short.code, &*short.stderr), (0, ""));
+    for told in ["| Energy | ", " kWh, at 5.00 W a core |", " +00:00 |", "| chain | ok | the last hash is "] {
+        assert!(short.stdout.contains(told), "{told}: {}", short.stdout);
+    }
+    assert_snapshot!(timeless(&place, &short.stdout), @r"
+    ## N = 8: 92 solutions
+
+    The run is done; its total is equal to the published count.
+
+    |  |  |
+    |---|---|
+    | COUNT2 | 0 |
+    | COUNT4 | 1 |
+    | COUNT8 | 11 |
+    | UNIQUE | 12 |
+    | TOTAL | 92 |
+    | Run | RUN |
+    | Plan | rows, 8 jobs of about 500,000 states |
+    | Fingerprint | 8c5430ddbbf7922ad8e318b42018f64035aa7cabcbbba45ffced527c007ae11d |
+    | States | 504 |
+
+    | check | outcome | what was found |
+    |---|---|---|
+    | form | ok | 11 lines of format 1 |
+    | jobs | ok | 8, each once and in order |
+    | plan | ok | made anew for N = 8, plan rows, 500000 states a job: the same jobs |
+    | fingerprint | ok | 8c5430ddbbf7922ad8e318b42018f64035aa7cabcbbba45ffced527c007ae11d |
+    | bounds | ok | no job found more than it can have |
+    | workers | ok | each result is of one of the 1 that are listed |
+    | sums | ok | the jobs' counts add up to the last line's |
+    | orbits | ok | every job counted orbits |
+    | symmetric | ok | COUNT2 = 0 and COUNT4 = 1, as counted on their own |
+    | published | ok | the total is the published one |
+    | total | ok | 92 |
+
+    To verify it:
+
+    ```sh
+    # the whole run as one file that anybody can check
+    nqueens export RUN --db FILE --format ledger > nqueens-8.ledger
+    # makes the checks above from the file alone, and counts 300 jobs again
+    nqueens verify nqueens-8.ledger --sample 300
+    # comes to the same total by another program
+    python3 docs/recompute.py nqueens-8.ledger
+    # counts 300 jobs again by another engine, and tells what that proves
+    nqueens audit RUN --db FILE --sample 300
+    # counts the board anew; --plan and --kernel choose other roads to the same total
+    nqueens run 8
+    ```
+    ");
+    // The hash that stands in the report is that of the ledger which is exported.
+    let exported = place.run("export --db eight.db --format ledger");
+    let hash = exported.stderr.trim_end().rsplit(' ').next().expect("a hash").to_owned();
+    assert!(short.stdout.contains(&hash), "{hash}: {}", short.stdout);
+}
+
+#[test]
+fn a_finished_run_as_a_page() {
+    let place = counted();
+    let page = report(&place, "");
+    assert_eq!((page.code, &*page.stderr), (0, ""));
+    let text = self_contained(&page.stdout);
+    for told in [
+        "N = 8: 92 solutions",
+        "The run is done; its total is equal to the published count.",
+        "COUNT8",
+        "published",
+        "the total is the published one",
+        "corner",
+        "reference",
+        "this process",
+        "100.0 %",
+        "nqueens verify nqueens-8.ledger --sample 300",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    assert_eq!(page.stdout.matches("<svg").count(), 2);
+    assert!(!text.contains("Energy"), "nobody told the power");
+}
+
+#[test]
+fn runs_without_a_total_say_so() {
+    let place = counted();
+    place.sql("eight.db", UNFINISHED);
+    let short = report(&place, "--format markdown");
+    assert_eq!((short.code, &*short.stderr), (0, ""));
+    assert_snapshot!(timeless(&place, &short.stdout), @r"
+    ## N = 8: no total
+
+    The run is not done. 7 of 8 jobs are done, 92.5 % of the work; there is no total yet.
+
+    |  |  |
+    |---|---|
+    | Run | RUN |
+    | Plan | rows, 8 jobs of about 500,000 states |
+    | Fingerprint | 8c5430ddbbf7922ad8e318b42018f64035aa7cabcbbba45ffced527c007ae11d |
+    | States | 466 |
+
+    No check was made: a run is checked when all its jobs are done, and has no total before.
+
+    To verify it:
+
+    ```sh
+    # counts 300 jobs again by another engine, and tells what that proves
+    nqueens audit RUN --db FILE --sample 300
+    ```
+    ");
+    let other_states = [
+        ("state = 'paused'", 0, "The run is paused. 7 of 8 jobs are done"),
+        ("state = 'cancelled'", 0, "The run was cancelled with 7 of 8 jobs done"),
+        (
+            "state = 'failed', reason = 'one <of> the checks'",
+            1,
+            "The run failed and has no total: one <of> the checks.",
+        ),
+    ];
+    for (change, code, told) in other_states {
+        place.sql("eight.db", &format!("UPDATE run SET {change}"));
+        let page = report(&place, "");
+        assert_eq!(page.code, code, "{change}: {}", page.stderr);
+        let text = self_contained(&page.stdout);
+        assert!(text.contains("N = 8: no total") && text.contains(told), "{told}: {text}");
+        assert!(!text.contains("TOTAL"), "what is not a total is not told as one: {text}");
+    }
+}
+
+#[test]
+fn a_run_without_results_has_no_pictures() {
+    let place = Place::new();
+    place.stdout("run 3 --db eight.db");
+    let page = report(&place, "");
+    assert_eq!(page.code, 0, "{}", page.stderr);
+    assert!(self_contained(&page.stdout).contains("N = 3: 0 solutions") && !page.stdout.contains("<svg"));
+}
+
+#[test]
+fn names_from_anywhere_stay_text() {
+    let place = counted();
+    let hostile = "</td><script>alert(1)</script><b onclick=\"x\">'&amp;|`";
+    place.sql(
+        "eight.db",
+        &format!(
+            "UPDATE worker SET name = '{}' || char(7, 27), build = '<img src=x>'",
+            hostile.replace('\'', "''")
+        ),
+    );
+    let page = report(&place, "");
+    let text = self_contained(&page.stdout);
+    assert!(text.contains(&format!("{hostile}\u{fffd}\u{fffd}")), "{text}");
+    assert!(text.contains("<img src=x>"), "{text}");
+    let short = report(&place, "--format markdown").stdout;
+    assert!(short.contains(r"| Programs | \<img src=x\> |"), "{short}");
+}
+
+#[test]
+fn a_check_that_fails_is_told() {
+    let place = counted();
+    place.sql("eight.db", "UPDATE job SET bound1 = 5 WHERE number = 0");
+    let page = report(&place, "");
+    assert_eq!((page.code, &*page.stderr), (1, ""));
+    let text = self_contained(&page.stdout);
+    assert!(text.contains("Do not believe this total: a check on it failed.") && text.contains("FAILED"));
+    // A sum that is no longer the total is no report at all.
+    place.sql("eight.db", "UPDATE run SET total = '93'");
+    let failed = report(&place, "--output lost.html");
+    assert_eq!((failed.code, &*failed.stdout), (1, ""));
+    assert!(failed.stderr.contains("do not add up to its total any more"), "{}", failed.stderr);
+    assert!(!place.path("lost.html").exists());
+}
+
+#[test]
+fn a_file_is_replaced_only_if_asked() {
+    let place = counted().with_file("there.html", "mine, and longer than nothing");
+    assert_snapshot!(place.failure("report --db eight.db --output there.html"), @"there.html is there already; choose another name, or --force to replace it");
+    assert_eq!(place.files()["there.html"], b"mine, and longer than nothing");
+    assert_eq!(place.stdout("report --db eight.db --output there.html --force"), "");
+    assert_eq!(place.stdout("report --db eight.db --output new.html --force"), "");
+    for name in ["there.html", "new.html"] {
+        self_contained(&String::from_utf8(place.files()[name].clone()).expect("text"));
+    }
+    assert_snapshot!(place.failure("report --db eight.db --output none/new.html"), @"none/new.html: No such file or directory (os error 2)");
+}
+
+#[test]
+fn what_is_wrong_with_an_argument() {
+    let place = counted();
+    for (arguments, code, said) in [
+        ("--force", 2, "the following required arguments were not provided"),
+        ("--format pdf", 2, "invalid value 'pdf' for '--format <FORMAT>'"),
+        ("--watts-per-core -1", 2, "it must be a number from 0 on, not '-1'"),
+        ("000000000007", 1, "there is no run 000000000007 here"),
+    ] {
+        let outcome = report(&place, arguments);
+        assert_eq!((outcome.code, &*outcome.stdout), (code, ""), "{arguments}");
+        assert!(outcome.stderr.contains(said), "{arguments}: {}", outcome.stderr);
+    }
+    assert!(place.failure("report --db none.db").contains("none.db"));
+}
