@@ -17,6 +17,7 @@ mod estimate;
 mod export;
 mod ledger;
 mod limits;
+mod man;
 mod page;
 mod report;
 mod run;
@@ -94,6 +95,7 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     Config(config::Config),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 impl Command {
@@ -141,5 +143,6 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Doctor(doctor) => doctor.execute(),
         Command::Config(config) => config.execute(),
         Command::Completions(completions) => completions.execute(),
+        Command::Man(man) => man.execute(),
     }
 }

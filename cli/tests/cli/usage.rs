@@ -91,32 +91,23 @@ fn a_slow_choice_is_warned_of() {
     assert_eq!(Place::new().run("table --to 4 --algorithm brute-force").stderr, "");
 }
 
+/// The names of all commands, as the help lists them.
+fn commands() -> Vec<String> {
+    let help = stdout("--help");
+    let (_, list) = help.split_once("Commands:\n").expect("a list");
+    // Each stands at the second column; what follows on further lines stands further right.
+    let names = list.lines().take_while(|line| !line.is_empty()).filter_map(|line| {
+        let name = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' '))?;
+        name.split(' ').next().map(str::to_owned)
+    });
+    let names: Vec<_> = names.filter(|name| name != "help").collect();
+    assert!(names.len() > 20 && names.contains(&"man".to_owned()), "{names:?}");
+    names
+}
+
 #[test]
 fn every_help_ends_with_an_example() {
-    let commands = [
-        "run",
-        "coordinator",
-        "submit",
-        "worker",
-        "status",
-        "watch",
-        "workers",
-        "drain",
-        "pause",
-        "resume",
-        "cancel",
-        "estimate",
-        "export",
-        "verify",
-        "audit",
-        "bench",
-        "table",
-        "solutions",
-        "doctor",
-        "config",
-        "completions",
-    ];
-    for command in commands {
+    for command in commands() {
         let help = stdout(&format!("{command} --help"));
         let last = help.trim_end().lines().last().unwrap_or_default().to_owned();
         assert!(last.starts_with(&format!("Example: nqueens {command}")), "{command}: '{last}'");
@@ -148,4 +139,23 @@ fn completions_know_the_commands() {
         let script = stdout(&format!("completions {shell}"));
         assert!(script.contains("solutions") && script.contains("algorithm"), "{shell}");
     }
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let place = Place::new();
+    assert_eq!(place.stdout("man --dir new/man1"), "new/man1: read them with 'man -l new/man1/nqueens.1'\n");
+    let page =
+        |name: &str| std::fs::read_to_string(place.path(&format!("new/man1/{name}.1"))).expect("a page");
+    for command in commands() {
+        let text = page(&format!("nqueens-{command}"));
+        assert!(text.contains(".SH SYNOPSIS") && text.contains(".SH OPTIONS"), "{command}");
+        assert!(text.contains(&format!("Example: nqueens {command}")), "{command}: {text}");
+        assert!(page("nqueens").contains(&format!("nqueens\\-{command}(1)")), "{command}");
+    }
+    // Written again, they are the same.
+    let before = page("nqueens-run");
+    place.stdout("man --dir new/man1");
+    assert_eq!(page("nqueens-run"), before);
+    assert_snapshot!(place.with_file("file", "").failure("man --dir file"), @"writing manual pages to file; --dir must name a directory that is writable: File exists (os error 17)");
 }

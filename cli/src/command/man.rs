@@ -1,0 +1,36 @@
+//! `nqueens man`: the manual, made of the same text as the help.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+
+use crate::output::print_line;
+use crate::settings;
+
+/// Writes the manual pages, one for each command.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens man --dir ~/.local/share/man/man1")]
+pub(crate) struct Man {
+    /// Directory for the pages, made if it is missing; older pages there are replaced
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+}
+
+impl Man {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let dir = &self.dir;
+        fs::create_dir_all(dir)
+            .and_then(|()| clap_mangen::generate_to(settings::command(), dir))
+            .with_context(|| {
+                format!(
+                    "writing manual pages to {}; --dir must name a directory that is writable",
+                    dir.display()
+                )
+            })?;
+        print_line(format_args!("{0}: read them with 'man -l {0}/nqueens.1'", dir.display()))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
