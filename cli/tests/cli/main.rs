@@ -23,6 +23,7 @@ mod metrics;
 mod outages;
 mod page;
 mod processes;
+mod records;
 mod report;
 mod resume;
 mod run;
