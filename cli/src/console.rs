@@ -1,5 +1,6 @@
 //! What people see: logs, errors, and the answer to Ctrl-C.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -34,8 +35,12 @@ pub(crate) fn start_logging(arguments: &Arguments) {
     if arguments.log_format == LogFormat::Json {
         return lines.json().flatten_event(true).with_span_list(false).init();
     }
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    lines.with_ansi(std::io::stderr().is_terminal() && !plain).init();
+    lines.with_ansi(std::io::stderr().is_terminal() && !refuses_colour(std::env::var_os("NO_COLOR"))).init();
+}
+
+/// Whether the variable `NO_COLOR` says that there shall be none: set to anything but nothing.
+fn refuses_colour(variable: Option<OsString>) -> bool {
+    variable.is_some_and(|value| !value.is_empty())
 }
 
 /// One line that says what went wrong, and the exit code 1.
@@ -65,5 +70,17 @@ pub(crate) async fn interrupted() {
     tokio::select! {
         _ = terminate.recv() => {}
         outcome = tokio::signal::ctrl_c() => outcome.expect("signals can be waited for"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_off_when_asked() {
+        let refused =
+            [None, Some(""), Some("0"), Some("1")].map(|value| refuses_colour(value.map(Into::into)));
+        assert_eq!(refused, [false, false, true, true], "whatever its value, says no-color.org");
     }
 }

@@ -9,7 +9,7 @@ use nqueens_evidence::sample::Claim;
 use super::sampling::{Draw, Interrupt, Population, Sampling};
 use super::source::Source;
 use crate::console::INTERRUPTED;
-use crate::output::{block_on, print_line};
+use crate::output::{block_on, print_line, thousands};
 
 /// Counts some accepted jobs of a run again, and tells what that proves.
 ///
@@ -44,7 +44,12 @@ impl Audit {
     async fn accepted(&self, draw: &mut Draw, interrupt: &Interrupt) -> anyhow::Result<Option<Population>> {
         let (reader, run) = self.source.open().await?;
         let (id, plan) = (run.id, run.plan);
-        print_line(format_args!("run {id}, N = {}, plan {}, {} jobs", plan.n(), plan.kind(), run.jobs))?;
+        print_line(format_args!(
+            "run {id}, N = {}, plan {}, {} jobs",
+            plan.n(),
+            plan.kind(),
+            thousands(run.jobs)
+        ))?;
         let mut population = Population::default();
         let mut next = 0;
         loop {

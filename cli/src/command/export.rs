@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::ledger;
 use super::source::Source;
-use crate::output::block_on;
+use crate::output::{block_on, thousands};
 use crate::settings::misuse;
 
 /// Prints the results of a run, by job, class or BOUND1.
@@ -107,6 +107,7 @@ impl Export {
         }
         out.end()?;
         if open > 0 {
+            let (open, jobs) = (thousands(open), thousands(jobs));
             eprintln!("nqueens: the run is not done: {open} of {jobs} jobs have no result and stand as 0");
         }
         Ok(())

@@ -12,10 +12,12 @@ use nqueens_kernel::counts::Totals;
 use nqueens_proto::id::WorkerId;
 
 use super::doctor::BUILD;
+use crate::output::thousands;
 
 /// Writes a run's ledger to stdout, and its last hash to stderr.
 pub(crate) async fn print(reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
     let (lines, hash) = write(reader, run, stdout()).await?;
+    let lines = thousands(lines);
     eprintln!(
         "nqueens: {lines} lines; publish the last hash, and nobody can change one of them unseen: {hash}"
     );

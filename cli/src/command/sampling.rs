@@ -106,7 +106,8 @@ impl Draw {
         Ok(if tally.wrong > 0 {
             ExitCode::FAILURE
         } else if tally.recounted < claims.len() as u64 {
-            eprintln!("nqueens: interrupted after {} of {} jobs", tally.recounted, claims.len());
+            let (recounted, jobs) = (thousands(tally.recounted), thousands(claims.len()));
+            eprintln!("nqueens: interrupted after {recounted} of {jobs} jobs");
             ExitCode::from(INTERRUPTED)
         } else {
             ExitCode::SUCCESS
@@ -183,7 +184,9 @@ struct Progress {
 
 impl Progress {
     fn of(jobs: usize) -> Self {
-        let style = ProgressStyle::with_template("{bar:32} {pos} of {len} jobs counted again, {eta} left");
+        let style = ProgressStyle::with_template(
+            "{bar:32} {human_pos} of {human_len} jobs counted again, {eta} left",
+        );
         let terminal = std::io::stderr().is_terminal();
         let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(jobs as u64), target);

@@ -11,7 +11,7 @@ use nqueens_evidence::verify::{Report, Unread, verify};
 
 use super::sampling::{Interrupt, Population, Sampling};
 use crate::console::INTERRUPTED;
-use crate::output::{harmless, print_line};
+use crate::output::{harmless, print_line, thousands};
 
 /// Checks a ledger that 'nqueens export --format ledger' wrote; needs nothing but the file.
 ///
@@ -62,7 +62,7 @@ impl Verify {
 
 fn print(report: &Report) -> anyhow::Result<()> {
     if let Some(header) = &report.header {
-        let (run, n, plan, jobs) = (header.run, header.n, header.plan, header.jobs);
+        let (run, n, plan, jobs) = (header.run, header.n, header.plan, thousands(header.jobs));
         print_line(format_args!("run {run}, N = {n}, plan {plan}, {jobs} jobs"))?;
     }
     for (check, verdict) in &report.findings {

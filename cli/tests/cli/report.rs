@@ -134,12 +134,13 @@ fn a_finished_run_in_short() {
 
     | check | outcome | what was found |
     |---|---|---|
-    | form | ok | 11 lines of format 1 |
+    | form | ok | 11 lines of format 2 |
     | jobs | ok | 8, each once and in order |
     | plan | ok | made anew for N = 8, plan rows, 500000 states a job: the same jobs |
     | fingerprint | ok | 8c5430ddbbf7922ad8e318b42018f64035aa7cabcbbba45ffced527c007ae11d |
     | bounds | ok | no job found more than it can have |
     | workers | ok | each result is of one of the 1 that are listed |
+    | others | ok | 0 jobs were counted alike by a second worker, 0 results were taken back |
     | sums | ok | the jobs' counts add up to the last line's |
     | orbits | ok | every job counted orbits |
     | symmetric | ok | COUNT2 = 0 and COUNT4 = 1, as counted on their own |
@@ -273,11 +274,15 @@ fn a_check_that_fails_is_told() {
     assert_eq!((page.code, &*page.stderr), (1, ""));
     let text = self_contained(&page.stdout);
     assert!(text.contains("Do not believe this total: a check on it failed.") && text.contains("FAILED"));
-    // A sum that is no longer the total is no report at all.
-    place.sql("eight.db", "UPDATE run SET total = '93'");
+    // Of a total that is not that of its run there is no report at all.
+    place.sql("eight.db", "UPDATE run SET count8 = '12', total = '100'");
     let failed = report(&place, "--output lost.html");
     assert_eq!((failed.code, &*failed.stdout), (1, ""));
-    assert!(failed.stderr.contains("do not add up to its total any more"), "{}", failed.stderr);
+    assert!(
+        failed.stderr.contains("the database is damaged: the total 100 differs from the published count 92"),
+        "{}",
+        failed.stderr
+    );
     assert!(!place.path("lost.html").exists());
 }
 
