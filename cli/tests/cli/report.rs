@@ -7,6 +7,7 @@ use html5ever::{Attribute, ParseOpts, parse_document};
 use insta::assert_snapshot;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 
+use crate::processes::Coordinator;
 use crate::{Outcome, Place};
 
 /// What one board's run left, counted by one thread so that all of it but times is the same again.
@@ -245,6 +246,25 @@ fn a_run_without_results_has_no_pictures() {
     let page = report(&place, "");
     assert_eq!(page.code, 0, "{}", page.stderr);
     assert!(self_contained(&page.stdout).contains("N = 3: 0 solutions") && !page.stdout.contains("<svg"));
+}
+
+#[test]
+fn a_report_is_written_while_a_coordinator_serves() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
+    let url = coordinator.url();
+    let run = place.stdout(&format!("submit 11 --plan rows --job-states 2000 --coordinator {url}"));
+    let report = || self_contained(&place.stdout(&format!("report {run} --db queens.db")));
+    let before = report();
+    assert!(before.contains("The run is not done. 0 of ") && before.contains("N = 11: no total"), "{before}");
+    let worker = coordinator.worker(&place, "west", &[]);
+    place.stdout(&format!("watch {run} --interval 0.2 --coordinator {url}"));
+    let after = report();
+    for told in ["N = 11: 2,680 solutions", "equal to the published count", "west", "scalar"] {
+        assert!(after.contains(told), "{told}: {after}");
+    }
+    drop(worker);
+    assert_eq!(coordinator.stop().code, 0);
 }
 
 #[test]
