@@ -25,6 +25,7 @@ mod resume;
 mod run;
 mod settings;
 mod table;
+mod terminal;
 mod usage;
 
 use std::collections::BTreeMap;

@@ -16,7 +16,7 @@ pub(super) const KEYS: [(&str, &str); 11] = [
     ("/", "show only rows with some text; Enter keeps it, Esc drops it"),
     ("p", "pause the selected run (asks first)"),
     ("r", "resume the selected run (asks first)"),
-    ("d", "drain the selected worker: it stops in good order (asks first)"),
+    ("d", "drain the selected worker, which then stops (asks first)"),
     ("?", "show these keys"),
     ("q", "leave; runs and workers go on"),
     ("Ctrl-C", "the same, with exit code 130"),

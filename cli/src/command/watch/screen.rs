@@ -55,9 +55,9 @@ async fn converse(
     mut news: mpsc::Receiver<News>,
     order: mpsc::Sender<Order>,
 ) -> anyhow::Result<ExitCode> {
+    let _restore = Restore;
     let mut terminal =
         ratatui::try_init().context("taking over the terminal; --plain prints lines instead")?;
-    let _restore = Restore;
     let palette = Palette { colours: colours_wanted() };
     let mut keys = keys();
     loop {

@@ -130,10 +130,10 @@ fn footline(app: &App, palette: Palette) -> Line<'_> {
         Some(Ok(done)) => Line::styled(&**done, palette.good()),
         Some(Err(refused)) => Line::styled(&**refused, palette.bad()),
         None if app.read_only => {
-            Line::styled("Tab list  s sort  o reverse  / filter  ? help  q leave", palette.quiet())
+            Line::styled("Tab list  s sort  o turn  / filter  ? help  q leave", palette.quiet())
         }
         None => Line::styled(
-            "Tab list  s sort  o reverse  / filter  p pause  r resume  d drain  ? help  q leave",
+            "Tab list  s sort  o turn  / filter  p pause  r resume  d drain  ? help  q leave",
             palette.quiet(),
         ),
     }

@@ -29,7 +29,7 @@ fn states(progress: &Progress, palette: Palette) -> [(u32, char, &'static str, S
     let Progress { jobs, done, leased, quarantined, .. } = *progress;
     [
         (done, '█', "done", palette.good()),
-        (leased, '▒', "counted now", palette.doubtful()),
+        (leased, '▒', "leased", palette.doubtful()),
         (quarantined, '!', "in quarantine", palette.bad()),
         (
             jobs.saturating_sub(done).saturating_sub(leased).saturating_sub(quarantined),
@@ -55,7 +55,7 @@ fn jobs_bar(progress: &Progress, width: u16, palette: Palette) -> Line<'static> 
 }
 
 fn jobs_line(progress: &Progress, palette: Palette) -> Line<'static> {
-    let mut spans = vec![Span::raw(format!("{:.1} % of the work", 100.0 * progress.share_done))];
+    let mut spans = vec![Span::raw(format!("{:.1} %", 100.0 * progress.share_done))];
     for (count, sign, name, style) in states(progress, palette) {
         spans.push(Span::raw(", "));
         spans.push(Span::styled(sign.to_string(), style));
