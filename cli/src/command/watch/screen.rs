@@ -76,12 +76,10 @@ async fn converse(
         match app.press(key) {
             Some(Effect::Leave) => return Ok(ExitCode::SUCCESS),
             Some(Effect::Interrupt) => return Ok(ExitCode::from(INTERRUPTED)),
-            Some(Effect::Obey(wanted)) => {
-                if order.try_send(wanted).is_err() {
-                    app.notice = Some(Err("too much is being asked for at once; try again".to_owned()));
-                }
+            Some(Effect::Obey(wanted)) if order.try_send(wanted).is_err() => {
+                app.notice = Some(Err("too much is being asked for at once; try again".to_owned()));
             }
-            None => {}
+            Some(Effect::Obey(_)) | None => {}
         }
     }
 }

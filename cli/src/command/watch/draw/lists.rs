@@ -6,7 +6,7 @@ use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Row, Table, TableState};
 
-use super::{Palette, title, under_title};
+use super::{Palette, QUIET, SELECTED, title, under_title};
 use crate::command::watch::app::{App, Pane, about};
 use crate::command::watch::picture::Worker;
 use crate::output::thousands;
@@ -21,7 +21,7 @@ pub(super) fn runs(frame: &mut Frame, area: Rect, app: &App, palette: Palette) {
     let widths = [12, 2, 6, 9, 7, 9].map(Constraint::Length).into_iter().chain([Constraint::Fill(1)]);
     let table =
         Table::new(rows, widths).header(head(["RUN", "N", "PLAN", "STATE", "DONE", "TIME LEFT", "TOTAL"]));
-    rows_of(frame, rest, table, app, Pane::Runs, palette);
+    rows_of(frame, rest, table, app, Pane::Runs);
 }
 
 fn run_row(run: &RunStatus, palette: Palette) -> Row<'static> {
@@ -51,7 +51,7 @@ fn run_row(run: &RunStatus, palette: Palette) -> Row<'static> {
         RunState::Paused => palette.doubtful(),
         RunState::Failed => palette.bad(),
         RunState::Done => Style::new(),
-        RunState::Cancelled => palette.quiet(),
+        RunState::Cancelled => QUIET,
     })
 }
 
@@ -69,7 +69,7 @@ pub(super) fn workers(frame: &mut Frame, area: Rect, app: &App, palette: Palette
         widths.insert(7, Constraint::Length(11));
     }
     let table = Table::new(rows, widths).header(head(heads));
-    rows_of(frame, rest, table, app, Pane::Workers, palette);
+    rows_of(frame, rest, table, app, Pane::Workers);
 }
 
 fn worker_row(worker: &Worker, all: f64, wide: bool, palette: Palette) -> Row<'static> {
@@ -106,7 +106,7 @@ pub(super) fn events(frame: &mut Frame, area: Rect, app: &App, palette: Palette)
         Row::new([format!("{} ago", span(age)), about(event), event.text.clone()]).style(style)
     });
     let widths = [Constraint::Length(10), Constraint::Length(16), Constraint::Fill(1)];
-    rows_of(frame, rest, Table::new(rows, widths), app, Pane::Events, palette);
+    rows_of(frame, rest, Table::new(rows, widths), app, Pane::Events);
 }
 
 fn head<'a>(names: impl IntoIterator<Item = &'a str>) -> Row<'a> {
@@ -114,8 +114,8 @@ fn head<'a>(names: impl IntoIterator<Item = &'a str>) -> Row<'a> {
 }
 
 /// Draws the rows, scrolled to where the selected one can be seen; it is marked in the list in focus.
-fn rows_of(frame: &mut Frame, area: Rect, table: Table, app: &App, pane: Pane, palette: Palette) {
-    let table = if app.focus == pane { table.row_highlight_style(palette.selected()) } else { table };
+fn rows_of(frame: &mut Frame, area: Rect, table: Table, app: &App, pane: Pane) {
+    let table = if app.focus == pane { table.row_highlight_style(SELECTED) } else { table };
     let mut state = TableState::new().with_selected(app.position(pane));
     frame.render_stateful_widget(table, area, &mut state);
 }

@@ -39,15 +39,13 @@ impl Palette {
         let style = self.colour(Color::Cyan).add_modifier(Modifier::BOLD);
         if focused { style.add_modifier(Modifier::REVERSED) } else { style }
     }
-
-    fn quiet(self) -> Style {
-        Style::new().add_modifier(Modifier::DIM)
-    }
-
-    fn selected(self) -> Style {
-        Style::new().add_modifier(Modifier::REVERSED)
-    }
 }
+
+/// What matters less.
+const QUIET: Style = Style::new().add_modifier(Modifier::DIM);
+
+/// What keys are about.
+const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
 /// Lines of the part that has the selected run.
 const RUN_LINES: u16 = 6;
@@ -104,7 +102,7 @@ fn alarm(app: &App) -> Option<String> {
 }
 
 /// Whom the picture is of, and how fast all of it goes.
-fn headline<'a>(app: &'a App, palette: Palette) -> Line<'a> {
+fn headline(app: &App, palette: Palette) -> Line<'_> {
     let workers = app.picture.workers.len();
     let text = if app.read_only {
         format!("  read only, {} worker(s) known", thousands(workers))
@@ -122,43 +120,35 @@ fn footline(app: &App, palette: Palette) -> Line<'_> {
         return Line::from(vec![
             Span::styled("show only: ", palette.title(false)),
             Span::raw(&*app.table(app.focus).filter),
-            Span::styled(" ", palette.selected()),
-            Span::styled("  Enter keeps it, Esc drops it", palette.quiet()),
+            Span::styled(" ", SELECTED),
+            Span::styled("  Enter keeps it, Esc drops it", QUIET),
         ]);
     }
     match &app.notice {
         Some(Ok(done)) => Line::styled(&**done, palette.good()),
         Some(Err(refused)) => Line::styled(&**refused, palette.bad()),
-        None if app.read_only => {
-            Line::styled("Tab list  s sort  o turn  / filter  ? help  q leave", palette.quiet())
-        }
+        None if app.read_only => Line::styled("Tab list  s sort  o turn  / filter  ? help  q leave", QUIET),
         None => Line::styled(
             "Tab list  s sort  o turn  / filter  p pause  r resume  d drain  ? help  q leave",
-            palette.quiet(),
+            QUIET,
         ),
     }
 }
 
 /// A list's title with how it is sorted and filtered.
 fn title(app: &App, pane: Pane, name: &str, all: usize, palette: Palette) -> Line<'static> {
-    let table = app.table(pane);
-    let mut text = format!(" {name} ");
+    let (table, focused) = (app.table(pane), app.focus == pane);
+    let mark = if focused { '▸' } else { ' ' };
     let shown = app.shown(pane).len();
-    let mut more = if shown == all { format!(" {}", thousands(all)) } else { format!(" {shown} of {all}") };
-    if !table.filter.is_empty() {
-        more.push_str(&format!(" with '{}'", table.filter));
-    }
-    if table.order > 0 || table.reversed {
-        let order = pane.orders()[table.order];
-        more.push_str(&format!(", by {order}{}", if table.reversed { ", reversed" } else { "" }));
-    }
-    if app.focus == pane {
-        text = format!("▸{name} ");
-    }
-    Line::from(vec![
-        Span::styled(text, palette.title(app.focus == pane)),
-        Span::styled(more, palette.quiet()),
-    ])
+    let count = if shown == all { thousands(all) } else { format!("{shown} of {all}") };
+    let filter = if table.filter.is_empty() { String::new() } else { format!(" with '{}'", table.filter) };
+    let order = match (pane.orders()[table.order], table.reversed) {
+        (_, false) if table.order == 0 => String::new(),
+        (order, false) => format!(", by {order}"),
+        (order, true) => format!(", by {order}, reversed"),
+    };
+    let name = Span::styled(format!("{mark}{name} "), palette.title(focused));
+    Line::from(vec![name, Span::styled(format!(" {count}{filter}{order}"), QUIET)])
 }
 
 /// The first line of an area, and the rest.

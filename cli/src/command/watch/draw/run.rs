@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline};
 
-use super::Palette;
+use super::{Palette, QUIET};
 use crate::command::watch::app::App;
 use crate::output::thousands;
 
@@ -31,12 +31,7 @@ fn states(progress: &Progress, palette: Palette) -> [(u32, char, &'static str, S
         (done, '█', "done", palette.good()),
         (leased, '▒', "leased", palette.doubtful()),
         (quarantined, '!', "in quarantine", palette.bad()),
-        (
-            jobs.saturating_sub(done).saturating_sub(leased).saturating_sub(quarantined),
-            '·',
-            "waiting",
-            palette.quiet(),
-        ),
+        (jobs.saturating_sub(done).saturating_sub(leased).saturating_sub(quarantined), '·', "waiting", QUIET),
     ]
 }
 
@@ -49,7 +44,7 @@ fn jobs_bar(progress: &Progress, width: u16, palette: Palette) -> Line<'static> 
         let wanted = (u64::from(count) * width / jobs).max(u64::from(count > 0));
         let columns = wanted.min(free);
         free -= columns;
-        spans.push(Span::styled(String::from_iter((0..columns).map(|_| sign)), style));
+        spans.push(Span::styled((0..columns).map(|_| sign).collect::<String>(), style));
     }
     Line::from(spans)
 }
