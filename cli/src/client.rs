@@ -4,13 +4,14 @@ use std::error::Error;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use nqueens_coordinator::random_bits;
+use nqueens_coordinator::{Blamed, random_bits};
 use nqueens_kernel::plan::Plan;
 use nqueens_proto::id::{RunId, WorkerId};
 use nqueens_proto::operator::{Event, Progress, RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_proto::tls;
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
-use nqueens_proto::{MESSAGE_BYTES_MAX, RequestId, Token, v1};
-use tonic::transport::{Channel, Endpoint};
+use nqueens_proto::{ClientTls, MESSAGE_BYTES_MAX, RequestId, Token, connect, v1};
+use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming, TimeoutExpired};
 use tracing::debug;
 
@@ -19,7 +20,8 @@ use crate::settings::misuse;
 /// A call without an answer for so long has failed.
 const CALL_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// A connection to one coordinator.
+/// A connection to one coordinator; clones share it.
+#[derive(Clone)]
 pub(crate) struct Client {
     url: String,
     token: Option<Token>,
@@ -28,21 +30,10 @@ pub(crate) struct Client {
 
 impl Client {
     /// Connects at the first call. An address that is none is wrong usage.
-    pub(crate) fn new(url: &str, token: Option<Token>) -> Self {
-        let endpoint = Endpoint::from_shared(url.to_owned()).ok();
-        let endpoint = endpoint.filter(|endpoint| endpoint.uri().scheme_str() == Some("http"));
-        let endpoint = endpoint.unwrap_or_else(|| {
-            let how = "write it like http://host:7327";
-            misuse(format_args!("'{url}' is no coordinator's address; {how}")).exit()
-        });
-        let channel = endpoint
-            .connect_timeout(Duration::from_secs(5))
-            .http2_keep_alive_interval(Duration::from_secs(20))
-            .keep_alive_timeout(Duration::from_secs(20))
-            .tcp_nodelay(true)
-            .connect_lazy();
-        let inner = OperatorServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
-        Self { url: url.to_owned(), token, inner }
+    pub(crate) fn new(url: &str, token: Option<Token>, tls: Option<&ClientTls>) -> Self {
+        let channel = connect(url, tls).unwrap_or_else(|error| misuse(error).exit());
+        let inner = OperatorServiceClient::new(channel);
+        Self { url: url.to_owned(), token, inner: inner.max_decoding_message_size(MESSAGE_BYTES_MAX) }
     }
 
     /// The coordinator's build, the version of its conversation with workers, and the room on its disk.
@@ -53,9 +44,14 @@ impl Client {
     }
 
     /// Plans a run; waits for as long as that takes.
-    pub(crate) async fn submit(&mut self, plan: Plan, priority: i32) -> anyhow::Result<RunStatus> {
+    pub(crate) async fn submit(
+        &mut self,
+        plan: Plan,
+        priority: i32,
+        replicate_ppm: u32,
+    ) -> anyhow::Result<RunStatus> {
         let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());
-        let submission = Submission { request: bits.to_be_bytes(), plan, priority };
+        let submission = Submission { request: bits.to_be_bytes(), plan, priority, replicate_ppm };
         loop {
             let request = self.request("submit", v1::SubmitRequest::from(submission));
             match self.inner.submit(request).await {
@@ -95,6 +91,21 @@ impl Client {
         let request = self.request("retry_quarantined", v1::RetryQuarantinedRequest { run: run.get() });
         let answer = self.inner.retry_quarantined(request).await.map_err(|status| self.explain(&status))?;
         Ok(answer.into_inner().run.try_into()?)
+    }
+
+    /// Takes back results of a run; returns the run after that, and how many they are.
+    pub(crate) async fn requeue(&mut self, run: RunId, of: Blamed) -> anyhow::Result<(RunStatus, u64)> {
+        let request = self.request("requeue", v1::RequeueRequest::from((run, of)));
+        let answer = self.inner.requeue(request).await.map_err(|status| self.explain(&status))?;
+        let v1::RequeueResponse { run, jobs } = answer.into_inner();
+        Ok((run.try_into()?, jobs))
+    }
+
+    /// Believes a machine no longer, or again.
+    pub(crate) async fn set_trust(&mut self, machine: &str, trusted: bool) -> anyhow::Result<()> {
+        let request = self.request("set_trust", v1::SetTrustRequest { machine: machine.to_owned(), trusted });
+        self.inner.set_trust(request).await.map_err(|status| self.explain(&status))?;
+        Ok(())
     }
 
     /// The workers heard of since the coordinator started.
@@ -158,17 +169,23 @@ impl Client {
 
     fn explain(&self, status: &Status) -> anyhow::Error {
         let (url, text) = (&self.url, status.message());
+        if let Some(explanation) = tls::explain(status) {
+            return anyhow!("no secure connection to {url}: {explanation}");
+        }
         match (status.code(), breakage(status)) {
             (Code::Unavailable, Some(cause)) => anyhow!(
                 "can't reach a coordinator at {url} ({cause}); check the address, and that 'nqueens coordinator' runs \
                  there"
             ),
             (_, Some(cause)) => {
-                anyhow!("the connection to {url} broke ({cause}); check that it is a coordinator's address")
+                anyhow!(
+                    "the connection to {url} broke ({cause}); check that it is a coordinator's address, and whether it \
+                     begins with https://"
+                )
             }
             (Code::Unauthenticated | Code::PermissionDenied, _) => anyhow!(
-                "the coordinator refused: {text}; it is read from --operator-token-file or from the variable \
-                 {TOKEN_VARIABLE}"
+                "the coordinator refused: {text}; a token is read from --operator-token-file or from the variable \
+                 {TOKEN_VARIABLE}, a certificate from --tls-cert"
             ),
             (Code::Unimplemented, _) => {
                 anyhow!("{url} does not know this call; install the same version of nqueens on both sides")

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod authority;
 mod client;
 mod command;
 mod console;
@@ -12,6 +13,7 @@ mod output;
 mod progress;
 mod settings;
 mod signals;
+mod tls;
 mod token;
 
 use std::process::ExitCode;

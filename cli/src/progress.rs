@@ -70,6 +70,7 @@ pub(crate) fn describe(run: &Progress) -> String {
     let parts = [
         Some(format!("{share:.1} %, {done} of {jobs} jobs")),
         (run.quarantined > 0).then(|| format!("{} in quarantine", thousands(run.quarantined))),
+        (run.checks.open > 0).then(|| format!("{} to check", thousands(run.checks.open))),
         run.speed.map(|speed| format!("{:.2e} states/s", speed.states_per_s)),
         Some(format!("{left} left")),
         run.estimated_total.map(|total| format!("TOTAL about {}", total.describe_count())),

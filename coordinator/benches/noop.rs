@@ -21,7 +21,7 @@ const BATCH: u32 = 100;
 
 #[tokio::main]
 async fn main() {
-    let workers = std::env::args().skip(1).find_map(|text| text.parse().ok()).unwrap_or(16);
+    let workers = std::env::args().skip(1).find_map(|text| text.parse().ok()).unwrap_or(64);
     let folder = tempfile::tempdir_in(".").expect("a temporary folder");
     let path = folder.path().join("noop.db");
     let coordinator = Coordinator::open(&path, Pace::default(), "benchmark").await.expect("a new database");

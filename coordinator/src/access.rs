@@ -1,18 +1,23 @@
-//! Who may speak to a coordinator: workers by one token, operators by another, neither by the other's.
+//! Who may speak to a coordinator: workers by one token or certificate, operators by another, neither by the other's.
 
-use nqueens_proto::Token;
+use std::time::Instant;
+
+use nqueens_proto::{Role, Token};
 use tonic::metadata::MetadataMap;
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
 use tracing::debug;
 
+use crate::door::{Caller, ClientAuthorities, Limits, Tls};
 use crate::error::Error;
 
-/// The tokens that a coordinator asks for.
+/// What a coordinator asks callers for, and what it lets them take up.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     worker: Option<Token>,
     operator: Option<Token>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) limits: Limits,
 }
 
 impl Access {
@@ -25,48 +30,90 @@ impl Access {
                 return Err(Error::SameTokens);
             }
         }
-        Ok(Self { worker, operator })
+        Ok(Self { worker, operator, tls: None, limits: Limits::default() })
     }
 
-    /// Whether nobody is let in without a token.
+    /// Speaks TLS only, with this certificate and its key (PEM).
+    ///
+    /// With certificates of authorities in `client_ca`, callers may show one that comes from them instead of a token;
+    /// where there are no tokens at all, they have to, and get no further than the handshake without.
+    pub fn with_tls(self, certificate: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> Result<Self, Error> {
+        let required = self.worker.is_none() && self.operator.is_none();
+        let clients = client_ca.map(|pem| ClientAuthorities { pem, required });
+        Ok(Self { tls: Some(Tls::new(certificate, key, clients.as_ref())?), ..self })
+    }
+
+    /// Lets callers take up so much.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Whether nobody is let in without a token or a certificate.
     pub fn is_complete(&self) -> bool {
-        self.worker.is_some() && self.operator.is_some()
+        self.asks_for_certificates() || self.worker.is_some() && self.operator.is_some()
+    }
+
+    fn asks_for_certificates(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.asks)
     }
 
     /// For the workers' service.
     pub(crate) fn workers(&self) -> Guard {
-        Guard { wanted: self.worker.clone(), other: self.operator.clone(), role: "worker" }
+        self.guard(Role::Worker, self.worker.as_ref(), self.operator.as_ref())
     }
 
     /// For the operators' service.
     pub(crate) fn operators(&self) -> Guard {
-        Guard { wanted: self.operator.clone(), other: self.worker.clone(), role: "operator" }
+        self.guard(Role::Operator, self.operator.as_ref(), self.worker.as_ref())
+    }
+
+    fn guard(&self, role: Role, wanted: Option<&Token>, other: Option<&Token>) -> Guard {
+        let is_open = wanted.is_none() && !self.asks_for_certificates();
+        Guard { role, wanted: wanted.cloned(), other: other.cloned(), is_open }
     }
 }
 
-/// Looks at a call's token before anything else of it is read.
+/// Looks at who calls before anything else of a call is read.
 #[derive(Clone)]
 pub(crate) struct Guard {
+    role: Role,
     wanted: Option<Token>,
     /// The other service's token: known, but not for these calls.
     other: Option<Token>,
-    role: &'static str,
+    /// Whether anybody may call.
+    is_open: bool,
+}
+
+impl Guard {
+    fn check(&self, metadata: &MetadataMap, certified: Option<&[Role]>) -> Result<(), Status> {
+        let role = self.role;
+        let has = |token: &Option<Token>| token.as_ref().is_some_and(|token| token.authorizes(metadata));
+        if self.is_open || has(&self.wanted) || certified.is_some_and(|roles| roles.contains(&role)) {
+            Ok(())
+        } else if has(&self.other) {
+            Err(Status::permission_denied(format!("this token is not for {role}s; give the {role}'s")))
+        } else if certified.is_some() {
+            Err(Status::permission_denied(format!(
+                "this certificate is not for {role}s; give one that 'nqueens certs' made for the {role}"
+            )))
+        } else if self.wanted.is_some() {
+            Err(Status::unauthenticated(format!("the {role}'s token is missing or wrong")))
+        } else {
+            Err(Status::unauthenticated(format!("the {role}'s certificate is missing")))
+        }
+    }
 }
 
 impl Interceptor for Guard {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        let (role, metadata) = (self.role, request.metadata());
-        let has = |token: &Option<Token>| token.as_ref().is_some_and(|token| token.authorizes(metadata));
-        if self.wanted.is_none() || has(&self.wanted) {
-            return Ok(request);
+        let Caller(visit) = request.extensions().get().expect("each connection has its caller");
+        if let Err(refusal) = self.check(request.metadata(), visit.roles()) {
+            debug!(caller = %visit.address(), reason = refusal.message(), "call refused");
+            visit.refuse();
+            return Err(refusal);
         }
-        let caller = request.remote_addr().map(|address| address.to_string()).unwrap_or_default();
-        let refusal = if has(&self.other) {
-            Status::permission_denied(format!("this token is not for {role}s; give the {role}'s"))
-        } else {
-            Status::unauthenticated(format!("the {role}'s token is missing or wrong"))
-        };
-        debug!(caller, reason = refusal.message(), "call refused");
-        Err(refusal)
+        visit.admit(Instant::now())?;
+        Ok(request)
     }
 }

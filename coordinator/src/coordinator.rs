@@ -17,12 +17,14 @@ use tokio::task::JoinHandle;
 use tonic::codegen::http;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
+use tower::layer::layer_fn;
 use tracing::{Span, debug, error, error_span, field, warn};
 
 use crate::access::Access;
+use crate::canary;
 use crate::database::Database;
 use crate::dispatch::RunState;
+use crate::door::{self, Watching};
 use crate::error::Error;
 use crate::journal;
 use crate::operator::Operator;
@@ -69,10 +71,13 @@ impl Coordinator {
         let (writer, writing) = writer.spawn();
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
         let operator = Operator { writer, reader, snapshot, events, build, planning };
-        let chores = vec![
+        let mut chores = vec![
             tokio::spawn(expire(operator.writer.clone())),
             tokio::spawn(conclude_runs(operator.clone())),
         ];
+        if pace.canaries {
+            chores.push(tokio::spawn(canary::count(operator.clone())));
+        }
         Ok(Self { operator, writing, chores, faults })
     }
 
@@ -110,6 +115,7 @@ impl Coordinator {
         let operators = OperatorServiceServer::new(operators).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let workers = InterceptedService::new(workers, access.workers());
         let operators = InterceptedService::new(operators, access.operators());
+        let (limits, tls) = (access.limits, access.tls.clone());
         tokio::spawn(async move {
             let (reporter, health) = tonic_health::server::health_reporter();
             reporter.set_serving::<WorkerServiceServer<Workers>>().await;
@@ -121,11 +127,12 @@ impl Coordinator {
                 .http2_max_header_list_size(HEADER_BYTES_MAX)
                 .http2_keepalive_interval(Some(KEEPALIVE))
                 .http2_keepalive_timeout(Some(KEEPALIVE))
+                .layer(layer_fn(Watching))
                 .add_service(health)
                 .add_service(workers)
                 .add_service(operators)
                 .serve_with_incoming_shutdown(
-                    TcpIncoming::from(listener).with_nodelay(Some(true)),
+                    door::open(listener, limits, tls),
                     // Streams end when they see it, which a server that drains would wait for.
                     async move {
                         stop.await;

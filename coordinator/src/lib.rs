@@ -11,10 +11,12 @@
 
 mod access;
 mod backup;
+mod canary;
 mod coordinator;
 mod database;
 mod disk;
 pub mod dispatch;
+mod door;
 mod error;
 mod events;
 mod journal;
@@ -27,17 +29,20 @@ mod service;
 mod speed;
 mod store;
 mod total;
+mod trust;
 mod writer;
 
 pub use access::Access;
 pub use backup::backup;
 pub use coordinator::{Coordinator, listen, random_bits};
 pub use disk::Room;
+pub use door::{Limits, Rate};
 pub use error::Error;
 pub use events::Events;
 pub use nqueens_proto::operator::{Checked, Outcome};
 pub use operator::Operator;
 pub use reader::Reader;
 pub use rules::RULES;
-pub use store::{LedgerResult, LedgerRow, RunRow, WorkerRow};
+pub use store::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
+pub use trust::Blamed;
 pub use writer::Pace;

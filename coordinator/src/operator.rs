@@ -16,6 +16,7 @@ use crate::events::Events;
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::store::{RunRow, wall_time};
+use crate::trust::Blamed;
 use crate::writer::{Handle, LiveWorker, Request, Response};
 
 /// Jobs stored by one transaction while a run is being planned.
@@ -78,15 +79,16 @@ impl Operator {
     }
 
     /// Plans a run and stores its jobs; they are handed out once all are stored, those of higher priority first.
+    /// Nothing is counted twice.
     pub async fn submit(&self, plan: Plan, priority: i32) -> Result<RunRow, Arc<Error>> {
         let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());
-        self.submit_once(Submission { request: bits.to_be_bytes(), plan, priority }).await
+        self.submit_once(Submission { request: bits.to_be_bytes(), plan, priority, replicate_ppm: 0 }).await
     }
 
     /// As [`submit`](Self::submit), but the same submission again is the same run. Given up half-way, it leaves nothing.
     pub async fn submit_once(&self, submission: Submission) -> Result<RunRow, Arc<Error>> {
         let (id, seed) = (submission.run(), submission.seed());
-        let Submission { plan, priority, .. } = submission;
+        let Submission { plan, priority, replicate_ppm, .. } = submission;
         let _planning = self.planning.lock().await;
         match self.reader.run(id).await {
             Ok(run) if run.plan == plan && run.seed == seed => return Ok(run),
@@ -96,7 +98,7 @@ impl Operator {
         }
         let (batches, mut planned) = mpsc::channel::<Vec<(Job, Weight)>>(2);
         let planning = tokio::task::spawn_blocking(move || plan_jobs(&plan, &batches));
-        self.change(Request::PlanRun { id, plan, seed, priority }).await?;
+        self.change(Request::PlanRun { id, plan, seed, priority, replicate_ppm }).await?;
         let mut estimates = Vec::new();
         while let Some(jobs) = planned.recv().await {
             let first = u32::try_from(estimates.len()).expect("checked below");
@@ -113,6 +115,7 @@ impl Operator {
             fingerprint: planning.await.expect("planning does not panic").finish(),
             seed,
             priority,
+            replicate_ppm,
             state: RunState::Active,
             reason: None,
             created_at: wall_time(),
@@ -132,6 +135,21 @@ impl Operator {
     /// job is counted anew.
     pub async fn retry_quarantined(&self, run: RunId) -> Result<(), Arc<Error>> {
         self.change(Request::RetryQuarantined(run)).await
+    }
+
+    /// Takes back the accepted results of one job, or of one worker, also of a run that is done: they stay in the ledger
+    /// as voided, and their jobs are counted anew. Returns how many there are.
+    pub async fn requeue(&self, run: RunId, of: Blamed) -> Result<usize, Arc<Error>> {
+        match self.writer.ask(Request::Requeue { run, of }).await? {
+            Response::Jobs(jobs) => Ok(jobs),
+            Response::Refused(error) => Err(Arc::new(error)),
+            _ => unreachable!("asked for jobs"),
+        }
+    }
+
+    /// Believes a machine no longer (it gets no more jobs, and past results of it are counted again), or again.
+    pub async fn set_trust(&self, machine: &str, trusted: bool) -> Result<(), Arc<Error>> {
+        self.change(Request::SetTrust { machine: machine.into(), trusted }).await
     }
 
     /// Asks a worker to finish what is short, hand back the rest, and stop.
@@ -163,6 +181,10 @@ impl Operator {
                 states_per_s: live.states_per_s,
                 accepted: live.accepted,
                 draining: live.draining,
+                checks_passed: live.standing.passed,
+                checks_failed: live.standing.failed,
+                checks_open: live.standing.open,
+                distrusted: live.standing.distrusted,
             })
         });
         Ok(status.collect())

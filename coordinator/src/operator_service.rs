@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{Progress, RunStatus, Submission};
+use nqueens_proto::operator::{CheckCounts, Progress, RunStatus, Submission};
 use nqueens_proto::v1::operator_service_server::OperatorService;
 use nqueens_proto::{InvalidMessage, PROTOCOL_VERSION, v1};
 use tokio::sync::{mpsc, watch};
@@ -15,6 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use tracing::Instrument;
 
+use crate::dispatch::CheckSums;
 use crate::error::Error;
 use crate::operator::Operator;
 use crate::progress::{RunProgress, Snapshot};
@@ -34,7 +35,7 @@ fn invalid(error: InvalidMessage) -> Status {
 fn refused(error: &Error) -> Status {
     let text = error.to_string();
     match error {
-        Error::NoRun(_) | Error::NoWorker(_) => Status::not_found(text),
+        Error::NoRun(_) | Error::NoWorker(_) | Error::NoMachine { .. } => Status::not_found(text),
         Error::RunIsOver { .. } => Status::failed_precondition(text),
         Error::OtherSubmission(_) => Status::already_exists(text),
         Error::PlanTooLarge { .. } => Status::invalid_argument(text),
@@ -58,7 +59,14 @@ impl From<&RunProgress> for Progress {
             estimated_total: run.estimated_total(),
             speed: run.measured.map(|measured| measured.speed),
             time_left_s: run.time_left_s(),
+            checks: run.sums.checks.into(),
         }
+    }
+}
+
+impl From<CheckSums> for CheckCounts {
+    fn from(CheckSums { open, agreed, settled, waived }: CheckSums) -> Self {
+        Self { open, agreed, settled, waived }
     }
 }
 
@@ -70,6 +78,7 @@ impl RunRow {
             plan: self.plan,
             fingerprint: self.fingerprint,
             priority: self.priority,
+            replicate_ppm: self.replicate_ppm,
             reason: self.reason,
             created_at: self.created_at,
             finished_at: self.finished_at,
@@ -147,6 +156,18 @@ impl OperatorService for Operators {
         let run = request.get_ref().id().map_err(invalid)?;
         self.operator.retry_quarantined(run).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::RetryQuarantinedResponse { run: Some(self.run(run).await?) }))
+    }
+
+    async fn requeue(&self, request: Request<v1::RequeueRequest>) -> Answer<v1::RequeueResponse> {
+        let (run, of) = request.get_ref().subject().map_err(invalid)?;
+        let jobs = self.operator.requeue(run, of).await.map_err(|error| refused(&error))?;
+        Ok(Response::new(v1::RequeueResponse { run: Some(self.run(run).await?), jobs: jobs as u64 }))
+    }
+
+    async fn set_trust(&self, request: Request<v1::SetTrustRequest>) -> Answer<v1::SetTrustResponse> {
+        let v1::SetTrustRequest { machine, trusted } = request.into_inner();
+        self.operator.set_trust(&machine, trusted).await.map_err(|error| refused(&error))?;
+        Ok(Response::new(v1::SetTrustResponse {}))
     }
 
     async fn list_workers(

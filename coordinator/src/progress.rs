@@ -20,6 +20,8 @@ pub struct Snapshot {
     pub room: Option<Room>,
     /// Whether some run has a job to hand out, and it may leave.
     pub(crate) has_ready: bool,
+    /// Open checks that nobody counts.
+    pub(crate) checks_waiting: usize,
 }
 
 impl Snapshot {
@@ -30,13 +32,16 @@ impl Snapshot {
             room,
             has_ready: room.is_none_or(|room| !room.is_short)
                 && dispatch.runs().any(|run| run.estimate_ready() > 0),
+            checks_waiting: dispatch.checks_waiting(),
         }
     }
 
-    /// The runs whose jobs are all done, and that have no total yet.
+    /// The runs whose jobs are all done and checked, and that have no total yet.
     pub(crate) fn complete(&self) -> Vec<RunId> {
         let waiting = |run: &&RunProgress| {
-            matches!(run.state, RunState::Active | RunState::Paused) && run.sums.done == run.jobs
+            matches!(run.state, RunState::Active | RunState::Paused)
+                && run.sums.done == run.jobs
+                && run.sums.checks.open == 0
         };
         self.runs.iter().filter(waiting).map(|run| run.id).collect()
     }

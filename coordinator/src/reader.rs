@@ -1,5 +1,6 @@
 //! A ledger for reading, beside whoever writes it.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::dispatch::Run;
 use crate::error::{Error, damaged};
 use crate::progress::RunProgress;
 use crate::rules;
-use crate::store::{self, LedgerRow, RunRow, WorkerRow};
+use crate::store::{self, LedgerRow, OtherResult, RunRow, WorkerRow};
 
 /// A database opened read-only; a coordinator may be writing to it.
 #[derive(Clone, Debug)]
@@ -109,5 +110,10 @@ impl Reader {
     /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
     pub async fn ledger(&self, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
         store::ledger(&self.db, run, first).await.map_err(|error| self.explain(error))
+    }
+
+    /// The results of some jobs of a run that don't stand, by job and in the order of their commits.
+    pub async fn others(&self, run: RunId, jobs: Range<u32>) -> Result<Vec<OtherResult>, Error> {
+        store::others(&self.db, run, jobs).await.map_err(|error| self.explain(error))
     }
 }

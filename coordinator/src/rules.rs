@@ -9,7 +9,7 @@ const SOUND: (&str, &str) =
 
 /// Rules of the ledger: each is said in words, and as a query that finds whatever breaks it. None takes longer than in
 /// proportion to the ledger.
-pub const RULES: [(&str, &str); 6] = [
+pub const RULES: [(&str, &str); 8] = [
     SOUND,
     ("nothing refers to what is not there", "SELECT \"table\" FROM pragma_foreign_key_check"),
     (
@@ -40,6 +40,20 @@ pub const RULES: [(&str, &str); 6] = [
             EXISTS (SELECT 1 FROM job WHERE run = run.id AND state <> 2) OR
             CAST(total AS INTEGER) <> (n = 1) + coalesce((SELECT sum(2 * count2 + 4 * count4 + 8 * count8 + solutions)
                                                   FROM result WHERE run = run.id AND verdict = 'accepted'), 0))",
+    ),
+    (
+        "an open check is of a job that has a result, in a run without a total",
+        "SELECT recheck.run || '/' || job FROM recheck JOIN run ON run.id = recheck.run
+         WHERE outcome IS NULL AND (run.state = 'done' OR NOT EXISTS (
+            SELECT 1 FROM result WHERE result.run = recheck.run AND result.job = recheck.job
+                                   AND verdict = 'accepted'))",
+    ),
+    (
+        "a check that agreed has a result of another machine that does",
+        "SELECT run || '/' || job FROM recheck WHERE outcome = 'agreed' AND (run, job) NOT IN (
+            SELECT run, job FROM result JOIN worker ON worker.id = worker
+            WHERE verdict IN ('accepted', 'voided', 'duplicate')
+            GROUP BY run, job, count2, count4, count8, solutions HAVING count(DISTINCT name) > 1)",
     ),
 ];
 

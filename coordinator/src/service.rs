@@ -1,7 +1,7 @@
 //! The workers' door: gRPC in, requests to the writer out.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nqueens_proto::message::{Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_server::WorkerService;
@@ -9,6 +9,7 @@ use nqueens_proto::{InvalidMessage, PLANS, PROTOCOL_VERSION, v1};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
+use crate::door::Caller;
 use crate::error::Error;
 use crate::progress::Snapshot;
 use crate::writer::{self, Handle};
@@ -25,9 +26,10 @@ impl Workers {
     /// Waits for work to hand out, but no longer than until the worker is to be heard of again.
     async fn work_or_timeout(&self, wait_ms: u32) {
         let (mut snapshot, mut stopping) = (self.snapshot.clone(), self.stopping.clone());
+        let before = snapshot.borrow().checks_waiting;
         tokio::select! {
             // An error means that the coordinator closes, which the writer will tell.
-            _ = snapshot.wait_for(|snapshot| snapshot.has_ready) => {}
+            _ = snapshot.wait_for(|now| now.has_ready || now.checks_waiting > before) => {}
             _ = stopping.wait_for(|stopping| *stopping) => {}
             () = tokio::time::sleep(Duration::from_millis(wait_ms.into())) => {}
         }
@@ -40,6 +42,7 @@ impl Workers {
             writer::Response::Sync(None) => {
                 Err(Status::not_found(format!("worker {worker} is not registered here; register again")))
             }
+            writer::Response::Refused(error) => Err(Status::permission_denied(error.to_string())),
             _ => unreachable!("a sync is answered with a sync"),
         }
     }
@@ -60,6 +63,9 @@ impl WorkerService for Workers {
         &self,
         request: Request<v1::RegisterRequest>,
     ) -> Result<Response<v1::RegisterResponse>, Status> {
+        if let Some(Caller(visit)) = request.extensions().get() {
+            visit.register(Instant::now())?;
+        }
         let wire = request.into_inner();
         if wire.protocol_version != PROTOCOL_VERSION {
             return Err(Status::failed_precondition(format!(
@@ -77,6 +83,7 @@ impl WorkerService for Workers {
         let worker = Registration::try_from(wire).map_err(invalid)?;
         match self.writer.ask(writer::Request::Register(worker)).await.map_err(unavailable)? {
             writer::Response::Worker(id) => Ok(Response::new(v1::RegisterResponse { worker_id: id.get() })),
+            writer::Response::Refused(error) => Err(Status::permission_denied(error.to_string())),
             _ => unreachable!("a registration is answered with an id"),
         }
     }

@@ -4,34 +4,39 @@
 //! Each is answered after its commit, so whatever somebody was told survives a power cut. When a transaction fails,
 //! nothing of it has happened: the state is read again from the database, and everyone in it gets the error.
 
+mod request;
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use nqueens_kernel::job::{Job, Weight};
-use nqueens_kernel::plan::Plan;
+use nqueens_kernel::counts::Counts;
 use nqueens_proto::MESSAGE_BYTES_MAX;
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_proto::message::{
-    JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest, SyncResponse, Verdict,
+    JobResult, Lease, ResultAck, ReturnedLease, SyncRequest, SyncResponse, Verdict,
 };
 use nqueens_proto::operator::{EventKind, Outcome};
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tracing::{Instrument, Span, debug, error, info, warn};
 
+use crate::canary::OWN_MACHINE;
+use crate::coordinator::random_bits;
 use crate::database::Database;
 use crate::disk::Disk;
-use crate::dispatch::{Accepted, Dispatch, Judgement, Millis, Policy, Run, RunState};
+use crate::dispatch::{Accepted, Dispatch, JobState, Judgement, Machine, Millis, Policy, Run, RunState};
 use crate::error::{Error, damaged};
 use crate::events::{Board, Events, News, Stalls};
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
 use crate::store::{self, JudgedResult, RunRow, wall_time};
 
-/// Requests that may wait; who comes later waits for a place.
-const QUEUE_MAX: usize = 1_024;
+use self::request::{Answer, Envelope};
+pub(crate) use self::request::{Handle, LiveWorker, Request, Response};
 
 /// Requests in one transaction.
 const GROUP_MAX: usize = 256;
@@ -42,113 +47,6 @@ const LEASE_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
 /// Bytes of a lease beside its job's prefixes, at most.
 const LEASE_BYTES: usize = 100;
 
-/// What the writer can be asked.
-pub(crate) enum Request {
-    Register(Registration),
-    Sync(SyncRequest),
-    /// Starts to store a run.
-    PlanRun {
-        id: RunId,
-        plan: Plan,
-        seed: u64,
-        priority: i32,
-    },
-    /// Stores jobs of a run that is being planned, from number `first` on.
-    PlanJobs {
-        run: RunId,
-        first: u32,
-        jobs: Vec<(Job, Weight)>,
-    },
-    /// All jobs are stored: hands them out from now on.
-    ActivateRun {
-        row: RunRow,
-        estimates: Vec<u64>,
-    },
-    /// All jobs are done: the total, or the check that was not passed.
-    FinishRun {
-        run: RunId,
-        outcome: Result<Outcome, String>,
-    },
-    /// Takes back every lease: all workers are known to be gone.
-    ReleaseAll,
-    /// Looks for leases that have run out, and at the disk.
-    Expire,
-    /// Changes what a run is doing, at an operator's word.
-    SetRunState {
-        run: RunId,
-        state: RunState,
-    },
-    /// Opens the quarantined jobs of a run again.
-    RetryQuarantined(RunId),
-    /// Asks a worker to go.
-    Drain(WorkerId),
-    /// Who has been heard of.
-    LiveWorkers,
-    /// How a run's jobs stand, in at most so many groups.
-    Census {
-        run: RunId,
-        groups_max: usize,
-    },
-    /// Takes no more requests, whoever holds a handle; ends once those that wait are answered.
-    Close,
-}
-
-/// What the writer answers, after the commit.
-pub(crate) enum Response {
-    Done,
-    Worker(WorkerId),
-    /// `None`: the worker is not registered here.
-    Sync(Option<SyncResponse>),
-    LiveWorkers(Vec<LiveWorker>),
-    /// By job state, in the plan's order.
-    Census(Vec<[u32; 4]>),
-    /// It can't be done, which is no fault of the others in the transaction.
-    Refused(Error),
-}
-
-/// A worker that has been heard of since the coordinator started.
-#[derive(Clone, Debug)]
-pub(crate) struct LiveWorker {
-    /// Its name in the ledger.
-    pub(crate) id: WorkerId,
-    /// Since it was last heard of, in milliseconds.
-    pub(crate) silent_ms: Millis,
-    /// Jobs leased to it.
-    pub(crate) leases: usize,
-    /// Measured speed of all its threads, in estimated states a second; `None` before its first result.
-    pub(crate) states_per_s: Option<f64>,
-    /// Results accepted from it since the coordinator started.
-    pub(crate) accepted: u64,
-    /// An operator wants it to go.
-    pub(crate) draining: bool,
-}
-
-/// An answer, or the error of the transaction that the request was in with others.
-type Answer = Result<Response, Arc<Error>>;
-
-struct Envelope {
-    request: Request,
-    /// Of the call that asks, if one does.
-    span: Span,
-    answer: oneshot::Sender<Answer>,
-}
-
-/// The way to the writer; cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Handle {
-    queue: mpsc::Sender<Envelope>,
-}
-
-impl Handle {
-    /// Asks for something and waits for the commit.
-    pub(crate) async fn ask(&self, request: Request) -> Answer {
-        let (answer, answered) = oneshot::channel();
-        let gone = || Arc::new(Error::ShuttingDown);
-        self.queue.send(Envelope { request, span: Span::current(), answer }).await.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
-    }
-}
-
 /// How workers are told to behave.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -158,20 +56,36 @@ pub struct Pace {
     pub policy: Policy,
     /// With less than so many bytes free on the database's disk no more jobs leave; 0 lets them leave in any case.
     pub disk_reserve: u64,
+    /// Whether the coordinator counts a few jobs itself, to hold results of workers against them.
+    pub canaries: bool,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { sync_ms: 5_000, policy: Policy::default(), disk_reserve: 0 }
+        Self { sync_ms: 5_000, policy: Policy::default(), disk_reserve: 0, canaries: false }
     }
 }
+
+/// The process that has each worker's name. In a database restored from a backup the names that it has forgotten are given
+/// out a second time.
+type Instances = HashMap<WorkerId, [u8; 16]>;
+
+/// The most that jobs can count which were leased and are not done: what their results are judged by without a look at the
+/// database.
+type Limits = HashMap<JobId, Counts>;
+
+/// So many are kept; beyond, the database is asked again.
+const LIMITS_MAX: usize = 200_000;
 
 /// The writer, before it is set to work.
 pub(crate) struct Writer {
     database: Database,
     disk: Disk,
     dispatch: Dispatch,
+    instances: Instances,
+    limits: Limits,
     incarnation: Incarnation,
+    secret: [u8; 32],
     pace: Pace,
     started: Instant,
     speeds: Speeds,
@@ -197,16 +111,21 @@ impl Writer {
             return Err(database.explain(error));
         }
         let started = Instant::now();
-        let loaded = load(&database.readers, pace.policy, incarnation, 0).await;
-        let dispatch = loaded.map_err(|error| database.explain(error))?;
+        let secret = std::array::from_fn(|_| random_bits().to_le_bytes()[0]);
+        let loaded = load(&database.readers, pace.policy, incarnation, secret, 0).await;
+        let (dispatch, instances) = loaded.map_err(|error| database.explain(error))?;
         let (speeds, disk) = (Speeds::default(), Disk::new(database.path(), pace.disk_reserve));
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&dispatch, &speeds, disk.room())));
         let (fault, stalls, events) = (watch::Sender::new(None), Stalls::default(), Board::default());
+        let limits = Limits::new();
         Ok(Self {
             database,
             disk,
             dispatch,
+            instances,
+            limits,
             incarnation,
+            secret,
             pace,
             started,
             speeds,
@@ -239,8 +158,8 @@ impl Writer {
 
     /// Sets it to work on a task of its own, until it is told to close or the last handle is gone.
     pub(crate) fn spawn(self) -> (Handle, tokio::task::JoinHandle<()>) {
-        let (queue, requests) = mpsc::channel(QUEUE_MAX);
-        (Handle { queue }, tokio::spawn(self.work(requests)))
+        let (handle, requests) = Handle::new();
+        (handle, tokio::spawn(self.work(requests)))
     }
 
     async fn work(mut self, mut queue: mpsc::Receiver<Envelope>) {
@@ -286,8 +205,9 @@ impl Writer {
         if let Err(error) = self.database.reconnect().await {
             error!(%error, "connecting to the database again; it is tried again at the next transaction");
         }
-        match load(&self.database.readers, self.pace.policy, self.incarnation, self.now()).await {
-            Ok(dispatch) => self.dispatch = dispatch,
+        match load(&self.database.readers, self.pace.policy, self.incarnation, self.secret, self.now()).await
+        {
+            Ok(loaded) => (self.dispatch, self.instances) = loaded,
             // Rather no coordinator than one that does not know its own ledger.
             Err(error) => panic!("the database can't be read any more: {error}"),
         }
@@ -309,6 +229,8 @@ impl Writer {
             db: &mut transaction,
             disk: &mut self.disk,
             dispatch: &mut self.dispatch,
+            instances: &mut self.instances,
+            limits: &mut self.limits,
             pace: self.pace,
             now,
             results: Vec::new(),
@@ -330,37 +252,61 @@ impl Writer {
 }
 
 /// Everything that one transaction does.
-struct Group<'a> {
-    db: &'a mut SqliteConnection,
+pub(crate) struct Group<'a> {
+    pub(crate) db: &'a mut SqliteConnection,
     disk: &'a mut Disk,
-    dispatch: &'a mut Dispatch,
+    pub(crate) dispatch: &'a mut Dispatch,
+    instances: &'a mut Instances,
+    limits: &'a mut Limits,
     pace: Pace,
     now: Millis,
     /// To be stored at its end.
-    results: Vec<JudgedResult>,
+    pub(crate) results: Vec<JudgedResult>,
     /// Those of them that were accepted: a second result for the same job has to see the first.
-    accepted: HashMap<JobId, Accepted>,
+    pub(crate) accepted: HashMap<JobId, Accepted>,
     /// To be made known once it is committed.
-    news: Vec<News>,
+    pub(crate) news: Vec<News>,
 }
 
 impl Group<'_> {
     async fn handle(&mut self, request: Request) -> Result<Response, Error> {
         match request {
-            Request::Sync(sync) => return Ok(Response::Sync(self.sync(sync).await?)),
+            Request::Sync(sync) => {
+                let machine = self.dispatch.worker(sync.worker).map(|worker| Machine::clone(&worker.machine));
+                if let Some(refusal) = machine.and_then(|machine| self.refusal(&machine)) {
+                    return Ok(Response::Refused(refusal));
+                }
+                return Ok(Response::Sync(self.sync(sync).await?));
+            }
             Request::Register(worker) => {
+                if worker.name == OWN_MACHINE {
+                    return Ok(Response::Refused(Error::ReservedName(worker.name)));
+                }
+                if let Some(refusal) = self.refusal(&worker.name) {
+                    return Ok(Response::Refused(refusal));
+                }
                 let id = store::upsert_worker(self.db, &worker, wall_time()).await?;
                 info!(worker = %id, name = worker.name, threads = worker.threads, build = worker.build, "worker registered");
-                self.dispatch.add_worker(id, worker.threads);
+                self.dispatch.add_worker(id, worker.name.into(), worker.kernels[0], worker.threads);
+                self.instances.insert(id, worker.instance);
                 return Ok(Response::Worker(id));
+            }
+            Request::Compare { own, result } => {
+                if let Some(refusal) = self.refusal(OWN_MACHINE) {
+                    return Ok(Response::Refused(refusal));
+                }
+                let id = store::upsert_worker(self.db, &own, wall_time()).await?;
+                self.dispatch.add_worker(id, own.name.into(), own.kernels[0], own.threads);
+                self.dispatch.set_draining(id);
+                self.report(id, &[result]).await?;
             }
             Request::PlanRun { .. } | Request::PlanJobs { .. } if self.disk.is_short() => {
                 return Ok(Response::Refused(Error::DiskShort));
             }
-            Request::PlanRun { id, plan, seed, priority } => {
+            Request::PlanRun { id, plan, seed, priority, replicate_ppm } => {
                 // One plan is made at a time: what else is unplanned was given up half-way.
                 store::delete_unplanned(self.db).await?;
-                store::insert_run(self.db, id, &plan, seed, priority, wall_time()).await?;
+                store::insert_run(self.db, id, &plan, seed, priority, replicate_ppm, wall_time()).await?;
             }
             Request::PlanJobs { run, first, jobs } => store::insert_jobs(self.db, run, first, &jobs).await?,
             Request::ActivateRun { row, estimates } => {
@@ -393,9 +339,11 @@ impl Group<'_> {
                     return Ok(Response::Refused(Error::NoRun(run)));
                 }
                 let jobs = self.dispatch.retry_quarantined(run);
-                store::void_results(self.db, &jobs).await?;
+                self.void(&jobs).await?;
                 info!(%run, jobs = jobs.len(), "quarantined jobs are open again");
             }
+            Request::Requeue { run, of } => return self.requeue(run, of).await,
+            Request::SetTrust { machine, trusted } => return Ok(self.set_trust(&machine, trusted)),
             Request::Close => {}
             Request::Census { run, groups_max } => {
                 let run = self.dispatch.run(run).ok_or(Error::NoRun(run));
@@ -414,13 +362,16 @@ impl Group<'_> {
 
     fn live_workers(&self) -> Vec<LiveWorker> {
         let live = self.dispatch.workers().filter_map(|(id, worker)| {
+            let standing = self.dispatch.standing(&worker.machine);
+            let seen = worker.seen.or(standing.distrusted.as_ref().map(|_| 0))?;
             Some(LiveWorker {
                 id,
-                silent_ms: self.now.saturating_sub(worker.seen?),
+                silent_ms: self.now.saturating_sub(seen),
                 leases: worker.leases(),
                 states_per_s: worker.states_per_s.map(|speed| speed * f64::from(worker.threads)),
                 accepted: worker.accepted,
                 draining: worker.draining,
+                standing,
             })
         });
         live.collect()
@@ -447,9 +398,10 @@ impl Group<'_> {
 
     /// A worker's regular word: results first, so that what it still holds and what it wants are told apart from them.
     async fn sync(&mut self, sync: SyncRequest) -> Result<Option<SyncResponse>, Error> {
-        let Some(drain) = self.dispatch.worker(sync.worker).map(|worker| worker.draining) else {
-            return Ok(None);
-        };
+        // Its name may be another process's by now.
+        let is_own = sync.instance.is_none_or(|own| self.instances.get(&sync.worker) == Some(&own));
+        let worker = self.dispatch.worker(sync.worker).filter(|_| is_own);
+        let Some(drain) = worker.map(|worker| worker.draining) else { return Ok(None) };
         let acks = self.report(sync.worker, &sync.results).await?;
         for returned in &sync.returned {
             if let Some(failure) = &returned.failure {
@@ -474,26 +426,34 @@ impl Group<'_> {
         if results.is_empty() {
             return Ok(Vec::new());
         }
-        let jobs = store::reported_jobs(self.db, results.iter().map(|result| result.token.job)).await?;
+        let reported = results.iter().map(|result| result.token.job);
+        let asked: Vec<_> = reported.filter(|job| self.limit(*job).is_none()).collect();
+        let jobs = store::reported_jobs(self.db, &asked).await?;
         let mut acks = Vec::with_capacity(results.len());
         for result in results {
             let stored = jobs.get(&result.token.job);
             let just_accepted = self.accepted.get(&result.token.job).copied();
             let accepted = just_accepted.or_else(|| stored.and_then(|stored| stored.accepted));
-            let plausible = stored.is_some_and(|stored| result.counts.within(stored.counts_max));
+            let counts_max = self.limit(result.token.job).or(stored.map(|stored| stored.counts_max));
+            let plausible = counts_max.is_some_and(|most| result.counts.within(most));
             let run = result.token.job.run;
             let had_total = self.has_total(run);
-            let Judgement { verdict, keep, reason } =
+            let Judgement { verdict, keep, supersedes, reason } =
                 self.dispatch.report(worker, result, accepted.as_ref(), plausible);
             if had_total && !self.has_total(run) {
                 store::update_run_state(self.db, run, RunState::Active, None).await?;
             }
+            if supersedes {
+                self.void(&[result.token.job]).await?;
+            }
             match verdict {
                 Verdict::Accepted if keep => {
                     let LeaseToken { job, epoch, incarnation } = result.token;
-                    let JobResult { counts, states, elapsed_us, .. } = *result;
-                    let accepted = Accepted { worker, epoch, incarnation, counts, states, elapsed_us };
+                    let JobResult { counts, kernel, states, elapsed_us, .. } = *result;
+                    let accepted =
+                        Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us };
                     self.accepted.insert(job, accepted);
+                    self.limits.remove(&job);
                 }
                 Verdict::Accepted | Verdict::Duplicate => {}
                 Verdict::Conflict => {
@@ -509,7 +469,14 @@ impl Group<'_> {
         Ok(acks)
     }
 
-    fn has_total(&self, run: RunId) -> bool {
+    /// The most that a job can count, if that is known and no result stands for the job.
+    fn limit(&self, job: JobId) -> Option<Counts> {
+        let run = self.dispatch.run(job.run).filter(|run| run.contains(job.number))?;
+        let is_open = matches!(run.slot(job.number).state, JobState::Ready | JobState::Leased);
+        self.limits.get(&job).filter(|_| is_open).copied()
+    }
+
+    pub(crate) fn has_total(&self, run: RunId) -> bool {
         self.dispatch.run(run).is_some_and(|run| run.state() == RunState::Done)
     }
 
@@ -519,13 +486,20 @@ impl Group<'_> {
             return Ok(Vec::new());
         }
         let mut jobs = store::encoded_jobs(self.db, tokens.iter().map(|token| token.job)).await?;
+        if self.limits.len() > LIMITS_MAX {
+            self.limits.clear();
+        }
         let (mut leases, mut bytes) = (Vec::with_capacity(tokens.len()), 0);
         for token in tokens {
-            let job = jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
+            let (job, counts_max) =
+                jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
+            self.limits.insert(token.job, counts_max);
             bytes += LEASE_BYTES + job.prefixes.len();
             // One at least, or it would never leave.
             if leases.is_empty() || bytes <= LEASE_BYTES_MAX {
-                leases.push(Lease { token, job, states: self.dispatch.estimate(token.job) });
+                let (states, mirrored) =
+                    (self.dispatch.estimate(token.job), self.dispatch.is_mirrored(&token));
+                leases.push(Lease { token, job, states, mirrored });
             } else {
                 self.dispatch.give_back(worker, &ReturnedLease { token, failure: None });
             }
@@ -560,14 +534,29 @@ impl Group<'_> {
 
     /// Writes what has come together.
     async fn store(&mut self) -> Result<(), Error> {
+        self.dispatch.waive(self.now);
+        self.store_results().await?;
+        self.follow_up().await?;
         let dispatch = &mut *self.dispatch;
         let changed: Vec<_> = dispatch.take_dirty().into_iter().map(|job| dispatch.changed(job)).collect();
         self.news.extend(News::quarantined(&changed, dispatch));
         if !changed.is_empty() {
             store::update_jobs(self.db, &changed).await?;
         }
+        let (checks, standings) = (dispatch.take_checks(), dispatch.take_standings());
+        if !checks.is_empty() {
+            store::insert_checks(self.db, &checks).await?;
+        }
+        if !standings.is_empty() {
+            store::upsert_standings(self.db, &standings).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn store_results(&mut self) -> Result<(), Error> {
         if !self.results.is_empty() {
             store::insert_results(self.db, &self.results, wall_time()).await?;
+            self.results.clear();
         }
         Ok(())
     }
@@ -578,9 +567,11 @@ async fn load(
     db: &SqlitePool,
     policy: Policy,
     incarnation: Incarnation,
+    secret: [u8; 32],
     now: Millis,
-) -> Result<Dispatch, Error> {
-    let mut dispatch = Dispatch::new(policy, incarnation);
+) -> Result<(Dispatch, Instances), Error> {
+    let mut instances = Instances::new();
+    let mut dispatch = Dispatch::new(policy, incarnation, secret);
     let mut sums = store::accepted_sums(db).await?;
     for row in store::runs(db).await? {
         let slots = store::slots(db, row.id, row.jobs).await?;
@@ -592,11 +583,19 @@ async fn load(
         }
         dispatch.add_run(run);
     }
-    for (worker, threads) in store::workers(db).await? {
-        dispatch.add_worker(worker, threads);
+    for row in store::worker_rows(db).await? {
+        let kernel = row.kernel();
+        instances.insert(row.id, row.instance);
+        dispatch.add_worker(row.id, row.name.into(), kernel, row.threads);
+    }
+    for (machine, standing) in store::standings(db).await? {
+        dispatch.add_standing(machine, standing);
+    }
+    for (job, opinions) in store::open_checks(db).await? {
+        dispatch.add_check(job, opinions);
     }
     for (worker, token) in store::leases(db).await? {
         dispatch.add_lease(now, worker, token);
     }
-    Ok(dispatch)
+    Ok((dispatch, instances))
 }

@@ -30,6 +30,7 @@ fn submission(request: u8) -> v1::SubmitRequest {
         plan: "rows".to_owned(),
         states_per_job: rows_8().states_per_job(),
         priority: 0,
+        replicate_ppm: 0,
     }
 }
 

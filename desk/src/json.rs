@@ -10,6 +10,7 @@ pub fn run(run: &RunStatus) -> Value {
     let more = json!({
         "plan": run.plan.kind().name(),
         "priority": run.priority,
+        "replicate": f64::from(run.replicate_ppm) / 1e4,
         "fingerprint": run.fingerprint.to_string(),
         "total": outcome.map(|outcome| outcome.total.to_string()),
         "count2": outcome.map(|outcome| outcome.totals.count2.to_string()),
@@ -34,6 +35,7 @@ pub fn progress(progress: &Progress) -> Value {
         let [value, low, high] = [value, low, high].map(|number: f64| format!("{number:.0}"));
         json!({ "value": value, "low": low, "high": high })
     };
+    let checks = progress.checks;
     json!({
         "id": progress.run.to_string(),
         "n": progress.n.get(),
@@ -49,6 +51,9 @@ pub fn progress(progress: &Progress) -> Value {
         "threads": progress.speed.map(|speed| speed.threads),
         "states_per_s": progress.speed.map(|speed| speed.states_per_s),
         "time_left_s": progress.time_left_s.map(in_numbers),
+        "checks": {
+            "open": checks.open, "agreed": checks.agreed, "settled": checks.settled, "waived": checks.waived,
+        },
     })
 }
 
@@ -66,6 +71,10 @@ pub fn worker(worker: &WorkerStatus) -> Value {
         "states_per_s": worker.states_per_s,
         "accepted": worker.accepted,
         "draining": worker.draining,
+        "checks_passed": worker.checks_passed,
+        "checks_failed": worker.checks_failed,
+        "checks_open": worker.checks_open,
+        "distrusted": worker.distrusted,
     })
 }
 

@@ -8,7 +8,7 @@ use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_proto::message::EncodedJob;
 
-use crate::line::{Four, Header, JobLine, WorkerLine};
+use crate::line::{Four, Header, JobLine, OtherLine, OtherVerdict, WorkerLine};
 use crate::sample::{Claim, Sample};
 use crate::verify::{Check, Verdict};
 
@@ -26,7 +26,27 @@ pub(crate) struct Book {
     /// Results of each worker.
     by_worker: BTreeMap<u64, u64>,
     workers: BTreeMap<u64, WorkerLine>,
+    latest: Latest,
+    others: Others,
     faults: Faults,
+}
+
+/// The job that was read last, for the lines of its other results.
+#[derive(Default)]
+struct Latest {
+    number: Option<u32>,
+    worker: u64,
+    /// Of the result that stands, and of those that stood before.
+    counts: Vec<Four<u64>>,
+    confirmed: bool,
+}
+
+/// Results that don't stand.
+#[derive(Default)]
+struct Others {
+    voided: u64,
+    /// Jobs that more than one worker counted alike.
+    confirmed: u64,
 }
 
 #[derive(Default)]
@@ -35,6 +55,7 @@ struct Faults {
     plan: Fault,
     bounds: Fault,
     workers: Fault,
+    others: Fault,
 }
 
 /// The first of some things that are wrong, and how many more there are.
@@ -75,6 +96,8 @@ impl Book {
             found: Ok(Totals::default()),
             by_worker: BTreeMap::new(),
             workers: BTreeMap::new(),
+            latest: Latest::default(),
+            others: Others::default(),
             faults: Faults::default(),
             header,
         }
@@ -96,7 +119,7 @@ impl Book {
             let name = workers.remove(&id).map_or_else(|| "not listed".to_owned(), |worker| worker.name);
             (id, (name, jobs))
         };
-        self.by_worker.into_iter().map(named).collect()
+        self.by_worker.into_iter().filter(|(_, jobs)| *jobs > 0).map(named).collect()
     }
 
     pub(crate) fn enter_job(&mut self, line: JobLine, sample: &mut Sample) {
@@ -112,6 +135,8 @@ impl Book {
         self.fingerprint.add_encoded(line.class, line.bound1, &line.bytes);
         self.found = self.found.and_then(|found| found.checked_add(line.counts.into()));
         *self.by_worker.entry(line.worker).or_default() += 1;
+        self.latest =
+            Latest { number: Some(number), worker: line.worker, counts: vec![line.counts], confirmed: false };
         // Where one job is out of place, it is not told of all that follow that they are not the plan's.
         if self.faults.jobs.first.is_none() {
             self.compare(&line);
@@ -145,6 +170,37 @@ impl Book {
         }
     }
 
+    pub(crate) fn enter_other(&mut self, line: &OtherLine) {
+        let (number, latest) = (line.number, &mut self.latest);
+        if latest.number != Some(number) {
+            return self
+                .faults
+                .others
+                .note(|| format!("a result of job {number} does not stand below its job"));
+        }
+        self.by_worker.entry(line.worker).or_default();
+        match line.verdict {
+            OtherVerdict::Voided => {
+                self.others.voided += 1;
+                latest.counts.push(line.counts);
+            }
+            OtherVerdict::Duplicate if !latest.counts.contains(&line.counts) => {
+                self.faults
+                    .others
+                    .note(|| format!("job {number} has {} twice, and that is not so", line.counts));
+            }
+            OtherVerdict::Duplicate => {
+                let confirms = line.counts == latest.counts[0] && line.worker != latest.worker;
+                self.others.confirmed += u64::from(confirms && !latest.confirmed);
+                latest.confirmed |= confirms;
+            }
+            OtherVerdict::Conflict if latest.counts.iter().all(|counts| *counts == line.counts) => {
+                self.faults.others.note(|| format!("job {number} has results that differ, and they don't"));
+            }
+            OtherVerdict::Conflict | OtherVerdict::Implausible | OtherVerdict::SetAside => {}
+        }
+    }
+
     pub(crate) fn enter_worker(&mut self, line: WorkerLine) {
         let (id, jobs) = (line.worker, self.by_worker.get(&line.worker).copied().unwrap_or(0));
         if jobs != u64::from(line.jobs) {
@@ -157,7 +213,7 @@ impl Book {
     }
 
     /// The checks on jobs and workers, all lines being read or not.
-    pub(crate) fn findings(&mut self, complete: bool) -> [(Check, Verdict); 5] {
+    pub(crate) fn findings(&mut self, complete: bool) -> [(Check, Verdict); 6] {
         let jobs = self.header.jobs;
         let read = if complete { Ok(()) } else { Err("the file could not be read to its end") };
         if complete {
@@ -187,12 +243,17 @@ impl Book {
         let made =
             format!("made anew for N = {n}, plan {plan}, {states_per_job} states a job: the same jobs");
         let workers = format!("each result is of one of the {} that are listed", self.workers.len());
+        let Others { confirmed, voided } = self.others;
+        let others = format!(
+            "{confirmed} jobs were counted alike by a second worker, {voided} results were taken back"
+        );
         [
             (Check::Jobs, self.faults.jobs.verdict(read, format_args!("{jobs}, each once and in order"))),
             (Check::Plan, self.faults.plan.verdict(in_order, made)),
             (Check::Fingerprint, fingerprint),
             (Check::Bounds, self.faults.bounds.verdict(in_order, "no job found more than it can have")),
             (Check::Workers, self.faults.workers.verdict(read, workers)),
+            (Check::Others, self.faults.others.verdict(read, others)),
         ]
     }
 }

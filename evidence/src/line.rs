@@ -13,8 +13,8 @@ use nqueens_proto::id::RunId;
 use nqueens_proto::operator::WallTime;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that this program writes and reads.
-pub const FORMAT: u32 = 1;
+/// The version of the format that this program writes; it reads the earlier one, too, which has no [`OtherLine`]s.
+pub const FORMAT: u32 = 2;
 
 /// A line, by what it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,8 @@ pub enum Line {
     Ledger(Header),
     /// One for each job, in the order of the plan.
     Job(JobLine),
+    /// One for each other result of the job above.
+    Other(OtherLine),
     /// One for each worker whose results stand above.
     Worker(WorkerLine),
     /// The last.
@@ -105,6 +107,49 @@ pub struct JobLine {
     pub elapsed_us: u64,
     /// When the result arrived, in milliseconds since 1970.
     pub reported_at_ms: WallTime,
+}
+
+/// A result that does not stand for its job: it came second, was taken back, or can't be right.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OtherLine {
+    /// Number of the job, which stands above.
+    pub number: u32,
+    /// What became of it.
+    pub verdict: OtherVerdict,
+    /// What was found.
+    pub counts: Four<u64>,
+    /// The engine that counted.
+    #[serde(with = "text")]
+    pub kernel: Kernel,
+    /// Number of the worker that counted.
+    pub worker: u64,
+    /// Number of the lease.
+    pub epoch: u32,
+    /// States visited.
+    #[serde(with = "text")]
+    pub states: u64,
+    /// Thread time.
+    #[serde(with = "text")]
+    pub elapsed_us: u64,
+    /// When the result arrived, in milliseconds since 1970.
+    pub reported_at_ms: WallTime,
+}
+
+/// What became of a result that does not stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OtherVerdict {
+    /// It stood once and was taken back: found wrong, in doubt, or exchanged for one that two workers agree on.
+    Voided,
+    /// It is equal to the one that stood then.
+    Duplicate,
+    /// It differs from the one that stood then.
+    Conflict,
+    /// It can't be right.
+    Implausible,
+    /// It came while its job was in quarantine or its run cancelled.
+    SetAside,
 }
 
 /// A worker as it registered.

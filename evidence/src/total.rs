@@ -40,12 +40,18 @@ pub enum Doubt {
 /// count.
 pub fn conclude(n: BoardSize, found: Totals, symmetric: SymmetricCounts) -> Result<Outcome, Doubt> {
     let orbits = found.sorted(symmetric)?;
-    let total = orbits.total(n)?;
     // N = 1 has one solution, an orbit of its own that stands in none of the three counts.
     let expected = (u128::from(symmetric.count2()), u128::from(symmetric.count4()));
     if n > BoardSize::MIN && (orbits.count2, orbits.count4) != expected {
         return Err(Doubt::Symmetry { orbits, symmetric });
     }
+    outcome(n, orbits)
+}
+
+/// What orbits come to, held against the published count. A stored outcome that is another one has changed since it was
+/// concluded.
+pub fn outcome(n: BoardSize, orbits: Totals) -> Result<Outcome, Doubt> {
+    let total = orbits.total(n)?;
     let checked = match published(n) {
         None => Checked::Symmetric,
         Some(known) if known.total == total && known.orbits == orbits => Checked::Published,

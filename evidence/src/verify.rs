@@ -30,6 +30,8 @@ pub enum Check {
     Bounds,
     /// Every result is of a worker that is listed.
     Workers,
+    /// What is said of second and earlier results is so.
+    Others,
     /// The last line's sums are those of the jobs.
     Sums,
     /// The sums make whole orbits.
@@ -53,6 +55,7 @@ impl Check {
             Self::Fingerprint => "fingerprint",
             Self::Bounds => "bounds",
             Self::Workers => "workers",
+            Self::Others => "others",
             Self::Sums => "sums",
             Self::Orbits => "orbits",
             Self::Symmetric => "symmetric",
@@ -123,7 +126,7 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
     let mut book = Book::new(header);
     let last = read(&mut lines, &mut book, sample, control)?;
     let form = match &last {
-        Ok(_) => Verdict::Passed(format!("{} lines of format {FORMAT}", lines.lines())),
+        Ok(_) => Verdict::Passed(format!("{} lines of format {}", lines.lines(), book.header.format)),
         Err(why) => Verdict::Failed(why.clone()),
     };
     report.add(Check::Form, form);
@@ -149,7 +152,7 @@ fn header(line: Result<Option<String>, String>) -> Result<Header, String> {
     if value["line"] != "ledger" {
         return Err("line 1 is not the header of a ledger".to_owned());
     }
-    if value["format"] != FORMAT {
+    if value["format"] != 1 && value["format"] != FORMAT {
         return Err(format!(
             "format version {} is not known here, {FORMAT} is; use the nqueens that wrote it, or a later one",
             value["format"]
@@ -184,6 +187,7 @@ fn read(
         let number = lines.lines();
         match serde_json::from_str(&line) {
             Ok(Line::Job(job)) => book.enter_job(job, sample),
+            Ok(Line::Other(other)) => book.enter_other(&other),
             Ok(Line::Worker(worker)) => book.enter_worker(worker),
             Ok(Line::Total(total)) => {
                 return Ok(match lines.next_line()? {

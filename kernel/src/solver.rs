@@ -10,7 +10,7 @@ use crate::halves::{Isa, Join, JoinTally, Orbits, SharedTables, recount};
 /// An engine for boards, and a way to count column sets of half boards; with whatever buffers they keep from one
 /// unit to the next. One a thread.
 pub struct Solver {
-    engine: Box<dyn Engine>,
+    engine: Mirrored,
     halves: Halves,
 }
 
@@ -27,7 +27,7 @@ impl Solver {
     /// `reference` and `scalar` have no join: they [recount](Self::recounting). `None` if this machine can't run
     /// the engine.
     pub fn new(kernel: Kernel, tables: &Arc<SharedTables>) -> Option<Self> {
-        let engine = kernel.engine()?;
+        let engine = Mirrored { engine: kernel.engine()?, is_on: false };
         let join = match kernel {
             Kernel::Reference | Kernel::Scalar => None,
             Kernel::Portable => Some(Isa::Portable),
@@ -47,7 +47,13 @@ impl Solver {
     /// Counts by `kernel` alone, column sets of half boards too (slower than the join, and independent of it), and
     /// every board by its mirror image. This is the other road for audits. `None` if this machine can't run the engine.
     pub fn recounting(kernel: Kernel) -> Option<Self> {
-        Some(Self { engine: Box::new(Mirrored(kernel.engine()?)), halves: Halves::Recount })
+        Some(Self { engine: Mirrored { engine: kernel.engine()?, is_on: true }, halves: Halves::Recount })
+    }
+
+    /// Whether boards are counted by their mirror images from now on. The join knows none, and counts half boards as it
+    /// always does.
+    pub fn mirror(&mut self, is_on: bool) {
+        self.engine.is_on = is_on;
     }
 
     /// The engine's kernel.
@@ -61,7 +67,7 @@ impl Solver {
     }
 
     pub(crate) fn engine(&mut self) -> &mut dyn Engine {
-        &mut *self.engine
+        &mut self.engine
     }
 
     /// Counts the solutions of some orbits, each with its weight; exactly, or not at all when stopped.
@@ -73,7 +79,7 @@ impl Solver {
     ) -> Result<JoinTally, Stopped> {
         match &mut self.halves {
             Halves::Join { join, tables } => join.count(&*tables.get(orbits.n(), control)?, range, control),
-            Halves::Recount => recount(orbits, range, &mut *self.engine, control),
+            Halves::Recount => recount(orbits, range, &mut self.engine, control),
         }
     }
 }

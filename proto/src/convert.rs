@@ -33,6 +33,10 @@ fn short(field: &'static str, text: String, bytes_max: usize) -> Result<String, 
         .ok_or_else(|| invalid(field, format!("must be a line of at most {bytes_max} bytes")))
 }
 
+fn instance(bytes: Vec<u8>) -> Result<[u8; 16], InvalidMessage> {
+    bytes.try_into().map_err(|_| invalid("instance", "must be 16 bytes"))
+}
+
 /// A number that fits the 63 bits that the database has for it.
 pub(crate) fn stored(field: &'static str, number: u64) -> Result<u64, InvalidMessage> {
     i64::try_from(number).map(|_| number).map_err(|_| invalid(field, "must be below 2^63"))
@@ -116,9 +120,8 @@ impl TryFrom<v1::RegisterRequest> for Registration {
         if wire.threads == 0 {
             return Err(invalid("threads", "must be at least 1"));
         }
-        let instance = wire.instance.try_into().map_err(|_| invalid("instance", "must be 16 bytes"))?;
         Ok(Self {
-            instance,
+            instance: instance(wire.instance)?,
             name: short("name", wire.name, 64)?,
             build: short("build", wire.build, 64)?,
             kernels,
@@ -131,6 +134,7 @@ impl From<SyncRequest> for v1::SyncRequest {
     fn from(sync: SyncRequest) -> Self {
         Self {
             worker_id: sync.worker.get(),
+            instance: sync.instance.map(Vec::from).unwrap_or_default(),
             results: each(sync.results),
             held: each(sync.held),
             returned: each(sync.returned),
@@ -148,6 +152,7 @@ impl TryFrom<v1::SyncRequest> for SyncRequest {
         Ok(Self {
             worker: WorkerId::new(wire.worker_id)
                 .ok_or_else(|| invalid("worker_id", "must be in 1..2^63"))?,
+            instance: (!wire.instance.is_empty()).then(|| instance(wire.instance)).transpose()?,
             results: batch("results", BATCH_MAX, wire.results)?,
             // A worker holds a few batches at most.
             held: batch("held", 10 * BATCH_MAX, wire.held)?,
@@ -194,6 +199,7 @@ impl From<Lease> for v1::Lease {
             bound1: lease.job.bound1.into(),
             prefixes: lease.job.prefixes,
             states: lease.states,
+            mirrored: lease.mirrored,
         }
     }
 }
@@ -206,7 +212,7 @@ impl TryFrom<v1::Lease> for Lease {
         let class = wire.class.parse().map_err(|error| invalid("class", error))?;
         let bound1 = u8::try_from(wire.bound1).map_err(|error| invalid("bound1", error))?;
         let job = EncodedJob { n, class, bound1, prefixes: wire.prefixes };
-        Ok(Self { token: wire.token.try_into()?, job, states: wire.states })
+        Ok(Self { token: wire.token.try_into()?, job, states: wire.states, mirrored: wire.mirrored })
     }
 }
 

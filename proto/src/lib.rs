@@ -9,11 +9,13 @@ use std::sync::LazyLock;
 
 use nqueens_kernel::plan::Fingerprint;
 
+mod connect;
 mod convert;
 pub mod id;
 pub mod message;
 pub mod operator;
 mod request_id;
+pub mod tls;
 mod token;
 
 /// Generated messages, clients and servers.
@@ -22,8 +24,10 @@ pub mod v1 {
     tonic::include_proto!("nqueens.v1");
 }
 
+pub use connect::{InvalidAddress, connect};
 pub use convert::InvalidMessage;
 pub use request_id::RequestId;
+pub use tls::{ClientTls, Role};
 pub use token::{InvalidToken, Token};
 
 /// Version of the conversation between worker and coordinator. A coordinator refuses every other.

@@ -28,6 +28,8 @@ pub struct Registration {
 pub struct SyncRequest {
     /// Who speaks.
     pub worker: WorkerId,
+    /// The process that speaks; workers of earlier versions do not say.
+    pub instance: Option<[u8; 16]>,
     /// Jobs counted and not yet acknowledged.
     pub results: Vec<JobResult>,
     /// Every other lease that it holds.
@@ -84,6 +86,8 @@ pub struct Lease {
     pub job: EncodedJob,
     /// Estimated work in states.
     pub states: u64,
+    /// Count the mirror image of each board.
+    pub mirrored: bool,
 }
 
 /// A lease that a worker is at work on or has waiting.

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use nqueens_proto::id::WorkerId;
 use nqueens_proto::message::{Registration, SyncRequest, SyncResponse};
+use nqueens_proto::tls;
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
-use nqueens_proto::{InvalidMessage, RequestId, Token, v1};
-use tonic::transport::{Channel, Endpoint};
+use nqueens_proto::{ClientTls, InvalidAddress, InvalidMessage, RequestId, Token, connect, v1};
+use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 use tracing::debug;
 
@@ -16,14 +17,9 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Why a worker can't go on.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// The address is no URL.
-    #[error("'{url}' is no coordinator's address ({reason}); write it like http://host:7327")]
-    InvalidUrl {
-        /// As given.
-        url: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// The address is no URL, or none for these TLS settings.
+    #[error(transparent)]
+    InvalidAddress(#[from] InvalidAddress),
     /// The coordinator will never take this worker's calls as they are.
     #[error("the coordinator refused: {0}")]
     Refused(String),
@@ -63,8 +59,12 @@ impl From<Status> for WorkerError {
     }
 }
 
-/// What a status says, and the deepest cause of it: that a connection was refused stands only there.
+/// What a status says, and the deepest cause of it, in words that help where certificates are wrong: that a connection
+/// was refused stands only there.
 fn in_full(status: &Status) -> String {
+    if let Some(explanation) = tls::explain(status) {
+        return explanation;
+    }
     let causes = std::iter::successors(std::error::Error::source(status), |cause| cause.source());
     match causes.last().map(ToString::to_string) {
         Some(cause) if !status.message().contains(&cause) => format!("{}: {cause}", status.message()),
@@ -82,22 +82,17 @@ pub struct Client {
 
 impl Client {
     /// Connects at the first call, and again after every break. `token` goes with every call.
-    pub fn new(url: &str, token: Option<Token>) -> Result<Self, WorkerError> {
-        let invalid = |reason: String| WorkerError::InvalidUrl { url: url.to_owned(), reason };
-        let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| {
-            let source = std::error::Error::source(&error).map(ToString::to_string);
-            invalid(source.unwrap_or_else(|| error.to_string()))
-        })?;
-        if endpoint.uri().scheme_str() != Some("http") {
-            return Err(invalid("it does not begin with http://".to_owned()));
-        }
-        let endpoint = endpoint
-            .connect_timeout(Duration::from_secs(5))
-            .http2_keep_alive_interval(Duration::from_secs(20))
-            .keep_alive_timeout(Duration::from_secs(20))
-            .keep_alive_while_idle(true)
-            .tcp_nodelay(true);
-        let inner = WorkerServiceClient::new(endpoint.connect_lazy());
+    pub fn new(url: &str, token: Option<Token>) -> Result<Self, InvalidAddress> {
+        Self::with_tls(url, token, None)
+    }
+
+    /// The same; an `https://` address wants `tls`.
+    pub fn with_tls(
+        url: &str,
+        token: Option<Token>,
+        tls: Option<&ClientTls>,
+    ) -> Result<Self, InvalidAddress> {
+        let inner = WorkerServiceClient::new(connect(url, tls)?);
         Ok(Self { url: url.to_owned(), token, inner })
     }
 

@@ -54,6 +54,7 @@ struct Queue {
 struct Begun {
     token: LeaseToken,
     states_estimate: u64,
+    mirrored: bool,
     control: Arc<Control>,
     /// Pieces that nobody has taken yet.
     units: Vec<Unit>,
@@ -63,6 +64,14 @@ struct Begun {
     counts: Counts,
     states: u64,
     elapsed: Duration,
+}
+
+/// A piece of a job for one thread.
+struct Piece {
+    token: LeaseToken,
+    mirrored: bool,
+    control: Arc<Control>,
+    unit: Unit,
 }
 
 /// A job that left the pool.
@@ -204,7 +213,8 @@ impl Shared {
     /// A thread's life.
     fn count(&self) {
         let mut solver = self.solver();
-        while let Some((token, control, unit)) = self.next_unit(&solver) {
+        while let Some(Piece { token, mirrored, control, unit }) = self.next_unit(&solver) {
+            solver.mirror(mirrored);
             let begun = Instant::now();
             let outcome = catch_unwind(AssertUnwindSafe(|| unit.solve(&mut solver, &control)));
             match outcome {
@@ -225,7 +235,7 @@ impl Shared {
     }
 
     /// The next piece to count; waits for one, `None` when the pool closes.
-    fn next_unit(&self, solver: &Solver) -> Option<(LeaseToken, Arc<Control>, Unit)> {
+    fn next_unit(&self, solver: &Solver) -> Option<Piece> {
         let mut queue = self.lock();
         loop {
             if queue.closing {
@@ -234,7 +244,8 @@ impl Shared {
             let helpable = queue.begun.iter_mut().find(|job| !job.units.is_empty());
             if let Some(job) = helpable {
                 let unit = job.units.pop().expect("not empty");
-                return Some((job.token, Arc::clone(&job.control), unit));
+                let (token, mirrored, control) = (job.token, job.mirrored, Arc::clone(&job.control));
+                return Some(Piece { token, mirrored, control, unit });
             }
             let Some(lease) = queue.waiting.pop_front() else {
                 queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -247,6 +258,7 @@ impl Shared {
             queue.begun.push(Begun {
                 token: lease.token,
                 states_estimate: lease.states,
+                mirrored: lease.mirrored,
                 control: Arc::default(),
                 units: Vec::new(),
                 units_total: 0,
@@ -364,6 +376,7 @@ mod tests {
             token: LeaseToken { job: job_id, epoch: NonZeroU32::MIN, incarnation },
             job: EncodedJob { n, class: job.class(), bound1: job.bound1(), prefixes: job.encode() },
             states: weight.states,
+            mirrored: false,
         }
     }
 

@@ -334,6 +334,7 @@ impl Worker {
         held.truncate(2 * HELD_MAX);
         SyncRequest {
             worker,
+            instance: Some(self.registration.instance),
             results: self.outbox.batch().copied().collect(),
             held,
             returned: self.returned.iter().take(BATCH_MAX).cloned().collect(),

@@ -122,6 +122,7 @@ fn leases(n: u32, jobs: std::ops::Range<u32>) -> Vec<v1::Lease> {
             bound1: job.bound1().into(),
             prefixes: job.encode(),
             states: weight.states,
+            mirrored: false,
         }
     };
     plan.zip(jobs).map(lease).collect()

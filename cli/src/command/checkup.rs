@@ -10,27 +10,28 @@ use nqueens_proto::{PROTOCOL_VERSION, v1};
 use super::doctor::{BUILD, say};
 use crate::client::{Client, TOKEN_VARIABLE};
 use crate::output::{block_on, thousands};
+use crate::tls::CallerTls;
 use crate::token;
 
 /// What a coordinator told.
 struct Told {
     coordinator: v1::GetCoordinatorResponse,
-    /// Whether a token went with the calls.
-    with_token: bool,
+    /// What it made of the token or certificate that went with the calls.
+    shown: &'static str,
     runs: Vec<Progress>,
     workers: usize,
 }
 
 /// Asks a coordinator for all that an operator may know; false if it does not answer, or is not well.
-pub(super) fn coordinator(url: &str, token_file: Option<&Path>) -> anyhow::Result<bool> {
-    let told = match block_on(ask(url, token_file)) {
+pub(super) fn coordinator(url: &str, token_file: Option<&Path>, tls: &CallerTls) -> anyhow::Result<bool> {
+    let told = match block_on(ask(url, token_file, tls)) {
         Ok(told) => told,
         Err(error) => {
             say("coordinator", format_args!("FAILED: {error:#}"))?;
             return Ok(false);
         }
     };
-    let Told { coordinator, with_token, runs, workers } = told;
+    let Told { coordinator, shown, runs, workers } = told;
     let v1::GetCoordinatorResponse { build, protocol_version: protocol, disk } = coordinator;
     say("coordinator", format_args!("{url}: answers, nqueens {build}, protocol {protocol}"))?;
     let understood = protocol == PROTOCOL_VERSION;
@@ -45,7 +46,7 @@ pub(super) fn coordinator(url: &str, token_file: Option<&Path>) -> anyhow::Resul
     } else if build != BUILD {
         say("", "it is another build than this program")?;
     }
-    say("", if with_token { "it takes the operator's token" } else { "it asks operators for no token" })?;
+    say("", shown)?;
     say("", format_args!("{} run(s), {workers} worker(s) heard of since it started", runs.len()))?;
     let is_short = disk.is_some_and(|disk| disk.is_short);
     if let Some(disk) = disk {
@@ -67,14 +68,18 @@ pub(super) fn describe_disk(disk: &v1::DiskRoom) -> String {
     }
 }
 
-async fn ask(url: &str, token_file: Option<&Path>) -> anyhow::Result<Told> {
+async fn ask(url: &str, token_file: Option<&Path>, tls: &CallerTls) -> anyhow::Result<Told> {
     let token = token::read(token_file, TOKEN_VARIABLE)?;
-    let with_token = token.is_some();
-    let mut client = Client::new(url, token);
+    let shown = match token {
+        _ if tls.shows_certificate() => "it takes the operator's certificate",
+        Some(_) => "it takes the operator's token",
+        None => "it asks operators for no token",
+    };
+    let mut client = Client::new(url, token, tls.read()?.as_ref());
     let coordinator = client.coordinator().await?;
     let runs = client.runs().await?.into_iter().map(|run| run.progress).collect();
     let workers = client.workers().await?.len();
-    Ok(Told { coordinator, with_token, runs, workers })
+    Ok(Told { coordinator, shown, runs, workers })
 }
 
 /// Examines a database and reads its runs; false if it can't be, or is not well.

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::doctor::BUILD;
+use super::limits::{DoorLimits, files_max};
 use super::page::PageOptions;
 use crate::client::TOKEN_VARIABLE;
 use crate::console::INTERRUPTED;
@@ -23,6 +24,7 @@ use crate::memory::size;
 use crate::output::print_line;
 use crate::settings::misuse;
 use crate::signals::{Signal, signals};
+use crate::tls::CoordinatorTls;
 use crate::token;
 
 /// Carries the workers' token where no file does.
@@ -31,7 +33,8 @@ const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 /// Plans runs, hands out their jobs to workers, keeps the results, and adds up.
 ///
 /// The first line that it prints says where it listens. On any address but this machine's own it asks workers and
-/// operators for a token each, from a file or from the variables `NQUEENS_WORKER_TOKEN` and `NQUEENS_OPERATOR_TOKEN`.
+/// operators for a token each, from a file or from the variables `NQUEENS_WORKER_TOKEN` and `NQUEENS_OPERATOR_TOKEN`, or
+/// for certificates ('nqueens certs' makes them).
 /// SIGTERM and Ctrl-C end it once what has begun is answered, within seconds; a second one ends it at once. Whatever
 /// was acknowledged is safe in any case.
 ///
@@ -56,7 +59,10 @@ pub(crate) struct Coordinate {
     #[arg(long, value_name = "FILE")]
     operator_token_file: Option<PathBuf>,
 
-    /// Listen on any address without tokens: whoever reaches it can do anything
+    #[command(flatten)]
+    tls: CoordinatorTls,
+
+    /// Listen on any address without tokens or certificates: whoever reaches it can do anything
     #[arg(long)]
     insecure: bool,
 
@@ -81,7 +87,14 @@ pub(crate) struct Coordinate {
     disk_reserve: ByteSize,
 
     #[command(flatten)]
+    limits: DoorLimits,
+
+    #[command(flatten)]
     page: PageOptions,
+
+    /// Count no jobs here to hold the workers' results against; it takes a twentieth of one core
+    #[arg(long)]
+    no_canaries: bool,
 }
 
 impl Coordinate {
@@ -105,26 +118,28 @@ impl Coordinate {
             grace_ms: 1_000 * u64::from(self.grace_seconds),
             ..Policy::default()
         };
-        Pace { sync_ms: 1_000 * self.sync_seconds, policy, disk_reserve: self.disk_reserve.0 }
+        let canaries = !self.no_canaries;
+        Pace { sync_ms: 1_000 * self.sync_seconds, policy, disk_reserve: self.disk_reserve.0, canaries }
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {
         let mut told = signals().context("listening for signals")?;
         let worker = token::read(self.worker_token_file.as_deref(), WORKER_TOKEN_VARIABLE)?;
         let operator = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
-        let access = Access::new(worker, operator.clone())?;
+        let access = self.tls.apply(Access::new(worker, operator.clone())?)?;
         let (listener, address) = listen(&self.listen).await?;
         if !address.ip().is_loopback() && !access.is_complete() {
             if !self.insecure {
                 misuse(format_args!(
                     "{address} can be reached from other machines: give --worker-token-file and \
                      --operator-token-file (or the variables {WORKER_TOKEN_VARIABLE} and {TOKEN_VARIABLE}), or \
-                     --insecure to let in whoever comes"
+                     --tls-cert, --tls-key and --tls-ca, or --insecure to let in whoever comes"
                 ))
                 .exit();
             }
             warn!(%address, "insecure: whoever reaches this address can do anything");
         }
+        let access = access.with_limits(self.limits.within(files_max()?));
         let page = self.page.prepare(operator.as_ref()).await?;
         let mut coordinator = Coordinator::open(&self.db, self.pace(), BUILD).await?;
         coordinator.keep_journal(Duration::from_secs(self.progress_seconds.into()));

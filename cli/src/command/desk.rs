@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nqueens_coordinator::{Coordinator, Operator, Pace, Reader};
+use nqueens_coordinator::{Blamed, Coordinator, Operator, Pace, Reader};
 use nqueens_proto::id::RunId;
 use nqueens_proto::operator::{RunState, RunStatus};
 use nqueens_proto::v1;
 
 use super::doctor::BUILD;
 use crate::client::{Client, TOKEN_VARIABLE};
+use crate::tls::CallerTls;
 use crate::token;
 
 /// Which coordinator to ask.
@@ -23,12 +24,15 @@ pub(crate) struct Contact {
     /// asks for one
     #[arg(long, value_name = "FILE")]
     operator_token_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    tls: CallerTls,
 }
 
 impl Contact {
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let token = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
-        Ok(Client::new(&self.coordinator, token))
+        Ok(Client::new(&self.coordinator, token, self.tls.read()?.as_ref()))
     }
 }
 
@@ -97,15 +101,50 @@ impl Desk {
                 client.set_state(id, state).await
             }
             Err(db) => {
-                // A database is changed here, not made.
-                Reader::open(db).await?.close().await;
-                let coordinator = Coordinator::open(db, Pace::default(), BUILD).await?;
+                let coordinator = take_up(db).await?;
                 let outcome = change(coordinator.operator(), id, state, retry).await;
                 coordinator.close().await;
                 outcome
             }
         }
     }
+
+    /// Takes back results; returns the run after that, and how many they are.
+    pub(crate) async fn requeue(&self, id: RunId, of: Blamed) -> anyhow::Result<(RunStatus, u64)> {
+        match self.place()? {
+            Ok(mut client) => client.requeue(id, of).await,
+            Err(db) => {
+                let coordinator = take_up(db).await?;
+                let outcome = requeue(coordinator.operator(), id, of).await;
+                coordinator.close().await;
+                outcome
+            }
+        }
+    }
+
+    /// Believes a machine no longer, or again.
+    pub(crate) async fn set_trust(&self, machine: &str, trusted: bool) -> anyhow::Result<()> {
+        match self.place()? {
+            Ok(mut client) => client.set_trust(machine, trusted).await,
+            Err(db) => {
+                let coordinator = take_up(db).await?;
+                let outcome = coordinator.operator().set_trust(machine, trusted).await;
+                coordinator.close().await;
+                Ok(outcome?)
+            }
+        }
+    }
+}
+
+/// Opens a database that exists, to change it.
+async fn take_up(db: &Path) -> anyhow::Result<Coordinator> {
+    Reader::open(db).await?.close().await;
+    Ok(Coordinator::open(db, Pace::default(), BUILD).await?)
+}
+
+async fn requeue(operator: &Operator, id: RunId, of: Blamed) -> anyhow::Result<(RunStatus, u64)> {
+    let jobs = operator.requeue(id, of).await?;
+    Ok((status(operator.reader(), id).await?, jobs as u64))
 }
 
 async fn change(operator: &Operator, id: RunId, state: RunState, retry: bool) -> anyhow::Result<RunStatus> {

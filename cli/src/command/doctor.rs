@@ -15,6 +15,7 @@ use nqueens_worker::prove;
 use super::choices::default_threads;
 use super::{checkup, counting};
 use crate::output::print_line;
+use crate::tls::CallerTls;
 
 /// The program's version and the source that it was built from.
 pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NQUEENS_REVISION"), ")");
@@ -38,6 +39,9 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "FILE")]
     operator_token_file: Option<PathBuf>,
 
+    #[command(flatten)]
+    tls: CallerTls,
+
     /// A database to examine, the whole file and what is in it; it is only read
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
@@ -54,7 +58,7 @@ impl Doctor {
         say("fastest kernel", kernel_choice())?;
         let mut well = look_at_kernels()?;
         if let Some(url) = &self.coordinator {
-            well &= checkup::coordinator(url, self.operator_token_file.as_deref())?;
+            well &= checkup::coordinator(url, self.operator_token_file.as_deref(), &self.tls)?;
         }
         if let Some(path) = &self.db {
             well &= checkup::database(path)?;

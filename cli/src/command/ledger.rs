@@ -5,9 +5,9 @@ use std::io::{BufWriter, stdout};
 
 use anyhow::{Context, bail, ensure};
 use nqueens_coordinator::dispatch::JobState;
-use nqueens_coordinator::{LedgerRow, Outcome, Reader, RunRow};
+use nqueens_coordinator::{LedgerRow, OtherResult, Outcome, Reader, RunRow};
 use nqueens_evidence::chain::ChainWriter;
-use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, TotalLine, WorkerLine};
+use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, OtherLine, TotalLine, WorkerLine};
 use nqueens_kernel::counts::Totals;
 use nqueens_proto::id::WorkerId;
 
@@ -30,12 +30,19 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
     loop {
         let rows = reader.ledger(run.id, next).await?;
         let Some(last) = rows.last() else { break };
-        next = last.number + 1;
+        let after = last.number + 1;
+        let mut others = reader.others(run.id, next..after).await?.into_iter().peekable();
+        next = after;
         for row in rows {
             let (line, worker) = job_line(row)?;
+            let number = line.number;
             found = found.checked_add(line.counts.into())?;
             *by_worker.entry(worker).or_default() += 1;
             out.write(&Line::Job(line))?;
+            while let Some(other) = others.next_if(|other| other.number == number) {
+                by_worker.entry(other.result.worker).or_default();
+                out.write(&Line::Other(other_line(other)?))?;
+            }
         }
     }
     for worker in reader.workers().await? {
@@ -94,4 +101,19 @@ fn job_line(row: LedgerRow) -> anyhow::Result<(JobLine, WorkerId)> {
         reported_at_ms: result.reported_at,
     };
     Ok((line, result.worker))
+}
+
+fn other_line(other: OtherResult) -> anyhow::Result<OtherLine> {
+    let OtherResult { number, verdict, result } = other;
+    Ok(OtherLine {
+        number,
+        verdict: serde_json::from_value(verdict.into()).with_context(|| format!("job {number}"))?,
+        counts: result.counts.into(),
+        kernel: result.kernel.parse().with_context(|| format!("job {number}"))?,
+        worker: result.worker.get(),
+        epoch: result.epoch,
+        states: result.states,
+        elapsed_us: result.elapsed_us,
+        reported_at_ms: result.reported_at,
+    })
 }

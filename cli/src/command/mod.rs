@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 mod bench;
+mod certs;
 mod change;
 mod checkup;
 mod choices;
@@ -15,6 +16,7 @@ mod doctor;
 mod estimate;
 mod export;
 mod ledger;
+mod limits;
 mod page;
 mod run;
 mod sampling;
@@ -23,6 +25,7 @@ mod source;
 mod status;
 mod submit;
 mod table;
+mod trust;
 mod verify;
 mod watch;
 mod worker;
@@ -71,14 +74,18 @@ pub(crate) enum Command {
     Watch(watch::Watch),
     Workers(workers::Workers),
     Drain(workers::Drain),
+    Distrust(trust::Distrust),
+    Readmit(trust::Readmit),
     Pause(change::Pause),
     Resume(change::Resume),
     Cancel(change::Cancel),
+    Requeue(trust::Requeue),
     Estimate(estimate::Estimate),
     Export(export::Export),
     Verify(verify::Verify),
     Audit(audit::Audit),
     Backup(backup::Backup),
+    Certs(certs::Certs),
     Bench(bench::Bench),
     Table(table::Table),
     Solutions(solutions::Solutions),
@@ -118,14 +125,18 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Watch(watch) => watch.execute(),
         Command::Workers(workers) => workers.execute(),
         Command::Drain(drain) => drain.execute(),
+        Command::Distrust(distrust) => distrust.execute(),
+        Command::Readmit(readmit) => readmit.execute(),
         Command::Pause(pause) => pause.execute(),
         Command::Resume(resume) => resume.execute(),
         Command::Cancel(cancel) => cancel.execute(),
+        Command::Requeue(requeue) => requeue.execute(),
         Command::Estimate(estimate) => estimate.execute(),
         Command::Export(export) => export.execute(),
         Command::Verify(verify) => verify.execute(),
         Command::Audit(audit) => audit.execute(),
         Command::Backup(backup) => backup.execute(),
+        Command::Certs(certs) => certs.execute(),
         Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),
         Command::Solutions(solutions) => solutions.execute(),

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::dispatch::RunState;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
-use nqueens_coordinator::{Access, Coordinator, Error, Outcome, Pace, RunRow, listen, random_bits};
+use nqueens_coordinator::{Access, Coordinator, Error, Limits, Outcome, Pace, RunRow, listen, random_bits};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_proto::Token;
@@ -155,7 +155,8 @@ impl Run {
         let (listener, address) = listen("127.0.0.1:0").await?;
         // Nobody else on this machine is to report results, or to meddle.
         let token = random_token();
-        let access = Access::new(Some(token.clone()), Some(random_token()))?;
+        let limits = Limits { connections: 64, strangers: 32, ..Limits::default() };
+        let access = Access::new(Some(token.clone()), Some(random_token()))?.with_limits(limits);
         let (stop_serving, serving_stopped) = oneshot::channel::<()>();
         let server = coordinator.serve(listener, &access, async { drop(serving_stopped.await) });
         let (stop_working, working_stopped) = oneshot::channel::<()>();

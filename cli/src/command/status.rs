@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{Interval, RunStatus};
+use nqueens_proto::operator::{CheckCounts, Interval, RunStatus};
 use nqueens_proto::v1;
 use serde_json::{Value, json};
 
@@ -52,6 +52,9 @@ impl Status {
             for run in &runs {
                 print_line(in_line(run))?;
             }
+            for run in runs.iter().filter(|run| run.progress.checks != CheckCounts::default()) {
+                print_line(format_args!("{}: {}", run.progress.run, describe_checks(run.progress.checks)))?;
+            }
             if let Some(disk) = disk.filter(|disk| disk.is_short) {
                 print_line(describe_disk(&disk))?;
             }
@@ -78,6 +81,19 @@ fn in_line(run: &RunStatus) -> String {
     let left = progress.time_left_s.map_or_else(|| "-".to_owned(), Interval::describe_time);
     let (n, plan, state) = (progress.n, run.plan.kind(), progress.state.name());
     format!("{:<12}  {n:>2}  {plan:<6}  {state:<9}  {done:>24}  {left:>22}  {total}", progress.run)
+}
+
+/// What became of results that a second machine was to count, in words.
+fn describe_checks(CheckCounts { open, agreed, settled, waived }: CheckCounts) -> String {
+    let parts = [
+        (agreed, "agree"),
+        (settled, "settled by a third machine"),
+        (open, "to be counted a second time"),
+        (waived, "not checked, for there was no other machine"),
+    ];
+    let parts = parts.iter().filter(|(jobs, _)| *jobs > 0);
+    let parts: Vec<_> = parts.map(|(jobs, what)| format!("{} {what}", thousands(*jobs))).collect();
+    format!("of the results to be checked, {}", parts.join(", "))
 }
 
 fn disk_in_json(disk: &v1::DiskRoom) -> Value {

@@ -33,6 +33,10 @@ pub(crate) struct Submit {
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     priority: i32,
 
+    /// At least so many of 100 results are counted a second time, by another machine; 0 for none
+    #[arg(long, value_name = "PERCENT", value_parser = ppm, default_value = "1")]
+    replicate: u32,
+
     #[command(flatten)]
     contact: Contact,
 
@@ -45,7 +49,8 @@ impl Submit {
         let run = block_on(async {
             let mut client = self.contact.client()?;
             let kernel = prevailing(&client.workers().await?);
-            client.submit(self.plan.cut(self.n, kernel, self.job_states), self.priority).await
+            let plan = self.plan.cut(self.n, kernel, self.job_states);
+            client.submit(plan, self.priority, self.replicate).await
         })?;
         if self.json.json {
             print_line(nqueens_desk::json::run(&run))?;
@@ -54,6 +59,14 @@ impl Submit {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// A percentage, in millionths.
+fn ppm(text: &str) -> Result<u32, String> {
+    let percent = text.parse().ok().filter(|percent: &f64| (0.0..=100.0).contains(percent));
+    let percent = percent.ok_or_else(|| format!("a share is 0 to 100 percent, not '{text}'"))?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1,000,000")]
+    Ok((1e4 * percent).round() as u32)
 }
 
 /// The engine that most threads of the coordinator's workers count with; while there are none, the fastest that there
@@ -90,6 +103,10 @@ mod tests {
             states_per_s: None,
             accepted: 0,
             draining: false,
+            checks_passed: 0,
+            checks_failed: 0,
+            checks_open: 0,
+            distrusted: None,
         };
         let fleet = [worker("avx512", 64), worker("avx2", 48), worker("avx2", 48), worker("quantum", 1000)];
         assert_eq!(prevailing(&fleet), Kernel::Avx2);

@@ -17,6 +17,7 @@ use crate::console::INTERRUPTED;
 use crate::memory::Memory;
 use crate::settings::misuse;
 use crate::signals::{Signal, signals};
+use crate::tls::CallerTls;
 use crate::token;
 
 /// Carries the token where no file does.
@@ -27,7 +28,7 @@ const TOKEN_VARIABLE: &str = "NQUEENS_TOKEN";
 /// It waits for a coordinator that is not there, counts on while one is away, and keeps what it has counted in its
 /// spool until that is acknowledged. SIGTERM and Ctrl-C hand back what has not begun and give the rest some time to
 /// finish; a second one ends it at once. Where the coordinator wants a token, it comes from --token-file or from the
-/// variable `NQUEENS_TOKEN`.
+/// variable `NQUEENS_TOKEN`; where it wants a certificate, that is --tls-cert.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens worker --coordinator http://head:7327 --threads 16")]
 pub(crate) struct Worker {
@@ -61,6 +62,9 @@ pub(crate) struct Worker {
     /// File with the token that the coordinator asks workers for
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    tls: CallerTls,
 
     /// When told to go, finish what has begun for so long; then hand it back
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(0..=86_400), default_value_t = 10)]
@@ -96,10 +100,8 @@ impl Worker {
     async fn serve(self) -> anyhow::Result<ExitCode> {
         let mut told = signals().context("listening for signals")?;
         let token = token::read(self.token_file.as_deref(), TOKEN_VARIABLE)?;
-        let client = Client::new(&self.coordinator, token).map_err(|error| match error {
-            WorkerError::InvalidUrl { .. } => misuse(error).exit(),
-            error => error,
-        })?;
+        let client = Client::with_tls(&self.coordinator, token, self.tls.read()?.as_ref())
+            .unwrap_or_else(|error| misuse(error).exit());
         let spool = Spool::open(&self.spool)?;
         let choice = self.kernel;
         let proving = tokio::task::spawn_blocking(move || engines(choice));

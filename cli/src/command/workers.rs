@@ -60,17 +60,23 @@ impl Workers {
 
 fn live_head() -> String {
     format!(
-        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {:>9}  {:>9}  STATE",
-        "WORKER", "NAME", "THREADS", "KERNEL", "LEASES", "RESULTS", "STATES/S", "SILENT"
+        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {:>9}  {:>9}  {:>13}  STATE",
+        "WORKER", "NAME", "THREADS", "KERNEL", "LEASES", "RESULTS", "STATES/S", "SILENT", "CHECKS"
     )
 }
 
 fn live_line(worker: &WorkerStatus) -> String {
     let speed = worker.states_per_s.map_or_else(|| "-".to_owned(), |speed| format!("{speed:.2e}"));
     let silent = format!("{} s", thousands(worker.silent_ms / 1_000));
-    let state = if worker.draining { "draining" } else { "-" };
+    let state = match &worker.distrusted {
+        Some(reason) => format!("distrusted: {reason}"),
+        None if worker.draining => "draining".to_owned(),
+        None => "-".to_owned(),
+    };
+    let (passed, failed) = (thousands(worker.checks_passed), thousands(worker.checks_failed));
+    let checks = if worker.checks_failed > 0 { format!("{passed}, {failed} failed") } else { passed };
     format!(
-        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {speed:>9}  {silent:>9}  {state}",
+        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {speed:>9}  {silent:>9}  {checks:>13}  {state}",
         worker.id.get(),
         worker.name,
         worker.threads,
@@ -115,7 +121,7 @@ pub(crate) struct Drain {
     json: Json,
 }
 
-fn worker(text: &str) -> Result<WorkerId, String> {
+pub(crate) fn worker(text: &str) -> Result<WorkerId, String> {
     let id = text.parse().ok().and_then(WorkerId::new);
     id.ok_or_else(|| format!("a worker is named by a number, as 'nqueens workers' shows it, not '{text}'"))
 }

@@ -68,7 +68,9 @@ fn two_runs_at_once_are_counted_by_two_workers() {
     let offline = place.json("status --db queens.db --json");
     assert_eq!(offline["runs"], Value::Array(online), "the same from the database alone");
     let rows = place.json("workers --db queens.db --json");
-    assert_eq!(rows["workers"].as_array().expect("a list").len(), 2);
+    // The coordinator may have counted for comparison by then.
+    let workers = rows["workers"].as_array().expect("a list").iter();
+    assert_eq!(workers.filter(|worker| worker["name"] != "(the coordinator)").count(), 2);
 }
 
 #[test]
@@ -122,7 +124,8 @@ fn tokens_are_asked_for_and_never_logged() {
     let coordinator = Coordinator::start(&place, &variables, "--operator-token-file operator.token");
     let url = coordinator.url();
 
-    let where_from = "it is read from --operator-token-file or from the variable NQUEENS_OPERATOR_TOKEN";
+    let where_from = "a token is read from --operator-token-file or from the variable NQUEENS_OPERATOR_TOKEN, \
+                      a certificate from --tls-cert";
     let missing = format!("the coordinator refused: the operator's token is missing or wrong; {where_from}");
     assert_eq!(place.failure(&format!("submit 8 --coordinator {url}")), missing);
     let with = |token: &str, arguments: &str| {
@@ -212,11 +215,7 @@ fn addresses_that_cant_be_had() {
     }
     let outcome = place.run("status --coordinator head:7327");
     assert_eq!(outcome.code, 2);
-    assert!(
-        outcome
-            .stderr
-            .starts_with("error: 'head:7327' is no coordinator's address; write it like http://host:7327")
-    );
+    assert!(outcome.stderr.starts_with("error: 'head:7327' is no coordinator's address ("));
     let outcome = place.run("coordinator --db other.db --lease-seconds 10");
     assert_eq!(outcome.code, 2);
     assert!(!place.path("other.db").exists());

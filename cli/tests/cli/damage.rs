@@ -67,6 +67,25 @@ fn a_flipped_byte_makes_no_wrong_total() {
     assert!(found.iter().all(|&found| found > 0), "of 60 some show: {found:?}");
 }
 
+/// Where a run is done its total is not added up again; and yet it is not taken on trust.
+#[test]
+fn a_flipped_digit_of_a_stored_total_is_no_total() {
+    let place = Place::new();
+    place.stdout(&format!("{RUN} --db done.db"));
+    let whole = fs::read(place.path("done.db")).expect("a file");
+    // COUNT2, COUNT4, COUNT8, TOTAL, and what they were held against.
+    let row = b"0389724published";
+    let begin = whole.windows(row.len()).position(|bytes| bytes == row).expect("a run that is done");
+    for at in begin..begin + 8 {
+        for bit in 0..8 {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1 << bit;
+            fs::write(place.path("x.db"), &flipped).expect("a file");
+            assert_eq!(try_it(&place, &format!("{RUN} --db x.db")), None, "bit {bit} of byte {at}");
+        }
+    }
+}
+
 #[test]
 fn the_doctor_finds_what_does_not_hold() {
     for (change, finding) in [

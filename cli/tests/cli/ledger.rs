@@ -100,18 +100,55 @@ fn every_check_is_told() {
         let checks: Vec<_> =
             outcome.stdout.lines().skip(1).map(|line| line.split_whitespace().nth(1)).collect();
         let checks: Vec<_> = checks.into_iter().map(|check| check.expect("a check")).collect();
-        let expected =
-            "form chain jobs plan fingerprint bounds workers sums orbits symmetric published total sample";
-        assert_eq!(checks[..13].join(" "), expected, "{run}");
+        let expected = "form chain jobs plan fingerprint bounds workers others sums orbits symmetric published total sample";
+        assert_eq!(checks[..14].join(" "), expected, "{run}");
         let jobs = ledger.jobs();
         let passed = outcome.stdout.lines().skip(1).filter(|line| line.starts_with("ok ")).count();
         // Where there are no jobs there is nothing to count again, and no worker. Half boards have symmetric ones in
         // their sums, and nobody knows how many.
-        let expected = 14 - if jobs > 0 { 0 } else { 2 } - usize::from(run.contains("halves"));
+        let expected = 15 - if jobs > 0 { 0 } else { 2 } - usize::from(run.contains("halves"));
         assert_eq!(passed, expected, "{}", outcome.stdout);
         let counted = format!(" sample       {jobs} of {jobs} jobs counted again");
         assert!(outcome.stdout.contains(&counted), "{}", outcome.stdout);
     }
+}
+
+#[test]
+fn other_results_that_are_not_what_they_are_said_to_be() {
+    let other = |lines: &mut Vec<Value>, number: u32, verdict: &str, more: i128| {
+        let mut line = lines[1].clone();
+        for field in ["class", "bound1", "bytes"] {
+            line.as_object_mut().expect("an object").remove(field);
+        }
+        (line["line"], line["number"], line["verdict"]) = (json!("other"), json!(number), json!(verdict));
+        add(&mut line["counts"]["count8"], more);
+        lines.insert(2, line);
+    };
+    let found = |number, verdict: &'static str, more| {
+        Ledger::faults(BORDER, move |lines| other(lines, number, verdict, more)).join("; ")
+    };
+    for (verdict, more) in [("duplicate", 0), ("conflict", 1), ("voided", 1), ("voided", 0)] {
+        assert_eq!(found(0, verdict, more), "", "{verdict}");
+    }
+    assert!(found(0, "duplicate", 1).starts_with("others job 0 has COUNT"));
+    assert_eq!(found(0, "conflict", 0), "others job 0 has results that differ, and they don't");
+    assert_eq!(found(1, "voided", 0), "others a result of job 1 does not stand below its job");
+}
+
+#[test]
+fn results_that_were_taken_back_stay_in_the_ledger() {
+    let place = Place::new();
+    place.stdout("run 8 --plan rows --db run.db");
+    let run = place.json("status --db run.db --json")["runs"][0]["id"].as_str().expect("an id").to_owned();
+    let said = place.stdout(&format!("requeue {run} --job 3 --db run.db"));
+    assert_eq!(said, format!("run {run} is active: 1 result(s) taken back\n"));
+    let again = place.json(&format!("requeue {run} --worker 1 --db run.db --json"));
+    assert_eq!((&again["requeued"], &again["done"], &again["total"]), (&json!(7), &json!(0), &Value::Null));
+    assert_eq!(place.json("run 8 --db run.db --json")["total"], "92");
+    let exported = place.run("export --db run.db --format ledger").stdout;
+    assert_eq!(exported.matches(r#""verdict":"voided""#).count(), 8);
+    let verified = place.with_file("ledger", &exported).stdout("verify ledger");
+    assert!(verified.contains("0 jobs were counted alike by a second worker, 8 results were taken back"));
 }
 
 #[test]
@@ -303,12 +340,12 @@ fn files_that_are_cut_off_or_no_ledgers() {
     let second = Ledger::faults(ROWS, |lines| lines.insert(4, lines[0].clone()));
     assert_eq!(second, ["form line 5 is a second header"]);
     let later = Ledger::faults(ROWS, |lines| {
-        lines[0]["format"] = json!(2);
+        lines[0]["format"] = json!(3);
         lines[0]["novelty"] = json!(true);
     });
     assert_eq!(
         later,
-        ["form format version 2 is not known here, 1 is; use the nqueens that wrote it, or a later one"]
+        ["form format version 3 is not known here, 2 is; use the nqueens that wrote it, or a later one"]
     );
     for (name, value, said) in [
         ("kernel", json!("abacus"), "form line 3: 'abacus' is no such value"),

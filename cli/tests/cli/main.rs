@@ -1,10 +1,12 @@
 //! The program, run as its users run it.
 
+mod attack;
 mod audit;
 mod backup;
 mod boards;
 mod browser;
 mod calls;
+mod certs;
 mod cluster;
 mod damage;
 mod databases;
@@ -26,36 +28,18 @@ mod run;
 mod settings;
 mod table;
 mod terminal;
+mod tls;
 mod usage;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub(crate) use nqueens_faults::process::Outcome;
 use serde_json::Value;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use tempfile::TempDir;
-
-/// What a run of the program left behind.
-pub(crate) struct Outcome {
-    /// The exit code.
-    pub(crate) code: i32,
-    /// What it printed.
-    pub(crate) stdout: String,
-    /// What it said besides.
-    pub(crate) stderr: String,
-}
-
-impl Outcome {
-    /// Runs a command to its end.
-    pub(crate) fn of(command: &mut Command) -> Self {
-        let output = command.output().expect("the program starts");
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        let code = output.status.code().expect("no signal ended it");
-        Self { code, stdout: text(output.stdout), stderr: text(output.stderr) }
-    }
-}
 
 /// The program.
 pub(crate) const NQUEENS: &str = env!("CARGO_BIN_EXE_nqueens");

@@ -177,7 +177,7 @@ fn records(mut spool: &[u8]) -> u64 {
 fn nothing_is_lost_and_nothing_counted_twice_whoever_dies() {
     // The first life has a long beat, so that workers take all that they may have at once.
     let mut cluster = Cluster::start("--sync-seconds 20 --lease-seconds 60");
-    let run = cluster.operator("submit 17 --plan border --job-states 2000000");
+    let run = cluster.operator("submit 17 --plan border --job-states 2000000 --replicate 0");
     assert_eq!(cluster.operator(&format!("pause {run}")), format!("run {run} is paused"));
     let [mut west, east, north] = ["west", "east", "north"].map(|name| cluster.worker(name, name));
     eventually("all are there", || (cluster.workers().len() == 3).then_some(()));
@@ -224,7 +224,7 @@ fn nothing_is_lost_and_nothing_counted_twice_whoever_dies() {
     assert!(cluster.results("east", "accepted") > before);
 
     // Two runs at once; an operator sends a worker away from its work.
-    let small = cluster.operator("submit 14 --plan rows");
+    let small = cluster.operator("submit 14 --plan rows --replicate 0");
     cluster.operator(&format!("resume {run}"));
     cluster.drain("north", north);
     for run in [&run, &small] {

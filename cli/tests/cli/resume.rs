@@ -131,6 +131,11 @@ fn an_export_of_half_a_run_says_so() {
 
 /// Takes a database back to the schema before there were half boards.
 const TO_SCHEMA_1: &str = "
+    DROP TABLE machine;
+    DROP INDEX result_other;
+    DROP TRIGGER run_is_checked;
+    DROP TABLE recheck;
+    ALTER TABLE run DROP COLUMN replicate_ppm;
     DROP TRIGGER result_is_append_only_update;
     ALTER TABLE job DROP COLUMN solutions_max;
     ALTER TABLE result DROP COLUMN solutions;
@@ -147,7 +152,7 @@ fn a_run_of_an_older_schema_is_brought_up_to_date_and_goes_on() {
     program.kill();
     let kept = done_jobs(&place, "long.db");
     place.sql("long.db", TO_SCHEMA_1);
-    let expected = "long.db has schema 1, older than this program's 2; 'nqueens run' brings it up to date";
+    let expected = "long.db has schema 1, older than this program's 3; 'nqueens run' brings it up to date";
     assert_eq!(place.failure("status --db long.db"), expected);
     assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
     let all = done_jobs(&place, "long.db");

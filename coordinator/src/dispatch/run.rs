@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::random::SplitMix64;
 use nqueens_proto::id::RunId;
 use nqueens_proto::message::JobResult;
 use nqueens_proto::operator::RunState;
 
-use super::{Accepted, Outcome, Policy};
+use super::lease::Outcome;
+use super::sums::Sums;
+use super::{Accepted, CheckOutcome, Policy};
 use crate::store::{AcceptedSums, RunRow};
 
 /// Where a job stands; the discriminants are the database's.
@@ -69,6 +70,8 @@ pub struct Run {
     state: RunState,
     /// Higher goes first.
     priority: i32,
+    /// At least this share of its results is counted twice, in millionths.
+    replicate_ppm: u32,
     slots: Vec<Slot>,
     /// All job numbers, in the order in which they leave.
     order: Vec<u32>,
@@ -79,69 +82,13 @@ pub struct Run {
     sums: Sums,
 }
 
-/// What the jobs of a run come to so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sums {
-    /// Jobs with an accepted result, those leased, and those in quarantine.
-    pub done: u32,
-    /// Jobs that somebody counts.
-    pub leased: u32,
-    /// Jobs in quarantine.
-    pub quarantined: u32,
-    /// Estimated work of all jobs, in states.
-    pub estimate: u128,
-    /// Estimated work of the done ones.
-    pub estimate_done: u128,
-    /// Estimated work of the leased ones.
-    pub estimate_leased: u128,
-    /// Estimated work of the quarantined ones.
-    pub estimate_quarantined: u128,
-    /// Accepted orbits.
-    pub found: Totals,
-    /// States visited for them.
-    pub states: u128,
-    /// Thread time spent on them, in microseconds.
-    pub elapsed_us: u128,
-    /// For estimates from the jobs that are done.
-    pub moments: Moments,
-}
-
-/// Second moments over the done jobs, of estimated work x, solutions y and thread time t (microseconds). Only
-/// estimates for people are made from them.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Moments {
-    /// Sum of x^2.
-    pub xx: f64,
-    /// Sum of x y.
-    pub xy: f64,
-    /// Sum of y^2.
-    pub yy: f64,
-    /// Sum of x t.
-    pub xt: f64,
-    /// Sum of t^2.
-    pub tt: f64,
-}
-
-impl Moments {
-    /// Adds a job, or with `sign` -1 takes it out again.
-    #[expect(clippy::cast_precision_loss, reason = "statistics")]
-    pub fn add(&mut self, sign: f64, estimate: u64, counts: Counts, elapsed_us: u64) {
-        let (x, t, y) = (estimate as f64, elapsed_us as f64, counts.total() as f64);
-        self.xx += sign * x * x;
-        self.xy += sign * x * y;
-        self.yy += sign * y * y;
-        self.xt += sign * x * t;
-        self.tt += sign * t * t;
-    }
-}
-
 impl Run {
     /// A run as the database has it, with its jobs' slots; `accepted` sums the accepted results of the jobs that are
     /// done.
     pub(crate) fn new(row: &RunRow, slots: Vec<Slot>, accepted: &AcceptedSums) -> Self {
         let jobs = u32::try_from(slots.len()).expect("a plan stays under a few million jobs");
-        let AcceptedSums { found, states, elapsed_us, moments, .. } = *accepted;
-        let mut sums = Sums { found, states, elapsed_us, moments, ..Sums::default() };
+        let AcceptedSums { found, states, elapsed_us, moments, checks, .. } = *accepted;
+        let mut sums = Sums { found, states, elapsed_us, moments, checks, ..Sums::default() };
         for slot in &slots {
             sums.estimate += u128::from(slot.estimate);
             sums.enter(slot);
@@ -151,6 +98,7 @@ impl Run {
             n: row.plan.n(),
             state: row.state,
             priority: row.priority,
+            replicate_ppm: row.replicate_ppm,
             slots,
             order: shuffled(jobs, row.seed),
             next: 0,
@@ -160,7 +108,7 @@ impl Run {
     }
 
     /// A run that was just planned: all its jobs, of this much estimated work, are ready.
-    pub(crate) fn planned(row: &RunRow, estimates: &[u64]) -> Self {
+    pub fn planned(row: &RunRow, estimates: &[u64]) -> Self {
         let ready = |estimate: &u64| Slot {
             state: JobState::Ready,
             epoch: 0,
@@ -231,9 +179,29 @@ impl Run {
         u32::try_from(self.slots.len()).expect("checked when it was made")
     }
 
-    /// Whether every job has its accepted result.
+    /// Whether every job has its accepted result, and no check of one is open.
     pub fn is_complete(&self) -> bool {
+        self.is_counted() && self.sums.checks.open == 0
+    }
+
+    /// Whether every job has its accepted result.
+    pub(super) fn is_counted(&self) -> bool {
         self.sums.done == self.jobs()
+    }
+
+    /// Which share of its results is counted twice at least; 0 for none.
+    pub(super) fn replicate(&self) -> f64 {
+        f64::from(self.replicate_ppm) / 1e6
+    }
+
+    /// Whether jobs are counted twice: then leases give away neither that nor which of both they are.
+    pub(super) fn is_replicated(&self) -> bool {
+        self.replicate_ppm > 0
+    }
+
+    /// A check of one of its results is opened, or ended so.
+    pub(super) fn note_check(&mut self, outcome: Option<CheckOutcome>) {
+        self.sums.checks.note(outcome);
     }
 
     /// Whether the plan has a job of this number.
@@ -266,26 +234,21 @@ impl Run {
         !self.returned.is_empty() || self.next < self.order.len()
     }
 
-    /// Leases the next ready job: its number and the lease's epoch.
-    pub(super) fn lease_next(&mut self) -> Option<(u32, NonZeroU32)> {
+    /// Leases the next ready job: its number.
+    pub(super) fn lease_next(&mut self) -> Option<u32> {
         if !self.has_ready() {
             return None;
         }
         let number = self.returned.pop_front().unwrap_or_else(|| self.order[self.next]);
         self.enter(number, JobState::Leased);
-        Some((number, self.next_epoch(number)))
+        Some(number)
     }
 
-    /// Leases a job that is leased already: the second lease's epoch.
-    pub(super) fn lease_again(&mut self, number: u32) -> NonZeroU32 {
-        assert_eq!(self.slot(number).state, JobState::Leased, "only leased jobs have stragglers");
-        self.next_epoch(number)
-    }
-
-    fn next_epoch(&mut self, number: u32) -> NonZeroU32 {
+    /// The epoch of a job's next lease, `leap` after its latest.
+    pub(super) fn next_epoch(&mut self, number: u32, leap: u32) -> NonZeroU32 {
         let slot = &mut self.slots[number as usize];
-        slot.epoch = slot.epoch.checked_add(1).expect("a job is not leased four billion times");
-        NonZeroU32::new(slot.epoch).expect("just counted up")
+        slot.epoch = slot.epoch.checked_add(leap).expect("a job is not leased so often");
+        NonZeroU32::new(slot.epoch).expect("counted up")
     }
 
     /// Gives a ready job back to whoever had its latest lease; false if it is no longer ready.
@@ -335,6 +298,20 @@ impl Run {
     /// Takes a done job's result out again: it is disputed.
     pub(super) fn withdraw(&mut self, number: u32, accepted: &Accepted) {
         self.enter(number, JobState::Quarantined);
+        self.subtract(number, accepted);
+    }
+
+    /// Opens a done or disputed job again: its result counts for nothing.
+    pub(super) fn take_back(&mut self, number: u32, accepted: &Accepted) {
+        let counted = self.slot(number).state == JobState::Done;
+        self.enter(number, JobState::Ready);
+        self.returned.push_back(number);
+        if counted {
+            self.subtract(number, accepted);
+        }
+    }
+
+    fn subtract(&mut self, number: u32, accepted: &Accepted) {
         let Accepted { counts, states, elapsed_us, .. } = *accepted;
         let estimate = self.slots[number as usize].estimate;
         self.sums.moments.add(-1.0, estimate, counts, elapsed_us);
@@ -366,32 +343,6 @@ impl Run {
         self.sums.leave(slot);
         slot.state = state;
         self.sums.enter(slot);
-    }
-}
-
-impl Sums {
-    /// The number of jobs in a state and their estimated work; ready ones are what is left over.
-    fn of(&mut self, state: JobState) -> Option<(&mut u32, &mut u128)> {
-        match state {
-            JobState::Ready => None,
-            JobState::Leased => Some((&mut self.leased, &mut self.estimate_leased)),
-            JobState::Done => Some((&mut self.done, &mut self.estimate_done)),
-            JobState::Quarantined => Some((&mut self.quarantined, &mut self.estimate_quarantined)),
-        }
-    }
-
-    fn enter(&mut self, slot: &Slot) {
-        if let Some((jobs, estimate)) = self.of(slot.state) {
-            *jobs += 1;
-            *estimate += u128::from(slot.estimate);
-        }
-    }
-
-    fn leave(&mut self, slot: &Slot) {
-        if let Some((jobs, estimate)) = self.of(slot.state) {
-            *jobs -= 1;
-            *estimate -= u128::from(slot.estimate);
-        }
     }
 }
 

@@ -10,7 +10,8 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, all, column, counts, encoded_job, job_id, json, json_of_ids, rows_of, token, within, worker_id,
+    ROWS_MAX, all, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within,
+    worker_id,
 };
 use crate::dispatch::{Accepted, JobState, Slot};
 use crate::error::{Error, damaged};
@@ -114,15 +115,18 @@ pub(crate) struct ReportedJob {
 /// Looks up what results are judged by; jobs that do not exist are left out.
 pub(crate) async fn reported_jobs(
     db: &mut SqliteConnection,
-    ids: impl Iterator<Item = JobId>,
+    ids: &[JobId],
 ) -> Result<HashMap<JobId, ReportedJob>, Error> {
-    let wanted = json_of_ids(ids);
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let wanted = json_of_ids(ids.iter().copied());
     let rows = query!(
         r#"SELECT job.run AS "run!", job.number AS "number!", job.count2_max AS "count2_max!",
                   job.count4_max AS "count4_max!", job.count8_max AS "count8_max!", job.solutions_max AS "solutions_max!",
                   result.worker AS "worker?", result.epoch AS "epoch?", result.incarnation AS "incarnation?",
                   result.count2 AS "count2?", result.count4 AS "count4?", result.count8 AS "count8?",
-                  result.solutions AS "solutions?", result.states AS "states?", result.elapsed_us AS "elapsed_us?"
+                  result.solutions AS "solutions?", result.kernel AS "kernel?", result.states AS "states?", result.elapsed_us AS "elapsed_us?"
            FROM json_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
            LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'"#,
@@ -135,14 +139,15 @@ pub(crate) async fn reported_jobs(
         let lease = row.worker.zip(row.epoch).zip(row.incarnation);
         let work = row.states.zip(row.elapsed_us);
         let found = all([row.count2, row.count4, row.count8, row.solutions]);
-        let accepted = match lease.zip(found).zip(work) {
+        let accepted = match lease.zip(found).zip(work).zip(row.kernel) {
             None => None,
-            Some(((((worker, epoch), incarnation), found), (states, elapsed_us))) => {
+            Some((((((worker, epoch), incarnation), found), (states, elapsed_us)), kernel)) => {
                 let LeaseToken { epoch, incarnation, .. } = token(row.run, row.number, epoch, incarnation)?;
                 Some(Accepted {
                     worker: worker_id(worker)?,
                     epoch,
                     incarnation,
+                    kernel: parsed(&kernel)?,
                     counts: counts(found)?,
                     states: within("result.states", states)?,
                     elapsed_us: within("result.elapsed_us", elapsed_us)?,
@@ -155,15 +160,16 @@ pub(crate) async fn reported_jobs(
     Ok(reported)
 }
 
-/// Looks up what jobs are; those that do not exist are left out.
+/// Looks up what jobs are, and the most that each can count; those that do not exist are left out.
 pub(crate) async fn encoded_jobs(
     db: &mut SqliteConnection,
     ids: impl Iterator<Item = JobId>,
-) -> Result<HashMap<JobId, EncodedJob>, Error> {
+) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Error> {
     let wanted = json_of_ids(ids);
     let rows = query!(
         r#"SELECT job.run AS "run!", job.number AS "number!", run.n AS "n!", job.class AS "class!",
-                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!"
+                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!", job.count2_max AS "count2_max!",
+                  job.count4_max AS "count4_max!", job.count8_max AS "count8_max!", job.solutions_max AS "solutions_max!"
            FROM json_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
            JOIN run ON run.id = job.run"#,
@@ -171,13 +177,13 @@ pub(crate) async fn encoded_jobs(
     )
     .fetch_all(db)
     .await?;
-    let job = |row: (i64, i64, i64, String, i64, Vec<u8>)| {
-        let (run, number, n, class, bound1, prefixes) = row;
-        Ok((job_id(run, number)?, encoded_job(n, &class, bound1, prefixes)?))
-    };
-    rows.into_iter()
-        .map(|row| job((row.run, row.number, row.n, row.class, row.bound1, row.prefixes)))
-        .collect()
+    let mut jobs = HashMap::with_capacity(rows.len());
+    for row in rows {
+        let counts_max = counts([row.count2_max, row.count4_max, row.count8_max, row.solutions_max])?;
+        let job = encoded_job(row.n, &row.class, row.bound1, row.prefixes)?;
+        jobs.insert(job_id(row.run, row.number)?, (job, counts_max));
+    }
+    Ok(jobs)
 }
 
 /// A job's slot, and the lease on it.

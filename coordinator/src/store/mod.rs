@@ -3,6 +3,7 @@
 //! Rows travel in batches as JSON arrays, packed and unpacked by SQLite itself: one statement for a thousand rows costs
 //! little more than one for a single row.
 
+mod checks;
 mod jobs;
 mod results;
 mod runs;
@@ -21,13 +22,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, damaged};
 
+pub(crate) use checks::{
+    accepted_from, accepted_results, check_sums, insert_checks, open_checks, standings, unconfirmed,
+    upsert_standings,
+};
 pub(crate) use jobs::{ChangedJob, encoded_jobs, insert_jobs, leases, reported_jobs, slots, update_jobs};
-pub(crate) use results::{AcceptedSums, JudgedResult, accepted_sums, insert_results, ledger, void_results};
-pub use results::{LedgerResult, LedgerRow};
+pub(crate) use results::{
+    AcceptedSums, JudgedResult, accepted_sums, insert_results, ledger, others, void_results,
+};
+pub use results::{LedgerResult, LedgerRow, OtherResult};
 pub use runs::RunRow;
 pub(crate) use runs::{delete_unplanned, finish_planning, finish_run, insert_run, runs, update_run_state};
 pub use workers::WorkerRow;
-pub(crate) use workers::{insert_incarnation, upsert_worker, worker_rows, workers};
+pub(crate) use workers::{insert_incarnation, upsert_worker, worker_rows};
 
 /// Rows read or written by one statement.
 const ROWS_MAX: u32 = 10_000;

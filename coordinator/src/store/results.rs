@@ -1,6 +1,7 @@
 //! Results: kept, summed, listed.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_proto::id::{JobId, LeaseToken, RunId, WorkerId};
@@ -12,7 +13,7 @@ use sqlx::{query, query_scalar};
 use super::{
     ROWS_MAX, all, column, counts, encoded_job, json, json_of_ids, rows_of, run_id, within, worker_id,
 };
-use crate::dispatch::{JobState, Moments};
+use crate::dispatch::{CheckSums, JobState, Moments};
 use crate::error::{Error, damaged};
 
 /// What the accepted results of one run come to; those of jobs in quarantine are left out.
@@ -28,6 +29,8 @@ pub(crate) struct AcceptedSums {
     pub elapsed_us: u128,
     /// For estimates.
     pub moments: Moments,
+    /// Of results that are counted twice.
+    pub checks: CheckSums,
 }
 
 /// Sums over the accepted results of every run: in 128 bits, checked.
@@ -67,6 +70,9 @@ pub(crate) async fn accepted_sums(
             sum.elapsed_us += u128::from(elapsed_us);
             sum.moments.add(1.0, estimate, counts, elapsed_us);
         }
+    }
+    for (run, checks) in super::check_sums(db).await? {
+        sums.entry(run).or_default().checks = checks;
     }
     Ok(sums)
 }
@@ -147,7 +153,7 @@ pub struct LedgerRow {
     pub accepted: Option<LedgerResult>,
 }
 
-/// An accepted result, as it is exported.
+/// A result, as it is exported.
 #[derive(Clone, Debug)]
 pub struct LedgerResult {
     /// What was found.
@@ -219,4 +225,46 @@ pub(crate) async fn ledger(db: &SqlitePool, run: RunId, first: u32) -> Result<Ve
         });
     }
     Ok(ledger)
+}
+
+/// A result that does not stand for its job, with what became of it in the database's words.
+#[derive(Clone, Debug)]
+pub struct OtherResult {
+    /// The job's number in the plan.
+    pub number: u32,
+    /// What became of it.
+    pub verdict: String,
+    /// What it is.
+    pub result: LedgerResult,
+}
+
+/// The results of some jobs of a run that don't stand, by job and in the order of their commits.
+pub(crate) async fn others(db: &SqlitePool, run: RunId, jobs: Range<u32>) -> Result<Vec<OtherResult>, Error> {
+    let run = column(run.get());
+    let rows = query!(
+        "SELECT job, verdict, worker, worker.name, kernel, epoch, count2, count4, count8, solutions, states, elapsed_us,
+                reported_at
+         FROM result JOIN worker ON worker.id = worker
+         WHERE run = ?1 AND job >= ?2 AND job < ?3 AND verdict <> 'accepted' ORDER BY job, result.id",
+        run,
+        jobs.start,
+        jobs.end
+    )
+    .fetch_all(db)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let result = LedgerResult {
+                counts: counts([row.count2, row.count4, row.count8, row.solutions])?,
+                worker: worker_id(row.worker)?,
+                worker_name: row.name,
+                kernel: row.kernel,
+                epoch: within("result.epoch", row.epoch)?,
+                states: within("result.states", row.states)?,
+                elapsed_us: within("result.elapsed_us", row.elapsed_us)?,
+                reported_at: row.reported_at,
+            };
+            Ok(OtherResult { number: within("result.job", row.job)?, verdict: row.verdict, result })
+        })
+        .collect()
 }

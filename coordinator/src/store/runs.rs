@@ -1,10 +1,11 @@
 //! Runs: planned, found again, ended.
 
+use nqueens_evidence::total::outcome;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{Checked, Outcome, WallTime};
+use nqueens_proto::operator::{Outcome, WallTime};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as};
 
@@ -27,6 +28,8 @@ pub struct RunRow {
     pub seed: u64,
     /// Among active runs, higher goes first.
     pub priority: i32,
+    /// At least this share of its results is counted twice, in millionths.
+    pub replicate_ppm: u32,
     /// What it is doing.
     pub state: RunState,
     /// Why it failed, if it did.
@@ -46,19 +49,21 @@ pub(crate) async fn insert_run(
     plan: &Plan,
     seed: u64,
     priority: i32,
+    replicate_ppm: u32,
     now: WallTime,
 ) -> Result<(), Error> {
     let (run, n, kind) = (column(id.get()), plan.n().get(), plan.kind().name());
     let (states, seed) = (column(plan.states_per_job()), seed.cast_signed());
     query!(
-        "INSERT INTO run (id, n, plan, states_per_job, seed, priority, state, created_at)
-         VALUES (?, ?, ?, ?, ?, ?, 'planning', ?)",
+        "INSERT INTO run (id, n, plan, states_per_job, seed, priority, replicate_ppm, state, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 'planning', ?)",
         run,
         n,
         kind,
         states,
         seed,
         priority,
+        replicate_ppm,
         now
     )
     .execute(db)
@@ -105,6 +110,7 @@ struct RunRecord {
     fingerprint: Vec<u8>,
     seed: i64,
     priority: i64,
+    replicate_ppm: i64,
     state: String,
     reason: Option<String>,
     created_at: i64,
@@ -123,16 +129,19 @@ impl TryFrom<RunRecord> for RunRow {
         let n = BoardSize::new(within("run.n", row.n)?).map_err(damaged)?;
         let kind = parsed::<PlanKind>(&row.plan)?;
         let outcome = match (row.count2, row.count4, row.count8, row.total, row.checked.as_deref()) {
-            (Some(count2), Some(count4), Some(count8), Some(total), Some(checked)) => Some(Outcome {
-                totals: Totals {
-                    count2: parsed(&count2)?,
-                    count4: parsed(&count4)?,
-                    count8: parsed(&count8)?,
-                    solutions: 0,
-                },
-                total: parsed(&total)?,
-                checked: if checked == "published" { Checked::Published } else { Checked::Symmetric },
-            }),
+            (Some(count2), Some(count4), Some(count8), Some(total), Some(checked)) => {
+                let (count2, count4, count8) = (parsed(&count2)?, parsed(&count4)?, parsed(&count8)?);
+                let totals = Totals { count2, count4, count8, solutions: 0 };
+                let outcome = outcome(n, totals).map_err(damaged)?;
+                let stored = (parsed::<u128>(&total)?, checked);
+                if stored != (outcome.total, outcome.checked.name()) {
+                    return Err(damaged(format!(
+                        "a total of {total} where the counts come to {}",
+                        outcome.total
+                    )));
+                }
+                Some(outcome)
+            }
             _ => None,
         };
         let fingerprint =
@@ -144,6 +153,7 @@ impl TryFrom<RunRecord> for RunRow {
             fingerprint: Fingerprint(fingerprint),
             seed: row.seed.cast_unsigned(),
             priority: within("run.priority", row.priority)?,
+            replicate_ppm: within("run.replicate_ppm", row.replicate_ppm)?,
             state: RunState::from_name(&row.state)
                 .ok_or_else(|| damaged(format!("run.state is {}", row.state)))?,
             reason: row.reason,
@@ -159,7 +169,7 @@ pub(crate) async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Err
     let rows = query_as!(
         RunRecord,
         r#"SELECT id AS "id!", n, plan, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
-                  priority, state, reason, created_at, finished_at, count2, count4, count8, total, checked
+                  priority, replicate_ppm, state, reason, created_at, finished_at, count2, count4, count8, total, checked
            FROM run WHERE state <> 'planning' ORDER BY created_at, id"#
     )
     .fetch_all(db)

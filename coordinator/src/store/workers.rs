@@ -1,5 +1,6 @@
 //! Witnesses: lives of coordinators and processes of workers.
 
+use nqueens_kernel::engine::Kernel;
 use nqueens_proto::id::{Incarnation, WorkerId};
 use nqueens_proto::message::Registration;
 use nqueens_proto::operator::WallTime;
@@ -7,7 +8,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{column, within, worker_id};
-use crate::error::Error;
+use crate::error::{Error, damaged};
 
 /// Records this life of the coordinator.
 pub(crate) async fn insert_incarnation(
@@ -23,7 +24,7 @@ pub(crate) async fn insert_incarnation(
     Ok(())
 }
 
-/// Registers a worker's process, once.
+/// Registers a worker's process, once; its name is the first that it gave.
 pub(crate) async fn upsert_worker(
     db: &mut SqliteConnection,
     worker: &Registration,
@@ -33,7 +34,7 @@ pub(crate) async fn upsert_worker(
     let kernels = worker.kernels.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let id = query_scalar!(
         r#"INSERT INTO worker (instance, name, build, kernels, threads, registered_at) VALUES (?, ?, ?, ?, ?, ?)
-           ON CONFLICT (instance) DO UPDATE SET name = excluded.name RETURNING id AS "id!""#,
+           ON CONFLICT (instance) DO UPDATE SET name = worker.name RETURNING id AS "id!""#,
         instance,
         worker.name,
         worker.build,
@@ -46,13 +47,7 @@ pub(crate) async fn upsert_worker(
     worker_id(id)
 }
 
-/// All workers that ever registered, each with its counting threads.
-pub(crate) async fn workers(db: &SqlitePool) -> Result<Vec<(WorkerId, u32)>, Error> {
-    let rows = query!("SELECT id, threads FROM worker").fetch_all(db).await?;
-    rows.into_iter().map(|row| Ok((worker_id(row.id)?, within("worker.threads", row.threads)?))).collect()
-}
-
-/// A worker as it registered, with what the ledger has of it.
+/// A worker as it registered.
 #[derive(Clone, Debug)]
 pub struct WorkerRow {
     /// Its name in the ledger.
@@ -67,11 +62,21 @@ pub struct WorkerRow {
     pub threads: u32,
     /// When it registered.
     pub registered_at: WallTime,
+    /// Drawn at random by its process.
+    pub(crate) instance: [u8; 16],
+}
+
+impl WorkerRow {
+    /// The engine that it counts with: the first of those that it offers.
+    pub fn kernel(&self) -> Kernel {
+        self.kernels.split(',').next().and_then(|name| name.parse().ok()).unwrap_or(Kernel::Reference)
+    }
 }
 
 /// All workers that ever registered, oldest first.
 pub(crate) async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error> {
-    let rows = query!("SELECT id, name, build, kernels, threads, registered_at FROM worker ORDER BY id");
+    let rows =
+        query!("SELECT id, instance, name, build, kernels, threads, registered_at FROM worker ORDER BY id");
     let rows = rows.fetch_all(db).await?;
     rows.into_iter()
         .map(|row| {
@@ -82,6 +87,7 @@ pub(crate) async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error
                 kernels: row.kernels,
                 threads: within("worker.threads", row.threads)?,
                 registered_at: row.registered_at,
+                instance: row.instance.try_into().map_err(|_| damaged("worker.instance has not 16 bytes"))?,
             })
         })
         .collect()

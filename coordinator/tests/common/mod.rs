@@ -59,7 +59,15 @@ impl House {
     /// One that asks for tokens.
     pub(crate) async fn guarded(path: &Path, policy: Policy, access: &Access) -> Self {
         let pace = Pace { sync_ms: 1_234, policy, ..Pace::default() };
-        let coordinator = Coordinator::open(path, pace, "test 1.0").await.unwrap();
+        Self::serving(Coordinator::open(path, pace, "test 1.0").await.unwrap(), access).await
+    }
+
+    /// One that is set up otherwise.
+    pub(crate) async fn on(coordinator: Coordinator) -> Self {
+        Self::serving(coordinator, &Access::default()).await
+    }
+
+    async fn serving(coordinator: Coordinator, access: &Access) -> Self {
         let (listener, address) = listen("127.0.0.1:0").await.unwrap();
         let (stop, stopped) = oneshot::channel();
         let serving = coordinator.serve(listener, access, async { drop(stopped.await) });

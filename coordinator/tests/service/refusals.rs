@@ -79,6 +79,20 @@ async fn a_worker_that_nobody_knows_is_told_to_register() {
     house.close().await;
 }
 
+/// In a database restored from a backup, a name that it has forgotten is another process's soon.
+#[tokio::test]
+async fn a_name_is_one_process_s_alone() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let mut worker = house.worker(1).await;
+    let of = |instance: u8| v1::SyncRequest { instance: vec![instance; 16], ..nothing() };
+    worker.sync(of(1)).await.expect("its own name");
+    assert_eq!(worker.sync(of(2)).await.unwrap_err().code(), Code::NotFound);
+    let half = v1::SyncRequest { instance: vec![1; 8], ..nothing() };
+    assert_eq!(worker.sync(half).await.unwrap_err().code(), Code::InvalidArgument);
+    house.close().await;
+}
+
 #[tokio::test]
 async fn messages_beyond_the_limits_change_nothing() {
     let ledger = Ledger::new();

@@ -37,6 +37,59 @@ pub(super) struct Criterion {
     pub(super) tie: Option<u32>,
 }
 
+/// How the masks of two facing sides correspond: the `low` first diagonals of this side's masks stand behind the others'
+/// `high` first ones, which this side has behind its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exchange {
+    low: u32,
+    high: u32,
+}
+
+impl Exchange {
+    /// Number of diagonals that both sides can use.
+    pub(super) fn diagonals(self) -> u32 {
+        self.low + self.high
+    }
+
+    /// A mask's diagonals as the other side calls them.
+    pub(super) fn of(self, mask: u64) -> u64 {
+        let [low, high] = self.parts();
+        (mask & low) << self.high | (mask & high) >> self.low
+    }
+
+    /// Which bit of the other side's masks is the same diagonal as a bit of this side's.
+    pub(super) fn bit(self, bit: u32) -> u32 {
+        if bit < self.low { bit + self.high } else { bit - self.low }
+    }
+
+    /// The diagonals that get a higher place on the other side and those that get a lower one.
+    pub(super) fn parts(self) -> [u64; 2] {
+        let low = (1 << self.low) - 1;
+        [low, ((1 << self.high) - 1) << self.low]
+    }
+
+    /// How far these move up.
+    pub(super) fn shifts(self) -> [i32; 2] {
+        [self.high.cast_signed(), -self.low.cast_signed()]
+    }
+
+    /// The same, seen from the other side.
+    pub(super) fn back(self) -> Self {
+        Self { low: self.high, high: self.low }
+    }
+
+    /// The diagonals that both sides use, as this side calls them, from all that each of them uses.
+    pub(super) fn live(self, used: u64, used_there: u64) -> u64 {
+        self.back().of(used_there) & used
+    }
+
+    /// What becomes of it when the masks keep only the diagonals `live`, moved together.
+    pub(super) fn squeezed(self, live: u64) -> Self {
+        let low = (live & ((1 << self.low) - 1)).count_ones();
+        Self { low, high: live.count_ones() - low }
+    }
+}
+
 impl Geometry {
     pub(super) fn new(n: BoardSize) -> Self {
         // At least 4 bits are free, and 15 rows are the most that odd N needs to tell apart.
@@ -83,7 +136,7 @@ impl Geometry {
 
     /// The bits of the other half's masks that a queen on cell (`row`, `column`) forbids; at least one.
     pub(super) fn struck(&self, row: usize, column: usize) -> u64 {
-        self.exchange(self.diagonal_bits(row, column))
+        self.exchange().of(self.diagonal_bits(row, column))
     }
 
     fn diagonal_bits(&self, row: usize, column: usize) -> u64 {
@@ -108,11 +161,9 @@ impl Geometry {
         }
     }
 
-    /// A mask's diagonals as the other half calls them.
-    pub(super) fn exchange(&self, mask: u64) -> u64 {
-        let family = self.family();
-        let low = (1 << family) - 1;
-        (mask & low) << family | mask >> family & low
+    /// How the two halves' masks correspond.
+    pub(super) fn exchange(&self) -> Exchange {
+        Exchange { low: self.family(), high: self.family() }
     }
 
     /// The bits of a mask that tell about the middle columns: for even N "a queen in a row below j" for each j, from

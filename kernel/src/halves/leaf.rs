@@ -1,19 +1,25 @@
-//! The leaf of the join: all pairs of two lists at once, 512 a step.
+//! The leaf of the join: all pairs of two lists at once, 512 or 1,024 a step.
 //!
-//! The diagonals that both lists use are dealt out to windows of at most 8. A block of 512 elements of one list
-//! is turned into bit planes, and these into a table for each window: for each index the elements that have none
-//! of its diagonals. An element of the other list, the query, is then compared with the whole block by an AND of
-//! one row of each table.
+//! The diagonals that both lists use are dealt out to windows of at most 8. One or two blocks of 512 elements of one
+//! list are turned into bit planes, and these into a table for each window: for each choice of its diagonals the
+//! elements that have none of them. An element of the other list, the query, is then compared with the blocks by an
+//! AND of one row of each table.
 
-use super::geometry::Geometry;
-use super::operations::{Costs, Operations};
+use super::geometry::Exchange;
+use super::operations::{Costs, Mask, Operations};
 use super::progress::{Phase, Progress};
 use crate::engine::Stopped;
 
 /// Elements of a block.
 pub(super) const BLOCK: usize = 512;
-/// Windows have at most 8 bits, and the at most 60 diagonals need at most 8 windows.
-pub(super) const TABLE_ROWS: usize = 8 * 256;
+/// Blocks that are asked at once: what a query's indices cost is then shared by both.
+pub(super) const BLOCKS_MAX: usize = 2;
+/// Windows of a table.
+pub(super) const WINDOWS_MAX: usize = 7;
+/// Rows of a window, which has at most 8 diagonals.
+pub(super) const WINDOW_ROWS: usize = 256;
+/// A row for each of [`BLOCKS_MAX`] blocks, by window and index.
+pub(super) type Table = [[Row; BLOCKS_MAX]; WINDOWS_MAX * WINDOW_ROWS];
 
 /// One bit for each element of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,175 +27,152 @@ pub(super) const TABLE_ROWS: usize = 8 * 256;
 pub(super) struct Row(pub(super) [u64; 8]);
 
 impl Row {
-    /// The first `len` elements of a block; none if negative, all from 512 on.
-    fn first(len: usize) -> Self {
-        Self(std::array::from_fn(|word| match len.saturating_sub(64 * word) {
-            0 => 0,
-            left @ 1..64 => (1 << left) - 1,
-            _ => u64::MAX,
+    /// What an index is shifted by to become the offset of its rows in a table, in bytes.
+    pub(super) const SHIFT: u32 = size_of::<[Self; BLOCKS_MAX]>().trailing_zeros();
+
+    /// The first `len` elements of a block, all from 512 on. Where two masks stand in a word, a square of 128 has those
+    /// of the lower halves first.
+    fn first<M: Mask>(len: usize) -> Self {
+        Self(std::array::from_fn(|word| {
+            let [square, place] = [word / M::IN_WORD, word % M::IN_WORD];
+            match len.saturating_sub(64 * M::IN_WORD * square + place).div_ceil(M::IN_WORD) {
+                0 => 0,
+                left @ 1..64 => (1 << left) - 1,
+                _ => u64::MAX,
+            }
         }))
     }
 }
 
 /// A list whose first `untied` elements count double against each other, and all others once.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Weighted<'a> {
-    pub(super) masks: &'a [u64],
+pub(super) struct Weighted<'a, M = u64> {
+    pub(super) masks: &'a [M],
     pub(super) untied: usize,
 }
 
-impl Weighted<'_> {
+impl<M> Weighted<'_, M> {
     pub(super) fn len(&self) -> usize {
         self.masks.len()
     }
 }
 
-/// How the diagonals in use are dealt out to windows, each a few neighbouring bits of the queries' masks.
+/// How the diagonals in use are dealt out to windows: in order, so many to each, the last one gets what is left.
+/// A query's indices are the bits of its mask at [`live`](Self::live), moved together, from the lowest on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Windows {
-    /// Where each window begins: what a query's mask is shifted by. A byte each; those not in use are zero.
-    pub(super) offsets: [u8; 8],
-    /// Which of the eight bits from there on are in use: the index into a window's table. Every window in use has
-    /// one.
-    pub(super) fields: [u8; 8],
-    /// For each window and index bit the bit of the blocks' masks that it meets.
-    pub(super) partners: [[u8; 8]; 8],
-    len: usize,
+    /// The bits of the queries' masks that are in use.
+    pub(super) live: u64,
+    /// Bits of a window, 1..=8.
+    pub(super) width: u32,
+    /// For each bit in use the bit of the blocks' masks that it meets.
+    partners: [u8; Windows::BITS_MAX],
+    bits: usize,
 }
 
 impl Windows {
-    /// Windows for the diagonals `live`, at least one, as the query side calls them.
+    /// Bits that can be dealt out.
+    const BITS_MAX: usize = 8 * WINDOWS_MAX;
+
+    /// Windows for the diagonals `live`, at least one, as the query side calls them; `None` if they are too many.
     ///
     /// Fewer windows make a query cheaper, narrower ones a block.
-    fn new(geometry: &Geometry, live: u64, queries: usize, costs: Costs) -> Self {
+    fn new(exchange: Exchange, live: u64, queries: usize, costs: Costs) -> Option<Self> {
         let bits = live.count_ones();
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-        let cost = |windows: u32| {
-            let rows = windows << bits.div_ceil(windows);
+        let cost = |width: u32| {
+            let windows = bits.div_ceil(width);
+            let rows = ((windows - 1) << width) + (1 << (bits - (windows - 1) * width));
             costs.row * f64::from(rows) + costs.window * f64::from(windows) * queries as f64
         };
-        let best =
-            (bits.div_ceil(8)..=8).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).expect("at most 64 bits");
-        // Gaps may ask for more windows than bits do; eight of eight bits hold the at most 60 diagonals.
-        let dealt = (bits.div_ceil(best)..=8).find_map(|width_max| Self::deal(live, width_max));
-        let mut windows = dealt.expect("the widest windows do");
-        // The same diagonal is `family` bits further on in the other half's masks, or back.
-        let family = u8::try_from(geometry.family()).expect("at most 30");
-        for (partners, offset) in windows.partners.iter_mut().zip(windows.offsets) {
-            for (partner, bit) in partners.iter_mut().zip(offset..) {
-                *partner = if bit < family { bit + family } else { bit - family };
-            }
-        }
-        windows
-    }
-
-    /// From the lowest bit on, as few windows of at most `width_max` bits in use as possible; `None` if they are
-    /// more than eight.
-    fn deal(live: u64, width_max: u32) -> Option<Self> {
-        let mut dealt = Self { offsets: [0; 8], fields: [0; 8], partners: [[0; 8]; 8], len: 0 };
+        let widths = (1..=8).filter(|width| bits.div_ceil(*width) as usize <= WINDOWS_MAX);
+        let width = widths.min_by(|&a, &b| cost(a).total_cmp(&cost(b)))?;
+        let mut partners = [0; Self::BITS_MAX];
         let mut rest = live;
-        while rest != 0 {
-            let offset = rest.trailing_zeros();
-            let mut field = (rest >> offset).to_le_bytes()[0];
-            while field.count_ones() > width_max {
-                field ^= 1 << field.ilog2();
-            }
-            rest ^= u64::from(field) << offset;
-            *dealt.offsets.get_mut(dealt.len)? = offset.to_le_bytes()[0];
-            dealt.fields[dealt.len] = field;
-            dealt.len += 1;
+        for partner in &mut partners[..bits as usize] {
+            *partner = exchange.bit(rest.trailing_zeros()).to_le_bytes()[0];
+            rest &= rest - 1;
         }
-        Some(dealt)
+        Some(Self { live, width, partners, bits: bits as usize })
     }
 
-    /// Number of windows, 1..=8.
+    /// Number of windows, 1..=[`WINDOWS_MAX`].
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.bits.div_ceil(self.width as usize)
     }
 
-    /// All bits in use.
-    pub(super) fn live(&self) -> u64 {
-        let shifted = self.fields.iter().zip(self.offsets).map(|(&field, offset)| u64::from(field) << offset);
-        shifted.fold(0, |live, field| live | field)
+    /// For each window the bits of the blocks' masks that its index bits meet.
+    pub(super) fn partners(&self) -> impl Iterator<Item = &[u8]> {
+        self.partners[..self.bits].chunks(self.width as usize)
     }
 }
 
 /// What a join leaves behind for the next one: buffers.
 #[derive(Debug)]
 pub(super) struct Leaf {
-    tables: Box<[Row; TABLE_ROWS]>,
-    planes: Box<[Row; 64]>,
-    indices: Vec<u64>,
+    table: Box<Table>,
+    planes: [Box<[Row; 64]>; BLOCKS_MAX],
 }
 
 impl Leaf {
     pub(super) fn new() -> Self {
-        let rows = |len| vec![Row([0; 8]); len].into_boxed_slice();
+        const NONE: Row = Row([0; 8]);
+        let table = vec![[NONE; BLOCKS_MAX]; WINDOWS_MAX * WINDOW_ROWS].into_boxed_slice();
         Self {
-            tables: rows(TABLE_ROWS).try_into().expect("as long as asked for"),
-            planes: rows(64).try_into().expect("as long as asked for"),
-            indices: Vec::new(),
+            table: table.try_into().expect("as long as asked for"),
+            planes: std::array::from_fn(|_| Box::new([NONE; 64])),
         }
     }
 
     /// The weighted number of pairs of `queries` and `blocks` that fit together.
-    pub(super) fn join(
+    pub(super) fn join<M: Mask>(
         &mut self,
         operations: &dyn Operations,
-        geometry: &Geometry,
-        queries: Weighted<'_>,
-        blocks: Weighted<'_>,
+        exchange: Exchange,
+        queries: Weighted<'_, M>,
+        blocks: Weighted<'_, M>,
         progress: &mut Progress<'_>,
     ) -> Result<u64, Stopped> {
         progress.enter(Phase::Tables);
-        let live = geometry.exchange(operations.union(blocks.masks)) & operations.union(queries.masks);
+        let live = exchange.live(M::union(operations, queries.masks), M::union(operations, blocks.masks));
         let all = (queries.len() * blocks.len() + queries.untied * blocks.untied) as u64;
         if live == 0 {
             progress.add(all)?;
             return Ok(all);
         }
-        if queries.len() * blocks.len() <= SMALL_PAIRS || blocks.len() <= SMALL_BLOCK {
+        let few = queries.len() * blocks.len() <= SMALL_PAIRS || blocks.len() <= SMALL_BLOCK;
+        let windows =
+            if few { None } else { Windows::new(exchange, live, queries.len(), operations.costs()) };
+        let Some(windows) = windows else {
             progress.enter(Phase::Queries);
             progress.add((queries.len() * blocks.len()) as u64)?;
-            return Ok(self.small(operations, geometry, queries, blocks));
-        }
-        let count = blocks.len().div_ceil(BLOCK);
-        let windows = Windows::new(geometry, live, queries.len(), operations.costs());
-        self.indices.resize(queries.len(), 0);
-        operations.index(queries.masks, &windows, &mut self.indices);
-        let (untied, tied) = self.indices.split_at(queries.untied);
-        let size = blocks.len().div_ceil(count).next_multiple_of(64);
+            return Ok(M::small(operations, exchange, queries, blocks));
+        };
+        let (untied, tied) = queries.masks.split_at(queries.untied);
+        let size = blocks.len().div_ceil(blocks.len().div_ceil(BLOCK)).next_multiple_of(64);
         let mut sum = 0;
-        for (number, block) in blocks.masks.chunks(size).enumerate() {
+        for (number, part) in blocks.masks.chunks(BLOCKS_MAX * size).enumerate() {
             progress.enter(Phase::Tables);
-            operations.transpose(block, &mut self.planes);
-            operations.tables(&windows, &self.planes, &Row::first(block.len()), &mut self.tables);
+            for (block, planes) in part.chunks(size).zip(&mut self.planes) {
+                M::transpose(operations, block, planes);
+            }
+            let first =
+                |len: usize| std::array::from_fn(|k| Row::first::<M>(len.saturating_sub(k * size).min(size)));
+            let asked = part.len().div_ceil(size);
+            operations.table(&windows, &self.planes, &first(part.len()), asked, &mut self.table);
             progress.enter(Phase::Queries);
-            let query = |list: &[u64], double| operations.query(&self.tables, windows.len(), list, double);
-            let doubles = blocks.untied.saturating_sub(number * size);
-            let double_row = Row::first(doubles);
+            let query = |list: &[M], double| M::query(operations, &self.table, &windows, asked, list, double);
+            let double = first(blocks.untied.saturating_sub(number * BLOCKS_MAX * size));
+            let doubles = blocks.untied.saturating_sub(number * BLOCKS_MAX * size);
             sum += match doubles {
                 0 => query(untied, None),
-                doubles if doubles >= block.len() => 2 * query(untied, None),
-                _ => query(untied, Some(&double_row)),
+                doubles if doubles >= part.len() => 2 * query(untied, None),
+                _ => query(untied, Some(&double)),
             };
             sum += query(tied, None);
-            progress.add((queries.len() * block.len()) as u64)?;
+            progress.add((queries.len() * part.len()) as u64)?;
         }
         Ok(sum)
-    }
-
-    /// The same by comparing one with one.
-    fn small(
-        &mut self,
-        operations: &dyn Operations,
-        geometry: &Geometry,
-        queries: Weighted<'_>,
-        blocks: Weighted<'_>,
-    ) -> u64 {
-        self.indices.clear();
-        self.indices.extend(queries.masks.iter().map(|&mask| geometry.exchange(mask)));
-        operations.small(Weighted { masks: &self.indices, ..queries }, blocks)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Joining the placements of both halves that have given row-0 queens.
 
 use super::generate::RowList;
-use super::geometry::Criterion;
+use super::geometry::{Criterion, Exchange};
 use super::leaf::{BLOCK, Weighted};
-use super::operations::{Costs, SLACK};
+use super::operations::{Costs, Mask, SLACK};
 use super::progress::{Phase, Progress};
-use super::split::{Splitter, Tools};
+use super::split::{Splitter, Tools, short_live, squeeze};
 use crate::engine::Stopped;
 
 /// Groups of a list: one for each column of the row-1 queen.
@@ -13,15 +13,15 @@ const GROUPS: usize = 32;
 
 /// What is left of a list by filters: first the untied elements, then the tied ones, each by group.
 #[derive(Debug)]
-struct Grouped {
-    masks: Vec<u64>,
+struct Grouped<M = u64> {
+    masks: Vec<M>,
     /// Where each group's untied elements begin, and the end.
     untied: [usize; GROUPS + 1],
     /// Where each group's tied elements begin, and the end.
     tied: [usize; GROUPS + 1],
 }
 
-impl Grouped {
+impl<M: Mask> Grouped<M> {
     fn new() -> Self {
         Self { masks: Vec::new(), untied: [0; GROUPS + 1], tied: [0; GROUPS + 1] }
     }
@@ -34,10 +34,19 @@ impl Grouped {
         self.untied[group + 1] - self.untied[group] + self.tied[group + 1] - self.tied[group]
     }
 
-    fn all(&self) -> Weighted<'_> {
+    fn all(&self) -> Weighted<'_, M> {
         Weighted { masks: &self.masks[..self.len()], untied: self.untied[GROUPS] }
     }
 
+    fn parts(&self, group: usize) -> [&[M]; 2] {
+        [
+            &self.masks[self.untied[group]..self.untied[group + 1]],
+            &self.masks[self.tied[group]..self.tied[group + 1]],
+        ]
+    }
+}
+
+impl Grouped {
     /// Becomes what is left of `from` without the elements that have any of `bits`. Unless `grouped`, all are in
     /// the last group.
     fn sift(&mut self, tools: Tools<'_>, from: &Self, bits: u64, grouped: bool) {
@@ -61,11 +70,10 @@ impl Grouped {
         }
     }
 
-    fn parts(&self, group: usize) -> [&[u64]; 2] {
-        [
-            &self.masks[self.untied[group]..self.untied[group + 1]],
-            &self.masks[self.tied[group]..self.tied[group + 1]],
-        ]
+    /// The same with short masks.
+    fn squeeze(&self, tools: Tools<'_>, live: u64, to: &mut Grouped<u32>) {
+        [to.untied, to.tied] = [self.untied, self.tied];
+        squeeze(tools, self.all().masks, live, &mut to.masks);
     }
 }
 
@@ -105,7 +113,7 @@ impl Pairs {
             sides: [Grouped::new(), Grouped::new()],
             filtered: Grouped::new(),
             queries: Vec::new(),
-            asker: Asker { sifted: Vec::new(), block: Vec::new(), splitter: Splitter::new() },
+            asker: Asker::new(),
         }
     }
 
@@ -198,12 +206,31 @@ impl Pairs {
 /// Joins queries with blocks.
 #[derive(Debug)]
 struct Asker {
-    sifted: Vec<u64>,
-    block: Vec<u64>,
+    queries: Vec<u32>,
+    blocks: Grouped<u32>,
+    long: Parts<u64>,
+    short: Parts<u32>,
     splitter: Splitter,
 }
 
+/// The parts of two lists that are joined.
+#[derive(Debug, Default)]
+struct Parts<M> {
+    sifted: Vec<M>,
+    block: Vec<M>,
+}
+
 impl Asker {
+    fn new() -> Self {
+        Self {
+            queries: Vec::new(),
+            blocks: Grouped::new(),
+            long: Parts::default(),
+            short: Parts::default(),
+            splitter: Splitter::new(),
+        }
+    }
+
     /// All queries against all blocks; with `own_blocks`, a large group gets blocks of its own and queries filtered
     /// by its row-1 queen, and only the rest is pooled.
     fn ask(
@@ -214,34 +241,66 @@ impl Asker {
         own_blocks: bool,
         progress: &mut Progress<'_>,
     ) -> Result<u64, Stopped> {
+        let exchange = tools.geometry.exchange();
         if !own_blocks {
-            return self.splitter.join(tools, queries, blocks.all(), progress);
+            return self.splitter.join(tools, exchange, queries, blocks.all(), progress);
         }
+        progress.enter(Phase::Filters);
+        let struck = |group| tools.geometry.struck(1, group);
+        // Each query and each element of the blocks is looked at many times: short masks pay.
+        let Some(live) = short_live(tools, exchange, queries.masks, blocks.all().masks) else {
+            return self.long.join(tools, &mut self.splitter, exchange, queries, blocks, struck, progress);
+        };
+        squeeze(tools, queries.masks, live, &mut self.queries);
+        blocks.squeeze(tools, exchange.of(live), &mut self.blocks);
+        let queries = Weighted { masks: &self.queries[..queries.len()], untied: queries.untied };
+        let struck = |group| {
+            let mut short = [0];
+            tools.operations.squeeze(&[struck(group)], live, &mut short);
+            short[0].into()
+        };
+        let exchange = exchange.squeezed(live);
+        self.short.join(tools, &mut self.splitter, exchange, queries, &self.blocks, struck, progress)
+    }
+}
+
+impl<M: Mask> Parts<M> {
+    /// Group by group; `struck` are the queries' diagonals that a group's row-1 queen forbids.
+    #[expect(clippy::too_many_arguments, reason = "two lists and how to join them")]
+    fn join(
+        &mut self,
+        tools: Tools<'_>,
+        splitter: &mut Splitter,
+        exchange: Exchange,
+        queries: Weighted<'_, M>,
+        blocks: &Grouped<M>,
+        struck: impl Fn(usize) -> u64,
+        progress: &mut Progress<'_>,
+    ) -> Result<u64, Stopped> {
         let own = |group| tools.deserves_own_blocks(blocks.size(group), queries.len());
         let mut sum = 0;
         for group in (0..GROUPS).filter(|&group| own(group)) {
             progress.enter(Phase::Filters);
             grow(&mut self.sifted, queries.len());
-            let struck = tools.geometry.struck(1, group);
             let (untied, tied) = queries.masks.split_at(queries.untied);
-            let untied = tools.operations.sift(untied, struck, &mut self.sifted);
-            let tied = tools.operations.sift(tied, struck, &mut self.sifted[untied..]);
+            let untied = M::sift(tools.operations, untied, struck(group), &mut self.sifted);
+            let tied = M::sift(tools.operations, tied, struck(group), &mut self.sifted[untied..]);
             let sifted = Weighted { masks: &self.sifted[..untied + tied], untied };
             let block = gather(&mut self.block, blocks, std::iter::once(group));
-            sum += self.splitter.join(tools, sifted, block, progress)?;
+            sum += splitter.join(tools, exchange, sifted, block, progress)?;
         }
         progress.enter(Phase::Filters);
         let pool = gather(&mut self.block, blocks, (0..GROUPS).filter(|&group| !own(group)));
-        Ok(sum + self.splitter.join(tools, queries, pool, progress)?)
+        Ok(sum + splitter.join(tools, exchange, queries, pool, progress)?)
     }
 }
 
 /// Copies some groups to a list of their own.
-fn gather<'a>(
-    buffer: &'a mut Vec<u64>,
-    from: &Grouped,
+fn gather<'a, M: Mask>(
+    buffer: &'a mut Vec<M>,
+    from: &Grouped<M>,
     groups: impl Iterator<Item = usize> + Clone,
-) -> Weighted<'a> {
+) -> Weighted<'a, M> {
     buffer.clear();
     for group in groups.clone() {
         buffer.extend_from_slice(from.parts(group)[0]);
@@ -312,9 +371,9 @@ fn blocks_cost(costs: Costs, size: f64, queries: f64) -> f64 {
 const LEFT_BY_ROW: f64 = 0.42;
 
 /// Makes room for `len` elements and what operations overwrite beyond.
-fn grow(buffer: &mut Vec<u64>, len: usize) {
+fn grow<M: Mask>(buffer: &mut Vec<M>, len: usize) {
     if buffer.len() < len + 2 * SLACK {
-        buffer.resize(len + 2 * SLACK, 0);
+        buffer.resize(len + 2 * SLACK, M::default());
     }
 }
 

@@ -7,7 +7,7 @@ use proptest::test_runner::{Config, RngSeed};
 
 use super::geometry::Geometry;
 use super::leaf::{Leaf, Weighted};
-use super::operations::{Operations, SLACK};
+use super::operations::{Mask, Operations, SLACK};
 use super::orbits::{ColumnSet, Kind};
 use super::progress::Progress;
 use super::split::{Splitter, Thresholds, Tools};
@@ -218,7 +218,7 @@ fn naive(geometry: &Geometry, a: Weighted<'_>, b: Weighted<'_>) -> u64 {
     let mut sum = 0;
     for (i, &x) in a.masks.iter().enumerate() {
         for (k, &y) in b.masks.iter().enumerate() {
-            if geometry.exchange(x) & y == 0 {
+            if geometry.exchange().of(x) & y == 0 {
                 sum += if i < a.untied && k < b.untied { 2 } else { 1 };
             }
         }
@@ -246,10 +246,10 @@ proptest! {
         let control = Control::default();
         for isa in versions() {
             let operations = &*isa.operations().unwrap();
-            let found = Leaf::new().join(operations, &geometry, a, b, &mut Progress::new(&control));
+            let found = Leaf::new().join(operations, geometry.exchange(), a, b, &mut Progress::new(&control));
             prop_assert_eq!(found, Ok(expected), "{}", isa);
             let tools = Tools { operations, geometry: &geometry, costs: operations.costs(), thresholds: EAGER };
-            let found = Splitter::new().join(tools, a, b, &mut Progress::new(&control));
+            let found = Splitter::new().join(tools, geometry.exchange(), a, b, &mut Progress::new(&control));
             prop_assert_eq!(found, Ok(expected), "{} with splits", isa);
         }
     }
@@ -264,16 +264,20 @@ proptest! {
         for isa in versions() {
             let operations = &*isa.operations().unwrap();
             let list_odd = &list[odd_end.min(list.len())..];
-            let [mut without, mut with] = [vec![0; list.len() + SLACK], vec![0; list.len() + SLACK]];
-            let keep: Vec<u64> = list_odd.iter().copied().filter(|mask| mask & bits == 0).collect();
-            let leave: Vec<u64> = list_odd.iter().copied().filter(|mask| mask & bits != 0).collect();
-            let kept = operations.sift(list_odd, bits, &mut without);
-            prop_assert_eq!(&without[..kept], &keep[..], "{}", isa);
-            without.fill(0);
-            let kept = operations.part(list_odd, bits, &mut without, &mut with);
-            prop_assert_eq!(&without[..kept], &keep[..], "{}", isa);
-            prop_assert_eq!(&with[..list_odd.len() - kept], &leave[..], "{}", isa);
-            prop_assert_eq!(operations.union(list_odd), list_odd.iter().fold(0, |union, mask| union | mask));
+            check_filters(operations, list_odd, bits)?;
+            let mut short = vec![0; list_odd.len()];
+            let live = bits & u64::from(u32::MAX) | bits & bits.rotate_left(13);
+            if live.count_ones() <= 32 {
+                operations.squeeze(list_odd, live, &mut short);
+                for (short, mask) in short.iter().zip(list_odd) {
+                    let kept = (0..64).filter(|bit| live >> bit & 1 == 1).map(|bit| mask >> bit & 1);
+                    let expected = kept.enumerate().fold(0, |short, (place, bit)| short | bit << place);
+                    prop_assert_eq!(u64::from(*short), expected, "{}", isa);
+                }
+            }
+            operations.squeeze(list_odd, 0xffff_ffff << 16, &mut short);
+            check_filters(operations, &short, bits & u64::from(u32::MAX))?;
+            let mut without = vec![0; list.len() + SLACK];
 
             let blocks = list.len() / 64;
             let chosen: Vec<u64> = planes[..blocks].iter().map(|plane| plane[0]).collect();
@@ -287,6 +291,33 @@ proptest! {
     }
 }
 
+fn check_filters<M: Mask + PartialEq>(
+    operations: &dyn Operations,
+    list: &[M],
+    bits: u64,
+) -> Result<(), TestCaseError> {
+    let (leave, keep): (Vec<M>, Vec<M>) = list.iter().partition(|&&mask| mask.into() & bits != 0);
+    let [mut without, mut with] =
+        [vec![M::default(); list.len() + SLACK], vec![M::default(); list.len() + SLACK]];
+    let kept = M::sift(operations, list, bits, &mut without);
+    prop_assert_eq!(&without[..kept], &keep[..], "{:?}", operations);
+    without.fill(M::default());
+    let kept = M::part(operations, list, bits, &mut without, &mut with);
+    prop_assert_eq!(&without[..kept], &keep[..], "{:?}", operations);
+    prop_assert_eq!(&with[..list.len() - kept], &leave[..], "{:?}", operations);
+    let union = list.iter().fold(0, |union, &mask| union | mask.into());
+    prop_assert_eq!(M::union(operations, list), union, "{:?}", operations);
+    for some in list.chunks(64 * M::IN_WORD) {
+        let mut counts = [0; 64];
+        M::sample(operations, some, &mut counts);
+        for (bit, &count) in counts.iter().enumerate() {
+            let expected = some.iter().filter(|&&mask| mask.into() >> bit & 1 == 1).count();
+            prop_assert_eq!(count, expected as u64, "{:?}, bit {}", operations, bit);
+        }
+    }
+    Ok(())
+}
+
 fn check_planes(operations: &dyn Operations, list: &[u64]) -> Result<(), TestCaseError> {
     let blocks = list.len() / 64;
     let bits: Vec<u64> = (0..40).map(|k| 1 << k | 1 << (k * 7 % 64)).collect();
@@ -297,13 +328,6 @@ fn check_planes(operations: &dyn Operations, list: &[u64]) -> Result<(), TestCas
             let bit = planes[k * blocks + i / 64] >> (i % 64) & 1 == 1;
             prop_assert_eq!(bit, mask & bits != 0, "{:?}, mask {}, plane {}", operations, i, k);
         }
-    }
-    let mut counts = [0; 64];
-    for square in list.as_chunks::<64>().0 {
-        operations.sample(square, &mut counts);
-    }
-    for (bit, &count) in counts.iter().enumerate() {
-        prop_assert_eq!(count, list.iter().filter(|&&mask| mask >> bit & 1 == 1).count() as u64);
     }
     Ok(())
 }

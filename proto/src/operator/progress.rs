@@ -37,6 +37,33 @@ pub struct Progress {
     pub speed: Option<Speed>,
     /// Until all jobs are done, in seconds, if as many threads go on counting; `None` if that can't be said.
     pub time_left_s: Option<Interval>,
+    /// Results that a second machine is to count.
+    pub checks: CheckCounts,
+}
+
+/// What became of results that a second machine was to count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckCounts {
+    /// Not ended yet: without their end there is no total.
+    pub open: u32,
+    /// Both counted the same.
+    pub agreed: u32,
+    /// They differed, and a third machine agreed with one of them.
+    pub settled: u32,
+    /// There was no other machine to ask.
+    pub waived: u32,
+}
+
+impl From<CheckCounts> for v1::CheckCounts {
+    fn from(CheckCounts { open, agreed, settled, waived }: CheckCounts) -> Self {
+        Self { open, agreed, settled, waived }
+    }
+}
+
+impl From<v1::CheckCounts> for CheckCounts {
+    fn from(v1::CheckCounts { open, agreed, settled, waived }: v1::CheckCounts) -> Self {
+        Self { open, agreed, settled, waived }
+    }
 }
 
 impl Progress {
@@ -62,6 +89,7 @@ impl From<Progress> for v1::RunProgress {
             estimated_total: progress.estimated_total.map(Into::into),
             speed: progress.speed.map(Into::into),
             time_left_s: progress.time_left_s.map(Into::into),
+            checks: Some(progress.checks.into()),
         }
     }
 }
@@ -93,6 +121,7 @@ impl TryFrom<v1::RunProgress> for Progress {
             estimated_total: estimate("estimated_total", wire.estimated_total)?,
             speed: wire.speed.map(Speed::try_from).transpose()?,
             time_left_s: estimate("time_left_s", wire.time_left_s)?,
+            checks: wire.checks.map(Into::into).unwrap_or_default(),
         })
     }
 }

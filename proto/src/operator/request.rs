@@ -29,6 +29,37 @@ impl v1::RetryQuarantinedRequest {
     }
 }
 
+/// Whose results are taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blamed {
+    /// That of the job of this number.
+    Job(u32),
+    /// Those of this worker.
+    Worker(WorkerId),
+}
+
+impl v1::RequeueRequest {
+    /// The run, and whose results are taken back.
+    pub fn subject(&self) -> Result<(RunId, Blamed), InvalidMessage> {
+        let blamed = match (self.job, self.worker_id) {
+            (Some(job), 0) => Blamed::Job(job),
+            (None, worker) => Blamed::Worker(worker_id("worker_id", worker)?),
+            (Some(_), _) => return Err(invalid("job", "and worker_id exclude each other")),
+        };
+        Ok((run_id(self.run)?, blamed))
+    }
+}
+
+impl From<(RunId, Blamed)> for v1::RequeueRequest {
+    fn from((run, blamed): (RunId, Blamed)) -> Self {
+        let (job, worker_id) = match blamed {
+            Blamed::Job(job) => (Some(job), 0),
+            Blamed::Worker(worker) => (None, worker.get()),
+        };
+        Self { run: run.get(), job, worker_id }
+    }
+}
+
 impl v1::DrainWorkerRequest {
     /// The worker asked for.
     pub fn id(&self) -> Result<WorkerId, InvalidMessage> {

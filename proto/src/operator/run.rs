@@ -17,6 +17,8 @@ pub struct RunStatus {
     pub fingerprint: Fingerprint,
     /// Among active runs, higher goes first.
     pub priority: i32,
+    /// At least this share of its results is counted by a second machine, in millionths.
+    pub replicate_ppm: u32,
     /// Which check it did not pass, if it failed.
     pub reason: Option<String>,
     /// When it was submitted.
@@ -35,6 +37,7 @@ impl From<RunStatus> for v1::Run {
             states_per_job: run.plan.states_per_job(),
             fingerprint: run.fingerprint.0.to_vec(),
             priority: run.priority,
+            replicate_ppm: run.replicate_ppm,
             reason: run.reason.unwrap_or_default(),
             created_at_ms: run.created_at,
             finished_at_ms: run.finished_at,
@@ -59,6 +62,7 @@ impl TryFrom<v1::Run> for RunStatus {
             plan: plan(progress.n, &wire.plan, wire.states_per_job)?,
             fingerprint: Fingerprint(fingerprint),
             priority: wire.priority,
+            replicate_ppm: wire.replicate_ppm,
             reason: Some(wire.reason).filter(|reason| !reason.is_empty()),
             created_at: wire.created_at_ms,
             finished_at: wire.finished_at_ms,

@@ -17,6 +17,8 @@ pub struct Submission {
     pub plan: Plan,
     /// Among active runs, higher goes first.
     pub priority: i32,
+    /// At least this share of its results is counted by a second machine, in millionths; 0 for none.
+    pub replicate_ppm: u32,
 }
 
 impl Submission {
@@ -43,6 +45,7 @@ impl From<Submission> for v1::SubmitRequest {
             plan: submission.plan.kind().name().to_owned(),
             states_per_job: submission.plan.states_per_job(),
             priority: submission.priority,
+            replicate_ppm: submission.replicate_ppm,
         }
     }
 }
@@ -56,6 +59,9 @@ impl TryFrom<v1::SubmitRequest> for Submission {
             request: wire.request_id.try_into().map_err(|_| invalid("request_id", "must be 16 bytes"))?,
             plan: plan(n, &wire.plan, wire.states_per_job)?,
             priority: wire.priority,
+            replicate_ppm: (wire.replicate_ppm <= 1_000_000)
+                .then_some(wire.replicate_ppm)
+                .ok_or_else(|| invalid("replicate_ppm", "must be in 0..1000000"))?,
         })
     }
 }

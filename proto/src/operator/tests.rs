@@ -25,10 +25,12 @@ fn done() -> RunStatus {
             estimated_total: Some(Interval { value: 5.0, low: 0.0, high: 1e40 }),
             speed: Some(Speed { threads: 1.5, states_per_s: 1e9 }),
             time_left_s: Some(Interval { value: 0.25, low: 0.25, high: 0.25 }),
+            checks: CheckCounts { open: 1, agreed: 2, settled: 3, waived: 4 },
         },
         plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000),
         fingerprint: Fingerprint([7; 32]),
         priority: -3,
+        replicate_ppm: 10_000,
         reason: None,
         created_at: 1,
         finished_at: Some(2),
@@ -47,7 +49,8 @@ fn what_is_sent_arrives() {
         assert_eq!(RunState::try_from(v1::RunState::from(state)), Ok(state));
         assert_eq!(RunState::from_name(state.name()), Some(state));
     }
-    let submission = Submission { request: *b"12345678abcdefgh", plan: done().plan, priority: 7 };
+    let submission =
+        Submission { request: *b"12345678abcdefgh", plan: done().plan, priority: 7, replicate_ppm: 9 };
     assert_eq!(Submission::try_from(v1::SubmitRequest::from(submission)), Ok(submission));
     assert_eq!(submission.seed(), u64::from_be_bytes(*b"abcdefgh"));
     let worker = WorkerStatus {
@@ -62,7 +65,15 @@ fn what_is_sent_arrives() {
         states_per_s: Some(6.5),
         accepted: 8,
         draining: true,
+        checks_passed: 9,
+        checks_failed: 10,
+        checks_open: 11,
+        distrusted: Some("wrong".to_owned()),
     };
+    for blamed in [Blamed::Job(0), Blamed::Worker(worker.id)] {
+        let run = done().progress.run;
+        assert_eq!(v1::RequeueRequest::from((run, blamed)).subject(), Ok((run, blamed)));
+    }
     assert_eq!(WorkerStatus::try_from(v1::WorkerStatus::from(worker.clone())), Ok(worker));
 }
 

@@ -30,6 +30,14 @@ pub struct WorkerStatus {
     pub accepted: u64,
     /// An operator wants it to go.
     pub draining: bool,
+    /// Checks that its machine passed.
+    pub checks_passed: u64,
+    /// Checks that its machine failed.
+    pub checks_failed: u64,
+    /// Checks of its machine's results that are open.
+    pub checks_open: u64,
+    /// Why its machine gets no more jobs; `None` as long as it is trusted.
+    pub distrusted: Option<String>,
 }
 
 impl From<WorkerStatus> for v1::WorkerStatus {
@@ -46,6 +54,10 @@ impl From<WorkerStatus> for v1::WorkerStatus {
             states_per_s: worker.states_per_s,
             accepted: worker.accepted,
             draining: worker.draining,
+            checks_passed: worker.checks_passed,
+            checks_failed: worker.checks_failed,
+            checks_open: worker.checks_open,
+            distrusted: worker.distrusted,
         }
     }
 }
@@ -66,6 +78,10 @@ impl TryFrom<v1::WorkerStatus> for WorkerStatus {
             states_per_s: wire.states_per_s,
             accepted: wire.accepted,
             draining: wire.draining,
+            checks_passed: wire.checks_passed,
+            checks_failed: wire.checks_failed,
+            checks_open: wire.checks_open,
+            distrusted: wire.distrusted,
         })
     }
 }

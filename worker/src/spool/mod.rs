@@ -101,7 +101,7 @@ impl Spool {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(unusable)?;
         let contents = Contents::read(&bytes);
-        let recovered: Result<Vec<_>, _> = contents.payloads.into_iter().map(decode).collect();
+        let recovered = results(&contents);
         let recovered = recovered.map_err(|problem| SpoolError::Foreign { dir: dir.to_owned(), problem })?;
         if contents.unreadable > 0 {
             warn!(
@@ -114,6 +114,13 @@ impl Spool {
         }
         let results = Mutex::new(Results { file, is_named: true });
         Ok(Self { dir: dir.to_owned(), results, recovered, _lock: lock })
+    }
+
+    /// The results in the bytes of a spool's file, and how many bytes are torn or damaged; or why a result that is
+    /// undamaged can't be understood.
+    pub fn read(bytes: &[u8]) -> Result<(Vec<JobResult>, usize), String> {
+        let contents = Contents::read(bytes);
+        Ok((results(&contents)?, contents.unreadable))
     }
 
     /// Its directory.
@@ -174,6 +181,10 @@ impl Results {
         }
         Ok(())
     }
+}
+
+fn results(contents: &Contents<'_>) -> Result<Vec<JobResult>, String> {
+    contents.payloads.iter().map(|payload| decode(payload)).collect()
 }
 
 /// Removes a file if it is there.

@@ -154,11 +154,8 @@ impl App {
     /// The workers to be shown.
     pub(super) fn workers(&self) -> Vec<&Worker> {
         let table = self.table(Pane::Workers);
-        let text = |worker: &Worker| {
-            let draining = worker.live.is_some_and(|live| live.draining);
-            let state = if draining { "draining" } else { "" };
-            format!("{} {} {} {state}", worker.id, worker.name, worker.kernel)
-        };
+        let text =
+            |worker: &Worker| format!("{} {} {} {}", worker.id, worker.name, worker.kernel, worker.state());
         table.arrange(&self.picture.workers, text, |a, b| match table.order {
             1 => a.name.cmp(&b.name),
             2 => b.speed().total_cmp(&a.speed()),

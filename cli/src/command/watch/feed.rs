@@ -50,6 +50,11 @@ impl Feed {
         Ok(Self { place, desk, only: watch.subject.run(), every: watch.interval.unwrap_or(every) })
     }
 
+    /// Who takes orders; nobody does for a database.
+    pub(super) fn client(&self) -> Option<Client> {
+        self.place.as_ref().ok().cloned()
+    }
+
     /// A picture of this moment.
     pub(super) async fn picture(&mut self) -> anyhow::Result<Picture> {
         let mut picture = match &mut self.place {

@@ -39,9 +39,20 @@ pub(super) struct Live {
     pub(super) accepted: u64,
     pub(super) silent_ms: u64,
     pub(super) draining: bool,
+    /// Its machine failed a check: it gets no more jobs.
+    pub(super) distrusted: bool,
 }
 
 impl Worker {
+    /// What there is to say of it; nothing, as long as it is well.
+    pub(super) fn state(&self) -> &'static str {
+        match self.live {
+            Some(live) if live.distrusted => "distrusted",
+            Some(live) if live.draining => "draining",
+            _ => "-",
+        }
+    }
+
     /// Its speed, 0 if it is not known.
     pub(super) fn speed(&self) -> f64 {
         self.live.and_then(|live| live.states_per_s).unwrap_or(0.0)
@@ -68,6 +79,7 @@ impl From<WorkerStatus> for Worker {
                 accepted: worker.accepted,
                 silent_ms: worker.silent_ms,
                 draining: worker.draining,
+                distrusted: worker.distrusted.is_some(),
             }),
         }
     }

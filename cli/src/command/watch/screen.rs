@@ -30,15 +30,15 @@ impl Watch {
         let mut feed = Feed::new(self)?;
         // What is wrong from the beginning is said on the terminal as it was.
         let first = feed.picture().await?;
-        let app = App::new(self.desk.describe(), self.desk.place()?.is_err(), first);
+        let client = feed.client();
+        let app = App::new(self.desk.describe(), client.is_none(), first);
         let (tell, news) = mpsc::channel(WAITING_MAX);
         let (order, orders) = mpsc::channel(WAITING_MAX);
         let obeying = async {
-            match self.desk.place()? {
-                Ok(client) => obey(client, orders, tell.clone()).await,
-                Err(_) => drop(orders),
+            if let Some(client) = client {
+                obey(client, orders, tell.clone()).await;
             }
-            std::future::pending::<anyhow::Result<ExitCode>>().await
+            std::future::pending().await
         };
         // All on one task: a panic anywhere ends it all, and no half of it stays behind on the screen.
         tokio::select! {

@@ -12,12 +12,11 @@
 use std::arch::x86_64::*;
 
 use super::super::generate::{KEYS, Runs};
-use super::super::leaf::{Row, TABLE_ROWS, Weighted, Windows};
+use super::super::geometry::Exchange;
+use super::super::leaf::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Weighted, Windows};
 use super::super::outer::Outer;
-pub(super) use super::portable::{
-    emit, planes, sample, small, standing, survivors, tables, transpose, union,
-};
-use super::{Costs, Isa, SLACK};
+pub(super) use super::portable::{emit, planes, sample, small, standing, survivors, table, transpose, union};
+use super::{Costs, Isa, Mask, SLACK};
 
 /// For machines with AVX2; one exists only where the instructions do.
 #[derive(Debug)]
@@ -49,16 +48,15 @@ fn load(words: &[u64; 4]) -> __m256i {
     unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
 }
 
-/// For each choice of four words the places of the chosen ones, as pairs of 32-bit places.
-static CHOICES: [[u32; 8]; 16] = {
-    let mut table = [[0; 8]; 16];
+/// For each choice of eight words of 32 bits the places of the chosen ones.
+static CHOICES: [[u32; 8]; 256] = {
+    let mut table = [[0; 8]; 256];
     let mut choice = 0;
-    while choice < 16 {
+    while choice < 256 {
         let [mut from, mut to] = [0, 0];
-        while from < 4 {
+        while from < 8 {
             if choice >> from & 1 == 1 {
-                table[choice][2 * to] = 2 * from as u32;
-                table[choice][2 * to + 1] = 2 * from as u32 + 1;
+                table[choice][to] = from as u32;
                 to += 1;
             }
             from += 1;
@@ -68,19 +66,65 @@ static CHOICES: [[u32; 8]; 16] = {
     table
 };
 
-/// Writes the chosen words to `to`, where four words must be writable, and returns where they end.
+/// Writes the chosen ones of eight words of 32 bits to `to`, where 32 bytes must be writable, and returns where they
+/// end.
 #[target_feature(enable = "avx2,popcnt")]
 #[inline]
-unsafe fn append(to: *mut u64, chosen: u32, words: __m256i) -> *mut u64 {
+unsafe fn append(to: *mut u32, chosen: u32, words: __m256i) -> *mut u32 {
     // SAFETY: the caller's promise, and 32 readable bytes.
     unsafe {
-        let places = _mm256_loadu_si256(CHOICES[chosen as usize % 16].as_ptr().cast());
+        let places = _mm256_loadu_si256(CHOICES[chosen as usize % 256].as_ptr().cast());
         _mm256_storeu_si256(to.cast(), _mm256_permutevar8x32_epi32(words, places));
         to.add(chosen.count_ones() as usize)
     }
 }
 
-#[target_feature(enable = "avx2,bmi1,popcnt")]
+/// Masks in a register.
+trait Wide: Mask {
+    const LANES: usize = 4 * Self::IN_WORD;
+
+    /// The same in every lane.
+    fn splat(bits: u64) -> __m256i;
+
+    /// Which words of 32 bits belong to masks with none of `bits`.
+    fn without(x: __m256i, bits: __m256i) -> u32;
+}
+
+impl Wide for u64 {
+    #[inline]
+    fn splat(bits: u64) -> __m256i {
+        // SAFETY: only code compiled for the instruction set uses this.
+        unsafe { _mm256_set1_epi64x(bits as i64) }
+    }
+
+    #[inline]
+    fn without(x: __m256i, bits: __m256i) -> u32 {
+        // SAFETY: as above.
+        unsafe {
+            let none = _mm256_cmpeq_epi64(_mm256_and_si256(x, bits), _mm256_setzero_si256());
+            _mm256_movemask_ps(_mm256_castsi256_ps(none)) as u32
+        }
+    }
+}
+
+impl Wide for u32 {
+    #[inline]
+    fn splat(bits: u64) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_set1_epi32(bits as i32) }
+    }
+
+    #[inline]
+    fn without(x: __m256i, bits: __m256i) -> u32 {
+        // SAFETY: as above.
+        unsafe {
+            let none = _mm256_cmpeq_epi32(_mm256_and_si256(x, bits), _mm256_setzero_si256());
+            _mm256_movemask_ps(_mm256_castsi256_ps(none)) as u32
+        }
+    }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
     assert!(out.len() >= masks.len().min(64 * chosen.len()) + SLACK, "room for all");
     let mut to = out.as_mut_ptr();
@@ -89,59 +133,55 @@ fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
             continue;
         }
         for (i, masks) in masks.as_chunks::<4>().0.iter().enumerate() {
+            // Two words of 32 bits for each.
+            let chosen = _pdep_u32((bits >> (4 * i)) as u32, 0b0101_0101) * 3;
             // SAFETY: no more than all masks and four are written.
-            unsafe { to = append(to, (bits >> (4 * i)) as u32 & 15, load(masks)) };
+            unsafe { to = append(to.cast(), chosen, load(masks)).cast() };
         }
     }
     // SAFETY: both point into `out`.
     unsafe { to.offset_from_unsigned(out.as_ptr()) }
 }
 
-/// Which of four words have none of `bits`.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn without(words: __m256i, bits: __m256i) -> u32 {
-    let none = _mm256_cmpeq_epi64(_mm256_and_si256(words, bits), _mm256_setzero_si256());
-    _mm256_movemask_pd(_mm256_castsi256_pd(none)) as u32
-}
-
 #[target_feature(enable = "avx2,popcnt")]
-fn sift(masks: &[u64], bits: u64, out: &mut [u64]) -> usize {
+fn sift<M: Wide>(masks: &[M], bits: u64, out: &mut [M]) -> usize {
     assert!(out.len() >= masks.len() + SLACK, "room for all");
-    let every = _mm256_set1_epi64x(bits as i64);
+    let every = M::splat(bits);
     let mut to = out.as_mut_ptr();
-    let (whole, rest) = masks.as_chunks::<4>();
-    // SAFETY: no more than all masks and four are written.
+    let whole = masks.chunks_exact(M::LANES);
+    let rest = whole.remainder();
+    // SAFETY: no more than all masks and a register are written.
     unsafe {
         for masks in whole {
-            let x = load(masks);
-            to = append(to, without(x, every), x);
+            let x = _mm256_loadu_si256(masks.as_ptr().cast());
+            to = append(to.cast(), M::without(x, every), x).cast();
         }
         for &mask in rest {
             *to = mask;
-            to = to.add(usize::from(mask & bits == 0));
+            to = to.add(usize::from(mask.into() & bits == 0));
         }
         to.offset_from_unsigned(out.as_ptr())
     }
 }
 
 #[target_feature(enable = "avx2,popcnt")]
-fn part(masks: &[u64], bits: u64, out: &mut [u64], with: &mut [u64]) -> usize {
+fn part<M: Wide>(masks: &[M], bits: u64, out: &mut [M], with: &mut [M]) -> usize {
     assert!(out.len().min(with.len()) >= masks.len() + SLACK, "room for all");
-    let every = _mm256_set1_epi64x(bits as i64);
+    let every = M::splat(bits);
     let [mut to, mut other] = [out.as_mut_ptr(), with.as_mut_ptr()];
-    let (whole, rest) = masks.as_chunks::<4>();
-    // SAFETY: no more than all masks and four are written to either.
+    let whole = masks.chunks_exact(M::LANES);
+    let rest = whole.remainder();
+    // SAFETY: no more than all masks and a register are written to either.
     unsafe {
         for masks in whole {
-            let x = load(masks);
-            let keep = without(x, every);
-            to = append(to, keep, x);
-            other = append(other, !keep & 15, x);
+            let x = _mm256_loadu_si256(masks.as_ptr().cast());
+            let keep = M::without(x, every);
+            to = append(to.cast(), keep, x).cast();
+            other = append(other.cast(), !keep & 255, x).cast();
         }
         for &mask in rest {
             [*to, *other] = [mask; 2];
-            let keep = usize::from(mask & bits == 0);
+            let keep = usize::from(mask.into() & bits == 0);
             to = to.add(keep);
             other = other.add(1 - keep);
         }
@@ -150,28 +190,36 @@ fn part(masks: &[u64], bits: u64, out: &mut [u64], with: &mut [u64]) -> usize {
 }
 
 #[target_feature(enable = "bmi2")]
-fn index(masks: &[u64], windows: &Windows, indices: &mut [u64]) {
-    let [live, fields] = [windows.live(), u64::from_le_bytes(windows.fields)];
-    for (index, &mask) in indices.iter_mut().zip(masks) {
-        *index = _pdep_u64(_pext_u64(mask, live), fields);
+fn squeeze(masks: &[u64], live: u64, out: &mut [u32]) {
+    for (out, &mask) in out.iter_mut().zip(masks) {
+        *out = _pext_u64(mask, live) as u32;
     }
 }
 
-#[target_feature(enable = "avx2,popcnt")]
-fn query(tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64 {
-    let all = Row([u64::MAX; 8]);
-    let of = |counted: &Row| match windows {
-        1 => query_windows::<1>(tables, queries, counted),
-        2 => query_windows::<2>(tables, queries, counted),
-        3 => query_windows::<3>(tables, queries, counted),
-        4 => query_windows::<4>(tables, queries, counted),
-        5 => query_windows::<5>(tables, queries, counted),
-        6 => query_windows::<6>(tables, queries, counted),
-        7 => query_windows::<7>(tables, queries, counted),
-        8 => query_windows::<8>(tables, queries, counted),
-        _ => unreachable!("1 to 8 windows"),
+#[target_feature(enable = "avx2,bmi2,popcnt")]
+fn query<M: Wide>(
+    table: &Table,
+    windows: &Windows,
+    blocks: usize,
+    queries: &[M],
+    double: Option<&[Row; BLOCKS_MAX]>,
+) -> u64 {
+    let of = match windows.len() {
+        1 => query_windows::<M, 1>,
+        2 => query_windows::<M, 2>,
+        3 => query_windows::<M, 3>,
+        4 => query_windows::<M, 4>,
+        5 => query_windows::<M, 5>,
+        6 => query_windows::<M, 6>,
+        7 => query_windows::<M, 7>,
+        _ => unreachable!("1 to 7 windows"),
     };
-    of(&all) + double.map_or(0, of)
+    let all = Row([u64::MAX; 8]);
+    let count = |block| {
+        of(table, windows, block, queries, &all)
+            + double.map_or(0, |double| of(table, windows, block, queries, &double[block]))
+    };
+    (0..blocks).map(count).sum()
 }
 
 /// Adds three bits in each place: their sum and their carry.
@@ -195,17 +243,34 @@ fn count(x: __m256i) -> __m256i {
     _mm256_sad_epu8(_mm256_add_epi8(a, b), _mm256_setzero_si256())
 }
 
-/// Sum over the queries of the elements of `counted` left by all tables, by the carry-save method of Harley and
-/// Seal.
-#[target_feature(enable = "avx2,popcnt")]
-fn query_windows<const WINDOWS: usize>(tables: &[Row; TABLE_ROWS], queries: &[u64], counted: &Row) -> u64 {
+/// Sum over the queries of the elements of `counted` of a block left by all windows, by the carry-save method of
+/// Harley and Seal.
+#[target_feature(enable = "avx2,bmi2,popcnt")]
+fn query_windows<M: Wide, const WINDOWS: usize>(
+    table: &Table,
+    windows: &Windows,
+    block: usize,
+    queries: &[M],
+    counted: &Row,
+) -> u64 {
+    let field = ((1 << windows.width) - 1) << Row::SHIFT;
+    let shifts: [u32; WINDOWS] = std::array::from_fn(|window| windows.width * window as u32);
     let zero = _mm256_setzero_si256();
     let mut sum = zero;
     for half in 0..2 {
-        let part = |row: &Row| load(&row.0.as_chunks::<4>().0[half]);
-        let counted = part(counted);
-        let fits = |indices: u64| {
-            let row = |window: usize| part(&tables[256 * window + (indices >> (8 * window) & 255) as usize]);
+        let counted = load(&counted.0.as_chunks::<4>().0[half]);
+        let fits = |mask: M| {
+            // Indices times the size of a row.
+            let indices = _pext_u64(mask.into(), windows.live) << Row::SHIFT;
+            let row = |window: usize| {
+                let offset = (indices.wrapping_shr(shifts[window]) & field) as usize;
+                // SAFETY: an index has `width` bits, at most eight, and so is one of 256 rows of its window, and a row
+                // has two blocks of two halves.
+                unsafe {
+                    let row = table.as_ptr().add(WINDOW_ROWS * window).byte_add(offset);
+                    _mm256_load_si256(row.cast::<__m256i>().add(2 * block + half))
+                }
+            };
             (0..WINDOWS).fold(counted, |fits, window| _mm256_and_si256(fits, row(window)))
         };
         let [mut ones, mut twos, mut fours, mut sixteens] = [zero; 4];

@@ -12,10 +12,11 @@
 use std::arch::x86_64::*;
 
 use super::super::generate::{KEYS, Runs};
-use super::super::leaf::{Row, TABLE_ROWS, Weighted, Windows};
+use super::super::geometry::Exchange;
+use super::super::leaf::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Weighted, Windows};
 use super::super::outer::{MASKS_SLACK, Outer};
 use super::lanes::{self, Lanes};
-use super::{Costs, Isa, SLACK};
+use super::{Costs, Isa, Mask, SLACK};
 
 /// For machines with AVX-512; one exists only where the instructions do.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ impl Avx512 {
 implement!(
     Avx512,
     Isa::Avx512,
-    Costs { block: 1500.0, query: 3.7, row: 1.0, window: 0.55, sift: 0.8 },
+    Costs { block: 1500.0, query: 3.7, row: 2.5, window: 0.55, sift: 0.8 },
     "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 );
 
@@ -78,6 +79,173 @@ fn load_some(words: &[u64]) -> (__m512i, __mmask8) {
 #[inline]
 fn lowest(count: usize) -> __mmask8 {
     if count >= 8 { 0xff } else { (1 << count) - 1 }
+}
+
+/// Masks in a register.
+trait Wide: Mask {
+    const LANES: usize = 8 * Self::IN_WORD;
+
+    /// The first masks of a list that has as many as a register.
+    fn load(masks: &[Self]) -> __m512i;
+
+    /// As many as there are, and which those are; the others are zero.
+    fn load_some(masks: &[Self]) -> (__m512i, u16);
+
+    /// The same in every lane.
+    fn splat(bits: u64) -> __m512i;
+
+    /// Which lanes have none of `bits`.
+    fn without(x: __m512i, bits: __m512i) -> u16;
+
+    /// Writes the chosen masks to `to` and returns where they end.
+    ///
+    /// # Safety
+    /// A whole register can be written.
+    unsafe fn append(to: *mut Self, chosen: u16, x: __m512i) -> *mut Self;
+
+    /// `x` shifted to the left, or to the right if `shift` is negative, within its lanes.
+    fn shift(x: __m512i, shift: i32) -> __m512i;
+
+    /// Adds one to some lanes.
+    fn add_one(x: __m512i, some: u16) -> __m512i;
+
+    /// The sum of some lanes.
+    fn sum(x: __m512i, some: u16) -> u64;
+
+    /// OR of the masks in a word.
+    fn fold(word: u64) -> u64;
+
+    /// The lowest `count` lanes.
+    #[inline(always)]
+    fn lowest(count: usize) -> u16 {
+        if count >= Self::LANES { u16::MAX >> (16 - Self::LANES) } else { (1 << count) - 1 }
+    }
+}
+
+impl Wide for u64 {
+    #[inline(always)]
+    fn load(masks: &[Self]) -> __m512i {
+        // SAFETY: only code compiled for the instruction set uses this, and eight words are readable.
+        unsafe { load(masks.first_chunk().expect("eight")) }
+    }
+
+    #[inline(always)]
+    fn load_some(masks: &[Self]) -> (__m512i, u16) {
+        // SAFETY: as above.
+        let (x, some) = unsafe { load_some(masks) };
+        (x, some.into())
+    }
+
+    #[inline(always)]
+    fn splat(bits: u64) -> __m512i {
+        // SAFETY: as above.
+        unsafe { _mm512_set1_epi64(bits as i64) }
+    }
+
+    #[inline(always)]
+    fn without(x: __m512i, bits: __m512i) -> u16 {
+        // SAFETY: as above.
+        unsafe { _mm512_testn_epi64_mask(x, bits).into() }
+    }
+
+    #[inline(always)]
+    unsafe fn append(to: *mut Self, chosen: u16, x: __m512i) -> *mut Self {
+        let chosen = chosen as __mmask8;
+        // SAFETY: as above, and the caller's promise.
+        unsafe {
+            _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi64(chosen, x));
+            to.add(chosen.count_ones() as usize)
+        }
+    }
+
+    #[inline(always)]
+    fn shift(x: __m512i, shift: i32) -> __m512i {
+        // SAFETY: as above.
+        unsafe {
+            let [left, right] = [_mm_cvtsi32_si128(shift.max(0)), _mm_cvtsi32_si128((-shift).max(0))];
+            _mm512_srl_epi64(_mm512_sll_epi64(x, left), right)
+        }
+    }
+
+    #[inline(always)]
+    fn add_one(x: __m512i, some: u16) -> __m512i {
+        // SAFETY: as above.
+        unsafe { _mm512_mask_sub_epi64(x, some as __mmask8, x, _mm512_set1_epi64(-1)) }
+    }
+
+    #[inline(always)]
+    fn sum(x: __m512i, some: u16) -> u64 {
+        // SAFETY: as above.
+        unsafe { _mm512_mask_reduce_add_epi64(some as __mmask8, x) as u64 }
+    }
+
+    #[inline(always)]
+    fn fold(word: u64) -> u64 {
+        word
+    }
+}
+
+impl Wide for u32 {
+    #[inline(always)]
+    fn load(masks: &[Self]) -> __m512i {
+        let masks: &[Self; 16] = masks.first_chunk().expect("sixteen");
+        // SAFETY: only code compiled for the instruction set uses this, and sixteen masks are readable.
+        unsafe { _mm512_loadu_si512(masks.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn load_some(masks: &[Self]) -> (__m512i, u16) {
+        let some = Self::lowest(masks.len());
+        // SAFETY: only the first masks, which are there, are read.
+        (unsafe { _mm512_maskz_loadu_epi32(some, masks.as_ptr().cast()) }, some)
+    }
+
+    #[inline(always)]
+    fn splat(bits: u64) -> __m512i {
+        // SAFETY: as above.
+        unsafe { _mm512_set1_epi32(bits as i32) }
+    }
+
+    #[inline(always)]
+    fn without(x: __m512i, bits: __m512i) -> u16 {
+        // SAFETY: as above.
+        unsafe { _mm512_testn_epi32_mask(x, bits) }
+    }
+
+    #[inline(always)]
+    unsafe fn append(to: *mut Self, chosen: u16, x: __m512i) -> *mut Self {
+        // SAFETY: as above, and the caller's promise.
+        unsafe {
+            _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi32(chosen, x));
+            to.add(chosen.count_ones() as usize)
+        }
+    }
+
+    #[inline(always)]
+    fn shift(x: __m512i, shift: i32) -> __m512i {
+        // SAFETY: as above.
+        unsafe {
+            let [left, right] = [_mm_cvtsi32_si128(shift.max(0)), _mm_cvtsi32_si128((-shift).max(0))];
+            _mm512_srl_epi32(_mm512_sll_epi32(x, left), right)
+        }
+    }
+
+    #[inline(always)]
+    fn add_one(x: __m512i, some: u16) -> __m512i {
+        // SAFETY: as above.
+        unsafe { _mm512_mask_sub_epi32(x, some, x, _mm512_set1_epi64(-1)) }
+    }
+
+    #[inline(always)]
+    fn sum(x: __m512i, some: u16) -> u64 {
+        // SAFETY: as above.
+        unsafe { _mm512_mask_reduce_add_epi32(some, x) as u64 }
+    }
+
+    #[inline(always)]
+    fn fold(word: u64) -> u64 {
+        (word | word >> 32) & u64::from(Self::MAX)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -191,12 +359,12 @@ fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
     }
 }
 
-/// The bit planes of 64 masks; plane t stands at [`slot`] (t).
+/// The bit planes of at most 64 words of masks; plane t stands at [`slot`] (t).
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn flip(masks: &[u64; 64], out: &mut [u64; 64]) {
+fn flip<M: Wide>(masks: &[M], out: &mut [u64; 64]) {
     // Byte k of element i goes to byte 7 - i of qword k; the multiplication by the identity from the other side
     // then transposes each qword.
     const GATHER: [u8; 64] = {
@@ -211,9 +379,11 @@ fn flip(masks: &[u64; 64], out: &mut [u64; 64]) {
     // SAFETY: 64 bytes are readable.
     let gather = unsafe { _mm512_loadu_si512(GATHER.as_ptr().cast()) };
     let identity = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
-    let chunks = masks.as_chunks::<8>().0;
+    let whole = masks.len() == 64 * M::IN_WORD;
     let r: [__m512i; 8] = std::array::from_fn(|i| {
-        _mm512_gf2p8affine_epi64_epi8::<0>(identity, _mm512_permutexvar_epi8(gather, load(&chunks[i])))
+        let masks = &masks[(i * M::LANES).min(masks.len())..];
+        let x = if whole { M::load(masks) } else { M::load_some(masks).0 };
+        _mm512_gf2p8affine_epi64_epi8::<0>(identity, _mm512_permutexvar_epi8(gather, x))
     });
     let a: [__m512i; 8] = std::array::from_fn(|i| match i {
         0..4 => _mm512_unpacklo_epi8(r[2 * i], r[2 * i + 1]),
@@ -311,60 +481,47 @@ fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize {
+fn sift<M: Wide>(masks: &[M], bits: u64, without: &mut [M]) -> usize {
     assert!(without.len() >= masks.len() + SLACK, "room for all");
-    let bits = _mm512_set1_epi64(bits as i64);
+    let bits = M::splat(bits);
     let mut to = without.as_mut_ptr();
-    let (whole, rest) = masks.as_chunks::<8>();
+    let whole = masks.chunks_exact(M::LANES);
+    let (x, some) = M::load_some(whole.remainder());
     for masks in whole {
-        let x = load(masks);
-        // SAFETY: no more than all masks and eight are written.
-        unsafe { to = append(to, _mm512_testn_epi64_mask(x, bits), x) };
+        let x = M::load(masks);
+        // SAFETY: no more than all masks and a register are written.
+        unsafe { to = M::append(to, M::without(x, bits), x) };
     }
-    let (x, some) = load_some(rest);
     // SAFETY: as above.
     unsafe {
-        to = append(to, _mm512_mask_testn_epi64_mask(some, x, bits), x);
+        to = M::append(to, some & M::without(x, bits), x);
         to.offset_from_unsigned(without.as_ptr())
     }
 }
 
-/// Writes the chosen words to `to`, where eight words must be writable, and returns where they end.
-#[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-unsafe fn append(to: *mut u64, chosen: __mmask8, words: __m512i) -> *mut u64 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi64(chosen, words));
-        to.add(chosen.count_ones() as usize)
-    }
-}
-
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize {
+fn part<M: Wide>(masks: &[M], bits: u64, without: &mut [M], with: &mut [M]) -> usize {
     assert!(without.len().min(with.len()) >= masks.len() + SLACK, "room for all");
-    let bits = _mm512_set1_epi64(bits as i64);
+    let bits = M::splat(bits);
     let [mut to, mut other] = [without.as_mut_ptr(), with.as_mut_ptr()];
-    let (whole, rest) = masks.as_chunks::<8>();
+    let whole = masks.chunks_exact(M::LANES);
+    let (x, some) = M::load_some(whole.remainder());
     for masks in whole {
-        let x = load(masks);
-        let keep = _mm512_testn_epi64_mask(x, bits);
-        // SAFETY: no more than all masks and eight are written to either.
+        let x = M::load(masks);
+        let keep = M::without(x, bits);
+        // SAFETY: no more than all masks and a register are written to either.
         unsafe {
-            to = append(to, keep, x);
-            other = append(other, !keep, x);
+            to = M::append(to, keep, x);
+            other = M::append(other, !keep, x);
         }
     }
-    let (x, some) = load_some(rest);
-    let keep = _mm512_mask_testn_epi64_mask(some, x, bits);
+    let keep = M::without(x, bits);
     // SAFETY: as above.
     unsafe {
-        to = append(to, keep, x);
-        append(other, some & !keep, x);
+        to = M::append(to, some & keep, x);
+        M::append(other, some & !keep, x);
         to.offset_from_unsigned(without.as_ptr())
     }
 }
@@ -372,90 +529,82 @@ fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usiz
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn union(masks: &[u64]) -> u64 {
-    let (whole, rest) = masks.as_chunks::<8>();
-    let (fours, whole) = whole.as_chunks::<4>();
-    let mut unions =
-        [load_some(rest).0, _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()];
-    for four in fours {
-        for (union, masks) in unions.iter_mut().zip(four) {
-            *union = _mm512_or_si512(*union, load(masks));
+fn union<M: Wide>(masks: &[M]) -> u64 {
+    let (fours, rest) = masks.split_at(masks.len() - masks.len() % (4 * M::LANES));
+    let mut unions = [_mm512_setzero_si512(); 4];
+    for four in fours.chunks_exact(4 * M::LANES) {
+        for (union, masks) in unions.iter_mut().zip(four.chunks_exact(M::LANES)) {
+            *union = _mm512_or_si512(*union, M::load(masks));
         }
     }
-    for (union, masks) in unions.iter_mut().zip(whole) {
-        *union = _mm512_or_si512(*union, load(masks));
+    for (union, masks) in unions.iter_mut().zip(rest.chunks(M::LANES)) {
+        *union = _mm512_or_si512(*union, M::load_some(masks).0);
     }
     let [a, b, c, d] = unions;
-    _mm512_reduce_or_epi64(_mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d))) as u64
+    M::fold(_mm512_reduce_or_epi64(_mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d))) as u64)
 }
 
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn sample(masks: &[u64; 64], counts: &mut [u64; 64]) {
+fn squeeze(masks: &[u64], live: u64, out: &mut [u32]) {
+    for (out, &mask) in out.iter_mut().zip(masks) {
+        *out = _pext_u64(mask, live) as u32;
+    }
+}
+
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn sample<M: Wide>(masks: &[M], counts: &mut [u64; 64]) {
     let mut square = [0; 64];
     flip(masks, &mut square);
-    for (bit, count) in counts.iter_mut().enumerate() {
-        *count += u64::from(square[slot(bit)].count_ones());
+    for bit in 0..64 {
+        counts[bit % (64 / M::IN_WORD)] += u64::from(square[slot(bit)].count_ones());
     }
 }
 
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64 {
+fn small<M: Wide>(exchange: Exchange, a: Weighted<'_, M>, b: Weighted<'_, M>) -> u64 {
     let mut sum = 0;
     let (untied, tied) = a.masks.split_at(a.untied);
-    let one = _mm512_set1_epi64(1);
-    for (i, masks) in b.masks.chunks(8).enumerate() {
-        let (x, some) = load_some(masks);
-        let count = |queries: &[u64]| {
-            let mut count = _mm512_setzero_si512();
-            for &query in queries {
-                let fits = _mm512_mask_testn_epi64_mask(some, x, _mm512_set1_epi64(query as i64));
-                count = _mm512_mask_add_epi64(count, fits, count, one);
-            }
-            count
+    let back = exchange.back();
+    let [low, high] = back.parts().map(|part| M::splat(part));
+    let [up, down] = back.shifts();
+    for (i, masks) in b.masks.chunks(M::LANES).enumerate() {
+        let (x, some) = M::load_some(masks);
+        // As the queries call them.
+        let x = _mm512_or_si512(
+            M::shift(_mm512_and_si512(x, low), up),
+            M::shift(_mm512_and_si512(x, high), down),
+        );
+        // For each mask how many queries fit it.
+        let count = |queries: &[M]| {
+            queries.iter().fold(_mm512_setzero_si512(), |counts, &query| {
+                M::add_one(counts, some & M::without(x, M::splat(query.into())))
+            })
         };
         let double = count(untied);
-        let doubles = lowest(b.untied.saturating_sub(8 * i));
-        sum += _mm512_reduce_add_epi64(_mm512_add_epi64(double, count(tied)));
-        sum += _mm512_mask_reduce_add_epi64(doubles, double);
+        let doubles = M::lowest(b.untied.saturating_sub(M::LANES * i));
+        sum += M::sum(double, M::lowest(M::LANES)) + M::sum(double, doubles);
+        sum += M::sum(count(tied), M::lowest(M::LANES));
     }
-    sum as u64
+    sum
 }
 
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn index(masks: &[u64], windows: &Windows, indices: &mut [u64]) {
-    let offsets = _mm512_set1_epi64(u64::from_le_bytes(windows.offsets) as i64);
-    let fields = _mm512_set1_epi64(u64::from_le_bytes(windows.fields) as i64);
-    let indices_of = |x| _mm512_and_si512(_mm512_multishift_epi64_epi8(offsets, x), fields);
-    let (whole, rest) = masks.as_chunks::<8>();
-    let (whole_indices, rest_indices) = indices.as_chunks_mut::<8>();
-    for (indices, masks) in whole_indices.iter_mut().zip(whole) {
-        store(indices, indices_of(load(masks)));
-    }
-    let (x, some) = load_some(rest);
-    let some = some & lowest(rest_indices.len());
-    // SAFETY: only words that are there are written.
-    unsafe { _mm512_mask_storeu_epi64(rest_indices.as_mut_ptr().cast(), some, indices_of(x)) };
-}
-
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
+fn transpose<M: Wide>(masks: &[M], planes: &mut [Row; 64]) {
     let mut squares = [[0; 64]; 8];
-    let (whole, rest) = masks.as_chunks::<64>();
-    for (masks, square) in whole.iter().zip(&mut squares) {
+    let in_square = 64 * M::IN_WORD;
+    for (masks, square) in masks.chunks(in_square).zip(&mut squares) {
         flip(masks, square);
     }
-    if !rest.is_empty() {
-        let mut last = [0; 64];
-        last[..rest.len()].copy_from_slice(rest);
-        flip(&last, &mut squares[whole.len()]);
+    if M::IN_WORD == 2 {
+        return gather_short(&squares, planes);
     }
     for k in 0..8 {
         let r: [__m512i; 8] =
@@ -483,30 +632,48 @@ fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
     }
 }
 
+/// Makes planes of the squares of short masks: of each its first half, then its second.
+#[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]) {
-    for (window, table) in tables.as_chunks_mut::<256>().0[..windows.len()].iter_mut().enumerate() {
-        table[0] = if window == 0 { *valid } else { Row([u64::MAX; 8]) };
-        let mut done = 0usize;
-        for k in (0..8).filter(|k| windows.fields[window] >> k & 1 == 1) {
-            let plane = load(&planes[usize::from(windows.partners[window][k]) % 64].0);
-            // All subsets of the bits done: runs of consecutive ones, as long as the lowest bits are all in use.
-            let run = 1usize << done.trailing_ones();
-            let high = done & !(run - 1);
-            let mut index = high;
-            loop {
-                let (from, to) = table[index..].split_at_mut(1 << k);
-                for (to, from) in to[..run].iter_mut().zip(&from[..run]) {
-                    store(&mut to.0, _mm512_andnot_si512(plane, load(&from.0)));
+fn gather_short(squares: &[[u64; 64]; 8], planes: &mut [Row; 64]) {
+    let order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    for k in 0..8 {
+        let r: [__m512i; 4] = std::array::from_fn(|g| {
+            let words = squares[g][8 * k..].first_chunk().expect("eight");
+            _mm512_permutexvar_epi64(order, load(words))
+        });
+        let [a0, a1] = [_mm512_shuffle_i64x2::<0x44>(r[0], r[1]), _mm512_shuffle_i64x2::<0xee>(r[0], r[1])];
+        let [b0, b1] = [_mm512_shuffle_i64x2::<0x44>(r[2], r[3]), _mm512_shuffle_i64x2::<0xee>(r[2], r[3])];
+        store(&mut planes[2 * k].0, _mm512_shuffle_i64x2::<0x88>(a0, b0));
+        store(&mut planes[2 * k + 1].0, _mm512_shuffle_i64x2::<0xdd>(a0, b0));
+        store(&mut planes[2 * k + 16].0, _mm512_shuffle_i64x2::<0x88>(a1, b1));
+        store(&mut planes[2 * k + 17].0, _mm512_shuffle_i64x2::<0xdd>(a1, b1));
+    }
+}
+
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn table(
+    windows: &Windows,
+    planes: &[Box<[Row; 64]>; BLOCKS_MAX],
+    valid: &[Row; BLOCKS_MAX],
+    blocks: usize,
+    table: &mut Table,
+) {
+    let windows = table.as_chunks_mut::<WINDOW_ROWS>().0.iter_mut().zip(windows.partners());
+    for (number, (table, partners)) in windows.enumerate() {
+        for (block, planes) in planes.iter().enumerate().take(blocks) {
+            table[0][block] = if number == 0 { valid[block] } else { Row([u64::MAX; 8]) };
+            for (k, &partner) in partners.iter().enumerate() {
+                let plane = load(&planes[usize::from(partner) % 64].0);
+                let (from, to) = table.split_at_mut(1 << k);
+                for (to, from) in to.iter_mut().zip(from) {
+                    store(&mut to[block].0, _mm512_andnot_si512(plane, load(&from[block].0)));
                 }
-                if index == 0 {
-                    break;
-                }
-                index = (index - 1) & high;
             }
-            done |= 1 << k;
         }
     }
 }
@@ -514,51 +681,73 @@ fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row;
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn query(tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64 {
-    match windows {
-        1 => query_windows::<1>(tables, queries, double),
-        2 => query_windows::<2>(tables, queries, double),
-        3 => query_windows::<3>(tables, queries, double),
-        4 => query_windows::<4>(tables, queries, double),
-        5 => query_windows::<5>(tables, queries, double),
-        6 => query_windows::<6>(tables, queries, double),
-        7 => query_windows::<7>(tables, queries, double),
-        8 => query_windows::<8>(tables, queries, double),
-        _ => unreachable!("1 to 8 windows"),
-    }
+fn query<M: Wide>(
+    table: &Table,
+    windows: &Windows,
+    blocks: usize,
+    queries: &[M],
+    double: Option<&[Row; BLOCKS_MAX]>,
+) -> u64 {
+    let of = match (windows.len(), blocks) {
+        (1, 1) => query_windows::<M, 1, 1>,
+        (2, 1) => query_windows::<M, 2, 1>,
+        (3, 1) => query_windows::<M, 3, 1>,
+        (4, 1) => query_windows::<M, 4, 1>,
+        (5, 1) => query_windows::<M, 5, 1>,
+        (6, 1) => query_windows::<M, 6, 1>,
+        (7, 1) => query_windows::<M, 7, 1>,
+        (1, 2) => query_windows::<M, 1, 2>,
+        (2, 2) => query_windows::<M, 2, 2>,
+        (3, 2) => query_windows::<M, 3, 2>,
+        (4, 2) => query_windows::<M, 4, 2>,
+        (5, 2) => query_windows::<M, 5, 2>,
+        (6, 2) => query_windows::<M, 6, 2>,
+        (7, 2) => query_windows::<M, 7, 2>,
+        _ => unreachable!("1 to 7 windows, one or two blocks"),
+    };
+    of(table, windows, queries, double)
 }
 
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn query_windows<const WINDOWS: usize>(
-    tables: &[Row; TABLE_ROWS],
-    queries: &[u64],
-    double: Option<&Row>,
+fn query_windows<M: Wide, const WINDOWS: usize, const BLOCKS: usize>(
+    table: &Table,
+    windows: &Windows,
+    queries: &[M],
+    double: Option<&[Row; BLOCKS_MAX]>,
 ) -> u64 {
-    let fits = |indices: u64| {
-        // The index times the size of a row.
-        let offset = |window: usize| {
-            if window == 0 { indices << 6 & 0x3fc0 } else { indices >> (8 * window - 6) & 0x3fc0 }
-        };
-        // SAFETY: each index is one of 256 rows of its window.
-        let row = |window: usize| unsafe {
-            _mm512_load_si512(tables.as_ptr().add(256 * window).byte_add(offset(window) as usize).cast())
-        };
-        (1..WINDOWS).fold(row(0), |fits, window| _mm512_and_si512(fits, row(window)))
+    let Windows { live, width, .. } = *windows;
+    let field = ((1 << width) - 1) << Row::SHIFT;
+    let shifts: [u32; WINDOWS] = std::array::from_fn(|window| width * window as u32);
+    let fits = |mask: M| -> [__m512i; BLOCKS] {
+        // Indices times the size of a row.
+        let indices = _pext_u64(mask.into(), live) << Row::SHIFT;
+        let rows: [*const Row; WINDOWS] = std::array::from_fn(|window| {
+            let offset = indices.wrapping_shr(shifts[window]) & field;
+            // SAFETY: an index has `width` bits, at most eight, and so is one of 256 rows of its window.
+            unsafe { table.as_ptr().add(WINDOW_ROWS * window).byte_add(offset as usize).cast() }
+        });
+        std::array::from_fn(|block| {
+            // SAFETY: as above, and a row has two blocks.
+            let row = |window: usize| unsafe { _mm512_load_si512(rows[window].add(block).cast()) };
+            (1..WINDOWS).fold(row(0), |fits, window| _mm512_and_si512(fits, row(window)))
+        })
     };
-    let mut sum = _mm512_setzero_si512();
+    let mut sums = [_mm512_setzero_si512(); BLOCKS];
     if let Some(double) = double {
-        let double = load(&double.0);
-        for &indices in queries {
-            let fits = fits(indices);
-            let twice = _mm512_popcnt_epi64(_mm512_and_si512(fits, double));
-            sum = _mm512_add_epi64(sum, _mm512_add_epi64(_mm512_popcnt_epi64(fits), twice));
+        for &mask in queries {
+            for ((sum, fits), double) in sums.iter_mut().zip(fits(mask)).zip(double) {
+                let twice = _mm512_popcnt_epi64(_mm512_and_si512(fits, load(&double.0)));
+                *sum = _mm512_add_epi64(*sum, _mm512_add_epi64(_mm512_popcnt_epi64(fits), twice));
+            }
         }
     } else {
-        for &indices in queries {
-            sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(fits(indices)));
+        for &mask in queries {
+            for (sum, fits) in sums.iter_mut().zip(fits(mask)) {
+                *sum = _mm512_add_epi64(*sum, _mm512_popcnt_epi64(fits));
+            }
         }
     }
-    _mm512_reduce_add_epi64(sum) as u64
+    sums.into_iter().map(|sum| _mm512_reduce_add_epi64(sum) as u64).sum()
 }

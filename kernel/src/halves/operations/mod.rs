@@ -3,28 +3,34 @@
 //! Each operation works on a whole list or block, so that choosing the version at run time costs nothing. The
 //! portable version is the one to read; the others are held equal to it by tests.
 
-/// Implements [`Operations`] by the functions of the same names in the module it stands in, compiled for the
-/// instructions named.
+/// Implements [`Operations`] by the functions named in the module it stands in, compiled for the instructions named.
 macro_rules! implement {
     ($type:ty, $isa:expr, $costs:expr $(, $features:literal)?) => {
         implement! { @each $type, $isa, $costs, [$($features)?];
-            fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, queens: [u32; 2], runs: &mut Runs);
-            fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]);
-            fn planes(masks: &[u64], bits: &[u64], planes: &mut [u64]);
-            fn standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &mut [u64]) -> [usize; 2];
-            fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize;
-            fn sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize;
-            fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize;
-            fn union(masks: &[u64]) -> u64;
-            fn sample(masks: &[u64; 64], counts: &mut [u64; 64]);
-            fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64;
-            fn index(masks: &[u64], windows: &Windows, indices: &mut [u64]);
-            fn transpose(masks: &[u64], planes: &mut [Row; 64]);
-            fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]);
-            fn query(tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>) -> u64;
+            survivors = survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, queens: [u32; 2], runs: &mut Runs);
+            emit = emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]);
+            planes = planes(masks: &[u64], bits: &[u64], planes: &mut [u64]);
+            standing = standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &mut [u64]) -> [usize; 2];
+            pick = pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize;
+            squeeze = squeeze(masks: &[u64], live: u64, out: &mut [u32]);
+            table = table(windows: &Windows, planes: &[Box<[Row; 64]>; BLOCKS_MAX], valid: &[Row; BLOCKS_MAX], blocks: usize, table: &mut Table);
+            sift = sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize;
+            sift_short = sift(masks: &[u32], bits: u64, without: &mut [u32]) -> usize;
+            part = part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize;
+            part_short = part(masks: &[u32], bits: u64, without: &mut [u32], with: &mut [u32]) -> usize;
+            union = union(masks: &[u64]) -> u64;
+            union_short = union(masks: &[u32]) -> u64;
+            sample = sample(masks: &[u64], counts: &mut [u64; 64]);
+            sample_short = sample(masks: &[u32], counts: &mut [u64; 64]);
+            small = small(exchange: Exchange, a: Weighted<'_, u64>, b: Weighted<'_, u64>) -> u64;
+            small_short = small(exchange: Exchange, a: Weighted<'_, u32>, b: Weighted<'_, u32>) -> u64;
+            transpose = transpose(masks: &[u64], planes: &mut [Row; 64]);
+            transpose_short = transpose(masks: &[u32], planes: &mut [Row; 64]);
+            query = query(table: &Table, windows: &Windows, blocks: usize, queries: &[u64], double: Option<&[Row; BLOCKS_MAX]>) -> u64;
+            query_short = query(table: &Table, windows: &Windows, blocks: usize, queries: &[u32], double: Option<&[Row; BLOCKS_MAX]>) -> u64;
         }
     };
-    (@each $type:ty, $isa:expr, $costs:expr, $features:tt; $(fn $name:ident($($arg:ident: $arg_type:ty),*) $(-> $result:ty)?;)*) => {
+    (@each $type:ty, $isa:expr, $costs:expr, $features:tt; $($name:ident = $with:ident($($arg:ident: $arg_type:ty),*) $(-> $result:ty)?;)*) => {
         impl $crate::halves::operations::Operations for $type {
             fn isa(&self) -> $crate::halves::operations::Isa {
                 $isa
@@ -35,17 +41,17 @@ macro_rules! implement {
             }
 
             $(fn $name(&self, $($arg: $arg_type),*) $(-> $result)? {
-                implement! { @call $features $name($($arg: $arg_type),*) $(-> $result)? }
+                implement! { @call $features $with($($arg: $arg_type),*) $(-> $result)? }
             })*
         }
     };
-    (@call [] $name:ident($($arg:ident: $arg_type:ty),*) $(-> $result:ty)?) => {
-        self::$name($($arg),*)
+    (@call [] $with:ident($($arg:ident: $arg_type:ty),*) $(-> $result:ty)?) => {
+        self::$with($($arg),*)
     };
-    (@call [$features:literal] $name:ident($($arg:ident: $arg_type:ty),*) $(-> $result:ty)?) => {{
+    (@call [$features:literal] $with:ident($($arg:ident: $arg_type:ty),*) $(-> $result:ty)?) => {{
         #[target_feature(enable = $features)]
         fn compiled($($arg: $arg_type),*) $(-> $result)? {
-            self::$name($($arg),*)
+            self::$with($($arg),*)
         }
         // SAFETY: a value of the type exists only where the instructions do.
         unsafe { compiled($($arg),*) }
@@ -57,14 +63,17 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod lanes;
+mod mask;
 mod portable;
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::generate::{KEYS, Runs};
-use super::leaf::{Row, TABLE_ROWS, Weighted, Windows};
+use super::geometry::Exchange;
+use super::leaf::{BLOCKS_MAX, Row, Table, Weighted, Windows};
 use super::outer::Outer;
+pub(super) use mask::Mask;
 
 /// The inner loops. Masks are those of [`geometry`](super::geometry); bit `i` of word `i / 64` of a bit vector
 /// stands for element `i` of a list.
@@ -109,41 +118,66 @@ pub(super) trait Operations: fmt::Debug + Send + Sync {
     /// have [`SLACK`] elements to spare.
     fn pick(&self, masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize;
 
-    /// Copies the masks with none of `bits` to the start of `without`, in order, and returns their number.
-    /// `without` must have [`SLACK`] elements to spare.
+    /// The bits of each mask at `live`, at most 32, moved together, from the lowest on.
+    fn squeeze(&self, masks: &[u64], live: u64, out: &mut [u32]);
+
+    /// For each window, each index x into it and each of the first `blocks` blocks the row of those elements that have
+    /// none of the bits of x. In the first window these are among the `valid` ones.
+    fn table(
+        &self,
+        windows: &Windows,
+        planes: &[Box<[Row; 64]>; BLOCKS_MAX],
+        valid: &[Row; BLOCKS_MAX],
+        blocks: usize,
+        table: &mut Table,
+    );
+
+    /// [`Mask::sift`].
     fn sift(&self, masks: &[u64], bits: u64, without: &mut [u64]) -> usize;
-
-    /// [`sift`](Self::sift), and the masks left over go to `with`.
+    /// [`Mask::sift`].
+    fn sift_short(&self, masks: &[u32], bits: u64, without: &mut [u32]) -> usize;
+    /// [`Mask::part`].
     fn part(&self, masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize;
-
-    /// OR of all masks.
+    /// [`Mask::part`].
+    fn part_short(&self, masks: &[u32], bits: u64, without: &mut [u32], with: &mut [u32]) -> usize;
+    /// [`Mask::union`].
     fn union(&self, masks: &[u64]) -> u64;
-
-    /// How many of 64 masks have each bit, added to `counts`.
-    fn sample(&self, masks: &[u64; 64], counts: &mut [u64; 64]);
-
-    /// The weighted number of pairs (a, b) with `a & b == 0`, for short lists.
-    fn small(&self, a: Weighted<'_>, b: Weighted<'_>) -> u64;
-
-    /// For each mask the index into each window, one a byte.
-    fn index(&self, masks: &[u64], windows: &Windows, indices: &mut [u64]);
-
-    /// The bit planes of at most 512 masks: bit i of row t says whether mask i has bit t. Bits beyond the last
-    /// mask are anything.
+    /// [`Mask::union`].
+    fn union_short(&self, masks: &[u32]) -> u64;
+    /// [`Mask::sample`].
+    fn sample(&self, masks: &[u64], counts: &mut [u64; 64]);
+    /// [`Mask::sample`].
+    fn sample_short(&self, masks: &[u32], counts: &mut [u64; 64]);
+    /// [`Mask::small`].
+    fn small(&self, exchange: Exchange, a: Weighted<'_, u64>, b: Weighted<'_, u64>) -> u64;
+    /// [`Mask::small`].
+    fn small_short(&self, exchange: Exchange, a: Weighted<'_, u32>, b: Weighted<'_, u32>) -> u64;
+    /// [`Mask::transpose`].
     fn transpose(&self, masks: &[u64], planes: &mut [Row; 64]);
-
-    /// For each window and each index x into it, the row of those elements of `valid` that have none of the bits
-    /// of x. All windows but the first start from all elements.
-    fn tables(&self, windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]);
-
-    /// Sum over the queries of the elements left by all windows' tables, each element counted once, or twice if
-    /// it is in `double`.
-    fn query(&self, tables: &[Row; TABLE_ROWS], windows: usize, queries: &[u64], double: Option<&Row>)
-    -> u64;
+    /// [`Mask::transpose`].
+    fn transpose_short(&self, masks: &[u32], planes: &mut [Row; 64]);
+    /// [`Mask::query`].
+    fn query(
+        &self,
+        table: &Table,
+        windows: &Windows,
+        blocks: usize,
+        queries: &[u64],
+        double: Option<&[Row; BLOCKS_MAX]>,
+    ) -> u64;
+    /// [`Mask::query`].
+    fn query_short(
+        &self,
+        table: &Table,
+        windows: &Windows,
+        blocks: usize,
+        queries: &[u32],
+        double: Option<&[Row; BLOCKS_MAX]>,
+    ) -> u64;
 }
 
 /// Elements that operations may overwrite beyond those they deliver.
-pub(super) const SLACK: usize = 8;
+pub(super) const SLACK: usize = 16;
 
 /// What the parts of a join cost, in cycles.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,14 @@
 //! Plain code: the version to read, and what other versions are made of where plain code compiles well.
 
 #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
+#![expect(clippy::cast_possible_truncation, reason = "squeezed masks have at most 32 bits")]
 
 use super::super::generate::{KEYS, Runs};
-use super::super::leaf::{Row, TABLE_ROWS, Weighted, Windows};
+use super::super::geometry::Exchange;
+use super::super::leaf::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Weighted, Windows};
 use super::super::outer::Outer;
 use super::lanes::{self, Lanes};
-use super::{Costs, Isa};
+use super::{Costs, Isa, Mask};
 
 /// For every machine.
 #[derive(Debug)]
@@ -138,45 +140,57 @@ pub(super) fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
 }
 
 #[inline(always)]
-pub(super) fn sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize {
+pub(super) fn sift<M: Mask>(masks: &[M], bits: u64, without: &mut [M]) -> usize {
     let mut end = 0;
     for &mask in masks {
         without[end] = mask;
-        end += usize::from(mask & bits == 0);
+        end += usize::from(mask.into() & bits == 0);
     }
     end
 }
 
 #[inline(always)]
-pub(super) fn part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize {
+pub(super) fn part<M: Mask>(masks: &[M], bits: u64, without: &mut [M], with: &mut [M]) -> usize {
     let mut ends = [0; 2];
     for &mask in masks {
         without[ends[0]] = mask;
         with[ends[1]] = mask;
-        ends[usize::from(mask & bits != 0)] += 1;
+        ends[usize::from(mask.into() & bits != 0)] += 1;
     }
     ends[0]
 }
 
 #[inline(always)]
-pub(super) fn union(masks: &[u64]) -> u64 {
-    masks.iter().fold(0, |union, mask| union | mask)
+pub(super) fn union<M: Mask>(masks: &[M]) -> u64 {
+    masks.iter().fold(0, |union, &mask| union | mask.into())
+}
+
+/// At most 64 words of masks, each from as many neighbouring masks as have room in it.
+#[inline(always)]
+fn words<M: Mask>(masks: &[M]) -> [u64; 64] {
+    let mut words = [0; 64];
+    for (word, masks) in words.iter_mut().zip(masks.chunks(M::IN_WORD)) {
+        let shifts = (0..).step_by(64 / M::IN_WORD);
+        *word = masks.iter().zip(shifts).fold(0, |word, (&mask, shift)| word | mask.into() << shift);
+    }
+    words
 }
 
 #[inline(always)]
-pub(super) fn sample(masks: &[u64; 64], counts: &mut [u64; 64]) {
-    let mut square = *masks;
+pub(super) fn sample<M: Mask>(masks: &[M], counts: &mut [u64; 64]) {
+    let mut square = words(masks);
     flip(&mut square);
-    for (count, plane) in counts.iter_mut().zip(square) {
-        *count += u64::from(plane.count_ones());
+    for (bit, plane) in square.iter().enumerate() {
+        counts[bit % (64 / M::IN_WORD)] += u64::from(plane.count_ones());
     }
 }
 
 #[inline(always)]
-pub(super) fn small(a: Weighted<'_>, b: Weighted<'_>) -> u64 {
+pub(super) fn small<M: Mask>(exchange: Exchange, a: Weighted<'_, M>, b: Weighted<'_, M>) -> u64 {
     let mut sum = 0;
-    for (i, x) in a.masks.iter().enumerate() {
-        let fits = |masks: &[u64]| masks.iter().filter(|&&y| x & y == 0).count() as u64;
+    for (i, &x) in a.masks.iter().enumerate() {
+        let x = exchange.of(x.into());
+        let fits = |masks: &[M]| masks.iter().filter(|&&y| x & y.into() == 0).count() as u64;
         sum += fits(b.masks);
         if i < a.untied {
             sum += fits(&b.masks[..b.untied]);
@@ -197,65 +211,108 @@ pub(super) fn survivors(
 }
 
 #[inline(always)]
-pub(super) fn index(masks: &[u64], windows: &Windows, indices: &mut [u64]) {
-    for (index, &mask) in indices.iter_mut().zip(masks) {
-        let byte =
-            |window: usize| (mask >> windows.offsets[window]).to_le_bytes()[0] & windows.fields[window];
-        *index = u64::from_le_bytes(std::array::from_fn(byte));
-    }
-}
-
-#[inline(always)]
-pub(super) fn transpose(masks: &[u64], planes: &mut [Row; 64]) {
-    for (word, masks) in masks.chunks(64).enumerate() {
-        let mut square = [0; 64];
-        square[..masks.len()].copy_from_slice(masks);
-        flip(&mut square);
-        for (row, plane) in planes.iter_mut().zip(square) {
-            row.0[word] = plane;
+pub(super) fn transpose<M: Mask>(masks: &[M], planes: &mut [Row; 64]) {
+    let bits = 64 / M::IN_WORD;
+    for (square, masks) in masks.chunks(64 * M::IN_WORD).enumerate() {
+        let mut words = words(masks);
+        flip(&mut words);
+        for (bit, plane) in words.into_iter().enumerate() {
+            planes[bit % bits].0[square * M::IN_WORD + bit / bits] = plane;
         }
     }
 }
 
 #[inline(always)]
-pub(super) fn tables(windows: &Windows, planes: &[Row; 64], valid: &Row, tables: &mut [Row; TABLE_ROWS]) {
-    for (window, table) in tables.as_chunks_mut::<256>().0[..windows.len()].iter_mut().enumerate() {
-        table[0] = if window == 0 { *valid } else { Row([u64::MAX; 8]) };
-        let mut done = 0;
-        for k in (0..8).filter(|k| windows.fields[window] >> k & 1 == 1) {
-            let Row(plane) = planes[usize::from(windows.partners[window][k])];
-            // All subsets of the bits done, from the largest down.
-            let mut index = done;
-            loop {
-                let Row(from) = table[index];
-                table[index | 1 << k] = Row(std::array::from_fn(|word| from[word] & !plane[word]));
-                if index == 0 {
-                    break;
+pub(super) fn table(
+    windows: &Windows,
+    planes: &[Box<[Row; 64]>; BLOCKS_MAX],
+    valid: &[Row; BLOCKS_MAX],
+    blocks: usize,
+    table: &mut Table,
+) {
+    let windows = table.as_chunks_mut::<WINDOW_ROWS>().0.iter_mut().zip(windows.partners());
+    for (number, (table, partners)) in windows.enumerate() {
+        for (block, planes) in planes.iter().enumerate().take(blocks) {
+            table[0][block] = if number == 0 { valid[block] } else { Row([u64::MAX; 8]) };
+            // The rows without the next bit, then those with it.
+            for (k, &partner) in partners.iter().enumerate() {
+                let Row(plane) = planes[usize::from(partner)];
+                let (from, to) = table.split_at_mut(1 << k);
+                for (to, from) in to.iter_mut().zip(from) {
+                    to[block] = Row(std::array::from_fn(|word| from[block].0[word] & !plane[word]));
                 }
-                index = (index - 1) & done;
             }
-            done |= 1 << k;
         }
     }
 }
 
-#[inline(always)]
-pub(super) fn query(
-    tables: &[Row; TABLE_ROWS],
-    windows: usize,
-    queries: &[u64],
-    double: Option<&Row>,
-) -> u64 {
-    let mut sum = 0;
-    for indices in queries {
-        let mut left = tables[(indices & 255) as usize].0;
-        for window in 1..windows {
-            let row = &tables[256 * window + (indices >> (8 * window) & 255) as usize].0;
-            left = std::array::from_fn(|word| left[word] & row[word]);
+/// Moves the bits of words at some places together, from the lowest on; the method is that of Hacker's Delight,
+/// section 7-4.
+struct Squeeze {
+    live: u64,
+    /// In each step the bits that move down by a power of two.
+    moving: [u64; 6],
+}
+
+impl Squeeze {
+    fn new(live: u64) -> Self {
+        let mut moving = [0; 6];
+        let mut rest = live;
+        // Zeros below each bit, a digit a step: their parity, and what is counted in the next.
+        let mut below = !live << 1;
+        for (step, moving) in moving.iter_mut().enumerate() {
+            let parity = (0..6).fold(below, |parity, k| parity ^ parity << (1 << k));
+            *moving = parity & rest;
+            rest = rest ^ *moving | *moving >> (1 << step);
+            below &= !parity;
         }
-        for (word, left) in left.into_iter().enumerate() {
-            sum += u64::from(left.count_ones());
-            sum += double.map_or(0, |double| u64::from((left & double.0[word]).count_ones()));
+        Self { live, moving }
+    }
+
+    #[inline(always)]
+    fn squeeze(&self, word: u64) -> u64 {
+        self.moving.iter().enumerate().fold(word & self.live, |word, (step, moving)| {
+            let moved = word & moving;
+            word ^ moved | moved >> (1 << step)
+        })
+    }
+}
+
+#[inline(always)]
+pub(super) fn squeeze(masks: &[u64], live: u64, out: &mut [u32]) {
+    let squeeze = Squeeze::new(live);
+    for (out, &mask) in out.iter_mut().zip(masks) {
+        *out = squeeze.squeeze(mask) as u32;
+    }
+}
+
+#[inline(always)]
+pub(super) fn query<M: Mask>(
+    table: &Table,
+    windows: &Windows,
+    blocks: usize,
+    queries: &[M],
+    double: Option<&[Row; BLOCKS_MAX]>,
+) -> u64 {
+    let squeeze = Squeeze::new(windows.live);
+    let field = (1 << windows.width) - 1;
+    let mut sum = 0;
+    for &mask in queries {
+        let indices = squeeze.squeeze(mask.into());
+        let row = |window: usize| {
+            &table[WINDOW_ROWS * window + (indices >> (windows.width as usize * window) & field) as usize]
+        };
+        for block in 0..blocks {
+            let mut left = row(0)[block].0;
+            for window in 1..windows.len() {
+                let row = &row(window)[block].0;
+                left = std::array::from_fn(|word| left[word] & row[word]);
+            }
+            sum += left.iter().map(|left| u64::from(left.count_ones())).sum::<u64>();
+            if let Some(double) = double {
+                let twice = left.iter().zip(double[block].0).map(|(left, double)| left & double);
+                sum += twice.map(|twice| u64::from(twice.count_ones())).sum::<u64>();
+            }
         }
     }
     sum

@@ -62,7 +62,7 @@ pub(super) fn workers(frame: &mut Frame, area: Rect, app: &App, palette: Palette
     let all = app.picture.speed();
     let rows = app.workers().into_iter().map(|worker| worker_row(worker, all, wide, palette));
     let mut heads = vec!["WORKER", "NAME", "KERNEL", "THREADS", "STATES/S", "SHARE", "JOBS", "SEEN", "STATE"];
-    let mut widths = [6, 0, 10, 7, 8, 7, 5, 7, 8].map(Constraint::Length).to_vec();
+    let mut widths = [6, 0, 10, 7, 8, 7, 5, 7, 10].map(Constraint::Length).to_vec();
     widths[1] = Constraint::Fill(1);
     if wide {
         heads.insert(7, "RESULTS");
@@ -87,13 +87,16 @@ fn worker_row(worker: &Worker, all: f64, wide: bool, palette: Palette) -> Row<'s
         speed.filter(|_| all > 0.0).map_or_else(unknown, |speed| format!("{:.1} %", 100.0 * speed / all)),
         live.map_or_else(unknown, |live| live.leases.to_string()),
         seen.map_or_else(unknown, span),
-        if live.is_some_and(|live| live.draining) { "draining".to_owned() } else { unknown() },
+        worker.state().to_owned(),
     ];
     if wide {
         cells.insert(7, live.map_or_else(unknown, |live| thousands(live.accepted)));
     }
-    let draining = live.is_some_and(|live| live.draining);
-    Row::new(cells).style(if draining { palette.doubtful() } else { Style::new() })
+    Row::new(cells).style(match live {
+        Some(live) if live.distrusted => palette.bad(),
+        Some(live) if live.draining => palette.doubtful(),
+        _ => Style::new(),
+    })
 }
 
 pub(super) fn events(frame: &mut Frame, area: Rect, app: &App, palette: Palette) {

@@ -43,6 +43,7 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
         estimated_states: 2,
         estimated_total: going.then(|| about(2.6733e12)),
         speed: going.then_some(Speed { threads: 11.8, states_per_s: 8.01e9 }),
+        checks: Default::default(),
         time_left_s: going.then(|| about(12_000.0)),
     };
     RunStatus {
@@ -50,6 +51,7 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
         plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000_000_000),
         fingerprint: Fingerprint([7; 32]),
         priority: 0,
+        replicate_ppm: 0,
         reason: (state == RunState::Failed).then(|| "COUNT2 is not what it has to be".to_owned()),
         created_at: NOW,
         finished_at: None,
@@ -64,6 +66,7 @@ fn worker(number: u64, name: &str, states_per_s: f64) -> Worker {
         accepted: 7_118 * number,
         silent_ms: 900 * number,
         draining: number == 3,
+        distrusted: number == 2,
     };
     Worker {
         id: worker_id(number),

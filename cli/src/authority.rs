@@ -1,0 +1,166 @@
+//! An own certificate authority: makes certificates, and reads what is in them.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use nqueens_proto::Role;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType,
+};
+use time::{Duration, OffsetDateTime};
+use tracing::warn;
+use x509_parser::extensions::GeneralName;
+use x509_parser::parse_x509_certificate;
+use x509_parser::pem::Pem;
+
+/// Clocks of machines may differ by so much.
+const SLACK: Duration = Duration::HOUR;
+
+/// A certificate and its private key, both as PEM text.
+pub(crate) struct Made {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+/// Whose certificate it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// The coordinator, at these names and addresses.
+    Coordinator(Vec<String>),
+    /// One who calls it.
+    Caller(Role),
+}
+
+/// What a certificate says.
+pub(crate) struct Facts {
+    /// What a coordinator's is for; a caller's role; neither for an authority's.
+    pub(crate) holder: Option<Holder>,
+    pub(crate) subject: String,
+    pub(crate) issuer: String,
+    pub(crate) until: OffsetDateTime,
+}
+
+/// Reads the first certificate of a PEM text.
+pub(crate) fn facts(pem: &[u8]) -> anyhow::Result<Facts> {
+    let pem = Pem::iter_from_buffer(pem).next().context("there is no certificate in it")??;
+    let (_, certificate) = parse_x509_certificate(&pem.contents).context("it is damaged")?;
+    let names = certificate.subject_alternative_name()?;
+    let names = names.map_or(&[][..], |names| &names.value.general_names);
+    let role = |name: &GeneralName<'_>| {
+        Role::ALL.into_iter().find(|role| matches!(name, GeneralName::URI(uri) if *uri == role.uri()))
+    };
+    let hosts = || names.iter().filter_map(host).collect::<Vec<_>>();
+    Ok(Facts {
+        holder: match names.iter().find_map(role) {
+            Some(role) => Some(Holder::Caller(role)),
+            None if certificate.is_ca() => None,
+            None => Some(Holder::Coordinator(hosts())),
+        },
+        subject: certificate.subject().to_string(),
+        issuer: certificate.issuer().to_string(),
+        until: certificate.validity().not_after.to_datetime(),
+    })
+}
+
+fn host(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => match **bytes {
+            [a, b, c, d] => Some(IpAddr::from([a, b, c, d]).to_string()),
+            _ => <[u8; 16]>::try_from(*bytes).ok().map(|bytes| IpAddr::from(bytes).to_string()),
+        },
+        _ => None,
+    }
+}
+
+/// The certificates in a PEM text, each as one.
+pub(crate) fn split(pem: &str) -> Vec<String> {
+    const END: &str = "-----END CERTIFICATE-----";
+    pem.split_inclusive(END)
+        .filter(|part| part.contains(END))
+        .map(|part| format!("{}\n", part.trim()))
+        .collect()
+}
+
+/// A new authority. Its name has digits drawn at random, so that no two have the same.
+pub(crate) fn found(days: u32) -> anyhow::Result<Made> {
+    let name = format!("nqueens CA {:08x}", nqueens_coordinator::random_bits() >> 32);
+    let mut params = params(&name, OffsetDateTime::now_utc() + Duration::days(days.into()));
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let key = KeyPair::generate()?;
+    Ok(Made { certificate: params.self_signed(&key)?.pem(), key: key.serialize_pem() })
+}
+
+fn params(name: &str, until: OffsetDateTime) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.not_before = OffsetDateTime::now_utc() - SLACK;
+    params.not_after = until;
+    params.use_authority_key_identifier_extension = true;
+    params
+}
+
+/// An authority that can sign.
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    facts: Facts,
+}
+
+impl Authority {
+    /// From its certificate, the first of the text, and its key.
+    pub(crate) fn read(certificate: &str, key: &str) -> anyhow::Result<Self> {
+        let facts = facts(certificate.as_bytes())?;
+        ensure!(
+            facts.until > OffsetDateTime::now_utc(),
+            "this authority has expired; found another with 'nqueens certs new-ca'"
+        );
+        let newest = split(certificate).into_iter().next().context("there is no certificate in it")?;
+        let Ok(key) = KeyPair::from_pem(key) else { bail!("its key can't be read; it is to be PEM text") };
+        Ok(Self { issuer: Issuer::from_ca_cert_pem(&newest, key)?, facts })
+    }
+
+    /// Whether a certificate is of this authority, by its name.
+    pub(crate) fn has_issued(&self, facts: &Facts) -> bool {
+        facts.issuer == self.facts.subject
+    }
+
+    /// Makes a certificate with a new key. It does not outlive the authority's own.
+    pub(crate) fn issue(&self, name: &str, holder: &Holder, days: u32) -> anyhow::Result<Made> {
+        let until = OffsetDateTime::now_utc() + Duration::days(days.into());
+        let mut params = params(name, until.min(self.facts.until));
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        let (names, usage) = match holder {
+            Holder::Coordinator(hosts) => {
+                let names = hosts.iter().map(|host| san(host)).collect::<Result<_, _>>()?;
+                (names, ExtendedKeyUsagePurpose::ServerAuth)
+            }
+            Holder::Caller(role) => {
+                (vec![SanType::URI(role.uri().try_into()?)], ExtendedKeyUsagePurpose::ClientAuth)
+            }
+        };
+        params.subject_alt_names = names;
+        params.extended_key_usages = vec![usage];
+        let key = KeyPair::generate()?;
+        Ok(Made { certificate: params.signed_by(&key, &self.issuer)?.pem(), key: key.serialize_pem() })
+    }
+}
+
+fn san(host: &str) -> Result<SanType, rcgen::Error> {
+    host.parse().map_or_else(|_| Ok(SanType::DnsName(host.try_into()?)), |ip| Ok(SanType::IpAddress(ip)))
+}
+
+/// Says so if a certificate has expired or will soon.
+pub(crate) fn warn_of_end(path: &Path, pem: &[u8]) {
+    let Ok(facts) = facts(pem) else { return };
+    let (left, certificate) = (facts.until - OffsetDateTime::now_utc(), path.display());
+    let until = facts.until.date();
+    if left < Duration::ZERO {
+        warn!(%certificate, %until, "the certificate has expired; make a new one with 'nqueens certs renew'");
+    } else if left < Duration::days(30) {
+        warn!(%certificate, %until, "the certificate expires soon; make a new one with 'nqueens certs renew'");
+    }
+}

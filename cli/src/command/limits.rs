@@ -1,0 +1,82 @@
+//! What a coordinator lets its callers take up.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use nqueens_coordinator::{Limits, Rate};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tracing::warn;
+
+/// Open files beside connections: the database, its log, its readers, and what the runtime has.
+const FILES_RESERVED: u64 = 100;
+
+/// Limits on connections and calls; a peer is an IPv4 address, or an IPv6 network of 64 bits.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct DoorLimits {
+    /// Connections in all
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 16_000)]
+    connections_max: u32,
+
+    /// Connections of one peer (address); each worker takes one
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 12_000)]
+    peer_connections_max: u32,
+
+    /// Connections on which no call was let in yet; of more, the oldest are hung up on
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 4_000)]
+    strangers_max: u32,
+
+    /// A connection is hung up on if no call on it was let in for so long
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 10)]
+    first_call_seconds: u32,
+
+    /// Calls a second on one connection, which is one worker's
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 1_000)]
+    calls_per_second: u32,
+
+    /// Calls a second of one peer
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000)]
+    peer_calls_per_second: u32,
+
+    /// Registrations of workers an hour from one peer; each start of a worker is one
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000)]
+    peer_registrations_per_hour: u32,
+
+    /// Who does not take an answer for so long is hung up on
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 60)]
+    answer_seconds: u32,
+}
+
+impl DoorLimits {
+    /// The limits, with no more connections than this process may open files.
+    pub(crate) fn within(self, files_max: u64) -> Limits {
+        let most = usize::try_from(files_max.saturating_sub(FILES_RESERVED)).unwrap_or(usize::MAX).max(1);
+        let connections = self.connections_max as usize;
+        if connections > most {
+            warn!(
+                connections_max = self.connections_max,
+                files_max,
+                "fewer connections than --connections-max, for this process may open no more files; raise its limit \
+                 (ulimit -Hn, or LimitNOFILE= in the systemd unit)"
+            );
+        }
+        Limits {
+            connections: connections.min(most),
+            peer_connections: self.peer_connections_max as usize,
+            strangers: self.strangers_max as usize,
+            first_call: Duration::from_secs(self.first_call_seconds.into()),
+            calls: Rate::a_second(self.calls_per_second),
+            peer_calls: Rate::a_second(self.peer_calls_per_second),
+            peer_registrations: Rate::an_hour(self.peer_registrations_per_hour),
+            patience: Duration::from_secs(self.answer_seconds.into()),
+        }
+    }
+}
+
+/// Has the system let this process open as many files as it ever will; says how many.
+pub(crate) fn files_max() -> anyhow::Result<u64> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+        .context("raising the limit of open files")?;
+    Ok(maximum.unwrap_or(u64::MAX))
+}

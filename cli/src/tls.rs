@@ -1,0 +1,103 @@
+//! Certificates and keys from files.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use nqueens_coordinator::Access;
+use nqueens_proto::ClientTls;
+use nqueens_proto::tls::{InvalidPem, certificates, private_key};
+
+use crate::authority::warn_of_end;
+use crate::settings::misuse;
+
+/// How a caller knows its coordinator, and shows who it is.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CallerTls {
+    /// For an https:// address: certificate of the authority that the coordinator's comes from (PEM)
+    #[arg(long = "tls-ca", value_name = "FILE")]
+    ca: Option<PathBuf>,
+
+    /// Certificate to show to the coordinator instead of a token (PEM)
+    #[arg(long = "tls-cert", value_name = "FILE")]
+    cert: Option<PathBuf>,
+
+    /// The private key of that certificate (PEM)
+    #[arg(long = "tls-key", value_name = "FILE")]
+    key: Option<PathBuf>,
+}
+
+impl CallerTls {
+    /// Whether a certificate goes with the calls.
+    pub(crate) fn shows_certificate(&self) -> bool {
+        self.cert.is_some()
+    }
+
+    /// Reads the files; `None` if there are no such settings.
+    pub(crate) fn read(&self) -> anyhow::Result<Option<ClientTls>> {
+        let pair = pair(self.cert.as_deref(), self.key.as_deref());
+        let Some(ca) = &self.ca else {
+            if pair.is_some() {
+                misuse("--tls-cert is of no use without --tls-ca, by which the coordinator is known").exit();
+            }
+            return Ok(None);
+        };
+        let ca = read(ca, &certificates)?;
+        let own = pair.map(|(certificate, key)| anyhow::Ok((own(certificate)?, read(key, &private_key)?)));
+        let own = own.transpose()?;
+        let own = own.as_ref().map(|(certificate, key)| (&**certificate, &**key));
+        Ok(Some(ClientTls::new(&ca, own).context("--tls-ca, --tls-cert, --tls-key")?))
+    }
+}
+
+/// How a coordinator shows who it is, and knows its callers.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CoordinatorTls {
+    /// The coordinator's certificate (PEM), for TLS
+    #[arg(long = "tls-cert", value_name = "FILE")]
+    cert: Option<PathBuf>,
+
+    /// The private key of that certificate (PEM)
+    #[arg(long = "tls-key", value_name = "FILE")]
+    key: Option<PathBuf>,
+
+    /// Certificate of the authority that workers' and operators' come from (PEM); whoever shows one needs no token
+    #[arg(long = "tls-ca", value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+impl CoordinatorTls {
+    /// Reads the files and has the coordinator use them, if there are such settings.
+    pub(crate) fn apply(&self, access: Access) -> anyhow::Result<Access> {
+        let Some((certificate, key)) = pair(self.cert.as_deref(), self.key.as_deref()) else {
+            if self.ca.is_some() {
+                misuse("--tls-ca is of no use without --tls-cert and --tls-key").exit();
+            }
+            return Ok(access);
+        };
+        let ca = self.ca.as_deref().map(|ca| read(ca, &certificates)).transpose()?;
+        Ok(access.with_tls(&own(certificate)?, &read(key, &private_key)?, ca.as_deref())?)
+    }
+}
+
+fn pair<'a>(certificate: Option<&'a Path>, key: Option<&'a Path>) -> Option<(&'a Path, &'a Path)> {
+    match (certificate, key) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (None, None) => None,
+        _ => misuse("--tls-cert and --tls-key go together").exit(),
+    }
+}
+
+/// Reads an own certificate, and says so if it has expired or will soon.
+fn own(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let pem = read(path, &certificates)?;
+    warn_of_end(path, &pem);
+    Ok(pem)
+}
+
+/// Reads a file that has what it should.
+fn read<T>(path: &Path, what: &dyn Fn(&[u8]) -> Result<T, InvalidPem>) -> anyhow::Result<Vec<u8>> {
+    let pem = std::fs::read(path).with_context(|| path.display().to_string())?;
+    what(&pem).with_context(|| path.display().to_string())?;
+    Ok(pem)
+}

@@ -1,0 +1,117 @@
+//! Jobs whose answer is known without any worker: the coordinator counts a few itself, on one thread and for a small part
+//! of the time, and holds what workers reported against it.
+//!
+//! Any job can be one, so nobody can tell; and workers that agreed on a lie among themselves meet one that did not. Its
+//! count is one opinion like any other: where it differs, the job is quarantined, and a third machine decides.
+
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nqueens_evidence::recount::{Recount, recount};
+use nqueens_evidence::sample::Claim;
+use nqueens_kernel::engine::Control;
+use nqueens_proto::id::LeaseToken;
+use nqueens_proto::message::{JobResult, Registration};
+use tracing::{error, info};
+
+use crate::coordinator::random_bits;
+use crate::dispatch::RunState;
+use crate::error::Error;
+use crate::operator::Operator;
+use crate::store;
+use crate::writer::{Request, Response};
+
+/// The machine that it counts as; no worker may take this name.
+pub(crate) const OWN_MACHINE: &str = "(the coordinator)";
+
+/// Counting takes this part of one thread's time.
+const SHARE: u32 = 20;
+
+/// Jobs of more estimated states than this take too long to count the slow way.
+const STATES_MAX: u64 = 1 << 34;
+
+/// While there is nothing to count.
+const REST: Duration = Duration::from_secs(2);
+
+/// Between two jobs at least.
+const BREATH: Duration = Duration::from_millis(200);
+
+/// Stops the counting when its owner is gone.
+struct Counting(Arc<Control>);
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Counts jobs of runs that are checked, for as long as somebody takes the answers.
+pub(crate) async fn count(operator: Operator) {
+    let counting = Counting(Arc::default());
+    let mut counted = HashSet::new();
+    loop {
+        let begun = Instant::now();
+        let found = match pick(&operator).await {
+            Ok(Some((token, claim))) if counted.insert(token.job) => Some((token, claim)),
+            Ok(_) => None,
+            Err(error) => {
+                error!(%error, "no job can be read to count it for comparison");
+                return;
+            }
+        };
+        let Some((token, claim)) = found else {
+            tokio::time::sleep(REST).await;
+            continue;
+        };
+        if !compare(&operator, token, claim, &counting.0).await {
+            return;
+        }
+        tokio::time::sleep((begun.elapsed() * (SHARE - 1)).max(BREATH)).await;
+    }
+}
+
+/// Any job with a result, of any run that goes on and is checked.
+async fn pick(operator: &Operator) -> Result<Option<(LeaseToken, Claim)>, Error> {
+    let runs = operator.reader.runs().await?;
+    let checked = |run: &&store::RunRow| {
+        run.replicate_ppm > 0 && run.jobs > 0 && matches!(run.state, RunState::Active | RunState::Paused)
+    };
+    let runs: Vec<_> = runs.iter().filter(checked).collect();
+    if runs.is_empty() {
+        return Ok(None);
+    }
+    let run = runs[usize::try_from(random_bits() % runs.len() as u64).expect("an index")];
+    let first = u32::try_from(random_bits() % u64::from(run.jobs)).expect("below the number of jobs");
+    store::accepted_from(operator.reader.pool(), run.id, first, STATES_MAX).await
+}
+
+/// Counts a job and reports what came out; false if there is nobody to take it, or it is not believed any more.
+async fn compare(operator: &Operator, token: LeaseToken, claim: Claim, control: &Arc<Control>) -> bool {
+    let (control, begun) = (Arc::clone(control), Instant::now());
+    let counting = tokio::task::spawn_blocking(move || {
+        let mut counted = None;
+        recount(&[claim], None, NonZeroUsize::MIN, &control, |recount| counted = Some(recount));
+        counted
+    });
+    let Ok(Some(Recount { kernel, found: Ok(counts), .. })) = counting.await else { return false };
+    let elapsed_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+    info!(job = %token.job, %kernel, elapsed_us, "job counted for comparison");
+    let result = JobResult { token, counts, kernel, states: 0, elapsed_us };
+    let own = Registration {
+        instance: [0; 16],
+        name: OWN_MACHINE.to_owned(),
+        build: operator.build.to_string(),
+        kernels: vec![kernel],
+        threads: 1,
+    };
+    match operator.writer.ask(Request::Compare { own, result }).await {
+        Ok(Response::Refused(refusal)) => {
+            error!(%refusal, "this machine counts no more for comparison");
+            false
+        }
+        Ok(_) => true,
+        Err(_) => false,
+    }
+}

@@ -1,0 +1,160 @@
+//! Who gets which job.
+
+use nqueens_kernel::engine::Kernel;
+use nqueens_proto::id::{JobId, LeaseToken, WorkerId};
+
+use super::lease::Lease;
+use super::{Dispatch, Draw, JobState, Machine, Millis, RunState, Worker};
+
+/// In runs whose jobs are counted twice epochs leap, for an epoch of 2 would give a second lease away: the first by up to
+/// this, the others by up to [`LEAP_MAX`], so that none can be told from a first one.
+const FIRST_LEAP_MAX: u64 = 1 << 24;
+
+/// Leaves room for millions of leases of a job.
+const LEAP_MAX: u64 = 1 << 8;
+
+/// Checks of one machine's results that are looked at for one lease: most suit whoever asks.
+const LOOKED_AT_MAX: usize = 64;
+
+impl Dispatch {
+    /// Leases jobs of the active runs to a worker, in their runs' random order, until they come to `states` states of
+    /// estimated work or to `jobs_max` jobs. Jobs that are to be counted a second time go first, in places that don't
+    /// tell.
+    ///
+    /// Runs of higher priority come first; among equals the one with the least work out. A worker never has more than
+    /// half of its share of what is left, so that all end together; and when nothing is ready, a worker without a job
+    /// helps with the oldest job that is out.
+    pub fn grant(&mut self, now: Millis, worker: WorkerId, states: u64, jobs_max: usize) -> Vec<LeaseToken> {
+        let mut granted = Vec::new();
+        let may = |worker: &Worker| !worker.draining && self.distrusts(&worker.machine).is_none();
+        if !self.workers.get(&worker).is_some_and(may) {
+            return granted;
+        }
+        let mut open = states.min(self.fair_share(now, worker));
+        while open > 0 && granted.len() < jobs_max {
+            let token = self.lease_check(now, worker);
+            let Some(token) = token.or_else(|| self.lease_ready(now, worker)) else { break };
+            open = open.saturating_sub(self.estimate(token.job));
+            granted.push(token);
+        }
+        granted.sort_by_cached_key(|token| {
+            let replicated = self.runs[&token.job.run].is_replicated();
+            replicated.then(|| self.draw(Draw::Order, token.job, token.epoch.get()))
+        });
+        if granted.is_empty() && states > 0 && jobs_max > 0 && self.workers[&worker].jobs.is_empty() {
+            granted.extend(self.lease_straggler(now, worker));
+        }
+        granted
+    }
+
+    /// What a worker may take so that all end together: half of its threads' share of the work that is ready or out,
+    /// less what it has. At least one job as long as it has fewer jobs than threads; everything if it is alone.
+    fn fair_share(&self, now: Millis, id: WorkerId) -> u64 {
+        let worker = &self.workers[&id];
+        let live = |(other, worker): &(&WorkerId, &Worker)| {
+            **other == id || worker.seen.is_some_and(|seen| now.saturating_sub(seen) <= self.policy.lease_ms)
+        };
+        let threads: u128 =
+            self.workers.iter().filter(live).map(|(_, worker)| u128::from(worker.threads)).sum();
+        let own = u128::from(worker.threads);
+        if threads == own {
+            return u64::MAX;
+        }
+        let active = self.runs.values().filter(|run| run.state() == RunState::Active);
+        let open: u128 = active.map(|run| run.estimate_ready() + run.sums().estimate_leased).sum();
+        let open = open + self.checks.waiting_work().1;
+        let share = (open * own / (2 * threads)).saturating_sub(worker.estimate);
+        let at_least = u64::from(worker.jobs.len() < worker.threads as usize);
+        u64::try_from(share).unwrap_or(u64::MAX).max(at_least)
+    }
+
+    /// Leases a job that another machine has counted and this one has not.
+    fn lease_check(&mut self, now: Millis, worker: WorkerId) -> Option<LeaseToken> {
+        let Worker { machine, kernel, .. } = &self.workers[&worker];
+        let waiting = self.checks.waiting().iter().filter(|(owner, _)| *owner != machine);
+        let mut jobs = waiting.flat_map(|(_, jobs)| jobs.iter().take(LOOKED_AT_MAX).copied());
+        let job = jobs.find(|job| self.suits(now, *job, machine, *kernel))?;
+        let first = self.checks.get(job)?.opinions[0].epoch.get();
+        let mut leap = self.leap(job);
+        // The other image than the first time.
+        if self.runs[&job.run].is_replicated()
+            && (self.runs[&job.run].slot(job.number).epoch + leap) % 2 == first % 2
+        {
+            leap += 1;
+        }
+        let token = self.lease(now, worker, job, leap);
+        self.checks.get_mut(job)?.ask(worker, token.epoch);
+        Some(token)
+    }
+
+    /// Whether a machine can check a job. As long as there is other work, checks are kept for machines that count by
+    /// another engine, if there is one that could.
+    fn suits(&self, now: Millis, job: JobId, machine: &Machine, kernel: Kernel) -> bool {
+        let (Some(check), run) = (self.checks.get(job), &self.runs[&job.run]) else { return false };
+        if run.state() != RunState::Active || !check.is_new_to(machine) {
+            return false;
+        }
+        let first = check.opinions[0].kernel;
+        let other = |worker: &Worker| {
+            worker.kernel != first && check.is_new_to(&worker.machine) && self.may_count(now, worker)
+        };
+        check.is_dispute()
+            || kernel != first
+            || run.estimate_ready() == 0
+            || !self.workers.values().any(other)
+    }
+
+    /// Whether a worker is trusted, and was heard of in the time of a lease.
+    pub(super) fn may_count(&self, now: Millis, worker: &Worker) -> bool {
+        let heard = now.saturating_sub(worker.seen.unwrap_or(0)) <= self.policy.lease_ms;
+        heard && !worker.draining && self.distrusts(&worker.machine).is_none()
+    }
+
+    /// How far a job's next epoch is from its latest.
+    pub(super) fn leap(&self, job: JobId) -> u32 {
+        let run = &self.runs[&job.run];
+        if !run.is_replicated() {
+            return 1;
+        }
+        let latest = run.slot(job.number).epoch;
+        let leap_max = if latest == 0 { FIRST_LEAP_MAX } else { LEAP_MAX };
+        let drawn = self.draw(Draw::Leap, job, latest) % leap_max;
+        1 + u32::try_from(drawn).expect("less than 2^24")
+    }
+
+    fn lease_ready(&mut self, now: Millis, worker: WorkerId) -> Option<LeaseToken> {
+        let ready = self.runs.values_mut().filter(|run| run.estimate_ready() > 0);
+        let run = ready.min_by_key(|run| (std::cmp::Reverse(run.priority()), run.sums().estimate_leased))?;
+        let number = run.lease_next()?;
+        let job = JobId { run: run.id(), number };
+        Some(self.lease(now, worker, job, self.leap(job)))
+    }
+
+    fn lease_straggler(&mut self, now: Millis, worker: WorkerId) -> Option<LeaseToken> {
+        let active = |job: &JobId| {
+            let run = &self.runs[&job.run];
+            run.state() == RunState::Active && run.slot(job.number).state == JobState::Leased
+        };
+        let old = self.leases.iter().filter_map(|(job, leases)| match leases[..] {
+            [only] if only.worker != worker && active(job) => Some((only.granted, *job)),
+            _ => None,
+        });
+        let (granted, job) = old.min()?;
+        if now.saturating_sub(granted) < self.policy.second_lease_ms {
+            return None;
+        }
+        Some(self.lease(now, worker, job, self.leap(job)))
+    }
+
+    fn lease(&mut self, now: Millis, worker: WorkerId, job: JobId, leap: u32) -> LeaseToken {
+        let incarnation = self.incarnation;
+        let run = self.runs.get_mut(&job.run).expect("its job is leased");
+        let epoch = run.next_epoch(job.number, leap);
+        let (expires, stalls) = self.deadlines(now, worker);
+        let (states, inherited) = (0, false);
+        let lease = Lease { epoch, incarnation, worker, granted: now, expires, stalls, states, inherited };
+        self.insert_lease(job, lease);
+        self.dirty.insert(job);
+        lease.token(job)
+    }
+}

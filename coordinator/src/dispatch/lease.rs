@@ -1,0 +1,240 @@
+//! Leases: who holds what, for how long, and how that ends.
+
+use std::num::NonZeroU32;
+
+use nqueens_proto::id::{Incarnation, JobId, LeaseToken, WorkerId};
+use nqueens_proto::message::{HeldLease, ReturnedLease};
+
+use super::{Dispatch, JobState, Millis, RunState};
+
+/// One holder's claim on one job.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lease {
+    pub(super) epoch: NonZeroU32,
+    pub(super) incarnation: Incarnation,
+    pub(super) worker: WorkerId,
+    pub(super) granted: Millis,
+    /// Ends then unless its holder is heard of.
+    pub(super) expires: Millis,
+    /// Ends then unless its counting moves.
+    pub(super) stalls: Millis,
+    /// How far its counting was when last heard of, in states.
+    pub(super) states: u64,
+    /// Taken up from the database, which has the number of the job's latest lease alone: this one's may be an earlier.
+    pub(super) inherited: bool,
+}
+
+impl Lease {
+    pub(super) fn answers_to(&self, worker: WorkerId, token: &LeaseToken) -> bool {
+        self.worker == worker && self.epoch == token.epoch && self.incarnation == token.incarnation
+    }
+
+    pub(super) fn token(&self, job: JobId) -> LeaseToken {
+        LeaseToken { job, epoch: self.epoch, incarnation: self.incarnation }
+    }
+}
+
+/// A worker's leases, as its heartbeat found them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Its leases that it did not name: their grant got lost on the way.
+    pub lost: Vec<LeaseToken>,
+    /// Tokens that it named and that hold nothing any more.
+    pub revoked: Vec<LeaseToken>,
+}
+
+/// How a lease ended without a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Given back by a worker that has no use for it.
+    Unneeded,
+    /// The attempt failed.
+    Failed,
+    /// Its holder was not heard of in time.
+    Lapsed,
+}
+
+impl Dispatch {
+    /// Takes up a lease that an earlier life of the coordinator gave; it ends after the grace time unless renewed.
+    pub fn add_lease(&mut self, now: Millis, worker: WorkerId, token: LeaseToken) {
+        let slot = self.runs[&token.job.run].slot(token.job.number);
+        assert_eq!((slot.state, slot.epoch), (JobState::Leased, token.epoch.get()), "job {}", token.job);
+        let lease = Lease {
+            epoch: token.epoch,
+            incarnation: token.incarnation,
+            worker,
+            granted: now,
+            expires: now.saturating_add(self.policy.grace_ms),
+            stalls: now.saturating_add(self.policy.grace_ms.max(self.policy.stall_ms)),
+            states: 0,
+            inherited: true,
+        };
+        self.insert_lease(token.job, lease);
+    }
+
+    /// A worker gives a lease back. A token that holds nothing is passed over.
+    pub fn give_back(&mut self, worker: WorkerId, returned: &ReturnedLease) {
+        let outcome = if returned.failure.is_some() { Outcome::Failed } else { Outcome::Unneeded };
+        self.end_lease(worker, &returned.token, outcome);
+    }
+
+    /// A worker names all the leases that it holds: they are renewed.
+    ///
+    /// A lease that has ended meanwhile is given again as it was if nobody else has had its job since.
+    pub fn heartbeat(&mut self, now: Millis, worker: WorkerId, held: &[HeldLease]) -> Held {
+        let Some(known) = self.workers.get_mut(&worker) else { return Held::default() };
+        known.seen = Some(now);
+        let mut lost = known.jobs.clone();
+        let mut revoked = Vec::new();
+        for held in held {
+            if self.renew(now, worker, held) {
+                lost.remove(&held.token.job);
+            } else {
+                revoked.push(held.token);
+            }
+        }
+        Held { lost: lost.into_iter().map(|job| self.give_again(worker, job)).collect(), revoked }
+    }
+
+    /// The token of a lease whose holder does not know of it. One from the database gets a new number: the one that it
+    /// has there may have been another worker's, whose second lease has ended.
+    fn give_again(&mut self, worker: WorkerId, job: JobId) -> LeaseToken {
+        let leap = self.leap(job);
+        let leases = self.leases.get_mut(&job).expect("leased to it");
+        let at = leases.iter().position(|lease| lease.worker == worker).expect("leased to it");
+        if leases[at].inherited {
+            let run = self.runs.get_mut(&job.run).expect("a leased job has a run");
+            let (epoch, incarnation) = (run.next_epoch(job.number, leap), self.incarnation);
+            let lease = leases.remove(at);
+            leases.push(Lease { epoch, incarnation, inherited: false, ..lease });
+            self.dirty.insert(job);
+            return LeaseToken { job, epoch, incarnation };
+        }
+        leases[at].token(job)
+    }
+
+    fn renew(&mut self, now: Millis, worker: WorkerId, held: &HeldLease) -> bool {
+        let token = &held.token;
+        let (expires, stalls) = self.deadlines(now, worker);
+        if let Some(leases) = self.leases.get_mut(&token.job) {
+            let lease = leases.iter_mut().find(|lease| lease.answers_to(worker, token));
+            return lease
+                .map(|lease| {
+                    if held.states > lease.states {
+                        (lease.states, lease.stalls) = (held.states, stalls);
+                    }
+                    lease.expires = lease.expires.max(expires);
+                })
+                .is_some();
+        }
+        let Some(run) = self.runs.get_mut(&token.job.run) else { return false };
+        let latest = token.incarnation == self.incarnation
+            && run.contains(token.job.number)
+            && run.slot(token.job.number).epoch == token.epoch.get();
+        let revived = latest && run.state() == RunState::Active && run.revive(token.job.number);
+        if revived {
+            let LeaseToken { epoch, incarnation, .. } = *token;
+            let states = held.states;
+            let inherited = false;
+            let lease =
+                Lease { epoch, incarnation, worker, granted: now, expires, stalls, states, inherited };
+            self.insert_lease(token.job, lease);
+            self.dirty.insert(token.job);
+        }
+        revived
+    }
+
+    /// When a lease that a worker has ends: unless it is heard of, and unless its counting moves.
+    pub(super) fn deadlines(&self, now: Millis, worker: WorkerId) -> (Millis, Millis) {
+        let patience = self.time_for_all(worker).saturating_mul(10).max(self.policy.stall_ms);
+        (now.saturating_add(self.policy.lease_ms), now.saturating_add(patience))
+    }
+
+    /// How long a worker should take for all that it has, at its measured speed; 0 if that is not known yet.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates"
+    )]
+    fn time_for_all(&self, worker: WorkerId) -> Millis {
+        let Some(worker) = self.workers.get(&worker) else { return 0 };
+        let Some(speed) = worker.states_per_s else { return 0 };
+        (1e3 * worker.estimate as f64 / (speed * f64::from(worker.threads))) as Millis
+    }
+
+    /// Ends the leases whose holders were not heard of in time, or whose counting does not move; returns what ended.
+    pub fn expire(&mut self, now: Millis) -> Vec<(WorkerId, LeaseToken)> {
+        let all = self.leases.iter().flat_map(|(job, leases)| leases.iter().map(|lease| (*job, lease)));
+        let ended = all.filter(|(_, lease)| lease.expires.min(lease.stalls) <= now);
+        let ended: Vec<_> = ended.map(|(job, lease)| (lease.worker, lease.token(job))).collect();
+        for (worker, token) in &ended {
+            self.end_lease(*worker, token, Outcome::Lapsed);
+        }
+        ended
+    }
+
+    /// Takes all leases back at once, at no cost to their jobs; for a coordinator that knows all its workers gone.
+    pub fn release_all(&mut self) {
+        for job in self.leases.keys().copied().collect::<Vec<_>>() {
+            self.remove_leases(job);
+            self.reopen(job, Outcome::Unneeded);
+        }
+    }
+
+    pub(super) fn insert_lease(&mut self, job: JobId, lease: Lease) {
+        let estimate = u128::from(self.estimate(job));
+        let worker = self.workers.get_mut(&lease.worker).expect("holders have registered");
+        worker.jobs.insert(job);
+        worker.estimate += estimate;
+        let leases = self.leases.entry(job).or_default();
+        assert!(
+            leases.iter().all(|other| other.worker != lease.worker),
+            "job {job} is leased to a worker once"
+        );
+        leases.push(lease);
+        self.checks.begin(job);
+    }
+
+    pub(super) fn remove_leases(&mut self, job: JobId) {
+        for lease in self.leases.remove(&job).unwrap_or_default() {
+            self.unload(lease.worker, job);
+        }
+    }
+
+    fn unload(&mut self, worker: WorkerId, job: JobId) {
+        let estimate = u128::from(self.estimate(job));
+        let worker = self.workers.get_mut(&worker).expect("holders are known");
+        assert!(worker.jobs.remove(&job), "job {job} was leased to it");
+        worker.estimate -= estimate;
+    }
+
+    /// Ends one lease, if it is alive. The job stays leased if somebody else has it too.
+    pub(super) fn end_lease(&mut self, worker: WorkerId, token: &LeaseToken, outcome: Outcome) {
+        let job = token.job;
+        let Some(leases) = self.leases.get_mut(&job) else { return };
+        let Some(at) = leases.iter().position(|lease| lease.answers_to(worker, token)) else { return };
+        leases.remove(at);
+        let last = leases.is_empty();
+        self.unload(worker, job);
+        if last {
+            self.leases.remove(&job);
+            self.reopen(job, outcome);
+        } else {
+            self.runs.get_mut(&job.run).expect("a leased job has a run").blame(job.number, outcome);
+            self.dirty.insert(job);
+        }
+    }
+
+    /// The last lease of a job ended: it waits for another, and if it is done already, its check does.
+    pub(super) fn reopen(&mut self, job: JobId, outcome: Outcome) {
+        let run = self.runs.get_mut(&job.run).expect("a leased job has a run");
+        if run.slot(job.number).state == JobState::Leased {
+            run.reopen(job.number, outcome, &self.policy);
+        } else {
+            run.blame(job.number, outcome);
+            self.checks.wait(job);
+        }
+        self.dirty.insert(job);
+    }
+}

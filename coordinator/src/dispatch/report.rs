@@ -1,0 +1,160 @@
+//! What becomes of results.
+
+use std::num::NonZeroU32;
+
+use nqueens_kernel::counts::Counts;
+use nqueens_kernel::engine::Kernel;
+use nqueens_proto::id::{Incarnation, LeaseToken, WorkerId};
+use nqueens_proto::message::{JobResult, Verdict};
+
+use super::checks::{CheckOutcome, Opinion};
+use super::lease::Outcome;
+use super::{Dispatch, JobState, RunState};
+
+/// The result that stands for a job, as the database has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Who counted.
+    pub worker: WorkerId,
+    /// Under which lease.
+    pub epoch: NonZeroU32,
+    /// And whose.
+    pub incarnation: Incarnation,
+    /// By which engine.
+    pub kernel: Kernel,
+    /// What came out.
+    pub counts: Counts,
+    /// States visited.
+    pub states: u64,
+    /// Thread time, in microseconds.
+    pub elapsed_us: u64,
+}
+/// What [`Dispatch::report`] made of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Whether it is news that belongs into the ledger.
+    pub keep: bool,
+    /// Whether the result that stood for the job before stands no longer.
+    pub supersedes: bool,
+    /// Why it was not accepted; empty if it was.
+    pub reason: String,
+}
+
+impl Judgement {
+    fn kept(verdict: Verdict, reason: impl Into<String>) -> Self {
+        Self { verdict, keep: true, supersedes: false, reason: reason.into() }
+    }
+
+    fn passing(verdict: Verdict, reason: impl Into<String>) -> Self {
+        Self { verdict, keep: false, supersedes: false, reason: reason.into() }
+    }
+}
+
+impl Dispatch {
+    /// Judges a result. `accepted` is the result that stands for the job already, if one does; `plausible` says
+    /// whether the counts can be right for the job.
+    pub fn report(
+        &mut self,
+        worker: WorkerId,
+        result: &JobResult,
+        accepted: Option<&Accepted>,
+        plausible: bool,
+    ) -> Judgement {
+        let LeaseToken { job, epoch, incarnation } = result.token;
+        let Some(run) = self.runs.get_mut(&job.run).filter(|run| run.contains(job.number)) else {
+            return Judgement::passing(Verdict::Unknown, "no such run or job here");
+        };
+        let slot = run.slot(job.number);
+        assert_eq!(slot.state == JobState::Done, accepted.is_some() && slot.state != JobState::Quarantined);
+        if incarnation == self.incarnation && epoch.get() > slot.epoch {
+            return Judgement::passing(Verdict::Unknown, "this lease was never given out");
+        }
+        if let Some(accepted) = accepted {
+            return self.compare(worker, result, accepted);
+        }
+        if slot.state == JobState::Quarantined || run.state() == RunState::Cancelled {
+            return Judgement::kept(Verdict::SetAside, "the job is quarantined or its run is cancelled");
+        }
+        if !plausible {
+            self.end_lease(worker, &result.token, Outcome::Failed);
+            self.fail_implausible(worker, result);
+            return Judgement::kept(Verdict::Implausible, "these counts can't be right for the job");
+        }
+        run.accept(job.number, result);
+        if let Some(worker) = self.workers.get_mut(&worker) {
+            worker.measure(slot.estimate, result.elapsed_us);
+        }
+        self.remove_leases(job);
+        self.dirty.insert(job);
+        let opinion = Opinion::reported(worker, result, self.machine(worker));
+        self.maybe_check(job, opinion);
+        Judgement::kept(Verdict::Accepted, "")
+    }
+
+    /// A result of a job that has one already. Only somebody who was asked can end a check.
+    fn compare(&mut self, worker: WorkerId, result: &JobResult, accepted: &Accepted) -> Judgement {
+        let LeaseToken { job, epoch, incarnation } = result.token;
+        let own = (accepted.worker, accepted.epoch, accepted.incarnation) == (worker, epoch, incarnation);
+        if own && accepted.counts == result.counts {
+            return Judgement::passing(Verdict::Accepted, "");
+        }
+        let opinion = Opinion::reported(worker, result, self.machine(worker));
+        let asked = incarnation == self.incarnation
+            && self.checks.get(job).is_some_and(|check| {
+                check.was_asked(worker, &result.token) && check.is_new_to(&opinion.machine)
+            });
+        self.end_lease(worker, &result.token, Outcome::Unneeded);
+        let is_done = self.runs[&job.run].slot(job.number).state == JobState::Done;
+        let opinions = self.checks.get(job).map_or(&[][..], |check| &check.opinions);
+        if asked && !is_done && opinions.iter().any(|other| other.counts == result.counts) {
+            return self.settle(result, opinion);
+        }
+        if accepted.counts != result.counts {
+            return self.dispute(result, accepted, opinion, asked);
+        }
+        if asked && is_done {
+            self.conclude_check(job, CheckOutcome::Agreed, opinion);
+        }
+        Judgement::kept(Verdict::Duplicate, "the job was done already, with the same counts")
+    }
+
+    /// Two machines agree on a disputed job: what they counted stands, and what stood before is void.
+    fn settle(&mut self, result: &JobResult, opinion: Opinion) -> Judgement {
+        let job = result.token.job;
+        self.runs.get_mut(&job.run).expect("looked up before").accept(job.number, result);
+        self.dirty.insert(job);
+        self.conclude_check(job, CheckOutcome::Settled, opinion);
+        Judgement { supersedes: true, ..Judgement::kept(Verdict::Accepted, "") }
+    }
+
+    /// A second result differs from the accepted one: nobody knows which is right, so the job counts for nothing
+    /// until two machines agree, or somebody has looked.
+    fn dispute(
+        &mut self,
+        result: &JobResult,
+        accepted: &Accepted,
+        opinion: Opinion,
+        asked: bool,
+    ) -> Judgement {
+        let job = result.token.job;
+        let reason = format!(
+            "worker {} counted {:?} for job {job}, worker {} with {} counted {:?}",
+            accepted.worker, accepted.counts, opinion.worker, opinion.kernel, result.counts
+        );
+        let run = self.runs.get_mut(&job.run).expect("looked up before");
+        let is_news = run.slot(job.number).state == JobState::Done;
+        if is_news {
+            run.withdraw(job.number, accepted);
+            self.dirty.insert(job);
+            self.open_check(job, Opinion::accepted(accepted, self.machine(accepted.worker)));
+        }
+        if (is_news || asked)
+            && let Some(check) = self.checks.get_mut(job)
+        {
+            check.opinions.push(opinion);
+        }
+        Judgement::kept(Verdict::Conflict, reason)
+    }
+}

@@ -1,0 +1,214 @@
+//! What one simulation is about: its size and its faults, all drawn from a seed, and the text that names it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use nqueens_kernel::random::SplitMix64;
+
+/// What can go wrong. Each happens now and then, and the more often the higher the rate that the seed gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fault {
+    /// A message is lost.
+    Loss,
+    /// A message takes long, up to minutes: others overtake it, and its sender has given it up by then.
+    Delay,
+    /// A message arrives twice.
+    Duplicate,
+    /// A worker and the coordinator can't reach each other for a while.
+    Partition,
+    /// A worker's process dies. Another begins on its spool.
+    Death,
+    /// A worker stops, and goes on later as if nothing had been.
+    Freeze,
+    /// A worker can't count a job.
+    Failure,
+    /// The coordinator's process dies; a commit on its way has reached the disk, or it has not.
+    Crash,
+    /// A transaction fails; all the same it has reached the disk, or it has not.
+    Refusal,
+    /// The coordinator's database is replaced by an older copy of it.
+    Restore,
+    /// The coordinator's clock leaps ahead: its process was stopped, or its machine.
+    Leap,
+    /// An operator pauses, resumes, cancels, opens quarantined jobs again, and submits more.
+    Operator,
+    /// An operator asks a worker to go.
+    Drain,
+}
+
+impl Fault {
+    pub(super) const ALL: [Self; 13] = [
+        Self::Loss,
+        Self::Delay,
+        Self::Duplicate,
+        Self::Partition,
+        Self::Death,
+        Self::Freeze,
+        Self::Failure,
+        Self::Crash,
+        Self::Refusal,
+        Self::Restore,
+        Self::Leap,
+        Self::Operator,
+        Self::Drain,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::Delay => "delay",
+            Self::Duplicate => "duplicate",
+            Self::Partition => "partition",
+            Self::Death => "death",
+            Self::Freeze => "freeze",
+            Self::Failure => "failure",
+            Self::Crash => "crash",
+            Self::Refusal => "refusal",
+            Self::Restore => "restore",
+            Self::Leap => "leap",
+            Self::Operator => "operator",
+            Self::Drain => "drain",
+        }
+    }
+}
+
+/// One simulation; the same gives the same history on every machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Scenario {
+    pub(super) seed: u64,
+    pub(super) workers: usize,
+    pub(super) runs: u32,
+    /// Of each run.
+    pub(super) jobs: u32,
+    /// How long faults happen, in simulated seconds.
+    pub(super) seconds: u64,
+    pub(super) faults: Vec<Fault>,
+}
+
+impl Scenario {
+    /// Half of the seeds have few workers and jobs, where the rare things meet; the others up to hundreds.
+    pub(super) fn of(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mut logarithmic = |low: u64, high: u64| {
+            let doublings = (high / low).ilog2() + 1;
+            let base = low << random.below(u64::from(doublings));
+            (base + random.below(base)).min(high)
+        };
+        let workers = usize::try_from(logarithmic(1, 300)).expect("small");
+        let jobs = u32::try_from(logarithmic(1, 600)).expect("small");
+        let runs = u32::try_from(logarithmic(1, 4)).expect("small");
+        let seconds = logarithmic(30, 600);
+        let faults = Fault::ALL.into_iter().filter(|_| random.chance(600)).collect();
+        Self { seed, workers, runs, jobs, seconds, faults }
+    }
+
+    /// The same with less of everything but faults, as it takes a few milliseconds.
+    pub(super) fn small(self) -> Self {
+        let (workers, jobs) = (self.workers % 12 + 1, self.jobs % 40 + 1);
+        Self { workers, jobs, runs: self.runs.min(2), seconds: self.seconds.min(120), ..self }
+    }
+
+    /// Less of one thing each, the largest cuts first.
+    pub(super) fn simpler(&self) -> Vec<Self> {
+        let mut simpler = Vec::new();
+        for (from, to) in [(self.workers, self.workers / 2), (self.workers, self.workers.saturating_sub(1))] {
+            if (1..from).contains(&to) {
+                simpler.push(Self { workers: to, ..self.clone() });
+            }
+        }
+        for (from, to) in [(self.jobs, self.jobs / 2), (self.jobs, self.jobs.saturating_sub(1))] {
+            if (1..from).contains(&to) {
+                simpler.push(Self { jobs: to, ..self.clone() });
+            }
+        }
+        if self.runs > 1 {
+            simpler.push(Self { runs: self.runs - 1, ..self.clone() });
+        }
+        if self.seconds > 1 {
+            simpler.push(Self { seconds: self.seconds / 2, ..self.clone() });
+        }
+        for fault in &self.faults {
+            let faults = self.faults.iter().copied().filter(|other| other != fault).collect();
+            simpler.push(Self { faults, ..self.clone() });
+        }
+        // The same with other luck, which a smaller one may need.
+        let others = (1..=20).map(|step| Self { seed: self.seed.wrapping_add(step << 32), ..self.clone() });
+        let smaller = simpler.clone();
+        simpler.extend(others.flat_map(|other| {
+            smaller.iter().map(move |less| Self { seed: other.seed, ..less.clone() }).collect::<Vec<_>>()
+        }));
+        simpler
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, workers, runs, jobs, seconds, faults } = self;
+        let faults: Vec<_> = faults.iter().map(|fault| fault.name()).collect();
+        write!(f, "{seed} workers={workers} runs={runs} jobs={jobs} seconds={seconds} ")?;
+        write!(f, "faults={}", faults.join(","))
+    }
+}
+
+impl FromStr for Scenario {
+    type Err = String;
+
+    /// A seed alone, or all that [`Display`](fmt::Display) writes.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace();
+        let seed = words.next().ok_or("the seed is missing")?;
+        let mut scenario = Self::of(seed.parse().map_err(|_| format!("'{seed}' is no seed"))?);
+        for word in words {
+            let wrong = || format!("'{word}' is no part of a scenario");
+            let (name, value) = word.split_once('=').ok_or_else(wrong)?;
+            match name {
+                "workers" => scenario.workers = value.parse().map_err(|_| wrong())?,
+                "runs" => scenario.runs = value.parse().map_err(|_| wrong())?,
+                "jobs" => scenario.jobs = value.parse().map_err(|_| wrong())?,
+                "seconds" => scenario.seconds = value.parse().map_err(|_| wrong())?,
+                "faults" => {
+                    let named = |name: &str| Fault::ALL.into_iter().find(|fault| fault.name() == name);
+                    let names = value.split(',').filter(|name| !name.is_empty());
+                    scenario.faults =
+                        names.map(|name| named(name).ok_or_else(wrong)).collect::<Result<_, _>>()?;
+                }
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(scenario)
+    }
+}
+
+/// The luck of a simulation.
+#[derive(Clone, Debug)]
+pub(super) struct Random(SplitMix64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
+    }
+
+    pub(super) fn bits(&mut self) -> u64 {
+        self.0.next()
+    }
+
+    /// A number below `end`, or 0.
+    pub(super) fn below(&mut self, end: u64) -> u64 {
+        self.bits() % end.max(1)
+    }
+
+    /// A number from `low` on, below `high`.
+    pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low)
+    }
+
+    /// True so many times of a thousand.
+    pub(super) fn chance(&mut self, of_1000: u64) -> bool {
+        self.below(1_000) < of_1000
+    }
+
+    /// A place in a sequence of this length, which is not 0.
+    pub(super) fn place(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64)).expect("below a length")
+    }
+}

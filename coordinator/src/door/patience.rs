@@ -1,0 +1,87 @@
+//! Answers that their caller leaves lying: who asks and does not read is hung up on, for what waits takes memory.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::task::AbortHandle;
+use tonic::body::Body;
+use tonic::codegen::{BoxFuture, Service, http};
+use tonic::service::Routes;
+
+use super::connection::Caller;
+
+/// All services, with an eye on what becomes of their answers.
+#[derive(Clone)]
+pub(crate) struct Watching(pub(crate) Routes);
+
+impl Service<http::Request<Body>> for Watching {
+    type Response = http::Response<Watched>;
+    type Error = Infallible;
+    type Future = BoxFuture<Self::Response, Infallible>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<http::Request<Body>>::poll_ready(&mut self.0, context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let caller = request.extensions().get::<Caller>().cloned();
+        let answer = self.0.call(request);
+        Box::pin(async move { Ok(answer.await?.map(|body| Watched { body, caller, watch: None })) })
+    }
+}
+
+/// An answer. Each piece of it is to be taken within the caller's time; waiting for the next piece is no fault of theirs.
+pub(crate) struct Watched {
+    body: Body,
+    caller: Option<Caller>,
+    watch: Option<Watch>,
+}
+
+impl tonic::codegen::Body for Watched {
+    type Data = <Body as tonic::codegen::Body>::Data;
+    type Error = tonic::Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
+        // Whoever asks for more has got rid of what there was.
+        self.watch = None;
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &frame
+            && frame.is_data()
+        {
+            self.watch = self.caller.clone().map(Watch::begin);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Ends a visit, unless it is dropped in time.
+struct Watch(AbortHandle);
+
+impl Watch {
+    fn begin(Caller(visit): Caller) -> Self {
+        let watch = async move {
+            tokio::time::sleep(visit.patience()).await;
+            tracing::debug!(caller = %visit.address(), "it does not read its answers: hung up");
+            visit.end();
+        };
+        Self(tokio::spawn(watch).abort_handle())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,68 @@
+//! What one transaction does with requests that have to do with each other.
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::Counts;
+use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_proto::message::Registration;
+
+use super::*;
+use crate::coordinator::Coordinator;
+
+/// A worker that has registered.
+async fn worker(writer: &Handle, number: u8) -> WorkerId {
+    let registration = Registration {
+        instance: [number; 16],
+        name: "worker".to_owned(),
+        build: "test".to_owned(),
+        kernels: vec![Kernel::Reference],
+        threads: 1,
+    };
+    let Ok(Response::Worker(id)) = writer.ask(Request::Register(registration)).await else {
+        panic!("a registration is answered with an id")
+    };
+    id
+}
+
+fn sync(worker: WorkerId, results: Vec<JobResult>, wanted_jobs: usize) -> Request {
+    let (held, returned) = (Vec::new(), Vec::new());
+    let wanted_states = wanted_jobs as u64;
+    Request::Sync(SyncRequest { worker, instance: None, results, held, returned, wanted_states, wanted_jobs })
+}
+
+fn verdict(answer: Answer) -> Verdict {
+    let Ok(Response::Sync(Some(answer))) = answer else { panic!("a sync is answered with a sync") };
+    answer.acks[0].verdict
+}
+
+/// A result, another that differs, and the word to open the job again: all in one transaction.
+#[tokio::test]
+async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("ledger.db");
+    let coordinator = Coordinator::open(&path, Pace::default(), "test").await.expect("a new database");
+    let plan = Plan::new(BoardSize::new(8).expect("a board"), PlanKind::Rows);
+    let run = coordinator.operator().submit(plan, 0).await.expect("a run").id;
+    let writer = coordinator.operator().writer.clone();
+    let [one, two] = [worker(&writer, 1).await, worker(&writer, 2).await];
+    let Ok(Response::Sync(Some(answer))) = writer.ask(sync(one, vec![], 1)).await else { panic!("a sync") };
+    let token = answer.leases[0].token;
+    let result = |count8| JobResult {
+        token,
+        counts: Counts::only8(count8),
+        kernel: Kernel::Reference,
+        states: 1,
+        elapsed_us: 1,
+    };
+    // None of them waits before all have asked, so that the writer takes them together.
+    let (first, second, _) = tokio::join!(
+        writer.ask(sync(one, vec![result(0)], 0)),
+        writer.ask(sync(two, vec![result(1)], 0)),
+        writer.ask(Request::RetryQuarantined(run)),
+    );
+    assert_eq!([verdict(first), verdict(second)], [Verdict::Accepted, Verdict::Conflict]);
+    let again = writer.ask(sync(two, vec![result(0)], 0)).await;
+    assert_eq!(verdict(again), Verdict::Accepted, "the job was open again");
+    coordinator.close().await;
+    Coordinator::open(&path, Pace::default(), "test").await.expect("a sound database").close().await;
+}

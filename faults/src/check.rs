@@ -1,0 +1,252 @@
+//! What has to hold after each round, and at the end.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::time::Duration;
+
+use nqueens_coordinator::RULES;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, query, query_as};
+
+use crate::cluster::{Cluster, nqueens};
+use crate::witness::{Acknowledged, Counts, Token};
+
+/// What the run comes to when nobody disturbs it.
+pub(crate) struct Reference {
+    total: String,
+    jobs: Vec<Counts>,
+}
+
+impl Reference {
+    /// Counts every job by the fastest engine there is, in one process.
+    pub(crate) fn count(program: &Path, folder: &Path, board: &str) -> Self {
+        let outcome = nqueens(program, folder, &format!("run {board} --db reference.db --json"));
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let ledger = runtime.block_on(Ledger::read(&folder.join("reference.db")));
+        let [run] = &ledger.runs[..] else { panic!("one run") };
+        let mut jobs: Vec<_> = ledger.results.iter().map(|result| (result.token[1], result.counts)).collect();
+        jobs.sort_unstable();
+        Self {
+            total: run.total.clone().expect("it is done"),
+            jobs: jobs.into_iter().map(|(_, counts)| counts).collect(),
+        }
+    }
+
+    pub(crate) fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(crate) fn total(&self) -> &str {
+        &self.total
+    }
+}
+
+/// A result as the ledger has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    token: Token,
+    counts: Counts,
+    accepted: bool,
+}
+
+pub(crate) struct RunRow {
+    pub(crate) id: u64,
+    pub(crate) state: String,
+    pub(crate) total: Option<String>,
+}
+
+/// Run, job, epoch and incarnation; the four counts; the verdict.
+type ResultRow = (i64, i64, i64, i64, i64, i64, i64, i64, String);
+
+/// A ledger as it is at one moment, held against its own rules.
+pub(crate) struct Ledger {
+    pub(crate) runs: Vec<RunRow>,
+    /// In the order of their commits.
+    pub(crate) results: Vec<Stored>,
+    /// Leases that ran out.
+    pub(crate) lapses: u64,
+}
+
+impl Ledger {
+    /// Reads it, and what is wrong with it, whoever else may be writing to it.
+    pub(crate) async fn examine(path: &Path) -> Self {
+        let mut db = open(path).await;
+        // A transaction sees one moment.
+        let mut moment = db.begin().await.expect("a transaction");
+        for (rule, text) in RULES {
+            let broken = query(AssertSqlSafe(text)).fetch_all(&mut *moment).await.expect("it can be read");
+            assert!(broken.is_empty(), "{}: it does not hold that {rule}: {broken:?}", path.display());
+        }
+        let ledger = Self::at(&mut moment).await;
+        drop(moment);
+        db.close().await.expect("closed");
+        ledger
+    }
+
+    /// Reads it, and nothing but what it comes to.
+    pub(crate) async fn read(path: &Path) -> Self {
+        let mut db = open(path).await;
+        let ledger = Self::at(&mut db).await;
+        db.close().await.expect("closed");
+        ledger
+    }
+
+    async fn at(db: &mut SqliteConnection) -> Self {
+        let runs: Vec<(i64, String, Option<String>)> =
+            query_as("SELECT id, state, total FROM run").fetch_all(&mut *db).await.expect("runs");
+        let results: Vec<ResultRow> = query_as(
+            "SELECT run, job, epoch, incarnation, count2, count4, count8, solutions, verdict FROM result ORDER BY id",
+        )
+        .fetch_all(&mut *db)
+        .await
+        .expect("results");
+        let (lapses,): (i64,) =
+            query_as("SELECT coalesce(sum(lapses), 0) FROM job").fetch_one(db).await.expect("jobs");
+        let results = results.into_iter().map(|row| {
+            let accepted = match row.8.as_str() {
+                "accepted" => true,
+                "duplicate" => false,
+                other => panic!("nobody has lied, and a result is {other}: {row:?}"),
+            };
+            Stored {
+                token: [row.0, row.1, row.2, row.3].map(natural),
+                counts: [row.4, row.5, row.6, row.7].map(natural),
+                accepted,
+            }
+        });
+        Self {
+            results: results.collect(),
+            runs: runs
+                .into_iter()
+                .map(|(id, state, total)| RunRow { id: natural(id), state, total })
+                .collect(),
+            lapses: natural(lapses),
+        }
+    }
+
+    /// Whatever is counted is counted right, and once; whatever was acknowledged is there.
+    pub(crate) fn check<'a>(
+        &self,
+        reference: &Reference,
+        acknowledged: impl IntoIterator<Item = (&'a (Token, bool), &'a Acknowledged)>,
+    ) {
+        let mut counted = HashSet::new();
+        for Stored { token, counts, .. } in self.results.iter().filter(|result| result.accepted) {
+            let [run, job, ..] = *token;
+            assert!(counted.insert((run, job)), "job {run:x}/{job} is counted twice");
+            assert_eq!(*counts, reference.jobs[usize::try_from(job).expect("small")], "job {run:x}/{job}");
+        }
+        for run in &self.runs {
+            let counted = counted.iter().filter(|(of, _)| *of == run.id).count();
+            match (&*run.state, &run.total) {
+                ("done", Some(total)) => {
+                    assert_eq!(
+                        (total, counted),
+                        (&reference.total, reference.jobs.len()),
+                        "run {:x}",
+                        run.id
+                    );
+                }
+                ("active", None) => {}
+                other => panic!("run {:x} is {other:?}", run.id),
+            }
+        }
+        let stored: HashMap<_, _> =
+            self.results.iter().map(|result| ((result.token, result.accepted), result.counts)).collect();
+        for (name, Acknowledged { counts, .. }) in acknowledged {
+            assert_eq!(stored.get(name), Some(counts), "{name:?} was acknowledged");
+        }
+    }
+}
+
+async fn open(path: &Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(path).read_only(true);
+    let options = options.busy_timeout(Duration::from_mins(1));
+    SqliteConnection::connect_with(&options).await.expect("a database")
+}
+
+/// The runs that are not done, each with the number of its jobs in quarantine.
+pub(crate) async fn open_runs(path: &Path) -> Vec<(u64, u64)> {
+    let mut db = open(path).await;
+    let text = "SELECT id, (SELECT count(*) FROM job WHERE run = run.id AND state = 3) FROM run WHERE state <> 'done'";
+    let runs: Vec<(i64, i64)> = query_as(text).fetch_all(&mut db).await.expect("runs");
+    db.close().await.expect("closed");
+    runs.into_iter().map(|(run, quarantined)| (natural(run), natural(quarantined))).collect()
+}
+
+fn natural(number: i64) -> u64 {
+    u64::try_from(number).expect("the schema has no negative ones")
+}
+
+/// Holds the cluster's ledger against everything that is known.
+pub(crate) fn check(cluster: &Cluster, reference: &Reference) -> Ledger {
+    assert_eq!(cluster.witness.findings(), Vec::<String>::new(), "of what the coordinator said");
+    // First the one, then the other: what comes in between is in the ledger alone.
+    let acknowledged = cluster.witness.acknowledged();
+    let ledger = cluster.runtime.block_on(Ledger::examine(&cluster.database()));
+    ledger.check(reference, &acknowledged);
+    ledger
+}
+
+/// At the end, when all is counted: by the program's own means too.
+pub(crate) fn check_evidence(cluster: &Cluster, ledger: &Ledger) {
+    let database = cluster.database();
+    let database = database.display();
+    let doctor = cluster.nqueens(&format!("doctor --db {database}"));
+    assert_eq!(doctor.code, 0, "{}", doctor.stdout);
+    for run in &ledger.runs {
+        let export = cluster.nqueens(&format!("export {:012x} --db {database} --format ledger", run.id));
+        assert_eq!(export.code, 0, "{}", export.stderr);
+        std::fs::write(cluster.scratch("run.ledger"), export.stdout).expect("a file");
+        let verified = cluster.nqueens("verify run.ledger --sample 30 --seed 1");
+        assert_eq!(verified.code, 0, "{}", verified.stdout);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Change = dyn Fn(&mut Ledger);
+
+    const TOKENS: [Token; 2] = [[1, 0, 1, 7], [1, 1, 3, 7]];
+
+    fn ledger() -> Ledger {
+        let result = |at: usize| Stored { token: TOKENS[at], counts: [0, 0, 0, at as u64], accepted: true };
+        let run = RunRow { id: 1, state: "done".to_owned(), total: Some("1".to_owned()) };
+        Ledger { runs: vec![run], results: vec![result(0), result(1)], lapses: 0 }
+    }
+
+    /// What is found when a ledger is held against a run of two jobs, which find nothing and one solution, and of which
+    /// the second was acknowledged.
+    fn finding(change: impl Fn(&mut Ledger)) -> Option<String> {
+        let reference = Reference { total: "1".to_owned(), jobs: vec![[0; 4], [0, 0, 0, 1]] };
+        let acknowledged = ((TOKENS[1], true), Acknowledged { counts: [0, 0, 0, 1], mark: None });
+        let mut ledger = ledger();
+        change(&mut ledger);
+        let check = || ledger.check(&reference, [(&acknowledged.0, &acknowledged.1)]);
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)).err()?;
+        Some(*panic.downcast::<String>().expect("words"))
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_found() {
+        assert_eq!(finding(|_| {}), None);
+        let changes: [(&Change, &str); 6] = [
+            (&|ledger| ledger.results[0].counts[2] = 1, "job 1/0"),
+            (
+                &|ledger| ledger.results[0] = Stored { token: [1, 1, 9, 9], ..ledger.results[1] },
+                "job 1/1 is counted twice",
+            ),
+            (&|ledger| ledger.results.truncate(1), "run 1"),
+            (&|ledger| ledger.runs[0].total = Some("2".to_owned()), "run 1"),
+            (&|ledger| ledger.runs[0].state = "failed".to_owned(), "run 1 is (\"failed\""),
+            (&|ledger| ledger.results[1].token[2] = 4, "([1, 1, 3, 7], true) was acknowledged"),
+        ];
+        for (change, expected) in changes {
+            let found = finding(change).expect("a finding");
+            assert!(found.contains(expected), "{found}");
+        }
+    }
+}

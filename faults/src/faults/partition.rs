@@ -1,0 +1,29 @@
+//! A network cut in two: hosts whose cables are pulled.
+
+use std::thread::sleep;
+
+use super::Fault;
+use crate::check::Reference;
+use crate::cluster::{Cluster, set_links};
+use crate::random::Random;
+
+pub(super) struct Partition;
+
+impl Fault for Partition {
+    fn name(&self) -> &'static str {
+        "partition"
+    }
+
+    fn missing(&self, cluster: &Cluster) -> Option<&'static str> {
+        (!cluster.setup.rooms.hosts).then_some("it takes network namespaces, and `ip` of Debian's iproute2")
+    }
+
+    fn strike(&self, cluster: &mut Cluster, _: &Reference, random: &mut Random) {
+        let cut_off = random.some(cluster.stations.len());
+        set_links(&cut_off, "down");
+        cluster.count("hosts cut off", cut_off.len() as u64);
+        // Some lose their leases, some come back in time.
+        sleep(random.millis(500..=7_000));
+        set_links(&cut_off, "up");
+    }
+}

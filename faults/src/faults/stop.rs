@@ -1,0 +1,33 @@
+//! Processes that stop and go on, SIGSTOP and SIGCONT: their leases run out meanwhile, and they do not know.
+
+use std::thread::sleep;
+
+use super::Fault;
+use crate::check::Reference;
+use crate::cluster::Cluster;
+use crate::random::Random;
+
+pub(super) struct Stop;
+
+impl Fault for Stop {
+    fn name(&self) -> &'static str {
+        "stop"
+    }
+
+    fn strike(&self, cluster: &mut Cluster, _: &Reference, random: &mut Random) {
+        let sleepers = random.some(cluster.stations.len());
+        cluster.signal_workers(&sleepers, "-STOP");
+        cluster.count("workers stopped past their lease", sleepers.len() as u64);
+        // Leases last three seconds, and are looked after each second.
+        sleep(random.millis(4_500..=6_500));
+        cluster.signal_workers(&sleepers, "-CONT");
+        if random.permille(300) {
+            // A coordinator that sleeps finds all leases overdue, and all workers there.
+            let coordinator = cluster.coordinator.as_ref().expect("it is up");
+            coordinator.signal("-STOP");
+            sleep(random.millis(500..=5_000));
+            coordinator.signal("-CONT");
+            cluster.count("coordinators stopped", 1);
+        }
+    }
+}

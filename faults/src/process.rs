@@ -1,0 +1,113 @@
+//! Processes in the background, to be signalled and killed.
+
+use std::io::{BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::NamedTempFile;
+
+/// What is waited for comes within this time, however busy the machine is; or it never comes.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// Waits until there is an answer.
+///
+/// # Panics
+/// If there is none in three minutes.
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(answer) = look() {
+            return answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "it never came to this: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What a program left behind.
+pub struct Outcome {
+    /// The exit code.
+    pub code: i32,
+    /// What it printed.
+    pub stdout: String,
+    /// What it said besides.
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// Runs a command to its end.
+    pub fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("the program starts");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        let code = output.status.code().expect("no signal ended it");
+        Self { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// A process in the background, killed when it is no longer wanted, however that comes.
+///
+/// What it says goes to a file: a pipe that nobody reads would hold it up.
+pub struct Background {
+    child: Child,
+    log: NamedTempFile,
+}
+
+impl Background {
+    /// Starts it.
+    pub fn start(command: &mut Command) -> Self {
+        let log = NamedTempFile::new().expect("a temporary file");
+        command.stdout(Stdio::piped()).stderr(log.reopen().expect("it is there"));
+        Self { child: command.spawn().expect("the program starts"), log }
+    }
+
+    /// Sends it a signal, as `kill` names it: `-TERM`.
+    pub fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.id().to_string()]).status();
+        assert!(status.expect("kill").success());
+    }
+
+    /// What the system calls it.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it prints from now on; to be asked for once.
+    pub fn stdout(&mut self) -> BufReader<ChildStdout> {
+        BufReader::new(self.child.stdout.take().expect("nobody reads it yet"))
+    }
+
+    /// Whether it has not ended.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_none()
+    }
+
+    /// Everything that it has said so far.
+    pub fn said(&self) -> String {
+        std::fs::read_to_string(self.log.path()).expect("text")
+    }
+
+    /// Waits until it ends.
+    pub fn end(&mut self) -> Outcome {
+        let mut stdout = String::new();
+        if let Some(mut pipe) = self.child.stdout.take() {
+            pipe.read_to_string(&mut stdout).expect("text");
+        }
+        let code = self.child.wait().expect("a child").code().expect("no signal ended it");
+        Outcome { code, stdout, stderr: self.said() }
+    }
+
+    /// `kill -9`: it has no chance to say or do anything. What it had said until then.
+    pub fn kill(&mut self) -> String {
+        self.child.kill().expect("a child");
+        self.child.wait().expect("a child");
+        self.said()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // Fails where it has ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}

@@ -1,0 +1,24 @@
+//! A short selection: one deck of all faults that can be had here.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The program under test, as cargo builds it beside this crate's own. Where all tests of the workspace run, it is there
+/// already.
+fn nqueens() -> PathBuf {
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["test", "--workspace", "--no-run", "--quiet"]);
+    if !cfg!(debug_assertions) {
+        build.arg("--release");
+    }
+    assert!(build.status().expect("cargo").success());
+    PathBuf::from(env!("CARGO_BIN_EXE_nqueens-faults")).with_file_name("nqueens")
+}
+
+#[test]
+fn a_selection_of_faults_leaves_every_count_exact() {
+    let campaign = "--seed 6 --rounds 15 --n 15 --job-states 20000 --workers 3";
+    let mut faults = Command::new(env!("CARGO_BIN_EXE_nqueens-faults"));
+    faults.args(campaign.split(' ')).arg("--program").arg(nqueens());
+    assert!(faults.status().expect("it starts").success());
+}

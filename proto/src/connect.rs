@@ -1,0 +1,69 @@
+//! The way to a coordinator.
+
+use std::error::Error;
+use std::time::Duration;
+
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioIo;
+use tonic::codegen::http::Uri;
+use tonic::transport::{Channel, Endpoint};
+use tower::{Service, ServiceExt, service_fn};
+
+use crate::tls::ClientTls;
+
+/// A connection that is not made within this time is given up.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A silent connection is asked for a sign of life so often, and has as long to give it.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
+/// An address that no coordinator can have, or not with the settings beside it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{url}' is no coordinator's address ({reason}); write it like http://host:7327, or https://host:7327 with TLS"
+)]
+pub struct InvalidAddress {
+    /// As given.
+    pub url: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// A connection to a coordinator, made at the first call and again after every break.
+pub fn connect(url: &str, tls: Option<&ClientTls>) -> Result<Channel, InvalidAddress> {
+    let invalid = |reason: String| InvalidAddress { url: url.to_owned(), reason };
+    let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| {
+        let source = error.source().map(ToString::to_string);
+        invalid(source.unwrap_or_else(|| error.to_string()))
+    })?;
+    let endpoint = endpoint
+        .connect_timeout(CONNECT_TIMEOUT)
+        .http2_keep_alive_interval(KEEPALIVE)
+        .keep_alive_timeout(KEEPALIVE)
+        .keep_alive_while_idle(true)
+        .tcp_nodelay(true);
+    match (endpoint.uri().scheme_str(), tls) {
+        (Some("http"), None) => Ok(endpoint.connect_lazy()),
+        (Some("https"), Some(tls)) => Ok(encrypted(&endpoint, tls)),
+        (Some("https"), None) => {
+            Err(invalid("https:// wants --tls-ca, by which the coordinator is known".to_owned()))
+        }
+        (Some("http"), Some(_)) => Err(invalid("there is --tls-ca, and http:// goes without TLS".to_owned())),
+        _ => Err(invalid("it does not begin with http:// or https://".to_owned())),
+    }
+}
+
+fn encrypted(endpoint: &Endpoint, tls: &ClientTls) -> Channel {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let tls = tls.clone();
+    endpoint.connect_with_connector_lazy(service_fn(move |uri: Uri| {
+        let (mut tcp, tls) = (tcp.clone(), tls.clone());
+        async move {
+            let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+            let stream = tcp.ready().await?.call(uri).await?.into_inner();
+            Ok::<_, Box<dyn Error + Send + Sync>>(TokioIo::new(tls.connect(stream, &host).await?))
+        }
+    }))
+}
