@@ -1,9 +1,9 @@
 //! What happened of late, for those who do not read the log: kept in memory, the latest only.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use nqueens_proto::id::{RunId, WorkerId};
+use nqueens_proto::id::{JobId, RunId, WorkerId};
 use nqueens_proto::operator::{Event, EventKind};
 use tokio::sync::watch;
 use tracing::warn;
@@ -92,12 +92,28 @@ impl News {
         news.collect()
     }
 
-    /// Jobs that went into quarantine, among all that changed: a line for each run.
-    pub(crate) fn quarantined(changed: &[ChangedJob], dispatch: &Dispatch) -> Vec<Self> {
+    /// A machine whose results were wrong.
+    pub(crate) fn distrusted(machine: &str, reason: &str, suspects: usize) -> Self {
+        let text = format!(
+            "Machine {machine} is distrusted and gets no more jobs; {suspects} of its results are counted again. {reason}"
+        );
+        Self { kind: EventKind::MachineDistrusted, run: None, worker: None, text }
+    }
+
+    /// Jobs that went into quarantine, among all that changed: a line for each run. `told` are those in quarantine that
+    /// were told about: a job that two results disagree about changes there as well, for others are asked about it.
+    pub(crate) fn quarantined(
+        changed: &[ChangedJob],
+        dispatch: &Dispatch,
+        told: &mut BTreeSet<JobId>,
+    ) -> Vec<Self> {
         let mut jobs = BTreeMap::<_, Vec<_>>::new();
-        // Nobody holds a lease on a job in quarantine, so that none changes there.
-        for (job, slot, _) in changed.iter().filter(|(_, slot, _)| slot.state == JobState::Quarantined) {
-            jobs.entry(job.run).or_default().push((job, slot));
+        for (job, slot, _) in changed {
+            if slot.state != JobState::Quarantined {
+                told.remove(job);
+            } else if told.insert(*job) {
+                jobs.entry(job.run).or_default().push((job, slot));
+            }
         }
         let news = jobs.into_iter().filter_map(|(run, jobs)| {
             let (job, slot) = jobs[0];

@@ -3,8 +3,9 @@
 use nqueens_proto::id::{JobId, RunId};
 use tracing::{error, info, warn};
 
-use crate::dispatch::{Machine, News, RunState};
+use crate::dispatch::{self, Machine, RunState};
 use crate::error::Error;
+use crate::events::News;
 use crate::store;
 use crate::writer::{Group, Response};
 
@@ -21,15 +22,16 @@ impl Group<'_> {
     pub(crate) async fn follow_up(&mut self) -> Result<(), Error> {
         for news in self.dispatch.take_news() {
             match news {
-                News::Waived { run, jobs } => {
+                dispatch::News::Waived { run, jobs } => {
                     warn!(%run, jobs, "checks waived: no other machine is there to count these jobs a second time");
                 }
-                News::Distrusted { machine, reason } => {
+                dispatch::News::Distrusted { machine, reason } => {
                     let jobs = self.suspect(&machine, false).await?;
+                    self.news.push(News::distrusted(&machine, &reason, jobs));
                     error!(%machine, reason, suspects = jobs, "machine is distrusted: it gets no more jobs, and past results \
                                                               of it are counted again");
                 }
-                News::WrongAgain { machine } => {
+                dispatch::News::WrongAgain { machine } => {
                     let jobs = self.suspect(&machine, true).await?;
                     error!(%machine, suspects = jobs, "machine was wrong again: all results of it are counted again");
                 }

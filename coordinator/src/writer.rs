@@ -8,7 +8,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -90,6 +90,8 @@ pub(crate) struct Writer {
     started: Instant,
     speeds: Speeds,
     stalls: Stalls,
+    /// Jobs in quarantine that were told about.
+    quarantined: BTreeSet<JobId>,
     events: Board,
     snapshot: watch::Sender<Arc<Snapshot>>,
     fault: watch::Sender<Option<Arc<Error>>>,
@@ -130,6 +132,7 @@ impl Writer {
             started,
             speeds,
             stalls,
+            quarantined: BTreeSet::new(),
             events,
             snapshot,
             fault,
@@ -207,7 +210,10 @@ impl Writer {
         }
         match load(&self.database.readers, self.pace.policy, self.incarnation, self.secret, self.now()).await
         {
-            Ok(loaded) => (self.dispatch, self.instances) = loaded,
+            Ok(loaded) => {
+                (self.dispatch, self.instances) = loaded;
+                self.quarantined.clear();
+            }
             // Rather no coordinator than one that does not know its own ledger.
             Err(error) => panic!("the database can't be read any more: {error}"),
         }
@@ -231,6 +237,7 @@ impl Writer {
             dispatch: &mut self.dispatch,
             instances: &mut self.instances,
             limits: &mut self.limits,
+            quarantined: &mut self.quarantined,
             pace: self.pace,
             now,
             results: Vec::new(),
@@ -258,6 +265,7 @@ pub(crate) struct Group<'a> {
     pub(crate) dispatch: &'a mut Dispatch,
     instances: &'a mut Instances,
     limits: &'a mut Limits,
+    quarantined: &'a mut BTreeSet<JobId>,
     pace: Pace,
     now: Millis,
     /// To be stored at its end.
@@ -539,7 +547,7 @@ impl Group<'_> {
         self.follow_up().await?;
         let dispatch = &mut *self.dispatch;
         let changed: Vec<_> = dispatch.take_dirty().into_iter().map(|job| dispatch.changed(job)).collect();
-        self.news.extend(News::quarantined(&changed, dispatch));
+        self.news.extend(News::quarantined(&changed, dispatch, self.quarantined));
         if !changed.is_empty() {
             store::update_jobs(self.db, &changed).await?;
         }

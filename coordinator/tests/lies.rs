@@ -10,7 +10,7 @@ use nqueens_coordinator::dispatch::{Policy, RunState};
 use nqueens_coordinator::{Blamed, Coordinator, Pace, RunRow};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_proto::id::WorkerId;
-use nqueens_proto::operator::Submission;
+use nqueens_proto::operator::{EventKind, Submission};
 use nqueens_proto::v1::{self, Verdict};
 use tonic::Code;
 
@@ -72,6 +72,9 @@ async fn count_with_a_liar(lie: Lie, replicate_ppm: u32) -> tonic::Status {
         let is_liar = worker.id.get() == liar_id;
         assert_eq!((worker.distrusted.is_some(), worker.checks_failed > 0), (is_liar, is_liar), "{worker:?}");
     }
+    let events = house.coordinator.operator().events();
+    let told = events.borrow().iter().filter(|event| event.kind == EventKind::MachineDistrusted).count();
+    assert_eq!(told, 1, "{:?}", events.borrow());
     house.close().await;
     ledger.audit().await;
     refusal

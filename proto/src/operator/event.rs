@@ -41,6 +41,8 @@ pub enum EventKind {
     WorkerLost,
     /// A worker is heard of, but its counting does not move; its jobs go to others.
     WorkerStalled,
+    /// A machine's results were wrong: it gets no more jobs.
+    MachineDistrusted,
     /// The disk is nearly full: no more jobs are handed out.
     DiskShort,
     /// The disk has room again.
@@ -49,7 +51,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::RunPlanned,
         Self::RunChanged,
         Self::RunDone,
@@ -58,6 +60,7 @@ impl EventKind {
         Self::JobsQuarantined,
         Self::WorkerLost,
         Self::WorkerStalled,
+        Self::MachineDistrusted,
         Self::DiskShort,
         Self::DiskRoomy,
     ];
@@ -73,6 +76,7 @@ impl EventKind {
             Self::JobsQuarantined => "jobs_quarantined",
             Self::WorkerLost => "worker_lost",
             Self::WorkerStalled => "worker_stalled",
+            Self::MachineDistrusted => "machine_distrusted",
             Self::DiskShort => "disk_short",
             Self::DiskRoomy => "disk_roomy",
         }
@@ -87,6 +91,7 @@ impl EventKind {
             | Self::JobsQuarantined
             | Self::WorkerLost
             | Self::WorkerStalled
+            | Self::MachineDistrusted
             | Self::DiskShort => true,
         }
     }
@@ -103,6 +108,7 @@ impl From<EventKind> for v1::EventKind {
             EventKind::JobsQuarantined => Self::JobsQuarantined,
             EventKind::WorkerLost => Self::WorkerLost,
             EventKind::WorkerStalled => Self::WorkerStalled,
+            EventKind::MachineDistrusted => Self::MachineDistrusted,
             EventKind::DiskShort => Self::DiskShort,
             EventKind::DiskRoomy => Self::DiskRoomy,
         }
