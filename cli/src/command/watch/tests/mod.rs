@@ -3,7 +3,9 @@
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_proto::id::{RunId, WorkerId};
-use nqueens_proto::operator::{Event, EventKind, Interval, Progress, RunState, RunStatus, Speed};
+use nqueens_proto::operator::{
+    CheckCounts, Event, EventKind, Interval, Progress, RunState, RunStatus, Speed,
+};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -43,7 +45,7 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
         estimated_states: 2,
         estimated_total: going.then(|| about(2.6733e12)),
         speed: going.then_some(Speed { threads: 11.8, states_per_s: 8.01e9 }),
-        checks: Default::default(),
+        checks: CheckCounts::default(),
         time_left_s: going.then(|| about(12_000.0)),
     };
     RunStatus {
