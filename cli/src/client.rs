@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use nqueens_coordinator::{Blamed, random_bits};
 use nqueens_kernel::plan::Plan;
 use nqueens_proto::id::{RunId, WorkerId};
-use nqueens_proto::operator::{Progress, RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_proto::operator::{Event, Progress, RunState, RunStatus, Submission, WorkerStatus};
 use nqueens_proto::tls;
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
 use nqueens_proto::{ClientTls, MESSAGE_BYTES_MAX, RequestId, Token, connect, v1};
@@ -20,7 +20,8 @@ use crate::settings::misuse;
 /// A call without an answer for so long has failed.
 const CALL_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// A connection to one coordinator.
+/// A connection to one coordinator; clones share it.
+#[derive(Clone)]
 pub(crate) struct Client {
     url: String,
     token: Option<Token>,
@@ -113,6 +114,14 @@ impl Client {
         let answer = self.inner.list_workers(request).await.map_err(|status| self.explain(&status))?;
         let workers = answer.into_inner().workers.into_iter().map(WorkerStatus::try_from);
         Ok(workers.collect::<Result<_, _>>()?)
+    }
+
+    /// What happened of late, oldest first.
+    pub(crate) async fn events(&mut self) -> anyhow::Result<Vec<Event>> {
+        let request = self.request("list_events", v1::ListEventsRequest { after: 0 });
+        let answer = self.inner.list_events(request).await.map_err(|status| self.explain(&status))?;
+        let events = answer.into_inner().events.into_iter().map(Event::try_from);
+        Ok(events.collect::<Result<_, _>>()?)
     }
 
     /// Asks a worker to go.

@@ -26,8 +26,11 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Sends log lines to stderr.
+/// Sends log lines to stderr, unless they would run across a picture there.
 pub(crate) fn start_logging(arguments: &Arguments) {
+    if arguments.command.takes_terminal() && std::io::stderr().is_terminal() {
+        return;
+    }
     let default = if arguments.command.is_service() { "info" } else { QUIET };
     let level = arguments.log.as_deref().unwrap_or(default);
     let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new(default));
@@ -35,7 +38,12 @@ pub(crate) fn start_logging(arguments: &Arguments) {
     if arguments.log_format == LogFormat::Json {
         return lines.json().flatten_event(true).with_span_list(false).init();
     }
-    lines.with_ansi(std::io::stderr().is_terminal() && !refuses_colour(std::env::var_os("NO_COLOR"))).init();
+    lines.with_ansi(std::io::stderr().is_terminal() && colours_wanted()).init();
+}
+
+/// Whether colours may be used where they can be seen: not if `NO_COLOR` says otherwise (<https://no-color.org>).
+pub(crate) fn colours_wanted() -> bool {
+    !refuses_colour(std::env::var_os("NO_COLOR"))
 }
 
 /// Whether the variable `NO_COLOR` says that there shall be none: set to anything but nothing.

@@ -149,6 +149,8 @@ impl Ledger {
                     );
                 }
                 ("active", None) => {}
+                // Cut while it was being submitted: it is forgotten at the next start.
+                ("planning", None) => assert_eq!(counted, 0, "run {:x}", run.id),
                 other => panic!("run {:x} is {other:?}", run.id),
             }
         }

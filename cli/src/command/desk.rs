@@ -78,6 +78,11 @@ impl Desk {
         run
     }
 
+    /// Which it is, for people: an address or a file.
+    pub(crate) fn describe(&self) -> String {
+        self.db.as_ref().map_or_else(|| self.contact.coordinator.clone(), |db| db.display().to_string())
+    }
+
     /// The coordinator's client, or the database.
     pub(crate) fn place(&self) -> anyhow::Result<Result<Client, &Path>> {
         match &self.db {

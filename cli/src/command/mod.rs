@@ -103,6 +103,11 @@ impl Command {
     pub(crate) fn is_service(&self) -> bool {
         matches!(self, Self::Coordinator(_) | Self::Worker(_))
     }
+
+    /// Whether it draws all over the terminal.
+    pub(crate) fn takes_terminal(&self) -> bool {
+        matches!(self, Self::Watch(watch) if watch.takes_terminal())
+    }
 }
 
 /// The machine-readable form of a command's result.

@@ -29,6 +29,7 @@ mod resume;
 mod run;
 mod settings;
 mod table;
+mod terminal;
 mod tls;
 mod usage;
 

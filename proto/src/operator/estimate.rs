@@ -40,9 +40,9 @@ impl Interval {
     }
 }
 
-/// A time span in its two largest units.
+/// A time span in its two largest units: `3h20m`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-fn span(seconds: f64) -> String {
+pub fn span(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {

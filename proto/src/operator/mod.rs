@@ -21,7 +21,7 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use crate::convert::{InvalidMessage, invalid, stored};
 use crate::id::{RunId, WorkerId};
 
-pub use estimate::Interval;
+pub use estimate::{Interval, span};
 pub use event::{Event, EventKind};
 pub use outcome::{Checked, Outcome};
 pub use progress::{CheckCounts, Progress, Speed};

@@ -1,0 +1,124 @@
+//! The lists: runs, workers, events.
+
+use nqueens_proto::operator::{RunState, RunStatus, span};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::widgets::{Row, Table, TableState};
+
+use super::{Palette, QUIET, SELECTED, title, under_title};
+use crate::command::watch::app::{App, Pane, about};
+use crate::command::watch::picture::Worker;
+use crate::output::thousands;
+
+/// From this width on, workers are shown with everything that is known of them.
+const WIDE: u16 = 100;
+
+pub(super) fn runs(frame: &mut Frame, area: Rect, app: &App, palette: Palette) {
+    let [top, rest] = under_title(area);
+    frame.render_widget(title(app, Pane::Runs, "Runs", app.picture.runs.len(), palette), top);
+    let rows = app.runs().into_iter().map(|run| run_row(run, palette));
+    let widths = [12, 2, 6, 9, 7, 9].map(Constraint::Length).into_iter().chain([Constraint::Fill(1)]);
+    let table =
+        Table::new(rows, widths).header(head(["RUN", "N", "PLAN", "STATE", "DONE", "TIME LEFT", "TOTAL"]));
+    rows_of(frame, rest, table, app, Pane::Runs);
+}
+
+fn run_row(run: &RunStatus, palette: Palette) -> Row<'static> {
+    let progress = &run.progress;
+    let total = match (&run.outcome, &run.reason) {
+        (Some(outcome), _) => thousands(outcome.total),
+        (None, Some(reason)) => reason.clone(),
+        (None, None) if progress.quarantined > 0 => {
+            format!("{} jobs in quarantine", thousands(progress.quarantined))
+        }
+        (None, None) => progress
+            .estimated_total
+            .map_or_else(|| "-".to_owned(), |total| format!("about {:.4e}", total.value)),
+    };
+    let row = Row::new([
+        progress.run.to_string(),
+        progress.n.to_string(),
+        run.plan.kind().to_string(),
+        progress.state.name().to_owned(),
+        format!("{:.1} %", 100.0 * progress.share_done),
+        progress.time_left_s.map_or_else(|| "-".to_owned(), |left| span(left.value)),
+        total,
+    ]);
+    row.style(match progress.state {
+        RunState::Active if progress.quarantined > 0 => palette.bad(),
+        RunState::Active => palette.good(),
+        RunState::Paused => palette.doubtful(),
+        RunState::Failed => palette.bad(),
+        RunState::Done => Style::new(),
+        RunState::Cancelled => QUIET,
+    })
+}
+
+pub(super) fn workers(frame: &mut Frame, area: Rect, app: &App, palette: Palette) {
+    let [top, rest] = under_title(area);
+    frame.render_widget(title(app, Pane::Workers, "Workers", app.picture.workers.len(), palette), top);
+    let wide = area.width >= WIDE;
+    let all = app.picture.speed();
+    let rows = app.workers().into_iter().map(|worker| worker_row(worker, all, wide, palette));
+    let mut heads = vec!["WORKER", "NAME", "KERNEL", "THREADS", "STATES/S", "SHARE", "JOBS", "SEEN", "STATE"];
+    let mut widths = [6, 0, 10, 7, 8, 7, 5, 7, 10].map(Constraint::Length).to_vec();
+    widths[1] = Constraint::Fill(1);
+    if wide {
+        heads.insert(7, "RESULTS");
+        widths.insert(7, Constraint::Length(11));
+    }
+    let table = Table::new(rows, widths).header(head(heads));
+    rows_of(frame, rest, table, app, Pane::Workers);
+}
+
+fn worker_row(worker: &Worker, all: f64, wide: bool, palette: Palette) -> Row<'static> {
+    let live = worker.live;
+    let speed = live.and_then(|live| live.states_per_s);
+    let unknown = || "-".to_owned();
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    let seen = live.map(|live| live.silent_ms as f64 / 1e3);
+    let mut cells = vec![
+        worker.id.to_string(),
+        worker.name.clone(),
+        worker.kernel.clone(),
+        worker.threads.to_string(),
+        speed.map_or_else(unknown, |speed| format!("{speed:.2e}")),
+        speed.filter(|_| all > 0.0).map_or_else(unknown, |speed| format!("{:.1} %", 100.0 * speed / all)),
+        live.map_or_else(unknown, |live| live.leases.to_string()),
+        seen.map_or_else(unknown, span),
+        worker.state().to_owned(),
+    ];
+    if wide {
+        cells.insert(7, live.map_or_else(unknown, |live| thousands(live.accepted)));
+    }
+    Row::new(cells).style(match live {
+        Some(live) if live.distrusted => palette.bad(),
+        Some(live) if live.draining => palette.doubtful(),
+        _ => Style::new(),
+    })
+}
+
+pub(super) fn events(frame: &mut Frame, area: Rect, app: &App, palette: Palette) {
+    let [top, rest] = under_title(area);
+    frame.render_widget(title(app, Pane::Events, "Events", app.picture.events.len(), palette), top);
+    let rows = app.events().into_iter().map(|event| {
+        #[expect(clippy::cast_precision_loss, reason = "for people")]
+        let age = app.picture.at.saturating_sub(event.at).max(0) as f64 / 1e3;
+        let style = if event.kind.is_problem() { palette.bad() } else { Style::new() };
+        Row::new([format!("{} ago", span(age)), about(event), event.text.clone()]).style(style)
+    });
+    let widths = [Constraint::Length(10), Constraint::Length(16), Constraint::Fill(1)];
+    rows_of(frame, rest, Table::new(rows, widths), app, Pane::Events);
+}
+
+fn head<'a>(names: impl IntoIterator<Item = &'a str>) -> Row<'a> {
+    Row::new(names).style(Style::new().add_modifier(Modifier::UNDERLINED))
+}
+
+/// Draws the rows, scrolled to where the selected one can be seen; it is marked in the list in focus.
+fn rows_of(frame: &mut Frame, area: Rect, table: Table, app: &App, pane: Pane) {
+    let table = if app.focus == pane { table.row_highlight_style(SELECTED) } else { table };
+    let mut state = TableState::new().with_selected(app.position(pane));
+    frame.render_stateful_widget(table, area, &mut state);
+}

@@ -1,0 +1,157 @@
+//! The picture on the screen. It fits itself into whatever room there is.
+
+mod lists;
+mod popup;
+mod run;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use super::app::{App, Mode, Pane};
+use crate::output::thousands;
+
+/// What stands out, and how: by colours, unless somebody wants none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Palette {
+    pub(super) colours: bool,
+}
+
+impl Palette {
+    fn colour(self, colour: Color) -> Style {
+        if self.colours { Style::new().fg(colour) } else { Style::new() }
+    }
+
+    fn good(self) -> Style {
+        self.colour(Color::Green)
+    }
+
+    fn doubtful(self) -> Style {
+        self.colour(Color::Yellow)
+    }
+
+    fn bad(self) -> Style {
+        self.colour(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    fn title(self, focused: bool) -> Style {
+        let style = self.colour(Color::Cyan).add_modifier(Modifier::BOLD);
+        if focused { style.add_modifier(Modifier::REVERSED) } else { style }
+    }
+}
+
+/// What matters less.
+const QUIET: Style = Style::new().add_modifier(Modifier::DIM);
+
+/// What keys are about.
+const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
+
+/// Lines of the part that has the selected run.
+const RUN_LINES: u16 = 6;
+
+/// With fewer lines than this, only the list in focus is shown.
+const LINES_MIN: u16 = 10;
+
+/// With fewer lines than this, the lists go before the selected run.
+const LINES_FOR_RUN: u16 = 14;
+
+/// Lines for the runs, the selected run, the workers and the events, of so many.
+fn share_out(lines: u16, focus: Pane, runs: usize) -> [u16; 4] {
+    if lines < LINES_MIN {
+        return match focus {
+            Pane::Runs => [lines, 0, 0, 0],
+            Pane::Workers => [0, 0, lines, 0],
+            Pane::Events => [0, 0, 0, lines],
+        };
+    }
+    let run = if lines >= LINES_FOR_RUN { RUN_LINES } else { 0 };
+    let lists = lines - run;
+    let events = lists / 4;
+    // A title and a head; one empty row, where there are no runs, is enough to see that.
+    let wanted = u16::try_from(runs.max(1)).unwrap_or(u16::MAX).saturating_add(2);
+    let runs = wanted.min((lists - events) / 2);
+    [runs, run, lists - events - runs, events]
+}
+
+/// Draws everything.
+pub(super) fn draw(frame: &mut Frame, app: &App, palette: Palette) {
+    let alarm = alarm(app);
+    let alarms = u16::from(alarm.is_some());
+    let rows =
+        [Constraint::Length(1), Constraint::Length(alarms), Constraint::Fill(1), Constraint::Length(1)];
+    let [head, warning, middle, foot] = Layout::vertical(rows).areas(frame.area());
+    frame.render_widget(headline(app, palette), head);
+    if let Some(alarm) = alarm {
+        frame.render_widget(Line::styled(alarm, palette.bad()), warning);
+    }
+    let lines = share_out(middle.height, app.focus, app.picture.runs.len());
+    let [runs, run, workers, events] = Layout::vertical(lines.map(Constraint::Length)).areas(middle);
+    lists::runs(frame, runs, app, palette);
+    run::selected(frame, run, app, palette);
+    lists::workers(frame, workers, app, palette);
+    lists::events(frame, events, app, palette);
+    frame.render_widget(footline(app, palette), foot);
+    popup::draw(frame, app, palette);
+}
+
+/// What is wrong with the whole.
+fn alarm(app: &App) -> Option<String> {
+    let lost = app.lost.as_ref().map(|reason| format!("out of date; trying again: {reason}"));
+    lost.or_else(|| app.picture.disk.clone())
+}
+
+/// Whom the picture is of, and how fast all of it goes.
+fn headline(app: &App, palette: Palette) -> Line<'_> {
+    let workers = app.picture.workers.len();
+    let text = if app.read_only {
+        format!("  read only, {} worker(s) known", thousands(workers))
+    } else {
+        let threads: u64 = app.picture.workers.iter().map(|worker| u64::from(worker.threads)).sum();
+        let speed = app.picture.speed();
+        format!("  {} worker(s), {} threads, {speed:.2e} states/s", thousands(workers), thousands(threads))
+    };
+    Line::from(vec![Span::styled("nqueens ", palette.title(false)), Span::raw(&*app.place), Span::raw(text)])
+}
+
+/// What keys do, or what came of them.
+fn footline(app: &App, palette: Palette) -> Line<'_> {
+    if app.mode == Mode::Filter {
+        return Line::from(vec![
+            Span::styled("show only: ", palette.title(false)),
+            Span::raw(&*app.table(app.focus).filter),
+            Span::styled(" ", SELECTED),
+            Span::styled("  Enter keeps it, Esc drops it", QUIET),
+        ]);
+    }
+    match &app.notice {
+        Some(Ok(done)) => Line::styled(&**done, palette.good()),
+        Some(Err(refused)) => Line::styled(&**refused, palette.bad()),
+        None if app.read_only => Line::styled("Tab list  s sort  o turn  / filter  ? help  q leave", QUIET),
+        None => Line::styled(
+            "Tab list  s sort  o turn  / filter  p pause  r resume  d drain  ? help  q leave",
+            QUIET,
+        ),
+    }
+}
+
+/// A list's title with how it is sorted and filtered.
+fn title(app: &App, pane: Pane, name: &str, all: usize, palette: Palette) -> Line<'static> {
+    let (table, focused) = (app.table(pane), app.focus == pane);
+    let mark = if focused { '▸' } else { ' ' };
+    let shown = app.shown(pane).len();
+    let count = if shown == all { thousands(all) } else { format!("{shown} of {all}") };
+    let filter = if table.filter.is_empty() { String::new() } else { format!(" with '{}'", table.filter) };
+    let order = match (pane.orders()[table.order], table.reversed) {
+        (_, false) if table.order == 0 => String::new(),
+        (order, false) => format!(", by {order}"),
+        (order, true) => format!(", by {order}, reversed"),
+    };
+    let name = Span::styled(format!("{mark}{name} "), palette.title(focused));
+    Line::from(vec![name, Span::styled(format!(" {count}{filter}{order}"), QUIET)])
+}
+
+/// The first line of an area, and the rest.
+fn under_title(area: Rect) -> [Rect; 2] {
+    Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area)
+}

@@ -1,0 +1,129 @@
+//! Where pictures come from, and where orders go.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nqueens_coordinator::{Error, Reader};
+use nqueens_proto::id::{RunId, WorkerId};
+use nqueens_proto::operator::{RunState, WallTime};
+use tokio::sync::mpsc;
+
+use super::picture::{Picture, Worker};
+use super::{RETRY, Watch};
+use crate::client::Client;
+use crate::command::checkup::describe_disk;
+use crate::command::desk::Desk;
+
+/// What an operator wants done, having confirmed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Pause(RunId),
+    Resume(RunId),
+    Drain(WorkerId),
+}
+
+/// What comes from the other side.
+#[derive(Clone, Debug)]
+pub(super) enum News {
+    Picture(Picture),
+    /// There is no picture, for this reason; the next try is under way.
+    Lost(String),
+    /// How an order ended.
+    Answer(Result<String, String>),
+}
+
+/// Takes pictures of a coordinator, or of a database that is only looked at.
+pub(super) struct Feed {
+    desk: Desk,
+    place: Result<Client, PathBuf>,
+    only: Option<RunId>,
+    every: Duration,
+}
+
+impl Feed {
+    /// Connects at the first picture.
+    pub(super) fn new(watch: &Watch) -> anyhow::Result<Self> {
+        let desk = watch.desk.clone();
+        let place = desk.place()?.map_err(Path::to_owned);
+        let every = Duration::from_secs(if place.is_ok() { 1 } else { 5 });
+        Ok(Self { place, desk, only: watch.subject.run(), every: watch.interval.unwrap_or(every) })
+    }
+
+    /// Who takes orders; nobody does for a database.
+    pub(super) fn client(&self) -> Option<Client> {
+        self.place.as_ref().ok().cloned()
+    }
+
+    /// A picture of this moment.
+    pub(super) async fn picture(&mut self) -> anyhow::Result<Picture> {
+        let mut picture = match &mut self.place {
+            Ok(client) => of_coordinator(client).await?,
+            Err(db) => of_database(&self.desk, db).await?,
+        };
+        if let Some(only) = self.only {
+            picture.runs.retain(|run| run.progress.run == only);
+            anyhow::ensure!(!picture.runs.is_empty(), Error::NoRun(only));
+        }
+        Ok(picture)
+    }
+
+    /// Takes one picture after the other, whatever happens to the other side.
+    pub(super) async fn keep_taking(mut self, news: mpsc::Sender<News>) -> Infallible {
+        loop {
+            tokio::time::sleep(self.every).await;
+            // Nobody takes it when the screen is about to close.
+            match self.picture().await {
+                Ok(picture) => drop(news.send(News::Picture(picture)).await),
+                Err(error) => {
+                    drop(news.send(News::Lost(format!("{error:#}"))).await);
+                    tokio::time::sleep(RETRY.saturating_sub(self.every)).await;
+                }
+            }
+        }
+    }
+}
+
+async fn of_coordinator(client: &mut Client) -> anyhow::Result<Picture> {
+    let disk = client.coordinator().await?.disk.filter(|disk| disk.is_short);
+    Ok(Picture {
+        runs: client.runs().await?,
+        workers: client.workers().await?.into_iter().map(Worker::from).collect(),
+        events: client.events().await?,
+        disk: disk.as_ref().map(describe_disk),
+        at: now(),
+    })
+}
+
+async fn of_database(desk: &Desk, db: &Path) -> anyhow::Result<Picture> {
+    let runs = desk.runs().await?;
+    let reader = Reader::open(db).await?;
+    let workers = reader.workers().await;
+    reader.close().await;
+    let workers = workers?.into_iter().map(Worker::from).collect();
+    Ok(Picture { at: now(), runs, workers, ..Picture::default() })
+}
+
+fn now() -> WallTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    WallTime::try_from(since.as_millis()).unwrap_or(WallTime::MAX)
+}
+
+/// Carries out orders, one after the other.
+pub(super) async fn obey(mut client: Client, mut orders: mpsc::Receiver<Order>, news: mpsc::Sender<News>) {
+    while let Some(order) = orders.recv().await {
+        let answer = match order {
+            Order::Pause(run) => set(&mut client, run, RunState::Paused).await,
+            Order::Resume(run) => set(&mut client, run, RunState::Active).await,
+            Order::Drain(worker) => {
+                client.drain(worker).await.map(|()| format!("worker {worker} is asked to go"))
+            }
+        };
+        drop(news.send(News::Answer(answer.map_err(|error| format!("{error:#}")))).await);
+    }
+}
+
+async fn set(client: &mut Client, run: RunId, state: RunState) -> anyhow::Result<String> {
+    let run = client.set_state(run, state).await?.progress;
+    Ok(format!("run {} is {}", run.run, run.state.name()))
+}

@@ -1,0 +1,93 @@
+//! All that there is to see at one moment.
+
+use nqueens_coordinator::WorkerRow;
+use nqueens_proto::id::WorkerId;
+use nqueens_proto::operator::{Event, RunStatus, WallTime, WorkerStatus};
+
+/// What the coordinator or the database shows at one moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Picture {
+    /// When it was taken, by this machine's clock.
+    pub(super) at: WallTime,
+    /// Oldest first.
+    pub(super) runs: Vec<RunStatus>,
+    /// By id.
+    pub(super) workers: Vec<Worker>,
+    /// Oldest first.
+    pub(super) events: Vec<Event>,
+    /// What there is to say of the coordinator's disk, if it is short of room.
+    pub(super) disk: Option<String>,
+}
+
+/// One who counts, or has counted.
+#[derive(Clone, Debug)]
+pub(super) struct Worker {
+    pub(super) id: WorkerId,
+    pub(super) name: String,
+    /// The engine in use.
+    pub(super) kernel: String,
+    pub(super) threads: u32,
+    /// What only a coordinator knows.
+    pub(super) live: Option<Live>,
+}
+
+/// How a worker is doing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Live {
+    pub(super) states_per_s: Option<f64>,
+    pub(super) leases: u64,
+    pub(super) accepted: u64,
+    pub(super) silent_ms: u64,
+    pub(super) draining: bool,
+    /// Its machine failed a check: it gets no more jobs.
+    pub(super) distrusted: bool,
+}
+
+impl Worker {
+    /// What there is to say of it; nothing, as long as it is well.
+    pub(super) fn state(&self) -> &'static str {
+        match self.live {
+            Some(live) if live.distrusted => "distrusted",
+            Some(live) if live.draining => "draining",
+            _ => "-",
+        }
+    }
+
+    /// Its speed, 0 if it is not known.
+    pub(super) fn speed(&self) -> f64 {
+        self.live.and_then(|live| live.states_per_s).unwrap_or(0.0)
+    }
+}
+
+impl Picture {
+    /// The speed of all workers together, in states a second.
+    pub(super) fn speed(&self) -> f64 {
+        self.workers.iter().map(Worker::speed).sum()
+    }
+}
+
+impl From<WorkerStatus> for Worker {
+    fn from(worker: WorkerStatus) -> Self {
+        Self {
+            id: worker.id,
+            name: worker.name,
+            kernel: worker.kernels.into_iter().next().unwrap_or_default(),
+            threads: worker.threads,
+            live: Some(Live {
+                states_per_s: worker.states_per_s,
+                leases: worker.leases,
+                accepted: worker.accepted,
+                silent_ms: worker.silent_ms,
+                draining: worker.draining,
+                distrusted: worker.distrusted.is_some(),
+            }),
+        }
+    }
+}
+
+impl From<WorkerRow> for Worker {
+    fn from(row: WorkerRow) -> Self {
+        let kernel = row.kernels.split(',').next().unwrap_or_default().to_owned();
+        Self { id: row.id, name: row.name, kernel, threads: row.threads, live: None }
+    }
+}

@@ -1,0 +1,100 @@
+//! The runs line by line, for whoever reads no pictures.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nqueens_proto::operator::{Progress, RunState, RunStatus};
+
+use super::{RETRY, Watch};
+use crate::client::{Client, Lost};
+use crate::output::{print_line, thousands};
+use crate::progress::describe;
+
+/// Between two lines unless one is told otherwise.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+impl Watch {
+    /// Prints lines until all that is watched is over.
+    pub(super) async fn print_lines(&self) -> anyhow::Result<ExitCode> {
+        match self.desk.place()? {
+            Ok(client) => self.follow_coordinator(client).await,
+            Err(_) => self.follow_database().await,
+        }
+    }
+
+    async fn follow_database(&self) -> anyhow::Result<ExitCode> {
+        loop {
+            let runs = match self.subject.run() {
+                Some(run) => vec![self.desk.run(run).await?],
+                None => self.desk.runs().await?,
+            };
+            if runs.iter().all(|run| !run.progress.state.is_open()) {
+                return self.conclude(&runs);
+            }
+            for run in runs.iter().filter(|run| run.progress.state.is_open()) {
+                self.show(&run.progress, None)?;
+            }
+            tokio::time::sleep(self.interval.unwrap_or(INTERVAL)).await;
+        }
+    }
+
+    async fn follow_coordinator(&self, mut client: Client) -> anyhow::Result<ExitCode> {
+        let mut was_there = false;
+        loop {
+            match client.watch(self.subject.run(), self.interval.unwrap_or(INTERVAL)).await {
+                Ok(mut pictures) => {
+                    was_there = true;
+                    while let Some((runs, busy)) = pictures.next().await? {
+                        if runs.iter().all(|run| !run.state.is_open()) {
+                            let mut ended = Vec::new();
+                            for run in runs {
+                                ended.push(client.run(run.run).await?);
+                            }
+                            return self.conclude(&ended);
+                        }
+                        for run in runs.iter().filter(|run| run.state.is_open()) {
+                            self.show(run, Some(busy))?;
+                        }
+                    }
+                    eprintln!("nqueens: the coordinator went away; waiting for it");
+                }
+                Err(Lost { passing, .. }) if was_there && passing => {}
+                Err(Lost { error, .. }) => return Err(error),
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    fn show(&self, run: &Progress, busy_workers: Option<u32>) -> std::io::Result<()> {
+        if self.json.json {
+            let mut line = nqueens_desk::json::progress(run);
+            line["busy_workers"] = busy_workers.into();
+            return print_line(line);
+        }
+        let state = if run.state == RunState::Paused { "paused, " } else { "" };
+        let workers = busy_workers.map_or_else(String::new, |busy| format!(", {busy} worker(s)"));
+        print_line(format_args!("{}  N = {}: {state}{}{workers}", run.run, run.n, describe(run)))
+    }
+
+    /// All that was watched is over: says how it ended.
+    fn conclude(&self, runs: &[RunStatus]) -> anyhow::Result<ExitCode> {
+        for run in runs {
+            if self.json.json {
+                print_line(nqueens_desk::json::run(run))?;
+                continue;
+            }
+            let (id, n) = (run.progress.run, run.progress.n);
+            match (&run.outcome, &run.reason) {
+                (Some(outcome), _) => {
+                    let (total, check) = (thousands(outcome.total), outcome.checked.describe());
+                    print_line(format_args!("{id}  N = {n}: done, TOTAL {total}, {check}"))?;
+                }
+                (None, Some(reason)) => print_line(format_args!("{id}  N = {n}: failed: {reason}"))?,
+                (None, None) => print_line(format_args!("{id}  N = {n}: {}", run.progress.state.name()))?,
+            }
+        }
+        // Of one run, the caller wants its total; of all, some may have been cancelled long ago.
+        let alright = runs.iter().all(|run| run.outcome.is_some()) || self.subject.run().is_none();
+        Ok(if alright { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}

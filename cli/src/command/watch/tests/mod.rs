@@ -1,0 +1,125 @@
+//! What keys do to the state, and what the screen looks like.
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_proto::id::{RunId, WorkerId};
+use nqueens_proto::operator::{
+    CheckCounts, Event, EventKind, Interval, Progress, RunState, RunStatus, Speed,
+};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::app::{App, Effect, Mode, Pane};
+use super::draw::{Palette, draw};
+use super::feed::{News, Order};
+use super::picture::{Live, Picture, Worker};
+
+mod keys;
+mod pictures;
+
+const NOW: i64 = 1_800_000_000_000;
+
+fn run_id(number: u64) -> RunId {
+    RunId::new(0x60a1_6518_23b0 + number).expect("a name")
+}
+
+fn worker_id(number: u64) -> WorkerId {
+    WorkerId::new(number).expect("a name")
+}
+
+fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
+    let n = BoardSize::new(n).expect("a size");
+    let about = |value: f64| Interval { value, low: 0.9 * value, high: 1.2 * value };
+    let going = state == RunState::Active;
+    let progress = Progress {
+        run: run_id(number),
+        n,
+        state,
+        jobs: 40_572,
+        done,
+        leased: if going { 96 } else { 0 },
+        quarantined: 0,
+        share_done: f64::from(done) / 40_572.0,
+        states: 1,
+        estimated_states: 2,
+        estimated_total: going.then(|| about(2.6733e12)),
+        speed: going.then_some(Speed { threads: 11.8, states_per_s: 8.01e9 }),
+        checks: CheckCounts::default(),
+        time_left_s: going.then(|| about(12_000.0)),
+    };
+    RunStatus {
+        progress,
+        plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000_000_000),
+        fingerprint: Fingerprint([7; 32]),
+        priority: 0,
+        replicate_ppm: 0,
+        reason: (state == RunState::Failed).then(|| "COUNT2 is not what it has to be".to_owned()),
+        created_at: NOW,
+        finished_at: None,
+        outcome: None,
+    }
+}
+
+fn worker(number: u64, name: &str, states_per_s: f64) -> Worker {
+    let live = Live {
+        states_per_s: Some(states_per_s).filter(|speed| *speed > 0.0),
+        leases: 32,
+        accepted: 7_118 * number,
+        silent_ms: 900 * number,
+        draining: number == 3,
+        distrusted: number == 2,
+    };
+    Worker {
+        id: worker_id(number),
+        name: name.to_owned(),
+        kernel: "avx512".to_owned(),
+        threads: 4,
+        live: Some(live),
+    }
+}
+
+fn event(number: u64, kind: EventKind, about: u64, text: &str) -> Event {
+    let (run, worker) = match kind {
+        EventKind::WorkerLost => (None, Some(worker_id(about))),
+        _ => (Some(run_id(about)), None),
+    };
+    let at = NOW - 100_000 + 1_000 * i64::try_from(number).expect("a few");
+    Event { number, at, kind, run, worker, text: text.to_owned() }
+}
+
+fn picture() -> Picture {
+    Picture {
+        at: NOW,
+        runs: vec![
+            run(0, 22, RunState::Active, 21_354),
+            run(1, 20, RunState::Paused, 12),
+            run(2, 18, RunState::Failed, 40_572),
+        ],
+        workers: vec![worker(1, "east", 2.0e9), worker(2, "west", 6.0e9), worker(3, "attic", 0.0)],
+        events: vec![
+            event(1, EventKind::RunPlanned, 0, "N = 22: planned, 40,572 jobs."),
+            event(2, EventKind::WorkerLost, 3, "'attic' was not heard of in time: its jobs go to others."),
+        ],
+        disk: None,
+    }
+}
+
+fn app() -> App {
+    App::new("http://head:7327".to_owned(), false, picture())
+}
+
+/// Presses keys that are letters; what the last leaves to do.
+fn type_in(app: &mut App, letters: &str) -> Option<Effect> {
+    letters.chars().map(|letter| press(app, KeyCode::Char(letter))).last().flatten()
+}
+
+fn press(app: &mut App, code: KeyCode) -> Option<Effect> {
+    app.press(KeyEvent::new(code, KeyModifiers::NONE))
+}
+
+fn screen(app: &App, width: u16, height: u16) -> TestBackend {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("no terminal can fail here");
+    terminal.draw(|frame| draw(frame, app, Palette { colours: true })).expect("nor this");
+    terminal.backend().clone()
+}

@@ -1,0 +1,184 @@
+//! `nqueens watch` at a terminal: a real one, but for the screen and the keys.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
+
+use vt100::{Color, Screen};
+
+use crate::Place;
+use crate::processes::{Background, Coordinator, eventually};
+
+/// A program at a terminal of 80 columns and 24 lines.
+struct AtTerminal {
+    program: Child,
+    keyboard: File,
+    settings: OwnedFd,
+    before: Termios,
+    seen: Arc<Mutex<Vec<u8>>>,
+}
+
+impl AtTerminal {
+    fn start(command: &mut Command) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+        grantpt(&master).expect("granted");
+        unlockpt(&master).expect("unlocked");
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&master, size).expect("a size");
+        let name = ptsname(&master, Vec::new()).expect("a name");
+        let settings =
+            rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("its other end");
+        let before = tcgetattr(&settings).expect("its settings");
+        let end = || Stdio::from(settings.try_clone().expect("a descriptor"));
+        let program = command.env("TERM", "xterm-256color").stdin(end()).stdout(end()).stderr(end()).spawn();
+        let keyboard = File::from(master);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (mut screen, kept) = (keyboard.try_clone().expect("a descriptor"), seen.clone());
+        // It ends with the terminal, when the last who has it open is gone.
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4_096];
+            while let Ok(count @ 1..) = screen.read(&mut bytes) {
+                kept.lock().expect("no panic").extend_from_slice(&bytes[..count]);
+            }
+        });
+        Self { program: program.expect("the program starts"), keyboard, settings, before, seen }
+    }
+
+    /// The screen as it is now.
+    fn screen(&self) -> Screen {
+        let mut parser = vt100::Parser::default();
+        parser.process(&self.seen.lock().expect("no panic"));
+        parser.screen().clone()
+    }
+
+    fn wait_for(&self, text: &str) {
+        eventually(text, || self.screen().contents().contains(text).then_some(()));
+    }
+
+    /// Whether the program ever sent anything but text.
+    fn was_drawn_on(&self) -> bool {
+        self.seen.lock().expect("no panic").contains(&0x1b)
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).expect("typed");
+    }
+
+    fn is_raw(&self) -> bool {
+        !tcgetattr(&self.settings).expect("its settings").local_modes.contains(LocalModes::ICANON)
+    }
+
+    /// The exit code, once the terminal was found as it had been.
+    fn end(mut self) -> i32 {
+        let status = self.program.wait().expect("a child");
+        let restored = |screen: &Screen| !screen.alternate_screen() && !screen.hide_cursor();
+        eventually("the screen of before", || restored(&self.screen()).then_some(()));
+        let after = tcgetattr(&self.settings).expect("its settings");
+        assert_eq!(after.local_modes, self.before.local_modes);
+        assert_eq!(after.input_modes, self.before.input_modes);
+        assert_eq!(after.output_modes, self.before.output_modes);
+        status.code().expect("no signal ended it")
+    }
+}
+
+impl Drop for AtTerminal {
+    fn drop(&mut self) {
+        // Fails where it has ended already.
+        drop(self.program.kill());
+        drop(self.program.wait());
+    }
+}
+
+/// A coordinator with a run that outlasts any test, in short jobs, and one who counts it.
+fn cluster(place: &Place) -> (Coordinator, Background, String) {
+    let coordinator = Coordinator::start(place, &[], "--sync-seconds 1 --http off");
+    let submit = format!("submit 20 --plan border --job-states 50000000 --coordinator {}", coordinator.url());
+    let run = place.stdout(&submit).trim_end().to_owned();
+    let worker = coordinator.worker(place, "west", &[]);
+    (coordinator, worker, run)
+}
+
+#[test]
+fn the_picture_is_shown_and_the_terminal_given_back() {
+    let place = Place::new();
+    let (coordinator, _worker, run) = cluster(&place);
+    let at = format!("--coordinator {}", coordinator.url());
+    let mut watch = AtTerminal::start(&mut place.command(&format!("watch --interval 0.2 {at}")));
+    watch.wait_for(&run);
+    watch.wait_for("west");
+    watch.wait_for("states/s");
+    assert!(watch.is_raw() && watch.screen().alternate_screen());
+    watch.press("p");
+    watch.wait_for("Are you sure?");
+    watch.press("y");
+    eventually("it is paused", || {
+        (place.json(&format!("status {run} --json {at}"))["runs"][0]["state"] == "paused").then_some(())
+    });
+    watch.press("q");
+    assert_eq!(watch.end(), 0);
+
+    // What is wrong from the beginning is said as ever, and nothing is drawn.
+    let wrong = AtTerminal::start(&mut place.command(&format!("watch 0123456789ab {at}")));
+    wrong.wait_for("nqueens: there is no run 0123456789ab here");
+    assert!(!wrong.was_drawn_on());
+    let plain = AtTerminal::start(&mut place.command(&format!("watch --plain --interval 0.2 {at}")));
+    plain.wait_for(&format!("{run}  N = 20: paused, "));
+    assert!(!plain.is_raw() && !plain.was_drawn_on());
+}
+
+#[test]
+fn a_lost_coordinator_is_waited_for_and_signals_restore_the_terminal() {
+    let place = Place::new();
+    let (mut coordinator, _worker, run) = cluster(&place);
+    let command = || {
+        let mut command = place.command(&format!("watch --interval 0.2 --coordinator {}", coordinator.url()));
+        command.env("NO_COLOR", "1");
+        command
+    };
+    let mut watch = AtTerminal::start(&mut command());
+    let other = AtTerminal::start(&mut command());
+    watch.wait_for(&run);
+    other.wait_for(&run);
+    let screen = watch.screen();
+    let cells = (0..24).flat_map(|row| (0..80).map(move |column| (row, column)));
+    let mut cells = cells.filter_map(|(row, column)| screen.cell(row, column));
+    assert!(cells.all(|cell| cell.fgcolor() == Color::Default && cell.bgcolor() == Color::Default));
+    coordinator.process.kill();
+    watch.wait_for("out of date");
+    let coordinator = Coordinator::start_at(&coordinator.address, &place, &[], "--http off");
+    // A worker that only this life of the coordinator knows.
+    let _late = coordinator.worker(&place, "latecomer", &[]);
+    watch.wait_for("latecomer");
+    assert!(!watch.screen().contents().contains("out of date"));
+    watch.press("\x03");
+    assert_eq!(watch.end(), 130);
+    let pid = Pid::from_child(&other.program);
+    kill_process(pid, Signal::TERM).expect("sent");
+    assert_eq!(other.end(), 130);
+}
+
+#[test]
+fn a_database_is_watched_without_a_coordinator() {
+    let place = Place::new();
+    let (coordinator, worker, run) = cluster(&place);
+    drop(worker);
+    assert_eq!(coordinator.stop().code, 0);
+    let mut watch = AtTerminal::start(&mut place.command("watch --db queens.db"));
+    watch.wait_for(&run);
+    watch.wait_for("read only");
+    watch.press("p");
+    watch.wait_for("a database is only looked at here");
+    watch.press("q");
+    assert_eq!(watch.end(), 0);
+    let lines = place.stdout(&format!("cancel {run} --yes --db queens.db"));
+    assert!(lines.contains("cancelled"), "{lines}");
+    let lines = place.stdout("watch all --db queens.db");
+    assert_eq!(lines, format!("{run}  N = 20: cancelled\n"));
+}
