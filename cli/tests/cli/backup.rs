@@ -9,7 +9,7 @@ use crate::processes::{Coordinator, eventually};
 use crate::{NQUEENS, Outcome, Place};
 
 /// Q(16).
-const TOTAL: &str = "14772512";
+const TOTAL: &str = "95815104";
 
 /// The one number that a query finds in a database.
 fn number(place: &Place, db: &str, query: &str) -> u64 {
@@ -33,7 +33,7 @@ fn a_backup_is_whole_and_a_run_restored_from_it_ends_well() {
     let place = Place::new();
     let mut coordinator = Coordinator::start(&place, &[], "--sync-seconds 1 --lease-seconds 3");
     let at = format!("--coordinator {}", coordinator.url());
-    let run = place.stdout(&format!("submit 16 --plan border --job-states 200000 {at}"));
+    let run = place.stdout(&format!("submit 17 --plan border --job-states 1000000 {at}"));
     let run = run.trim_end();
     let west = coordinator.worker(&place, "west", &[]);
 
@@ -49,7 +49,7 @@ fn a_backup_is_whole_and_a_run_restored_from_it_ends_well() {
         assert_eq!((&status["id"], &status["done"]), (&run.into(), &kept.into()));
         let [head, of_run] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
         assert!(head.starts_with(&format!("{backup}: a sound copy of queens.db, ")), "{said}");
-        assert!(of_run.starts_with(&format!("run {run}: N = 16, active, ")), "{said}");
+        assert!(of_run.starts_with(&format!("run {run}: N = 17, active, ")), "{said}");
         before = kept;
     }
     let files = fs::read_dir(place.path("")).expect("a folder").map(|file| file.expect("a file").file_name());
