@@ -57,12 +57,18 @@ pub(crate) fn complain(error: &anyhow::Error, format: LogFormat) -> ExitCode {
     if is_broken_pipe(error) {
         return ExitCode::SUCCESS;
     }
+    let message = one_line(&format!("{error:#}"));
     match format {
-        LogFormat::Text => eprintln!("nqueens: {error:#}"),
+        LogFormat::Text => eprintln!("nqueens: {message}"),
         // Not by way of the log, which a filter may have silenced.
-        LogFormat::Json => eprintln!("{}", json!({ "level": "ERROR", "message": format!("{error:#}") })),
+        LogFormat::Json => eprintln!("{}", json!({ "level": "ERROR", "message": message })),
     }
     ExitCode::FAILURE
+}
+
+/// A message without its line breaks: what SQLite says of a rule of the schema has those of the schema.
+fn one_line(message: &str) -> String {
+    message.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether something could not be written because its reader has gone.
@@ -84,6 +90,12 @@ pub(crate) async fn interrupted() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_complaint_is_one_line() {
+        let message = "CHECK constraint failed: verdict IN ('accepted',\n                'voided')";
+        assert_eq!(one_line(message), "CHECK constraint failed: verdict IN ('accepted', 'voided')");
+    }
 
     #[test]
     fn colours_are_off_when_asked() {
