@@ -8,7 +8,7 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
 use sqlx::{ConnectOptions, Connection, Executor};
 
-use crate::error::Error;
+use crate::error::{Error, damaged};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 
@@ -121,12 +121,16 @@ async fn recognise(path: &Path) -> Result<i64, Error> {
         SqliteConnection::connect_with(&options(path).read_only(true)).await.map_err(fail)?;
     let id: i32 =
         sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut connection).await.map_err(fail)?;
-    let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema")
-        .fetch_one(&mut connection)
+    let schema: Vec<Option<Vec<u8>>> = sqlx::query_scalar("SELECT CAST(sql AS BLOB) FROM sqlite_schema")
+        .fetch_all(&mut connection)
         .await
         .map_err(fail)?;
+    // The driver takes the names and types of columns for text.
+    if schema.iter().flatten().any(|sql| std::str::from_utf8(sql).is_err()) {
+        return Err(damaged("the schema is no text"));
+    }
     // One without a mark and without tables is one of ours whose creation was cut short, or nobody's.
-    if id != APPLICATION_ID && (id, tables) != (0, 0) {
+    if id != APPLICATION_ID && !(id == 0 && schema.is_empty()) {
         return Err(Error::ForeignDatabase(path.to_owned()));
     }
     let found: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")

@@ -86,6 +86,26 @@ fn a_flipped_digit_of_a_stored_total_is_no_total() {
     }
 }
 
+/// What the schema says of a column is read by the driver as text, and this is none.
+#[test]
+fn a_schema_that_is_no_text_is_told() {
+    let place = Place::new();
+    place.stdout(&format!("{RUN} --db done.db"));
+    let whole = fs::read(place.path("done.db")).expect("a file");
+    let mut flipped = whole.clone();
+    // Pages that are no longer in use have such text, too.
+    let column = b"INTEGER NOT NULL";
+    for (at, _) in whole.windows(column.len()).enumerate().filter(|(_, bytes)| bytes == column) {
+        flipped[at] ^= 0x80;
+    }
+    fs::write(place.path("x.db"), &flipped).expect("a file");
+    for command in [format!("{RUN} --db x.db"), "backup --db x.db copy.db".to_owned()] {
+        assert_eq!(try_it(&place, &command), None, "{command}");
+    }
+    let said = place.failure("status --db x.db");
+    assert!(said.contains("the database is damaged"), "{said}");
+}
+
 #[test]
 fn the_doctor_finds_what_does_not_hold() {
     for (change, finding) in [
