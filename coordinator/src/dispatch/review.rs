@@ -38,10 +38,13 @@ impl Dispatch {
     /// Asks for a second count of a result that was just accepted, if the lot falls on it.
     pub(super) fn maybe_check(&mut self, job: JobId, accepted: Opinion) {
         let base = self.runs[&job.run].replicate();
+        if base == 0.0 {
+            return;
+        }
         let share = self.trust.of(&accepted.machine).share(base);
         #[expect(clippy::cast_precision_loss, reason = "a lot")]
         let lot = self.draw(Draw::Check, job, accepted.epoch.get()) as f64 / u64::MAX as f64;
-        if base > 0.0 && lot < share {
+        if lot < share {
             self.open_check(job, accepted);
         }
     }
