@@ -1,6 +1,6 @@
 //! Jobs that cost nothing to count, through the real wire and the real database: what the coordinator itself can do.
 //!
-//! `cargo bench -p nqueens-coordinator --bench noop [-- WORKERS]`
+//! `cargo bench -p nqueens-coordinator --bench noop [-- WORKERS [BATCH]]`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +16,11 @@ use tonic::transport::Endpoint;
 /// Gives some 300,000 jobs.
 const STATES_PER_JOB: u64 = 1_500_000;
 
-/// Jobs that a worker asks for at once.
-const BATCH: u32 = 100;
-
 #[tokio::main]
 async fn main() {
-    let workers = std::env::args().skip(1).find_map(|text| text.parse().ok()).unwrap_or(64);
+    // How many there are, and how many jobs each asks for at once.
+    let mut numbers = std::env::args().skip(1).filter_map(|text| text.parse().ok());
+    let (workers, batch) = (numbers.next().unwrap_or(64), numbers.next().unwrap_or(100));
     let folder = tempfile::tempdir_in(".").expect("a temporary folder");
     let path = folder.path().join("noop.db");
     let coordinator = Coordinator::open(&path, Pace::default(), "benchmark").await.expect("a new database");
@@ -34,7 +33,7 @@ async fn main() {
     let accepted = Arc::new(AtomicU64::new(0));
     let begun = Instant::now();
     let clients: Vec<_> = (0..workers)
-        .map(|number| tokio::spawn(work(format!("http://{address}"), number, Arc::clone(&accepted))))
+        .map(|number| tokio::spawn(work(format!("http://{address}"), number, batch, Arc::clone(&accepted))))
         .collect();
     for client in clients {
         client.await.expect("a worker");
@@ -44,7 +43,9 @@ async fn main() {
     assert_eq!(accepted, u64::from(run.jobs), "every job is accepted once");
     #[expect(clippy::cast_precision_loss, reason = "a speed")]
     let speed = accepted as f64 / elapsed;
-    println!("{workers} workers, {accepted} results accepted in {elapsed:.2} s: {speed:.0} a second");
+    println!(
+        "{workers} workers, {batch} jobs a call, {accepted} results accepted in {elapsed:.2} s: {speed:.0} a second"
+    );
     server.abort();
     coordinator.close().await;
 
@@ -55,13 +56,13 @@ async fn main() {
 }
 
 /// Leases jobs and reports them at once, until there are none.
-async fn work(url: String, number: u8, accepted: Arc<AtomicU64>) {
+async fn work(url: String, number: u32, batch: u32, accepted: Arc<AtomicU64>) {
     let channel = Endpoint::from_shared(url).expect("a URL").tcp_nodelay(true).connect().await;
     let mut client = WorkerServiceClient::new(channel.expect("the coordinator"));
     let registration = v1::RegisterRequest {
         protocol_version: nqueens_proto::PROTOCOL_VERSION,
         plans: nqueens_proto::PLANS.0.to_vec(),
-        instance: vec![number; 16],
+        instance: [number.to_le_bytes(); 4].concat(),
         name: format!("noop {number}"),
         build: "benchmark".to_owned(),
         kernels: vec!["reference".to_owned()],
@@ -74,7 +75,7 @@ async fn work(url: String, number: u8, accepted: Arc<AtomicU64>) {
             worker_id,
             results: std::mem::take(&mut results),
             wanted_states: u64::MAX,
-            wanted_jobs: BATCH,
+            wanted_jobs: batch,
             ..Default::default()
         };
         let answer = client.sync(wanted).await.expect("an answer").into_inner();

@@ -28,7 +28,7 @@ impl Snapshot {
     pub(crate) fn of(dispatch: &Dispatch, speeds: &Speeds, room: Option<Room>) -> Self {
         Self {
             runs: dispatch.runs().map(|run| RunProgress::of(run, speeds.of(run))).collect(),
-            busy_workers: dispatch.busy_workers(),
+            busy_workers: dispatch.busy().0,
             room,
             has_ready: room.is_none_or(|room| !room.is_short)
                 && dispatch.runs().any(|run| run.estimate_ready() > 0),

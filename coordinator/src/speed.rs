@@ -21,7 +21,7 @@ const GATHER_MS: Millis = 1_000;
 pub(crate) struct Speeds {
     gauges: HashMap<RunId, Gauge>,
     /// Threads of all workers that hold a lease.
-    busy_threads: f64,
+    busy_threads: u64,
 }
 
 /// A speed that was measured.
@@ -37,8 +37,7 @@ pub struct Measured {
 impl Speeds {
     /// Looks at what has come in.
     pub(crate) fn note(&mut self, now: Millis, dispatch: &Dispatch) {
-        let busy = dispatch.workers().filter(|(_, worker)| worker.leases() > 0);
-        self.busy_threads = busy.map(|(_, worker)| f64::from(worker.threads)).sum();
+        self.busy_threads = dispatch.busy().1;
         for run in dispatch.runs() {
             let gauge = self.gauges.entry(run.id()).or_insert_with(|| Gauge::at(now, run.sums()));
             gauge.note(now, run.sums());
@@ -50,7 +49,8 @@ impl Speeds {
         let at_work = run.state() == RunState::Active && run.sums().leased > 0;
         let measured = self.gauges.get(&run.id()).filter(|_| at_work)?.read()?;
         // Results that waited for the coordinator come in faster than anybody counts.
-        let too_fast = (measured.speed.threads / self.busy_threads).max(1.0);
+        #[expect(clippy::cast_precision_loss, reason = "a speed")]
+        let too_fast = (measured.speed.threads / self.busy_threads as f64).max(1.0);
         let Speed { threads, states_per_s } = measured.speed;
         let speed = Speed { threads: threads / too_fast, states_per_s: states_per_s / too_fast };
         Some(Measured { speed, ..measured })

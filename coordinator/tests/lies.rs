@@ -285,6 +285,27 @@ async fn checks_are_waived_where_there_is_one_machine_alone() {
     ledger.audit().await;
 }
 
+/// Whoever takes a cluster's database to count on alone knows that nobody else will come.
+#[tokio::test]
+async fn nobody_is_waited_for_who_is_known_to_be_gone() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let run = submit(&house, rows_8(), ALWAYS).await;
+    let (mut one, _two) = (house.worker(1).await, house.worker(2).await);
+    let results: Vec<_> = one.take(8).await.iter().map(honest).collect();
+    one.report(&results).await;
+    house.close().await;
+
+    let endless = Policy { lease_ms: u64::MAX, ..Policy::default() };
+    let house = House::open(&ledger.path, endless).await;
+    assert_eq!(house.progress(run.id).sums.checks.waived, 0);
+    house.coordinator.operator().release_all().await.unwrap();
+    let checks = house.wait_for(run.id, |run| run.state == RunState::Done).await.sums.checks;
+    assert_eq!((checks.open, checks.waived), (0, 8));
+    house.close().await;
+    ledger.audit().await;
+}
+
 #[tokio::test]
 async fn results_are_taken_back_and_stay_in_the_ledger() {
     let ledger = Ledger::new();

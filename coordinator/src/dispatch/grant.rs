@@ -31,9 +31,13 @@ impl Dispatch {
             return granted;
         }
         let mut open = states.min(self.fair_share(now, worker));
+        let mut has_checks = true;
         while open > 0 && granted.len() < jobs_max {
-            let token = self.lease_check(now, worker);
-            let Some(token) = token.or_else(|| self.lease_ready(now, worker)) else { break };
+            let check = has_checks.then(|| self.lease_check(now, worker)).flatten();
+            // Those that did not suit are not all looked at again, until nothing else is left.
+            has_checks = check.is_some();
+            let token = check.or_else(|| self.lease_ready(now, worker));
+            let Some(token) = token.or_else(|| self.lease_check(now, worker)) else { break };
             open = open.saturating_sub(self.estimate(token.job));
             granted.push(token);
         }
@@ -44,18 +48,18 @@ impl Dispatch {
         if granted.is_empty() && states > 0 && jobs_max > 0 && self.workers[&worker].jobs.is_empty() {
             granted.extend(self.lease_straggler(now, worker));
         }
+        for (turn, token) in granted.iter().enumerate() {
+            let leases = self.leases.get_mut(&token.job).expect("just leased");
+            leases.last_mut().expect("just leased").turn = turn;
+        }
         granted
     }
 
     /// What a worker may take so that all end together: half of its threads' share of the work that is ready or out,
     /// less what it has. At least one job as long as it has fewer jobs than threads; everything if it is alone.
-    fn fair_share(&self, now: Millis, id: WorkerId) -> u64 {
+    fn fair_share(&mut self, now: Millis, id: WorkerId) -> u64 {
+        let threads = self.threads_with(now, id);
         let worker = &self.workers[&id];
-        let live = |(other, worker): &(&WorkerId, &Worker)| {
-            **other == id || worker.seen.is_some_and(|seen| now.saturating_sub(seen) <= self.policy.lease_ms)
-        };
-        let threads: u128 =
-            self.workers.iter().filter(live).map(|(_, worker)| u128::from(worker.threads)).sum();
         let own = u128::from(worker.threads);
         if threads == own {
             return u64::MAX;
@@ -73,7 +77,7 @@ impl Dispatch {
         let Worker { machine, kernel, .. } = &self.workers[&worker];
         let waiting = self.checks.waiting().iter().filter(|(owner, _)| *owner != machine);
         let mut jobs = waiting.flat_map(|(_, jobs)| jobs.iter().take(LOOKED_AT_MAX).copied());
-        let job = jobs.find(|job| self.suits(now, *job, machine, *kernel))?;
+        let job = jobs.find(|job| self.suits(*job, machine, *kernel))?;
         let first = self.checks.get(job)?.opinions[0].epoch.get();
         let mut leap = self.leap(job);
         // The other image than the first time.
@@ -89,24 +93,20 @@ impl Dispatch {
 
     /// Whether a machine can check a job. As long as there is other work, checks are kept for machines that count by
     /// another engine, if there is one that could.
-    fn suits(&self, now: Millis, job: JobId, machine: &Machine, kernel: Kernel) -> bool {
+    fn suits(&self, job: JobId, machine: &Machine, kernel: Kernel) -> bool {
         let (Some(check), run) = (self.checks.get(job), &self.runs[&job.run]) else { return false };
         if run.state() != RunState::Active || !check.is_new_to(machine) {
             return false;
         }
-        let first = check.opinions[0].kernel;
-        let other = |worker: &Worker| {
-            worker.kernel != first && check.is_new_to(&worker.machine) && self.may_count(now, worker)
-        };
-        check.is_dispute()
-            || kernel != first
-            || run.estimate_ready() == 0
-            || !self.workers.values().any(other)
+        let has_other = || self.crowd.as_ref().is_some_and(|crowd| crowd.has_other_engine(check));
+        check.is_dispute() || kernel != check.opinions[0].kernel || run.estimate_ready() == 0 || !has_other()
     }
 
-    /// Whether a worker is trusted, and was heard of in the time of a lease.
+    /// Whether a worker is trusted, and was heard of in the time of a lease; whoever may be there still since an earlier
+    /// life of the coordinator has that time from its start.
     pub(super) fn may_count(&self, now: Millis, worker: &Worker) -> bool {
-        let heard = now.saturating_sub(worker.seen.unwrap_or(0)) <= self.policy.lease_ms;
+        let seen = worker.seen.or(self.expects_earlier.then_some(0));
+        let heard = seen.is_some_and(|seen| now.saturating_sub(seen) <= self.policy.lease_ms);
         heard && !worker.draining && self.distrusts(&worker.machine).is_none()
     }
 
@@ -151,8 +151,8 @@ impl Dispatch {
         let run = self.runs.get_mut(&job.run).expect("its job is leased");
         let epoch = run.next_epoch(job.number, leap);
         let (expires, stalls) = self.deadlines(now, worker);
-        let (states, inherited) = (0, false);
-        let lease = Lease { epoch, incarnation, worker, granted: now, expires, stalls, states, inherited };
+        let (granted, turn, states, inherited) = (now, 0, 0, false);
+        let lease = Lease { epoch, incarnation, worker, granted, turn, expires, stalls, states, inherited };
         self.insert_lease(job, lease);
         self.dirty.insert(job);
         lease.token(job)

@@ -1,5 +1,6 @@
 //! Leases: who holds what, for how long, and how that ends.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 use nqueens_proto::id::{Incarnation, JobId, LeaseToken, WorkerId};
@@ -14,6 +15,8 @@ pub(super) struct Lease {
     pub(super) incarnation: Incarnation,
     pub(super) worker: WorkerId,
     pub(super) granted: Millis,
+    /// Its place among those that were granted with it: its holder counts them in this order.
+    pub(super) turn: usize,
     /// Ends then unless its holder is heard of.
     pub(super) expires: Millis,
     /// Ends then unless its counting moves.
@@ -50,7 +53,7 @@ pub(super) enum Outcome {
     Unneeded,
     /// The attempt failed.
     Failed,
-    /// Its holder was not heard of in time.
+    /// Its holder was not heard of in time, and may have begun it.
     Lapsed,
 }
 
@@ -64,6 +67,7 @@ impl Dispatch {
             incarnation: token.incarnation,
             worker,
             granted: now,
+            turn: 0,
             expires: now.saturating_add(self.policy.grace_ms),
             stalls: now.saturating_add(self.policy.grace_ms.max(self.policy.stall_ms)),
             states: 0,
@@ -83,7 +87,10 @@ impl Dispatch {
     /// A lease that has ended meanwhile is given again as it was if nobody else has had its job since.
     pub fn heartbeat(&mut self, now: Millis, worker: WorkerId, held: &[HeldLease]) -> Held {
         let Some(known) = self.workers.get_mut(&worker) else { return Held::default() };
-        known.seen = Some(now);
+        let earlier = known.seen.replace(now);
+        if earlier.is_none_or(|seen| now.saturating_sub(seen) > self.policy.lease_ms) {
+            self.crowd = None;
+        }
         let mut lost = known.jobs.clone();
         let mut revoked = Vec::new();
         for held in held {
@@ -134,10 +141,9 @@ impl Dispatch {
         let revived = latest && run.state() == RunState::Active && run.revive(token.job.number);
         if revived {
             let LeaseToken { epoch, incarnation, .. } = *token;
-            let states = held.states;
-            let inherited = false;
+            let (granted, turn, states, inherited) = (now, 0, held.states, false);
             let lease =
-                Lease { epoch, incarnation, worker, granted: now, expires, stalls, states, inherited };
+                Lease { epoch, incarnation, worker, granted, turn, expires, stalls, states, inherited };
             self.insert_lease(token.job, lease);
             self.dirty.insert(token.job);
         }
@@ -164,18 +170,38 @@ impl Dispatch {
     }
 
     /// Ends the leases whose holders were not heard of in time, or whose counting does not move; returns what ended.
+    ///
+    /// Only what its holder may have begun has anything to do with that: of the others nothing is remembered.
     pub fn expire(&mut self, now: Millis) -> Vec<(WorkerId, LeaseToken)> {
         let all = self.leases.iter().flat_map(|(job, leases)| leases.iter().map(|lease| (*job, lease)));
         let ended = all.filter(|(_, lease)| lease.expires.min(lease.stalls) <= now);
         let ended: Vec<_> = ended.map(|(job, lease)| (lease.worker, lease.token(job))).collect();
+        let holders: BTreeSet<_> = ended.iter().map(|(worker, _)| *worker).collect();
+        let begun: BTreeSet<_> = holders.into_iter().flat_map(|worker| self.begun(worker)).collect();
         for (worker, token) in &ended {
-            self.end_lease(*worker, token, Outcome::Lapsed);
+            let has_begun = begun.contains(&(*worker, token.job));
+            let outcome = if has_begun { Outcome::Lapsed } else { Outcome::Unneeded };
+            self.end_lease(*worker, token, outcome);
         }
         ended
     }
 
+    /// Which of its jobs a worker may be counting: those of which it has said so, and otherwise the oldest, one a thread.
+    fn begun(&self, id: WorkerId) -> impl Iterator<Item = (WorkerId, JobId)> + use<> {
+        let worker = &self.workers[&id];
+        let place = |job: &JobId| {
+            let lease = self.leases[job].iter().find(|lease| lease.worker == id).expect("leased to it");
+            (lease.states == 0, lease.granted, lease.turn, *job)
+        };
+        let mut queue: Vec<_> = worker.jobs.iter().map(place).collect();
+        queue.sort_unstable();
+        let counting = queue.iter().filter(|(is_idle, ..)| !is_idle).count();
+        queue.into_iter().take(counting.max(worker.threads as usize)).map(move |(.., job)| (id, job))
+    }
+
     /// Takes all leases back at once, at no cost to their jobs; for a coordinator that knows all its workers gone.
     pub fn release_all(&mut self) {
+        self.expects_earlier = false;
         for job in self.leases.keys().copied().collect::<Vec<_>>() {
             self.remove_leases(job);
             self.reopen(job, Outcome::Unneeded);
@@ -185,6 +211,9 @@ impl Dispatch {
     pub(super) fn insert_lease(&mut self, job: JobId, lease: Lease) {
         let estimate = u128::from(self.estimate(job));
         let worker = self.workers.get_mut(&lease.worker).expect("holders have registered");
+        if worker.jobs.is_empty() {
+            self.busy = (self.busy.0 + 1, self.busy.1 + u64::from(worker.threads));
+        }
         worker.jobs.insert(job);
         worker.estimate += estimate;
         let leases = self.leases.entry(job).or_default();
@@ -207,6 +236,9 @@ impl Dispatch {
         let worker = self.workers.get_mut(&worker).expect("holders are known");
         assert!(worker.jobs.remove(&job), "job {job} was leased to it");
         worker.estimate -= estimate;
+        if worker.jobs.is_empty() {
+            self.busy = (self.busy.0 - 1, self.busy.1 - u64::from(worker.threads));
+        }
     }
 
     /// Ends one lease, if it is alive. The job stays leased if somebody else has it too.

@@ -20,6 +20,7 @@
 //! what came of them, and `docs/trust.md` the rules.
 
 mod checks;
+mod crowd;
 mod grant;
 mod lease;
 mod report;
@@ -51,6 +52,7 @@ pub use trust::Standing;
 pub use worker::Worker;
 
 use checks::Checks;
+use crowd::Crowd;
 use lease::{Lease, Outcome};
 use trust::Trust;
 
@@ -101,11 +103,16 @@ pub struct Dispatch {
     /// The leases of each leased job: one, or two for a straggler.
     leases: BTreeMap<JobId, Vec<Lease>>,
     workers: BTreeMap<WorkerId, Worker>,
+    crowd: Option<Crowd>,
+    /// The workers that hold a lease, and their threads.
+    busy: (usize, u64),
     /// Jobs whose slots differ from the database.
     dirty: BTreeSet<JobId>,
     checks: Checks,
     trust: Trust,
     news: Vec<News>,
+    /// Workers of earlier lives of the coordinator may be there still.
+    expects_earlier: bool,
     /// What nobody outside can foresee follows from it.
     secret: [u8; 32],
 }
@@ -119,10 +126,13 @@ impl Dispatch {
             runs: BTreeMap::new(),
             leases: BTreeMap::new(),
             workers: BTreeMap::new(),
+            crowd: None,
+            busy: (0, 0),
             dirty: BTreeSet::new(),
             checks: Checks::default(),
             trust: Trust::default(),
             news: Vec::new(),
+            expects_earlier: true,
             secret,
         }
     }
@@ -136,6 +146,7 @@ impl Dispatch {
     /// Adds a worker that the database has.
     pub fn add_worker(&mut self, worker: WorkerId, machine: Machine, kernel: Kernel, threads: u32) {
         self.workers.entry(worker).or_insert_with(|| Worker::new(machine, kernel, threads));
+        self.crowd = None;
     }
 
     /// Adds what the database knows of a machine.
@@ -182,12 +193,13 @@ impl Dispatch {
 
     /// Asks a worker to go; false if it has not registered.
     pub fn set_draining(&mut self, worker: WorkerId) -> bool {
+        self.crowd = None;
         self.workers.get_mut(&worker).map(|worker| worker.draining = true).is_some()
     }
 
-    /// Workers that hold a lease.
-    pub fn busy_workers(&self) -> usize {
-        self.workers.values().filter(|worker| !worker.jobs.is_empty()).count()
+    /// How many workers hold a lease, and how many counting threads these have.
+    pub fn busy(&self) -> (usize, u64) {
+        self.busy
     }
 
     /// Estimated work of a job that exists, in states.

@@ -124,6 +124,7 @@ impl Dispatch {
 
     /// Hands out nothing more to a machine, and takes back what it has.
     pub fn distrust(&mut self, machine: &Machine, reason: String) {
+        self.crowd = None;
         self.trust.change(machine).distrusted = Some(reason.clone());
         let own = self.workers.iter().filter(|(_, worker)| worker.machine == *machine);
         let held: Vec<_> = own.flat_map(|(id, worker)| worker.jobs.iter().map(|job| (*id, *job))).collect();
@@ -137,6 +138,7 @@ impl Dispatch {
 
     /// Forgets what a machine has shown, and gives it jobs again; false if nobody of that name was distrusted.
     pub fn readmit(&mut self, machine: &Machine) -> bool {
+        self.crowd = None;
         let known = self.trust.distrusts(machine).is_some();
         if known {
             let standing = self.trust.change(machine);
@@ -170,8 +172,7 @@ impl Dispatch {
 
     /// Waives the checks that nobody can make, in runs that wait for nothing else.
     ///
-    /// Whoever ever registered, is trusted and was heard of in the time of a lease could make them; those who were not
-    /// heard of in this life of the coordinator have that time from its start.
+    /// Whoever may count could make them, see [`Self::may_count`].
     pub fn waive(&mut self, now: Millis) {
         let waits = |run: &&super::Run| run.is_counted() && run.sums().checks.open > 0;
         let runs: Vec<_> = self.runs.values().filter(waits).map(super::Run::id).collect();

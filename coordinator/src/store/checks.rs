@@ -25,12 +25,12 @@ pub(crate) async fn insert_checks(
         let jobs = super::json_of_ids(alike.iter().map(|(job, _)| *job));
         let done = match alike[0].1.map(CheckOutcome::name) {
             None => query!(
-                "INSERT INTO recheck (run, job) SELECT value ->> 0, value ->> 1 FROM json_each(?)",
+                "INSERT INTO recheck (run, job) SELECT value ->> 0, value ->> 1 FROM jsonb_each(?)",
                 jobs
             )
             .execute(&mut *db),
             Some(outcome) => query!(
-                "UPDATE recheck SET outcome = ? FROM json_each(?) AS job
+                "UPDATE recheck SET outcome = ? FROM jsonb_each(?) AS job
                  WHERE recheck.run = job.value ->> 0 AND recheck.job = job.value ->> 1 AND outcome IS NULL",
                 outcome,
                 jobs
@@ -208,7 +208,7 @@ pub(crate) async fn upsert_standings(
     let rows = json(&standings.iter().map(row).collect::<Vec<_>>());
     query!(
         "INSERT INTO machine (name, passed, failed, distrusted)
-         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true
+         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(?) WHERE true
          ON CONFLICT (name) DO UPDATE SET passed = excluded.passed, failed = excluded.failed,
                                           distrusted = excluded.distrusted",
         rows

@@ -41,7 +41,7 @@ pub(crate) async fn insert_jobs(
         "INSERT INTO job (run, number, class, bound1, prefixes, states, count2_max, count4_max, count8_max, solutions_max)
          SELECT ?, value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3), value ->> 4, value ->> '$[5][0]',
                 value ->> '$[5][1]', value ->> '$[5][2]', value ->> '$[5][3]'
-         FROM json_each(?)",
+         FROM jsonb_each(?)",
         run,
         rows
     )
@@ -127,7 +127,7 @@ pub(crate) async fn reported_jobs(
                   result.worker AS "worker?", result.epoch AS "epoch?", result.incarnation AS "incarnation?",
                   result.count2 AS "count2?", result.count4 AS "count4?", result.count8 AS "count8?",
                   result.solutions AS "solutions?", result.kernel AS "kernel?", result.states AS "states?", result.elapsed_us AS "elapsed_us?"
-           FROM json_each(?) AS wanted
+           FROM jsonb_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
            LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'"#,
         wanted
@@ -170,7 +170,7 @@ pub(crate) async fn encoded_jobs(
         r#"SELECT job.run AS "run!", job.number AS "number!", run.n AS "n!", job.class AS "class!",
                   job.bound1 AS "bound1!", job.prefixes AS "prefixes!", job.count2_max AS "count2_max!",
                   job.count4_max AS "count4_max!", job.count8_max AS "count8_max!", job.solutions_max AS "solutions_max!"
-           FROM json_each(?) AS wanted
+           FROM jsonb_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
            JOIN run ON run.id = job.run"#,
         wanted
@@ -211,7 +211,7 @@ pub(crate) async fn update_jobs(db: &mut SqliteConnection, changes: &[ChangedJob
                         worker = new.worker, incarnation = new.incarnation
          FROM (SELECT value ->> 0 AS run, value ->> 1 AS number, value ->> 2 AS state, value ->> 3 AS epoch,
                       value ->> 4 AS failures, value ->> 5 AS lapses, value ->> 6 AS worker, value ->> 7 AS incarnation
-               FROM json_each(?)) AS new
+               FROM jsonb_each(?)) AS new
          WHERE job.run = new.run AND job.number = new.number AND job.epoch <= new.epoch",
         rows
     )

@@ -81,7 +81,7 @@ pub(crate) async fn accepted_sums(
 pub(crate) async fn void_results(db: &mut SqliteConnection, jobs: &[JobId]) -> Result<(), Error> {
     let jobs = json_of_ids(jobs.iter().copied());
     query!(
-        "UPDATE result SET verdict = 'voided' FROM json_each(?) AS job
+        "UPDATE result SET verdict = 'voided' FROM jsonb_each(?) AS job
          WHERE result.run = job.value ->> 0 AND result.job = job.value ->> 1 AND verdict = 'accepted'",
         jobs
     )
@@ -119,7 +119,7 @@ pub(crate) async fn insert_results(
          SELECT value ->> '$[0][0]', value ->> '$[0][1]', value ->> '$[0][2]', value ->> '$[0][3]',
                 value ->> '$[0][4]', value ->> 1, value ->> '$[2][0]', value ->> '$[2][1]', value ->> '$[2][2]',
                 value ->> '$[2][3]', value ->> 3, value ->> 4, value ->> 5, ?2
-         FROM json_each(?1)",
+         FROM jsonb_each(?1)",
         rows,
         now
     )

@@ -1,4 +1,4 @@
-//! Random histories of leases, reports, returns, silences and restarts: what must hold after every single event.
+//! The database's side of random histories, and what must hold after every event of them.
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
@@ -9,21 +9,20 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_proto::message::{HeldLease, JobResult, ReturnedLease, Verdict};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
-use super::*;
+use super::super::*;
 use crate::store::{AcceptedSums, RunRow};
 
-const JOBS: u32 = 12;
+pub(super) const JOBS: u32 = 12;
 /// The last one runs on the first one's machine.
-const WORKERS: u64 = 5;
+pub(super) const WORKERS: u64 = 5;
 const SECRET: [u8; 32] = [7; 32];
 
-fn machine(worker: WorkerId) -> Machine {
+pub(super) fn machine(worker: WorkerId) -> Machine {
     format!("m{}", worker.get() % (WORKERS - 1)).into()
 }
 
-fn run_id() -> RunId {
+pub(super) fn run_id() -> RunId {
     RunId::from_random(7)
 }
 
@@ -38,7 +37,7 @@ fn policy() -> Policy {
     }
 }
 
-fn row(state: RunState, replicate_ppm: u32) -> RunRow {
+pub(super) fn row(state: RunState, replicate_ppm: u32) -> RunRow {
     RunRow {
         id: run_id(),
         plan: Plan::new(BoardSize::new(8).unwrap(), PlanKind::Rows),
@@ -56,16 +55,16 @@ fn row(state: RunState, replicate_ppm: u32) -> RunRow {
 }
 
 /// What job `number` counts, by an honest worker.
-fn truth(number: u32) -> Counts {
+pub(super) fn truth(number: u32) -> Counts {
     Counts { count4: u64::from(number % 3), count8: u64::from(number) + 1, ..Counts::ZERO }
 }
 
-fn result(token: LeaseToken, counts: Counts) -> JobResult {
+pub(super) fn result(token: LeaseToken, counts: Counts) -> JobResult {
     JobResult { token, counts, kernel: Kernel::Reference, states: 10, elapsed_us: 5 }
 }
 
 #[derive(Clone, Debug)]
-enum Event {
+pub(super) enum Event {
     Grant {
         worker: u64,
         states: u64,
@@ -99,7 +98,7 @@ enum Event {
     Readmit,
 }
 
-fn events() -> impl Strategy<Value = Vec<Event>> {
+pub(super) fn events() -> impl Strategy<Value = Vec<Event>> {
     let worker = 1..=WORKERS;
     let state = prop_oneof![Just(RunState::Active), Just(RunState::Paused)];
     let event = prop_oneof![
@@ -119,15 +118,15 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 /// The database's side of the story, and the workers'.
-struct World {
-    dispatch: Dispatch,
-    now: Millis,
+pub(super) struct World {
+    pub(super) dispatch: Dispatch,
+    pub(super) now: Millis,
     lives: u64,
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
     holders: HashMap<u32, (WorkerId, Incarnation)>,
-    accepted: HashMap<u32, Accepted>,
+    pub(super) accepted: HashMap<u32, Accepted>,
     /// Every token ever given out, and to whom.
-    issued: Vec<(WorkerId, LeaseToken)>,
+    pub(super) issued: Vec<(WorkerId, LeaseToken)>,
     state: RunState,
     replicate_ppm: u32,
     /// Open checks, and the first result of their jobs that differs.
@@ -139,7 +138,7 @@ struct World {
 }
 
 impl World {
-    fn new(replicate_ppm: u32) -> Self {
+    pub(super) fn new(replicate_ppm: u32) -> Self {
         let slot = |number: u32| Slot {
             state: JobState::Ready,
             epoch: 0,
@@ -204,7 +203,7 @@ impl World {
         }
     }
 
-    fn store(&mut self) {
+    pub(super) fn store(&mut self) {
         for news in self.dispatch.take_news() {
             let (suspect, all) = match news {
                 News::Distrusted { machine, .. } => (machine, false),
@@ -252,7 +251,7 @@ impl World {
         (!self.issued.is_empty()).then(|| self.issued[pick % self.issued.len()])
     }
 
-    fn apply(&mut self, event: &Event) {
+    pub(super) fn apply(&mut self, event: &Event) {
         let id = |worker: u64| WorkerId::new(worker).unwrap();
         match *event {
             Event::Grant { worker, states, jobs_max } => {
@@ -371,7 +370,7 @@ impl World {
         }
     }
 
-    fn check(&self) {
+    pub(super) fn check(&self) {
         let run = self.dispatch.run(run_id()).unwrap();
         let sums = run.sums();
         let count = |state| (0..JOBS).filter(|number| run.slot(*number).state == state).count();
@@ -403,6 +402,9 @@ impl World {
         assert_eq!(sums.estimate_quarantined, estimate(JobState::Quarantined));
         let ready = if run.state() == RunState::Active { estimate(JobState::Ready) } else { 0 };
         assert_eq!(run.estimate_ready(), ready);
+        let busy = self.dispatch.workers().filter(|(_, worker)| worker.leases() > 0);
+        let busy_threads: Vec<_> = busy.map(|(_, worker)| u64::from(worker.threads)).collect();
+        assert_eq!(self.dispatch.busy(), (busy_threads.len(), busy_threads.iter().sum()));
         let leases: usize = self.dispatch.workers().map(|(_, worker)| worker.leases()).sum();
         let checked = self.open.len() - self.dispatch.checks_waiting();
         let leases = leases.checked_sub(checked).expect("one lease a check that somebody makes");
@@ -422,113 +424,4 @@ impl World {
             "a dispute is to be settled"
         );
     }
-}
-
-/// A job that is out for long is leased a second time to a worker that has nothing to do; the first result counts, and
-/// the other lease is gone.
-#[test]
-fn stragglers_are_leased_twice_and_counted_once() {
-    let mut world = World::new(0);
-    let [slow, idle] = [1, 2].map(|worker| WorkerId::new(worker).unwrap());
-    let first = world.dispatch.grant(0, slow, u64::MAX, JOBS as usize);
-    assert_eq!(first.len(), JOBS as usize, "alone, it gets everything");
-    assert!(world.dispatch.grant(49, idle, 1, 1).is_empty(), "too early");
-    let [second] = world.dispatch.grant(50, idle, u64::MAX, 5)[..] else { panic!("one job, the oldest") };
-    assert!(world.dispatch.grant(50, idle, u64::MAX, 5).is_empty(), "it has something to do now");
-    let judged = world.dispatch.report(idle, &result(second, truth(second.job.number)), None, true);
-    assert_eq!(judged.verdict, Verdict::Accepted);
-    let held = first.iter().map(|token| HeldLease { token: *token, states: 0 }).collect::<Vec<_>>();
-    let revoked = world.dispatch.heartbeat(60, slow, &held).revoked;
-    assert_eq!(revoked.iter().map(|token| token.job).collect::<Vec<_>>(), [second.job]);
-}
-
-/// Heartbeats alone do not keep a lease for ever: the counting has to move.
-#[test]
-fn a_worker_that_only_beats_loses_its_leases() {
-    let mut world = World::new(0);
-    let worker = WorkerId::new(1).unwrap();
-    let [token] = world.dispatch.grant(0, worker, 1, 1)[..] else { panic!("one job") };
-    let beat = |world: &mut World, now, states| {
-        world.dispatch.heartbeat(now, worker, &[HeldLease { token, states }])
-    };
-    for now in (0..300).step_by(50) {
-        assert!(beat(&mut world, now, 7).revoked.is_empty());
-        assert!(world.dispatch.expire(now).is_empty());
-    }
-    assert!(beat(&mut world, 299, 8).revoked.is_empty(), "it moved");
-    assert!(beat(&mut world, 390, 8).revoked.is_empty());
-    assert!(world.dispatch.expire(400).is_empty());
-    for now in (400..600).step_by(50) {
-        beat(&mut world, now, 8);
-    }
-    assert_eq!(world.dispatch.expire(599), [(worker, token)]);
-}
-
-#[test]
-fn runs_of_higher_priority_come_first() {
-    let mut world = World::new(0);
-    let urgent = RunRow { id: RunId::from_random(9), priority: 5, ..row(RunState::Active, 0) };
-    world.dispatch.add_run(Run::new(&urgent, world.slots.clone(), &AcceptedSums::default()));
-    let worker = WorkerId::new(1).unwrap();
-    let granted = world.dispatch.grant(0, worker, u64::MAX, 2 * JOBS as usize);
-    let runs: Vec<_> = granted.iter().map(|token| token.job.run == urgent.id).collect();
-    assert_eq!(runs, [[true; JOBS as usize], [false; JOBS as usize]].concat());
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, rng_seed: RngSeed::Fixed(2), failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn the_ledger_holds_after_every_event(
-        events in events(), replicate_ppm in prop_oneof![Just(0), Just(300_000), Just(1_000_000)]
-    ) {
-        let mut world = World::new(replicate_ppm);
-        for event in &events {
-            world.apply(event);
-            world.store();
-            world.check();
-        }
-        // Whatever has happened, honest workers finish and check every job that is not in quarantine.
-        world.apply(&Event::SetState(RunState::Active));
-        world.apply(&Event::Readmit);
-        world.dispatch.release_all();
-        world.store();
-        loop {
-            let before = world.issued.len();
-            for worker in 1..=WORKERS {
-                world.apply(&Event::Grant { worker, states: u64::MAX, jobs_max: JOBS as usize });
-            }
-            for pick in before..world.issued.len() {
-                world.apply(&Event::Report { worker: None, pick, wrong: false, implausible: false });
-                world.apply(&Event::Readmit);
-                world.store();
-                world.check();
-            }
-            if world.issued.len() == before {
-                break;
-            }
-        }
-        let sums = world.dispatch.run(run_id()).unwrap().sums();
-        prop_assert_eq!(sums.done + sums.quarantined, JOBS);
-        prop_assert!(sums.checks.open <= sums.quarantined, "every result is checked");
-        if replicate_ppm == 1_000_000 {
-            let done = |number: &u32| world.slots[*number as usize].state == JobState::Done;
-            prop_assert!((0..JOBS).filter(done).all(|number| world.accepted[&number].counts == truth(number)));
-        }
-    }
-}
-
-#[test]
-fn jobs_leave_in_an_order_that_the_seed_fixes() {
-    let order = |seed| super::run::shuffled(1_000, seed);
-    assert_eq!(order(1), order(1));
-    assert_ne!(order(1), order(2));
-    let mut sorted = order(3);
-    sorted.sort_unstable();
-    assert_eq!(sorted, (0..1_000).collect::<Vec<_>>());
-    assert_eq!(
-        order(4)[..8],
-        [941, 323, 659, 687, 944, 273, 137, 13],
-        "pinned: an order must never change between versions"
-    );
 }
