@@ -16,11 +16,13 @@ use tonic::transport::Endpoint;
 /// Gives some 300,000 jobs.
 const STATES_PER_JOB: u64 = 1_500_000;
 
+/// Jobs that a worker asks for at once: all that one answer carries, as real workers do whose jobs are over in no time.
+const BATCH: u32 = 1_000;
+
 #[tokio::main]
 async fn main() {
-    // How many there are, and how many jobs each asks for at once.
     let mut numbers = std::env::args().skip(1).filter_map(|text| text.parse().ok());
-    let (workers, batch) = (numbers.next().unwrap_or(64), numbers.next().unwrap_or(100));
+    let (workers, batch) = (numbers.next().unwrap_or(64), numbers.next().unwrap_or(BATCH));
     let folder = tempfile::tempdir_in(".").expect("a temporary folder");
     let path = folder.path().join("noop.db");
     let coordinator = Coordinator::open(&path, Pace::default(), "benchmark").await.expect("a new database");
