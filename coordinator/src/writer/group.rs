@@ -10,7 +10,7 @@ use nqueens_proto::message::{
 };
 use nqueens_proto::operator::{EventKind, Outcome};
 use sqlx::sqlite::SqliteConnection;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use super::{LiveWorker, Pace, Request, Response};
 use crate::canary::OWN_MACHINE;
@@ -111,7 +111,7 @@ impl Group<'_> {
                     ended.iter().map(|(worker, _)| (*worker, self.dispatch.is_live(self.now, *worker))),
                 ));
                 for (worker, token) in ended {
-                    warn!(%worker, job = %token.job, "lease ended: the worker was not heard of, or its counting stalled");
+                    debug!(%worker, job = %token.job, "lease ended: the worker was not heard of, or its counting stalled");
                 }
             }
             Request::SetRunState { run, state } => return self.set_run_state(run, state).await,
