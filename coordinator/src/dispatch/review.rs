@@ -172,7 +172,8 @@ impl Dispatch {
 
     /// Waives the checks that nobody can make, in runs that wait for nothing else.
     ///
-    /// Whoever may count could make them, see [`Self::may_count`].
+    /// Whoever is trusted and was heard of in the time of a lease could make them; whoever may be there still since an
+    /// earlier life of the coordinator has that time from its start.
     pub fn waive(&mut self, now: Millis) {
         let waits = |run: &&super::Run| run.is_counted() && run.sums().checks.open > 0;
         let runs: Vec<_> = self.runs.values().filter(waits).map(super::Run::id).collect();
