@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::geometry::Geometry;
-use super::operations::Operations;
+use super::operations::{Mask, Operations};
 use super::outer::{Outer, same_size};
 use super::progress::Progress;
 use crate::board::columns_of;
@@ -28,7 +28,7 @@ pub(super) struct Runs {
 const SETS_AT_ONCE: usize = 64;
 
 /// What a run says beside its bit vector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RunHead {
     /// Mask of the inner placement.
     pub(super) mask: u64,
@@ -115,6 +115,8 @@ pub(super) struct Lists {
     /// Blocks of 64 placements in use; the buffers may be longer.
     blocks: usize,
     masks: Vec<u64>,
+    /// The masks without what row-0 queens alone tell, if these are wanted: [`Geometry::beyond_first_queens`].
+    short: Option<Vec<u32>>,
     rows: Vec<Row>,
     planes: Vec<u64>,
     /// The plane of each row-0 queen of the other half.
@@ -146,6 +148,7 @@ impl Lists {
         Self {
             blocks: 0,
             masks: Vec::new(),
+            short: None,
             rows: Vec::new(),
             planes: Vec::new(),
             conflicts: [None; 32],
@@ -196,6 +199,12 @@ impl<'a> RowList<'a> {
         &self.lists.masks[64 * self.row.bounds[0]..64 * self.row.bounds[32]]
     }
 
+    /// The same, short, without the diagonals on which row-0 queens alone decide; if the lists have them.
+    pub(super) fn short_masks(self) -> Option<&'a [u32]> {
+        let masks = self.lists.short.as_ref()?;
+        Some(&masks[64 * self.row.bounds[0]..64 * self.row.bounds[32]])
+    }
+
     /// Placements hit by the other half's row-0 queen on `column`; all ones where a block is filled up.
     pub(super) fn conflict(self, column: usize) -> &'a [u64] {
         self.plane(self.lists.conflicts[column].expect("a column of the other half's row-0 queens"))
@@ -224,6 +233,8 @@ pub(super) struct Generator {
 pub(super) struct Wanted {
     /// Whether to group them by the row-1 queen.
     pub(super) grouped: bool,
+    /// Whether to make short masks.
+    pub(super) short: bool,
     /// Columns of the other half's row-0 queens.
     pub(super) others: u32,
     /// Whether queens of the middle columns matter.
@@ -307,6 +318,13 @@ impl Generator {
             }
         }
         make_planes(operations, geometry, wanted, lists);
+        if wanted.short {
+            let short = lists.short.get_or_insert_default();
+            grow(short, end);
+            operations.squeeze(&lists.masks[..end], geometry.beyond_first_queens(), short);
+        } else {
+            lists.short = None;
+        }
     }
 }
 
@@ -344,12 +362,12 @@ fn make_planes(operations: &dyn Operations, geometry: &Geometry, wanted: Wanted,
     });
 }
 
-/// Makes a buffer at least `len` words long, and not much longer.
-fn grow(buffer: &mut Vec<u64>, len: usize) {
+/// Makes a buffer at least `len` long, and not much longer.
+fn grow<M: Mask>(buffer: &mut Vec<M>, len: usize) {
     if buffer.len() < len {
         buffer.clear();
         buffer.reserve_exact(len);
-        buffer.resize(len, 0);
+        buffer.resize(len, M::default());
     }
 }
 

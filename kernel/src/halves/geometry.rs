@@ -69,6 +69,7 @@ impl Exchange {
     }
 
     /// How far these move up.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn shifts(self) -> [i32; 2] {
         [self.high.cast_signed(), -self.low.cast_signed()]
     }
@@ -137,6 +138,20 @@ impl Geometry {
     /// The bits of the other half's masks that a queen on cell (`row`, `column`) forbids; at least one.
     pub(super) fn struck(&self, row: usize, column: usize) -> u64 {
         self.exchange().of(self.diagonal_bits(row, column))
+    }
+
+    /// The diagonals that tell more about halves than which row-0 queens they have: all but those in the corners of
+    /// row 0, of either half.
+    pub(super) fn beyond_first_queens(&self) -> u64 {
+        let corners = self.diagonal_bits(0, 0) | self.diagonal_bits(0, self.n() - 1);
+        let diagonals = (1 << self.exchange().diagonals()) - 1;
+        diagonals & !(corners | self.exchange().of(corners))
+    }
+
+    /// The mask of the mirror image.
+    pub(super) fn mirrored(&self, mask: u64) -> u64 {
+        let diagonals = 2 * self.family();
+        mask.reverse_bits() >> (64 - diagonals) | mask >> diagonals << diagonals
     }
 
     fn diagonal_bits(&self, row: usize, column: usize) -> u64 {

@@ -6,7 +6,7 @@
 //! AND of one row of each table.
 
 use super::geometry::Exchange;
-use super::operations::{Costs, Mask, Operations};
+use super::operations::{Costs, Mask, Operations, PAIRS_MAX};
 use super::progress::{Phase, Progress};
 use crate::engine::Stopped;
 
@@ -28,19 +28,19 @@ pub(super) struct Row(pub(super) [u64; 8]);
 
 impl Row {
     /// What an index is shifted by to become the offset of its rows in a table, in bytes.
+    #[cfg(target_arch = "x86_64")]
     pub(super) const SHIFT: u32 = size_of::<[Self; BLOCKS_MAX]>().trailing_zeros();
 
     /// The first `len` elements of a block, all from 512 on. Where two masks stand in a word, a square of 128 has those
     /// of the lower halves first.
     fn first<M: Mask>(len: usize) -> Self {
-        Self(std::array::from_fn(|word| {
+        let mut row = [0; 8];
+        for (word, bits) in row.iter_mut().enumerate() {
             let [square, place] = [word / M::IN_WORD, word % M::IN_WORD];
-            match len.saturating_sub(64 * M::IN_WORD * square + place).div_ceil(M::IN_WORD) {
-                0 => 0,
-                left @ 1..64 => (1 << left) - 1,
-                _ => u64::MAX,
-            }
-        }))
+            let left = len.saturating_sub(64 * M::IN_WORD * square + place).div_ceil(M::IN_WORD);
+            *bits = if left < 64 { (1 << left) - 1 } else { u64::MAX };
+        }
+        Self(row)
     }
 }
 
@@ -54,6 +54,14 @@ pub(super) struct Weighted<'a, M = u64> {
 impl<M> Weighted<'_, M> {
     pub(super) fn len(&self) -> usize {
         self.masks.len()
+    }
+
+    /// The list in pieces of `size`; the last may be shorter.
+    pub(super) fn parts(self, size: usize) -> impl Iterator<Item = Self> {
+        self.masks.chunks(size).enumerate().map(move |(number, masks)| {
+            let untied = self.untied.saturating_sub(number * size).min(masks.len());
+            Self { masks, untied }
+        })
     }
 }
 
@@ -78,23 +86,41 @@ impl Windows {
     ///
     /// Fewer windows make a query cheaper, narrower ones a block.
     fn new(exchange: Exchange, live: u64, queries: usize, costs: Costs) -> Option<Self> {
-        let bits = live.count_ones();
+        let bits = live.count_ones() as usize;
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-        let cost = |width: u32| {
-            let windows = bits.div_ceil(width);
-            let rows = ((windows - 1) << width) + (1 << (bits - (windows - 1) * width));
-            costs.row * f64::from(rows) + costs.window * f64::from(windows) * queries as f64
-        };
-        let widths = (1..=8).filter(|width| bits.div_ceil(*width) as usize <= WINDOWS_MAX);
-        let width = widths.min_by(|&a, &b| cost(a).total_cmp(&cost(b)))?;
+        let queries = queries as f64;
+        let mut best = None;
+        let mut least = f64::INFINITY;
+        for (width, &[windows, rows]) in (1..).zip(Self::SHAPES.get(bits)?) {
+            let cost = costs.row * f64::from(rows) + costs.window * f64::from(windows) * queries;
+            if windows as usize <= WINDOWS_MAX && cost < least {
+                best = Some(width);
+                least = cost;
+            }
+        }
+        let width = best?;
         let mut partners = [0; Self::BITS_MAX];
         let mut rest = live;
-        for partner in &mut partners[..bits as usize] {
+        for partner in &mut partners[..bits] {
             *partner = exchange.bit(rest.trailing_zeros()).to_le_bytes()[0];
             rest &= rest - 1;
         }
-        Some(Self { live, width, partners, bits: bits as usize })
+        Some(Self { live, width, partners, bits })
     }
+
+    /// How many windows so many bits take, and how many rows in all, by the number of bits and the width, from 1.
+    const SHAPES: [[[u32; 2]; 8]; Self::BITS_MAX + 1] = {
+        let mut shapes = [[[0; 2]; 8]; Self::BITS_MAX + 1];
+        let mut at = 8;
+        while (at as usize) < 8 * (Self::BITS_MAX + 1) {
+            let [bits, width] = [at / 8, at % 8 + 1];
+            let whole = (bits - 1) / width;
+            let rows = (whole << width) + (1 << (bits - whole * width));
+            shapes[bits as usize][width as usize - 1] = [whole + 1, rows];
+            at += 1;
+        }
+        shapes
+    };
 
     /// Number of windows, 1..=[`WINDOWS_MAX`].
     pub(super) fn len(&self) -> usize {
@@ -146,7 +172,8 @@ impl Leaf {
         let Some(windows) = windows else {
             progress.enter(Phase::Queries);
             progress.add((queries.len() * blocks.len()) as u64)?;
-            return Ok(M::small(operations, exchange, queries, blocks));
+            let parts = queries.parts((PAIRS_MAX / blocks.len()).max(1));
+            return Ok(parts.map(|part| M::small(operations, exchange, part, blocks)).sum());
         };
         let (untied, tied) = queries.masks.split_at(queries.untied);
         let size = blocks.len().div_ceil(blocks.len().div_ceil(BLOCK)).next_multiple_of(64);
@@ -156,18 +183,23 @@ impl Leaf {
             for (block, planes) in part.chunks(size).zip(&mut self.planes) {
                 M::transpose(operations, block, planes);
             }
-            let first =
-                |len: usize| std::array::from_fn(|k| Row::first::<M>(len.saturating_sub(k * size).min(size)));
+            let first = |len: usize| -> [Row; BLOCKS_MAX] {
+                std::array::from_fn(|k| Row::first::<M>(len.saturating_sub(k * size).min(size)))
+            };
             let asked = part.len().div_ceil(size);
             operations.table(&windows, &self.planes, &first(part.len()), asked, &mut self.table);
             progress.enter(Phase::Queries);
-            let query = |list: &[M], double| M::query(operations, &self.table, &windows, asked, list, double);
-            let double = first(blocks.untied.saturating_sub(number * BLOCKS_MAX * size));
+            let query = |list: &[M], double: Option<&_>| {
+                M::query(operations, &self.table, &windows, asked, list, double)
+            };
             let doubles = blocks.untied.saturating_sub(number * BLOCKS_MAX * size);
             sum += match doubles {
                 0 => query(untied, None),
                 doubles if doubles >= part.len() => 2 * query(untied, None),
-                _ => query(untied, Some(&double)),
+                doubles => {
+                    let double = first(doubles);
+                    query(untied, Some(&double))
+                }
             };
             sum += query(tied, None);
             progress.add((queries.len() * part.len()) as u64)?;

@@ -10,6 +10,7 @@
 
 mod generate;
 mod geometry;
+mod grouped;
 mod leaf;
 mod operations;
 mod oracle;
@@ -57,6 +58,8 @@ struct Layout {
     grouped: bool,
     /// In how many passes the lists of each row-0 queen are made, to save memory; 0 if one pass makes them all.
     passes: u32,
+    /// Whether lists, if not grouped, have short masks: where all diagonals that matter fit them.
+    short: bool,
 }
 
 impl Layout {
@@ -66,7 +69,7 @@ impl Layout {
             23..=26 => 1,
             _ => 6,
         };
-        Self { grouped: n >= 21, passes }
+        Self { grouped: n >= 21, passes, short: n <= 19 }
     }
 
     /// The queens of row 0 and row 1 of the passes that make all lists with row-0 queens on `firsts`.
@@ -237,6 +240,7 @@ impl Join {
                 }
                 let wanted = Wanted {
                     grouped: tables.layout.grouped,
+                    short: tables.layout.short,
                     others: firsts[0],
                     early: set.kind == Kind::Even,
                 };
@@ -249,6 +253,7 @@ impl Join {
                 upper.find(operations, outers[0], pass, progress)?;
                 let wanted = Wanted {
                     grouped: tables.layout.grouped,
+                    short: tables.layout.short,
                     others: firsts[1],
                     early: set.kind != Kind::CentreQueen,
                 };

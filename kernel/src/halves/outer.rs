@@ -4,6 +4,8 @@
 //! in bit vectors, one a diagonal that reaches the inner rows: "has a queen on this diagonal". The placements
 //! that a set of inner queens leaves standing are then the zeros of an OR of a few bit vectors.
 
+use std::ops::Range;
+
 use super::geometry::{Geometry, Half};
 use super::orbits::binomial;
 use crate::board::take_lowest;
@@ -107,14 +109,22 @@ impl Outer {
             masks: Vec::new(),
             vectors: Vec::new(),
         };
-        let mut placements = Placements { geometry, first_row: table.inner.rows, height, found: Vec::new() };
+        let mut placements = Placements::new(geometry, table.inner.clone(), height);
         let first = (1u64 << rows) - 1;
         for (done, columns) in same_size(first).take(sets).enumerate() {
             if done.is_multiple_of(1 << 12) {
                 control.advance(0)?;
             }
-            placements.enumerate(u32::try_from(columns).expect("a set of columns"));
-            table.push(&placements.found);
+            let columns = u32::try_from(columns).expect("a set of columns");
+            let mirrored = columns.reverse_bits() >> (32 - geometry.n());
+            table.starts.push(narrow(table.masks.len()));
+            table.vector_starts.push(narrow(table.vectors.len() / table.inner.vectors_len()));
+            if mirrored < columns {
+                table.push_mirrored(geometry, Self::rank(mirrored));
+            } else {
+                placements.enumerate(columns);
+                placements.append_to(&mut table.masks, &mut table.vectors);
+            }
         }
         table.starts.push(narrow(table.masks.len()));
         table.vector_starts.push(narrow(table.vectors.len() / table.inner.vectors_len()));
@@ -144,26 +154,17 @@ impl Outer {
         (binomial(geometry.board().get(), rows) as f64 * 8.0 * (each + words * vectors + 1.0)) as u64
     }
 
-    fn push(&mut self, found: &[Placement]) {
-        self.starts.push(narrow(self.masks.len()));
-        let begin = self.vectors.len();
-        self.vector_starts.push(narrow(begin / self.inner.vectors_len()));
-        let words = found.len().div_ceil(64);
-        self.vectors.resize(begin + words * self.inner.vectors_len(), 0);
-        let vectors = &mut self.vectors[begin..];
-        for (number, placement) in found.iter().enumerate() {
-            self.masks.push(placement.mask);
-            for (row, column) in
-                (self.inner.rows..).zip(&placement.columns.to_le_bytes()[..self.rows as usize])
-            {
-                for vector in self.inner.vectors_of_outer(row, usize::from(*column)).into_iter().flatten() {
-                    vectors[vector * words + number / 64] |= 1 << (number % 64);
-                }
-            }
-        }
-        if !found.len().is_multiple_of(64) {
-            let beyond = u64::MAX << (found.len() % 64);
-            vectors.iter_mut().skip(words - 1).step_by(words).for_each(|last| *last |= beyond);
+    /// Appends the mirror images of the placements on the column set of rank `rank`.
+    fn push_mirrored(&mut self, geometry: &Geometry, rank: usize) {
+        let masks = self.starts[rank] as usize..self.starts[rank + 1] as usize;
+        self.masks.extend_from_within(masks.clone());
+        let mirrored = self.masks.len() - masks.len();
+        self.masks[mirrored..].iter_mut().for_each(|mask| *mask = geometry.mirrored(*mask));
+        // A rising diagonal becomes a falling one, and the last of these the first of those.
+        let words = (self.vector_starts[rank + 1] - self.vector_starts[rank]) as usize;
+        let first = self.vector_starts[rank] as usize * self.inner.vectors_len();
+        for vector in (0..self.inner.vectors_len()).rev() {
+            self.vectors.extend_from_within(first + words * vector..first + words * (vector + 1));
         }
     }
 
@@ -179,6 +180,7 @@ impl Outer {
     }
 
     /// The placements on the column set of rank `rank`; `None` if there are none.
+    #[inline]
     pub(super) fn set(&self, rank: usize) -> Option<OuterSet<'_>> {
         let [from, to] = [self.vector_starts[rank] as usize, self.vector_starts[rank + 1] as usize];
         let vectors = self.inner.vectors_len();
@@ -202,43 +204,68 @@ impl Outer {
     }
 }
 
-/// One placement of the outer rows.
-#[derive(Clone, Copy, Debug)]
-struct Placement {
-    mask: u64,
-    /// Column of each outer row's queen, from the middle outwards, a byte each.
-    columns: u64,
-}
-
 /// Finds the placements of the outer rows on a given set of columns.
 struct Placements<'a> {
     geometry: &'a Geometry,
-    first_row: usize,
+    inner: Inner,
     height: usize,
-    found: Vec<Placement>,
+    masks: Vec<u64>,
+    /// A bit vector for each diagonal that reaches the inner rows.
+    vectors: Vec<[u64; WORDS_MAX]>,
 }
 
-impl Placements<'_> {
+/// Words of a bit vector at most: six queens have no more than 720 placements.
+const WORDS_MAX: usize = 12;
+
+impl<'a> Placements<'a> {
+    fn new(geometry: &'a Geometry, inner: Inner, height: usize) -> Self {
+        let vectors = vec![[0; WORDS_MAX]; inner.vectors_len()];
+        Self { geometry, inner, height, masks: Vec::new(), vectors }
+    }
+
     fn enumerate(&mut self, columns: u32) {
-        self.found.clear();
-        self.descend(self.first_row, columns, [0, 0], Placement { mask: 0, columns: 0 });
+        self.masks.clear();
+        self.vectors.fill([0; WORDS_MAX]);
+        self.descend(self.inner.rows, columns, [0, 0], 0);
     }
 
     /// `attacked`: the columns attacked in this row along the two kinds of diagonals.
-    fn descend(&mut self, row: usize, free: u32, attacked: [u32; 2], placement: Placement) {
+    fn descend(&mut self, row: usize, free: u32, attacked: [u32; 2], mask: u64) {
         if row == self.height {
-            self.found.push(placement);
+            self.masks.push(mask);
             return;
         }
         let mut open = free & !(attacked[0] | attacked[1]);
         while let Some(bit) = take_lowest(&mut open) {
-            let column = bit.trailing_zeros();
-            let next = Placement {
-                mask: placement.mask | self.geometry.cell(row, column as usize),
-                columns: placement.columns | u64::from(column) << (8 * (row - self.first_row)),
-            };
-            self.descend(row + 1, free ^ bit, [(attacked[0] | bit) << 1, (attacked[1] | bit) >> 1], next);
+            let column = bit.trailing_zeros() as usize;
+            let from = self.masks.len();
+            let attacked = [(attacked[0] | bit) << 1, (attacked[1] | bit) >> 1];
+            self.descend(row + 1, free ^ bit, attacked, mask | self.geometry.cell(row, column));
+            // All placements with this queen were found in a row.
+            let found = from..self.masks.len();
+            for vector in self.inner.vectors_of_outer(row, column).into_iter().flatten() {
+                set_bits(&mut self.vectors[vector], found.clone());
+            }
         }
+    }
+
+    /// Appends what was found to a table.
+    fn append_to(&mut self, masks: &mut Vec<u64>, vectors: &mut Vec<u64>) {
+        masks.extend_from_slice(&self.masks);
+        let words = self.masks.len().div_ceil(64);
+        for vector in &mut self.vectors {
+            set_bits(vector, self.masks.len()..64 * words);
+            vectors.extend_from_slice(&vector[..words]);
+        }
+    }
+}
+
+fn set_bits(words: &mut [u64], mut bits: Range<usize>) {
+    while !bits.is_empty() {
+        let [first, beyond] = [bits.start % 64, bits.len() + bits.start % 64];
+        let to = if beyond < 64 { (1 << beyond) - 1 } else { u64::MAX };
+        words[bits.start / 64] |= to >> first << first;
+        bits.start += 64 - first;
     }
 }
 
@@ -269,4 +296,70 @@ static BINOMIALS: [[u32; 8]; 32] = {
 
 fn narrow(count: usize) -> u32 {
     u32::try_from(count).expect("outer tables have fewer than 2^32 placements")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardSize, columns_of};
+
+    type Queens = Vec<(usize, usize)>;
+
+    /// All placements of the rows on the columns, cell by cell.
+    fn peaceful(rows: Range<usize>, columns: u32) -> Vec<Queens> {
+        let Some(row) = rows.clone().next_back() else {
+            return vec![Vec::new()];
+        };
+        let mut all = Vec::new();
+        for column in columns_of(columns).map(usize::from) {
+            for mut queens in peaceful(rows.start..row, columns & !(1 << column)) {
+                if queens.iter().all(|&(other, c)| c.abs_diff(column) != row - other) {
+                    queens.push((row, column));
+                    all.push(queens);
+                }
+            }
+        }
+        all
+    }
+
+    /// The mask of some outer queens, and the bit vectors in which they are.
+    fn seen(geometry: &Geometry, inner: &Inner, queens: &Queens) -> (u64, Vec<usize>) {
+        let mask = queens.iter().fold(0, |mask, &(row, column)| mask | geometry.cell(row, column));
+        let all = queens.iter().flat_map(|&(row, column)| inner.vectors_of_outer(row, column));
+        let mut vectors: Vec<usize> = all.flatten().collect();
+        vectors.sort_unstable();
+        (mask, vectors)
+    }
+
+    #[test]
+    fn tables_hold_the_placements_of_every_set() {
+        for (n, rows) in [(8, 2), (9, 1), (11, 3), (12, 4)] {
+            let geometry = Geometry::new(BoardSize::new(n).unwrap());
+            for half in Outer::halves(&geometry) {
+                let table = Outer::new(&geometry, half, rows, &Control::default()).unwrap();
+                for columns in (0_u32..1 << n).filter(|columns| columns.count_ones() == rows) {
+                    let placements = peaceful(table.inner.rows..geometry.rows[half], columns);
+                    let mut expected: Vec<_> =
+                        placements.iter().map(|queens| seen(&geometry, &table.inner, queens)).collect();
+                    let Some(set) = table.set(Outer::rank(columns)) else {
+                        assert!(expected.is_empty(), "N = {n}, half {half}, columns {columns:b}");
+                        continue;
+                    };
+                    let has = |vector: usize, i: usize| {
+                        set.vectors[vector * set.words + i / 64] >> (i % 64) & 1 == 1
+                    };
+                    let vectors = |i: usize| -> Vec<usize> {
+                        (0..table.inner.vectors_len()).filter(|&vector| has(vector, i)).collect()
+                    };
+                    let mut found: Vec<(u64, Vec<usize>)> =
+                        set.masks.iter().enumerate().map(|(i, &mask)| (mask, vectors(i))).collect();
+                    expected.sort_unstable();
+                    found.sort_unstable();
+                    assert_eq!(found, expected, "N = {n}, half {half}, columns {columns:b}");
+                    let beyond = set.masks.len()..64 * set.words;
+                    assert!(beyond.into_iter().all(|i| vectors(i).len() == table.inner.vectors_len()));
+                }
+            }
+        }
+    }
 }

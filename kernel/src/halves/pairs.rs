@@ -2,87 +2,12 @@
 
 use super::generate::RowList;
 use super::geometry::{Criterion, Exchange};
+use super::grouped::{Chosen, GROUPS, Grouped, grow};
 use super::leaf::{BLOCK, Weighted};
-use super::operations::{Costs, Mask, SLACK};
+use super::operations::{Costs, Mask};
 use super::progress::{Phase, Progress};
 use super::split::{Splitter, Tools, short_live, squeeze};
 use crate::engine::Stopped;
-
-/// Groups of a list: one for each column of the row-1 queen.
-const GROUPS: usize = 32;
-
-/// What is left of a list by filters: first the untied elements, then the tied ones, each by group.
-#[derive(Debug)]
-struct Grouped<M = u64> {
-    masks: Vec<M>,
-    /// Where each group's untied elements begin, and the end.
-    untied: [usize; GROUPS + 1],
-    /// Where each group's tied elements begin, and the end.
-    tied: [usize; GROUPS + 1],
-}
-
-impl<M: Mask> Grouped<M> {
-    fn new() -> Self {
-        Self { masks: Vec::new(), untied: [0; GROUPS + 1], tied: [0; GROUPS + 1] }
-    }
-
-    fn len(&self) -> usize {
-        self.tied[GROUPS]
-    }
-
-    fn size(&self, group: usize) -> usize {
-        self.untied[group + 1] - self.untied[group] + self.tied[group + 1] - self.tied[group]
-    }
-
-    fn all(&self) -> Weighted<'_, M> {
-        Weighted { masks: &self.masks[..self.len()], untied: self.untied[GROUPS] }
-    }
-
-    fn parts(&self, group: usize) -> [&[M]; 2] {
-        [
-            &self.masks[self.untied[group]..self.untied[group + 1]],
-            &self.masks[self.tied[group]..self.tied[group + 1]],
-        ]
-    }
-}
-
-impl Grouped {
-    /// Becomes what is left of `from` without the elements that have any of `bits`. Unless `grouped`, all are in
-    /// the last group.
-    fn sift(&mut self, tools: Tools<'_>, from: &Self, bits: u64, grouped: bool) {
-        grow(&mut self.masks, from.len());
-        let mut end = 0;
-        for (starts, from_starts) in [(&mut self.untied, &from.untied), (&mut self.tied, &from.tied)] {
-            if grouped {
-                for group in 0..GROUPS {
-                    starts[group] = end;
-                    let part = &from.masks[from_starts[group]..from_starts[group + 1]];
-                    if !part.is_empty() {
-                        end += tools.operations.sift(part, bits, &mut self.masks[end..]);
-                    }
-                }
-            } else {
-                starts.fill(end);
-                let all = &from.masks[from_starts[0]..from_starts[GROUPS]];
-                end += tools.operations.sift(all, bits, &mut self.masks[end..]);
-            }
-            starts[GROUPS] = end;
-        }
-    }
-
-    /// The same with short masks.
-    fn squeeze(&self, tools: Tools<'_>, live: u64, to: &mut Grouped<u32>) {
-        [to.untied, to.tied] = [self.untied, self.tied];
-        squeeze(tools, self.all().masks, live, &mut to.masks);
-    }
-}
-
-/// The bit vectors that choose a [`Grouped`] from a list.
-#[derive(Debug, Default)]
-struct Chosen {
-    untied: Vec<u64>,
-    tied: Vec<u64>,
-}
 
 /// How a pair of lists is joined.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +26,7 @@ struct Plan {
 pub(super) struct Pairs {
     chosen: [Chosen; 2],
     sides: [Grouped; 2],
+    short_sides: [Grouped<u32>; 2],
     filtered: Grouped,
     queries: Vec<u64>,
     asker: Asker,
@@ -109,8 +35,9 @@ pub(super) struct Pairs {
 impl Pairs {
     pub(super) fn new() -> Self {
         Self {
-            chosen: [Chosen::default(), Chosen::default()],
+            chosen: [Chosen::new(), Chosen::new()],
             sides: [Grouped::new(), Grouped::new()],
+            short_sides: [Grouped::new(), Grouped::new()],
             filtered: Grouped::new(),
             queries: Vec::new(),
             asker: Asker::new(),
@@ -128,26 +55,29 @@ impl Pairs {
     ) -> Result<u64, Stopped> {
         progress.enter(Phase::Filters);
         for side in 0..2 {
-            self.choose(tools, side, lists[side], lists[1 - side].first(), criterion);
+            self.chosen[side].choose(tools, lists[side], lists[1 - side].first(), criterion);
         }
-        if self.sides.iter().any(|side| side.len() == 0) {
+        if self.chosen.iter().any(|chosen| chosen.bounds.len() == 0) {
             return Ok(0);
         }
-        let plan = plan(tools, &self.sides, lists[0].is_grouped());
-        for ((side, chosen), list) in self.sides.iter_mut().zip(&self.chosen).zip(lists) {
-            grow(&mut side.masks, side.untied[GROUPS] + list.masks().len());
-            let untied = side.untied[GROUPS];
-            if untied > 0 {
-                tools.operations.pick(list.masks(), &chosen.untied, &mut side.masks);
+        if let [Some(upper), Some(lower)] = lists.map(RowList::short_masks) {
+            for ((side, chosen), masks) in self.short_sides.iter_mut().zip(&self.chosen).zip([upper, lower]) {
+                side.pick(tools, masks, chosen);
             }
-            tools.operations.pick(list.masks(), &chosen.tied, &mut side.masks[untied..]);
+            let exchange = tools.geometry.exchange().squeezed(tools.geometry.beyond_first_queens());
+            let [upper, lower] = &self.short_sides;
+            return self.asker.splitter.join(tools, exchange, upper.all(), lower.all(), progress);
         }
+        for ((side, chosen), list) in self.sides.iter_mut().zip(&self.chosen).zip(lists) {
+            side.pick(tools, list.masks(), chosen);
+        }
+        let plan = plan(tools, &self.sides, lists[0].is_grouped());
         let [asking, blocks] = [&self.sides[plan.asking], &self.sides[1 - plan.asking]];
         if !plan.by_group {
             return self.asker.ask(tools, asking.all(), blocks, plan.own_blocks, progress);
         }
         let mut sum = 0;
-        for group in (0..GROUPS).filter(|&group| asking.size(group) > 0) {
+        for group in (0..GROUPS).filter(|&group| asking.bounds.size(group) > 0) {
             progress.enter(Phase::Filters);
             let struck = tools.geometry.struck(1, group);
             self.filtered.sift(tools, blocks, struck, plan.own_blocks);
@@ -159,47 +89,6 @@ impl Pairs {
             sum += self.asker.ask(tools, queries, &self.filtered, plan.own_blocks, progress)?;
         }
         Ok(sum)
-    }
-
-    /// Finds which elements of a list stand beside the other half's row-0 queen on `other`.
-    fn choose(
-        &mut self,
-        tools: Tools<'_>,
-        side: usize,
-        list: RowList<'_>,
-        other: usize,
-        criterion: Criterion,
-    ) {
-        let conflict = list.conflict(other);
-        let early = list.early(criterion.early).unwrap_or(conflict);
-        let tie = criterion.tie.and_then(|j| list.early(j));
-        let Chosen { untied, tied } = &mut self.chosen[side];
-        for bits in [&mut *untied, &mut *tied] {
-            bits.resize(list.blocks(), 0);
-        }
-        let sizes = &mut self.sides[side];
-        let mut ends = [0; 2];
-        // Without groups all is in the last.
-        let groups = if list.is_grouped() { 0..GROUPS } else { GROUPS - 1..GROUPS };
-        for starts in [&mut sizes.untied, &mut sizes.tied] {
-            starts[..groups.start].fill(0);
-        }
-        for group in groups {
-            [sizes.untied[group], sizes.tied[group]] = ends;
-            let blocks = list.group(group);
-            if blocks.is_empty() {
-                continue;
-            }
-            let found = tools.operations.standing(
-                [&conflict[blocks.clone()], &early[blocks.clone()]],
-                tie.map(|tie| &tie[blocks.clone()]),
-                &mut untied[blocks.clone()],
-                &mut tied[blocks],
-            );
-            ends = [ends[0] + found[0], ends[1] + found[1]];
-        }
-        [sizes.untied[GROUPS], sizes.tied[GROUPS]] = ends;
-        sizes.tied.iter_mut().for_each(|start| *start += ends[0]);
     }
 }
 
@@ -277,14 +166,15 @@ impl<M: Mask> Parts<M> {
         struck: impl Fn(usize) -> u64,
         progress: &mut Progress<'_>,
     ) -> Result<u64, Stopped> {
-        let own = |group| tools.deserves_own_blocks(blocks.size(group), queries.len());
+        let own = |group| tools.deserves_own_blocks(blocks.bounds.size(group), queries.len());
         let mut sum = 0;
         for group in (0..GROUPS).filter(|&group| own(group)) {
             progress.enter(Phase::Filters);
             grow(&mut self.sifted, queries.len());
+            let struck = struck(group);
             let (untied, tied) = queries.masks.split_at(queries.untied);
-            let untied = M::sift(tools.operations, untied, struck(group), &mut self.sifted);
-            let tied = M::sift(tools.operations, tied, struck(group), &mut self.sifted[untied..]);
+            let untied = M::sift(tools.operations, untied, struck, &mut self.sifted);
+            let tied = M::sift(tools.operations, tied, struck, &mut self.sifted[untied..]);
             let sifted = Weighted { masks: &self.sifted[..untied + tied], untied };
             let block = gather(&mut self.block, blocks, std::iter::once(group));
             sum += splitter.join(tools, exchange, sifted, block, progress)?;
@@ -314,7 +204,6 @@ fn gather<'a, M: Mask>(
 
 /// The cheapest way to join two sides, by estimate.
 fn plan(tools: Tools<'_>, sides: &[Grouped; 2], grouped: bool) -> Plan {
-    let sizes = |side: usize| std::array::from_fn(|group| sides[side].size(group));
     let mut best = Plan { cost: f64::INFINITY, asking: 0, by_group: false, own_blocks: false };
     let mut consider = |plan: Plan| {
         if plan.cost < best.cost {
@@ -322,36 +211,29 @@ fn plan(tools: Tools<'_>, sides: &[Grouped; 2], grouped: bool) -> Plan {
         }
     };
     for asking in 0..2 {
-        let blocks = sizes(1 - asking);
-        let queries = count(sides[asking].len());
-        let (cost, own_blocks) = ask_cost(tools, queries, &blocks, 1.0, grouped);
+        let blocks = &sides[1 - asking];
+        let queries = count(sides[asking].bounds.len());
+        let (cost, own_blocks) = ask_cost(tools, queries, blocks, 1.0, grouped);
         consider(Plan { cost, asking, by_group: false, own_blocks });
-        if grouped && sides[asking].len() >= tools.thresholds.by_group {
-            let groups = count(sizes(asking).iter().filter(|&&size: &&usize| size > 0).count());
-            let (cost, own_blocks) = ask_cost(tools, queries / groups, &blocks, LEFT_BY_ROW, grouped);
-            let cost = groups * (cost + count(sides[1 - asking].len()) * tools.costs.sift);
+        if grouped && sides[asking].bounds.len() >= tools.thresholds.by_group {
+            let groups = count((0..GROUPS).filter(|&group| sides[asking].bounds.size(group) > 0).count());
+            let (cost, own_blocks) = ask_cost(tools, queries / groups, blocks, LEFT_BY_ROW, grouped);
+            let cost = groups * (cost + count(blocks.bounds.len()) * tools.costs.sift);
             consider(Plan { cost, asking, by_group: true, own_blocks });
         }
     }
     best
 }
 
-/// What it costs to ask `queries` of groups of these sizes, cut to a share; and whether any group gets blocks of
-/// its own.
-fn ask_cost(
-    tools: Tools<'_>,
-    queries: f64,
-    groups: &[usize; GROUPS],
-    share: f64,
-    grouped: bool,
-) -> (f64, bool) {
+/// What it costs to ask `queries` of a share of each group; and whether any group gets blocks of its own.
+fn ask_cost(tools: Tools<'_>, queries: f64, blocks: &Grouped, share: f64, grouped: bool) -> (f64, bool) {
     let costs = tools.costs;
     if !grouped {
-        return (blocks_cost(costs, count(groups[GROUPS - 1]) * share, queries), false);
+        return (blocks_cost(costs, count(blocks.bounds.len()) * share, queries), false);
     }
     let [mut cost, mut pool] = [0.0; 2];
     let mut own_blocks = false;
-    for size in groups.iter().map(|&size| count(size) * share) {
+    for size in (0..GROUPS).map(|group| count(blocks.bounds.size(group)) * share) {
         if tools.deserves_own_blocks(whole(size), whole(queries)) {
             own_blocks = true;
             cost += blocks_cost(costs, size, queries * LEFT_BY_ROW) + costs.sift * queries;
@@ -369,13 +251,6 @@ fn blocks_cost(costs: Costs, size: f64, queries: f64) -> f64 {
 
 /// The share of a list that stands beside one more queen.
 const LEFT_BY_ROW: f64 = 0.42;
-
-/// Makes room for `len` elements and what operations overwrite beyond.
-fn grow<M: Mask>(buffer: &mut Vec<M>, len: usize) {
-    if buffer.len() < len + 2 * SLACK {
-        buffer.resize(len + 2 * SLACK, M::default());
-    }
-}
 
 #[expect(clippy::cast_precision_loss, reason = "estimates")]
 fn count(count: usize) -> f64 {

@@ -66,10 +66,10 @@ fn layouts_plans_and_memory_do_not_change_totals() {
                 let geometry = Geometry::with_lateness(board(n), lateness.min(n / 2));
                 let orbits = Orbits::new(board(n)).unwrap();
                 let mut tables = Tables::build(orbits, geometry, outer_rows, &Control::default()).unwrap();
-                for (grouped, passes, memory_max) in
-                    [(true, 1, 0), (true, 0, 0), (true, 3, 1 << 12), (false, 2, 1 << 16)]
-                {
-                    tables.layout = Layout { grouped, passes };
+                let grouped = [(1, 0), (0, 0), (3, 1 << 12)].map(|way| (true, false, way));
+                let ungrouped = [false, true].map(|short| (false, short, (2, 1 << 16)));
+                for (grouped, short, (passes, memory_max)) in grouped.into_iter().chain(ungrouped) {
+                    tables.layout = Layout { grouped, passes, short };
                     let mut join = Join::new(isa, memory_max).unwrap();
                     join.thresholds = EAGER;
                     assert_eq!(total(&mut join, &tables), expected, "N = {n}, {isa}, {:?}", tables.layout);
@@ -192,6 +192,15 @@ fn large_boards_fit_the_types() {
     }
 }
 
+#[test]
+fn short_lists_have_room_for_what_matters() {
+    for n in (6..=31).filter(|&n| Layout::new(n as usize).short) {
+        let kept = Geometry::new(board(n)).beyond_first_queens();
+        assert_eq!(kept.count_ones(), 2 * (n - 3), "N = {n}");
+        assert!(kept.count_ones() <= u32::BITS, "N = {n}");
+    }
+}
+
 fn config(cases: u32) -> Config {
     Config { rng_seed: RngSeed::Fixed(5), failure_persistence: None, ..Config::with_cases(cases) }
 }
@@ -251,6 +260,9 @@ proptest! {
             let tools = Tools { operations, geometry: &geometry, costs: operations.costs(), thresholds: EAGER };
             let found = Splitter::new().join(tools, geometry.exchange(), a, b, &mut Progress::new(&control));
             prop_assert_eq!(found, Ok(expected), "{} with splits", isa);
+            // Lists too long for one call are given in pieces.
+            let pieces = a.parts(100).map(|part| u64::small(operations, geometry.exchange(), part, b));
+            prop_assert_eq!(pieces.sum::<u64>(), expected, "{} in pieces", isa);
         }
     }
 
@@ -277,14 +289,13 @@ proptest! {
             }
             operations.squeeze(list_odd, 0xffff_ffff << 16, &mut short);
             check_filters(operations, &short, bits & u64::from(u32::MAX))?;
-            let mut without = vec![0; list.len() + SLACK];
 
             let blocks = list.len() / 64;
             let chosen: Vec<u64> = planes[..blocks].iter().map(|plane| plane[0]).collect();
-            let picked = operations.pick(&list, &chosen, &mut without);
-            let expected: Vec<u64> = (0..list.len()).filter(|i| chosen[i / 64] >> (i % 64) & 1 == 1).map(|i| list[i]).collect();
-            prop_assert_eq!(&without[..picked], &expected[..], "{}", isa);
-
+            check_pick(operations, &list, &chosen)?;
+            let mut short = vec![0; list.len()];
+            operations.squeeze(&list, 0xffff_ffff << 16, &mut short);
+            check_pick(operations, &short, &chosen)?;
             check_planes(operations, &list)?;
             check_standing(operations, &planes[..blocks])?;
         }
@@ -315,6 +326,19 @@ fn check_filters<M: Mask + PartialEq>(
             prop_assert_eq!(count, expected as u64, "{:?}, bit {}", operations, bit);
         }
     }
+    Ok(())
+}
+
+fn check_pick<M: Mask + PartialEq>(
+    operations: &dyn Operations,
+    list: &[M],
+    chosen: &[u64],
+) -> Result<(), TestCaseError> {
+    let mut out = vec![M::default(); list.len() + SLACK];
+    let picked = M::pick(operations, list, chosen, &mut out);
+    let is_chosen = |i: &usize| chosen[i / 64] >> (i % 64) & 1 == 1;
+    let expected: Vec<M> = (0..list.len()).filter(is_chosen).map(|i| list[i]).collect();
+    prop_assert_eq!(&out[..picked], &expected[..], "{:?}", operations);
     Ok(())
 }
 

@@ -88,6 +88,9 @@ trait Wide: Mask {
 
     /// Which words of 32 bits belong to masks with none of `bits`.
     fn without(x: __m256i, bits: __m256i) -> u32;
+
+    /// Which words of 32 bits belong to the masks at the lowest bits of `chosen`.
+    fn words(chosen: u32) -> u32;
 }
 
 impl Wide for u64 {
@@ -104,6 +107,12 @@ impl Wide for u64 {
             let none = _mm256_cmpeq_epi64(_mm256_and_si256(x, bits), _mm256_setzero_si256());
             _mm256_movemask_ps(_mm256_castsi256_ps(none)) as u32
         }
+    }
+
+    #[inline]
+    fn words(chosen: u32) -> u32 {
+        // SAFETY: as above.
+        unsafe { _pdep_u32(chosen, 0b0101_0101) * 3 }
     }
 }
 
@@ -122,21 +131,27 @@ impl Wide for u32 {
             _mm256_movemask_ps(_mm256_castsi256_ps(none)) as u32
         }
     }
+
+    #[inline]
+    fn words(chosen: u32) -> u32 {
+        chosen & 0xff
+    }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
+fn pick<M: Wide>(masks: &[M], chosen: &[u64], out: &mut [M]) -> usize {
     assert!(out.len() >= masks.len().min(64 * chosen.len()) + SLACK, "room for all");
     let mut to = out.as_mut_ptr();
     for (&bits, masks) in chosen.iter().zip(masks.as_chunks::<64>().0) {
         if bits == 0 {
             continue;
         }
-        for (i, masks) in masks.as_chunks::<4>().0.iter().enumerate() {
-            // Two words of 32 bits for each.
-            let chosen = _pdep_u32((bits >> (4 * i)) as u32, 0b0101_0101) * 3;
-            // SAFETY: no more than all masks and four are written.
-            unsafe { to = append(to.cast(), chosen, load(masks)).cast() };
+        for (i, masks) in masks.chunks_exact(M::LANES).enumerate() {
+            // SAFETY: no more than all masks and a register are written.
+            unsafe {
+                let x = _mm256_loadu_si256(masks.as_ptr().cast());
+                to = append(to.cast(), M::words((bits >> (M::LANES * i)) as u32), x).cast();
+            }
         }
     }
     // SAFETY: both point into `out`.
@@ -230,6 +245,17 @@ fn add(a: __m256i, b: __m256i, c: __m256i) -> [__m256i; 2] {
     [_mm256_xor_si256(either, c), _mm256_or_si256(_mm256_and_si256(a, b), _mm256_and_si256(either, c))]
 }
 
+/// Adds two bits to `sum` in each place of both halves; returns what is carried.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn add_both(sum: &mut [__m256i; 2], a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+    let mut carry = a;
+    for half in 0..2 {
+        [sum[half], carry[half]] = add(sum[half], a[half], b[half]);
+    }
+    carry
+}
+
 /// Number of bits of each word.
 #[target_feature(enable = "avx2")]
 #[inline]
@@ -254,52 +280,58 @@ fn query_windows<M: Wide, const WINDOWS: usize>(
     counted: &Row,
 ) -> u64 {
     let field = ((1 << windows.width) - 1) << Row::SHIFT;
-    let shifts: [u32; WINDOWS] = std::array::from_fn(|window| windows.width * window as u32);
     let zero = _mm256_setzero_si256();
+    let counted = counted.0.as_chunks::<4>().0;
+    let counted = [load(&counted[0]), load(&counted[1])];
+    // The two halves of the elements left, whose rows have the same indices.
+    let fits = |mask: M| {
+        // Indices times the size of a row.
+        let indices = _pext_u64(mask.into(), windows.live) << Row::SHIFT;
+        let mut fits = counted;
+        for window in 0..WINDOWS {
+            let offset = (indices.wrapping_shr(windows.width * window as u32) & field) as usize;
+            // SAFETY: an index has `width` bits, at most eight, and so is one of 256 rows of its window, and a row
+            // has two blocks of two halves.
+            unsafe {
+                let row = table.as_ptr().add(WINDOW_ROWS * window).byte_add(offset);
+                let row = row.cast::<[__m256i; 2]>().add(block).cast();
+                fits = [
+                    _mm256_and_si256(fits[0], _mm256_load_si256(row)),
+                    _mm256_and_si256(fits[1], _mm256_load_si256(row.add(1))),
+                ];
+            }
+        }
+        fits
+    };
+    let [mut ones, mut twos, mut fours, mut eights, mut sixteens] = [[zero; 2]; 5];
+    let (whole, rest) = queries.as_chunks::<16>();
+    for group in whole {
+        let mut carried = [[zero; 2]; 2];
+        for (eight, carry_eight) in group.as_chunks::<8>().0.iter().zip(&mut carried) {
+            let mut carry_four = [[zero; 2]; 2];
+            for (four, carry_four) in eight.as_chunks::<4>().0.iter().zip(&mut carry_four) {
+                let a = add_both(&mut ones, fits(four[0]), fits(four[1]));
+                let b = add_both(&mut ones, fits(four[2]), fits(four[3]));
+                *carry_four = add_both(&mut twos, a, b);
+            }
+            *carry_eight = add_both(&mut fours, carry_four[0], carry_four[1]);
+        }
+        let sixteen = add_both(&mut eights, carried[0], carried[1]);
+        for half in 0..2 {
+            sixteens[half] = _mm256_add_epi64(sixteens[half], count(sixteen[half]));
+        }
+    }
     let mut sum = zero;
     for half in 0..2 {
-        let counted = load(&counted.0.as_chunks::<4>().0[half]);
-        let fits = |mask: M| {
-            // Indices times the size of a row.
-            let indices = _pext_u64(mask.into(), windows.live) << Row::SHIFT;
-            let row = |window: usize| {
-                let offset = (indices.wrapping_shr(shifts[window]) & field) as usize;
-                // SAFETY: an index has `width` bits, at most eight, and so is one of 256 rows of its window, and a row
-                // has two blocks of two halves.
-                unsafe {
-                    let row = table.as_ptr().add(WINDOW_ROWS * window).byte_add(offset);
-                    _mm256_load_si256(row.cast::<__m256i>().add(2 * block + half))
-                }
-            };
-            (0..WINDOWS).fold(counted, |fits, window| _mm256_and_si256(fits, row(window)))
-        };
-        let [mut ones, mut twos, mut fours, mut sixteens] = [zero; 4];
-        let mut eights = zero;
-        let (whole, rest) = queries.as_chunks::<16>();
-        for group in whole {
-            let mut carried = [zero; 2];
-            for (eight, carry_eight) in group.as_chunks::<8>().0.iter().zip(&mut carried) {
-                let mut carry_four = [zero; 2];
-                for (four, carry_four) in eight.as_chunks::<4>().0.iter().zip(&mut carry_four) {
-                    let [next, a] = add(ones, fits(four[0]), fits(four[1]));
-                    let [next, b] = add(next, fits(four[2]), fits(four[3]));
-                    ones = next;
-                    [twos, *carry_four] = add(twos, a, b);
-                }
-                [fours, *carry_eight] = add(fours, carry_four[0], carry_four[1]);
-            }
-            let sixteen;
-            [eights, sixteen] = add(eights, carried[0], carried[1]);
-            sixteens = _mm256_add_epi64(sixteens, count(sixteen));
-        }
-        sum = _mm256_add_epi64(sum, _mm256_slli_epi64::<4>(sixteens));
-        sum = _mm256_add_epi64(sum, _mm256_slli_epi64::<3>(count(eights)));
-        sum = _mm256_add_epi64(sum, _mm256_slli_epi64::<2>(count(fours)));
-        sum = _mm256_add_epi64(sum, _mm256_slli_epi64::<1>(count(twos)));
-        sum = _mm256_add_epi64(sum, count(ones));
-        for &indices in rest {
-            sum = _mm256_add_epi64(sum, count(fits(indices)));
-        }
+        sum = _mm256_add_epi64(sum, _mm256_slli_epi64::<4>(sixteens[half]));
+        sum = _mm256_add_epi64(sum, _mm256_slli_epi64::<3>(count(eights[half])));
+        sum = _mm256_add_epi64(sum, _mm256_slli_epi64::<2>(count(fours[half])));
+        sum = _mm256_add_epi64(sum, _mm256_slli_epi64::<1>(count(twos[half])));
+        sum = _mm256_add_epi64(sum, count(ones[half]));
+    }
+    for &mask in rest {
+        let [a, b] = fits(mask);
+        sum = _mm256_add_epi64(sum, _mm256_add_epi64(count(a), count(b)));
     }
     let mut words = [0; 4];
     // SAFETY: four words are writable.

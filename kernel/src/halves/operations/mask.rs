@@ -19,6 +19,10 @@ pub(in crate::halves) trait Mask:
     /// The buffer for masks like these.
     fn buffer<'a>(long: &'a mut Vec<u64>, short: &'a mut Vec<u32>) -> &'a mut Vec<Self>;
 
+    /// Copies the masks chosen by a bit vector to the start of `out`, in order; returns their number. `out` must
+    /// have [`SLACK`](super::SLACK) elements to spare.
+    fn pick(operations: &dyn Operations, masks: &[Self], chosen: &[u64], out: &mut [Self]) -> usize;
+
     /// Copies the masks with none of `bits` to the start of `without`, in order, and returns their number.
     /// `without` must have [`SLACK`](super::SLACK) elements to spare.
     fn sift(operations: &dyn Operations, masks: &[Self], bits: u64, without: &mut [Self]) -> usize;
@@ -38,7 +42,8 @@ pub(in crate::halves) trait Mask:
     /// How many of 64 words of masks have each bit, added to `counts`.
     fn sample(operations: &dyn Operations, masks: &[Self], counts: &mut [u64; 64]);
 
-    /// The weighted number of pairs (a, b) that fit together, for short lists.
+    /// The weighted number of pairs (a, b) that fit together, for short lists: no more than [`PAIRS_MAX`](super::PAIRS_MAX)
+    /// pairs.
     fn small(
         operations: &dyn Operations,
         exchange: Exchange,
@@ -63,7 +68,7 @@ pub(in crate::halves) trait Mask:
 }
 
 macro_rules! mask {
-    ($type:ty, $in_word:literal, $long:expr, $buffer:expr, $sift:ident, $part:ident, $union:ident, $sample:ident, $small:ident, $transpose:ident, $query:ident) => {
+    ($type:ty, $in_word:literal, $long:expr, $buffer:expr, $pick:ident, $sift:ident, $part:ident, $union:ident, $sample:ident, $small:ident, $transpose:ident, $query:ident) => {
         impl Mask for $type {
             const IN_WORD: usize = $in_word;
 
@@ -73,6 +78,10 @@ macro_rules! mask {
 
             fn buffer<'a>(long: &'a mut Vec<u64>, short: &'a mut Vec<u32>) -> &'a mut Vec<Self> {
                 $buffer(long, short)
+            }
+
+            fn pick(operations: &dyn Operations, masks: &[Self], chosen: &[u64], out: &mut [Self]) -> usize {
+                operations.$pick(masks, chosen, out)
             }
 
             fn sift(operations: &dyn Operations, masks: &[Self], bits: u64, without: &mut [Self]) -> usize {
@@ -124,12 +133,13 @@ macro_rules! mask {
     };
 }
 
-mask!(u64, 1, Some, |long, _| long, sift, part, union, sample, small, transpose, query);
+mask!(u64, 1, Some, |long, _| long, pick, sift, part, union, sample, small, transpose, query);
 mask!(
     u32,
     2,
     |_| None,
     |_, short| short,
+    pick_short,
     sift_short,
     part_short,
     union_short,

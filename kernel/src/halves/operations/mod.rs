@@ -12,6 +12,7 @@ macro_rules! implement {
             planes = planes(masks: &[u64], bits: &[u64], planes: &mut [u64]);
             standing = standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &mut [u64]) -> [usize; 2];
             pick = pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize;
+            pick_short = pick(masks: &[u32], chosen: &[u64], out: &mut [u32]) -> usize;
             squeeze = squeeze(masks: &[u64], live: u64, out: &mut [u32]);
             table = table(windows: &Windows, planes: &[Box<[Row; 64]>; BLOCKS_MAX], valid: &[Row; BLOCKS_MAX], blocks: usize, table: &mut Table);
             sift = sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize;
@@ -114,9 +115,10 @@ pub(super) trait Operations: fmt::Debug + Send + Sync {
         tied: &mut [u64],
     ) -> [usize; 2];
 
-    /// Copies the masks chosen by a bit vector to the start of `out`, in order; returns their number. `out` must
-    /// have [`SLACK`] elements to spare.
+    /// [`Mask::pick`].
     fn pick(&self, masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize;
+    /// [`Mask::pick`].
+    fn pick_short(&self, masks: &[u32], chosen: &[u64], out: &mut [u32]) -> usize;
 
     /// The bits of each mask at `live`, at most 32, moved together, from the lowest on.
     fn squeeze(&self, masks: &[u64], live: u64, out: &mut [u32]);
@@ -178,6 +180,9 @@ pub(super) trait Operations: fmt::Debug + Send + Sync {
 
 /// Elements that operations may overwrite beyond those they deliver.
 pub(super) const SLACK: usize = 16;
+
+/// Pairs that [`Mask::small`] takes at once: 32 bits hold what they count.
+pub(super) const PAIRS_MAX: usize = 1 << 30;
 
 /// What the parts of a join cost, in cycles.
 #[derive(Clone, Copy, Debug)]

@@ -31,9 +31,6 @@ impl Lanes for [u64; 4] {
     }
 
     #[inline]
-    fn prefetch(_source: &[u64]) {}
-
-    #[inline]
     fn or(self, other: Self) -> Self {
         std::array::from_fn(|word| self[word] | other[word])
     }
@@ -67,11 +64,13 @@ fn ones(mut word: u64) -> impl Iterator<Item = usize> {
 pub(super) fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
     for (head, vector) in runs.iter() {
         let from = &outer[head.start as usize..];
-        let to = &mut at[usize::from(head.key)];
-        for (word, &bits) in vector.iter().enumerate() {
-            for position in ones(bits) {
-                list[*to] = from[64 * word + position] | head.mask;
-                *to += 1;
+        let count = vector.iter().map(|bits| bits.count_ones() as usize).sum();
+        let at = &mut at[usize::from(head.key)];
+        let mut to = list[*at..][..count].iter_mut();
+        *at += count;
+        for (&bits, from) in vector.iter().zip(from.chunks(64)) {
+            for (position, to) in ones(bits).zip(&mut to) {
+                *to = from[position] | head.mask;
             }
         }
     }
@@ -128,7 +127,7 @@ pub(super) fn standing(
 }
 
 #[inline(always)]
-pub(super) fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
+pub(super) fn pick<M: Mask>(masks: &[M], chosen: &[u64], out: &mut [M]) -> usize {
     let mut end = 0;
     for (&bits, masks) in chosen.iter().zip(masks.as_chunks::<64>().0) {
         for position in ones(bits) {

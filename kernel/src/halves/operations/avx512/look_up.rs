@@ -14,12 +14,12 @@ use super::wide::Wide;
 use super::{load, store};
 use crate::halves::leaf::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Windows};
 
-/// The bit planes of at most 64 words of masks; plane t stands at [`slot`] (t).
+/// The bit planes of at most 64 words of masks, eight a register; plane t is word [`slot`] (t).
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub(super) fn flip<M: Wide>(masks: &[M], out: &mut [u64; 64]) {
+pub(super) fn flip<M: Wide>(masks: &[M]) -> [__m512i; 8] {
     // Byte k of element i goes to byte 7 - i of qword k; the multiplication by the identity from the other side
     // then transposes each qword.
     const GATHER: [u8; 64] = {
@@ -44,15 +44,26 @@ pub(super) fn flip<M: Wide>(masks: &[M], out: &mut [u64; 64]) {
         0..4 => _mm512_unpacklo_epi8(r[2 * i], r[2 * i + 1]),
         _ => _mm512_unpackhi_epi8(r[2 * i - 8], r[2 * i - 7]),
     });
-    for (half, to) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-        let x = &a[4 * half..];
+    let mut planes = [identity; 8];
+    for (x, planes) in a.as_chunks::<4>().0.iter().zip(planes.as_chunks_mut::<4>().0) {
         let [b0, b1] = [_mm512_unpacklo_epi16(x[0], x[1]), _mm512_unpackhi_epi16(x[0], x[1])];
         let [c0, c1] = [_mm512_unpacklo_epi16(x[2], x[3]), _mm512_unpackhi_epi16(x[2], x[3])];
-        let to = to.as_chunks_mut::<8>().0;
-        store(&mut to[0], _mm512_unpacklo_epi32(b0, c0));
-        store(&mut to[1], _mm512_unpackhi_epi32(b0, c0));
-        store(&mut to[2], _mm512_unpacklo_epi32(b1, c1));
-        store(&mut to[3], _mm512_unpackhi_epi32(b1, c1));
+        planes[0] = _mm512_unpacklo_epi32(b0, c0);
+        planes[1] = _mm512_unpackhi_epi32(b0, c0);
+        planes[2] = _mm512_unpacklo_epi32(b1, c1);
+        planes[3] = _mm512_unpackhi_epi32(b1, c1);
+    }
+    planes
+}
+
+/// [`flip`], written to memory.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub(super) fn flip_to<M: Wide>(masks: &[M], out: &mut [u64; 64]) {
+    for (to, planes) in out.as_chunks_mut::<8>().0.iter_mut().zip(flip(masks)) {
+        store(to, planes);
     }
 }
 
@@ -66,59 +77,64 @@ pub(super) const fn slot(bit: usize) -> usize {
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub(super) fn transpose<M: Wide>(masks: &[M], planes: &mut [Row; 64]) {
-    let mut squares = [[0; 64]; 8];
-    let in_square = 64 * M::IN_WORD;
-    for (masks, square) in masks.chunks(in_square).zip(&mut squares) {
-        flip(masks, square);
-    }
-    if M::IN_WORD == 2 {
-        return gather_short(&squares, planes);
+    for (square, masks) in masks.chunks(64 * M::IN_WORD).enumerate() {
+        for (k, words) in flip(masks).into_iter().enumerate() {
+            store(&mut planes[place(k, square)].0, words);
+        }
     }
     for k in 0..8 {
-        let r: [__m512i; 8] =
-            std::array::from_fn(|g| load(squares[g][8 * k..].first_chunk().expect("eight")));
-        // An 8 by 8 transposition of words.
-        let t: [__m512i; 8] = std::array::from_fn(|i| match i % 2 {
-            0 => _mm512_unpacklo_epi64(r[i], r[i + 1]),
-            _ => _mm512_unpackhi_epi64(r[i - 1], r[i]),
-        });
-        let mut put = |place: usize, value: __m512i| {
-            let slot = 8 * k + place;
-            // The inverse of `slot`.
-            let bit = slot % 8 / 2 * 16 + slot / 8 * 2 + slot % 2;
-            store(&mut planes[bit].0, value);
-        };
-        for odd in 0..2 {
-            let [x, y, z, w] = [t[odd], t[odd + 2], t[odd + 4], t[odd + 6]];
-            let [a0, a1] = [_mm512_shuffle_i64x2::<0x88>(x, y), _mm512_shuffle_i64x2::<0x88>(z, w)];
-            let [b0, b1] = [_mm512_shuffle_i64x2::<0xdd>(x, y), _mm512_shuffle_i64x2::<0xdd>(z, w)];
-            put(odd, _mm512_shuffle_i64x2::<0x88>(a0, a1));
-            put(odd + 4, _mm512_shuffle_i64x2::<0xdd>(a0, a1));
-            put(odd + 2, _mm512_shuffle_i64x2::<0x88>(b0, b1));
-            put(odd + 6, _mm512_shuffle_i64x2::<0xdd>(b0, b1));
+        if M::IN_WORD == 1 {
+            gather_long(k, planes);
+        } else {
+            gather_short(k, planes);
         }
     }
 }
 
-/// Makes planes of the squares of short masks: of each its first half, then its second.
+/// Where plane [`slot`] `8 * k + number` belongs. Until all squares are done, word k of square `number` stands there.
+#[inline]
+const fn place(k: usize, number: usize) -> usize {
+    number / 2 * 16 + k * 2 + number % 2
+}
+
+/// Makes the eight planes at word k of eight squares: an 8 by 8 transposition of words.
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn gather_short(squares: &[[u64; 64]; 8], planes: &mut [Row; 64]) {
-    let order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
-    for k in 0..8 {
-        let r: [__m512i; 4] = std::array::from_fn(|g| {
-            let words = squares[g][8 * k..].first_chunk().expect("eight");
-            _mm512_permutexvar_epi64(order, load(words))
-        });
-        let [a0, a1] = [_mm512_shuffle_i64x2::<0x44>(r[0], r[1]), _mm512_shuffle_i64x2::<0xee>(r[0], r[1])];
-        let [b0, b1] = [_mm512_shuffle_i64x2::<0x44>(r[2], r[3]), _mm512_shuffle_i64x2::<0xee>(r[2], r[3])];
-        store(&mut planes[2 * k].0, _mm512_shuffle_i64x2::<0x88>(a0, b0));
-        store(&mut planes[2 * k + 1].0, _mm512_shuffle_i64x2::<0xdd>(a0, b0));
-        store(&mut planes[2 * k + 16].0, _mm512_shuffle_i64x2::<0x88>(a1, b1));
-        store(&mut planes[2 * k + 17].0, _mm512_shuffle_i64x2::<0xdd>(a1, b1));
+fn gather_long(k: usize, planes: &mut [Row; 64]) {
+    let r: [__m512i; 8] = std::array::from_fn(|square| load(&planes[place(k, square)].0));
+    let t: [__m512i; 8] = std::array::from_fn(|i| match i % 2 {
+        0 => _mm512_unpacklo_epi64(r[i], r[i + 1]),
+        _ => _mm512_unpackhi_epi64(r[i - 1], r[i]),
+    });
+    for odd in 0..2 {
+        let [x, y, z, w] = [t[odd], t[odd + 2], t[odd + 4], t[odd + 6]];
+        let [a0, a1] = [_mm512_shuffle_i64x2::<0x88>(x, y), _mm512_shuffle_i64x2::<0x88>(z, w)];
+        let [b0, b1] = [_mm512_shuffle_i64x2::<0xdd>(x, y), _mm512_shuffle_i64x2::<0xdd>(z, w)];
+        let mut put = |number: usize, value: __m512i| store(&mut planes[place(k, number)].0, value);
+        put(odd, _mm512_shuffle_i64x2::<0x88>(a0, a1));
+        put(odd + 4, _mm512_shuffle_i64x2::<0xdd>(a0, a1));
+        put(odd + 2, _mm512_shuffle_i64x2::<0x88>(b0, b1));
+        put(odd + 6, _mm512_shuffle_i64x2::<0xdd>(b0, b1));
     }
+}
+
+/// Makes the four planes at word k of four squares of short masks: of each square its first half, then its second.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn gather_short(k: usize, planes: &mut [Row; 64]) {
+    let order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    let r: [__m512i; 4] =
+        std::array::from_fn(|square| _mm512_permutexvar_epi64(order, load(&planes[place(k, square)].0)));
+    let [a0, a1] = [_mm512_shuffle_i64x2::<0x44>(r[0], r[1]), _mm512_shuffle_i64x2::<0xee>(r[0], r[1])];
+    let [b0, b1] = [_mm512_shuffle_i64x2::<0x44>(r[2], r[3]), _mm512_shuffle_i64x2::<0xee>(r[2], r[3])];
+    store(&mut planes[place(k, 0)].0, _mm512_shuffle_i64x2::<0x88>(a0, b0));
+    store(&mut planes[place(k, 1)].0, _mm512_shuffle_i64x2::<0xdd>(a0, b0));
+    store(&mut planes[place(k, 2)].0, _mm512_shuffle_i64x2::<0x88>(a1, b1));
+    store(&mut planes[place(k, 3)].0, _mm512_shuffle_i64x2::<0xdd>(a1, b1));
 }
 
 #[target_feature(

@@ -15,12 +15,12 @@ mod wide;
 use std::arch::x86_64::*;
 
 use super::lanes::{self, Lanes};
-use super::{Costs, Isa, Mask, SLACK};
-use crate::halves::generate::{KEYS, Runs};
+use super::{Costs, Isa, Mask, PAIRS_MAX, SLACK};
+use crate::halves::generate::{KEYS, RunHead, Runs};
 use crate::halves::geometry::Exchange;
 use crate::halves::leaf::{BLOCKS_MAX, Row, Table, Weighted, Windows};
 use crate::halves::outer::{MASKS_SLACK, Outer};
-use look_up::{flip, query, slot, table, transpose};
+use look_up::{flip_to, query, slot, table, transpose};
 use wide::Wide;
 
 /// For machines with AVX-512; one exists only where the instructions do.
@@ -105,14 +105,6 @@ impl Lanes for Lanes512 {
     }
 
     #[inline(always)]
-    fn prefetch(source: &[u64]) {
-        for line in source.chunks(8) {
-            // SAFETY: a prefetch touches nothing.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
-        }
-    }
-
-    #[inline(always)]
     fn or(self, other: Self) -> Self {
         // SAFETY: as above.
         Self(unsafe { _mm512_or_si512(self.0, other.0) })
@@ -141,6 +133,9 @@ impl Lanes for Lanes512 {
 fn survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, queens: [u32; 2], runs: &mut Runs) {
     lanes::survivors::<Lanes512>(outer, sets, columns, queens, runs);
 }
+
+/// Runs that [`emit`] looks at together.
+const RUNS_AT_ONCE: usize = 8;
 
 /// Writes `base + i` for each bit i of `word`, ascending, and anything to the rest of `out`; returns their number.
 #[inline]
@@ -180,19 +175,40 @@ fn positions(word: u64, base: i16, out: &mut [u16; 64]) -> usize {
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]) {
-    let mut found = [0u16; 64 * (Runs::BODY_MAX + 1)];
-    for (head, vector) in runs.iter() {
+    // Some runs at once, as numbers that were written just before in pieces are slow to read.
+    let mut found = [0u16; 64 * (RUNS_AT_ONCE * Runs::BODY_MAX + 1)];
+    let mut heads = [(RunHead::default(), 0); RUNS_AT_ONCE];
+    let mut runs = runs.iter().peekable();
+    while runs.peek().is_some() {
         let mut end = 0;
-        for (word, &bits) in vector.iter().enumerate() {
-            end +=
-                positions(bits, 64 * word as i16, found[end..].first_chunk_mut().expect("at most 8 words"));
+        let mut used = 0;
+        for (slot, (head, vector)) in heads.iter_mut().zip(runs.by_ref()) {
+            assert!(vector.len() <= Runs::BODY_MAX, "numbers below 512");
+            for (word, &bits) in vector.iter().enumerate() {
+                let room = found[end..].first_chunk_mut().expect("at most 8 words each");
+                end += positions(bits, 64 * word as i16, room);
+            }
+            *slot = (head, end);
+            used += 1;
         }
-        let from: &[u64; MASKS_SLACK] = outer[head.start as usize..].first_chunk().expect("slack at the end");
-        let at = &mut at[usize::from(head.key)];
-        let to = &mut list[*at..*at + end];
-        *at += end;
-        for (to, &position) in to.iter_mut().zip(&found) {
-            *to = from[usize::from(position) % MASKS_SLACK] | head.mask;
+        let mut from = 0;
+        for &(head, end) in &heads[..used] {
+            let outer: &[u64; MASKS_SLACK] =
+                outer[head.start as usize..].first_chunk().expect("slack at the end");
+            let at = &mut at[usize::from(head.key)];
+            let to = &mut list[*at..*at + end - from];
+            *at += end - from;
+            let mask = _mm512_set1_epi64(head.mask as i64);
+            for (to, found) in to.chunks_mut(8).zip(found[from..].as_chunks::<8>().0) {
+                let some = lowest(to.len());
+                // SAFETY: eight numbers are readable; those of placements, the others are left out, are below 512.
+                unsafe {
+                    let numbers = _mm256_cvtepu16_epi32(_mm_loadu_si128(found.as_ptr().cast()));
+                    let outer = _mm512_mask_i32gather_epi64::<8>(mask, some, numbers, outer.as_ptr().cast());
+                    _mm512_mask_storeu_epi64(to.as_mut_ptr().cast(), some, _mm512_or_si512(outer, mask));
+                }
+            }
+            from = end;
         }
     }
 }
@@ -210,7 +226,7 @@ fn planes(masks: &[u64], bits: &[u64], planes: &mut [u64]) {
     let slots = &slots[..bits.len()];
     let mut square = [0; 64];
     for (block, masks) in masks.as_chunks::<64>().0.iter().enumerate() {
-        flip(masks, &mut square);
+        flip_to(masks, &mut square);
         for (plane, &[x, y]) in slots.iter().enumerate() {
             planes[plane * blocks + block] = square[x % 64] | square[y % 64];
         }
@@ -248,20 +264,16 @@ fn standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &m
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize {
+fn pick<M: Wide>(masks: &[M], chosen: &[u64], out: &mut [M]) -> usize {
     assert!(out.len() >= masks.len().min(64 * chosen.len()) + SLACK, "room for all");
     let mut to = out.as_mut_ptr();
     for (&bits, masks) in chosen.iter().zip(masks.as_chunks::<64>().0) {
         if bits == 0 {
             continue;
         }
-        for (i, masks) in masks.as_chunks::<8>().0.iter().enumerate() {
-            let some = (bits >> (8 * i)) as __mmask8;
-            // SAFETY: no more than all masks and eight are written.
-            unsafe {
-                _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi64(some, load(masks)));
-                to = to.add(some.count_ones() as usize);
-            }
+        for (i, masks) in masks.chunks_exact(M::LANES).enumerate() {
+            // SAFETY: no more than all masks and a register are written.
+            unsafe { to = M::append(to, (bits >> (M::LANES * i)) as u16, M::load(masks)) };
         }
     }
     // SAFETY: both point into `out`.
@@ -348,7 +360,7 @@ fn squeeze(masks: &[u64], live: u64, out: &mut [u32]) {
 )]
 fn sample<M: Wide>(masks: &[M], counts: &mut [u64; 64]) {
     let mut square = [0; 64];
-    flip(masks, &mut square);
+    flip_to(masks, &mut square);
     for bit in 0..64 {
         counts[bit % (64 / M::IN_WORD)] += u64::from(square[slot(bit)].count_ones());
     }
@@ -358,28 +370,31 @@ fn sample<M: Wide>(masks: &[M], counts: &mut [u64; 64]) {
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
 fn small<M: Wide>(exchange: Exchange, a: Weighted<'_, M>, b: Weighted<'_, M>) -> u64 {
-    let mut sum = 0;
+    assert!(a.len() * b.len() <= PAIRS_MAX, "counts fit 32 bits");
+    // The shorter list in registers, and each mask of the longer one against all of a register.
+    let (a, b, exchange) = if a.len() < b.len() { (b, a, exchange.back()) } else { (a, b, exchange) };
     let (untied, tied) = a.masks.split_at(a.untied);
     let back = exchange.back();
     let [low, high] = back.parts().map(|part| M::splat(part));
     let [up, down] = back.shifts();
+    let mut sums = _mm512_setzero_si512();
     for (i, masks) in b.masks.chunks(M::LANES).enumerate() {
         let (x, some) = M::load_some(masks);
-        // As the queries call them.
+        // As the others call them.
         let x = _mm512_or_si512(
             M::shift(_mm512_and_si512(x, low), up),
             M::shift(_mm512_and_si512(x, high), down),
         );
-        // For each mask how many queries fit it.
-        let count = |queries: &[M]| {
-            queries.iter().fold(_mm512_setzero_si512(), |counts, &query| {
-                M::add_one(counts, some & M::without(x, M::splat(query.into())))
-            })
-        };
-        let double = count(untied);
         let doubles = M::lowest(b.untied.saturating_sub(M::LANES * i));
-        sum += M::sum(double, M::lowest(M::LANES)) + M::sum(double, doubles);
-        sum += M::sum(count(tied), M::lowest(M::LANES));
+        let mut counts = _mm512_setzero_si512();
+        for &mask in untied {
+            counts = M::add_one(counts, M::without(x, M::splat(mask.into())));
+        }
+        sums = M::add(sums, some & doubles, counts);
+        for &mask in tied {
+            counts = M::add_one(counts, M::without(x, M::splat(mask.into())));
+        }
+        sums = M::add(sums, some, counts);
     }
-    sum
+    M::sum(sums)
 }

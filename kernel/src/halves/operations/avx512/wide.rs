@@ -41,8 +41,11 @@ pub(super) trait Wide: Mask {
     /// Adds one to some lanes.
     fn add_one(x: __m512i, some: u16) -> __m512i;
 
-    /// The sum of some lanes.
-    fn sum(x: __m512i, some: u16) -> u64;
+    /// `x + y` in some lanes, `x` in the others.
+    fn add(x: __m512i, some: u16, y: __m512i) -> __m512i;
+
+    /// The sum of all lanes.
+    fn sum(x: __m512i) -> u64;
 
     /// OR of the masks in a word.
     fn fold(word: u64) -> u64;
@@ -106,9 +109,15 @@ impl Wide for u64 {
     }
 
     #[inline(always)]
-    fn sum(x: __m512i, some: u16) -> u64 {
+    fn add(x: __m512i, some: u16, y: __m512i) -> __m512i {
         // SAFETY: as above.
-        unsafe { _mm512_mask_reduce_add_epi64(some as __mmask8, x) as u64 }
+        unsafe { _mm512_mask_add_epi64(x, some as __mmask8, x, y) }
+    }
+
+    #[inline(always)]
+    fn sum(x: __m512i) -> u64 {
+        // SAFETY: as above.
+        unsafe { _mm512_reduce_add_epi64(x) as u64 }
     }
 
     #[inline(always)]
@@ -169,9 +178,15 @@ impl Wide for u32 {
     }
 
     #[inline(always)]
-    fn sum(x: __m512i, some: u16) -> u64 {
+    fn add(x: __m512i, some: u16, y: __m512i) -> __m512i {
         // SAFETY: as above.
-        unsafe { _mm512_mask_reduce_add_epi32(some, x) as u64 }
+        unsafe { _mm512_mask_add_epi32(x, some, x, y) }
+    }
+
+    #[inline(always)]
+    fn sum(x: __m512i) -> u64 {
+        // SAFETY: as above.
+        unsafe { u64::from(_mm512_reduce_add_epi32(x) as u32) }
     }
 
     #[inline(always)]
