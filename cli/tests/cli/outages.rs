@@ -217,7 +217,7 @@ fn nothing_is_lost_and_nothing_counted_twice_whoever_dies() {
     cluster.kill_coordinator();
     cluster.restart_coordinator("--sync-seconds 1 --lease-seconds 3 --grace-seconds 1");
     eventually("the leases have run out", || (cluster.run(&run)["leased"] == 0).then_some(()));
-    assert!(cluster.number("SELECT sum(lapses) FROM job") >= dead + stopped);
+    assert!(cluster.number("SELECT sum(lapses) FROM job") >= 2, "each of both was in the midst of a job");
     let before = cluster.results("east", "accepted");
     east.signal("-CONT");
     eventually("all is acknowledged", || cluster.spool("east").is_empty().then_some(()));
