@@ -98,7 +98,7 @@ impl Campaign {
         println!("{:>7.1} s: all is exact", begun.elapsed().as_secs_f64());
         println!("{:>9} acknowledgements", cluster.witness.seen());
         println!("{:>9} results in the ledger", ledger.results.len());
-        println!("{:>9} leases ran out", ledger.lapses);
+        println!("{:>9} leases of jobs that may have been begun ran out", ledger.lapses);
         for (what, times) in cluster.tally() {
             println!("{times:>9} {what}");
         }
