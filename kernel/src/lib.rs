@@ -5,6 +5,7 @@
 
 pub mod board;
 mod border;
+pub mod colours;
 pub mod counts;
 pub mod engine;
 mod estimate;

@@ -1,0 +1,171 @@
+//! Rows (and columns) by their parity, and the symmetries of sets of them.
+//!
+//! A cell is white if row plus column is even. White queens stand in even rows on even columns and in odd rows on odd
+//! columns, black ones in even rows on odd columns and in odd rows on even columns. So a set of rows or columns is two
+//! sets, one for each parity; bit i of such a set is line 2i, or 2i + 1.
+
+use crate::board::BoardSize;
+
+/// Even or odd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parity {
+    Even,
+    Odd,
+}
+
+impl Parity {
+    pub(super) const fn other(self) -> Self {
+        match self {
+            Self::Even => Self::Odd,
+            Self::Odd => Self::Even,
+        }
+    }
+
+    /// 0 or 1.
+    pub(super) const fn bit(self) -> u32 {
+        self as u32
+    }
+}
+
+/// How a set of columns counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SetWeight {
+    /// 2 if the set stands for its mirror image too, else 1.
+    pub(super) mirrored: u32,
+    /// Whether its rank is below the row set's, not equal to it.
+    pub(super) below: bool,
+}
+
+/// The lines of an N.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lines {
+    n: BoardSize,
+}
+
+impl Lines {
+    pub(super) fn new(n: BoardSize) -> Self {
+        Self { n }
+    }
+
+    pub(super) fn n(self) -> BoardSize {
+        self.n
+    }
+
+    /// Whether N is even.
+    pub(super) fn is_even(self) -> bool {
+        self.n.get().is_multiple_of(2)
+    }
+
+    /// The number of lines of a parity.
+    pub(super) fn count(self, parity: Parity) -> u32 {
+        (self.n.get() + 1 - parity.bit()) / 2
+    }
+
+    /// The set of all lines of a parity.
+    pub(super) fn full(self, parity: Parity) -> u32 {
+        (1 << self.count(parity)) - 1
+    }
+
+    /// The possible numbers of white queens in even rows, one of each two that the complement exchanges.
+    pub(super) fn strata(self) -> std::ops::RangeInclusive<u32> {
+        let even = self.count(Parity::Even);
+        if self.is_even() { even.div_ceil(2)..=even } else { 1..=even }
+    }
+
+    /// White queens in rows of a parity, if there are `white` in even rows: as many as in the columns of the parity.
+    /// The black queens have to fill the rows and columns that are left.
+    pub(super) fn white(self, parity: Parity, white: u32) -> u32 {
+        white + self.count(parity) - self.count(Parity::Even)
+    }
+
+    /// All sets of so many lines of a parity, ascending.
+    pub(super) fn sets(self, parity: Parity, size: u32) -> impl Iterator<Item = u32> {
+        (0..=self.full(parity)).filter(move |set| set.count_ones() == size)
+    }
+
+    /// The set in reverse order: its mirror image.
+    pub(super) fn reversed(self, parity: Parity, set: u32) -> u32 {
+        set.reverse_bits() >> (u32::BITS - self.count(parity))
+    }
+
+    /// A number that is the same for a set and for all its images under the symmetries that leave rows rows and
+    /// columns columns. Of two different parities with odd N never the same.
+    pub(super) fn rank(self, parity: Parity, set: u32) -> u32 {
+        let least = set.min(self.reversed(parity, set));
+        if self.is_even() {
+            let complement = self.full(parity) & !set;
+            least.min(complement).min(self.reversed(parity, complement))
+        } else {
+            // Even lines are one more than odd ones.
+            match parity {
+                Parity::Even => 2 * least,
+                Parity::Odd => 4 * least + 1,
+            }
+        }
+    }
+
+    /// Whether these major rows are the ones that are kept of their images.
+    pub(super) fn is_representative(self, parity: Parity, rows: u32) -> bool {
+        if self.is_even() {
+            let complement = self.full(parity) & !rows;
+            complement.count_ones() != rows.count_ones() || rows < complement
+        } else {
+            rows <= self.reversed(parity, rows)
+        }
+    }
+
+    /// The number of row sets that one with these major and minor rows stands for.
+    ///
+    /// Even N: of a row set, its complement, its reverse and that one's complement the two with the other number of white
+    /// queens (or, if it is the same, with the larger major rows) are left out, and if major and minor rows differ in
+    /// rank one of the other two as well. Odd N: of a row set and its reverse the one with the larger major rows is left
+    /// out; where these are their own reverse, both are kept.
+    pub(super) fn row_weight(self, major: Parity, [major_rows, minor_rows]: [u32; 2]) -> u32 {
+        if self.is_even() {
+            if self.rank(major, major_rows) == self.rank(major.other(), minor_rows) { 2 } else { 4 }
+        } else if major_rows == self.reversed(major, major_rows) {
+            1
+        } else {
+            2
+        }
+    }
+
+    /// How a set of columns counts for a row set of this rank; `None` if it does not. For odd N the mirror image
+    /// exchanges column sets: of even columns one of two images is kept.
+    pub(super) fn weigh(self, parity: Parity, columns: u32, rank: u32) -> Option<SetWeight> {
+        let own = self.rank(parity, columns);
+        let mirrored = if self.is_even() || parity == Parity::Odd {
+            1
+        } else {
+            match columns.cmp(&self.reversed(parity, columns)) {
+                std::cmp::Ordering::Less => 2,
+                std::cmp::Ordering::Equal => 1,
+                std::cmp::Ordering::Greater => return None,
+            }
+        };
+        (own <= rank).then_some(SetWeight { mirrored, below: own < rank })
+    }
+
+    /// The lines of a parity, the most central first.
+    pub(super) fn from_centre(self, parity: Parity) -> impl Iterator<Item = u32> {
+        let last = self.n.get() - 1;
+        let mut lines: Vec<u32> = (0..self.count(parity)).collect();
+        lines.sort_by_key(|line| (2 * (2 * line + parity.bit())).abs_diff(last));
+        lines.into_iter()
+    }
+
+    /// A key by which sets are sorted so that those with the same central lines stand together.
+    pub(super) fn central_first(self, parity: Parity, set: u32) -> u32 {
+        self.from_centre(parity).fold(0, |key, line| key << 1 | (set >> line & 1))
+    }
+
+    /// The lines of a set of lines of a parity: bit i goes to bit 2i, or 2i + 1.
+    pub(super) fn spread(self, parity: Parity, set: u32) -> u32 {
+        (0..self.count(parity)).fold(0, |lines, i| lines | (set >> i & 1) << (2 * i + parity.bit()))
+    }
+
+    /// The opposite: the lines of a parity among some lines.
+    pub(super) fn some(self, parity: Parity, lines: u32) -> u32 {
+        (0..self.count(parity)).fold(0, |set, i| set | (lines >> (2 * i + parity.bit()) & 1) << i)
+    }
+}
