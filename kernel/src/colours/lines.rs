@@ -4,6 +4,8 @@
 //! columns, black ones in even rows on odd columns and in odd rows on even columns. So a set of rows or columns is two
 //! sets, one for each parity; bit i of such a set is line 2i, or 2i + 1.
 
+use std::cmp::Ordering;
+
 use crate::board::BoardSize;
 
 /// Even or odd.
@@ -14,6 +16,8 @@ pub(super) enum Parity {
 }
 
 impl Parity {
+    pub(super) const ALL: [Self; 2] = [Self::Even, Self::Odd];
+
     pub(super) const fn other(self) -> Self {
         match self {
             Self::Even => Self::Odd,
@@ -49,6 +53,30 @@ impl Lines {
 
     pub(super) fn n(self) -> BoardSize {
         self.n
+    }
+
+    /// Central rows that the minor rows of a block have in common, present or not.
+    pub(super) fn common(self) -> u32 {
+        if let Ok(d) = std::env::var("T") {
+            return d.parse().unwrap();
+        }
+        (self.n.get() / 2).saturating_sub(6).clamp(1, 8)
+    }
+
+    /// How many rows' queens filter lists before what is left of these is tabled, for `queens` in all.
+    pub(super) fn filters(self, queens: usize) -> usize {
+        if let Ok(d) = std::env::var("D") {
+            return d.split(',').nth(queens).unwrap().parse().unwrap();
+        }
+        [0, 1, 1, 1, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12][queens]
+    }
+
+    /// Sets of major rows in a batch.
+    pub(super) fn batch(self) -> usize {
+        if let Ok(d) = std::env::var("G") {
+            return d.parse().unwrap();
+        }
+        4
     }
 
     /// Whether N is even.
@@ -130,18 +158,23 @@ impl Lines {
         }
     }
 
+    /// Whether one of two mirror images is left out of the sets of columns of this parity.
+    pub(super) fn has_mirrored(self, parity: Parity) -> bool {
+        !self.is_even() && parity == Parity::Even
+    }
+
     /// How a set of columns counts for a row set of this rank; `None` if it does not. For odd N the mirror image
     /// exchanges column sets: of even columns one of two images is kept.
     pub(super) fn weigh(self, parity: Parity, columns: u32, rank: u32) -> Option<SetWeight> {
         let own = self.rank(parity, columns);
-        let mirrored = if self.is_even() || parity == Parity::Odd {
-            1
-        } else {
+        let mirrored = if self.has_mirrored(parity) {
             match columns.cmp(&self.reversed(parity, columns)) {
-                std::cmp::Ordering::Less => 2,
-                std::cmp::Ordering::Equal => 1,
-                std::cmp::Ordering::Greater => return None,
+                Ordering::Less => 2,
+                Ordering::Equal => 1,
+                Ordering::Greater => return None,
             }
+        } else {
+            1
         };
         (own <= rank).then_some(SetWeight { mirrored, below: own < rank })
     }

@@ -3,9 +3,17 @@
 //!
 //! `docs/colours.md` tells the method, its measurements and what did not pay.
 
+mod dense;
+mod diagonals;
 mod lines;
+mod lists;
+mod loops;
+mod multiply;
 mod row_sets;
 #[cfg(test)]
 mod tests;
+mod transpose;
+mod trie;
 
+pub use multiply::{ColourTally, Multiplier};
 pub use row_sets::{RowSet, RowSets};

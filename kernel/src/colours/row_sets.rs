@@ -1,13 +1,13 @@
 //! The jobs: row sets up to symmetry, numbered so that any one of them can be had at once on every machine.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use super::lines::{Lines, Parity};
 use crate::board::BoardSize;
 
 /// One orbit of row sets, by a representative, and which column sets are counted for it.
 ///
-/// The rows of one parity, the **major** ones, are the ones of higher [rank](Lines::rank). They decide alone which
+/// The rows of one parity, the **major** ones, are those of higher [rank](Lines::rank). They decide alone which
 /// column sets are counted, so that the orbits with the same major rows share lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowSet {
@@ -15,11 +15,9 @@ pub struct RowSet {
     pub rows: u32,
     /// How many times what is counted for this orbit goes into the total: 1, 2 or 4.
     pub weight: u32,
-    pub(super) lines: Lines,
-    /// The parity of the major rows.
-    pub(super) major: Parity,
+    lines: Lines,
     /// The rank of the major rows: column sets of higher rank are counted for their transposed images.
-    pub(super) rank: u32,
+    rank: u32,
 }
 
 impl RowSet {
@@ -35,23 +33,114 @@ impl RowSet {
     }
 }
 
-/// The row sets with the same number of white queens in even rows, and major rows of one parity.
-#[derive(Clone, Debug)]
-struct Stratum {
-    major: Parity,
-    /// The sets of major rows, each with its rank and the number of its first orbit.
-    majors: Vec<Major>,
-    /// All sets of minor rows: such that have their first central rows in common stand together.
-    minors: Vec<u32>,
-    /// Their ranks, ascending.
-    ranks: Vec<u32>,
+/// Major rows of an orbit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Major {
+    /// The white ones among the rows; bit i is the i-th row of the parity.
+    pub(super) rows: u32,
+    pub(super) rank: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Major {
-    rows: u32,
-    rank: u32,
-    first: u64,
+/// The row sets with the same number of white queens in even rows, and major rows of one parity.
+#[derive(Clone, Debug)]
+pub(super) struct Stratum {
+    lines: Lines,
+    /// White queens in even rows.
+    pub(super) white: u32,
+    /// The parity of the major rows.
+    pub(super) major: Parity,
+    /// The major rows by rank, in batches.
+    majors: Vec<Major>,
+    /// The first orbit of each batch.
+    batches: Vec<u64>,
+    /// All minor rows with their ranks, in blocks that have their central rows in common, each by rank.
+    minors: Vec<(u32, u32)>,
+    blocks: Vec<Range<usize>>,
+}
+
+/// Orbits that are counted together: those of a range with major rows of one batch and minor rows of one block.
+#[derive(Debug)]
+pub(super) struct Tile<'a> {
+    pub(super) stratum: &'a Stratum,
+    /// The majors of the batch, by rank.
+    pub(super) batch: &'a [Major],
+    /// The minors of the block with their ranks, by rank.
+    pub(super) block: &'a [(u32, u32)],
+    /// For some of the majors the minors that are counted with it.
+    pub(super) parts: Vec<Part>,
+}
+
+impl Tile<'_> {
+    /// The lowest and the highest rank of the batch.
+    pub(super) fn ranks(&self) -> RangeInclusive<u32> {
+        self.batch[0].rank..=self.batch[self.batch.len() - 1].rank
+    }
+}
+
+/// Orbits of a tile with the same major rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) major: Major,
+    /// Which minors of the block.
+    pub(super) minors: Range<usize>,
+}
+
+impl Stratum {
+    fn new(lines: Lines, white: u32, major: Parity, first: u64) -> Option<(Self, u64)> {
+        let minor = major.other();
+        let key = |rows: u32| lines.central_first(minor, rows) >> (lines.count(minor) - lines.common());
+        let mut minors: Vec<(u32, u32)> =
+            lines.sets(minor, lines.white(minor, white)).map(|rows| (rows, lines.rank(minor, rows))).collect();
+        let mut ranks: Vec<u32> = minors.iter().map(|(_, rank)| *rank).collect();
+        ranks.sort_unstable();
+        minors.sort_unstable_by_key(|&(rows, rank)| (key(rows), rank, rows));
+        let mut blocks = Vec::new();
+        let mut start = 0;
+        for block in minors.chunk_by(|a, b| key(a.0) == key(b.0)) {
+            blocks.push(start..start + block.len());
+            start += block.len();
+        }
+        let sets = lines.sets(major, lines.white(major, white)).filter(|&rows| lines.is_representative(major, rows));
+        let mut majors: Vec<Major> = sets.map(|rows| Major { rows, rank: lines.rank(major, rows) }).collect();
+        majors.retain(|major| ranks[0] <= major.rank);
+        majors.sort_unstable_by_key(|major| (major.rank, major.rows));
+        let mut next = first;
+        let mut batches = Vec::new();
+        for batch in majors.chunks(lines.batch()) {
+            batches.push(next);
+            next += batch.iter().map(|m| ranks.partition_point(|&rank| rank <= m.rank) as u64).sum::<u64>();
+        }
+        (next > first).then_some((Self { lines, white, major, majors, batches, minors, blocks }, next))
+    }
+
+    fn batch(&self, number: usize) -> &[Major] {
+        self.majors.chunks(self.lines.batch()).nth(number).expect("a batch of the stratum")
+    }
+
+    /// The tile of an orbit, with all of its parts, and the number of its first orbit.
+    fn tile(&self, number: u64) -> (Tile<'_>, u64) {
+        let at = self.batches.partition_point(|&first| first <= number) - 1;
+        let batch = self.batch(at);
+        let mut first = self.batches[at];
+        for block in &self.blocks {
+            let block = &self.minors[block.clone()];
+            let part = |&major: &Major| {
+                let minors = 0..block.partition_point(|&(_, rank)| rank <= major.rank);
+                Part { major, minors }
+            };
+            let orbits: usize = batch.iter().map(|major| part(major).minors.len()).sum();
+            if number < first + orbits as u64 {
+                let parts = batch.iter().map(part).filter(|part| !part.minors.is_empty()).collect();
+                return (Tile { stratum: self, batch, block, parts }, first);
+            }
+            first += orbits as u64;
+        }
+        unreachable!("an orbit of this stratum")
+    }
+
+    pub(super) fn weight(&self, major: Major, minor: u32) -> u32 {
+        self.lines.row_weight(self.major, [major.rows, minor])
+    }
 }
 
 /// All orbits of an N, numbered `0..len`.
@@ -59,6 +148,8 @@ struct Major {
 /// For even N the mirror images and the half turn map a row set R to its complement, to its reverse or to both: of the
 /// four one is kept. The half turn exchanges even rows with odd ones, so odd rows can always be the major ones. For odd
 /// N only the upside-down image changes R, to its reverse. `docs/colours.md` tells the weights.
+///
+/// Orbits that share lists, filters and tables stand together.
 #[derive(Clone, Debug)]
 pub struct RowSets {
     lines: Lines,
@@ -76,38 +167,17 @@ impl RowSets {
             return None;
         }
         let lines = Lines::new(n);
-        let mut sets = Self { lines, strata: Vec::new(), len: 0 };
+        let majors: &[_] = if lines.is_even() { &[Parity::Odd] } else { &[Parity::Odd, Parity::Even] };
+        let (mut strata, mut len) = (Vec::new(), 0);
         for white in lines.strata() {
-            if lines.is_even() {
-                sets.add(white, Parity::Odd);
-            } else {
-                sets.add(white, Parity::Odd);
-                sets.add(white, Parity::Even);
+            for &major in majors {
+                if let Some((stratum, next)) = Stratum::new(lines, white, major, len) {
+                    strata.push(stratum);
+                    len = next;
+                }
             }
         }
-        Some(sets)
-    }
-
-    /// Adds the orbits with `white` queens on white cells in even rows.
-    fn add(&mut self, white: u32, major: Parity) {
-        let lines = self.lines;
-        let minor = major.other();
-        let mut minors: Vec<u32> = lines.sets(minor, lines.white(minor, white)).collect();
-        let mut ranks: Vec<u32> = minors.iter().map(|&rows| lines.rank(minor, rows)).collect();
-        ranks.sort_unstable();
-        minors.sort_unstable_by_key(|&rows| lines.central_first(minor, rows));
-        let mut majors = Vec::new();
-        for rows in lines.sets(major, lines.white(major, white)) {
-            let rank = lines.rank(major, rows);
-            let below = ranks.partition_point(|&minor| minor <= rank) as u64;
-            if lines.is_representative(major, rows) && below > 0 {
-                majors.push(Major { rows, rank, first: self.len });
-                self.len += below;
-            }
-        }
-        if !majors.is_empty() {
-            self.strata.push(Stratum { major, majors, minors, ranks });
-        }
+        Some(Self { lines, strata, len })
     }
 
     /// Board size.
@@ -121,72 +191,60 @@ impl RowSets {
         self.len
     }
 
+    /// The ranges of orbits that have the same number of white queens in even rows, and these numbers.
+    pub fn strata(&self) -> impl Iterator<Item = (u32, Range<u64>)> {
+        let firsts = self.strata.iter().map(|stratum| stratum.batches[0]);
+        let ends = firsts.clone().skip(1).chain([self.len]);
+        let ranges = self.strata.iter().zip(firsts.zip(ends));
+        ranges.map(|(stratum, (first, end))| (stratum.white, first..end))
+    }
+
     /// The orbit of this number, below [`len`](Self::len).
     pub fn get(&self, number: u64) -> RowSet {
-        let (stratum, major) = self.major(number);
-        let minor = stratum.minors_of(self.lines, major).nth(usize::try_from(number - major.first).expect("few"));
-        self.row_set(stratum, major, minor.expect("a number of this stratum"))
+        let (tile, first) = self.stratum(number).tile(number);
+        let mut left = usize::try_from(number - first).expect("orbits of a tile");
+        for part in &tile.parts {
+            if left < part.minors.len() {
+                let (minor, _) = tile.block[left];
+                let major = tile.stratum.major;
+                let rows = self.lines.spread(major, part.major.rows) | self.lines.spread(major.other(), minor);
+                let weight = tile.stratum.weight(part.major, minor);
+                return RowSet { rows, weight, lines: self.lines, rank: part.major.rank };
+            }
+            left -= part.minors.len();
+        }
+        unreachable!("an orbit of the tile")
     }
 
-    /// The stratum and the major rows of an orbit.
-    fn major(&self, number: u64) -> (&Stratum, Major) {
+    fn stratum(&self, number: u64) -> &Stratum {
         assert!(number < self.len, "orbit {number} of {}", self.len);
-        let after = self.strata.partition_point(|stratum| stratum.majors[0].first <= number);
-        let stratum = &self.strata[after - 1];
-        let at = stratum.majors.partition_point(|major| major.first <= number);
-        (stratum, stratum.majors[at - 1])
+        let after = self.strata.partition_point(|stratum| stratum.batches[0] <= number);
+        &self.strata[after - 1]
     }
 
-    fn row_set(&self, stratum: &Stratum, major: Major, minor: u32) -> RowSet {
-        let lines = self.lines;
-        let mirrored = lines.row_weight(stratum.major, [major.rows, minor]);
-        let rows = lines.spread(stratum.major, major.rows) | lines.spread(stratum.major.other(), minor);
-        RowSet { rows, weight: mirrored, lines, major: stratum.major, rank: major.rank }
-    }
-
-    /// The orbits of a range that have the same major rows, in turn: their sets of minor rows and weights.
-    pub(super) fn groups(&self, range: Range<u64>) -> impl Iterator<Item = Group> {
+    /// A range of orbits, tile by tile.
+    pub(super) fn tiles(&self, range: Range<u64>) -> impl Iterator<Item = Tile<'_>> {
         let mut next = range.start;
         std::iter::from_fn(move || {
             if next >= range.end {
                 return None;
             }
-            let (stratum, major) = self.major(next);
-            let skipped = usize::try_from(next - major.first).expect("few");
-            let left = usize::try_from(range.end - next).unwrap_or(usize::MAX);
-            let minors: Vec<u32> = stratum.minors_of(self.lines, major).skip(skipped).take(left).collect();
-            next += minors.len() as u64;
-            let weigh = |&minor: &u32| self.lines.row_weight(stratum.major, [major.rows, minor]);
-            let weights = minors.iter().map(weigh).collect();
-            let rows = major.rows;
-            Some(Group { major: stratum.major, rows, rank: major.rank, minors, weights })
+            let (mut tile, mut first) = self.stratum(next).tile(next);
+            for part in &mut tile.parts {
+                let numbers = first..first + part.minors.len() as u64;
+                first = numbers.end;
+                let cut = |number: u64| {
+                    usize::try_from(number.clamp(numbers.start, numbers.end) - numbers.start).expect("orbits of a tile")
+                };
+                part.minors = cut(next)..cut(range.end);
+            }
+            tile.parts.retain(|part| !part.minors.is_empty());
+            next = first;
+            Some(tile)
         })
     }
 
     pub(super) fn lines(&self) -> Lines {
         self.lines
     }
-}
-
-impl Stratum {
-    /// The sets of minor rows that go with these major rows.
-    fn minors_of(&self, lines: Lines, major: Major) -> impl Iterator<Item = u32> {
-        let parity = self.major.other();
-        self.minors.iter().copied().filter(move |&rows| lines.rank(parity, rows) <= major.rank)
-    }
-}
-
-/// Orbits with the same major rows.
-#[derive(Clone, Debug)]
-pub(super) struct Group {
-    /// The parity of the major rows.
-    pub(super) major: Parity,
-    /// The white ones among the major rows; bit i is the i-th row of the parity.
-    pub(super) rows: u32,
-    /// Their rank.
-    pub(super) rank: u32,
-    /// The white ones among the minor rows, for each orbit.
-    pub(super) minors: Vec<u32>,
-    /// The weight of each orbit.
-    pub(super) weights: Vec<u32>,
 }

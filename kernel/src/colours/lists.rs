@@ -1,0 +1,210 @@
+//! Placements of one class of cells, by the columns that they use.
+
+use std::ops::RangeInclusive;
+
+use super::diagonals::{Colour, Diagonals};
+use super::lines::{Lines, Parity};
+use crate::board::take_lowest;
+use crate::engine::{Control, Stopped};
+
+/// The sets of white columns of one parity that are counted for the row sets of a batch, in a fixed order.
+///
+/// First the **plain** ones: such that are below all ranks of the batch, and (if they have mirror images) differ from
+/// theirs. All these count alike. Then the others.
+#[derive(Clone, Debug)]
+pub(super) struct ColumnSets {
+    lines: Lines,
+    parity: Parity,
+    /// The sets, ascending among the plain ones and among the others.
+    sets: Vec<u32>,
+    /// The number of plain sets.
+    pub(super) plain: usize,
+    /// For every set its place among them, or [`NONE`](Self::NONE).
+    places: Vec<u16>,
+}
+
+/// How often a column set counts for a row set, split by what the other parity's column set is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Factor {
+    /// If the other one is counted at all.
+    pub(super) any: u32,
+    /// As often again if the other one is below the row set's rank.
+    pub(super) below: u32,
+}
+
+impl ColumnSets {
+    pub(super) const NONE: u16 = u16::MAX;
+
+    /// The sets of `white` columns that are counted for row sets of some of these ranks; `only` these, if it is given.
+    pub(super) fn new(
+        lines: Lines,
+        parity: Parity,
+        white: u32,
+        ranks: RangeInclusive<u32>,
+        only: Option<u32>,
+    ) -> Self {
+        let mirrored = if lines.has_mirrored(parity) { 2 } else { 1 };
+        let weigh = |set| lines.weigh(parity, set, *ranks.end()).map(|weight| (weight, set));
+        let (plain, others): (Vec<_>, Vec<_>) = lines
+            .sets(parity, white)
+            .filter(|&set| only.is_none_or(|only| set == only))
+            .filter_map(weigh)
+            .partition(|(weight, set)| weight.mirrored == mirrored && lines.rank(parity, *set) < *ranks.start());
+        let sets: Vec<u32> = plain.iter().chain(&others).map(|(_, set)| *set).collect();
+        let mut places = vec![Self::NONE; 1 << lines.count(parity)];
+        for (place, set) in sets.iter().enumerate() {
+            places[*set as usize] = u16::try_from(place).expect("at most 12,870 sets");
+        }
+        Self { lines, parity, plain: plain.len(), sets, places }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// The place of the set of white columns that goes with queens of one colour on `columns`.
+    #[inline]
+    pub(super) fn place(&self, colour: Colour, columns: u32) -> u16 {
+        let full = self.places.len() - 1;
+        match colour {
+            Colour::White => self.places[columns as usize],
+            Colour::Black => self.places[full & !(columns as usize)],
+        }
+    }
+
+    /// How often each set counts for row sets of this rank.
+    pub(super) fn factors(&self, rank: u32) -> Vec<Factor> {
+        let factor = |&set: &u32| match self.lines.weigh(self.parity, set, rank) {
+            Some(weight) => Factor { any: weight.mirrored, below: if weight.below { weight.mirrored } else { 0 } },
+            None => Factor::default(),
+        };
+        self.sets.iter().map(factor).collect()
+    }
+}
+
+/// Queens placed in some rows of a class.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Placed {
+    pub(super) columns: u32,
+    rising: u64,
+    falling: u64,
+}
+
+/// A class of cells: the rows and the columns of certain parities.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Class<'a> {
+    pub(super) colour: Colour,
+    pub(super) rows: Parity,
+    full: u32,
+    pub(super) diagonals: &'a Diagonals,
+}
+
+impl<'a> Class<'a> {
+    pub(super) fn new(lines: Lines, colour: Colour, rows: Parity, diagonals: &'a Diagonals) -> Self {
+        Self { colour, rows, full: lines.full(colour.columns(rows)), diagonals }
+    }
+
+    /// The columns of a row, bit by bit, that queens placed before do not attack.
+    #[inline]
+    pub(super) fn free(&self, placed: Placed, row: u32) -> u32 {
+        #[expect(clippy::cast_possible_truncation, reason = "the columns are the lowest bits")]
+        let attacked = placed.columns | (placed.rising >> row | placed.falling >> (16 - row)) as u32;
+        self.full & !attacked
+    }
+
+    /// With one more queen, in the column of `bit`.
+    #[inline]
+    pub(super) fn place(placed: Placed, row: u32, bit: u32) -> Placed {
+        Placed {
+            columns: placed.columns | bit,
+            rising: placed.rising | u64::from(bit) << row,
+            falling: placed.falling | u64::from(bit) << (16 - row),
+        }
+    }
+
+    /// The diagonals of a queen, in the column of `bit`.
+    #[inline]
+    pub(super) fn cell(&self, row: u32, bit: u32) -> u64 {
+        self.diagonals.cell(self.rows, row as usize, bit.trailing_zeros() as usize)
+    }
+}
+
+/// For each column set all placements that use these columns, as masks of diagonals.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    /// The first of each column set, by its place; the end of the last.
+    pub(super) starts: Vec<u32>,
+    pub(super) masks: Vec<u64>,
+}
+
+impl Lists {
+    /// Makes the lists of all placements on these rows, given in the order in which they are filled.
+    pub(super) fn fill(
+        &mut self,
+        class: &Class<'_>,
+        rows: &[u32],
+        columns: &ColumnSets,
+        found: &mut Vec<(u16, u64)>,
+        control: &Control,
+    ) -> Result<(), Stopped> {
+        found.clear();
+        search(class, rows, Placed::default(), 0, control, &mut |placed, mask| {
+            let place = columns.place(class.colour, placed.columns);
+            if place != ColumnSets::NONE {
+                found.push((place, mask));
+            }
+        })?;
+        self.starts.clear();
+        self.starts.resize(columns.len() + 1, 0);
+        for (place, _) in &*found {
+            self.starts[usize::from(*place) + 1] += 1;
+        }
+        for at in 1..self.starts.len() {
+            self.starts[at] += self.starts[at - 1];
+        }
+        self.masks.clear();
+        self.masks.resize(found.len(), 0);
+        let mut next = self.starts.clone();
+        for (place, mask) in &*found {
+            let at = &mut next[usize::from(*place)];
+            self.masks[*at as usize] = *mask;
+            *at += 1;
+        }
+        Ok(())
+    }
+
+    /// The number of placements with the column set at `place`.
+    pub(super) fn length(&self, place: usize) -> u32 {
+        self.starts[place + 1] - self.starts[place]
+    }
+
+    /// Memory held, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.starts[..]) + size_of_val(&self.masks[..])
+    }
+}
+
+/// Rows left where a search asks whether it is wanted still.
+const ROWS_ASKED: usize = 4;
+
+fn search(
+    class: &Class<'_>,
+    rows: &[u32],
+    placed: Placed,
+    mask: u64,
+    control: &Control,
+    found: &mut impl FnMut(Placed, u64),
+) -> Result<(), Stopped> {
+    let Some((&row, rest)) = rows.split_first() else {
+        found(placed, mask);
+        return Ok(());
+    };
+    if rest.len() == ROWS_ASKED {
+        control.advance(0)?;
+    }
+    let mut free = class.free(placed, row);
+    while let Some(bit) = take_lowest(&mut free) {
+        search(class, rest, Class::place(placed, row, bit), mask | class.cell(row, bit), control, found)?;
+    }
+    Ok(())
+}

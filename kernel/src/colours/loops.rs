@@ -1,0 +1,159 @@
+//! The inner loops, compiled for each instruction set.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use super::dense::{self, Count, Group, Row, Scratch, Transpose};
+use super::lists::Factor;
+#[cfg(target_arch = "x86_64")]
+use super::transpose::Avx2Unpack;
+use super::transpose::Plain;
+use crate::engine::{Control, Stopped};
+
+/// The inner loops with `L` lanes.
+pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
+    /// [`Transpose::byte`].
+    fn byte(lane: usize) -> usize;
+
+    /// [`dense::join`].
+    fn join<C: Count>(
+        self,
+        group: Group<'_>,
+        steps: Range<usize>,
+        scratch: &mut Scratch<L>,
+        matrix: &mut [Row<C, L>],
+        control: &Control,
+    ) -> Result<(), Stopped>;
+
+    /// [`dense::widen`].
+    fn widen(self, narrow: &mut [Row<u8, L>], wide: &mut [Row<u16, L>]) -> (u8, u16);
+
+    /// [`dense::products`].
+    fn products(
+        self,
+        one: &[Row<u16, L>],
+        other: &[Row<u16, L>],
+        lanes: [&[u32; L]; 2],
+        rows: &[Factor],
+    ) -> u64;
+}
+
+macro_rules! implement {
+    ($type:ty, $lanes:literal, $transpose:ty $(, $features:literal)?) => {
+        impl Loops<$lanes> for $type {
+            fn byte(lane: usize) -> usize {
+                <$transpose as Transpose<$lanes>>::byte(lane)
+            }
+
+            fn join<C: Count>(
+                self,
+                group: Group<'_>,
+                steps: Range<usize>,
+                scratch: &mut Scratch<$lanes>,
+                matrix: &mut [Row<C, $lanes>],
+                control: &Control,
+            ) -> Result<(), Stopped> {
+                $(#[target_feature(enable = $features)])?
+                fn compiled<C: Count>(
+                    group: Group<'_>,
+                    steps: Range<usize>,
+                    scratch: &mut Scratch<$lanes>,
+                    matrix: &mut [Row<C, $lanes>],
+                    control: &Control,
+                ) -> Result<(), Stopped> {
+                    dense::join::<C, $transpose, $lanes>(group, steps, scratch, matrix, control)
+                }
+                implement! { @call [$($features)?] compiled(group, steps, scratch, matrix, control) }
+            }
+
+            fn widen(self, narrow: &mut [Row<u8, $lanes>], wide: &mut [Row<u16, $lanes>]) -> (u8, u16) {
+                $(#[target_feature(enable = $features)])?
+                fn compiled(narrow: &mut [Row<u8, $lanes>], wide: &mut [Row<u16, $lanes>]) -> (u8, u16) {
+                    dense::widen(narrow, wide)
+                }
+                implement! { @call [$($features)?] compiled(narrow, wide) }
+            }
+
+            fn products(
+                self,
+                one: &[Row<u16, $lanes>],
+                other: &[Row<u16, $lanes>],
+                lanes: [&[u32; $lanes]; 2],
+                rows: &[Factor],
+            ) -> u64 {
+                $(#[target_feature(enable = $features)])?
+                fn compiled(
+                    one: &[Row<u16, $lanes>],
+                    other: &[Row<u16, $lanes>],
+                    lanes: [&[u32; $lanes]; 2],
+                    rows: &[Factor],
+                ) -> u64 {
+                    dense::products(one, other, lanes, rows)
+                }
+                implement! { @call [$($features)?] compiled(one, other, lanes, rows) }
+            }
+        }
+    };
+    (@call [] $compiled:ident($($arg:ident),*)) => {
+        $compiled($($arg),*)
+    };
+    (@call [$features:literal] $compiled:ident($($arg:ident),*)) => {
+        // SAFETY: a value of the type exists only where the instructions do.
+        unsafe { $compiled($($arg),*) }
+    };
+}
+
+/// For any machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Portable;
+
+implement!(Portable, 32, Plain);
+
+/// For machines with AVX2; one exists only where the instructions do.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx2(());
+
+#[cfg(target_arch = "x86_64")]
+impl Avx2 {
+    pub(super) fn new() -> Option<Self> {
+        let available = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        available.then_some(Self(()))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+implement!(Avx2, 32, Avx2Unpack, "avx2,bmi1,bmi2,lzcnt,popcnt");
+
+/// The same with twice as many lanes, as [`Avx512`] has.
+#[cfg(target_arch = "x86_64")]
+implement!(Avx2, 64, Avx2Unpack, "avx2,bmi1,bmi2,lzcnt,popcnt");
+
+/// For machines with AVX-512 that count the bits of bytes; one exists only where the instructions do.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx512(());
+
+#[cfg(target_arch = "x86_64")]
+impl Avx512 {
+    pub(super) fn new() -> Option<Self> {
+        let available = Avx2::new().is_some()
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512bitalg");
+        available.then_some(Self(()))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+implement!(
+    Avx512,
+    64,
+    Avx2Unpack,
+    "avx2,avx512f,avx512bw,avx512vl,avx512bitalg,bmi1,bmi2,lzcnt,popcnt"
+);

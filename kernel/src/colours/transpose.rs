@@ -1,0 +1,182 @@
+//! Bit planes of masks.
+
+use super::dense::{Bytes, Transpose};
+
+/// Plain code.
+#[derive(Debug)]
+pub(super) struct Plain;
+
+impl<const L: usize> Transpose<L> for Plain {
+    #[inline]
+    fn transpose(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]) {
+        for lane in 0..L {
+            for byte in 0..bits.div_ceil(8) as usize {
+                let mut square = (0..8).fold(0u64, |square, k| square | (masks[k * L + lane] >> (8 * byte) & 255) << (8 * k));
+                // Exchange rows and columns of eight bits by eight (Hacker's Delight, 7-3).
+                for (shift, half) in [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0x0000_0000_f0f0_f0f0)] {
+                    let moved = (square ^ square >> shift) & half;
+                    square ^= moved ^ moved << shift;
+                }
+                for (bit, row) in square.to_le_bytes().into_iter().enumerate() {
+                    planes[8 * byte + bit].0[lane] = row;
+                }
+            }
+        }
+    }
+
+    fn byte(lane: usize) -> usize {
+        lane
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use by_avx2::Avx2Unpack;
+
+#[cfg(target_arch = "x86_64")]
+mod by_avx2 {
+    #![allow(clippy::wildcard_imports, reason = "intrinsics; the lint is off in tests")]
+
+    use std::arch::x86_64::*;
+
+    use super::{Bytes, Transpose};
+
+    /// Lanes of a register.
+    const WIDTH: usize = 32;
+
+    /// AVX2. Bytes come in another order than lanes, as unpacking leaves them.
+    #[derive(Debug)]
+    pub(in super::super) struct Avx2Unpack;
+
+    impl<const L: usize> Transpose<L> for Avx2Unpack {
+        #[inline(always)]
+        fn transpose(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]) {
+            assert!(masks.len() == 8 * L && L.is_multiple_of(WIDTH) && bits <= 64);
+            // SAFETY: the caller is compiled for AVX2, and the slices are as long as asserted.
+            unsafe { transpose::<L>(masks, bits, planes) }
+        }
+
+        #[inline(always)]
+        fn byte(lane: usize) -> usize {
+            let (register, lane) = (lane / WIDTH, lane % WIDTH);
+            // Four masks a register and eight registers: of each, two masks are in the lower half.
+            let (load, place) = (lane / 4, lane % 4);
+            let (half, odd) = (place / 2, place % 2);
+            register * WIDTH + half * 16 + 2 * load + odd
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn transpose<const L: usize>(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]) {
+        for register in 0..L / WIDTH {
+            let mut bytes = [[_mm256_setzero_si256(); 8]; 8];
+            for (k, bytes) in bytes.iter_mut().enumerate() {
+                let from = &masks[k * L + register * WIDTH..][..WIDTH];
+                // SAFETY: 32 masks are there.
+                *bytes = by_bytes(|at| unsafe { _mm256_loadu_si256(from.as_ptr().add(4 * at).cast()) });
+            }
+            for byte in 0..bits.div_ceil(8) as usize {
+                let rows = by_bits(bytes.map(|bytes| bytes[byte]));
+                for (bit, row) in rows.into_iter().enumerate() {
+                    let to = &mut planes[8 * byte + bit].0[register * WIDTH..][..WIDTH];
+                    // SAFETY: 32 bytes are there.
+                    unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), row) };
+                }
+            }
+        }
+    }
+
+    /// Eight registers of four masks as eight registers of bytes: all lowest bytes, and so on.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn by_bytes(masks: impl Fn(usize) -> __m256i) -> [__m256i; 8] {
+        // In each half of 16 bytes: the bytes of two masks each, byte by byte, two registers together.
+        let zip = |at: usize| {
+            // Bytes 0..8 of mask x and y become x0 y0 x1 y1 ...
+            let x = masks(at);
+            _mm256_shuffle_epi8(x, pairs())
+        };
+        let words: [__m256i; 8] = std::array::from_fn(zip);
+        // Words of 16 bits: (x0 y0) (x1 y1) ... (x7 y7) in each half. An 8 by 8 exchange of words.
+        let one: [__m256i; 8] = std::array::from_fn(|i| {
+            let (a, b) = (words[i / 2 * 2], words[i / 2 * 2 + 1]);
+            if i % 2 == 0 { _mm256_unpacklo_epi16(a, b) } else { _mm256_unpackhi_epi16(a, b) }
+        });
+        // one[2g]: words 0..4 of registers 2g and 2g + 1, interleaved; one[2g + 1]: words 4..8.
+        let two: [__m256i; 8] = std::array::from_fn(|i| {
+            let (group, high, part) = (i / 4, i / 2 % 2, i % 2);
+            let (a, b) = (one[group * 4 + high], one[group * 4 + 2 + high]);
+            if part == 0 { _mm256_unpacklo_epi32(a, b) } else { _mm256_unpackhi_epi32(a, b) }
+        });
+        // two[4g + 2h + p]: words 4h + 2p and 4h + 2p + 1 of registers 4g..4g + 4.
+        std::array::from_fn(|word| {
+            let (high, part, last) = (word / 4, word / 2 % 2, word % 2);
+            let (a, b) = (two[2 * high + part], two[4 + 2 * high + part]);
+            if last == 0 { _mm256_unpacklo_epi64(a, b) } else { _mm256_unpackhi_epi64(a, b) }
+        })
+    }
+
+    /// Interleaves the bytes of the two masks in each half.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn pairs() -> __m256i {
+        let half = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+        _mm256_broadcastsi128_si256(half)
+    }
+
+    /// Exchanges bits: bit k of a byte of result b is bit b of that byte of register k.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn by_bits(mut x: [__m256i; 8]) -> [__m256i; 8] {
+        macro_rules! exchange {
+            ($distance:literal, $shift:literal, $mask:literal) => {
+                let mask = _mm256_set1_epi8($mask);
+                for low in 0..8 {
+                    if low & $distance == 0 {
+                        let high = low + $distance;
+                        let moved = _mm256_and_si256(
+                            _mm256_xor_si256(_mm256_srli_epi16::<$shift>(x[low]), x[high]),
+                            mask,
+                        );
+                        x[high] = _mm256_xor_si256(x[high], moved);
+                        x[low] = _mm256_xor_si256(x[low], _mm256_slli_epi16::<$shift>(moved));
+                    }
+                }
+            };
+        }
+        exchange!(4, 4, 0x0f);
+        exchange!(2, 2, 0x33);
+        exchange!(1, 1, 0x55);
+        x
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::SplitMix64;
+
+    fn check<const L: usize, T: Transpose<L>>() {
+        let mut random = SplitMix64::new(1);
+        let masks: Vec<u64> = (0..8 * L).map(|_| random.next()).collect();
+        let mut planes = Box::new([Bytes([0; L]); 64]);
+        T::transpose(&masks, 64, &mut planes);
+        for (bit, plane) in planes.iter().enumerate() {
+            for lane in 0..L {
+                let expected = (0..8).fold(0, |byte, k| byte | u8::from(masks[k * L + lane] >> bit & 1 == 1) << k);
+                assert_eq!(plane.0[T::byte(lane)], expected, "bit {bit}, lane {lane}");
+            }
+        }
+    }
+
+    #[test]
+    fn planes_have_the_bits_of_the_masks() {
+        check::<32, Plain>();
+        check::<64, Plain>();
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            check::<32, Avx2Unpack>();
+            check::<64, Avx2Unpack>();
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The placements of a block of row sets, as a tree that is walked once for every group of column sets.
+
+use std::ops::Range;
+
+use super::lists::{Class, ColumnSets, Placed};
+use crate::board::take_lowest;
+use crate::engine::{Control, Stopped};
+
+/// Placements on the rows of one class, for several row sets at once.
+///
+/// All row sets have their first rows in common. A **branch** is a placement on these; it filters the lists of the
+/// other class. What is left of them is tabled, and the queens of the other rows, the **leaves**, ask the tables.
+#[derive(Debug, Default)]
+pub(super) struct Trie {
+    /// The branches, and the partial placements that lead to them, in the order of a depth-first walk.
+    pub(super) steps: Vec<Step>,
+    /// Queens in a branch.
+    pub(super) depth: usize,
+    /// Queens of a leaf and the node above it. Without any the tree is empty, and stands for the placement of no queen.
+    pub(super) rest: usize,
+    /// The diagonals of the queens on leaf rows, by [number](number).
+    queens: Vec<u64>,
+    /// Queens that branches ask for, by number.
+    asked: Vec<u8>,
+    program: Vec<u32>,
+    /// Nodes of a branch by their number of leaves.
+    nodes: [Vec<u32>; LEAVES_MAX + 1],
+}
+
+/// Leaves of a node at most: a row has at most 16 columns of a parity.
+const LEAVES_MAX: usize = 16;
+
+/// The number of a queen, in `0..256`.
+const fn number(row: u32, bit: u32) -> u32 {
+    row * 16 + bit.trailing_zeros()
+}
+
+/// A queen of a branch.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Step {
+    /// Queens before it.
+    pub(super) level: usize,
+    pub(super) queen: u64,
+    /// Leaves below it, if the branch is complete.
+    pub(super) leaves: u64,
+    asked: Range<usize>,
+    program: Range<usize>,
+}
+
+/// Leaf rows at most: their queens but one are the bytes of two words.
+pub(super) const REST_MAX: usize = 9;
+
+/// Words for the queens of a node, four a word.
+pub(super) const fn words(queens: usize) -> usize {
+    queens.div_ceil(4)
+}
+
+/// The row sets of a block, and what is wanted of them.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) class: Class<'a>,
+    /// For each row set its rows in the order in which they are filled. There are some, as many in each.
+    pub(super) sets: &'a [Vec<u32>],
+    /// How many of them a branch fills, at most those that all sets have in common.
+    pub(super) depth: usize,
+    pub(super) columns: &'a ColumnSets,
+    /// The column sets that are wanted, by their places.
+    pub(super) places: Range<usize>,
+    pub(super) control: &'a Control,
+}
+
+impl Trie {
+    /// The tree of a block. Its leaves are rows of a matrix: by row set, then by column set wanted.
+    pub(super) fn fill(&mut self, wanted: &Wanted<'_>) -> Result<(), Stopped> {
+        let rest = wanted.sets[0].len() - wanted.depth;
+        assert!(rest <= REST_MAX, "{rest} leaf rows");
+        self.steps.clear();
+        self.asked.clear();
+        self.program.clear();
+        (self.depth, self.rest) = (wanted.depth.max(1), rest);
+        if rest == 0 {
+            return Ok(());
+        }
+        self.queens.clear();
+        self.queens.resize(256, 0);
+        for &row in wanted.sets.iter().flat_map(|rows| &rows[wanted.depth..]) {
+            for bit in (0..16).map(|column| 1 << column) {
+                self.queens[number(row, bit) as usize] = wanted.class.cell(row, bit);
+            }
+        }
+        if wanted.depth == 0 {
+            // One branch, which attacks nothing.
+            self.steps.push(Step::default());
+            self.finish(wanted, Placed::default())?;
+            Ok(())
+        } else {
+            self.branch(wanted, 0, Placed::default()).map(|_| ())
+        }
+    }
+
+    /// Makes the branches from a placement on; `false` if they have no leaves.
+    fn branch(&mut self, wanted: &Wanted<'_>, level: usize, placed: Placed) -> Result<bool, Stopped> {
+        if level == wanted.depth {
+            return self.finish(wanted, placed);
+        }
+        let row = wanted.sets[0][level];
+        let mut free = wanted.class.free(placed, row);
+        let mut some = false;
+        while let Some(bit) = take_lowest(&mut free) {
+            let at = self.steps.len();
+            self.steps.push(Step { level, queen: wanted.class.cell(row, bit), ..Step::default() });
+            if self.branch(wanted, level + 1, Class::place(placed, row, bit))? {
+                some = true;
+            } else {
+                self.steps.truncate(at);
+            }
+        }
+        Ok(some)
+    }
+
+    /// Writes the program of the latest branch; `false` if it has no leaves.
+    fn finish(&mut self, wanted: &Wanted<'_>, placed: Placed) -> Result<bool, Stopped> {
+        wanted.control.advance(0)?;
+        let (program, first_asked) = (self.program.len(), self.asked.len());
+        let mut below = Below { wanted, nodes: &mut self.nodes, asked: [0; 16], first: 0 };
+        for rows in wanted.sets {
+            below.search(&rows[wanted.depth..], placed, 0);
+            below.first += u32::try_from(wanted.places.len()).expect("at most 12,870 column sets");
+        }
+        assert!(below.first <= 1 << 24, "{} rows of a matrix", below.first);
+        for (row, mut columns) in (0..).zip(below.asked) {
+            while let Some(bit) = take_lowest(&mut columns) {
+                self.asked.push(u8::try_from(number(row, bit)).expect("16 rows and columns"));
+            }
+        }
+        let mut leaves = 0;
+        for (count, nodes) in self.nodes.iter_mut().enumerate().filter(|(_, nodes)| !nodes.is_empty()) {
+            let nodes_len = nodes.len() / (words(self.rest - 1) + count);
+            leaves += (nodes_len * count) as u64;
+            self.program.push(u32::try_from(nodes_len << 8 | count).expect("fewer than 2^24 nodes"));
+            self.program.append(nodes);
+        }
+        let step = self.steps.last_mut().expect("a branch has a queen");
+        step.asked = first_asked..self.asked.len();
+        step.program = program..self.program.len();
+        step.leaves = leaves;
+        Ok(leaves > 0)
+    }
+
+    /// Queens that a branch asks for, by number, and their diagonals.
+    #[inline]
+    pub(super) fn asked(&self, step: &Step) -> impl Iterator<Item = (u8, u64)> {
+        self.asked[step.asked.clone()].iter().map(|&queen| (queen, self.queens[usize::from(queen)]))
+    }
+
+    /// A branch's nodes in runs: a word with the number of nodes above the lowest byte and the leaves of a node in it,
+    /// then the nodes: their queens' numbers, a byte each, in whole words, then for each leaf its queen's number in
+    /// the highest byte and its row of the matrix below.
+    #[inline]
+    pub(super) fn program(&self, step: &Step) -> &[u32] {
+        &self.program[step.program.clone()]
+    }
+
+    /// Memory held, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.program[..]) + size_of_val(&self.steps[..]) + self.asked.len()
+    }
+}
+
+/// The search for the nodes below a branch.
+struct Below<'a> {
+    wanted: &'a Wanted<'a>,
+    nodes: &'a mut [Vec<u32>; LEAVES_MAX + 1],
+    /// For each row the columns whose queens are asked for.
+    asked: [u32; 16],
+    /// The first row of the matrix for the present row set.
+    first: u32,
+}
+
+impl Below<'_> {
+    /// Finds all placements on the rows; `queens` are the numbers of the queens of a node, the latest in the lowest byte.
+    fn search(&mut self, rows: &[u32], placed: Placed, queens: u64) {
+        let class = &self.wanted.class;
+        let (row, rest) = (rows[0], &rows[1..]);
+        let mut free = class.free(placed, row);
+        if rest.is_empty() {
+            self.node(row, free, placed, queens);
+            return;
+        }
+        while let Some(bit) = take_lowest(&mut free) {
+            self.search(rest, Class::place(placed, row, bit), queens << 8 | u64::from(number(row, bit)));
+        }
+    }
+
+    fn node(&mut self, row: u32, mut free: u32, placed: Placed, queens: u64) {
+        let Wanted { class, columns, places, .. } = self.wanted;
+        let (mut leaves, mut count) = ([0; LEAVES_MAX], 0);
+        while let Some(bit) = take_lowest(&mut free) {
+            let place = usize::from(columns.place(class.colour, placed.columns | bit)).wrapping_sub(places.start);
+            if place < places.len() {
+                #[expect(clippy::cast_possible_truncation, reason = "at most 12,870 column sets")]
+                let matrix_row = self.first + place as u32;
+                leaves[count] = number(row, bit) << 24 | matrix_row;
+                self.asked[row as usize] |= bit;
+                count += 1;
+            }
+        }
+        if count == 0 {
+            return;
+        }
+        let before = self.wanted.sets[0].len() - self.wanted.depth - 1;
+        let nodes = &mut self.nodes[count];
+        #[expect(clippy::cast_possible_truncation, reason = "word by word")]
+        nodes.extend((0..words(before)).map(|word| (queens >> (32 * word)) as u32));
+        nodes.extend_from_slice(&leaves[..count]);
+        for queen in (0..before).map(|at| queens >> (8 * at) & 255) {
+            self.asked[queen as usize / 16] |= 1 << (queen % 16);
+        }
+    }
+}
