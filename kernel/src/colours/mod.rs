@@ -4,8 +4,22 @@
 //! `docs/colours.md` tells the method, its measurements and what did not pay.
 
 mod lines;
+mod multiply;
+mod recount;
 mod row_sets;
 #[cfg(test)]
 mod tests;
+mod work;
 
+pub use multiply::Multiplier;
+pub use recount::{Part, count_rows, find_rows, recount, recount_part, recount_states};
 pub use row_sets::{RowSet, RowSets};
+
+/// What counting a range of orbits of row sets gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ColourTally {
+    /// Solutions, each with its weights; the sum over all orbits is the board's total.
+    pub weighted_solutions: u64,
+    /// The measure of work.
+    pub states: u64,
+}
