@@ -27,6 +27,10 @@ enum Latest {
 }
 
 impl Solver {
+    /// Row sets of no more states than this are searched one solution at a time when mirror images are asked for: a second
+    /// or so.
+    const SEARCHED_MAX: u64 = 100_000_000;
+
     /// Memory of a multiplication that is not one of many threads.
     const MEMORY_ALONE: u64 = 1 << 30;
 
@@ -46,8 +50,8 @@ impl Solver {
         Some(Self { engine, isa: isa(kernel), tables: None, latest: Latest::Neither })
     }
 
-    /// Whether boards are counted by their mirror images from now on. Half boards and colours know none, and are counted
-    /// as always.
+    /// Whether boards are counted by their mirror images from now on. Half boards know none, and are counted as always;
+    /// so are colours, but where it takes no longer than a second their solutions are found one by one instead.
     pub fn mirror(&mut self, is_on: bool) {
         self.engine.is_on = is_on;
     }
@@ -85,12 +89,16 @@ impl Solver {
     }
 
     /// Counts the solutions of some orbits of row sets, each with its weights; exactly, or not at all when stopped.
-    pub(crate) fn count_colours(
+    pub fn count_colours(
         &mut self,
         sets: &RowSets,
         range: Range<u64>,
         control: &Control,
     ) -> Result<ColourTally, Stopped> {
+        let second_count = self.engine.is_on && self.tables.is_some();
+        if second_count && colours::recount_states(sets, &range) <= Self::SEARCHED_MAX {
+            return colours::recount(sets, range, control);
+        }
         match self.multiplier() {
             Some(multiplier) => multiplier.count(sets, range, control),
             None => colours::recount(sets, range, control),
