@@ -43,7 +43,7 @@ impl Parts {
 
     /// How many there are.
     pub(crate) fn number(&self) -> u32 {
-        Self::NUMBER
+        u32::try_from(self.parts.len()).expect("a few")
     }
 
     /// The engine that multiplies the whole job again: the fastest with other instructions than the one that counted.

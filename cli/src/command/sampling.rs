@@ -149,13 +149,14 @@ impl Tally {
                  {jobs}. Its total is not to be believed; nothing was changed"
             ))?;
         } else {
-            let mut kernels = self.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and ");
-            if self.parts > 0 {
-                kernels += &format!(" ({} parts of them one by one, too)", thousands(self.parts));
-            }
+            let kernels = self.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and ");
+            let parts = match self.parts {
+                0 => String::new(),
+                parts => format!(" ({} parts of them one by one, too)", thousands(parts)),
+            };
             let proof = proof(population.jobs, self.recounted);
             print_line(format_args!(
-                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}, all alike (seed {seed}): {proof}"
+                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}{parts}, all alike (seed {seed}): {proof}"
             ))?;
         }
         for (id, (recounted, wrong)) in &self.by_worker {

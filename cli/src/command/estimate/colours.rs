@@ -57,9 +57,9 @@ impl Stratum {
 /// from run to run.
 const fn states_per_s(kernel: Kernel) -> u64 {
     match kernel {
-        Kernel::Reference | Kernel::Scalar | Kernel::Portable => 10_000_000,
+        Kernel::Reference | Kernel::Scalar | Kernel::Portable => 5_000_000,
         Kernel::Avx2 => 10_000_000,
-        Kernel::Avx512 => 10_000_000,
+        Kernel::Avx512 => 20_000_000,
     }
 }
 
