@@ -4,11 +4,11 @@ use bytesize::ByteSize;
 use clap::Args;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-/// The memory that joins of half boards may take.
+/// The memory that joins of half boards and multiplied colours may take.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Memory {
-    /// Memory for joins of half boards (plan halves), as 500MB or 8GiB; they take about so much or less if that is
-    /// possible, and are the slower the less it is [default: half of what is free]
+    /// Memory for plans halves and colours, as 500MB or 8GiB: a soft limit; less memory is slower [default: half of what is
+    /// free]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<ByteSize>,
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use nqueens_evidence::recount::{Recount, recount};
 use nqueens_evidence::sample::Claim;
 use nqueens_kernel::engine::Control;
+use nqueens_kernel::plan::PlanKind;
 use nqueens_proto::id::LeaseToken;
 use nqueens_proto::message::{JobResult, Registration};
 use tracing::{error, info};
@@ -31,6 +32,9 @@ const SHARE: u32 = 20;
 
 /// Jobs of more estimated states than this take too long to count the slow way.
 const STATES_MAX: u64 = 1 << 34;
+
+/// Jobs of colours never do: of large ones a part is counted the slow way, and the whole as fast as others do.
+const COLOURS_MAX: u64 = i64::MAX.unsigned_abs();
 
 /// While there is nothing to count.
 const REST: Duration = Duration::from_secs(2);
@@ -83,8 +87,9 @@ async fn pick(operator: &Operator) -> Result<Option<(LeaseToken, Claim)>, Error>
         return Ok(None);
     }
     let run = runs[usize::try_from(random_bits() % runs.len() as u64).expect("an index")];
+    let states_max = if run.plan.kind() == PlanKind::Colours { COLOURS_MAX } else { STATES_MAX };
     let first = u32::try_from(random_bits() % u64::from(run.jobs)).expect("below the number of jobs");
-    store::accepted_from(operator.reader.pool(), run.id, first, STATES_MAX).await
+    store::accepted_from(operator.reader.pool(), run.id, first, states_max).await
 }
 
 /// Counts a job and reports what came out; false if there is nobody to take it, or it is not believed any more.

@@ -186,7 +186,7 @@ function showHistory({ history }, run) {
     : "Too few jobs done since the coordinator started");
 }
 
-const KINDS = { rows: "classes of first rows", border: "border configurations", halves: "column sets" };
+const KINDS = { rows: "classes of first rows", border: "border configurations", halves: "column sets", colours: "row sets" };
 
 function showMap({ map }, run) {
   cellAt = mapOfJobs(by("map"), map.cells);

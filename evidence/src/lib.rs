@@ -10,6 +10,7 @@ mod book;
 pub mod chain;
 pub mod confidence;
 pub mod line;
+mod parts;
 pub mod recount;
 pub mod sample;
 pub mod total;

@@ -199,7 +199,7 @@ pub struct Four<T> {
     /// Orbits of 8.
     #[serde(with = "text")]
     pub count8: T,
-    /// Plain solutions, which plan `halves` finds instead of orbits.
+    /// Plain solutions, which plans `halves` and `colours` find instead of orbits.
     #[serde(with = "text")]
     pub solutions: T,
 }

@@ -8,9 +8,10 @@ use std::thread;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
-use nqueens_kernel::job::Class;
+use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::solver::Solver;
 
+use crate::parts::Parts;
 use crate::sample::Claim;
 
 /// A job that was counted again.
@@ -20,7 +21,9 @@ pub struct Recount {
     pub claim: Claim,
     /// The engine that counted again.
     pub kernel: Kernel,
-    /// What it found; the error says why there was nothing to count.
+    /// Parts of the job whose solutions were found one by one as well, for all of it would have taken too long.
+    pub parts: u32,
+    /// What it found; the error says why there was nothing to count, or that the parts came to something else.
     pub found: Result<Counts, String>,
 }
 
@@ -32,7 +35,8 @@ impl Recount {
 }
 
 /// The fastest engine that shares no search with the one that counted. The block engines are one search for several kinds
-/// of CPU; half boards were joined, and are counted row by row now.
+/// of CPU; half boards were joined, and are counted row by row now; colours were multiplied by the block engines, and are
+/// searched by the plain ones.
 pub fn other_road(class: Class, counted_by: Kernel) -> Kernel {
     match counted_by {
         Kernel::Portable | Kernel::Avx2 | Kernel::Avx512 if class != Class::Halves => Kernel::Scalar,
@@ -41,8 +45,9 @@ pub fn other_road(class: Class, counted_by: Kernel) -> Kernel {
 }
 
 /// Counts jobs again, in their order, on some threads: each job's mirror image, by the engine that is asked for or by
-/// [another one](other_road) than counted it before. `done` hears of every job that is done; those that were not when
-/// `control` stopped it, it never hears of.
+/// [another one](other_road) than counted it before. Jobs of colours that would take too long by the other road are
+/// multiplied again with other instructions, and some of their [parts](nqueens_kernel::colours::Part) go by the other
+/// road. `done` hears of every job that is done; those that were not when `control` stopped it, it never hears of.
 ///
 /// # Panics
 /// If this machine can't run `kernel`.
@@ -55,14 +60,9 @@ pub fn recount(
 ) {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(done));
     let work = || {
-        let mut solvers = BTreeMap::new();
+        let mut solvers = Solvers::default();
         while let Some(claim) = claims.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let kernel = kernel.unwrap_or_else(|| other_road(claim.job.class, claim.kernel));
-            let solver = solvers
-                .entry(kernel)
-                .or_insert_with(|| Solver::recounting(kernel).expect("an engine for this machine"));
-            let Ok(found) = count(claim, solver, control) else { return };
-            let recount = Recount { claim: claim.clone(), kernel, found };
+            let Ok(recount) = solvers.recount(claim, kernel, control) else { return };
             done.lock().expect("nobody panics there")(recount);
         }
     };
@@ -73,11 +73,46 @@ pub fn recount(
     });
 }
 
-fn count(claim: &Claim, solver: &mut Solver, control: &Control) -> Result<Result<Counts, String>, Stopped> {
-    let job = match claim.job.decode() {
-        Ok(job) => job,
-        Err(invalid) => return Ok(Err(format!("it is no job: {invalid}"))),
-    };
+/// What one thread counts with.
+#[derive(Default)]
+struct Solvers(BTreeMap<Kernel, Solver>);
+
+impl Solvers {
+    fn get(&mut self, kernel: Kernel) -> &mut Solver {
+        let new = || Solver::recounting(kernel).expect("an engine for this machine");
+        self.0.entry(kernel).or_insert_with(new)
+    }
+
+    fn recount(
+        &mut self,
+        claim: &Claim,
+        chosen: Option<Kernel>,
+        control: &Control,
+    ) -> Result<Recount, Stopped> {
+        let road = other_road(claim.job.class, claim.kernel);
+        let recount = |kernel, parts, found| Recount { claim: claim.clone(), kernel, parts, found };
+        let job = match claim.job.decode() {
+            Ok(job) => job,
+            Err(invalid) => {
+                return Ok(recount(chosen.unwrap_or(road), 0, Err(format!("it is no job: {invalid}"))));
+            }
+        };
+        let parts = if chosen.is_none() && road < Kernel::Portable { Parts::of(&job) } else { None };
+        let Some(parts) = parts else {
+            let kernel = chosen.unwrap_or(road);
+            return Ok(recount(kernel, 0, count(&job, self.get(kernel), control)?));
+        };
+        let kernel = Parts::multiplied_by(claim.kernel);
+        let solver = self.get(kernel);
+        let found = match parts.compare(solver, control)? {
+            Ok(()) => count(&job, solver, control)?,
+            Err(difference) => Err(difference),
+        };
+        Ok(recount(kernel, parts.number(), found))
+    }
+}
+
+fn count(job: &Job, solver: &mut Solver, control: &Control) -> Result<Result<Counts, String>, Stopped> {
     let mut sum = Counts::ZERO;
     for unit in job.units(solver.leaf_test()) {
         match sum.checked_add(unit.solve(solver, control)?.counts) {

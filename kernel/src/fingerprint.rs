@@ -6,6 +6,7 @@ use std::str::FromStr;
 use sha2::{Digest, Sha256};
 
 use crate::board::BoardSize;
+use crate::colours::RowSets;
 use crate::halves::Orbits;
 use crate::job::{Class, Job};
 use crate::plan::{Plan, PlanKind};
@@ -14,14 +15,17 @@ use crate::plan::{Plan, PlanKind};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
 
-/// Of each board, [`Fingerprint::of_all_plans`] looks at so many column sets.
-const SAMPLE: u64 = 64;
+/// The orbits that [`Fingerprint::of_all_plans`] looks at, of so many.
+fn sample(orbits: u64) -> impl Iterator<Item = u64> {
+    const SAMPLE: u64 = 64;
+    (0..SAMPLE).map(move |at| at * orbits / SAMPLE)
+}
 
 impl Fingerprint {
     /// Of all plans together: two programs with the same one cut boards alike, and mean the same by every job.
     ///
-    /// Small boards stand for all, but where jobs only name numbers of column sets: what these stand for is sampled on
-    /// every board.
+    /// Small boards stand for all, but where jobs only name numbers of column or row sets: what these stand for is
+    /// sampled on every board.
     pub fn of_all_plans() -> Self {
         let mut digest = Sha256::new();
         for n in BoardSize::MIN.up_to(BoardSize::MAX) {
@@ -29,12 +33,20 @@ impl Fingerprint {
                 let plans = PlanKind::ALL.map(|kind| Plan::new(n, kind).fingerprint().0);
                 digest.update(plans.concat());
             }
-            let Some(orbits) = Orbits::new(n) else { continue };
-            digest.update(orbits.len().to_be_bytes());
-            for sample in 0..SAMPLE {
-                let set = orbits.get(sample * orbits.len() / SAMPLE);
-                digest.update([set.columns, set.weight].map(u32::to_be_bytes).concat());
-                digest.update([set.kind as u8]);
+            if let Some(orbits) = Orbits::new(n) {
+                digest.update(orbits.len().to_be_bytes());
+                for set in sample(orbits.len()).map(|number| orbits.get(number)) {
+                    digest.update([set.columns, set.weight].map(u32::to_be_bytes).concat());
+                    digest.update([set.kind as u8]);
+                }
+            }
+            if let Some(sets) = RowSets::new(n) {
+                digest.update(sets.len().to_be_bytes());
+                for set in sample(sets.len()).map(|number| sets.get(number)) {
+                    // Which column sets count is part of what an orbit means: that of another orbit's rows does or not.
+                    let others = sample(sets.len()).map(|other| set.columns_weight(sets.get(other).rows));
+                    digest.update([set.rows, set.weight, others.sum()].map(u32::to_be_bytes).concat());
+                }
             }
         }
         Self(digest.finalize().into())

@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use crate::board::BoardSize;
 use crate::counts::Counts;
-use crate::halves::Orbits;
 use crate::prefix::{Prefix, class_bounds, width_min};
+use crate::ranges::Numbered;
 use crate::rows::bound2;
-use crate::unit::{Halves, Unit};
+use crate::unit::{Orbits, Unit};
 
 /// The classes that solutions are sorted into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,11 +22,19 @@ pub enum Class {
     Border,
     /// Plan `halves`: by the set of columns that the upper rows use. It has no BOUND1, which is given as 0.
     Halves,
+    /// Plan `colours`: by the set of rows whose queens stand on white cells. It has no BOUND1, which is given as 0.
+    Colours,
 }
 
 impl Class {
     /// All classes.
-    pub const ALL: [Self; 4] = [Self::Corner, Self::Edge, Self::Border, Self::Halves];
+    pub const ALL: [Self; 5] = [Self::Corner, Self::Edge, Self::Border, Self::Halves, Self::Colours];
+
+    /// Whether its jobs are ranges of numbered orbits and count plain solutions; else they are groups of prefixes and
+    /// count orbits of solutions.
+    pub const fn counts_plainly(self) -> bool {
+        matches!(self, Self::Halves | Self::Colours)
+    }
 
     /// The name used on the command line, the wire and in the database.
     pub const fn name(self) -> &'static str {
@@ -35,6 +43,7 @@ impl Class {
             Self::Edge => "edge",
             Self::Border => "border",
             Self::Halves => "halves",
+            Self::Colours => "colours",
         }
     }
 }
@@ -75,8 +84,9 @@ impl std::error::Error for UnknownClass {}
 ///   prefix means the solutions where no rotation of the solution that keeps the configuration has a lesser
 ///   column in that row, each orbit once.
 ///
-/// The class of half boards has no prefixes but one range of [orbits](Orbits) of column sets, in 8 bytes: the number of
-/// the first and of the first after the last, big-endian.
+/// The classes of half boards and of colours have no prefixes but one range of orbits, of [column
+/// sets](crate::halves::Orbits) or of [row sets](crate::colours::RowSets), in 8 bytes: the number of the first and of the
+/// first after the last, big-endian.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Job {
     n: BoardSize,
@@ -127,11 +137,11 @@ impl Job {
     /// Bytes of a range of orbits.
     const RANGE_WIDTH: u8 = 8;
 
-    /// A job of these orbits of column sets; not none, and all of them exist.
-    pub(crate) fn of_orbits(n: BoardSize, range: Range<u64>) -> Self {
+    /// A job of these orbits of a class that has some; not none, and all of them exist.
+    pub(crate) fn of_orbits(n: BoardSize, class: Class, range: Range<u64>) -> Self {
         let bytes = |number| u32::try_from(number).expect("fewer than 2^32 orbits").to_be_bytes();
         let prefixes = [bytes(range.start), bytes(range.end)].concat();
-        Self { n, class: Class::Halves, bound1: 0, width: Self::RANGE_WIDTH, prefixes }
+        Self { n, class, bound1: 0, width: Self::RANGE_WIDTH, prefixes }
     }
 
     /// Reads what [`encode`](Self::encode) wrote. Everything is checked: the bytes may come from anywhere.
@@ -140,15 +150,12 @@ impl Job {
             return Err(InvalidJob::Bound1 { n, class, bound1 });
         }
         let (&width, prefixes) = bytes.split_first().ok_or(InvalidJob::Empty)?;
-        if class == Class::Halves {
+        if class.counts_plainly() {
             let range = (width == Self::RANGE_WIDTH).then(|| orbits_of(prefixes)).flatten();
-            let orbits = Orbits::new(n).map_or(0, |orbits| orbits.len());
+            let orbits = Numbered::of_class(n, class).map_or(0, |orbits| orbits.len());
             let range = range.filter(|range| range.start < range.end && range.end <= orbits);
-            return range.map(|range| Self::of_orbits(n, range)).ok_or_else(|| InvalidJob::Range {
-                n,
-                orbits,
-                bytes: bytes.to_vec(),
-            });
+            let invalid = || InvalidJob::Range { n, class, orbits, bytes: bytes.to_vec() };
+            return range.map(|range| Self::of_orbits(n, class, range)).ok_or_else(invalid);
         }
         if width < width_min(class) {
             return Err(InvalidJob::Width { class, width });
@@ -198,13 +205,13 @@ impl Job {
         self.width
     }
 
-    /// Its orbits of column sets, if it is of the class of half boards.
+    /// Its numbered orbits, if its class has such.
     pub fn orbits(&self) -> Option<Range<u64>> {
-        (self.class == Class::Halves).then(|| orbits_of(&self.prefixes).expect("checked when a job is made"))
+        self.class.counts_plainly().then(|| orbits_of(&self.prefixes).expect("checked when a job is made"))
     }
 
-    fn halves(&self) -> Option<Halves> {
-        self.orbits().map(|range| Halves { n: self.n, range })
+    fn orbits_unit(&self) -> Option<Orbits> {
+        self.orbits().map(|range| Orbits { n: self.n, class: self.class, range })
     }
 
     /// Its prefixes, ascending, each of [`width`](Self::width) bytes.
@@ -222,16 +229,16 @@ impl Job {
     /// The independent pieces to count. With `leaf_test` the edge class comes as the classic search that tests
     /// each solution; without, only the solutions on a tie cell are tested, and the others purely counted.
     pub fn units(&self, leaf_test: bool) -> Vec<Unit> {
-        if let Some(halves) = self.halves() {
-            return vec![Unit::Halves(halves)];
+        if let Some(orbits) = self.orbits_unit() {
+            return vec![Unit::Orbits(orbits)];
         }
         self.placed().flat_map(|prefix| prefix.units(leaf_test)).collect()
     }
 
     /// What it is expected to cost, and what it can find at most.
     pub fn weight(&self) -> Weight {
-        if let Some(halves) = self.halves() {
-            return halves.weight();
+        if let Some(orbits) = self.orbits_unit() {
+            return orbits.numbered().weight(&orbits.range);
         }
         self.placed().fold(Weight::default(), |sum, prefix| sum.plus(prefix.weight()))
     }
@@ -283,10 +290,12 @@ pub enum InvalidJob {
         /// The prefix.
         queens: Vec<u8>,
     },
-    /// No range of the board's orbits of column sets.
+    /// No range of the board's orbits of column or row sets.
     Range {
         /// Board size.
         n: BoardSize,
+        /// The class.
+        class: Class,
         /// How many orbits there are.
         orbits: u64,
         /// What was given.
@@ -315,8 +324,9 @@ impl fmt::Display for InvalidJob {
             Self::Prefix { n, class, bound1, queens } => {
                 write!(f, "{queens:?} is no prefix of class {class} of N = {n} with BOUND1 = {bound1}")
             }
-            Self::Range { n, orbits, bytes } => {
-                write!(f, "{bytes:?} is no range of the {orbits} orbits of column sets of N = {n}")
+            Self::Range { n, class, orbits, bytes } => {
+                let lines = if *class == Class::Colours { "row" } else { "column" };
+                write!(f, "{bytes:?} is no range of the {orbits} orbits of {lines} sets of N = {n}")
             }
             Self::Order { number } => write!(f, "prefix {number} is not larger than the one before it"),
         }

@@ -17,6 +17,7 @@ pub mod ladder;
 pub mod plan;
 mod prefix;
 pub mod random;
+mod ranges;
 mod rows;
 pub mod sampling;
 pub mod solution;

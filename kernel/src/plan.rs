@@ -13,6 +13,7 @@ pub use crate::fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
 use crate::halves::Orbits;
 use crate::job::{Class, Job, Weight};
 use crate::prefix::Prefix;
+use crate::ranges::Numbered;
 
 /// The ways to cut a board into jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,14 +22,17 @@ pub enum PlanKind {
     Rows,
     /// Canonical border configurations, with inner rows placed where one is too heavy.
     Border,
-    /// Column sets of half boards. Boards below [`Orbits::N_MIN`] have no half boards: there its jobs are those of
-    /// `border`.
+    /// Column sets of half boards. Boards below [`Orbits::N_MIN`] have no half boards:
+    /// there its jobs are those of `border`.
     Halves,
+    /// Rows whose queens stand on white cells. Below [`RowSets::N_MIN`](crate::colours::RowSets::N_MIN) its jobs are
+    /// those of `border`, too.
+    Colours,
 }
 
 impl PlanKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Rows, Self::Border, Self::Halves];
+    pub const ALL: [Self; 4] = [Self::Rows, Self::Border, Self::Halves, Self::Colours];
 
     /// The name used on the command line, the wire and in the database.
     pub const fn name(self) -> &'static str {
@@ -36,6 +40,7 @@ impl PlanKind {
             Self::Rows => "rows",
             Self::Border => "border",
             Self::Halves => "halves",
+            Self::Colours => "colours",
         }
     }
 }
@@ -104,6 +109,8 @@ impl Plan {
     /// minutes each on the largest boards.
     const STATES_PER_RANGE: u128 = 10 * Self::STATES_PER_JOB;
     const RANGES_MAX: u128 = 2 * Self::JOBS_MAX;
+    /// For jobs of colours, whose states are others: some ten seconds.
+    const STATES_PER_ROW_SETS: u128 = Self::STATES_PER_JOB;
     /// Fewer jobs than this show no progress and starve threads.
     const JOBS_MIN: u128 = 1_000;
     /// Smaller jobs than this cost more to keep than to count.
@@ -114,8 +121,13 @@ impl Plan {
     /// A plan with jobs of a size that suits N.
     pub fn new(n: BoardSize, kind: PlanKind) -> Self {
         let plan = Self::with_states_per_job(n, kind, Self::STATES_PER_JOB_MIN);
-        let states_per_job = match plan.orbits() {
-            Some(orbits) => Self::states_per_range(&orbits),
+        let states_per_job = match plan.numbered() {
+            Some(Numbered::Columns(orbits)) => Self::states_per_range(&orbits),
+            Some(Numbered::Rows(sets)) => {
+                let total = u128::from(sets.work(&(0..sets.len())));
+                let jobs = (total / Self::STATES_PER_ROW_SETS).clamp(Self::JOBS_MIN, Self::RANGES_MAX);
+                u64::try_from(total / jobs).expect("less than all").max(Self::STATES_PER_JOB_MIN)
+            }
             None => Self::states_per_group(n, kind).max(Self::STATES_PER_JOB_MIN),
         };
         Self::with_states_per_job(n, kind, states_per_job)
@@ -164,30 +176,26 @@ impl Plan {
 
     /// Its jobs, each with its [weight](Job::weight).
     pub fn weighed_jobs(&self) -> Box<dyn Iterator<Item = (Job, Weight)> + Send> {
-        if let Some(orbits) = self.orbits() {
-            return Box::new(self.ranges(&orbits));
+        if let Some(numbered) = self.numbered() {
+            return Box::new(self.ranges(numbered));
         }
         let heavy = self.states_per_job;
         let light = split_while(roots(self.n, self.kind), move |prefix| prefix.states_estimate() > heavy);
         Box::new(Groups::new(*self, light))
     }
 
-    /// The column sets that it is made of, if it is.
-    fn orbits(&self) -> Option<Orbits> {
-        if self.kind == PlanKind::Halves { Orbits::new(self.n) } else { None }
+    /// The numbered orbits that its jobs are ranges of, if they are.
+    fn numbered(&self) -> Option<Numbered> {
+        Numbered::of_plan(self.n, self.kind)
     }
 
-    /// Ranges of about equal work; of whole clusters, if one is not too heavy.
-    fn ranges(&self, orbits: &Orbits) -> impl Iterator<Item = (Job, Weight)> + Send + use<> {
-        let (n, all) = (self.n, orbits.len());
-        let wanted = (self.states_per_job / estimate::halves(orbits, &(0..1))).max(1);
-        let beyond_clusters = if wanted > orbits.cluster() { wanted % orbits.cluster() } else { 0 };
-        let length = (wanted - beyond_clusters).min(all);
-        let ranges = (0..all.div_ceil(length)).map(move |at| at * length..all.min((at + 1) * length));
+    /// Ranges of about equal work.
+    fn ranges(&self, numbered: Numbered) -> impl Iterator<Item = (Job, Weight)> + Send + use<> {
+        let n = self.n;
+        let ranges = numbered.clone().ranges(self.states_per_job);
         ranges.map(move |range| {
-            let job = Job::of_orbits(n, range);
-            let weight = job.weight();
-            (job, weight)
+            let weight = numbered.weight(&range);
+            (Job::of_orbits(n, numbered.class(), range), weight)
         })
     }
 
@@ -204,7 +212,7 @@ impl Plan {
 fn roots(n: BoardSize, kind: PlanKind) -> impl Iterator<Item = Prefix> {
     let classes: &[_] = match kind {
         PlanKind::Rows => &[Class::Corner, Class::Edge],
-        PlanKind::Border | PlanKind::Halves => &[Class::Border],
+        PlanKind::Border | PlanKind::Halves | PlanKind::Colours => &[Class::Border],
     };
     classes.iter().flat_map(move |&class| Prefix::shortest(n, class))
 }

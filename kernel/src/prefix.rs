@@ -30,7 +30,7 @@ pub(crate) fn width_min(class: Class) -> u8 {
         Class::Corner => 2,
         Class::Edge => 1,
         Class::Border => 4,
-        Class::Halves => unreachable!("column sets have no prefixes"),
+        Class::Halves | Class::Colours => unreachable!("sets of lines have no prefixes"),
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn class_bounds(n: BoardSize, class: Class) -> Vec<u8> {
         Class::Corner => rows::corner_bounds(n).collect(),
         Class::Edge => rows::edge_bounds(n).collect(),
         Class::Border => border::bounds(n).collect(),
-        Class::Halves => vec![0],
+        Class::Halves | Class::Colours => vec![0],
     }
 }
 
@@ -76,7 +76,7 @@ impl Prefix {
                 let oriented = |border: Border| Self::of_border(border.oriented(), border.bound1());
                 Box::new(Border::canonical_ones(n).map(oriented))
             }
-            Class::Halves => unreachable!("column sets have no prefixes"),
+            Class::Halves | Class::Colours => unreachable!("sets of lines have no prefixes"),
         }
     }
 
@@ -145,7 +145,7 @@ impl Prefix {
                     Some(&leader) => symmetric.parts(leader),
                 }
             }
-            Class::Halves => unreachable!("column sets have no prefixes"),
+            Class::Halves | Class::Colours => unreachable!("sets of lines have no prefixes"),
         }
     }
 

@@ -50,8 +50,8 @@ pub struct Descent {
 }
 
 impl Sampler {
-    /// Of a plan of this kind. Column sets of half boards have nothing to descend: `halves` is sampled as `border`,
-    /// whose solutions are the same.
+    /// Of a plan of this kind. Column and row sets have nothing to descend: `halves` and `colours` are sampled as
+    /// `border`, whose solutions are the same.
     pub fn new(n: BoardSize, kind: PlanKind) -> Self {
         let roots: Vec<_> = plan::sound_prefixes(n, kind).flat_map(|prefix| prefix.units(false)).collect();
         let grow = |sum: &mut f64, unit: &Unit| {
@@ -137,18 +137,22 @@ impl Sampler {
 
     /// The estimates that all strata's draws come to.
     pub fn estimate(&self, strata: &[[Draw; 2]]) -> Estimates {
-        let of = |known: f64, what: fn(&Draw) -> f64| {
-            let pairs = || strata.iter().map(|[a, b]| (what(a), what(b)));
-            let squares = || pairs().map(|(a, b)| (a - b) * (a - b));
-            let (number, sum) = (real(strata.len() as u128), squares().sum::<f64>());
-            let mean = pairs().map(|(a, b)| a + b).sum::<f64>() / (2.0 * number);
-            let error = sum.sqrt() / (2.0 * number);
-            // As many as there are strata, if all scatter alike: the fourth moment is three times the square of the second.
-            let freedom = 3.0 * sum * sum / squares().map(|square| square * square).sum::<f64>();
-            Estimate::new(known + mean, error, freedom)
-        };
-        Estimates { solutions: of(self.lone(), |draw| draw.solutions), states: of(0.0, |draw| draw.states) }
+        let of = |what: fn(&Draw) -> f64| stratified(strata.iter().map(|pair| pair.each_ref().map(what)));
+        let mut solutions = of(|draw| draw.solutions);
+        solutions.value += self.lone();
+        Estimates { solutions, states: of(|draw| draw.states) }
     }
+}
+
+/// What two draws of each of some strata come to, each draw standing for the whole.
+pub fn stratified(strata: impl Iterator<Item = [f64; 2]> + Clone) -> Estimate {
+    let squares = || strata.clone().map(|[a, b]| (a - b) * (a - b));
+    let (number, sum) = (real(strata.clone().count() as u128), squares().sum::<f64>());
+    let mean = strata.clone().map(|[a, b]| a + b).sum::<f64>() / (2.0 * number);
+    let error = sum.sqrt() / (2.0 * number);
+    // As many as there are strata, if all scatter alike: the fourth moment is three times the square of the second.
+    let freedom = 3.0 * sum * sum / squares().map(|square| square * square).sum::<f64>();
+    Estimate::new(mean, error, freedom)
 }
 
 /// What is known of a board after sampling.
@@ -178,6 +182,12 @@ impl Estimate {
     /// From the standard error, itself estimated with so many degrees of freedom.
     pub fn new(value: f64, error: f64, freedom: f64) -> Self {
         Self { value, reach: if error > 0.0 { student(freedom) * error } else { 0.0 } }
+    }
+
+    /// A part of it, or something that is proportional to it.
+    #[must_use]
+    pub fn per(self, number: f64) -> Self {
+        Self { value: self.value / number, reach: self.reach / number }
     }
 
     /// It is hardly less.

@@ -86,6 +86,14 @@ fn wrong_jobs_are_refused_and_told_why() {
             refused(Class::Halves, 0, &[8, 0, 0, 0, 0, 0, 0, 0, 24]),
             "[8, 0, 0, 0, 0, 0, 0, 0, 24] is no range of the 23 orbits of column sets of N = 8",
         ),
+        (
+            refused(Class::Colours, 1, &[8, 0, 0, 0, 0, 0, 0, 0, 1]),
+            "class colours of N = 8 has no BOUND1 = 1",
+        ),
+        (
+            refused(Class::Colours, 0, &[8, 0, 0, 0, 0, 0, 0, 0, 26]),
+            "[8, 0, 0, 0, 0, 0, 0, 0, 26] is no range of the 25 orbits of row sets of N = 8",
+        ),
         (refused(Class::Edge, 1, &[2, 1, 4, 1, 3]), "prefix 1 is not larger than the one before it"),
         (refused(Class::Edge, 1, &[2, 1, 4, 1, 4]), "prefix 1 is not larger than the one before it"),
     ];
@@ -114,8 +122,9 @@ fn true_counts_are_plausible_and_impossible_ones_are_not() {
                 assert!(n != 10 || !plausible(Counts { count2: 1, ..counts }), "10 has no quarter turns");
                 let plain = Counts { solutions: counts.solutions + 1, ..counts };
                 assert!(!plausible(Counts { solutions: u64::MAX, ..counts }));
-                assert!(job.class() == Class::Halves || !plausible(plain), "{job:?}");
-                if matches!(job.class(), Class::Corner | Class::Halves)
+                assert!(job.class().counts_plainly() || !plausible(plain), "{job:?}");
+                if job.class() == Class::Corner
+                    || job.class().counts_plainly()
                     || kind == PlanKind::Border && job.bound1() == 0
                 {
                     assert!(!plausible(Counts { count4: 1, ..counts }), "{job:?}");

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::halves::{Orbits, SharedTables};
@@ -173,7 +174,7 @@ fn plans_are_what_they_were() {
 }
 
 /// Workers of another are refused.
-const ALL_PLANS: &str = "8848718539aae45b7b119298590cec8ae50d4fdd24deb74ffe3e43842e8b64c8";
+const ALL_PLANS: &str = "2d311ecf70f2ec7b8d50aea858776399d1d9ef7bc66253576eb1835c982c17a2";
 
 /// N, kind, jobs and fingerprint. A change here makes another plan of every run in progress: whoever means it
 /// raises the version in the fingerprint's first line.
@@ -181,18 +182,23 @@ const FINGERPRINTS: &[&str] = &[
     "8 rows 8 7be19c75d56bd3157345ea20d4b22f1b26a135de9316a13e225f3f7cc5a2a644",
     "8 border 4 d205dad6f1268faf97049d801bbfc0b6ec9bd2062270a9566302be741eaa8a69",
     "8 halves 1 07552e2a02a6d76cddfae090027f6051c8e61119fd3079dce94d0cc4dff0a797",
+    "8 colours 1 feeebb70b83d68dfc317367410bf7dffc2e642cb917c7b7371ded82fd68e5f11",
     "13 rows 719 45d73c93983a8a0e117633a54d4a77292e5171cc562980297ac09c9239320040",
     "13 border 475 629fb747bc9cde67afcfbfc4a3fe2e71d933919f6a3a65186f0d559ccd65be6f",
     "13 halves 324 33a94ca1b846ebd34ed8163bb905cb41886c8d66a718f446fac44b988b069836",
+    "13 colours 991 87e8dc16e38fe15ca7c12f4a7ac389b422576b3c130a14085565d0585c3ca46c",
     "16 rows 1556 1117cf18bef9310ff9fde4cfca3f82ef25867cb936a4dd1505c6feb9c1b8ad14",
     "16 border 897 f7768dafbd03d4137165538cfc428c080c1cb6933be13b6947a16d9242c823ae",
     "16 halves 413 8a51fef358e28b803812562af0f30d8693f5871f2605b717a04fb20d8aec471d",
+    "16 colours 1684 d5899857b4fcafdab435bead452f03bfa5caad8671346a3d949352e436b9d795",
     "20 rows 895 44b8a35ad553a08e74ef77f1f86181758887ee2d484dceb664cf9ac08ad97cab",
     "20 border 581 ea13622443540bd69704768cfbdc25c92ae1b2ae3e508c02ddabf81e6aefc575",
     "20 halves 188 6f7910a595e68e2e3c8b694b5e6532dda440016cc05abbe300455cbd4f43d369",
+    "20 colours 50 f8d3635eeeb8da4be879628cab99c0f5002c350f0d9475e37acbc277a79114bd",
     "31 rows 23544 8b293a9e449cc6d51d7563fa687b07a28e69ab392fca4bd07fea8ed033ba1d45",
     "31 border 8447 71077c81bc73654bd0be2b065a8bc2c3c74bc1879da1d0d1e42fd2ffb9efe031",
     "31 halves 1785 bdfc1e3bd3a174171f92e62fdc027dde978dc7b686b73f862d5fc6be3af86efb",
+    "31 colours 1 de05594dfe2976130e7aa5b9f5536d4fd1529674d3528025a573c8195eb94257",
 ];
 
 /// All solutions of a small board, as the columns of the rows, by brute force.
@@ -266,7 +272,7 @@ fn means(job: &Job, prefix: &[u8], queens: &[usize]) -> bool {
                     .zip(inner)
                     .all(|(&column, row)| queens[row] == column && (!symmetric || leads(row)))
         }
-        Class::Halves => unreachable!("column sets have no prefixes"),
+        Class::Halves | Class::Colours => unreachable!("sets of lines have no prefixes"),
     }
 }
 
@@ -308,6 +314,40 @@ fn every_orbit_of_column_sets_belongs_to_one_job() {
         }
     }
     assert!(Plan::new(board(5), PlanKind::Halves).jobs().all(|job| job.class() == Class::Border));
+}
+
+#[test]
+fn every_orbit_of_row_sets_belongs_to_one_job() {
+    for n in board(4).up_to(board(22)) {
+        let sets = RowSets::new(n).unwrap();
+        let default = Plan::new(n, PlanKind::Colours);
+        for plan in [default, Plan::with_states_per_job(n, PlanKind::Colours, default.states_per_job() / 8)] {
+            let (mut next, mut states) = (0, 0);
+            for (job, weight) in plan.weighed_jobs() {
+                let range = job.orbits().unwrap();
+                assert_eq!((job.class(), range.start), (Class::Colours, next), "{plan:?}");
+                assert!(weight.states <= 2 * plan.states_per_job() || range.end == next + 1, "{plan:?}");
+                (next, states) = (range.end, states + weight.states);
+            }
+            assert_eq!(next, sets.len(), "{plan:?}");
+            let all = sets.work(&(0..sets.len()));
+            assert!(states.abs_diff(all) <= all / 50 + sets.len(), "{plan:?}: {states}, {all}");
+        }
+    }
+    assert!(Plan::new(board(3), PlanKind::Colours).jobs().all(|job| job.class() == Class::Border));
+}
+
+#[test]
+fn the_jobs_of_large_boards_are_neither_few_nor_too_many() {
+    for n in board(23).up_to(BoardSize::MAX) {
+        let sets = RowSets::new(n).unwrap();
+        let plan = Plan::new(n, PlanKind::Colours);
+        // Making them all takes seconds: those of some stretches stand for the others.
+        let mean =
+            (0..64).map(|at| at * sets.len() / 64).map(|from| sets.cut(from, plan.states_per_job()) - from);
+        let jobs = sets.len() / (mean.sum::<u64>() / 64).max(1);
+        assert!((500..=8_000_000).contains(&jobs), "N = {n}: about {jobs} jobs");
+    }
 }
 
 #[test]

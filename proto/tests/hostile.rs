@@ -57,7 +57,7 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
         wanted_states: u64::MAX,
         wanted_jobs: 1_000,
     };
-    let leases = [PlanKind::Rows, PlanKind::Border, PlanKind::Halves].map(|kind| {
+    let leases = PlanKind::ALL.map(|kind| {
         let plan = Plan::new(BoardSize::new(14).expect("in range"), kind);
         let job = plan.jobs().next().expect("a job");
         let encoded =

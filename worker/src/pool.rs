@@ -90,7 +90,8 @@ pub(crate) struct Load {
 }
 
 impl Pool {
-    /// Starts the threads. Their `kernel` must be available; joins of half boards take about `memory_max` bytes.
+    /// Starts the threads. Their `kernel` must be available; joins of half boards and multiplied colours take about
+    /// `memory_max` bytes.
     pub(crate) fn start(kernel: Kernel, threads: NonZeroUsize, memory_max: u64) -> Self {
         let shared = Arc::new(Shared {
             kernel,

@@ -47,7 +47,7 @@ pub struct Config {
     pub engine: Proof,
     /// Engines offered, the one in use first.
     pub kernels: Vec<Kernel>,
-    /// Bytes that joins of half boards may take, tables and lists of all threads together.
+    /// Bytes that joins of half boards and multiplied colours may take, all threads together.
     pub memory_max: u64,
     /// Where results are kept until they are acknowledged; without one they die with the process.
     pub spool: Option<Spool>,

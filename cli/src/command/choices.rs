@@ -7,6 +7,7 @@ use std::str::FromStr;
 use anyhow::ensure;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser, ValueParserFactory};
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Kernel, UnknownKernel};
 use nqueens_kernel::halves::Orbits;
 use nqueens_kernel::plan::{Plan, PlanKind, UnknownPlan, fastest};
@@ -100,10 +101,13 @@ impl PlanChoice {
 
     /// The plan for a board of this size, to be counted by this engine.
     pub(crate) fn resolve(self, n: BoardSize, kernel: Kernel) -> PlanKind {
-        if self.explicit() == Some(PlanKind::Halves) && n.get() < Orbits::N_MIN {
-            eprintln!(
-                "nqueens: N = {n} has no half boards worth the name; the jobs are those of plan border"
-            );
+        let missing = match self.explicit() {
+            Some(PlanKind::Halves) if n.get() < Orbits::N_MIN => "half boards",
+            Some(PlanKind::Colours) if n.get() < RowSets::N_MIN => "row sets",
+            _ => "",
+        };
+        if !missing.is_empty() {
+            eprintln!("nqueens: N = {n} has no {missing} worth the name; the jobs are those of plan border");
         }
         self.explicit().unwrap_or_else(|| fastest(n, kernel))
     }

@@ -81,8 +81,11 @@ pub(crate) fn count(
 ) -> anyhow::Result<BoardCount> {
     let begun = Instant::now();
     let plan = Plan::new(n, kind);
-    // Column sets are slower to count when their clusters are broken up.
-    let share = if kind == PlanKind::Halves { 1 } else { u64::try_from(threads.get())? };
+    // Column and row sets are slower to count when those that stand together are not.
+    let share = match kind {
+        PlanKind::Halves | PlanKind::Colours => 1,
+        PlanKind::Rows | PlanKind::Border => u64::try_from(threads.get())?,
+    };
     let plan = Plan::with_states_per_job(n, kind, plan.states_per_job() / share);
     let tables = Arc::new(SharedTables::new(memory_max, threads.get()));
     let desk = Mutex::new(Desk { jobs: plan.jobs(), totals: Totals::default(), states: 0 });

@@ -94,8 +94,8 @@ impl Export {
                 ("count8", sum.count8),
                 ("solutions", sum.solutions),
             ];
-            // Only half boards have the last.
-            let columns = if class == Class::Halves { 4 } else { 3 };
+            // Only some classes have the last.
+            let columns = if class.counts_plainly() { 4 } else { 3 };
             let counts = counts[..columns].iter().map(|&(name, count)| (name, json!(count.to_string())));
             let class = ("class", json!(class.name()));
             let head: &[_] = match self.by {
@@ -139,7 +139,7 @@ fn by_job(row: &LedgerRow) -> anyhow::Result<Vec<(&'static str, Value)>> {
     ])
 }
 
-/// Columns joined by '-', prefixes by a space: `0-2-4 0-2-5`; of half boards the first column set and the last: `0..255`.
+/// Columns joined by '-', prefixes by a space: `0-2-4 0-2-5`; of half boards and colours the first set and the last: `0..255`.
 fn prefixes(job: &Job) -> String {
     if let Some(orbits) = job.orbits() {
         return format!("{}..{}", orbits.start, orbits.end - 1);

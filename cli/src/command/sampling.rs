@@ -78,6 +78,8 @@ struct Tally {
     wrong: u64,
     /// By these engines.
     kernels: BTreeSet<Kernel>,
+    /// Parts of jobs whose solutions were found one by one.
+    parts: u64,
     /// How many of each worker, and how many of these were wrong.
     by_worker: BTreeMap<u64, (u64, u64)>,
 }
@@ -95,6 +97,7 @@ impl Draw {
             *worker = (worker.0 + 1, worker.1 + wrong);
             (tally.recounted, tally.wrong) = (tally.recounted + 1, tally.wrong + wrong);
             tally.kernels.insert(recount.kernel);
+            tally.parts += u64::from(recount.parts);
             if wrong > 0 && printed.is_ok() {
                 printed = progress.bar.suspend(|| print_line(mismatch(&recount, population)));
             }
@@ -119,7 +122,11 @@ fn mismatch(recount: &Recount, population: &Population) -> String {
     let claim = &recount.claim;
     let found = recount.found.clone().map_or_else(|why| why, |counts| Four::from(counts).to_string());
     let name = population.workers.get(&claim.worker).map_or("?", |(name, _)| name);
-    let road = if claim.job.class == Class::Halves { " row by row" } else { "" };
+    let road = match claim.job.class {
+        Class::Halves => " row by row",
+        Class::Colours if recount.kernel < Kernel::Portable => " one by one",
+        _ => "",
+    };
     format!(
         "FAILED  job {}: worker {} ({name}) counted {} by {}, recounted{road} by {}: {found}",
         claim.number,
@@ -143,9 +150,13 @@ impl Tally {
             ))?;
         } else {
             let kernels = self.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and ");
+            let parts = match self.parts {
+                0 => String::new(),
+                parts => format!(" ({} parts of them one by one, too)", thousands(parts)),
+            };
             let proof = proof(population.jobs, self.recounted);
             print_line(format_args!(
-                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}, all alike (seed {seed}): {proof}"
+                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}{parts}, all alike (seed {seed}): {proof}"
             ))?;
         }
         for (id, (recounted, wrong)) in &self.by_worker {

@@ -69,6 +69,7 @@ fn costs_follow_from_states() {
         ("states_per_s", json!(1e9)),
         ("speed_from", json!("given")),
         ("scaled_from_n", Value::Null),
+        ("total_by_row_sets", Value::Null),
         ("threads_total", json!(100)),
         ("jobs", json!(955)),
         // 140 bytes a job besides its own 43,724 in all, and the empty file.
@@ -98,6 +99,35 @@ fn half_boards_are_measured_and_beyond_some_size_scaled() {
     assert!(low <= counted && counted <= high, "{counted}: {measured}");
     let no_join = place.failure("estimate 14 --plan halves --kernel scalar");
     assert_snapshot!(no_join, @"the scalar kernel has no half-board join whose speed could be estimated; take --plan border or another kernel");
+}
+
+#[test]
+fn colours_are_counted_or_sampled_by_row_sets() {
+    let place = Place::new();
+    let of = |arguments: &str| {
+        place.json(&format!("estimate {arguments} --plan colours --samples 2000 --memory 64MB --json"))
+    };
+    let counted = of("12");
+    let exactly = json!({ "estimate": "14200", "low": "14200", "high": "14200" });
+    assert_eq!((&counted["plan"], &counted["total_by_row_sets"]), (&json!("colours"), &exactly));
+    let bench = place.json("bench --n 12 --plan colours --memory 64MB --json");
+    assert_eq!(counted["states"]["estimate"], bench["states"]);
+    // A sample, and the two ways to the same number.
+    let sampled = of("18 --threads 1");
+    for total in ["total", "total_by_row_sets"] {
+        let [low, value, high] = bounds(&sampled[total]);
+        assert!(low < high && (value / 666_090_624.0 - 1.0).abs() < 0.2, "{sampled}");
+    }
+    let [low, hours, high] = bounds(&sampled["core_hours"]);
+    assert!(0.0 < low && low < hours && hours < high, "{sampled}");
+    assert_eq!((&sampled["speed_from"], &sampled["scaled_from_n"]), (&json!("measured"), &Value::Null));
+    // A given speed needs states only.
+    let given = of("16 --speed 1e6");
+    for (states, hours) in bounds(&given["states"]).into_iter().zip(bounds(&given["core_hours"])) {
+        assert!((hours / (states / 1e6 / 3_600.0) - 1.0).abs() < 1e-6, "{given}");
+    }
+    let plain = place.failure("estimate 14 --plan colours --kernel scalar");
+    assert_snapshot!(plain, @"the scalar kernel has no multiplication whose speed could be estimated; take --plan border or another kernel");
 }
 
 #[test]

@@ -88,12 +88,26 @@ fn add(count: &mut Value, more: i128) {
 const ROWS: &str = "8 --plan rows --job-states 100";
 const BORDER: &str = "8 --plan border --job-states 100";
 const HALVES: &str = "8 --plan halves --job-states 50";
+const COLOURS: &str = "8 --plan colours --job-states 1000";
+
+/// Whether a run's jobs count solutions one by one.
+fn counts_plainly(run: &str) -> bool {
+    run.contains("halves") || run.contains("colours")
+}
 
 #[test]
 fn every_check_is_told() {
-    for run in
-        [ROWS, BORDER, HALVES, "1", "3", "5", "7 --kernel reference", "9 --plan halves --kernel scalar"]
-    {
+    for run in [
+        ROWS,
+        BORDER,
+        HALVES,
+        COLOURS,
+        "1",
+        "3",
+        "5",
+        "7 --kernel reference",
+        "9 --plan halves --kernel scalar",
+    ] {
         let ledger = Ledger::of(run);
         let outcome = ledger.place.run("verify ledger --sample 1000");
         assert_eq!(faults(&outcome), [""; 0], "{run}");
@@ -104,9 +118,9 @@ fn every_check_is_told() {
         assert_eq!(checks[..14].join(" "), expected, "{run}");
         let jobs = ledger.jobs();
         let passed = outcome.stdout.lines().skip(1).filter(|line| line.starts_with("ok ")).count();
-        // Where there are no jobs there is nothing to count again, and no worker. Half boards have symmetric ones in
-        // their sums, and nobody knows how many.
-        let expected = 15 - if jobs > 0 { 0 } else { 2 } - usize::from(run.contains("halves"));
+        // Where there are no jobs there is nothing to count again, and no worker. Half boards and colours
+        // have symmetric ones in their sums, and nobody knows how many.
+        let expected = 15 - if jobs > 0 { 0 } else { 2 } - usize::from(counts_plainly(run));
         assert_eq!(passed, expected, "{}", outcome.stdout);
         let counted = format!(" sample       {jobs} of {jobs} jobs counted again");
         assert!(outcome.stdout.contains(&counted), "{}", outcome.stdout);
@@ -406,9 +420,15 @@ fn another_program_comes_to_the_same_total() {
         eprintln!("there is no python3 here: not tested");
         return;
     }
-    for (run, total) in
-        [(ROWS, 92), (BORDER, 92), (HALVES, 92), ("1", 1), ("3", 0), ("11 --plan halves", 2_680)]
-    {
+    for (run, total) in [
+        (ROWS, 92),
+        (BORDER, 92),
+        (HALVES, 92),
+        (COLOURS, 92),
+        ("1", 1),
+        ("3", 0),
+        ("11 --plan halves", 2_680),
+    ] {
         let mut ledger = Ledger::of(run);
         let recompute = |ledger: &Ledger, text: &str| {
             std::fs::write(ledger.place.path("copy"), text).expect("writable");
@@ -420,7 +440,7 @@ fn another_program_comes_to_the_same_total() {
         let outcome = recompute(&ledger, &ledger.sealed().replacen("\"seed\":\"", "\"seed\":\"1", 1));
         assert_eq!((outcome.code, &*outcome.stderr), (1, "WRONG: the hash does not fit on line 1\n"));
         if total > 1 {
-            let count = if run.contains("halves") { "solutions" } else { "count8" };
+            let count = if counts_plainly(run) { "solutions" } else { "count8" };
             add(&mut ledger.lines[1]["counts"][count], 1);
             let outcome = recompute(&ledger, &ledger.sealed());
             assert_eq!(outcome.code, 1);

@@ -55,8 +55,9 @@ fn totals_by_every_plan() {
     for n in BoardSize::MIN.up_to(BoardSize::new(11).expect("a board")) {
         for kind in PlanKind::ALL {
             let outcome = place.run(&format!("run {n} --plan {kind} --db {n}-{kind}.db --json"));
-            let no_halves = kind == PlanKind::Halves && n.get() < 6;
-            assert_eq!((outcome.code, outcome.stderr.contains("no half boards")), (0, no_halves));
+            let mut smallest = [(PlanKind::Halves, 6), (PlanKind::Colours, 4)].into_iter();
+            let too_small = smallest.any(|(of, least)| kind == of && n.get() < least);
+            assert_eq!((outcome.code, outcome.stderr.contains("worth the name")), (0, too_small));
             let result: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
             let known = published(n).expect("small boards are published");
             let counts = [known.orbits.count2, known.orbits.count4, known.orbits.count8];
@@ -125,11 +126,14 @@ fn what_is_wrong_with_an_argument() {
 }
 
 #[test]
-fn half_boards_with_little_memory_take_longer_and_count_the_same() {
+fn little_memory_takes_longer_and_counts_the_same() {
     let place = Place::new();
-    for memory in ["1kB", "1MiB", "4GiB"] {
-        let result = place.json(&format!("run 12 --plan halves --memory {memory} --db {memory}.db --json"));
-        assert_eq!(result["total"], "14200", "{memory}");
+    for (memory, plan) in
+        ["1kB", "1MiB", "4GiB"].iter().flat_map(|memory| [(memory, "halves"), (memory, "colours")])
+    {
+        let db = format!("{plan}-{memory}.db");
+        let result = place.json(&format!("run 12 --plan {plan} --memory {memory} --db {db} --json"));
+        assert_eq!(result["total"], "14200", "{plan} {memory}");
     }
     let outcome = place.run("run 12 --plan halves --memory lots");
     assert_eq!(outcome.code, 2);

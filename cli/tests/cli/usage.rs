@@ -27,7 +27,7 @@ fn board_sizes() {
 fn unknown_names() {
     let wrong_names = [
         ("bench --kernel", "auto, reference, scalar"),
-        ("bench --plan", "auto, rows, border"),
+        ("bench --plan", "auto, rows, border, halves, colours"),
         ("table --algorithm", "brute-force, backtracking, flags, bitmap, mirror, symmetry, auto, reference"),
         ("solutions 8 --format", "boards, rows, json"),
     ];

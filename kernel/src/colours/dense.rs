@@ -7,6 +7,7 @@
 //! This is plain code that compilers make vectors of, except for [`Transpose`].
 
 #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
+#![expect(clippy::needless_range_loop, reason = "loops over lanes read as what compilers make of them")]
 
 use std::ops::Range;
 
@@ -134,7 +135,8 @@ pub(super) fn join<C: Count, T: Transpose<L>, const L: usize>(
             sift::<L>(&above[step.level], step.queen, &mut below[0]);
             continue;
         }
-        let left = deal::<T, L>(&scratch.levels[step.level], step.queen, &mut scratch.slots, &mut scratch.lengths);
+        let left =
+            deal::<T, L>(&scratch.levels[step.level], step.queen, &mut scratch.slots, &mut scratch.lengths);
         states += step.leaves * left;
         let longest = scratch.lengths.iter().copied().max().unwrap_or(0);
         let octets = longest.div_ceil(8) as usize;

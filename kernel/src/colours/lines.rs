@@ -57,27 +57,19 @@ impl Lines {
 
     /// Central rows that the minor rows of a block have in common, present or not.
     pub(super) fn common(self) -> u32 {
-        if let Ok(d) = std::env::var("T") {
-            return d.parse().unwrap();
-        }
         (self.n.get() / 2).saturating_sub(6).clamp(1, 8)
     }
 
-    /// How many rows' queens filter lists before what is left of these is tabled, for `queens` in all.
-    pub(super) fn filters(self, queens: usize) -> usize {
-        if let Ok(d) = std::env::var("D") {
-            return d.split(',').nth(queens).unwrap().parse().unwrap();
-        }
-        [0, 1, 1, 1, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12][queens]
+    /// How many rows' queens filter lists before what is left of these is tabled, for `queens` in all and so many row
+    /// sets that share the tables.
+    pub(super) fn filters(queens: usize, sets: usize) -> usize {
+        // Few row sets are not worth many tables.
+        let less = usize::from(sets <= 6);
+        queens.saturating_sub(4 + less).max(1)
     }
 
     /// Sets of major rows in a batch.
-    pub(super) fn batch(self) -> usize {
-        if let Ok(d) = std::env::var("G") {
-            return d.parse().unwrap();
-        }
-        4
-    }
+    pub(super) const BATCH: usize = 16;
 
     /// Whether N is even.
     pub(super) fn is_even(self) -> bool {
@@ -180,7 +172,7 @@ impl Lines {
     }
 
     /// The lines of a parity, the most central first.
-    pub(super) fn from_centre(self, parity: Parity) -> impl Iterator<Item = u32> {
+    pub(super) fn central_lines(self, parity: Parity) -> impl Iterator<Item = u32> {
         let last = self.n.get() - 1;
         let mut lines: Vec<u32> = (0..self.count(parity)).collect();
         lines.sort_by_key(|line| (2 * (2 * line + parity.bit())).abs_diff(last));
@@ -189,7 +181,7 @@ impl Lines {
 
     /// A key by which sets are sorted so that those with the same central lines stand together.
     pub(super) fn central_first(self, parity: Parity, set: u32) -> u32 {
-        self.from_centre(parity).fold(0, |key, line| key << 1 | (set >> line & 1))
+        self.central_lines(parity).fold(0, |key, line| key << 1 | (set >> line & 1))
     }
 
     /// The lines of a set of lines of a parity: bit i goes to bit 2i, or 2i + 1.

@@ -8,19 +8,21 @@ use crate::board::take_lowest;
 use crate::engine::{Control, Stopped};
 
 /// The sets of white columns of one parity that are counted for the row sets of a batch, in a fixed order.
-///
-/// First the **plain** ones: such that are below all ranks of the batch, and (if they have mirror images) differ from
-/// theirs. All these count alike. Then the others.
 #[derive(Clone, Debug)]
 pub(super) struct ColumnSets {
     lines: Lines,
     parity: Parity,
-    /// The sets, ascending among the plain ones and among the others.
+    /// First those that count alike for all row sets of the batch, then the others; ascending in both.
     sets: Vec<u32>,
-    /// The number of plain sets.
-    pub(super) plain: usize,
     /// For every set its place among them, or [`NONE`](Self::NONE).
     places: Vec<u16>,
+}
+
+/// Which column sets of a parity are wanted: those that have of the columns `given` the `white` ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Only {
+    pub(super) given: u32,
+    pub(super) white: u32,
 }
 
 /// How often a column set counts for a row set, split by what the other parity's column set is.
@@ -35,27 +37,29 @@ pub(super) struct Factor {
 impl ColumnSets {
     pub(super) const NONE: u16 = u16::MAX;
 
-    /// The sets of `white` columns that are counted for row sets of some of these ranks; `only` these, if it is given.
+    /// The sets of `white` columns that are counted for row sets of some of these ranks.
     pub(super) fn new(
         lines: Lines,
         parity: Parity,
         white: u32,
         ranks: RangeInclusive<u32>,
-        only: Option<u32>,
+        only: Only,
     ) -> Self {
         let mirrored = if lines.has_mirrored(parity) { 2 } else { 1 };
         let weigh = |set| lines.weigh(parity, set, *ranks.end()).map(|weight| (weight, set));
-        let (plain, others): (Vec<_>, Vec<_>) = lines
+        let (alike, others): (Vec<_>, Vec<_>) = lines
             .sets(parity, white)
-            .filter(|&set| only.is_none_or(|only| set == only))
+            .filter(|&set| set & only.given == only.white)
             .filter_map(weigh)
-            .partition(|(weight, set)| weight.mirrored == mirrored && lines.rank(parity, *set) < *ranks.start());
-        let sets: Vec<u32> = plain.iter().chain(&others).map(|(_, set)| *set).collect();
+            .partition(|(weight, set)| {
+                weight.mirrored == mirrored && lines.rank(parity, *set) < *ranks.start()
+            });
+        let sets: Vec<u32> = alike.iter().chain(&others).map(|(_, set)| *set).collect();
         let mut places = vec![Self::NONE; 1 << lines.count(parity)];
         for (place, set) in sets.iter().enumerate() {
             places[*set as usize] = u16::try_from(place).expect("at most 12,870 sets");
         }
-        Self { lines, parity, plain: plain.len(), sets, places }
+        Self { lines, parity, sets, places }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -75,7 +79,9 @@ impl ColumnSets {
     /// How often each set counts for row sets of this rank.
     pub(super) fn factors(&self, rank: u32) -> Vec<Factor> {
         let factor = |&set: &u32| match self.lines.weigh(self.parity, set, rank) {
-            Some(weight) => Factor { any: weight.mirrored, below: if weight.below { weight.mirrored } else { 0 } },
+            Some(weight) => {
+                Factor { any: weight.mirrored, below: if weight.below { weight.mirrored } else { 0 } }
+            }
             None => Factor::default(),
         };
         self.sets.iter().map(factor).collect()

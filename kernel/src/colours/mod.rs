@@ -9,11 +9,23 @@ mod lines;
 mod lists;
 mod loops;
 mod multiply;
+mod recount;
 mod row_sets;
 #[cfg(test)]
 mod tests;
 mod transpose;
 mod trie;
+mod work;
 
-pub use multiply::{ColourTally, Multiplier};
+pub use multiply::Multiplier;
+pub use recount::{Part, count_rows, find_rows, recount, recount_part, recount_states};
 pub use row_sets::{RowSet, RowSets};
+
+/// What counting a range of orbits of row sets gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ColourTally {
+    /// Solutions, each with its weights; the sum over all orbits is the board's total.
+    pub weighted_solutions: u64,
+    /// The measure of work: pairs of placements compared, or boards visited by a search.
+    pub states: u64,
+}

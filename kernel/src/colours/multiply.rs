@@ -6,21 +6,13 @@ use std::ops::Range;
 use super::dense::{Count, Group, Row, Scratch};
 use super::diagonals::{Colour, Diagonals};
 use super::lines::{Lines, Parity};
-use super::lists::{Class, ColumnSets, Factor, Lists};
+use super::lists::{Class, ColumnSets, Factor, Lists, Only};
 use super::loops::{self, Loops};
 use super::row_sets::{Major, RowSets, Stratum, Tile};
 use super::trie::{REST_MAX, Trie, Wanted};
+use super::{ColourTally, Part};
 use crate::engine::{Control, Stopped};
 use crate::halves::Isa;
-
-/// What multiplying for a range of orbits gave.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ColourTally {
-    /// Solutions, each counted with its weight; the sum over all orbits is the board's total.
-    pub weighted_solutions: u64,
-    /// Pairs of placements of one colour that were compared: the measure of work.
-    pub states: u64,
-}
 
 /// Counts orbit after orbit; one a thread. Keeps its buffers.
 #[derive(Debug)]
@@ -52,28 +44,35 @@ impl Multiplier {
     }
 
     /// Counts the solutions of the orbits `range`, each with its weight; exactly, or not at all when stopped.
-    pub fn count(&mut self, sets: &RowSets, range: Range<u64>, control: &Control) -> Result<ColourTally, Stopped> {
-        self.count_tiles(sets, range, None, control)
+    pub fn count(
+        &mut self,
+        sets: &RowSets,
+        range: Range<u64>,
+        control: &Control,
+    ) -> Result<ColourTally, Stopped> {
+        self.count_tiles(sets, range, [Only::default(); 2], control)
     }
 
-    /// Counts those solutions of one orbit that have their white queens of even columns in `even_columns` (bit c is
-    /// column c) and no others, each with its weight: a part of an orbit, small enough to be counted by search.
+    /// Counts a part of an orbit, each solution with its weight.
     pub fn count_part(
         &mut self,
         sets: &RowSets,
-        orbit: u64,
-        even_columns: u32,
+        part: Part,
         control: &Control,
     ) -> Result<ColourTally, Stopped> {
-        let only = sets.lines().some(Parity::Even, even_columns);
-        self.count_tiles(sets, orbit..orbit + 1, Some(only), control)
+        let lines = sets.lines();
+        let only = Parity::ALL.map(|parity| Only {
+            given: lines.some(parity, part.given),
+            white: lines.some(parity, part.given & part.columns),
+        });
+        self.count_tiles(sets, part.number..part.number + 1, only, control)
     }
 
     fn count_tiles(
         &mut self,
         sets: &RowSets,
         range: Range<u64>,
-        only: Option<u32>,
+        only: [Only; 2],
         control: &Control,
     ) -> Result<ColourTally, Stopped> {
         let before = control.states();
@@ -88,8 +87,14 @@ impl Multiplier {
 
 /// Counts tiles, by some version of the inner loops.
 trait Tiles: Debug + Send {
-    /// The solutions of a tile, each with its weight; if `only` is given, those with these white even columns.
-    fn count(&mut self, lines: Lines, tile: &Tile<'_>, only: Option<u32>, control: &Control) -> Result<u64, Stopped>;
+    /// The solutions of a tile, each with its weight; with white queens in `only` some even and some odd columns.
+    fn count(
+        &mut self,
+        lines: Lines,
+        tile: &Tile<'_>,
+        only: [Only; 2],
+        control: &Control,
+    ) -> Result<u64, Stopped>;
 }
 
 /// The multiplication with `L` lanes.
@@ -115,7 +120,7 @@ struct Cells {
 
 /// By this the placements are known again: N, the stratum's queens and major parity, the ranks of its batch, the rows, and
 /// the columns if only some are counted.
-type Key = (Lines, u32, Parity, [u32; 2], Major, Option<u32>);
+type Key = (Lines, u32, Parity, [u32; 2], Major, [Only; 2]);
 
 /// What one group of column sets after the other is counted with.
 #[derive(Debug)]
@@ -253,12 +258,17 @@ impl Count for u16 {
 }
 
 impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
-    fn count(&mut self, lines: Lines, tile: &Tile<'_>, only: Option<u32>, control: &Control) -> Result<u64, Stopped> {
+    fn count(
+        &mut self,
+        lines: Lines,
+        tile: &Tile<'_>,
+        only: [Only; 2],
+        control: &Control,
+    ) -> Result<u64, Stopped> {
         let Stratum { white, major, .. } = *tile.stratum;
         let minor = major.other();
         let columns = Parity::ALL.map(|parity| {
-            let only = only.filter(|_| parity == Parity::Even);
-            ColumnSets::new(lines, parity, lines.white(parity, white), tile.ranks(), only)
+            ColumnSets::new(lines, parity, lines.white(parity, white), tile.ranks(), only[parity as usize])
         });
         if columns.iter().any(|columns| columns.len() == 0) {
             return Ok(0);
@@ -309,7 +319,8 @@ impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
                         tries: &self.tries,
                         lists: &self.cells[cells].lists,
                         window: window.clone(),
-                        factors: [minor, major].map(|rows| &factors[sides[1].colour.columns(rows) as usize][..]),
+                        factors: [minor, major]
+                            .map(|rows| &factors[sides[1].colour.columns(rows) as usize][..]),
                         weights: own.clone().map(weigh).collect(),
                         row_sets: own.start - minors.start..own.end - minors.start,
                         all_row_sets: minors.len(),
@@ -357,12 +368,16 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
         let order = |&(white, _): &(u32, u32)| in_order(lines, minor, side.colour.of(lines, minor, white));
         let sets: Vec<Vec<u32>> = tile.block[minors].iter().map(order).collect();
         let queens = sets[0].len();
-        let common = |rows: &Vec<u32>| rows.iter().zip(&sets[0]).take_while(|(one, other)| one == other).count();
+        let common =
+            |rows: &Vec<u32>| rows.iter().zip(&sets[0]).take_while(|(one, other)| one == other).count();
         let common = sets.iter().map(common).min().unwrap_or(0);
         let wanted = Wanted {
             class: Class::new(lines, side.colour, minor, side.diagonals),
             sets: &sets,
-            depth: lines.filters(queens).min(common).min(queens.saturating_sub(1)).max(queens.saturating_sub(REST_MAX)),
+            depth: Lines::filters(queens, sets.len())
+                .min(common)
+                .min(queens.saturating_sub(1))
+                .max(queens.saturating_sub(REST_MAX)),
             columns: side.leaves,
             places,
             control,
@@ -377,7 +392,7 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
         tile: &Tile<'_>,
         rows: Major,
         sides: &[Side<'_>; 2],
-        only: Option<u32>,
+        only: [Only; 2],
         control: &Control,
     ) -> Result<usize, Stopped> {
         let Stratum { white, major, .. } = *tile.stratum;
@@ -403,7 +418,7 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
 
 /// The rows of a set as they are filled: the most central first, for these attack most.
 fn in_order(lines: Lines, parity: Parity, rows: u32) -> Vec<u32> {
-    lines.from_centre(parity).filter(|row| rows >> row & 1 == 1).collect()
+    lines.central_lines(parity).filter(|row| rows >> row & 1 == 1).collect()
 }
 
 /// Row sets with the same major rows, ready to be counted.
@@ -503,7 +518,8 @@ impl<M> Product<'_, M> {
             // The tree is one placement, of no queen, which fits all.
             for row in matrix.iter_mut() {
                 for l in 0..count {
-                    let fits = u8::try_from(lists.length(first + l)).expect("at most one placement of at most one queen");
+                    let fits = u8::try_from(lists.length(first + l))
+                        .expect("at most one placement of at most one queen");
                     row.0[M::byte(l)] = C::ZERO.add(fits);
                 }
             }

@@ -3,6 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use super::lines::{Lines, Parity};
+use super::work;
 use crate::board::BoardSize;
 
 /// One orbit of row sets, by a representative, and which column sets are counted for it.
@@ -27,7 +28,9 @@ impl RowSet {
         let weigh = |parity| self.lines.weigh(parity, self.lines.some(parity, columns), self.rank);
         let [even, odd] = [Parity::Even, Parity::Odd].map(weigh);
         match (even, odd) {
-            (Some(even), Some(odd)) => even.mirrored * odd.mirrored * if even.below && odd.below { 2 } else { 1 },
+            (Some(even), Some(odd)) => {
+                even.mirrored * odd.mirrored * if even.below && odd.below { 2 } else { 1 }
+            }
             _ => 0,
         }
     }
@@ -51,11 +54,27 @@ pub(super) struct Stratum {
     pub(super) major: Parity,
     /// The major rows by rank, in batches.
     majors: Vec<Major>,
-    /// The first orbit of each batch.
-    batches: Vec<u64>,
+    batches: Vec<Batch>,
     /// All minor rows with their ranks, in blocks that have their central rows in common, each by rank.
     minors: Vec<(u32, u32)>,
     blocks: Vec<Range<usize>>,
+}
+
+/// A place among the orbits.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    number: u64,
+    work_before: u128,
+}
+
+/// Major rows of nearby ranks.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    /// The first orbit.
+    first: u64,
+    /// The guess at the work of all orbits before, and of each of its own.
+    work_before: u128,
+    work_each: u64,
 }
 
 /// Orbits that are counted together: those of a range with major rows of one batch and minor rows of one block.
@@ -86,11 +105,13 @@ pub(super) struct Part {
 }
 
 impl Stratum {
-    fn new(lines: Lines, white: u32, major: Parity, first: u64) -> Option<(Self, u64)> {
+    fn new(lines: Lines, white: u32, major: Parity, first: Place) -> Option<(Self, Place)> {
         let minor = major.other();
         let key = |rows: u32| lines.central_first(minor, rows) >> (lines.count(minor) - lines.common());
-        let mut minors: Vec<(u32, u32)> =
-            lines.sets(minor, lines.white(minor, white)).map(|rows| (rows, lines.rank(minor, rows))).collect();
+        let mut minors: Vec<(u32, u32)> = lines
+            .sets(minor, lines.white(minor, white))
+            .map(|rows| (rows, lines.rank(minor, rows)))
+            .collect();
         let mut ranks: Vec<u32> = minors.iter().map(|(_, rank)| *rank).collect();
         ranks.sort_unstable();
         minors.sort_unstable_by_key(|&(rows, rank)| (key(rows), rank, rows));
@@ -100,28 +121,41 @@ impl Stratum {
             blocks.push(start..start + block.len());
             start += block.len();
         }
-        let sets = lines.sets(major, lines.white(major, white)).filter(|&rows| lines.is_representative(major, rows));
+        let sets =
+            lines.sets(major, lines.white(major, white)).filter(|&rows| lines.is_representative(major, rows));
         let mut majors: Vec<Major> = sets.map(|rows| Major { rows, rank: lines.rank(major, rows) }).collect();
         majors.retain(|major| ranks[0] <= major.rank);
         majors.sort_unstable_by_key(|major| (major.rank, major.rows));
+        let major_ranks: Vec<u32> = {
+            let sets = lines.sets(major, lines.white(major, white));
+            let mut ranks: Vec<u32> = sets.map(|rows| lines.rank(major, rows)).collect();
+            ranks.sort_unstable();
+            ranks
+        };
         let mut next = first;
         let mut batches = Vec::new();
-        for batch in majors.chunks(lines.batch()) {
-            batches.push(next);
-            next += batch.iter().map(|m| ranks.partition_point(|&rank| rank <= m.rank) as u64).sum::<u64>();
+        for batch in majors.chunks(Lines::BATCH) {
+            let highest = batch[batch.len() - 1].rank;
+            let share = |ranks: &[u32]| (ranks.partition_point(|&rank| rank <= highest), ranks.len());
+            let work_each = work::of_batch(lines.n(), [share(&ranks), share(&major_ranks)]);
+            batches.push(Batch { first: next.number, work_before: next.work_before, work_each });
+            let orbits: usize = batch.iter().map(|m| ranks.partition_point(|&rank| rank <= m.rank)).sum();
+            next.number += orbits as u64;
+            next.work_before += orbits as u128 * u128::from(work_each);
         }
-        (next > first).then_some((Self { lines, white, major, majors, batches, minors, blocks }, next))
+        (next.number > first.number)
+            .then_some((Self { lines, white, major, majors, batches, minors, blocks }, next))
     }
 
     fn batch(&self, number: usize) -> &[Major] {
-        self.majors.chunks(self.lines.batch()).nth(number).expect("a batch of the stratum")
+        self.majors.chunks(Lines::BATCH).nth(number).expect("a batch of the stratum")
     }
 
     /// The tile of an orbit, with all of its parts, and the number of its first orbit.
     fn tile(&self, number: u64) -> (Tile<'_>, u64) {
-        let at = self.batches.partition_point(|&first| first <= number) - 1;
+        let at = self.batches.partition_point(|batch| batch.first <= number) - 1;
         let batch = self.batch(at);
-        let mut first = self.batches[at];
+        let mut first = self.batches[at].first;
         for block in &self.blocks {
             let block = &self.minors[block.clone()];
             let part = |&major: &Major| {
@@ -155,6 +189,7 @@ pub struct RowSets {
     lines: Lines,
     strata: Vec<Stratum>,
     len: u64,
+    work: u128,
 }
 
 impl RowSets {
@@ -168,16 +203,16 @@ impl RowSets {
         }
         let lines = Lines::new(n);
         let majors: &[_] = if lines.is_even() { &[Parity::Odd] } else { &[Parity::Odd, Parity::Even] };
-        let (mut strata, mut len) = (Vec::new(), 0);
+        let (mut strata, mut end) = (Vec::new(), Place::default());
         for white in lines.strata() {
             for &major in majors {
-                if let Some((stratum, next)) = Stratum::new(lines, white, major, len) {
+                if let Some((stratum, next)) = Stratum::new(lines, white, major, end) {
                     strata.push(stratum);
-                    len = next;
+                    end = next;
                 }
             }
         }
-        Some(Self { lines, strata, len })
+        Some(Self { lines, strata, len: end.number, work: end.work_before })
     }
 
     /// Board size.
@@ -193,10 +228,38 @@ impl RowSets {
 
     /// The ranges of orbits that have the same number of white queens in even rows, and these numbers.
     pub fn strata(&self) -> impl Iterator<Item = (u32, Range<u64>)> {
-        let firsts = self.strata.iter().map(|stratum| stratum.batches[0]);
+        let firsts = self.strata.iter().map(|stratum| stratum.batches[0].first);
         let ends = firsts.clone().skip(1).chain([self.len]);
         let ranges = self.strata.iter().zip(firsts.zip(ends));
         ranges.map(|(stratum, (first, end))| (stratum.white, first..end))
+    }
+
+    /// The range of orbits around this one that are counted together.
+    pub fn together(&self, number: u64) -> Range<u64> {
+        let (tile, first) = self.stratum(number).tile(number);
+        first..first + tile.parts.iter().map(|part| part.minors.len() as u64).sum::<u64>()
+    }
+
+    /// Where the orbits that are counted with this one begin, and where those of them begin that have its major rows.
+    pub(super) fn starts(&self, number: u64) -> [u64; 2] {
+        let (tile, first) = self.stratum(number).tile(number);
+        let mut next = first;
+        let starts = tile.parts.iter().map(|part| {
+            let start = next;
+            next += part.minors.len() as u64;
+            start
+        });
+        [first, starts.take_while(|start| *start <= number).last().unwrap_or(first)]
+    }
+
+    /// The guess at the work of all orbits before this one.
+    pub(super) fn work_before(&self, number: u64) -> u128 {
+        if number == self.len {
+            return self.work;
+        }
+        let batches = &self.stratum(number).batches;
+        let batch = &batches[batches.partition_point(|batch| batch.first <= number) - 1];
+        batch.work_before + u128::from(number - batch.first) * u128::from(batch.work_each)
     }
 
     /// The orbit of this number, below [`len`](Self::len).
@@ -207,7 +270,8 @@ impl RowSets {
             if left < part.minors.len() {
                 let (minor, _) = tile.block[left];
                 let major = tile.stratum.major;
-                let rows = self.lines.spread(major, part.major.rows) | self.lines.spread(major.other(), minor);
+                let rows =
+                    self.lines.spread(major, part.major.rows) | self.lines.spread(major.other(), minor);
                 let weight = tile.stratum.weight(part.major, minor);
                 return RowSet { rows, weight, lines: self.lines, rank: part.major.rank };
             }
@@ -218,7 +282,7 @@ impl RowSets {
 
     fn stratum(&self, number: u64) -> &Stratum {
         assert!(number < self.len, "orbit {number} of {}", self.len);
-        let after = self.strata.partition_point(|stratum| stratum.batches[0] <= number);
+        let after = self.strata.partition_point(|stratum| stratum.batches[0].first <= number);
         &self.strata[after - 1]
     }
 
@@ -234,7 +298,8 @@ impl RowSets {
                 let numbers = first..first + part.minors.len() as u64;
                 first = numbers.end;
                 let cut = |number: u64| {
-                    usize::try_from(number.clamp(numbers.start, numbers.end) - numbers.start).expect("orbits of a tile")
+                    usize::try_from(number.clamp(numbers.start, numbers.end) - numbers.start)
+                        .expect("orbits of a tile")
                 };
                 part.minors = cut(next)..cut(range.end);
             }

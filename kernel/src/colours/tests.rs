@@ -14,9 +14,8 @@ fn solutions(n: u32, queens: &mut Vec<u32>, found: &mut impl FnMut(u32, u32)) {
         return;
     }
     for column in 0..n {
-        let free = queens.iter().enumerate().all(|(r, &c)| {
-            c != column && c.abs_diff(column) as usize != row - r
-        });
+        let free =
+            queens.iter().enumerate().all(|(r, &c)| c != column && c.abs_diff(column) as usize != row - r);
         if free {
             queens.push(column);
             solutions(n, queens, found);
@@ -30,7 +29,8 @@ fn every_solution_is_counted_once() {
     for n in 4..=11 {
         let board = BoardSize::new(n).unwrap();
         let sets = RowSets::new(board).unwrap();
-        let orbits: BTreeMap<u32, RowSet> = (0..sets.len()).map(|at| sets.get(at)).map(|set| (set.rows, set)).collect();
+        let orbits: BTreeMap<u32, RowSet> =
+            (0..sets.len()).map(|at| sets.get(at)).map(|set| (set.rows, set)).collect();
         assert_eq!(orbits.len() as u64, sets.len());
         let mut total = 0;
         solutions(n, &mut Vec::new(), &mut |rows, columns| {

@@ -11,9 +11,12 @@ impl<const L: usize> Transpose<L> for Plain {
     fn transpose(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]) {
         for lane in 0..L {
             for byte in 0..bits.div_ceil(8) as usize {
-                let mut square = (0..8).fold(0u64, |square, k| square | (masks[k * L + lane] >> (8 * byte) & 255) << (8 * k));
+                let mut square = (0..8)
+                    .fold(0u64, |square, k| square | (masks[k * L + lane] >> (8 * byte) & 255) << (8 * k));
                 // Exchange rows and columns of eight bits by eight (Hacker's Delight, 7-3).
-                for (shift, half) in [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0x0000_0000_f0f0_f0f0)] {
+                for (shift, half) in
+                    [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0x0000_0000_f0f0_f0f0)]
+                {
                     let moved = (square ^ square >> shift) & half;
                     square ^= moved ^ moved << shift;
                 }
@@ -35,6 +38,7 @@ pub(super) use by_avx2::Avx2Unpack;
 #[cfg(target_arch = "x86_64")]
 mod by_avx2 {
     #![allow(clippy::wildcard_imports, reason = "intrinsics; the lint is off in tests")]
+    #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 
     use std::arch::x86_64::*;
 
@@ -163,7 +167,8 @@ mod tests {
         T::transpose(&masks, 64, &mut planes);
         for (bit, plane) in planes.iter().enumerate() {
             for lane in 0..L {
-                let expected = (0..8).fold(0, |byte, k| byte | u8::from(masks[k * L + lane] >> bit & 1 == 1) << k);
+                let expected =
+                    (0..8).fold(0, |byte, k| byte | u8::from(masks[k * L + lane] >> bit & 1 == 1) << k);
                 assert_eq!(plane.0[T::byte(lane)], expected, "bit {bit}, lane {lane}");
             }
         }

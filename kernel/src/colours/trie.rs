@@ -160,11 +160,6 @@ impl Trie {
     pub(super) fn program(&self, step: &Step) -> &[u32] {
         &self.program[step.program.clone()]
     }
-
-    /// Memory held, in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        size_of_val(&self.program[..]) + size_of_val(&self.steps[..]) + self.asked.len()
-    }
 }
 
 /// The search for the nodes below a branch.
@@ -196,7 +191,8 @@ impl Below<'_> {
         let Wanted { class, columns, places, .. } = self.wanted;
         let (mut leaves, mut count) = ([0; LEAVES_MAX], 0);
         while let Some(bit) = take_lowest(&mut free) {
-            let place = usize::from(columns.place(class.colour, placed.columns | bit)).wrapping_sub(places.start);
+            let place =
+                usize::from(columns.place(class.colour, placed.columns | bit)).wrapping_sub(places.start);
             if place < places.len() {
                 #[expect(clippy::cast_possible_truncation, reason = "at most 12,870 column sets")]
                 let matrix_row = self.first + place as u32;
@@ -213,8 +209,8 @@ impl Below<'_> {
         #[expect(clippy::cast_possible_truncation, reason = "word by word")]
         nodes.extend((0..words(before)).map(|word| (queens >> (32 * word)) as u32));
         nodes.extend_from_slice(&leaves[..count]);
-        for queen in (0..before).map(|at| queens >> (8 * at) & 255) {
-            self.asked[queen as usize / 16] |= 1 << (queen % 16);
+        for queen in &queens.to_le_bytes()[..before] {
+            self.asked[usize::from(queen / 16)] |= 1 << (queen % 16);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::engine::{Control, Stopped};
 pub struct SharedTables {
     tables_max: u64,
     lists_max: u64,
+    threads: u64,
     /// Latest used last.
     tables: Mutex<Vec<Arc<Tables>>>,
 }
@@ -20,13 +21,19 @@ impl SharedTables {
     /// No tables yet. All that joins keep in memory will be about `memory_max` bytes or less, if that is possible:
     /// half of it tables, half of it the lists of `threads` threads.
     pub fn new(memory_max: u64, threads: usize) -> Self {
-        let tables_max = memory_max / 2;
-        Self { tables_max, lists_max: tables_max / threads.max(1) as u64, tables: Mutex::default() }
+        let (tables_max, threads) = (memory_max / 2, threads.max(1) as u64);
+        Self { tables_max, lists_max: tables_max / threads, threads, tables: Mutex::default() }
     }
 
     /// Bytes for the lists of one thread.
     pub(crate) fn lists_max(&self) -> u64 {
         self.lists_max
+    }
+
+    /// Bytes for one thread that counts something else: its lists' and, as long as there are no tables, a part of theirs.
+    pub(crate) fn left_for_thread(&self) -> u64 {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        if tables.is_empty() { self.lists_max + self.tables_max / self.threads } else { self.lists_max }
     }
 
     /// The tables of boards of `n`, at least [`Orbits::N_MIN`](super::Orbits::N_MIN). Whoever comes while another
@@ -64,8 +71,9 @@ mod tests {
         let [twelve, fourteen] = [12, 14].map(|n| BoardSize::new(n).unwrap());
         let get = |shared: &SharedTables, n| shared.get(n, &control).unwrap();
         let roomy = SharedTables::new(1 << 30, 2);
-        assert_eq!(roomy.lists_max(), 1 << 28);
+        assert_eq!([roomy.lists_max(), roomy.left_for_thread()], [1 << 28, 1 << 29]);
         let first = get(&roomy, twelve);
+        assert_eq!(roomy.left_for_thread(), 1 << 28);
         get(&roomy, fourteen);
         assert!(Arc::ptr_eq(&first, &get(&roomy, twelve)));
         let narrow = SharedTables::new(first.bytes() * 2, 1);

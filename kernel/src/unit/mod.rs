@@ -1,11 +1,11 @@
 //! The independent pieces of a job, each counted by one thread.
 
-mod halves;
 mod leaves;
+mod orbits;
 mod symmetric;
 
-pub use halves::Halves;
 pub use leaves::Leaves;
+pub use orbits::Orbits;
 pub use symmetric::Symmetric;
 
 use crate::counts::Counts;
@@ -23,8 +23,8 @@ pub enum Unit {
     Leaves(Leaves),
     /// Solutions of a border configuration that rotations map to itself.
     Symmetric(Symmetric),
-    /// Column sets of half boards, whose solutions are counted one by one.
-    Halves(Halves),
+    /// Column sets of half boards, or row sets of colours, whose solutions are counted one by one.
+    Orbits(Orbits),
 }
 
 /// What counting a unit gave.
@@ -46,10 +46,7 @@ impl Unit {
             }
             Self::Leaves(leaves) => leaves.solve(control),
             Self::Symmetric(symmetric) => symmetric.solve(solver.engine(), control),
-            Self::Halves(halves) => {
-                let tally = solver.count_halves(&halves.orbits(), halves.range.clone(), control)?;
-                Ok(UnitTally { counts: Counts::plain(tally.weighted_solutions), states: tally.states })
-            }
+            Self::Orbits(orbits) => orbits.solve(solver, control),
         }
     }
 
@@ -61,7 +58,7 @@ impl Unit {
             Self::Count(board) => board.children().into_iter().map(Self::Count).collect(),
             Self::Leaves(leaves) => leaves.split().into_iter().map(Self::Leaves).collect(),
             Self::Symmetric(symmetric) => symmetric.split(),
-            Self::Halves(halves) => halves.split(),
+            Self::Orbits(orbits) => orbits.split(),
         }
     }
 
@@ -71,7 +68,7 @@ impl Unit {
             Self::Count(board) => board,
             Self::Leaves(leaves) => leaves.board(),
             Self::Symmetric(symmetric) => symmetric.board(),
-            Self::Halves(halves) => return estimate::halves(&halves.orbits(), &halves.range),
+            Self::Orbits(orbits) => return orbits.numbered().work(&orbits.range),
         };
         estimate::states(board)
     }

@@ -43,7 +43,7 @@ impl Ledger {
     /// A database without a job.
     const EMPTY_BYTES: u64 = 45_000;
     /// What a job and its result take, less the job's own encoding: 133 to 141 bytes in databases of 12,000 to 54,000
-    /// jobs of all three plans.
+    /// jobs of the plans `rows`, `border` and `halves`, whose encoding `colours` shares.
     const JOB_BYTES: u64 = 140;
 
     /// Of a plan; makes its jobs, some seconds' work for the largest boards.

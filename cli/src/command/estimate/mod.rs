@@ -1,5 +1,6 @@
 //! `nqueens estimate`: what a run would find and cost, before it is begun.
 
+mod colours;
 mod cost;
 mod sample;
 
@@ -48,7 +49,7 @@ pub(crate) struct Estimate {
     #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
     threads: NonZeroUsize,
 
-    /// Random descents; four times as many halve the interval
+    /// Random descents, and row sets in proportion; four times as many halve the interval
     #[arg(long, value_name = "COUNT", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=100_000_000))]
     samples: u32,
 
@@ -89,6 +90,8 @@ fn speed(text: &str) -> Result<f64, String> {
 /// All that is said of a board.
 struct Outlook {
     total: Interval,
+    /// By a sample of row sets, for plan `colours`.
+    by_row_sets: Option<Interval>,
     work: Work,
     cost: Cost,
     ledger: Ledger,
@@ -110,14 +113,15 @@ impl Estimate {
             let sampled = sampling.board(plan.kind(), self.speed);
             (ledger.join().expect("planning does not panic"), sampled)
         });
-        let (total, work) = sampled?;
+        let (total, by_row_sets, work) = sampled?;
         let cost = Cost {
-            core_hours: interval(work.states).map(|states| states / work.states_per_s / 3_600.0),
+            core_hours: interval(work.core_seconds).map(|seconds| seconds / 3_600.0),
             threads: self.threads_total.unwrap_or(u32::try_from(self.threads.get())?),
             watts: self.watts_per_core,
             price: self.price_per_core_hour,
         };
-        let outlook = Outlook { total: interval(total), work, cost, ledger };
+        let by_row_sets = by_row_sets.map(interval);
+        let outlook = Outlook { total: interval(total), by_row_sets, work, cost, ledger };
         if self.json.json {
             print_line(self.json(plan.kind(), &sampling, &outlook))?;
         } else {
@@ -127,7 +131,7 @@ impl Estimate {
     }
 
     fn json(&self, plan: PlanKind, sampling: &Sampling, outlook: &Outlook) -> Value {
-        let Outlook { total, work, cost, ledger } = outlook;
+        let Outlook { total, by_row_sets, work, cost, ledger } = outlook;
         let count = |Interval { value, low, high }| json!({ "estimate": whole(value), "low": whole(low), "high": whole(high) });
         let real = |Interval { value, low, high }| json!({ "estimate": value, "low": low, "high": high });
         json!({
@@ -137,6 +141,7 @@ impl Estimate {
             "samples": self.samples,
             "seed": self.seed,
             "total": count(*total),
+            "total_by_row_sets": by_row_sets.map(count),
             "published": published(self.n).map(|known| known.total.to_string()),
             "states": count(interval(work.states)),
             "states_per_s": work.states_per_s,
@@ -153,13 +158,16 @@ impl Estimate {
     }
 
     fn print(&self, plan: PlanKind, sampling: &Sampling, outlook: &Outlook) -> anyhow::Result<()> {
-        let Outlook { total, work, cost, ledger } = outlook;
+        let Outlook { total, by_row_sets, work, cost, ledger } = outlook;
         print_line(format_args!(
             "N = {}, plan {plan}, {} kernel; 95 of 100 intervals hold the truth",
             self.n, sampling.kernel
         ))?;
         let say = |what: &str, how: String| print_line(format_args!("{what:<14}{how}"));
         say("solutions", describe(*total))?;
+        if let Some(by_row_sets) = by_row_sets {
+            say("by row sets", describe(*by_row_sets))?;
+        }
         if let Some(known) = published(self.n) {
             say("published", thousands(known.total))?;
         }
@@ -167,12 +175,11 @@ impl Estimate {
         let speed = thousands(whole(work.states_per_s / 1e6));
         say("speed", format!("{speed} million states a second and thread, {}", work.source.describe()))?;
         if let Some(from) = work.scaled_from {
-            say(
-                "assumed",
-                format!(
-                    "states scaled up from N = {from} as docs/halves.md forecasts: a factor of 2 either way"
-                ),
-            )?;
+            let how = match plan {
+                PlanKind::Colours => "by the plan's own guess at its work: a factor of 1.5 either way",
+                _ => "as docs/halves.md forecasts: a factor of 2 either way",
+            };
+            say("assumed", format!("states scaled up from N = {from} {how}"))?;
         }
         say("core-hours", hours(cost.core_hours))?;
         let wall = cost.wall_hours().map(|hours| hours * 3_600.0).describe_time();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
 use nqueens_kernel::halves::{Orbits, SharedTables};
 use nqueens_kernel::plan::{Plan, PlanKind};
@@ -31,6 +32,8 @@ pub(super) struct Work {
     pub(super) states: Estimate,
     /// Of one thread.
     pub(super) states_per_s: f64,
+    /// Seconds of one thread.
+    pub(super) core_seconds: Estimate,
     pub(super) source: Source,
     /// The smaller board that was measured in place of this one.
     pub(super) scaled_from: Option<BoardSize>,
@@ -72,12 +75,19 @@ const RANGES: usize = 128;
 const HALVES_MEASURED: u32 = 22;
 
 impl Sampling {
-    /// The solutions of the board, and the work of a plan of this kind.
-    pub(super) fn board(&self, kind: PlanKind, speed: Option<f64>) -> anyhow::Result<(Estimate, Work)> {
+    /// The solutions of the board, those that a sample of row sets comes to (if the plan has such), and the work of a plan
+    /// of this kind.
+    pub(super) fn board(
+        &self,
+        kind: PlanKind,
+        speed: Option<f64>,
+    ) -> anyhow::Result<(Estimate, Option<Estimate>, Work)> {
         let joins = kind == PlanKind::Halves && self.n.get() >= Orbits::N_MIN;
+        let multiplies = kind == PlanKind::Colours && self.n.get() >= RowSets::N_MIN;
+        let missing = if joins { "half-board join" } else { "multiplication" };
         ensure!(
-            !joins || self.kernel >= Kernel::Portable,
-            "the {} kernel has no half-board join whose speed could be estimated; take --plan border or another kernel",
+            !(joins || multiplies) || self.kernel >= Kernel::Portable,
+            "the {} kernel has no {missing} whose speed could be estimated; take --plan border or another kernel",
             self.kernel
         );
         let sampler = Sampler::new(self.n, kind);
@@ -89,7 +99,11 @@ impl Sampling {
             (self.descend(&sampler)?, None)
         };
         if joins {
-            return Ok((sampled.solutions, self.halves(speed)?));
+            return Ok((sampled.solutions, None, self.halves(speed)?));
+        }
+        if multiplies {
+            let (by_row_sets, work) = self.colours(speed)?;
+            return Ok((sampled.solutions, by_row_sets, work));
         }
         let (states_per_s, source) = match (speed, measured) {
             (Some(given), _) => (given, Source::Given),
@@ -97,8 +111,9 @@ impl Sampling {
             (None, Some(measured)) => (measured.max(1.0), Source::Measured),
             (None, None) => (self.measure(&sampler)?, Source::Measured),
         };
-        let work = Work { states: sampled.states, states_per_s, source, scaled_from: None };
-        Ok((sampled.solutions, work))
+        let core_seconds = sampled.states.per(states_per_s);
+        let work = Work { states: sampled.states, states_per_s, core_seconds, source, scaled_from: None };
+        Ok((sampled.solutions, None, work))
     }
 
     fn tables(&self) -> Arc<SharedTables> {
@@ -111,7 +126,7 @@ impl Sampling {
     }
 
     /// What each thread makes of its number and its solver.
-    fn on_threads<T: Send>(
+    pub(super) fn on_threads<T: Send>(
         &self,
         work: impl Fn(usize, &mut Solver) -> anyhow::Result<T> + Sync,
     ) -> anyhow::Result<Vec<T>> {
@@ -124,7 +139,7 @@ impl Sampling {
     }
 
     /// The pieces that a thread takes.
-    fn share<T>(&self, thread: usize, pieces: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    pub(super) fn share<T>(&self, thread: usize, pieces: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         pieces.skip(thread).step_by(self.threads.get())
     }
 
@@ -195,9 +210,12 @@ impl Sampling {
         // Only what was not drawn is in doubt.
         let variance = squares / freedom / number * (1.0 - number / all);
         let scale = all * forecast(self.n) / forecast(board);
+        let states_per_s = speed.unwrap_or(states / seconds);
+        let states = Estimate::new(mean * scale, variance.sqrt() * scale, freedom);
         Ok(Work {
-            states: Estimate::new(mean * scale, variance.sqrt() * scale, freedom),
-            states_per_s: speed.unwrap_or(states / seconds),
+            states,
+            states_per_s,
+            core_seconds: states.per(states_per_s),
             source: if speed.is_some() { Source::Given } else { Source::Measured },
             scaled_from: (beyond > 0).then_some(board),
         })
@@ -214,7 +232,7 @@ fn short_ranges(n: BoardSize) -> impl Iterator<Item = Unit> {
 }
 
 /// What counting gave and the seconds that it took this thread, without those when others had its processor.
-fn timed<T>(count: impl FnOnce() -> Result<T, Stopped>) -> anyhow::Result<(T, f64)> {
+pub(super) fn timed<T>(count: impl FnOnce() -> Result<T, Stopped>) -> anyhow::Result<(T, f64)> {
     let begun = processor_time();
     let found = count()?;
     Ok((found, processor_time().saturating_sub(begun).as_secs_f64()))
@@ -236,6 +254,6 @@ fn forecast(n: BoardSize) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "statistics")]
-fn real(number: u64) -> f64 {
+pub(super) fn real(number: u64) -> f64 {
     number as f64
 }

@@ -1,0 +1,169 @@
+//! Sampling and measuring row sets, which plan `colours` multiplies.
+
+use std::ops::Range;
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::colours::RowSets;
+use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::sampling::{Estimate, Random, stratified};
+
+use super::sample::{Sampling, Source, Work, real, timed};
+
+/// Boards of no more work than this are counted, in seconds of a core.
+const SECONDS_COUNTED: u64 = 2;
+/// What the usual number of samples stands for: enough strata for boards to N = 28, and an answer within a minute.
+const SECONDS_SAMPLED: u64 = 30;
+const SAMPLES: u64 = 20_000;
+/// Parts of the work that two pieces each are drawn from, at most and at least.
+const STRATA_MAX: u64 = 64;
+const STRATA_MIN: u64 = 8;
+
+/// What a piece of a stratum stands for, as if all strata were alike.
+#[derive(Clone, Copy, Default)]
+struct Draw {
+    solutions: f64,
+    states: f64,
+    seconds: f64,
+}
+
+/// Row sets of about the same work as those of every other stratum, in pieces of which two are drawn.
+///
+/// Row sets with as many white queens in even rows stand together, so the strata part those.
+struct Stratum {
+    orbits: Range<u64>,
+    /// Orbits of a piece: as many as one takes that shares its lists with its neighbours in a job.
+    length: u64,
+}
+
+impl Stratum {
+    fn new(sets: &RowSets, orbits: Range<u64>, states: u64) -> Self {
+        let middle = orbits.start.midpoint(orbits.end);
+        Self { length: sets.cut(middle, states) - middle, orbits }
+    }
+
+    fn pieces(&self) -> u64 {
+        (self.orbits.end - self.orbits.start).div_ceil(self.length)
+    }
+
+    fn draw(&self, random: &mut Random) -> Range<u64> {
+        let at = random.below(usize::try_from(self.pieces()).expect("fewer than 2^32")) as u64;
+        let start = self.orbits.start + at * self.length;
+        start..self.orbits.end.min(start + self.length)
+    }
+}
+
+/// Estimated states that a core multiplies in a second, roughly: how much is sampled is to depend on nothing that differs
+/// from run to run.
+const fn states_per_s(kernel: Kernel) -> u64 {
+    match kernel {
+        Kernel::Reference | Kernel::Scalar | Kernel::Portable => 5_000_000,
+        Kernel::Avx2 => 10_000_000,
+        Kernel::Avx512 => 20_000_000,
+    }
+}
+
+impl Sampling {
+    /// Estimated states that are sampled.
+    fn states_sampled(&self) -> u64 {
+        states_per_s(self.kernel) * SECONDS_SAMPLED * (2 * u64::from(self.strata)).min(100 * SAMPLES)
+            / SAMPLES
+    }
+
+    /// The work of the multiplication and, if this very board is measured, its solutions: by some row sets of the board
+    /// or, where one takes too long, of a smaller one of the same parity.
+    pub(super) fn colours(&self, speed: Option<f64>) -> anyhow::Result<(Option<Estimate>, Work)> {
+        let (board, sets) = self.measured_board()?;
+        let all = sets.work(&(0..sets.len()));
+        let (solutions, states, seconds) = if all <= states_per_s(self.kernel) * SECONDS_COUNTED {
+            self.count_row_sets(board)?
+        } else {
+            self.sample_row_sets(&sets, all)?
+        };
+        let wanted = RowSets::new(self.n).expect("a larger board");
+        let scale = real(wanted.work(&(0..wanted.len()))) / real(all);
+        let times = |Estimate { value, reach }| Estimate { value: value * scale, reach: reach * scale };
+        let states_per_s = speed.unwrap_or(states.value / seconds.value);
+        let work = Work {
+            states: times(states),
+            states_per_s,
+            // States of lopsided row sets take other times than those of balanced ones: seconds are estimated for
+            // themselves.
+            core_seconds: speed.map_or(times(seconds), |speed| times(states).per(speed)),
+            source: if speed.is_some() { Source::Given } else { Source::Measured },
+            scaled_from: (board != self.n).then_some(board),
+        };
+        Ok(((board == self.n).then_some(solutions), work))
+    }
+
+    /// The largest board of the same parity, up to this one, of which enough row sets can be counted.
+    fn measured_board(&self) -> anyhow::Result<(BoardSize, RowSets)> {
+        let mut n = self.n;
+        loop {
+            let sets = RowSets::new(n).expect("checked when the plan was chosen");
+            let each = sets.work(&(0..sets.len())) / sets.len();
+            if each.saturating_mul(2 * STRATA_MIN) <= states_per_s(self.kernel) * SECONDS_SAMPLED {
+                return Ok((n, sets));
+            }
+            n = BoardSize::new(n.get() - 2)?;
+        }
+    }
+
+    /// The solutions of the whole board, the states and the seconds of a thread.
+    fn count_row_sets(&self, n: BoardSize) -> anyhow::Result<(Estimate, Estimate, Estimate)> {
+        let jobs: Vec<_> = Plan::new(n, PlanKind::Colours).jobs().collect();
+        let parts = self.on_threads(|thread, solver| {
+            let (control, mut sum) = (Control::default(), Draw::default());
+            for unit in self.share(thread, jobs.iter()).flat_map(|job| job.units(false)) {
+                let (tally, seconds) = timed(|| unit.solve(solver, &control))?;
+                sum.solutions += real(tally.counts.solutions);
+                sum.states += real(tally.states);
+                sum.seconds += seconds;
+            }
+            Ok(sum)
+        })?;
+        let sum = |what: fn(&Draw) -> f64| Estimate::exact(parts.iter().map(what).sum());
+        Ok((sum(|part| part.solutions), sum(|part| part.states), sum(|part| part.seconds)))
+    }
+
+    /// The same from two pieces of each stratum.
+    fn sample_row_sets(&self, sets: &RowSets, all: u64) -> anyhow::Result<(Estimate, Estimate, Estimate)> {
+        let sampled = self.states_sampled();
+        let number = (sampled / (2 * (all / sets.len()).max(1))).clamp(STRATA_MIN, STRATA_MAX);
+        let mut strata = Vec::new();
+        let mut from = 0;
+        while from < sets.len() {
+            let end = sets.cut(from, all.div_ceil(number));
+            strata.push(Stratum::new(sets, from..end, sampled / (2 * number)));
+            from = end;
+        }
+        let each = real(strata.len() as u64);
+        let parts = self.on_threads(|thread, solver| {
+            let control = Control::default();
+            // The first count fills buffers and caches: that is not the speed of the counting.
+            solver.count_colours(sets, 0..1, &control)?;
+            let mut draws = Vec::new();
+            for (at, stratum) in self.share(thread, strata.iter().enumerate()) {
+                let mut random = Random::new(self.seed, u32::try_from(at)?);
+                let mut pair = [Draw::default(); 2];
+                for draw in &mut pair {
+                    let piece = stratum.draw(&mut random);
+                    let (tally, seconds) = timed(|| solver.count_colours(sets, piece.clone(), &control))?;
+                    let share = real(sets.work(&stratum.orbits)) / real(sets.work(&piece));
+                    *draw = Draw {
+                        solutions: each * real(stratum.pieces()) * real(tally.weighted_solutions),
+                        states: each * share * real(tally.states),
+                        seconds: each * share * seconds,
+                    };
+                }
+                draws.push((at, pair));
+            }
+            Ok(draws)
+        })?;
+        // In their order, so that rounding is the same for any number of threads.
+        let mut draws = parts.concat();
+        draws.sort_unstable_by_key(|(at, _)| *at);
+        let of = |what: fn(&Draw) -> f64| stratified(draws.iter().map(|(_, pair)| pair.each_ref().map(what)));
+        Ok((of(|draw| draw.solutions), of(|draw| draw.states), of(|draw| draw.seconds)))
+    }
+}

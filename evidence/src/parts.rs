@@ -1,0 +1,129 @@
+//! Parts of jobs whose solutions are too many to be found one by one.
+
+use std::ops::Range;
+
+use nqueens_kernel::colours::{Part, RowSets, recount_part, recount_states};
+use nqueens_kernel::engine::{Control, Kernel, Stopped};
+use nqueens_kernel::job::{Class, Job};
+use nqueens_kernel::random::SplitMix64;
+use nqueens_kernel::solver::Solver;
+
+/// Some parts of a job of colours, drawn by its place in the plan.
+pub(crate) struct Parts {
+    sets: RowSets,
+    parts: Vec<Part>,
+}
+
+impl Parts {
+    /// Jobs for which the search visits no more states than this have all their solutions found one by one: that takes a
+    /// minute or two.
+    const SEARCHED_MAX: u64 = 10_000_000_000;
+    /// Parts of each other job.
+    const NUMBER: u32 = 4;
+    /// States of a part: some seconds.
+    const PART_MAX: u64 = 10_000_000_000;
+
+    /// Of a job that is too large; `None` if it is not, or is not of colours.
+    pub(crate) fn of(job: &Job) -> Option<Self> {
+        if job.class() != Class::Colours {
+            return None;
+        }
+        let (range, sets) = (job.orbits()?, RowSets::new(job.n())?);
+        if recount_states(&sets, &range) <= Self::SEARCHED_MAX {
+            return None;
+        }
+        Some(Self::draw(sets, &range, Self::PART_MAX))
+    }
+
+    fn draw(sets: RowSets, range: &Range<u64>, part_max: u64) -> Self {
+        let mut random = SplitMix64::new(range.start);
+        let parts = (0..Self::NUMBER).map(|_| Part::draw(&sets, range, part_max, &mut random)).collect();
+        Self { sets, parts }
+    }
+
+    /// How many there are.
+    pub(crate) fn number(&self) -> u32 {
+        u32::try_from(self.parts.len()).expect("a few")
+    }
+
+    /// The engine that multiplies the whole job again: the fastest with other instructions than the one that counted.
+    pub(crate) fn multiplied_by(counted_by: Kernel) -> Kernel {
+        let others = Kernel::ALL.into_iter().rev().filter(|&kernel| kernel != counted_by);
+        let mut multiply = others.filter(|&kernel| kernel >= Kernel::Portable && kernel.is_available());
+        multiply.next().unwrap_or(Kernel::Portable)
+    }
+
+    /// Multiplies each part, and finds its solutions one by one; the inner error tells where the two differ.
+    pub(crate) fn compare(
+        &self,
+        solver: &mut Solver,
+        control: &Control,
+    ) -> Result<Result<(), String>, Stopped> {
+        let multiplier = solver.multiplier().expect("an engine that multiplies");
+        for &part in &self.parts {
+            let multiplied = multiplier.count_part(&self.sets, part, control)?.weighted_solutions;
+            let found = recount_part(&self.sets, part, control)?.weighted_solutions;
+            if multiplied != found {
+                let Part { number, given, columns } = part;
+                return Ok(Err(format!(
+                    "of orbit {number} with white queens in columns {columns:#x} of {given:#x} this machine \
+                     multiplied {multiplied} solutions and found {found}: it is not to be trusted"
+                )));
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nqueens_kernel::board::BoardSize;
+    use nqueens_kernel::plan::{Plan, PlanKind};
+
+    use super::*;
+
+    #[test]
+    fn only_large_jobs_of_colours_have_parts() {
+        let has_parts = |(n, kind, states)| {
+            let plan = Plan::with_states_per_job(BoardSize::new(n).unwrap(), kind, states);
+            Parts::of(&plan.jobs().next().unwrap()).is_some()
+        };
+        let whole = u64::MAX;
+        for small in
+            [(3, PlanKind::Colours, whole), (14, PlanKind::Colours, whole), (20, PlanKind::Colours, 1)]
+        {
+            assert!(
+                Plan::new(BoardSize::new(small.0).unwrap(), small.1).jobs().next().is_none()
+                    || !has_parts(small)
+            );
+        }
+        assert!(
+            [PlanKind::Rows, PlanKind::Border, PlanKind::Halves]
+                .into_iter()
+                .all(|kind| !has_parts((24, kind, whole)))
+        );
+        assert!([20, 28, 31].into_iter().all(|n| has_parts((n, PlanKind::Colours, whole))));
+    }
+
+    #[test]
+    fn parts_are_compared() {
+        let sets = RowSets::new(BoardSize::new(18).unwrap()).unwrap();
+        let range = 100..sets.len();
+        for part_max in [1 << 30, 1 << 20, 1] {
+            let parts = Parts::draw(sets.clone(), &range, part_max);
+            for kernel in [Kernel::Portable, Kernel::best()] {
+                let mut solver = Solver::recounting(kernel).unwrap();
+                assert_eq!(parts.compare(&mut solver, &Control::default()), Ok(Ok(())));
+            }
+        }
+    }
+
+    #[test]
+    fn other_instructions_multiply_again() {
+        for kernel in Kernel::ALL {
+            let again = Parts::multiplied_by(kernel);
+            assert!(again >= Kernel::Portable && again.is_available());
+            assert!(again != kernel || Kernel::best() == Kernel::Portable);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Ranges of numbered orbits.
+
+use std::ops::Range;
+
+use super::{Unit, UnitTally};
+use crate::board::BoardSize;
+use crate::counts::Counts;
+use crate::engine::{Control, Stopped};
+use crate::job::Class;
+use crate::ranges::Numbered;
+use crate::solver::Solver;
+
+/// Some orbits of the column sets or of the row sets of an N, by their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orbits {
+    /// Board size, large enough for the class.
+    pub(crate) n: BoardSize,
+    /// Which orbits are numbered.
+    pub(crate) class: Class,
+    /// Numbers of the orbits.
+    pub(crate) range: Range<u64>,
+}
+
+impl Orbits {
+    /// All orbits of the board.
+    pub(crate) fn numbered(&self) -> Numbered {
+        Numbered::of_class(self.n, self.class).expect("checked when the job was made")
+    }
+
+    pub(super) fn solve(&self, solver: &mut Solver, control: &Control) -> Result<UnitTally, Stopped> {
+        let range = self.range.clone();
+        let (solutions, states) = match self.numbered() {
+            Numbered::Columns(orbits) => {
+                let tally = solver.count_halves(&orbits, range, control)?;
+                (tally.weighted_solutions, tally.states)
+            }
+            Numbered::Rows(sets) => {
+                let tally = solver.count_colours(sets, range, control)?;
+                (tally.weighted_solutions, tally.states)
+            }
+        };
+        Ok(UnitTally { counts: Counts::plain(solutions), states })
+    }
+
+    pub(super) fn split(&self) -> Vec<Unit> {
+        let pieces = self.numbered().pieces(self.range.clone()).into_iter();
+        pieces.map(|range| Unit::Orbits(Self { range, ..*self })).collect()
+    }
+}

@@ -1,0 +1,231 @@
+//! Orbits of row sets by several roads: multiplied, found one by one, and by any engine with a mask a row.
+
+use std::collections::BTreeMap;
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::colours::{
+    ColourTally, Multiplier, Part, RowSets, count_rows, find_rows, recount, recount_part, recount_states,
+};
+use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::halves::Isa;
+use nqueens_kernel::known::published;
+use nqueens_kernel::random::SplitMix64;
+
+fn board(n: u32) -> BoardSize {
+    BoardSize::new(n).unwrap()
+}
+
+fn row_sets(n: u32) -> RowSets {
+    RowSets::new(board(n)).unwrap()
+}
+
+/// One of each instruction set that this machine has.
+fn multipliers() -> Vec<Multiplier> {
+    Isa::ALL.into_iter().filter_map(|isa| Multiplier::new(isa, 1 << 28)).collect()
+}
+
+fn solutions(tally: ColourTally) -> u64 {
+    tally.weighted_solutions
+}
+
+/// Orbits drawn by a fixed rule.
+fn some_orbits(sets: &RowSets, number: u64) -> impl Iterator<Item = u64> {
+    let (all, mut random) = (sets.len(), SplitMix64::new(sets.n().get().into()));
+    (0..number).map(move |_| random.next() % all)
+}
+
+#[test]
+fn every_orbit_of_small_boards_equals_its_recount() {
+    let control = Control::default();
+    let mut multipliers = multipliers();
+    for sets in (4..=12).map(row_sets) {
+        for number in 0..sets.len() {
+            let expected = solutions(recount(&sets, number..number + 1, &control).unwrap());
+            for multiplier in &mut multipliers {
+                let found = multiplier.count(&sets, number..number + 1, &control).unwrap();
+                assert_eq!(
+                    solutions(found),
+                    expected,
+                    "{multiplier:?} N = {}, {:?}",
+                    sets.n(),
+                    sets.get(number)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn orbits_of_larger_boards_equal_their_recount() {
+    let control = Control::default();
+    let mut multipliers = multipliers();
+    for (n, orbits) in [(13, 20), (14, 20), (15, 20), (16, 20), (17, 10), (18, 8), (19, 2), (20, 2)] {
+        let sets = row_sets(n);
+        for number in some_orbits(&sets, orbits) {
+            let expected = solutions(recount(&sets, number..number + 1, &control).unwrap());
+            for multiplier in &mut multipliers {
+                let found = multiplier.count(&sets, number..number + 1, &control).unwrap();
+                assert_eq!(solutions(found), expected, "{multiplier:?} N = {n}, {:?}", sets.get(number));
+            }
+        }
+    }
+}
+
+#[test]
+fn ranges_have_the_sum_of_their_orbits() {
+    let control = Control::default();
+    for sets in [8, 11, 14].map(row_sets) {
+        let mut random = SplitMix64::new(1);
+        for multiplier in &mut multipliers() {
+            for _ in 0..4 {
+                let mut ends = [random.next(), random.next()].map(|end| end % sets.len());
+                ends.sort_unstable();
+                let range = ends[0]..ends[1] + 1;
+                let expected = solutions(recount(&sets, range.clone(), &control).unwrap());
+                let found = solutions(multiplier.count(&sets, range.clone(), &control).unwrap());
+                assert_eq!(found, expected, "N = {}, {range:?}", sets.n());
+            }
+        }
+    }
+}
+
+/// The transposition rule belongs to the weights alone: without it every engine finds the same solutions.
+#[test]
+fn the_search_finds_what_any_engine_counts() {
+    let control = Control::default();
+    let kernels = Kernel::ALL.into_iter().filter(|&kernel| kernel != Kernel::Reference);
+    let mut engines: Vec<_> = kernels.filter_map(Kernel::engine).collect();
+    for (n, orbits) in [(4, 9), (5, 9), (8, 30), (11, 50), (12, 50), (15, 10), (16, 10), (18, 2)] {
+        let sets = row_sets(n);
+        for rows in some_orbits(&sets, orbits).map(|number| sets.get(number).rows) {
+            let mut found = 0;
+            let states = find_rows(board(n), rows, |_| found += 1, &control).unwrap();
+            assert!(states >= found);
+            for engine in &mut engines {
+                let counted = count_rows(board(n), rows, &mut **engine, &control).unwrap().completions;
+                assert_eq!(counted, found, "{} N = {n}, {rows:b}", engine.kernel());
+            }
+        }
+    }
+}
+
+/// All solutions of a small board by the number of white queens in even rows: by brute force, from the definition.
+fn by_pattern(n: usize) -> BTreeMap<u32, u64> {
+    fn extend(n: usize, queens: &mut Vec<usize>, found: &mut BTreeMap<u32, u64>) {
+        let row = queens.len();
+        if row == n {
+            let white = (0..n).step_by(2).filter(|&row| queens[row].is_multiple_of(2)).count();
+            *found.entry(u32::try_from(white).unwrap()).or_default() += 1;
+            return;
+        }
+        for column in 0..n {
+            if (0..row).all(|r| column != queens[r] && column.abs_diff(queens[r]) != row - r) {
+                queens.push(column);
+                extend(n, queens, found);
+                queens.pop();
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    extend(n, &mut Vec::new(), &mut found);
+    found
+}
+
+#[test]
+fn strata_have_as_many_solutions_as_their_colour_patterns() {
+    let control = Control::default();
+    for n in 4..=9 {
+        let sets = row_sets(n);
+        // For even N a mirror image makes white queens black: of `h` even rows there are as many white ones in one as
+        // black ones in the other.
+        let key = |white: u32| if n % 2 == 0 { white.min(n / 2 - white) } else { white };
+        let mut expected = BTreeMap::new();
+        for (white, solutions) in by_pattern(n as usize) {
+            *expected.entry(key(white)).or_default() += solutions;
+        }
+        let mut found = BTreeMap::<u32, u64>::new();
+        for number in 0..sets.len() {
+            let white = (sets.get(number).rows & 0x5555_5555).count_ones();
+            *found.entry(key(white)).or_default() +=
+                solutions(recount(&sets, number..number + 1, &control).unwrap());
+        }
+        found.retain(|_, solutions| *solutions > 0);
+        assert_eq!(found, expected, "N = {n}");
+    }
+}
+
+#[test]
+fn totals_are_as_published() {
+    for multiplier in &mut multipliers() {
+        for sets in (4..=16).map(row_sets) {
+            let found = multiplier.count(&sets, 0..sets.len(), &Control::default()).unwrap();
+            let known = published(sets.n()).unwrap();
+            assert_eq!(u128::from(solutions(found)), known.total, "{multiplier:?} N = {}", sets.n());
+        }
+    }
+}
+
+#[test]
+fn the_parts_of_an_orbit_make_it_up() {
+    let control = Control::default();
+    let mut multipliers = multipliers();
+    for (n, orbits) in [(7, 5), (8, 5), (11, 4), (12, 4)] {
+        let sets = row_sets(n);
+        let even = 0x5555_5555 & board(n).full();
+        for number in some_orbits(&sets, orbits) {
+            let expected = solutions(recount(&sets, number..number + 1, &control).unwrap());
+            let (mut sum, mut columns) = (0, even);
+            loop {
+                let part = Part { number, given: even, columns };
+                let found = solutions(recount_part(&sets, part, &control).unwrap());
+                for multiplier in &mut multipliers {
+                    let multiplied = solutions(multiplier.count_part(&sets, part, &control).unwrap());
+                    assert_eq!(multiplied, found, "{multiplier:?} N = {n}, {part:?}");
+                }
+                sum += found;
+                // All subsets, the largest first.
+                if columns == 0 {
+                    break;
+                }
+                columns = (columns - 1) & even;
+            }
+            assert_eq!(sum, expected, "N = {n}, {:?}", sets.get(number));
+        }
+    }
+}
+
+#[test]
+fn parts_that_are_drawn_are_small_and_count() {
+    let control = Control::default();
+    let mut multipliers = multipliers();
+    for (n, states_max, given, least) in [(12, u64::MAX, 0, 2), (20, 10_000_000, 10, 5), (21, 1, 21, 0)] {
+        let (sets, mut random) = (row_sets(n), SplitMix64::new(3));
+        let mut some = 0;
+        for _ in 0..10 {
+            let part = Part::draw(&sets, &(0..sets.len()), states_max, &mut random);
+            assert_eq!((part.given.count_ones(), part.columns & !part.given), (given, 0));
+            let found = recount_part(&sets, part, &control).unwrap();
+            assert!(found.states < states_max.max(10_000_000), "{part:?} {found:?}");
+            some += u32::from(found.weighted_solutions > 0);
+            for multiplier in &mut multipliers {
+                let multiplied = multiplier.count_part(&sets, part, &control).unwrap();
+                assert_eq!(solutions(multiplied), solutions(found), "{multiplier:?} N = {n}, {part:?}");
+            }
+        }
+        assert!(some >= least, "N = {n}: {some} of 10 parts have solutions");
+    }
+}
+
+#[test]
+fn the_work_of_a_recount_is_foreseen() {
+    let control = Control::default();
+    for (n, orbits) in [(12, 267), (15, 100), (16, 60), (17, 20)] {
+        let sets = row_sets(n);
+        let (mut guessed, mut visited) = (0, 0);
+        for number in some_orbits(&sets, orbits) {
+            guessed += recount_states(&sets, &(number..number + 1));
+            visited += recount(&sets, number..number + 1, &control).unwrap().states;
+        }
+        assert!(visited < 2 * guessed && guessed < 4 * visited, "N = {n}: {guessed}, {visited}");
+    }
+}
