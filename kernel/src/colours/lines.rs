@@ -61,11 +61,13 @@ impl Lines {
     }
 
     /// How many rows' queens filter lists before what is left of these is tabled, for `queens` in all and so many row
-    /// sets that share the tables.
-    pub(super) fn filters(queens: usize, sets: usize) -> usize {
+    /// sets that share the tables. What measuring showed best.
+    pub(super) fn filters(self, queens: usize, sets: usize) -> usize {
+        // Few queens leave much, which is worth filtering more.
+        let few = 2 * queens <= self.n.index() / 2;
+        let filters = queens.saturating_sub(if few { 3 } else { 4 }).min(4);
         // Few row sets are not worth many tables.
-        let less = usize::from(sets <= 6);
-        queens.saturating_sub(4 + less).max(1)
+        filters.saturating_sub(usize::from(sets <= 6)).max(1)
     }
 
     /// Sets of major rows in a batch.
