@@ -52,8 +52,27 @@ implement_count! { u8 u32 }
 #[repr(C, align(64))]
 pub(super) struct Bytes<const L: usize>(pub(super) [u8; L]);
 
+/// Rows of bytes, of which none lies in more cache lines than it has to.
+#[derive(Debug, Default)]
+pub(super) struct ByteRows(Vec<Bytes<64>>);
+
+impl ByteRows {
+    /// So many rows of zeros.
+    pub(super) fn zeros<const L: usize>(&mut self, rows: usize) -> &mut [Row<u8, L>] {
+        self.0.clear();
+        self.0.resize((rows * L).div_ceil(64), Bytes([0; 64]));
+        // SAFETY: both are bytes, of any value, without gaps.
+        let (before, all, _) = unsafe { self.0.align_to_mut::<Row<u8, L>>() };
+        assert!(before.is_empty() && size_of::<Row<u8, L>>() == L, "rows of 32 or 64 bytes");
+        &mut all[..rows]
+    }
+}
+
 /// Octets that are tabled at once.
 const OCTETS_MAX: usize = 4;
+
+/// States after which they are told, and a stop is noticed: less than a millisecond.
+const STATES_TOLD: u64 = 1 << 22;
 
 /// The tables of all queens: for each octet the placements that a queen does not attack.
 type Tables<const L: usize> = [[Bytes<L>; OCTETS_MAX]; 256];
@@ -130,6 +149,9 @@ pub(super) fn join<C: Count, T: Transpose<L>, const L: usize>(
     }
     let mut states = 0;
     for (number, step) in trie.steps[steps].iter().enumerate() {
+        if number % 64 == 0 || states >= STATES_TOLD {
+            control.advance(std::mem::take(&mut states))?;
+        }
         if step.level + 1 < trie.depth {
             let (above, below) = scratch.levels.split_at_mut(step.level + 1);
             sift::<L>(&above[step.level], step.queen, &mut below[0]);
@@ -146,9 +168,6 @@ pub(super) fn join<C: Count, T: Transpose<L>, const L: usize>(
                 table::<T, L>(group, step, from + at, at, scratch);
             }
             run::<C, L>(trie, step, count, &scratch.tables, matrix);
-        }
-        if number % 64 == 0 {
-            control.advance(std::mem::take(&mut states))?;
         }
     }
     control.advance(states)

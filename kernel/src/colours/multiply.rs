@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::dense::{Count, Group, Row, Scratch};
+use super::dense::{ByteRows, Count, Group, Row, Scratch};
 use super::diagonals::{Colour, Diagonals};
 use super::lines::{Lines, Parity};
 use super::lists::{Class, ColumnSets, Factor, Lists, Only};
@@ -128,7 +128,7 @@ type Key = (Lines, u32, Parity, [u32; 2], Major, [Only; 2]);
 #[derive(Debug)]
 struct Buffers<const L: usize> {
     scratch: Scratch<L>,
-    counts: Vec<Row<u8, L>>,
+    counts: ByteRows,
     /// How many times a group these are added to wider ones.
     turns: usize,
 }
@@ -182,8 +182,7 @@ impl<const L: usize> Cell<L> for u16 {
     ) -> Result<bool, Stopped> {
         let Buffers { scratch, counts, turns } = buffers;
         let steps = group.trie.steps.len();
-        counts.clear();
-        counts.resize(matrix.len(), Row([0; L]));
+        let counts = counts.zeros::<L>(matrix.len());
         loop {
             let (mut narrowest, mut most) = (0, 0);
             let parts = (*turns).min(steps);
@@ -355,7 +354,7 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
             cells: Vec::new(),
             found: Vec::new(),
             tries: Default::default(),
-            buffers: Buffers { scratch: Scratch::new(), counts: Vec::new(), turns: 1 },
+            buffers: Buffers { scratch: Scratch::new(), counts: ByteRows::default(), turns: 1 },
             narrow: Matrices { first: Vec::new(), group: Vec::new() },
             wide: Matrices { first: Vec::new(), group: Vec::new() },
             wide_only: false,
@@ -605,7 +604,7 @@ mod tests {
             control: &Control::default(),
         };
         trie.fill(&wanted).unwrap();
-        let mut buffers = Buffers { scratch: Scratch::<32>::new(), counts: Vec::new(), turns: 1 };
+        let mut buffers = Buffers { scratch: Scratch::<32>::new(), counts: ByteRows::default(), turns: 1 };
         let mut count = |lengths: [u32; 2]| {
             let all = lengths[0] + lengths[1];
             let lists = Lists { masks: vec![0; all as usize], starts: vec![0, lengths[0], all] };
