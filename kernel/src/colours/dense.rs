@@ -45,7 +45,7 @@ macro_rules! implement_count {
     )*};
 }
 
-implement_count! { u8 u32 }
+implement_count! { u8 u16 u32 }
 
 /// A byte a lane.
 #[derive(Clone, Copy, Debug)]

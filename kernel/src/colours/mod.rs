@@ -9,6 +9,7 @@ mod lines;
 mod lists;
 mod loops;
 mod multiply;
+mod product;
 mod recount;
 mod row_sets;
 #[cfg(test)]

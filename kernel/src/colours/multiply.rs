@@ -3,11 +3,11 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::dense::{ByteRows, Count, Group, Row, Scratch};
 use super::diagonals::{Colour, Diagonals};
 use super::lines::{Lines, Parity};
-use super::lists::{Class, ColumnSets, Factor, Lists, Only};
+use super::lists::{Class, ColumnSets, Lists, Only};
 use super::loops::{self, Loops};
+use super::product::{Buffers, Matrices, Product, Side};
 use super::row_sets::{Major, RowSets, Stratum, Tile};
 use super::trie::{REST_MAX, Trie, Wanted};
 use super::{ColourTally, Part};
@@ -124,140 +124,6 @@ struct Cells {
 /// the columns if only some are counted.
 type Key = (Lines, u32, Parity, [u32; 2], Major, [Only; 2]);
 
-/// What one group of column sets after the other is counted with.
-#[derive(Debug)]
-struct Buffers<const L: usize> {
-    scratch: Scratch<L>,
-    counts: ByteRows,
-    /// How many times a group these are added to wider ones.
-    turns: usize,
-}
-
-/// The counts of both colours.
-#[derive(Debug, Default)]
-struct Matrices<C, const L: usize> {
-    /// Of the first colour, ready to be multiplied: by row set, group of the second one's lanes, and its leaves' column set.
-    first: Vec<Row<C, L>>,
-    /// Of a group of column sets: by row set, and leaves' column set.
-    group: Vec<Row<C, L>>,
-}
-
-/// One colour of a tile: the placements in minor rows are the leaves of a tree, those in major rows fill lanes.
-#[derive(Debug)]
-struct Side<'a> {
-    colour: Colour,
-    diagonals: &'a Diagonals,
-    leaves: &'a ColumnSets,
-    lanes: &'a ColumnSets,
-}
-
-/// What a cell of a matrix is kept in.
-trait Cell<const L: usize>: Count + Into<u64> {
-    /// Counts the fits of a group; `false` if a count is too large.
-    fn join<M: Loops<L>>(
-        loops: M,
-        group: Group<'_>,
-        buffers: &mut Buffers<L>,
-        matrix: &mut [Row<Self, L>],
-        control: &Control,
-    ) -> Result<bool, Stopped>;
-
-    /// [`dense::products`](super::dense::products).
-    fn products<M: Loops<L>>(
-        loops: M,
-        one: &[Row<Self, L>],
-        other: &[Row<Self, L>],
-        lanes: [&[u32; L]; 2],
-        rows: &[Factor],
-    ) -> u64;
-}
-
-impl<const L: usize> Cell<L> for u16 {
-    fn join<M: Loops<L>>(
-        loops: M,
-        group: Group<'_>,
-        buffers: &mut Buffers<L>,
-        matrix: &mut [Row<Self, L>],
-        control: &Control,
-    ) -> Result<bool, Stopped> {
-        let Buffers { scratch, counts, turns } = buffers;
-        let steps = group.trie.steps.len();
-        let counts = counts.zeros::<L>(matrix.len());
-        loop {
-            let (mut narrowest, mut most) = (0, 0);
-            let parts = (*turns).min(steps);
-            for part in 0..parts {
-                let steps = steps * part / parts..steps * (part + 1) / parts;
-                loops.join(group, steps, scratch, counts, control)?;
-                let (narrow, wide) = loops.widen(counts, matrix);
-                narrowest = narrow.max(narrowest);
-                most = wide.max(most);
-            }
-            if narrowest < u8::MAX {
-                // So much less would do with fewer turns, too.
-                if narrowest < u8::MAX / 3 {
-                    *turns = (*turns / 2).max(1);
-                }
-                return Ok(most < Self::MAX);
-            }
-            if parts == steps {
-                return Ok(false);
-            }
-            *turns = parts * 2;
-            matrix.fill(Row([0; L]));
-        }
-    }
-
-    fn products<M: Loops<L>>(
-        loops: M,
-        one: &[Row<Self, L>],
-        other: &[Row<Self, L>],
-        lanes: [&[u32; L]; 2],
-        rows: &[Factor],
-    ) -> u64 {
-        loops.products(one, other, lanes, rows)
-    }
-}
-
-impl<const L: usize> Cell<L> for u32 {
-    fn join<M: Loops<L>>(
-        loops: M,
-        group: Group<'_>,
-        buffers: &mut Buffers<L>,
-        matrix: &mut [Row<Self, L>],
-        control: &Control,
-    ) -> Result<bool, Stopped> {
-        loops.join(group, 0..group.trie.steps.len(), &mut buffers.scratch, matrix, control)?;
-        Ok(matrix.iter().all(|row| !row.0.contains(&Self::FULL)))
-    }
-
-    fn products<M: Loops<L>>(
-        _: M,
-        one: &[Row<Self, L>],
-        other: &[Row<Self, L>],
-        [any, below]: [&[u32; L]; 2],
-        rows: &[Factor],
-    ) -> u64 {
-        let mut sum: u128 = 0;
-        for ((one, other), row) in one.iter().zip(other).zip(rows) {
-            for l in 0..L {
-                let weight = any[l] * row.any + below[l] * row.below;
-                sum += u128::from(one.0[l]) * u128::from(other.0[l]) * u128::from(weight);
-            }
-        }
-        u64::try_from(sum).expect("an orbit has fewer than 2^64 solutions")
-    }
-}
-
-impl Count for u16 {
-    const ZERO: Self = 0;
-    const FULL: Self = Self::MAX;
-
-    fn add(self, more: u8) -> Self {
-        self.saturating_add(more.into())
-    }
-}
-
 impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
     fn count(
         &mut self,
@@ -291,7 +157,7 @@ impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
         let to = wanted.map(|minors| minors.end).max().unwrap_or(0);
         // As many row sets at once as memory allows; if it is not enough for one, its matrix in pieces.
         let memory = self.memory_max / 2;
-        let row = sides[1].leaves.len() * size_of::<Row<u16, L>>();
+        let row = sides[1].leaves.len() * L * size_of::<u16>();
         let places = sides[1].lanes.len();
         let matrix = places.div_ceil(L) * row;
         let (at_once, width) = if matrix <= memory {
@@ -354,9 +220,9 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
             cells: Vec::new(),
             found: Vec::new(),
             tries: Default::default(),
-            buffers: Buffers { scratch: Scratch::new(), counts: ByteRows::default(), turns: 1 },
-            narrow: Matrices { first: Vec::new(), group: Vec::new() },
-            wide: Matrices { first: Vec::new(), group: Vec::new() },
+            buffers: Buffers::new(),
+            narrow: Matrices::default(),
+            wide: Matrices::default(),
             wide_only: false,
         }
     }
@@ -429,226 +295,5 @@ fn in_order(lines: Lines, parity: Parity, rows: u32) -> Vec<u32> {
     lines.central_lines(parity).filter(|row| rows >> row & 1 == 1).collect()
 }
 
-/// Row sets with the same major rows, ready to be counted.
-#[derive(Debug)]
-struct Product<'a, M> {
-    loops: M,
-    /// First the colour whose matrix is kept.
-    sides: &'a [Side<'a>; 2],
-    tries: &'a [Trie; 2],
-    lists: &'a [Lists; 2],
-    /// The column sets of the first colour's leaves, and so of the second one's lanes, that are counted.
-    window: Range<usize>,
-    /// How often the column sets of the second colour's leaves and lanes count.
-    factors: [&'a [Factor]; 2],
-    /// How often each row set counts.
-    weights: Vec<u32>,
-    /// Which ones of the trees' row sets they are, and the number of these.
-    row_sets: Range<usize>,
-    all_row_sets: usize,
-    control: &'a Control,
-}
-
-impl<M> Product<'_, M> {
-    /// The solutions, each with its weight; `None` if a cell of a matrix is too large for its type.
-    fn count<C: Cell<L>, const L: usize>(
-        &self,
-        buffers: &mut Buffers<L>,
-        matrices: &mut Matrices<C, L>,
-    ) -> Result<Option<u64>, Stopped>
-    where
-        M: Loops<L>,
-    {
-        let Matrices { first, group } = matrices;
-        let [stored, asked] = self.sides;
-        let (height, wide) = (self.window.len(), asked.leaves.len());
-        let groups = height.div_ceil(L);
-        first.clear();
-        first.resize(self.all_row_sets * groups * wide, Row([C::ZERO; L]));
-        for lane in (0..wide).step_by(L) {
-            let count = L.min(wide - lane);
-            if !self.fits(stored, lane, count, height, buffers, group)? {
-                return Ok(None);
-            }
-            // Rows become lanes.
-            for row_set in self.row_sets.clone() {
-                for (place, counts) in group[row_set * height..(row_set + 1) * height].iter().enumerate() {
-                    let to = &mut first[(row_set * groups + place / L) * wide + lane..][..count];
-                    let byte = M::byte(place % L);
-                    for (l, to) in to.iter_mut().enumerate() {
-                        to.0[byte] = counts.0[M::byte(l)];
-                    }
-                }
-            }
-        }
-        let mut sum: u64 = 0;
-        for (number, lane) in self.window.clone().step_by(L).enumerate() {
-            let count = L.min(self.window.end - lane);
-            if !self.fits(asked, lane, count, wide, buffers, group)? {
-                return Ok(None);
-            }
-            let mut lanes = [[0; L]; 2];
-            for (l, factor) in self.factors[1][lane..lane + count].iter().enumerate() {
-                lanes[0][M::byte(l)] = factor.any;
-                lanes[1][M::byte(l)] = factor.below;
-            }
-            for (row_set, weight) in self.row_sets.clone().zip(&self.weights) {
-                let one = &group[row_set * wide..(row_set + 1) * wide];
-                let other = &first[(row_set * groups + number) * wide..][..wide];
-                let product = C::products(self.loops, one, other, lanes.each_ref(), self.factors[0]);
-                sum = product
-                    .checked_mul(u64::from(*weight))
-                    .and_then(|product| sum.checked_add(product))
-                    .expect("a row set has fewer than 2^64 solutions");
-            }
-        }
-        Ok(Some(sum))
-    }
-
-    /// Counts the fits of one colour for the column sets of some lanes; `false` if there are too many for a cell.
-    fn fits<C: Cell<L>, const L: usize>(
-        &self,
-        side: &Side<'_>,
-        first: usize,
-        count: usize,
-        height: usize,
-        buffers: &mut Buffers<L>,
-        matrix: &mut Vec<Row<C, L>>,
-    ) -> Result<bool, Stopped>
-    where
-        M: Loops<L>,
-    {
-        let colour = side.colour as usize;
-        let (trie, lists) = (&self.tries[colour], &self.lists[colour]);
-        matrix.clear();
-        matrix.resize(self.all_row_sets * height, Row([C::ZERO; L]));
-        if trie.rest == 0 {
-            // The tree is one placement, of no queen, which fits all.
-            for row in matrix.iter_mut() {
-                for l in 0..count {
-                    let fits = u8::try_from(lists.length(first + l))
-                        .expect("at most one placement of at most one queen");
-                    row.0[M::byte(l)] = C::ZERO.add(fits);
-                }
-            }
-            return Ok(true);
-        }
-        let group = Group { trie, lists, bits: side.diagonals.bits(), first, count };
-        C::join(self.loops, group, buffers, matrix, self.control)
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::board::BoardSize;
-
-    fn row_sets(n: u32) -> RowSets {
-        RowSets::new(BoardSize::new(n).unwrap()).unwrap()
-    }
-
-    fn total<M: Loops<L>, const L: usize>(
-        multiply: &mut Multiply<M, L>,
-        sets: &RowSets,
-        range: Range<u64>,
-    ) -> u64 {
-        let only = [Only::default(); 2];
-        let tiles = sets.tiles(range);
-        tiles.map(|tile| multiply.count(sets.lines(), &tile, only, &Control::default()).unwrap()).sum()
-    }
-
-    #[test]
-    fn cells_of_both_widths_and_any_memory_give_the_same() {
-        for (n, expected) in [(9, 352), (12, 14_200), (15, 2_279_184)] {
-            let sets = row_sets(n);
-            for memory in [0, 10_000, 100_000, 1 << 30] {
-                for wide_only in [false, true] {
-                    let mut multiply = Multiply::<_, 32>::new(loops::Portable, memory);
-                    multiply.wide_only = wide_only;
-                    assert_eq!(
-                        total(&mut multiply, &sets, 0..sets.len()),
-                        expected,
-                        "N = {n}, {memory} bytes"
-                    );
-                }
-            }
-        }
-    }
-
-    /// As many lanes as AVX-512 has, on machines that have none.
-    #[test]
-    #[cfg(target_arch = "x86_64")]
-    fn any_number_of_lanes_gives_the_same() {
-        let Some(avx2) = loops::Avx2::new() else { return };
-        for (n, expected) in [(11, 2_680), (14, 365_596), (16, 14_772_512)] {
-            let sets = row_sets(n);
-            let mut multiply = Multiply::<_, 64>::new(avx2, 1 << 30);
-            assert_eq!(total(&mut multiply, &sets, 0..sets.len()), expected, "N = {n}");
-        }
-    }
-
-    /// Lists of placements that fit everything: the counts are so large that bytes and words overflow.
-    #[test]
-    fn counts_that_are_too_large_are_found() {
-        let sets = row_sets(12);
-        let lines = sets.lines();
-        let columns = ColumnSets::new(lines, Parity::Even, 3, 0..=u32::MAX, Only::default());
-        let diagonals = Diagonals::new(lines, Colour::White);
-        let mut trie = Trie::default();
-        let wanted = Wanted {
-            class: Class::new(lines, Colour::White, Parity::Even, &diagonals),
-            sets: &[vec![2, 3, 0], vec![2, 3, 5]],
-            depth: 1,
-            columns: &columns,
-            places: 0..columns.len(),
-            control: &Control::default(),
-        };
-        trie.fill(&wanted).unwrap();
-        let mut buffers = Buffers { scratch: Scratch::<32>::new(), counts: ByteRows::default(), turns: 1 };
-        let mut count = |lengths: [u32; 2]| {
-            let all = lengths[0] + lengths[1];
-            let lists = Lists { masks: vec![0; all as usize], starts: vec![0, lengths[0], all] };
-            let group = Group { trie: &trie, lists: &lists, bits: diagonals.bits(), first: 0, count: 2 };
-            let mut narrow = vec![Row([0_u16; 32]); 2 * columns.len()];
-            let mut wide = vec![Row([0_u32; 32]); 2 * columns.len()];
-            let control = Control::default();
-            let fits = Cell::join(loops::Portable, group, &mut buffers, &mut narrow, &control).unwrap();
-            assert!(Cell::join(loops::Portable, group, &mut buffers, &mut wide, &control).unwrap());
-            let leaves: u64 = trie.steps.iter().map(|step| step.leaves).sum();
-            let sum: u64 = wide.iter().flat_map(|row| row.0).map(u64::from).sum();
-            assert_eq!(sum, leaves * u64::from(all));
-            let same = narrow.iter().zip(&wide).all(|(narrow, wide)| narrow.0.map(u32::from) == wide.0);
-            assert_eq!(fits, same, "{lengths:?}");
-            fits
-        };
-        assert!(count([1, 7]));
-        // More than a byte holds, but not in one branch: that takes more turns.
-        assert!(count([3, 100]));
-        // More than a byte holds in one branch.
-        assert!(!count([5, 3_000]));
-        assert!(count([2, 9]));
-    }
-
-    #[test]
-    fn words_that_are_too_small_are_found() {
-        let (mut counts, mut words) = (vec![Row([0; 32])], vec![Row([0; 32])]);
-        for turn in 1..=300 {
-            counts[0].0[7] = 250;
-            let most = loops::Portable.widen(&mut counts, &mut words);
-            let (narrow, wide): (u8, u16) = most;
-            assert_eq!((narrow, wide), (250, u16::try_from(250 * turn).unwrap_or(u16::MAX)));
-            assert_eq!(words[0].0[7], wide);
-        }
-        assert_eq!(words[0].0.iter().filter(|count| **count != 0).count(), 1);
-    }
-
-    #[test]
-    fn whoever_is_stopped_counts_nothing() {
-        let (sets, control) = (row_sets(16), Control::default());
-        let mut multiplier = Multiplier::new(Isa::Portable, 1 << 30).unwrap();
-        control.stop();
-        assert_eq!(multiplier.count(&sets, 0..sets.len(), &control), Err(Stopped));
-        let found = multiplier.count(&sets, 0..sets.len(), &Control::default()).unwrap();
-        assert_eq!(found.weighted_solutions, 14_772_512);
-    }
-}
+mod tests;

@@ -1,0 +1,109 @@
+use super::super::dense::{Group, Row};
+use super::super::product::Cell;
+use super::*;
+use crate::board::BoardSize;
+
+fn row_sets(n: u32) -> RowSets {
+    RowSets::new(BoardSize::new(n).unwrap()).unwrap()
+}
+
+fn total<M: Loops<L>, const L: usize>(
+    multiply: &mut Multiply<M, L>,
+    sets: &RowSets,
+    range: Range<u64>,
+) -> u64 {
+    let only = [Only::default(); 2];
+    let tiles = sets.tiles(range);
+    tiles.map(|tile| multiply.count(sets.lines(), &tile, only, &Control::default()).unwrap()).sum()
+}
+
+#[test]
+fn cells_of_both_widths_and_any_memory_give_the_same() {
+    for (n, expected) in [(9, 352), (12, 14_200), (15, 2_279_184)] {
+        let sets = row_sets(n);
+        for memory in [0, 10_000, 100_000, 1 << 30] {
+            for wide_only in [false, true] {
+                let mut multiply = Multiply::<_, 32>::new(loops::Portable, memory);
+                multiply.wide_only = wide_only;
+                assert_eq!(total(&mut multiply, &sets, 0..sets.len()), expected, "N = {n}, {memory} bytes");
+            }
+        }
+    }
+}
+
+/// As many lanes as AVX-512 has, on machines that have none.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn any_number_of_lanes_gives_the_same() {
+    let Some(avx2) = loops::Avx2::new() else { return };
+    for (n, expected) in [(11, 2_680), (14, 365_596), (16, 14_772_512)] {
+        let sets = row_sets(n);
+        let mut multiply = Multiply::<_, 64>::new(avx2, 1 << 30);
+        assert_eq!(total(&mut multiply, &sets, 0..sets.len()), expected, "N = {n}");
+    }
+}
+
+/// Lists of placements that fit everything: the counts are so large that bytes and words overflow.
+#[test]
+fn counts_that_are_too_large_are_found() {
+    let sets = row_sets(12);
+    let lines = sets.lines();
+    let columns = ColumnSets::new(lines, Parity::Even, 3, 0..=u32::MAX, Only::default());
+    let diagonals = Diagonals::new(lines, Colour::White);
+    let mut trie = Trie::default();
+    let wanted = Wanted {
+        class: Class::new(lines, Colour::White, Parity::Even, &diagonals),
+        sets: &[vec![2, 3, 0], vec![2, 3, 5]],
+        depth: 1,
+        columns: &columns,
+        places: 0..columns.len(),
+        control: &Control::default(),
+    };
+    trie.fill(&wanted).unwrap();
+    let mut buffers = Buffers::<32>::new();
+    let mut count = |lengths: [u32; 2]| {
+        let all = lengths[0] + lengths[1];
+        let lists = Lists { masks: vec![0; all as usize], starts: vec![0, lengths[0], all] };
+        let group = Group { trie: &trie, lists: &lists, bits: diagonals.bits(), first: 0, count: 2 };
+        let mut narrow = vec![Row([0_u16; 32]); 2 * columns.len()];
+        let mut wide = vec![Row([0_u32; 32]); 2 * columns.len()];
+        let control = Control::default();
+        let fits = Cell::join(loops::Portable, group, &mut buffers, &mut narrow, &control).unwrap();
+        assert!(Cell::join(loops::Portable, group, &mut buffers, &mut wide, &control).unwrap());
+        let leaves: u64 = trie.steps.iter().map(|step| step.leaves).sum();
+        let sum: u64 = wide.iter().flat_map(|row| row.0).map(u64::from).sum();
+        assert_eq!(sum, leaves * u64::from(all));
+        let same = narrow.iter().zip(&wide).all(|(narrow, wide)| narrow.0.map(u32::from) == wide.0);
+        assert_eq!(fits, same, "{lengths:?}");
+        fits
+    };
+    assert!(count([1, 7]));
+    // More than a byte holds, but not in one branch: that takes more turns.
+    assert!(count([3, 100]));
+    // More than a byte holds in one branch.
+    assert!(!count([5, 3_000]));
+    assert!(count([2, 9]));
+}
+
+#[test]
+fn words_that_are_too_small_are_found() {
+    let (mut counts, mut words) = (vec![Row([0; 32])], vec![Row([0; 32])]);
+    for turn in 1..=300 {
+        counts[0].0[7] = 250;
+        let most = loops::Portable.widen(&mut counts, &mut words);
+        let (narrow, wide): (u8, u16) = most;
+        assert_eq!((narrow, wide), (250, u16::try_from(250 * turn).unwrap_or(u16::MAX)));
+        assert_eq!(words[0].0[7], wide);
+    }
+    assert_eq!(words[0].0.iter().filter(|count| **count != 0).count(), 1);
+}
+
+#[test]
+fn whoever_is_stopped_counts_nothing() {
+    let (sets, control) = (row_sets(16), Control::default());
+    let mut multiplier = Multiplier::new(Isa::Portable, 1 << 30).unwrap();
+    control.stop();
+    assert_eq!(multiplier.count(&sets, 0..sets.len(), &control), Err(Stopped));
+    let found = multiplier.count(&sets, 0..sets.len(), &Control::default()).unwrap();
+    assert_eq!(found.weighted_solutions, 14_772_512);
+}
