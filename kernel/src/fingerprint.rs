@@ -42,9 +42,10 @@ impl Fingerprint {
             }
             if let Some(sets) = RowSets::new(n) {
                 digest.update(sets.len().to_be_bytes());
-                for set in sample(sets.len()).map(|number| sets.get(number)) {
+                let some: Vec<_> = sample(sets.len()).map(|number| sets.get(number)).collect();
+                for set in &some {
                     // Which column sets count is part of what an orbit means: that of another orbit's rows does or not.
-                    let others = sample(sets.len()).map(|other| set.columns_weight(sets.get(other).rows));
+                    let others = some.iter().map(|other| set.columns_weight(other.rows));
                     digest.update([set.rows, set.weight, others.sum()].map(u32::to_be_bytes).concat());
                 }
             }

@@ -71,25 +71,28 @@ impl fmt::Display for UnknownPlan {
 
 impl std::error::Error for UnknownPlan {}
 
-/// Seconds of CPU time that one thread took for a board by plan `border` and by plan `halves`, its tables included: on a
-/// Sapphire Rapids core, by `nqueens bench`. Engines that have no half-board join are not listed. By AVX-512 N = 18 is a
-/// tie on one thread and goes to `border` on more, for tables are built by one.
-const MEASURED: &[(Kernel, u32, f64, f64)] = &[
-    (Kernel::Avx512, 17, 0.32, 0.68),
-    (Kernel::Avx512, 19, 17.6, 10.9),
-    (Kernel::Avx2, 17, 0.70, 0.92),
-    (Kernel::Avx2, 18, 4.90, 3.65),
-    (Kernel::Portable, 16, 0.28, 0.37),
-    (Kernel::Portable, 17, 1.81, 1.34),
+/// Seconds of CPU time that one thread took for a board by the plans `border`, `halves` and `colours`, tables included, by
+/// `nqueens bench`: a Zen 3 core without AVX-512. Engines that neither join nor multiply are not listed. Below N = 16 all
+/// plans take less than a tenth of a second, and `border` tells orbits apart besides.
+///
+/// AVX-512 was measured on a Sapphire Rapids core, and its multiplication not yet: colours are put at what they take by AVX2
+/// on Zen 3, and begin only where this is less than half of what the join takes by AVX-512. N = 18 is a tie of the other
+/// two on one thread and goes to `border` on more, for tables are built by one.
+const MEASURED: &[(Kernel, u32, [f64; 3])] = &[
+    (Kernel::Avx512, 17, [0.32, 0.68, 0.38]),
+    (Kernel::Avx512, 19, [17.6, 10.9, 4.4]),
+    (Kernel::Avx2, 16, [0.137, 0.277, 0.046]),
+    (Kernel::Avx2, 18, [5.60, 3.71, 1.25]),
+    (Kernel::Portable, 16, [0.363, 0.389, 0.071]),
+    (Kernel::Portable, 18, [17.9, 8.78, 2.13]),
 ];
 
 /// The fastest plan for boards of `n`, if `kernel` counts: as measured on this board, or else on the largest one below.
 pub fn fastest(n: BoardSize, kernel: Kernel) -> PlanKind {
-    let measured = MEASURED.iter().filter(|(engine, board, ..)| *engine == kernel && *board <= n.get());
-    match measured.max_by_key(|(_, board, ..)| board) {
-        Some((_, _, border, halves)) if halves < border => PlanKind::Halves,
-        _ => PlanKind::Border,
-    }
+    let measured = MEASURED.iter().filter(|(engine, board, _)| *engine == kernel && *board <= n.get());
+    let Some((.., seconds)) = measured.max_by_key(|(_, board, _)| board) else { return PlanKind::Border };
+    let plans = [PlanKind::Border, PlanKind::Halves, PlanKind::Colours].into_iter().zip(seconds);
+    plans.min_by(|(_, one), (_, other)| one.total_cmp(other)).map_or(PlanKind::Border, |(kind, _)| kind)
 }
 
 /// How one N is cut into jobs.
@@ -109,8 +112,10 @@ impl Plan {
     /// minutes each on the largest boards.
     const STATES_PER_RANGE: u128 = 10 * Self::STATES_PER_JOB;
     const RANGES_MAX: u128 = 2 * Self::JOBS_MAX;
-    /// For jobs of colours, whose states are others: some ten seconds.
+    /// For jobs of colours, whose states are nanoseconds: some twenty seconds, and not less than 0.3 s, however few jobs
+    /// that makes, for in jobs of N = 20 of a tenth of a second a fifth of the time goes to tables that are not shared.
     const STATES_PER_ROW_SETS: u128 = Self::STATES_PER_JOB;
+    const STATES_PER_ROW_SETS_MIN: u64 = 300_000_000;
     /// Fewer jobs than this show no progress and starve threads.
     const JOBS_MIN: u128 = 1_000;
     /// Smaller jobs than this cost more to keep than to count.
@@ -126,7 +131,7 @@ impl Plan {
             Some(Numbered::Rows(sets)) => {
                 let total = u128::from(sets.work(&(0..sets.len())));
                 let jobs = (total / Self::STATES_PER_ROW_SETS).clamp(Self::JOBS_MIN, Self::RANGES_MAX);
-                u64::try_from(total / jobs).expect("less than all").max(Self::STATES_PER_JOB_MIN)
+                u64::try_from(total / jobs).expect("less than all").max(Self::STATES_PER_ROW_SETS_MIN)
             }
             None => Self::states_per_group(n, kind).max(Self::STATES_PER_JOB_MIN),
         };

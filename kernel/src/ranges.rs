@@ -95,8 +95,10 @@ impl Numbered {
 
     /// The pieces in which threads share a range; one orbit, or one cluster of column sets, is left whole.
     pub(crate) fn pieces(&self, range: Range<u64>) -> Vec<Range<u64>> {
-        /// Neighbours share work: pieces are as long as several splittings allow.
+        /// Neighbours share work: pieces of row sets are as long as several splittings allow, and shorter than this only
+        /// if the range is, too.
         const PIECES: u64 = 16;
+        const TOGETHER: u64 = 8;
         match self {
             Self::Columns(orbits) => {
                 let Range { start, end } = range;
@@ -105,10 +107,11 @@ impl Numbered {
                 (start / cluster..end.div_ceil(cluster)).map(from).collect()
             }
             Self::Rows(sets) => {
+                let least = if range.end - range.start > TOGETHER { TOGETHER } else { 1 };
                 let (states, mut from) = (sets.work(&range).div_ceil(PIECES), range.start);
                 let mut pieces = Vec::new();
                 while from < range.end {
-                    let end = sets.cut(from, states).min(range.end);
+                    let end = sets.cut(from, states).max(from + least).min(range.end);
                     pieces.push(from..end);
                     from = end;
                 }

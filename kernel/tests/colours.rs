@@ -198,7 +198,7 @@ fn the_parts_of_an_orbit_make_it_up() {
 fn parts_that_are_drawn_are_small_and_count() {
     let control = Control::default();
     let mut multipliers = multipliers();
-    for (n, states_max, given, least) in [(12, u64::MAX, 0, 2), (20, 10_000_000, 10, 5), (21, 1, 21, 0)] {
+    for (n, states_max, given, least) in [(12, u64::MAX, 0, 2), (20, 40_000_000, 10, 5), (21, 1, 21, 0)] {
         let (sets, mut random) = (row_sets(n), SplitMix64::new(3));
         let mut some = 0;
         for _ in 0..10 {

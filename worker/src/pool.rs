@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::halves::SharedTables;
-use nqueens_kernel::job::InvalidJob;
+use nqueens_kernel::job::{Class, InvalidJob};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::Unit;
 use nqueens_proto::id::LeaseToken;
@@ -22,6 +22,9 @@ const SPREAD_STATES: u64 = 200_000_000;
 
 /// Pieces for each thread of a job that is spread: enough that all threads end together.
 const PIECES_PER_THREAD: usize = 8;
+
+/// The same for jobs of colours, whose pieces each make tables that a whole job makes once.
+const ROW_SETS_PER_THREAD: usize = 1;
 
 /// The counting threads of a worker.
 pub(crate) struct Pool {
@@ -268,8 +271,9 @@ impl Shared {
                 states: 0,
                 elapsed: Duration::ZERO,
             });
+            let next = queue.waiting.len();
             drop(queue);
-            match self.pieces(&lease, solver) {
+            match self.pieces(&lease, next, solver) {
                 Ok(units) => self.begin(lease.token, units),
                 Err(invalid) => self.fail(lease.token, &invalid.to_string()),
             }
@@ -277,13 +281,17 @@ impl Shared {
         }
     }
 
-    /// A job's independent pieces: many enough for all threads if it is heavy.
-    fn pieces(&self, lease: &Lease, solver: &Solver) -> Result<Vec<Unit>, InvalidJob> {
+    /// A job's independent pieces: many enough for all threads if it is heavy. A job of colours stays whole while the
+    /// `next` ones suffice for the other threads.
+    fn pieces(&self, lease: &Lease, next: usize, solver: &Solver) -> Result<Vec<Unit>, InvalidJob> {
         let mut units = lease.job.decode()?.units(solver.leaf_test());
-        if self.threads > 1 && lease.states > SPREAD_STATES {
+        let multiplied = lease.job.class == Class::Colours;
+        let per_thread = if multiplied { ROW_SETS_PER_THREAD } else { PIECES_PER_THREAD };
+        let spread = lease.states > SPREAD_STATES && !(multiplied && next + 1 >= self.threads);
+        if self.threads > 1 && spread {
             // Twice is enough: each splitting makes about N pieces of one.
             for _ in 0..2 {
-                if units.len() < self.threads * PIECES_PER_THREAD {
+                if units.len() < self.threads * per_thread {
                     units = units.into_iter().flat_map(Unit::split).collect();
                 }
             }

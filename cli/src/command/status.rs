@@ -45,7 +45,7 @@ impl Status {
             print_line(all)?;
         } else {
             let head = format!(
-                "{:<12}  {:>2}  {:<6}  {:<9}  {:>24}  {:>22}  TOTAL",
+                "{:<12}  {:>2}  {:<7}  {:<9}  {:>24}  {:>22}  TOTAL",
                 "RUN", "N", "PLAN", "STATE", "JOBS DONE", "TIME LEFT"
             );
             print_line(head)?;
@@ -80,7 +80,7 @@ fn in_line(run: &RunStatus) -> String {
     };
     let left = progress.time_left_s.map_or_else(|| "-".to_owned(), Interval::describe_time);
     let (n, plan, state) = (progress.n, run.plan.kind(), progress.state.name());
-    format!("{:<12}  {n:>2}  {plan:<6}  {state:<9}  {done:>24}  {left:>22}  {total}", progress.run)
+    format!("{:<12}  {n:>2}  {plan:<7}  {state:<9}  {done:>24}  {left:>22}  {total}", progress.run)
 }
 
 /// What became of results that a second machine was to count, in words.

@@ -17,8 +17,8 @@ fn a_database_and_its_ledger_give_the_same_sample() {
         ("9 --plan rows --kernel reference --job-states 50", best),
         ("10 --plan border --kernel portable --job-states 500", "scalar"),
         ("10 --plan halves --job-states 50", best),
-        ("11 --plan colours --kernel portable --job-states 5000", "scalar"),
-        ("11 --plan colours --kernel scalar --job-states 5000", best),
+        ("11 --plan colours --kernel portable --job-states 1000", "scalar"),
+        ("11 --plan colours --kernel scalar --job-states 1000", best),
     ] {
         let place = Place::new();
         place.stdout(&format!("run {run} --threads 1 --db run.db"));

@@ -107,7 +107,7 @@ fn jobs_are_told_in_full() {
 #[test]
 fn half_boards_and_colours_have_solutions_instead_of_orbits() {
     ranges_with_solutions("halves", 50, 23);
-    ranges_with_solutions("colours", 1_000, 25);
+    ranges_with_solutions("colours", 5, 25);
 }
 
 fn ranges_with_solutions(plan: &str, states_per_job: u64, orbits: u128) {
@@ -191,8 +191,8 @@ fn status_of_a_finished_run() {
     let table = place.stdout("status --db nqueens-8.db");
     let name = result["run"].as_str().expect("a name");
     assert_snapshot!(table.replace(name, "RUNRUNRUNRUN"), @r"
-    RUN            N  PLAN    STATE                     JOBS DONE               TIME LEFT  TOTAL
-    RUNRUNRUNRUN   8  rows    done               8 of 8 (100.0 %)                       -  92
+    RUN            N  PLAN     STATE                     JOBS DONE               TIME LEFT  TOTAL
+    RUNRUNRUNRUN   8  rows     done               8 of 8 (100.0 %)                       -  92
     ");
 }
 

@@ -88,7 +88,7 @@ fn add(count: &mut Value, more: i128) {
 const ROWS: &str = "8 --plan rows --job-states 100";
 const BORDER: &str = "8 --plan border --job-states 100";
 const HALVES: &str = "8 --plan halves --job-states 50";
-const COLOURS: &str = "8 --plan colours --job-states 1000";
+const COLOURS: &str = "8 --plan colours --job-states 5";
 
 /// Whether a run's jobs count solutions one by one.
 fn counts_plainly(run: &str) -> bool {

@@ -181,11 +181,6 @@ impl Lines {
         lines.into_iter()
     }
 
-    /// A key by which sets are sorted so that those with the same central lines stand together.
-    pub(super) fn central_first(self, parity: Parity, set: u32) -> u32 {
-        self.central_lines(parity).fold(0, |key, line| key << 1 | (set >> line & 1))
-    }
-
     /// The lines of a set of lines of a parity: bit i goes to bit 2i, or 2i + 1.
     pub(super) fn spread(self, parity: Parity, set: u32) -> u32 {
         (0..self.count(parity)).fold(0, |lines, i| lines | (set >> i & 1) << (2 * i + parity.bit()))

@@ -107,17 +107,20 @@ pub(super) struct Part {
 impl Stratum {
     fn new(lines: Lines, white: u32, major: Parity, first: Place) -> Option<(Self, Place)> {
         let minor = major.other();
-        let key = |rows: u32| lines.central_first(minor, rows) >> (lines.count(minor) - lines.common());
-        let mut minors: Vec<(u32, u32)> = lines
+        let central: Vec<u32> = lines.central_lines(minor).take(lines.common() as usize).collect();
+        let key = |rows: u32| central.iter().fold(0, |key, line| key << 1 | (rows >> line & 1));
+        // By block, rank and rows.
+        let mut keyed: Vec<[u32; 3]> = lines
             .sets(minor, lines.white(minor, white))
-            .map(|rows| (rows, lines.rank(minor, rows)))
+            .map(|rows| [key(rows), lines.rank(minor, rows), rows])
             .collect();
+        keyed.sort_unstable();
+        let minors: Vec<(u32, u32)> = keyed.iter().map(|&[_, rank, rows]| (rows, rank)).collect();
         let mut ranks: Vec<u32> = minors.iter().map(|(_, rank)| *rank).collect();
         ranks.sort_unstable();
-        minors.sort_unstable_by_key(|&(rows, rank)| (key(rows), rank, rows));
         let mut blocks = Vec::new();
         let mut start = 0;
-        for block in minors.chunk_by(|a, b| key(a.0) == key(b.0)) {
+        for block in keyed.chunk_by(|one, other| one[0] == other[0]) {
             blocks.push(start..start + block.len());
             start += block.len();
         }

@@ -12,12 +12,16 @@ use super::sample::{Sampling, Source, Work, real, timed};
 
 /// Boards of no more work than this are counted, in seconds of a core.
 const SECONDS_COUNTED: u64 = 2;
-/// What the usual number of samples stands for: enough strata for boards to N = 28, and an answer within a minute.
-const SECONDS_SAMPLED: u64 = 30;
+/// What the usual number of samples stands for: an answer within a minute on two threads.
+const SECONDS_SAMPLED: u64 = 60;
 const SAMPLES: u64 = 20_000;
 /// Parts of the work that two pieces each are drawn from, at most and at least.
 const STRATA_MAX: u64 = 64;
 const STRATA_MIN: u64 = 8;
+/// Orbits of a piece, at least: fewer share so little that they take far longer than in a job.
+const ORBITS_MIN: u64 = 20;
+/// Another board is scaled up with so much more reach, as a share of the value, for each two rows between.
+const REACH_SCALED: f64 = 0.25;
 
 /// What a piece of a stratum stands for, as if all strata were alike.
 #[derive(Clone, Copy, Default)]
@@ -57,9 +61,9 @@ impl Stratum {
 /// from run to run.
 const fn states_per_s(kernel: Kernel) -> u64 {
     match kernel {
-        Kernel::Reference | Kernel::Scalar | Kernel::Portable => 5_000_000,
-        Kernel::Avx2 => 10_000_000,
-        Kernel::Avx512 => 20_000_000,
+        Kernel::Reference | Kernel::Scalar | Kernel::Portable => 500_000_000,
+        Kernel::Avx2 => 1_000_000_000,
+        Kernel::Avx512 => 2_000_000_000,
     }
 }
 
@@ -82,7 +86,11 @@ impl Sampling {
         };
         let wanted = RowSets::new(self.n).expect("a larger board");
         let scale = real(wanted.work(&(0..wanted.len()))) / real(all);
-        let times = |Estimate { value, reach }| Estimate { value: value * scale, reach: reach * scale };
+        let unsure = REACH_SCALED * f64::from((self.n.get() - board.get()) / 2);
+        let times = |Estimate { value, reach }| Estimate {
+            value: value * scale,
+            reach: (reach + unsure * value) * scale,
+        };
         let states_per_s = speed.unwrap_or(states.value / seconds.value);
         let work = Work {
             states: times(states),
@@ -102,7 +110,8 @@ impl Sampling {
         loop {
             let sets = RowSets::new(n).expect("checked when the plan was chosen");
             let each = sets.work(&(0..sets.len())) / sets.len();
-            if each.saturating_mul(2 * STRATA_MIN) <= states_per_s(self.kernel) * SECONDS_SAMPLED {
+            let least = each.saturating_mul(2 * STRATA_MIN * ORBITS_MIN);
+            if least <= states_per_s(self.kernel) * SECONDS_SAMPLED {
                 return Ok((n, sets));
             }
             n = BoardSize::new(n.get() - 2)?;
@@ -128,8 +137,10 @@ impl Sampling {
 
     /// The same from two pieces of each stratum.
     fn sample_row_sets(&self, sets: &RowSets, all: u64) -> anyhow::Result<(Estimate, Estimate, Estimate)> {
-        let sampled = self.states_sampled();
-        let number = (sampled / (2 * (all / sets.len()).max(1))).clamp(STRATA_MIN, STRATA_MAX);
+        let sampled = self.states_sampled().min(all / 2);
+        // Orbits that are counted together are best sampled together.
+        let together = sets.work(&sets.together(sets.len() / 2));
+        let number = (sampled / (2 * together)).clamp(STRATA_MIN, STRATA_MAX);
         let mut strata = Vec::new();
         let mut from = 0;
         while from < sets.len() {

@@ -176,7 +176,7 @@ impl Estimate {
         say("speed", format!("{speed} million states a second and thread, {}", work.source.describe()))?;
         if let Some(from) = work.scaled_from {
             let how = match plan {
-                PlanKind::Colours => "by the plan's own guess at its work: a factor of 1.5 either way",
+                PlanKind::Colours => "by the plan's own estimate of its work: 25 % wider for each two rows",
                 _ => "as docs/halves.md forecasts: a factor of 2 either way",
             };
             say("assumed", format!("states scaled up from N = {from} {how}"))?;

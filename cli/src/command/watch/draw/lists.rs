@@ -18,7 +18,7 @@ pub(super) fn runs(frame: &mut Frame, area: Rect, app: &App, palette: Palette) {
     let [top, rest] = under_title(area);
     frame.render_widget(title(app, Pane::Runs, "Runs", app.picture.runs.len(), palette), top);
     let rows = app.runs().into_iter().map(|run| run_row(run, palette));
-    let widths = [12, 2, 6, 9, 7, 9].map(Constraint::Length).into_iter().chain([Constraint::Fill(1)]);
+    let widths = [12, 2, 7, 9, 7, 9].map(Constraint::Length).into_iter().chain([Constraint::Fill(1)]);
     let table =
         Table::new(rows, widths).header(head(["RUN", "N", "PLAN", "STATE", "DONE", "TIME LEFT", "TOTAL"]));
     rows_of(frame, rest, table, app, Pane::Runs);
