@@ -13,13 +13,13 @@ use super::sample::{Sampling, Source, Work, real, timed};
 /// Boards of no more work than this are counted, in seconds of a core.
 const SECONDS_COUNTED: u64 = 2;
 /// What the usual number of samples stands for: an answer within a minute on two threads.
-const SECONDS_SAMPLED: u64 = 60;
+const SECONDS_SAMPLED: u64 = 30;
 const SAMPLES: u64 = 20_000;
 /// Parts of the work that two pieces each are drawn from, at most and at least.
 const STRATA_MAX: u64 = 64;
 const STRATA_MIN: u64 = 8;
 /// Orbits of a piece, at least: fewer share so little that they take far longer than in a job.
-const ORBITS_MIN: u64 = 20;
+const ORBITS_MIN: u64 = 40;
 /// Another board is scaled up with so much more reach, as a share of the value, for each two rows between.
 const REACH_SCALED: f64 = 0.25;
 
