@@ -8,8 +8,8 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::known::published;
 use serde_json::Value;
 
-use crate::Place;
 use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually};
+use crate::{Outcome, Place};
 
 const LOG: (&str, &str) = ("NQUEENS_LOG", "debug");
 
@@ -284,7 +284,9 @@ fn colours_with_kills(n: u32, job_states: u64, kernel: &str, sample: u32) {
     let ledger = cluster.place.run(&format!("export {run} --db queens.db --format ledger"));
     assert_eq!(ledger.code, 0, "{}", ledger.stderr);
     fs::write(cluster.place.path("ledger"), ledger.stdout).expect("a file");
-    let verified = cluster.place.stdout(&format!("verify ledger --sample {sample} --threads 2"));
+    let Outcome { code, stdout: verified, .. } =
+        cluster.place.run(&format!("verify ledger --sample {sample} --threads 2"));
+    assert_eq!(code, 0, "{verified}");
     assert!(verified.contains(&format!("{sample} of ")) && verified.contains("all alike"), "{verified}");
     println!("{verified}");
     cluster.close();
