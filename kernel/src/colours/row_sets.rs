@@ -8,7 +8,7 @@ use crate::board::BoardSize;
 
 /// One orbit of row sets, by a representative, and which column sets are counted for it.
 ///
-/// The rows of one parity, the **major** ones, are those of higher [rank](Lines::rank). They decide alone which
+/// The rows of one parity, the **major** ones, are those of higher rank (`lines.rs`). They decide alone which
 /// column sets are counted, so that the orbits with the same major rows share lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowSet {
