@@ -95,6 +95,8 @@ pub(super) struct Scratch<const L: usize> {
     lengths: [u32; L],
     planes: Box<[Bytes<L>; 64]>,
     tables: Box<Tables<L>>,
+    /// Pairs of placements compared.
+    pub(super) states: u64,
 }
 
 impl<const L: usize> Scratch<L> {
@@ -106,6 +108,7 @@ impl<const L: usize> Scratch<L> {
             lengths: [0; L],
             planes: Box::new([none; 64]),
             tables: vec![[none; OCTETS_MAX]; 256].try_into().expect("256 tables"),
+            states: 0,
         }
     }
 }
@@ -150,6 +153,7 @@ pub(super) fn join<C: Count, T: Transpose<L>, const L: usize>(
     let mut states = 0;
     for (number, step) in trie.steps[steps].iter().enumerate() {
         if number % 64 == 0 || states >= STATES_TOLD {
+            scratch.states += states;
             control.advance(std::mem::take(&mut states))?;
         }
         if step.level + 1 < trie.depth {
@@ -170,6 +174,7 @@ pub(super) fn join<C: Count, T: Transpose<L>, const L: usize>(
             run::<C, L>(trie, step, count, &scratch.tables, matrix);
         }
     }
+    scratch.states += states;
     control.advance(states)
 }
 

@@ -75,13 +75,14 @@ impl Multiplier {
         only: [Only; 2],
         control: &Control,
     ) -> Result<ColourTally, Stopped> {
-        let before = control.states();
+        // What was left when somebody stopped it belongs to nobody.
+        self.tiles.take_states();
         let mut sum: u64 = 0;
         for tile in sets.tiles(range) {
             let solutions = self.tiles.count(sets.lines(), &tile, only, control)?;
             sum = sum.checked_add(solutions).expect("a range of orbits has fewer than 2^64 solutions");
         }
-        Ok(ColourTally { weighted_solutions: sum, states: control.states() - before })
+        Ok(ColourTally { weighted_solutions: sum, states: self.tiles.take_states() })
     }
 }
 
@@ -95,6 +96,9 @@ trait Tiles: Debug + Send {
         only: [Only; 2],
         control: &Control,
     ) -> Result<u64, Stopped>;
+
+    /// Pairs of placements compared since the last call.
+    fn take_states(&mut self) -> u64;
 }
 
 /// The multiplication with `L` lanes.
@@ -209,6 +213,10 @@ impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
             }
         }
         Ok(sum)
+    }
+
+    fn take_states(&mut self) -> u64 {
+        self.buffers.take_states()
     }
 }
 

@@ -22,6 +22,11 @@ impl<const L: usize> Buffers<L> {
     pub(super) fn new() -> Self {
         Self { scratch: Scratch::new(), counts: ByteRows::default(), turns: 1 }
     }
+
+    /// Pairs of placements compared since the last call.
+    pub(super) fn take_states(&mut self) -> u64 {
+        std::mem::take(&mut self.scratch.states)
+    }
 }
 
 /// The counts of both colours.

@@ -107,3 +107,20 @@ fn whoever_is_stopped_counts_nothing() {
     let found = multiplier.count(&sets, 0..sets.len(), &Control::default()).unwrap();
     assert_eq!(found.weighted_solutions, 14_772_512);
 }
+
+/// Threads that share a job share its control, but each tells its own work.
+#[test]
+fn the_states_of_others_are_not_counted() {
+    let (sets, control) = (row_sets(14), Control::default());
+    let count = |control: &Control| {
+        let mut multiplier = Multiplier::new(Isa::Portable, 1 << 30).unwrap();
+        multiplier.count(&sets, 0..sets.len(), control).unwrap()
+    };
+    let alone = count(&Control::default());
+    let both = std::thread::scope(|scope| {
+        let threads = [(); 2].map(|()| scope.spawn(|| count(&control)));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    assert_eq!(both, [alone; 2]);
+    assert_eq!(control.states(), 2 * alone.states);
+}
