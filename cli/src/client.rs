@@ -4,13 +4,12 @@ use std::error::Error;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use nqueens_coordinator::{Blamed, random_bits};
+use nqueens_coordinator::random_bits;
 use nqueens_kernel::plan::Plan;
-use nqueens_proto::id::{RunId, WorkerId};
-use nqueens_proto::operator::{Event, Progress, RunState, RunStatus, Submission, WorkerStatus};
-use nqueens_proto::tls;
+use nqueens_model::id::{RequestId, RunId, WorkerId};
+use nqueens_model::operator::{Blamed, Event, Progress, RunState, RunStatus, Submission, WorkerStatus};
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
-use nqueens_proto::{ClientTls, MESSAGE_BYTES_MAX, RequestId, Token, connect, v1};
+use nqueens_proto::{ClientTls, MESSAGE_BYTES_MAX, Token, connect, present, request_id, tls, v1};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming, TimeoutExpired};
 use tracing::debug;
@@ -55,7 +54,7 @@ impl Client {
         loop {
             let request = self.request("submit", v1::SubmitRequest::from(submission));
             match self.inner.submit(request).await {
-                Ok(answer) => return Ok(answer.into_inner().run.try_into()?),
+                Ok(answer) => return Ok(present("run", answer.into_inner().run)?),
                 // The planning goes on; the same request again waits for it.
                 Err(status) if is_timeout(&status) => {}
                 Err(status) => return Err(self.explain(&status)),
@@ -75,7 +74,7 @@ impl Client {
     pub(crate) async fn run(&mut self, run: RunId) -> anyhow::Result<RunStatus> {
         let request = self.request("get_run", v1::GetRunRequest { run: run.get() });
         let answer = self.inner.get_run(request).await.map_err(|status| self.explain(&status))?;
-        Ok(answer.into_inner().run.try_into()?)
+        Ok(present("run", answer.into_inner().run)?)
     }
 
     /// Pauses, resumes or cancels a run.
@@ -83,14 +82,14 @@ impl Client {
         let state = v1::RunState::from(state).into();
         let request = self.request("set_run_state", v1::SetRunStateRequest { run: run.get(), state });
         let answer = self.inner.set_run_state(request).await.map_err(|status| self.explain(&status))?;
-        Ok(answer.into_inner().run.try_into()?)
+        Ok(present("run", answer.into_inner().run)?)
     }
 
     /// Opens the quarantined jobs of a run again.
     pub(crate) async fn retry_quarantined(&mut self, run: RunId) -> anyhow::Result<RunStatus> {
         let request = self.request("retry_quarantined", v1::RetryQuarantinedRequest { run: run.get() });
         let answer = self.inner.retry_quarantined(request).await.map_err(|status| self.explain(&status))?;
-        Ok(answer.into_inner().run.try_into()?)
+        Ok(present("run", answer.into_inner().run)?)
     }
 
     /// Takes back results of a run; returns the run after that, and how many they are.
@@ -98,7 +97,7 @@ impl Client {
         let request = self.request("requeue", v1::RequeueRequest::from((run, of)));
         let answer = self.inner.requeue(request).await.map_err(|status| self.explain(&status))?;
         let v1::RequeueResponse { run, jobs } = answer.into_inner();
-        Ok((run.try_into()?, jobs))
+        Ok((present("run", run)?, jobs))
     }
 
     /// Believes a machine no longer, or again.
@@ -156,7 +155,7 @@ impl Client {
             token.attach(request.metadata_mut());
         }
         let id = RequestId::from_random(random_bits());
-        id.attach(request.metadata_mut());
+        request_id::attach(id, request.metadata_mut());
         debug!(call, request = %id, "calling");
     }
 

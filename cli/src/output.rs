@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use nqueens_proto::operator::WallTime;
+use nqueens_model::operator::WallTime;
 
 /// Runs a short conversation with a database or a coordinator.
 pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use nqueens_coordinator::progress::Snapshot;
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{Interval, Progress};
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{Interval, Progress};
 use tokio::sync::watch;
 
 use crate::output::thousands;

@@ -7,14 +7,15 @@ use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 
 use nqueens_coordinator::RunRow;
-use nqueens_coordinator::dispatch::{Accepted, Dispatch, Machine, News, Opinion, Policy, Run, RunState};
+use nqueens_coordinator::dispatch::{Accepted, Dispatch, Machine, News, Opinion, Policy, Run};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_kernel::random::SplitMix64;
-use nqueens_proto::id::{Incarnation, LeaseToken, RunId, WorkerId};
-use nqueens_proto::message::{HeldLease, JobResult, Verdict};
+use nqueens_model::id::{Incarnation, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::{HeldLease, JobResult, Verdict};
+use nqueens_model::operator::RunState;
 
 /// Machines, all equally fast; the first one lies.
 const MACHINES: u64 = 10;
@@ -189,7 +190,7 @@ impl World {
         let results = own.map(|(number, accepted)| {
             let Accepted { worker, kernel, counts, .. } = *accepted;
             let (epoch, machine): (NonZeroU32, _) = (accepted.epoch, Machine::clone(suspect));
-            let job = nqueens_proto::id::JobId { number: *number, ..token.job };
+            let job = nqueens_model::id::JobId { number: *number, ..token.job };
             (job, Opinion { worker, machine, kernel, epoch, counts })
         });
         self.dispatch.suspect(suspect, results.collect(), all);

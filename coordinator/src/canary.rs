@@ -13,12 +13,12 @@ use nqueens_evidence::recount::{Recount, recount};
 use nqueens_evidence::sample::Claim;
 use nqueens_kernel::engine::Control;
 use nqueens_kernel::plan::PlanKind;
-use nqueens_proto::id::LeaseToken;
-use nqueens_proto::message::{JobResult, Registration};
+use nqueens_model::id::LeaseToken;
+use nqueens_model::message::{JobResult, Registration};
+use nqueens_model::operator::RunState;
 use tracing::{error, info};
 
 use crate::coordinator::random_bits;
-use crate::dispatch::RunState;
 use crate::error::Error;
 use crate::operator::Operator;
 use crate::store;

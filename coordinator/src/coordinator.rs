@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_proto::id::{Incarnation, RunId};
+use nqueens_model::id::{Incarnation, RequestId, RunId};
+use nqueens_model::operator::RunState;
 use nqueens_proto::v1::operator_service_server::OperatorServiceServer;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
-use nqueens_proto::{MESSAGE_BYTES_MAX, RequestId};
+use nqueens_proto::{MESSAGE_BYTES_MAX, request_id};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
@@ -23,7 +24,6 @@ use tracing::{Span, debug, error, error_span, field, warn};
 use crate::access::Access;
 use crate::canary;
 use crate::database::Database;
-use crate::dispatch::RunState;
 use crate::door::{self, Watching};
 use crate::error::Error;
 use crate::journal;
@@ -164,7 +164,7 @@ impl Coordinator {
 fn call_span(request: &http::Request<()>) -> Span {
     // As high as any line in it, so that no filter that lets the line through drops the name.
     let span = error_span!("call", method = request.uri().path(), request = field::Empty);
-    let id = request.headers().get(RequestId::HEADER).and_then(|value| RequestId::read(value.as_bytes()));
+    let id = request.headers().get(request_id::HEADER).and_then(|value| RequestId::read(value.as_bytes()));
     if let Some(id) = id {
         span.record("request", field::display(id));
     }

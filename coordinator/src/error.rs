@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nqueens_kernel::board::BoardSize;
-use nqueens_proto::id::{RunId, WorkerId};
+use nqueens_model::id::{RunId, WorkerId};
 
 /// A failure of the coordinator. Nothing was changed unless the text says otherwise.
 #[derive(Debug, thiserror::Error)]

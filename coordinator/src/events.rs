@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use nqueens_proto::id::{JobId, RunId, WorkerId};
-use nqueens_proto::operator::{Event, EventKind};
+use nqueens_model::id::{JobId, RunId, WorkerId};
+use nqueens_model::operator::{Event, EventKind, RunState};
 use tokio::sync::watch;
 use tracing::warn;
 
-use crate::dispatch::{Dispatch, JobState, Millis, Run, RunState};
+use crate::dispatch::{Dispatch, JobState, Millis, Run};
 use crate::store::{ChangedJob, wall_time};
 
 /// Events that are kept; whoever reads more slowly than they come misses the oldest.

@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_proto::operator::Interval;
+use nqueens_model::operator::{Interval, RunState};
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at};
 use tracing::{error, info};
 
-use crate::dispatch::RunState;
 use crate::error::Error;
 use crate::progress::{RunProgress, Snapshot};
 

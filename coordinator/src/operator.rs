@@ -5,18 +5,16 @@ use std::sync::Arc;
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprinter, Plan};
-use nqueens_proto::id::{RunId, WorkerId};
-use nqueens_proto::operator::{RunStatus, Submission, WorkerStatus};
+use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::operator::{Blamed, RunState, RunStatus, Submission, WorkerStatus};
 use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::coordinator::random_bits;
-use crate::dispatch::RunState;
 use crate::error::Error;
 use crate::events::Events;
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::store::{RunRow, wall_time};
-use crate::trust::Blamed;
 use crate::writer::{Handle, LiveWorker, Request, Response};
 
 /// Jobs stored by one transaction while a run is being planned.

@@ -4,8 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{CheckCounts, Progress, RunStatus, Submission};
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{CheckCounts, Progress, RunStatus, Submission};
 use nqueens_proto::v1::operator_service_server::OperatorService;
 use nqueens_proto::{InvalidMessage, PROTOCOL_VERSION, v1};
 use tokio::sync::{mpsc, watch};

@@ -1,11 +1,11 @@
 //! How far the runs are: a picture for whoever shows it.
 
 use nqueens_kernel::board::BoardSize;
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::Interval;
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{Interval, RunState};
 
 use crate::disk::Room;
-use crate::dispatch::{Dispatch, Run, RunState, Sums};
+use crate::dispatch::{Dispatch, Run, Sums};
 pub use crate::speed::Measured;
 use crate::speed::Speeds;
 
@@ -170,7 +170,7 @@ fn around(value: f64, error: f64) -> Interval {
 #[cfg(test)]
 mod tests {
     use nqueens_kernel::counts::Counts;
-    use nqueens_proto::operator::Speed;
+    use nqueens_model::operator::Speed;
 
     use super::*;
 

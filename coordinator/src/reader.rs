@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nqueens_kernel::plan::{Fingerprint, Fingerprinter};
-use nqueens_proto::id::RunId;
+use nqueens_model::id::RunId;
 use sqlx::sqlite::SqlitePool;
 
 use crate::database::{explain, open_readers};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nqueens_proto::message::{Registration, SyncRequest, SyncResponse};
+use nqueens_model::message::{Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_server::WorkerService;
 use nqueens_proto::{InvalidMessage, PLANS, PROTOCOL_VERSION, v1};
 use tokio::sync::watch;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::Speed;
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{RunState, Speed};
 
-use crate::dispatch::{Dispatch, Millis, Run, RunState, Sums};
+use crate::dispatch::{Dispatch, Millis, Run, Sums};
 
 /// What is older than so many seconds fades, ...
 const FADE_S: f64 = 300.0;

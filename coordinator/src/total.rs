@@ -9,7 +9,7 @@ use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::Control;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_kernel::symmetric::{SymmetricCounts, symmetric_counts};
-use nqueens_proto::operator::Outcome;
+use nqueens_model::operator::Outcome;
 use sqlx::sqlite::SqlitePool;
 use tokio::sync::watch;
 

@@ -1,15 +1,14 @@
 //! What the writer does about machines that are believed no longer, and results that are taken back.
 
-use nqueens_proto::id::{JobId, RunId};
+use nqueens_model::id::{JobId, RunId};
+use nqueens_model::operator::{Blamed, RunState};
 use tracing::{error, info, warn};
 
-use crate::dispatch::{self, Machine, RunState};
+use crate::dispatch::{self, Machine};
 use crate::error::Error;
 use crate::events::News;
 use crate::store;
 use crate::writer::{Group, Response};
-
-pub use nqueens_proto::operator::Blamed;
 
 impl Group<'_> {
     /// Why a machine's calls are refused, if they are.

@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use nqueens_proto::id::{Incarnation, JobId};
+use nqueens_model::id::{Incarnation, JobId};
 use sqlx::Connection;
 use sqlx::sqlite::SqlitePool;
 use tokio::sync::{mpsc, watch};

@@ -6,11 +6,11 @@ mod common;
 use std::collections::HashMap;
 
 use common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
-use nqueens_coordinator::dispatch::{Policy, RunState};
-use nqueens_coordinator::{Blamed, Coordinator, Pace, RunRow};
+use nqueens_coordinator::dispatch::Policy;
+use nqueens_coordinator::{Coordinator, Pace, RunRow};
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_proto::id::WorkerId;
-use nqueens_proto::operator::{EventKind, Submission};
+use nqueens_model::id::WorkerId;
+use nqueens_model::operator::{Blamed, EventKind, RunState, Submission};
 use nqueens_proto::v1::{self, Verdict};
 use tonic::Code;
 

@@ -8,9 +8,10 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{House, Ledger, board, honest};
-use nqueens_coordinator::dispatch::{Policy, RunState};
+use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::{Error, Reader};
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_model::operator::RunState;
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
 const MIGRATIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations");

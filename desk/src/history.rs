@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nqueens_coordinator::dispatch::RunState;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::Interval;
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{Interval, RunState};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

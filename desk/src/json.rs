@@ -1,6 +1,6 @@
 //! Runs, workers and events as programs read them, on the command line as on the wire of the page.
 
-use nqueens_proto::operator::{Event, Interval, Progress, RunStatus, WorkerStatus};
+use nqueens_model::operator::{Event, Interval, Progress, RunStatus, WorkerStatus};
 use serde_json::{Value, json};
 
 /// A run. Counts are decimal strings, for they outgrow 2^53.
@@ -86,7 +86,7 @@ pub fn event(event: &Event) -> Value {
         "kind": event.kind.name(),
         "problem": event.kind.is_problem(),
         "run": event.run.map(|run| run.to_string()),
-        "worker": event.worker.map(nqueens_proto::id::WorkerId::get),
+        "worker": event.worker.map(nqueens_model::id::WorkerId::get),
         "text": event.text,
     })
 }

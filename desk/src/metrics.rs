@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use nqueens_coordinator::Events;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
-use nqueens_proto::operator::{EventKind, Interval, RunState, WorkerStatus};
+use nqueens_model::operator::{EventKind, Interval, RunState, WorkerStatus};
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{TEXT_FORMAT, TextEncoder};
 
@@ -121,7 +121,7 @@ fn states(runs: &[&RunProgress]) -> MetricFamily {
     for run in runs {
         for state in RunState::ALL {
             let (id, n) = (run.id.to_string(), run.n.to_string());
-            let is = f64::from(u8::from(state == run.state));
+            let is = f64::from(u8::from(*state == run.state));
             family = family.with(&[("run", &id), ("n", &n), ("state", state.name())], is);
         }
     }
@@ -192,7 +192,7 @@ fn of_events(events: &Events) -> MetricFamily {
     let help = "When an event of the kind last happened, in seconds since 1970; 0 if none is remembered.";
     let mut family = Family::gauge("nqueens_last_event_timestamp_seconds", help);
     for kind in EventKind::ALL {
-        let last = events.iter().rev().find(|event| event.kind == kind);
+        let last = events.iter().rev().find(|event| event.kind == *kind);
         let at = last.map_or(0, |event| event.at);
         family = family.with(&[("kind", kind.name())], whole(at.unsigned_abs().into()) / 1e3);
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use nqueens_coordinator::{Error, Operator};
 use nqueens_kernel::known::published;
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{RunStatus, WorkerStatus};
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{RunStatus, WorkerStatus};
 use serde_json::{Value, json};
 
 use crate::history::Histories;

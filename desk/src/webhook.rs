@@ -15,7 +15,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use nqueens_coordinator::Events;
-use nqueens_proto::operator::Event;
+use nqueens_model::operator::Event;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{debug, warn};

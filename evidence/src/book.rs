@@ -6,7 +6,7 @@ use std::fmt;
 use nqueens_kernel::counts::{Counts, Overflow, Totals};
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprinter;
-use nqueens_proto::message::EncodedJob;
+use nqueens_model::message::EncodedJob;
 
 use crate::line::{Four, Header, JobLine, OtherLine, OtherVerdict, WorkerLine};
 use crate::sample::{Claim, Sample};

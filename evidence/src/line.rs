@@ -9,8 +9,8 @@ use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::Class;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::WallTime;
+use nqueens_model::id::RunId;
+use nqueens_model::operator::WallTime;
 use serde::{Deserialize, Serialize};
 
 /// The version of the format that this program writes; it reads the earlier one, too, which has no [`OtherLine`]s.

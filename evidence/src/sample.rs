@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::message::EncodedJob;
+use nqueens_model::message::EncodedJob;
 use sha2::{Digest, Sha256};
 
 /// What a ledger says that a job has come to.

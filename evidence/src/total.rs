@@ -4,7 +4,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Overflow, Totals, Unsortable};
 use nqueens_kernel::known::published;
 use nqueens_kernel::symmetric::SymmetricCounts;
-use nqueens_proto::operator::{Checked, Outcome};
+use nqueens_model::operator::{Checked, Outcome};
 
 /// The check that a sum did not pass, in the order in which they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

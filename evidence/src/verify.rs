@@ -5,7 +5,8 @@ use std::io::{self, BufRead};
 
 use nqueens_kernel::engine::{Control, Stopped};
 use nqueens_kernel::symmetric::{SymmetricCounts, symmetric_counts};
-use nqueens_proto::operator::{Checked, Outcome};
+use nqueens_model::operator::{Checked, Outcome};
+use strum::IntoStaticStr;
 
 use crate::book::Book;
 use crate::chain::ChainReader;
@@ -14,7 +15,8 @@ use crate::sample::Sample;
 use crate::total::{Doubt, conclude};
 
 /// What is checked, in the order in which it is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Check {
     /// Every line is what the format says.
     Form,
@@ -46,22 +48,8 @@ pub enum Check {
 
 impl Check {
     /// Its name, for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Form => "form",
-            Self::Chain => "chain",
-            Self::Jobs => "jobs",
-            Self::Plan => "plan",
-            Self::Fingerprint => "fingerprint",
-            Self::Bounds => "bounds",
-            Self::Workers => "workers",
-            Self::Others => "others",
-            Self::Sums => "sums",
-            Self::Orbits => "orbits",
-            Self::Symmetric => "symmetric",
-            Self::Published => "published",
-            Self::Total => "total",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

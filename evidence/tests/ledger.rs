@@ -9,7 +9,7 @@ use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::job::Class;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_proto::id::RunId;
+use nqueens_model::id::RunId;
 
 /// A ledger whose one job found this.
 fn ledger(n: u32, solutions: u64) -> Vec<u8> {

@@ -11,7 +11,7 @@ use nqueens_kernel::job::Class;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::symmetric::symmetric_counts;
-use nqueens_proto::message::EncodedJob;
+use nqueens_model::message::EncodedJob;
 
 /// All jobs of a plan, said to have come to nothing.
 fn claims(n: BoardSize, kind: PlanKind, kernel: Kernel) -> Vec<Claim> {

@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
-use nqueens_proto::message::{Registration, SyncRequest, SyncResponse};
-use nqueens_proto::operator::{RunStatus, Submission, WorkerStatus};
+use nqueens_model::message::{Registration, SyncRequest, SyncResponse};
+use nqueens_model::operator::{RunStatus, Submission, WorkerStatus};
 use nqueens_proto::v1;
 use prost::Message;
 

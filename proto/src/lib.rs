@@ -1,5 +1,5 @@
-//! The wire of the cluster: the protobuf messages of `nqueens/v1/*.proto`, the domain types that they stand for, and
-//! the one place where the first become the second.
+//! The wire of the cluster: the protobuf messages of `nqueens/v1/*.proto`, the one place where they become the types of
+//! `nqueens-model` and back, and the way to a coordinator.
 //!
 //! Whatever arrives is parsed here once; past this crate an illegal value can't be built.
 
@@ -11,10 +11,7 @@ use nqueens_kernel::plan::Fingerprint;
 
 mod connect;
 mod convert;
-pub mod id;
-pub mod message;
-pub mod operator;
-mod request_id;
+pub mod request_id;
 pub mod tls;
 mod token;
 
@@ -25,8 +22,7 @@ pub mod v1 {
 }
 
 pub use connect::{InvalidAddress, connect};
-pub use convert::InvalidMessage;
-pub use request_id::RequestId;
+pub use convert::{InvalidMessage, present};
 pub use tls::{ClientTls, Role};
 pub use token::{InvalidToken, Token};
 
@@ -35,9 +31,6 @@ pub const PROTOCOL_VERSION: u32 = 2;
 
 /// What this build means by jobs: a coordinator refuses workers that mean something else.
 pub static PLANS: LazyLock<Fingerprint> = LazyLock::new(Fingerprint::of_all_plans);
-
-/// Most results, returned leases or new leases in one message.
-pub const BATCH_MAX: usize = 1_000;
 
 /// Larger messages are refused unread, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;

@@ -11,12 +11,12 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
-use nqueens_proto::message::{
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::{
     EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest,
     SyncResponse, Verdict,
 };
-use nqueens_proto::operator::Submission;
+use nqueens_model::operator::Submission;
 use nqueens_proto::v1;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use nqueens_proto::id::WorkerId;
-use nqueens_proto::message::{Registration, SyncRequest, SyncResponse};
-use nqueens_proto::tls;
+use nqueens_model::id::{RequestId, WorkerId};
+use nqueens_model::message::{Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
-use nqueens_proto::{ClientTls, InvalidAddress, InvalidMessage, RequestId, Token, connect, v1};
+use nqueens_proto::{ClientTls, InvalidAddress, InvalidMessage, Token, connect, request_id, tls, v1};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 use tracing::debug;
@@ -122,7 +121,7 @@ impl Client {
             token.attach(request.metadata_mut());
         }
         let id = RequestId::from_random(getrandom::u64().expect("the operating system has random bits"));
-        id.attach(request.metadata_mut());
+        request_id::attach(id, request.metadata_mut());
         debug!(call, request = %id, "calling");
         request
     }

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_proto::message::{JobResult, ResultAck, Verdict};
-use nqueens_proto::{BATCH_MAX, InvalidMessage};
+use nqueens_model::message::{BATCH_MAX, JobResult, ResultAck, Verdict};
+use nqueens_proto::InvalidMessage;
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
@@ -209,7 +209,7 @@ mod tests {
 
     use nqueens_kernel::counts::Counts;
     use nqueens_kernel::engine::Kernel;
-    use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId};
+    use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId};
     use tempfile::TempDir;
 
     use super::*;

@@ -13,8 +13,8 @@ use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::job::{Class, InvalidJob};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::Unit;
-use nqueens_proto::id::LeaseToken;
-use nqueens_proto::message::{HeldLease, JobResult, Lease, ReturnedLease};
+use nqueens_model::id::LeaseToken;
+use nqueens_model::message::{HeldLease, JobResult, Lease, ReturnedLease};
 use tokio::sync::Notify;
 
 /// A job of more states than this is spread over the threads.
@@ -371,8 +371,8 @@ mod tests {
 
     use nqueens_kernel::board::BoardSize;
     use nqueens_kernel::plan::{Plan, PlanKind};
-    use nqueens_proto::id::{Incarnation, JobId, RunId};
-    use nqueens_proto::message::EncodedJob;
+    use nqueens_model::id::{Incarnation, JobId, RunId};
+    use nqueens_model::message::EncodedJob;
 
     use super::*;
 

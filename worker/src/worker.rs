@@ -6,9 +6,10 @@ use std::pin::pin;
 use std::time::Duration;
 
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::BATCH_MAX;
-use nqueens_proto::id::{LeaseToken, WorkerId};
-use nqueens_proto::message::{HeldLease, Registration, ReturnedLease, SyncRequest, SyncResponse, Verdict};
+use nqueens_model::id::{LeaseToken, WorkerId};
+use nqueens_model::message::{
+    BATCH_MAX, HeldLease, Registration, ReturnedLease, SyncRequest, SyncResponse, Verdict,
+};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, info, warn};
 

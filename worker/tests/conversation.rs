@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nqueens_coordinator::dispatch::RunState;
 use nqueens_coordinator::{Access, Coordinator, Pace, RunRow, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_model::operator::RunState;
 use nqueens_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use nqueens_proto::{Token, v1};
 use nqueens_worker::{Client, Config, Spool, Summary, WorkerError, prove, work};

@@ -4,8 +4,8 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Args;
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{RunState, RunStatus};
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{RunState, RunStatus};
 
 use super::Json;
 use super::desk::Desk;

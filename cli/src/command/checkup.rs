@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytesize::ByteSize;
 use nqueens_coordinator::{Error, Reader};
-use nqueens_proto::operator::Progress;
+use nqueens_model::operator::Progress;
 use nqueens_proto::{PROTOCOL_VERSION, v1};
 
 use super::doctor::{BUILD, say};

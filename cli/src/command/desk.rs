@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nqueens_coordinator::{Blamed, Coordinator, Operator, Pace, Reader};
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{RunState, RunStatus};
+use nqueens_coordinator::{Coordinator, Operator, Pace, Reader};
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{Blamed, RunState, RunStatus};
 use nqueens_proto::v1;
 
 use super::doctor::BUILD;

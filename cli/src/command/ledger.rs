@@ -5,11 +5,12 @@ use std::io::{BufWriter, Write, stdout};
 
 use anyhow::{Context, bail, ensure};
 use nqueens_coordinator::dispatch::JobState;
-use nqueens_coordinator::{LedgerRow, OtherResult, Outcome, Reader, RunRow};
+use nqueens_coordinator::{LedgerRow, OtherResult, Reader, RunRow};
 use nqueens_evidence::chain::ChainWriter;
 use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, OtherLine, TotalLine, WorkerLine};
 use nqueens_kernel::counts::Totals;
-use nqueens_proto::id::WorkerId;
+use nqueens_model::id::WorkerId;
+use nqueens_model::operator::Outcome;
 
 use super::doctor::BUILD;
 use crate::output::thousands;

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use nqueens_coordinator::dispatch::RunState;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
-use nqueens_coordinator::{Access, Coordinator, Error, Limits, Outcome, Pace, RunRow, listen, random_bits};
+use nqueens_coordinator::{Access, Coordinator, Error, Limits, Pace, RunRow, listen, random_bits};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{Outcome, RunState};
 use nqueens_proto::Token;
-use nqueens_proto::id::RunId;
 use nqueens_worker::{Client, Config, Proof, prove, work};
 use serde_json::json;
 use tokio::sync::{oneshot, watch};

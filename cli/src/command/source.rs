@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::{Reader, RunRow};
-use nqueens_proto::id::RunId;
+use nqueens_model::id::RunId;
 
 /// Which run of which database.
 #[derive(Clone, Debug, Args)]

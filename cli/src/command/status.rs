@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{CheckCounts, Interval, RunStatus};
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{CheckCounts, Interval, RunStatus};
 use nqueens_proto::v1;
 use serde_json::{Value, json};
 

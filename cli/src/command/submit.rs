@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::operator::WorkerStatus;
+use nqueens_model::operator::WorkerStatus;
 
 use super::Json;
 use super::choices::PlanChoice;
@@ -85,7 +85,7 @@ fn prevailing(workers: &[WorkerStatus]) -> Kernel {
 
 #[cfg(test)]
 mod tests {
-    use nqueens_proto::id::WorkerId;
+    use nqueens_model::id::WorkerId;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use nqueens_coordinator::Blamed;
-use nqueens_proto::id::{RunId, WorkerId};
+use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::operator::Blamed;
 use serde_json::json;
 
 use super::Json;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_coordinator::{Reader, WorkerRow};
-use nqueens_proto::id::WorkerId;
-use nqueens_proto::operator::WorkerStatus;
+use nqueens_model::id::WorkerId;
+use nqueens_model::operator::WorkerStatus;
 use serde_json::{Value, json};
 
 use super::Json;

@@ -9,8 +9,9 @@ use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::id::{JobId, LeaseToken, WorkerId};
-use nqueens_proto::message::JobResult;
+use nqueens_model::id::{JobId, LeaseToken, WorkerId};
+use nqueens_model::message::JobResult;
+use strum::{EnumString, IntoStaticStr};
 
 use super::{Accepted, Machine};
 
@@ -45,7 +46,8 @@ impl Opinion {
 }
 
 /// How a check ended; the names are the database's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum CheckOutcome {
     /// Another machine counted the same.
     Agreed,
@@ -58,17 +60,9 @@ pub enum CheckOutcome {
 }
 
 impl CheckOutcome {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Agreed, Self::Settled, Self::Waived, Self::Dropped];
-
     /// Its name in the database.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Agreed => "agreed",
-            Self::Settled => "settled",
-            Self::Waived => "waived",
-            Self::Dropped => "dropped",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::id::WorkerId;
+use nqueens_model::id::WorkerId;
 
 use super::checks::Check;
 use super::{Dispatch, Machine, Millis, Worker};

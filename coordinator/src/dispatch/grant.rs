@@ -1,7 +1,7 @@
 //! Who gets which job.
 
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::id::{JobId, LeaseToken, WorkerId};
+use nqueens_model::id::{JobId, LeaseToken, WorkerId};
 
 use super::lease::Lease;
 use super::{Dispatch, Draw, JobState, Machine, Millis, RunState, Worker};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
-use nqueens_proto::id::{Incarnation, JobId, LeaseToken, WorkerId};
-use nqueens_proto::message::{HeldLease, ReturnedLease};
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, WorkerId};
+use nqueens_model::message::{HeldLease, ReturnedLease};
 
 use super::{Dispatch, JobState, Millis, RunState};
 

@@ -38,12 +38,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::operator::RunState;
 use sha2::{Digest, Sha256};
 
 pub use checks::{CheckOutcome, Opinion};
 pub use lease::Held;
-pub use nqueens_proto::operator::RunState;
 pub use report::{Accepted, Judgement};
 pub use review::News;
 pub use run::{JobState, Run, Slot};

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::id::{Incarnation, LeaseToken, WorkerId};
-use nqueens_proto::message::{JobResult, Verdict};
+use nqueens_model::id::{Incarnation, LeaseToken, WorkerId};
+use nqueens_model::message::{JobResult, Verdict};
 
 use super::checks::{CheckOutcome, Opinion};
 use super::lease::Outcome;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use nqueens_kernel::counts::Counts;
-use nqueens_proto::id::{JobId, LeaseToken, RunId, WorkerId};
-use nqueens_proto::message::JobResult;
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::JobResult;
 
 use super::checks::{Check, CheckOutcome, Opinion};
 use super::lease::Outcome;

@@ -5,9 +5,10 @@ use std::num::NonZeroU32;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::random::SplitMix64;
-use nqueens_proto::id::RunId;
-use nqueens_proto::message::JobResult;
-use nqueens_proto::operator::RunState;
+use nqueens_model::id::RunId;
+use nqueens_model::message::JobResult;
+use nqueens_model::operator::RunState;
+use strum::IntoStaticStr;
 
 use super::lease::Outcome;
 use super::sums::Sums;
@@ -15,8 +16,9 @@ use super::{Accepted, CheckOutcome, Policy};
 use crate::store::{AcceptedSums, RunRow};
 
 /// Where a job stands; the discriminants are the database's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
 #[repr(u8)]
+#[strum(serialize_all = "snake_case")]
 pub enum JobState {
     /// Waits for a worker.
     Ready = 0,
@@ -30,13 +32,8 @@ pub enum JobState {
 
 impl JobState {
     /// The state's name for people and in exports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ready => "ready",
-            Self::Leased => "leased",
-            Self::Done => "done",
-            Self::Quarantined => "quarantined",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The state that the database stores as this number.

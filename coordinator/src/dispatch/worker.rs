@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::id::JobId;
+use nqueens_model::id::JobId;
 
 use super::{Machine, Millis};
 

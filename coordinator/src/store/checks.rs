@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use nqueens_evidence::sample::Claim;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
@@ -172,8 +172,8 @@ pub(crate) async fn check_sums(db: impl SqliteExecutor<'_>) -> Result<HashMap<Ru
         match row.outcome {
             None => sums.open = checks,
             Some(name) => {
-                let outcome = CheckOutcome::ALL.into_iter().find(|outcome| outcome.name() == name);
-                sums.count(outcome.ok_or_else(|| damaged(format!("recheck.outcome is {name}")))?, checks);
+                let outcome = name.parse::<CheckOutcome>();
+                sums.count(outcome.map_err(|_| damaged(format!("recheck.outcome is {name}")))?, checks);
             }
         }
     }

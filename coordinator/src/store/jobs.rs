@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::job::{Job, Weight};
-use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
-use nqueens_proto::message::EncodedJob;
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::EncodedJob;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 

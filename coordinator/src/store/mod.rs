@@ -15,9 +15,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
-use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
-use nqueens_proto::message::EncodedJob;
-use nqueens_proto::operator::WallTime;
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::EncodedJob;
+use nqueens_model::operator::WallTime;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, damaged};

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use nqueens_kernel::counts::{Counts, Totals};
-use nqueens_proto::id::{JobId, LeaseToken, RunId, WorkerId};
-use nqueens_proto::message::{EncodedJob, JobResult, Verdict};
-use nqueens_proto::operator::WallTime;
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::{EncodedJob, JobResult, Verdict};
+use nqueens_model::operator::WallTime;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
@@ -109,7 +109,7 @@ pub(crate) async fn insert_results(
             (count2, count4, count8, solutions),
             result.states,
             result.elapsed_us,
-            name_of(*verdict),
+            verdict.name(),
         )
     };
     let rows = json(&results.iter().map(row).collect::<Vec<_>>());
@@ -127,17 +127,6 @@ pub(crate) async fn insert_results(
     .await?;
     assert_eq!(done.rows_affected(), results.len() as u64, "every result is stored");
     Ok(())
-}
-
-fn name_of(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Accepted => "accepted",
-        Verdict::Duplicate => "duplicate",
-        Verdict::Conflict => "conflict",
-        Verdict::Implausible => "implausible",
-        Verdict::SetAside => "set_aside",
-        Verdict::Unknown => unreachable!("results of nothing that we know are not kept"),
-    }
 }
 
 /// One job of a run with its accepted result, if it has one.

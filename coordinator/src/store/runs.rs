@@ -4,13 +4,12 @@ use nqueens_evidence::total::outcome;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{Outcome, WallTime};
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{Outcome, RunState, WallTime};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as};
 
 use super::{column, parsed, within};
-use crate::dispatch::RunState;
 use crate::error::{Error, damaged};
 
 /// A run's own row.
@@ -154,8 +153,7 @@ impl TryFrom<RunRecord> for RunRow {
             seed: row.seed.cast_unsigned(),
             priority: within("run.priority", row.priority)?,
             replicate_ppm: within("run.replicate_ppm", row.replicate_ppm)?,
-            state: RunState::from_name(&row.state)
-                .ok_or_else(|| damaged(format!("run.state is {}", row.state)))?,
+            state: row.state.parse().map_err(|_| damaged(format!("run.state is {}", row.state)))?,
             reason: row.reason,
             created_at: row.created_at,
             finished_at: row.finished_at,

@@ -1,9 +1,9 @@
 //! Witnesses: lives of coordinators and processes of workers.
 
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::id::{Incarnation, WorkerId};
-use nqueens_proto::message::Registration;
-use nqueens_proto::operator::WallTime;
+use nqueens_model::id::{Incarnation, WorkerId};
+use nqueens_model::message::Registration;
+use nqueens_model::operator::WallTime;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 

@@ -3,19 +3,19 @@
 use std::collections::{BTreeSet, HashMap};
 
 use nqueens_kernel::counts::Counts;
-use nqueens_proto::MESSAGE_BYTES_MAX;
-use nqueens_proto::id::{JobId, LeaseToken, RunId, WorkerId};
-use nqueens_proto::message::{
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::{
     JobResult, Lease, ResultAck, ReturnedLease, SyncRequest, SyncResponse, Verdict,
 };
-use nqueens_proto::operator::{EventKind, Outcome};
+use nqueens_model::operator::{EventKind, Outcome, RunState};
+use nqueens_proto::MESSAGE_BYTES_MAX;
 use sqlx::sqlite::SqliteConnection;
 use tracing::{debug, error, info, warn};
 
 use super::{LiveWorker, Pace, Request, Response};
 use crate::canary::OWN_MACHINE;
 use crate::disk::Disk;
-use crate::dispatch::{Accepted, Dispatch, JobState, Judgement, Machine, Millis, Run, RunState, Worker};
+use crate::dispatch::{Accepted, Dispatch, JobState, Judgement, Machine, Millis, Run, Worker};
 use crate::error::{Error, damaged};
 use crate::events::News;
 use crate::store::{self, JudgedResult, RunRow, wall_time};

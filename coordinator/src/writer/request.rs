@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Plan;
-use nqueens_proto::id::{RunId, WorkerId};
-use nqueens_proto::message::{JobResult, Registration, SyncRequest, SyncResponse};
-use nqueens_proto::operator::Outcome;
+use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::message::{JobResult, Registration, SyncRequest, SyncResponse};
+use nqueens_model::operator::{Blamed, Outcome, RunState};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 
-use crate::dispatch::{Machine, Millis, RunState, Standing};
+use crate::dispatch::{Machine, Millis, Standing};
 use crate::error::Error;
 use crate::store::RunRow;
-use crate::trust::Blamed;
 
 /// Requests that may wait; who comes later waits for a place.
 const QUEUE_MAX: usize = 1_024;

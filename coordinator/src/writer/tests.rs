@@ -4,8 +4,8 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_proto::id::WorkerId;
-use nqueens_proto::message::{JobResult, Registration, SyncRequest, Verdict};
+use nqueens_model::id::WorkerId;
+use nqueens_model::message::{JobResult, Registration, SyncRequest, Verdict};
 
 use super::*;
 use crate::coordinator::Coordinator;

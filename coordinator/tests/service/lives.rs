@@ -1,7 +1,8 @@
 //! A coordinator's lives: what outlasts its end, a failed transaction, a second process.
 
-use nqueens_coordinator::dispatch::{Policy, RunState};
+use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::{Coordinator, Error, Pace};
+use nqueens_model::operator::RunState;
 use nqueens_proto::v1::{self, Verdict};
 use sqlx::{Connection, Executor};
 use tonic::Code;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use nqueens_coordinator::dispatch::Policy;
+use nqueens_model::message::BATCH_MAX;
 use nqueens_proto::v1::{self, Verdict};
-use nqueens_proto::{BATCH_MAX, MESSAGE_BYTES_MAX, PROTOCOL_VERSION};
+use nqueens_proto::{MESSAGE_BYTES_MAX, PROTOCOL_VERSION};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::{Code, Request};

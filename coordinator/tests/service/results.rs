@@ -1,6 +1,7 @@
 //! What becomes of a result: the first, the second, the late, the wrong.
 
-use nqueens_coordinator::dispatch::{Policy, RunState};
+use nqueens_coordinator::dispatch::Policy;
+use nqueens_model::operator::RunState;
 use nqueens_proto::v1::{self, Verdict};
 
 use crate::common::{House, Ledger, falsified, honest, rows_8};

@@ -1,9 +1,9 @@
 //! Runs to their end: the right total, or none.
 
-use nqueens_coordinator::Checked;
-use nqueens_coordinator::dispatch::{Policy, RunState};
+use nqueens_coordinator::dispatch::Policy;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_model::operator::{Checked, RunState};
 use nqueens_proto::v1::{self, Verdict};
 use sqlx::{Connection, Executor};
 

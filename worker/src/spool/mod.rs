@@ -23,7 +23,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use nqueens_proto::message::JobResult;
+use nqueens_model::message::JobResult;
 use tracing::warn;
 
 use self::record::{Contents, decode, record};

@@ -1,7 +1,7 @@
 //! Results as bytes of a file, each with a checksum.
 
 use crc::{CRC_32_ISCSI, Crc};
-use nqueens_proto::message::JobResult;
+use nqueens_model::message::JobResult;
 use nqueens_proto::{InvalidMessage, v1};
 use prost::Message;
 

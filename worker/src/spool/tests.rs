@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId};
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId};
 use nqueens_proto::v1;
 use proptest::prelude::*;
 use prost::Message;

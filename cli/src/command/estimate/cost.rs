@@ -1,7 +1,7 @@
 //! From work to hours, energy and money; from a plan to the size of its ledger.
 
 use nqueens_kernel::plan::Plan;
-use nqueens_proto::operator::Interval;
+use nqueens_model::operator::Interval;
 
 /// What the counting takes on a fleet.
 pub(super) struct Cost {

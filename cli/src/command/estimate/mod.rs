@@ -14,7 +14,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::sampling::Estimate as Sampled;
-use nqueens_proto::operator::Interval;
+use nqueens_model::operator::Interval;
 use serde_json::{Value, json};
 
 use super::Json;

@@ -12,8 +12,8 @@ use nqueens_evidence::verify::{Check, Verdict, verify};
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::Control;
 use nqueens_kernel::job::Class;
-use nqueens_proto::id::WorkerId;
-use nqueens_proto::operator::{RunState, RunStatus};
+use nqueens_model::id::WorkerId;
+use nqueens_model::operator::{RunState, RunStatus};
 
 use super::super::ledger;
 use super::timeline::Timeline;

@@ -1,7 +1,7 @@
 //! The words and numbers that every form of a report has.
 
 use nqueens_evidence::verify::Verdict;
-use nqueens_proto::operator::RunState;
+use nqueens_model::operator::RunState;
 
 use super::facts::Facts;
 use crate::output::{harmless, hours, local_time, quantity, thousands};

@@ -1,6 +1,6 @@
 //! How fast a run went, from its submission to its last result.
 
-use nqueens_proto::operator::WallTime;
+use nqueens_model::operator::WallTime;
 
 /// A picture has no room for more.
 const SPANS_MAX: usize = 120;

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
 
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::{Event, RunStatus};
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{Event, RunStatus};
 
 use super::feed::{News, Order};
 use super::picture::{Picture, Worker};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nqueens_coordinator::{Error, Reader};
-use nqueens_proto::id::{RunId, WorkerId};
-use nqueens_proto::operator::{RunState, WallTime};
+use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::operator::{RunState, WallTime};
 use tokio::sync::mpsc;
 
 use super::picture::{Picture, Worker};

@@ -1,7 +1,7 @@
 //! What each key does.
 
-use nqueens_proto::id::RunId;
-use nqueens_proto::operator::RunState;
+use nqueens_model::id::RunId;
+use nqueens_model::operator::RunState;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::app::{App, Effect, Mode, Pane};

@@ -20,7 +20,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use nqueens_proto::id::{InvalidRunId, RunId};
+use nqueens_model::id::{InvalidRunId, RunId};
 
 use super::Json;
 use super::desk::Desk;

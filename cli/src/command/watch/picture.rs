@@ -1,8 +1,8 @@
 //! All that there is to see at one moment.
 
 use nqueens_coordinator::WorkerRow;
-use nqueens_proto::id::WorkerId;
-use nqueens_proto::operator::{Event, RunStatus, WallTime, WorkerStatus};
+use nqueens_model::id::WorkerId;
+use nqueens_model::operator::{Event, RunStatus, WallTime, WorkerStatus};
 
 /// What the coordinator or the database shows at one moment.
 #[derive(Clone, Debug, Default)]

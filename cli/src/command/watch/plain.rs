@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use nqueens_proto::operator::{Progress, RunState, RunStatus};
+use nqueens_model::operator::{Progress, RunState, RunStatus};
 
 use super::{RETRY, Watch};
 use crate::client::{Client, Lost};

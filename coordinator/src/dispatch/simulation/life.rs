@@ -5,11 +5,12 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
-use nqueens_proto::message::{JobResult, ResultAck, ReturnedLease, SyncRequest, Verdict};
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::{JobResult, ResultAck, ReturnedLease, SyncRequest, Verdict};
+use nqueens_model::operator::RunState;
 
 use super::store::{Store, accepted, machine};
-use crate::dispatch::{Accepted, Dispatch, JobState, Judgement, Millis, Policy, Run, RunState};
+use crate::dispatch::{Accepted, Dispatch, JobState, Judgement, Millis, Policy, Run};
 use crate::store::RunRow;
 
 /// Requests in one transaction.

@@ -4,9 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use nqueens_kernel::random::SplitMix64;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// What can go wrong. Each happens now and then, and the more often the higher the rate that the seed gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Fault {
     /// A message is lost.
     Loss,
@@ -37,38 +39,10 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) const ALL: [Self; 13] = [
-        Self::Loss,
-        Self::Delay,
-        Self::Duplicate,
-        Self::Partition,
-        Self::Death,
-        Self::Freeze,
-        Self::Failure,
-        Self::Crash,
-        Self::Refusal,
-        Self::Restore,
-        Self::Leap,
-        Self::Operator,
-        Self::Drain,
-    ];
+    pub(super) const ALL: &[Self] = Self::VARIANTS;
 
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Loss => "loss",
-            Self::Delay => "delay",
-            Self::Duplicate => "duplicate",
-            Self::Partition => "partition",
-            Self::Death => "death",
-            Self::Freeze => "freeze",
-            Self::Failure => "failure",
-            Self::Crash => "crash",
-            Self::Refusal => "refusal",
-            Self::Restore => "restore",
-            Self::Leap => "leap",
-            Self::Operator => "operator",
-            Self::Drain => "drain",
-        }
+    pub(super) fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -98,7 +72,7 @@ impl Scenario {
         let jobs = u32::try_from(logarithmic(1, 600)).expect("small");
         let runs = u32::try_from(logarithmic(1, 4)).expect("small");
         let seconds = logarithmic(30, 600);
-        let faults = Fault::ALL.into_iter().filter(|_| random.chance(600)).collect();
+        let faults = Fault::ALL.iter().copied().filter(|_| random.chance(600)).collect();
         Self { seed, workers, runs, jobs, seconds, faults }
     }
 
@@ -167,10 +141,9 @@ impl FromStr for Scenario {
                 "jobs" => scenario.jobs = value.parse().map_err(|_| wrong())?,
                 "seconds" => scenario.seconds = value.parse().map_err(|_| wrong())?,
                 "faults" => {
-                    let named = |name: &str| Fault::ALL.into_iter().find(|fault| fault.name() == name);
                     let names = value.split(',').filter(|name| !name.is_empty());
                     scenario.faults =
-                        names.map(|name| named(name).ok_or_else(wrong)).collect::<Result<_, _>>()?;
+                        names.map(|name| name.parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
                 }
                 _ => return Err(wrong()),
             }

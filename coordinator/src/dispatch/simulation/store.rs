@@ -6,10 +6,11 @@ use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
-use nqueens_proto::message::{JobResult, Verdict};
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::{JobResult, Verdict};
+use nqueens_model::operator::RunState;
 
-use crate::dispatch::{Accepted, Dispatch, JobState, Machine, Millis, Policy, Run, RunState, Slot};
+use crate::dispatch::{Accepted, Dispatch, JobState, Machine, Millis, Policy, Run, Slot};
 use crate::store::{AcceptedSums, ChangedJob, RunRow};
 
 /// A job's row, and the one result that stands for it.

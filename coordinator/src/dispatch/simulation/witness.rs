@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use nqueens_kernel::counts::{Counts, Totals};
-use nqueens_proto::id::{JobId, LeaseToken};
+use nqueens_model::id::{JobId, LeaseToken};
+use nqueens_model::operator::RunState;
 
 use super::life::{Answer, Request};
 use super::store::Store;
 use super::worker::{Worker, truth};
-use crate::dispatch::{Dispatch, JobState, RunState};
+use crate::dispatch::{Dispatch, JobState};
 
 #[derive(Debug, Default)]
 pub(super) struct Witness {

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
-use nqueens_proto::BATCH_MAX;
-use nqueens_proto::id::{JobId, LeaseToken, WorkerId};
-use nqueens_proto::message::{HeldLease, JobResult, ResultAck, ReturnedLease, SyncRequest, Verdict};
+use nqueens_model::id::{JobId, LeaseToken, WorkerId};
+use nqueens_model::message::{
+    BATCH_MAX, HeldLease, JobResult, ResultAck, ReturnedLease, SyncRequest, Verdict,
+};
 
 use super::life::{Answer, Leased, Request};
 use super::scenario::Random;

@@ -2,7 +2,7 @@
 
 mod world;
 
-use nqueens_proto::message::{HeldLease, Verdict};
+use nqueens_model::message::{HeldLease, Verdict};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 

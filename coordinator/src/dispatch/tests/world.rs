@@ -7,7 +7,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
-use nqueens_proto::message::{HeldLease, JobResult, ReturnedLease, Verdict};
+use nqueens_model::message::{HeldLease, JobResult, ReturnedLease, Verdict};
 use proptest::prelude::*;
 
 use super::super::*;

@@ -1,6 +1,6 @@
 //! The lists: runs, workers, events.
 
-use nqueens_proto::operator::{RunState, RunStatus, span};
+use nqueens_model::operator::{RunState, RunStatus, span};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Modifier, Style};

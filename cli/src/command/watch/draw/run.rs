@@ -1,6 +1,6 @@
 //! The selected run: its jobs by state, its estimates, its speed over time.
 
-use nqueens_proto::operator::{Interval, Progress, RunStatus};
+use nqueens_model::operator::{Interval, Progress, RunStatus};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;

@@ -2,8 +2,8 @@
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
-use nqueens_proto::id::{RunId, WorkerId};
-use nqueens_proto::operator::{
+use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::operator::{
     CheckCounts, Event, EventKind, Interval, Progress, RunState, RunStatus, Speed,
 };
 use ratatui::Terminal;

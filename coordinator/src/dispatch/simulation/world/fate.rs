@@ -2,13 +2,13 @@
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
-use nqueens_proto::id::{JobId, RunId};
+use nqueens_model::id::{JobId, RunId};
+use nqueens_model::operator::RunState;
 
 use super::super::life::Request;
 use super::super::scenario::Fault;
 use super::super::worker::counts_max;
 use super::{Event, World};
-use crate::dispatch::RunState;
 use crate::store::RunRow;
 
 impl World {

@@ -1,8 +1,5 @@
 //! Numbers that are not known exactly.
 
-use crate::convert::{InvalidMessage, invalid};
-use crate::v1;
-
 /// A number that is not known exactly, with the bounds that hold it 95 times of 100. All are finite, none is negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
@@ -30,14 +27,6 @@ impl Interval {
     pub fn describe_count(self) -> String {
         format!("{:.4e} ({:.4e}..{:.4e})", self.value, self.low, self.high)
     }
-
-    pub(super) fn parse(field: &'static str, wire: v1::Estimate) -> Result<Self, InvalidMessage> {
-        let v1::Estimate { value, low, high } = wire;
-        let ordered = 0.0 <= low && low <= value && value <= high && high.is_finite();
-        ordered
-            .then_some(Self { value, low, high })
-            .ok_or_else(|| invalid(field, "must be a number between its bounds"))
-    }
 }
 
 /// A time span in its two largest units: `3h20m`.
@@ -50,13 +39,6 @@ pub fn span(seconds: f64) -> String {
         (0, 0, _) => format!("{minutes}m{:02}s", seconds % 60),
         (0, ..) => format!("{hours}h{minutes:02}m"),
         _ => format!("{days}d{hours:02}h"),
-    }
-}
-
-impl From<Interval> for v1::Estimate {
-    fn from(interval: Interval) -> Self {
-        let Interval { value, low, high } = interval;
-        Self { value, low, high }
     }
 }
 

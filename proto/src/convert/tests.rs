@@ -3,9 +3,13 @@
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::operator::{
+    Blamed, CheckCounts, Checked, Event, EventKind, Interval, Outcome, Progress, RunState, RunStatus, Speed,
+    Submission, WorkerStatus,
+};
 
-use super::*;
-use crate::id::{RunId, WorkerId};
+use super::variant;
 use crate::v1;
 
 fn done() -> RunStatus {
@@ -46,8 +50,7 @@ fn done() -> RunStatus {
 fn what_is_sent_arrives() {
     assert_eq!(RunStatus::try_from(v1::Run::from(done())), Ok(done()));
     for state in RunState::ALL {
-        assert_eq!(RunState::try_from(v1::RunState::from(state)), Ok(state));
-        assert_eq!(RunState::from_name(state.name()), Some(state));
+        assert_eq!(variant("state", v1::RunState::from(*state)), Ok(*state));
     }
     let submission =
         Submission { request: *b"12345678abcdefgh", plan: done().plan, priority: 7, replicate_ppm: 9 };
@@ -75,6 +78,17 @@ fn what_is_sent_arrives() {
         assert_eq!(v1::RequeueRequest::from((run, blamed)).subject(), Ok((run, blamed)));
     }
     assert_eq!(WorkerStatus::try_from(v1::WorkerStatus::from(worker.clone())), Ok(worker));
+}
+
+#[test]
+fn events_of_every_kind_arrive() {
+    let run = RunId::new(7);
+    for (kind, worker) in EventKind::ALL.iter().zip([None, WorkerId::new(3)].into_iter().cycle()) {
+        let event = Event { number: 5, at: 1_000, kind: *kind, run, worker, text: "It rained.".to_owned() };
+        assert_eq!(Event::try_from(v1::Event::from(event.clone())), Ok(event));
+    }
+    let unknown = v1::Event { kind: 99, ..v1::Event::default() };
+    assert_eq!(Event::try_from(unknown).unwrap_err().field, "kind");
 }
 
 #[test]

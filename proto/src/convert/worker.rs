@@ -1,30 +1,17 @@
-//! Wire to domain, with every check that a message on its own allows, and back.
+//! What workers and the coordinator tell each other.
 
 use std::num::NonZeroU32;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
-
-use crate::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
-use crate::message::{
-    EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest,
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::{
+    BATCH_MAX, EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest,
     SyncResponse, Verdict,
 };
-use crate::{BATCH_MAX, v1};
 
-/// A message that no honest peer sends.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid message: {field} {problem}")]
-pub struct InvalidMessage {
-    /// The field at fault, as the `.proto` file names it.
-    pub field: &'static str,
-    /// What is wrong with it.
-    pub problem: String,
-}
-
-pub(crate) fn invalid(field: &'static str, problem: impl ToString) -> InvalidMessage {
-    InvalidMessage { field, problem: problem.to_string() }
-}
+use super::{InvalidMessage, invalid, present, stored, variant};
+use crate::v1;
 
 fn short(field: &'static str, text: String, bytes_max: usize) -> Result<String, InvalidMessage> {
     let clean = text.len() <= bytes_max && !text.chars().any(char::is_control);
@@ -35,11 +22,6 @@ fn short(field: &'static str, text: String, bytes_max: usize) -> Result<String, 
 
 fn instance(bytes: Vec<u8>) -> Result<[u8; 16], InvalidMessage> {
     bytes.try_into().map_err(|_| invalid("instance", "must be 16 bytes"))
-}
-
-/// A number that fits the 63 bits that the database has for it.
-pub(crate) fn stored(field: &'static str, number: u64) -> Result<u64, InvalidMessage> {
-    i64::try_from(number).map(|_| number).map_err(|_| invalid(field, "must be below 2^63"))
 }
 
 fn batch<Wire, Domain>(
@@ -68,14 +50,6 @@ impl From<LeaseToken> for v1::LeaseToken {
             epoch: token.epoch.get(),
             incarnation: token.incarnation.get(),
         }
-    }
-}
-
-impl TryFrom<Option<v1::LeaseToken>> for LeaseToken {
-    type Error = InvalidMessage;
-
-    fn try_from(wire: Option<v1::LeaseToken>) -> Result<Self, Self::Error> {
-        wire.ok_or_else(|| invalid("token", "is missing"))?.try_into()
     }
 }
 
@@ -212,7 +186,7 @@ impl TryFrom<v1::Lease> for Lease {
         let class = wire.class.parse().map_err(|error| invalid("class", error))?;
         let bound1 = u8::try_from(wire.bound1).map_err(|error| invalid("bound1", error))?;
         let job = EncodedJob { n, class, bound1, prefixes: wire.prefixes };
-        Ok(Self { token: wire.token.try_into()?, job, states: wire.states, mirrored: wire.mirrored })
+        Ok(Self { token: present("token", wire.token)?, job, states: wire.states, mirrored: wire.mirrored })
     }
 }
 
@@ -226,7 +200,7 @@ impl TryFrom<v1::HeldLease> for HeldLease {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::HeldLease) -> Result<Self, Self::Error> {
-        Ok(Self { token: wire.token.try_into()?, states: wire.states })
+        Ok(Self { token: present("token", wire.token)?, states: wire.states })
     }
 }
 
@@ -241,7 +215,7 @@ impl TryFrom<v1::ReturnedLease> for ReturnedLease {
 
     fn try_from(wire: v1::ReturnedLease) -> Result<Self, Self::Error> {
         let failure = short("failure", wire.failure, 200)?;
-        Ok(Self { token: wire.token.try_into()?, failure: (!failure.is_empty()).then_some(failure) })
+        Ok(Self { token: present("token", wire.token)?, failure: (!failure.is_empty()).then_some(failure) })
     }
 }
 
@@ -265,7 +239,7 @@ impl TryFrom<v1::JobResult> for JobResult {
 
     fn try_from(wire: v1::JobResult) -> Result<Self, Self::Error> {
         Ok(Self {
-            token: wire.token.try_into()?,
+            token: present("token", wire.token)?,
             counts: Counts {
                 count2: stored("count2", wire.count2)?,
                 count4: stored("count4", wire.count4)?,
@@ -279,17 +253,23 @@ impl TryFrom<v1::JobResult> for JobResult {
     }
 }
 
+impl From<Verdict> for v1::Verdict {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Accepted => Self::Accepted,
+            Verdict::Duplicate => Self::Duplicate,
+            Verdict::Conflict => Self::Conflict,
+            Verdict::Implausible => Self::Implausible,
+            Verdict::SetAside => Self::SetAside,
+            Verdict::Unknown => Self::Unknown,
+        }
+    }
+}
+
 impl From<ResultAck> for v1::ResultAck {
     fn from(ack: ResultAck) -> Self {
-        let verdict = match ack.verdict {
-            Verdict::Accepted => v1::Verdict::Accepted,
-            Verdict::Duplicate => v1::Verdict::Duplicate,
-            Verdict::Conflict => v1::Verdict::Conflict,
-            Verdict::Implausible => v1::Verdict::Implausible,
-            Verdict::SetAside => v1::Verdict::SetAside,
-            Verdict::Unknown => v1::Verdict::Unknown,
-        };
-        Self { token: Some(ack.token.into()), verdict: verdict.into(), reason: ack.reason }
+        let verdict = v1::Verdict::from(ack.verdict).into();
+        Self { token: Some(ack.token.into()), verdict, reason: ack.reason }
     }
 }
 
@@ -297,15 +277,7 @@ impl TryFrom<v1::ResultAck> for ResultAck {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::ResultAck) -> Result<Self, Self::Error> {
-        let verdict = match wire.verdict() {
-            v1::Verdict::Accepted => Verdict::Accepted,
-            v1::Verdict::Duplicate => Verdict::Duplicate,
-            v1::Verdict::Conflict => Verdict::Conflict,
-            v1::Verdict::Implausible => Verdict::Implausible,
-            v1::Verdict::SetAside => Verdict::SetAside,
-            v1::Verdict::Unknown => Verdict::Unknown,
-            v1::Verdict::Unspecified => return Err(invalid("verdict", "is missing or of a later version")),
-        };
-        Ok(Self { token: wire.token.try_into()?, verdict, reason: wire.reason })
+        let verdict = variant("verdict", wire.verdict())?;
+        Ok(Self { token: present("token", wire.token)?, verdict, reason: wire.reason })
     }
 }

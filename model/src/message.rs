@@ -1,12 +1,15 @@
-//! What worker and coordinator tell each other, in domain types. `nqueens/v1/worker.proto` has the full story of each
-//! field.
+//! What worker and coordinator tell each other. `proto/nqueens/v1/worker.proto` has the full story of each field.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::{Class, InvalidJob, Job};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::id::{LeaseToken, WorkerId};
+
+/// Most results, returned leases or new leases in one message.
+pub const BATCH_MAX: usize = 1_000;
 
 /// A worker's introduction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +41,7 @@ pub struct SyncRequest {
     pub returned: Vec<ReturnedLease>,
     /// Work wanted on top, in estimated states.
     pub wanted_states: u64,
-    /// At most so many jobs, up to [`BATCH_MAX`](crate::BATCH_MAX).
+    /// At most so many jobs, up to [`BATCH_MAX`].
     pub wanted_jobs: usize,
 }
 
@@ -135,7 +138,8 @@ pub struct ResultAck {
 }
 
 /// What can become of a result; `worker.proto` tells each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Verdict {
     /// It is the job's result.
     Accepted,
@@ -149,4 +153,11 @@ pub enum Verdict {
     SetAside,
     /// Of nothing that was given out here.
     Unknown,
+}
+
+impl Verdict {
+    /// The name in the database, which keeps no results of verdict `Unknown`.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }

@@ -1,4 +1,4 @@
-//! Names of runs, workers and leases.
+//! Names of runs, workers, leases and calls.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -121,6 +121,30 @@ pub struct LeaseToken {
     pub incarnation: Incarnation,
 }
 
+/// Names one call: 64 bits that the caller draws at random, shown as 16 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId(u64);
+
+impl RequestId {
+    /// A call's name from random bits.
+    pub const fn from_random(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// The name in a header's value; `None` if that is anything else, so that no stranger writes into a log.
+    pub fn read(value: &[u8]) -> Option<Self> {
+        let text = str::from_utf8(value).ok().filter(|_| value.len() == 16)?;
+        let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        digits.then(|| u64::from_str_radix(text, 16).ok()).flatten().map(Self)
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,5 +158,19 @@ mod tests {
         for text in ["", "1", "000000000000", "00000000000g", "+00000000001", "0000000000001"] {
             assert!(text.parse::<RunId>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn request_ids_read_what_they_print_and_nothing_else() {
+        for bits in [0, 0xab, u64::MAX] {
+            let id = RequestId::from_random(bits);
+            assert_eq!(RequestId::read(id.to_string().as_bytes()), Some(id));
+        }
+        let strange =
+            ["", "ab", "+123456789abcdef", "123456789abcdefg", "0123456789abcdef0", "one line\nanother"];
+        for value in strange {
+            assert_eq!(RequestId::read(value.as_bytes()), None, "{value:?}");
+        }
+        assert_eq!(RequestId::read(&[0xff; 16]), None);
     }
 }

@@ -1,0 +1,88 @@
+//! What happened, for those who do not read the log.
+
+use strum::{IntoStaticStr, VariantArray};
+
+use super::WallTime;
+use crate::id::{RunId, WorkerId};
+
+/// Something that an operator may want to know of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Counted from 1 in each life of the coordinator.
+    pub number: u64,
+    /// When it happened.
+    pub at: WallTime,
+    /// What it is.
+    pub kind: EventKind,
+    /// The run that it is about.
+    pub run: Option<RunId>,
+    /// The worker that it is about.
+    pub worker: Option<WorkerId>,
+    /// For people: one sentence.
+    pub text: String,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum EventKind {
+    /// A run was planned: its jobs are handed out.
+    RunPlanned,
+    /// An operator paused, resumed or cancelled a run.
+    RunChanged,
+    /// A run has its total.
+    RunDone,
+    /// A run has all its jobs done, and no total: a check did not pass.
+    RunFailed,
+    /// A run has jobs to hand out, and nobody has counted for a long while.
+    RunStalled,
+    /// Jobs failed too often, or their results disagree.
+    JobsQuarantined,
+    /// A worker was not heard of in time; its jobs go to others.
+    WorkerLost,
+    /// A worker is heard of, but its counting does not move; its jobs go to others.
+    WorkerStalled,
+    /// A machine's results were wrong: it gets no more jobs.
+    MachineDistrusted,
+    /// The disk is nearly full: no more jobs are handed out.
+    DiskShort,
+    /// The disk has room again.
+    DiskRoomy,
+}
+
+impl EventKind {
+    /// All kinds.
+    pub const ALL: &[Self] = Self::VARIANTS;
+
+    /// The name for programs.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether somebody should look after it.
+    pub const fn is_problem(self) -> bool {
+        match self {
+            Self::RunPlanned | Self::RunChanged | Self::RunDone | Self::DiskRoomy => false,
+            Self::RunFailed
+            | Self::RunStalled
+            | Self::JobsQuarantined
+            | Self::WorkerLost
+            | Self::WorkerStalled
+            | Self::MachineDistrusted
+            | Self::DiskShort => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_know_the_kinds_by_these_names() {
+        let names: Vec<_> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
+        let known = "run_planned run_changed run_done run_failed run_stalled jobs_quarantined worker_lost \
+                     worker_stalled machine_distrusted disk_short disk_roomy";
+        assert_eq!(names.join(" "), known);
+    }
+}

@@ -1,0 +1,18 @@
+//! What operator and coordinator tell each other. `proto/nqueens/v1/operator.proto` has the full story of each field.
+
+mod estimate;
+mod event;
+mod outcome;
+mod progress;
+mod run;
+mod worker;
+
+pub use estimate::{Interval, span};
+pub use event::{Event, EventKind};
+pub use outcome::{Checked, Outcome};
+pub use progress::{CheckCounts, Progress, Speed};
+pub use run::{Blamed, RunState, RunStatus, Submission};
+pub use worker::WorkerStatus;
+
+/// Milliseconds since 1970, UTC.
+pub type WallTime = i64;

@@ -1,0 +1,69 @@
+//! How far a run is.
+
+use nqueens_kernel::board::BoardSize;
+
+use super::{Interval, RunState};
+use crate::id::RunId;
+
+/// How far a run is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Its name.
+    pub run: RunId,
+    /// The board that it counts.
+    pub n: BoardSize,
+    /// What it is doing.
+    pub state: RunState,
+    /// Number of jobs.
+    pub jobs: u32,
+    /// Jobs with an accepted result.
+    pub done: u32,
+    /// Jobs that somebody counts.
+    pub leased: u32,
+    /// Jobs in quarantine.
+    pub quarantined: u32,
+    /// Share of the estimated work that is done, `0.0..=1.0`.
+    pub share_done: f64,
+    /// States visited for the jobs that are done.
+    pub states: u128,
+    /// Estimated work of all jobs, in states.
+    pub estimated_states: u128,
+    /// All solutions of the board, estimated from the jobs that are done; `None` while they are too few to say, and once
+    /// all are done.
+    pub estimated_total: Option<Interval>,
+    /// How fast it goes; `None` while nobody counts, or too little is known.
+    pub speed: Option<Speed>,
+    /// Until all jobs are done, in seconds, if as many threads go on counting; `None` if that can't be said.
+    pub time_left_s: Option<Interval>,
+    /// Results that a second machine is to count.
+    pub checks: CheckCounts,
+}
+
+impl Progress {
+    /// Whether nothing is left but jobs in quarantine, which wait for somebody's eye.
+    pub fn is_stuck(&self) -> bool {
+        self.state.is_open() && self.quarantined > 0 && self.done + self.quarantined == self.jobs
+    }
+}
+
+/// What became of results that a second machine was to count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckCounts {
+    /// Not ended yet: without their end there is no total.
+    pub open: u32,
+    /// Both counted the same.
+    pub agreed: u32,
+    /// They differed, and a third machine agreed with one of them.
+    pub settled: u32,
+    /// There was no other machine to ask.
+    pub waived: u32,
+}
+
+/// How fast a run goes: an average over its latest results.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// Threads at work on it.
+    pub threads: f64,
+    /// States that they visit in a second, all together.
+    pub states_per_s: f64,
+}

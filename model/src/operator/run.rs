@@ -1,0 +1,113 @@
+//! Runs: what is asked for, what they are doing, and all that is known of one.
+
+use nqueens_kernel::plan::{Fingerprint, Plan};
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
+use super::{Outcome, Progress, WallTime};
+use crate::id::{RunId, WorkerId};
+
+/// A request for a run. The same one again is the same run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submission {
+    /// Drawn by whoever asks; the run's name and the order of its jobs follow from it.
+    pub request: [u8; 16],
+    /// How N is to be cut into jobs.
+    pub plan: Plan,
+    /// Among active runs, higher goes first.
+    pub priority: i32,
+    /// At least this share of its results is counted by a second machine, in millionths; 0 for none.
+    pub replicate_ppm: u32,
+}
+
+impl Submission {
+    /// The name of the run.
+    pub fn run(&self) -> RunId {
+        RunId::from_random(self.bits(0))
+    }
+
+    /// Fixes the order of the run's jobs.
+    pub fn seed(&self) -> u64 {
+        self.bits(8)
+    }
+
+    fn bits(&self, from: usize) -> u64 {
+        u64::from_be_bytes(self.request[from..from + 8].try_into().expect("8 bytes"))
+    }
+}
+
+/// What a run is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum RunState {
+    /// Hands out jobs.
+    Active,
+    /// Hands out nothing; takes results.
+    Paused,
+    /// Given up; results are set aside.
+    Cancelled,
+    /// All jobs done, all checks passed, has a total.
+    Done,
+    /// All jobs done, but a check did not pass: it has no total.
+    Failed,
+}
+
+impl RunState {
+    /// All states.
+    pub const ALL: &[Self] = Self::VARIANTS;
+
+    /// The state's name in the database and for people.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether there is still work: the run is neither done nor failed nor cancelled.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Active | Self::Paused)
+    }
+}
+
+/// A run in full.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunStatus {
+    /// How far it is, with its name, board and state.
+    pub progress: Progress,
+    /// How N was cut into jobs.
+    pub plan: Plan,
+    /// Of the plan.
+    pub fingerprint: Fingerprint,
+    /// Among active runs, higher goes first.
+    pub priority: i32,
+    /// At least this share of its results is counted by a second machine, in millionths.
+    pub replicate_ppm: u32,
+    /// Which check it did not pass, if it failed.
+    pub reason: Option<String>,
+    /// When it was submitted.
+    pub created_at: WallTime,
+    /// When it was done.
+    pub finished_at: Option<WallTime>,
+    /// The result, once it is done.
+    pub outcome: Option<Outcome>,
+}
+
+/// Whose results are taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blamed {
+    /// That of the job of this number.
+    Job(u32),
+    /// Those of this worker.
+    Worker(WorkerId),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_database_knows_the_states_by_these_names() {
+        let names: Vec<_> = RunState::ALL.iter().map(|state| state.name()).collect();
+        assert_eq!(names, ["active", "paused", "cancelled", "done", "failed"]);
+        for state in RunState::ALL {
+            assert_eq!(state.name().parse(), Ok(*state));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Wire to domain, with every check that a message on its own allows, and back.
+
+mod operator;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use strum::VariantArray;
+
+/// A message that no honest peer sends.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid message: {field} {problem}")]
+pub struct InvalidMessage {
+    /// The field at fault, as the `.proto` file names it.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+fn invalid(field: &'static str, problem: impl ToString) -> InvalidMessage {
+    InvalidMessage { field, problem: problem.to_string() }
+}
+
+/// What a message has to have in this field.
+pub fn present<Wire, Domain>(field: &'static str, wire: Option<Wire>) -> Result<Domain, InvalidMessage>
+where
+    Domain: TryFrom<Wire, Error = InvalidMessage>,
+{
+    wire.ok_or_else(|| invalid(field, "is missing"))?.try_into()
+}
+
+/// The variant that the wire has as this one.
+fn variant<Wire, Domain>(field: &'static str, wire: Wire) -> Result<Domain, InvalidMessage>
+where
+    Wire: From<Domain> + PartialEq,
+    Domain: VariantArray + Copy,
+{
+    let known = Domain::VARIANTS.iter().copied().find(|known| Wire::from(*known) == wire);
+    known.ok_or_else(|| invalid(field, "is missing or of a later version"))
+}
+
+/// A number that fits the 63 bits that the database has for it.
+fn stored(field: &'static str, number: u64) -> Result<u64, InvalidMessage> {
+    i64::try_from(number).map(|_| number).map_err(|_| invalid(field, "must be below 2^63"))
+}

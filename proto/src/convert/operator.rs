@@ -1,0 +1,413 @@
+//! What operators and the coordinator tell each other.
+
+use std::str::FromStr;
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::Totals;
+use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::operator::{
+    Blamed, CheckCounts, Checked, Event, EventKind, Interval, Outcome, Progress, RunState, RunStatus, Speed,
+    Submission, WorkerStatus,
+};
+
+use super::{InvalidMessage, invalid, present, stored, variant};
+use crate::v1;
+
+fn decimal(field: &'static str, text: &str) -> Result<u128, InvalidMessage> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    digits
+        .then(|| text.parse().ok())
+        .flatten()
+        .ok_or_else(|| invalid(field, "must be a decimal number below 2^128"))
+}
+
+fn run_id(number: u64) -> Result<RunId, InvalidMessage> {
+    RunId::new(number).ok_or_else(|| invalid("run", "must be in 1..2^48"))
+}
+
+fn worker_id(field: &'static str, number: u64) -> Result<WorkerId, InvalidMessage> {
+    WorkerId::new(number).ok_or_else(|| invalid(field, "must be in 1..2^63"))
+}
+
+fn plan(n: BoardSize, kind: &str, states_per_job: u64) -> Result<Plan, InvalidMessage> {
+    let kind = PlanKind::from_str(kind).map_err(|error| invalid("plan", error))?;
+    if stored("states_per_job", states_per_job)? == 0 {
+        return Err(invalid("states_per_job", "must be at least 1"));
+    }
+    Ok(Plan::with_states_per_job(n, kind, states_per_job))
+}
+
+impl From<RunStatus> for v1::Run {
+    fn from(run: RunStatus) -> Self {
+        Self {
+            progress: Some(run.progress.into()),
+            plan: run.plan.kind().name().to_owned(),
+            states_per_job: run.plan.states_per_job(),
+            fingerprint: run.fingerprint.0.to_vec(),
+            priority: run.priority,
+            replicate_ppm: run.replicate_ppm,
+            reason: run.reason.unwrap_or_default(),
+            created_at_ms: run.created_at,
+            finished_at_ms: run.finished_at,
+            result: run.outcome.map(Into::into),
+        }
+    }
+}
+
+impl TryFrom<v1::Run> for RunStatus {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::Run) -> Result<Self, Self::Error> {
+        let progress: Progress = present("progress", wire.progress)?;
+        let outcome = wire.result.map(Outcome::try_from).transpose()?;
+        if (progress.state == RunState::Done) != outcome.is_some() {
+            return Err(invalid("result", "is there if and only if the run is done"));
+        }
+        let fingerprint =
+            wire.fingerprint.try_into().map_err(|_| invalid("fingerprint", "must be 32 bytes"))?;
+        Ok(Self {
+            plan: plan(progress.n, &wire.plan, wire.states_per_job)?,
+            fingerprint: Fingerprint(fingerprint),
+            priority: wire.priority,
+            replicate_ppm: wire.replicate_ppm,
+            reason: Some(wire.reason).filter(|reason| !reason.is_empty()),
+            created_at: wire.created_at_ms,
+            finished_at: wire.finished_at_ms,
+            outcome,
+            progress,
+        })
+    }
+}
+
+impl From<CheckCounts> for v1::CheckCounts {
+    fn from(CheckCounts { open, agreed, settled, waived }: CheckCounts) -> Self {
+        Self { open, agreed, settled, waived }
+    }
+}
+
+impl From<v1::CheckCounts> for CheckCounts {
+    fn from(v1::CheckCounts { open, agreed, settled, waived }: v1::CheckCounts) -> Self {
+        Self { open, agreed, settled, waived }
+    }
+}
+
+impl From<Progress> for v1::RunProgress {
+    fn from(progress: Progress) -> Self {
+        Self {
+            run: progress.run.get(),
+            n: progress.n.get(),
+            state: v1::RunState::from(progress.state).into(),
+            jobs: progress.jobs,
+            done: progress.done,
+            leased: progress.leased,
+            quarantined: progress.quarantined,
+            share_done: progress.share_done,
+            states: progress.states.to_string(),
+            estimated_states: progress.estimated_states.to_string(),
+            estimated_total: progress.estimated_total.map(Into::into),
+            speed: progress.speed.map(Into::into),
+            time_left_s: progress.time_left_s.map(Into::into),
+            checks: Some(progress.checks.into()),
+        }
+    }
+}
+
+impl TryFrom<v1::RunProgress> for Progress {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::RunProgress) -> Result<Self, Self::Error> {
+        let accounted = u64::from(wire.done) + u64::from(wire.leased) + u64::from(wire.quarantined);
+        if accounted > u64::from(wire.jobs) {
+            return Err(invalid("jobs", "is less than those done, leased and in quarantine"));
+        }
+        if !(0.0..=1.0).contains(&wire.share_done) {
+            return Err(invalid("share_done", "must be in 0..1"));
+        }
+        let estimate = |field, wire: Option<_>| wire.map(|wire| interval(field, wire)).transpose();
+        Ok(Self {
+            run: run_id(wire.run)?,
+            n: BoardSize::new(wire.n).map_err(|error| invalid("n", error))?,
+            state: variant("state", wire.state())?,
+            jobs: wire.jobs,
+            done: wire.done,
+            leased: wire.leased,
+            quarantined: wire.quarantined,
+            share_done: wire.share_done,
+            states: decimal("states", &wire.states)?,
+            estimated_states: decimal("estimated_states", &wire.estimated_states)?,
+            estimated_total: estimate("estimated_total", wire.estimated_total)?,
+            speed: wire.speed.map(Speed::try_from).transpose()?,
+            time_left_s: estimate("time_left_s", wire.time_left_s)?,
+            checks: wire.checks.map(Into::into).unwrap_or_default(),
+        })
+    }
+}
+
+impl From<Speed> for v1::Speed {
+    fn from(speed: Speed) -> Self {
+        Self { threads: speed.threads, states_per_s: speed.states_per_s }
+    }
+}
+
+impl TryFrom<v1::Speed> for Speed {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::Speed) -> Result<Self, Self::Error> {
+        let is_speed = |number: f64| number.is_finite() && number >= 0.0;
+        if !is_speed(wire.threads) || !is_speed(wire.states_per_s) {
+            return Err(invalid("speed", "must be made of finite numbers that are not negative"));
+        }
+        Ok(Self { threads: wire.threads, states_per_s: wire.states_per_s })
+    }
+}
+
+fn interval(field: &'static str, wire: v1::Estimate) -> Result<Interval, InvalidMessage> {
+    let v1::Estimate { value, low, high } = wire;
+    let ordered = 0.0 <= low && low <= value && value <= high && high.is_finite();
+    ordered
+        .then_some(Interval { value, low, high })
+        .ok_or_else(|| invalid(field, "must be a number between its bounds"))
+}
+
+impl From<Interval> for v1::Estimate {
+    fn from(interval: Interval) -> Self {
+        let Interval { value, low, high } = interval;
+        Self { value, low, high }
+    }
+}
+
+impl From<Checked> for v1::Check {
+    fn from(checked: Checked) -> Self {
+        match checked {
+            Checked::Published => Self::Published,
+            Checked::Symmetric => Self::Symmetric,
+        }
+    }
+}
+
+impl From<Outcome> for v1::RunResult {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            count2: outcome.totals.count2.to_string(),
+            count4: outcome.totals.count4.to_string(),
+            count8: outcome.totals.count8.to_string(),
+            total: outcome.total.to_string(),
+            check: v1::Check::from(outcome.checked).into(),
+        }
+    }
+}
+
+impl TryFrom<v1::RunResult> for Outcome {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::RunResult) -> Result<Self, Self::Error> {
+        let checked = variant("check", wire.check())?;
+        let totals = Totals {
+            count2: decimal("count2", &wire.count2)?,
+            count4: decimal("count4", &wire.count4)?,
+            count8: decimal("count8", &wire.count8)?,
+            solutions: 0,
+        };
+        Ok(Self { totals, total: decimal("total", &wire.total)?, checked })
+    }
+}
+
+impl From<WorkerStatus> for v1::WorkerStatus {
+    fn from(worker: WorkerStatus) -> Self {
+        Self {
+            id: worker.id.get(),
+            name: worker.name,
+            build: worker.build,
+            kernels: worker.kernels,
+            threads: worker.threads,
+            registered_at_ms: worker.registered_at,
+            silent_ms: worker.silent_ms,
+            leases: worker.leases,
+            states_per_s: worker.states_per_s,
+            accepted: worker.accepted,
+            draining: worker.draining,
+            checks_passed: worker.checks_passed,
+            checks_failed: worker.checks_failed,
+            checks_open: worker.checks_open,
+            distrusted: worker.distrusted,
+        }
+    }
+}
+
+impl TryFrom<v1::WorkerStatus> for WorkerStatus {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::WorkerStatus) -> Result<Self, Self::Error> {
+        Ok(Self {
+            id: worker_id("id", wire.id)?,
+            name: wire.name,
+            build: wire.build,
+            kernels: wire.kernels,
+            threads: wire.threads,
+            registered_at: wire.registered_at_ms,
+            silent_ms: wire.silent_ms,
+            leases: wire.leases,
+            states_per_s: wire.states_per_s,
+            accepted: wire.accepted,
+            draining: wire.draining,
+            checks_passed: wire.checks_passed,
+            checks_failed: wire.checks_failed,
+            checks_open: wire.checks_open,
+            distrusted: wire.distrusted,
+        })
+    }
+}
+
+impl From<EventKind> for v1::EventKind {
+    fn from(kind: EventKind) -> Self {
+        match kind {
+            EventKind::RunPlanned => Self::RunPlanned,
+            EventKind::RunChanged => Self::RunChanged,
+            EventKind::RunDone => Self::RunDone,
+            EventKind::RunFailed => Self::RunFailed,
+            EventKind::RunStalled => Self::RunStalled,
+            EventKind::JobsQuarantined => Self::JobsQuarantined,
+            EventKind::WorkerLost => Self::WorkerLost,
+            EventKind::WorkerStalled => Self::WorkerStalled,
+            EventKind::MachineDistrusted => Self::MachineDistrusted,
+            EventKind::DiskShort => Self::DiskShort,
+            EventKind::DiskRoomy => Self::DiskRoomy,
+        }
+    }
+}
+
+impl From<Event> for v1::Event {
+    fn from(event: Event) -> Self {
+        Self {
+            number: event.number,
+            at_ms: event.at,
+            kind: v1::EventKind::from(event.kind).into(),
+            run: event.run.map_or(0, RunId::get),
+            worker_id: event.worker.map_or(0, WorkerId::get),
+            text: event.text,
+        }
+    }
+}
+
+impl TryFrom<v1::Event> for Event {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::Event) -> Result<Self, Self::Error> {
+        let kind = variant("kind", wire.kind())?;
+        let worker = |id| worker_id("worker_id", id);
+        Ok(Self {
+            number: wire.number,
+            at: wire.at_ms,
+            kind,
+            run: Some(wire.run).filter(|id| *id != 0).map(run_id).transpose()?,
+            worker: Some(wire.worker_id).filter(|id| *id != 0).map(worker).transpose()?,
+            text: wire.text,
+        })
+    }
+}
+
+impl From<Submission> for v1::SubmitRequest {
+    fn from(submission: Submission) -> Self {
+        Self {
+            request_id: submission.request.to_vec(),
+            n: submission.plan.n().get(),
+            plan: submission.plan.kind().name().to_owned(),
+            states_per_job: submission.plan.states_per_job(),
+            priority: submission.priority,
+            replicate_ppm: submission.replicate_ppm,
+        }
+    }
+}
+
+impl TryFrom<v1::SubmitRequest> for Submission {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::SubmitRequest) -> Result<Self, Self::Error> {
+        let n = BoardSize::new(wire.n).map_err(|error| invalid("n", error))?;
+        Ok(Self {
+            request: wire.request_id.try_into().map_err(|_| invalid("request_id", "must be 16 bytes"))?,
+            plan: plan(n, &wire.plan, wire.states_per_job)?,
+            priority: wire.priority,
+            replicate_ppm: (wire.replicate_ppm <= 1_000_000)
+                .then_some(wire.replicate_ppm)
+                .ok_or_else(|| invalid("replicate_ppm", "must be in 0..1000000"))?,
+        })
+    }
+}
+
+impl v1::GetRunRequest {
+    /// The run asked for.
+    pub fn id(&self) -> Result<RunId, InvalidMessage> {
+        run_id(self.run)
+    }
+}
+
+impl v1::SetRunStateRequest {
+    /// The run, and what it is to be: active, paused or cancelled.
+    pub fn change(&self) -> Result<(RunId, RunState), InvalidMessage> {
+        match variant("state", self.state())? {
+            RunState::Done | RunState::Failed => Err(invalid("state", "must be active, paused or cancelled")),
+            state => Ok((run_id(self.run)?, state)),
+        }
+    }
+}
+
+impl v1::RetryQuarantinedRequest {
+    /// The run asked for.
+    pub fn id(&self) -> Result<RunId, InvalidMessage> {
+        run_id(self.run)
+    }
+}
+
+impl v1::RequeueRequest {
+    /// The run, and whose results are taken back.
+    pub fn subject(&self) -> Result<(RunId, Blamed), InvalidMessage> {
+        let blamed = match (self.job, self.worker_id) {
+            (Some(job), 0) => Blamed::Job(job),
+            (None, worker) => Blamed::Worker(worker_id("worker_id", worker)?),
+            (Some(_), _) => return Err(invalid("job", "and worker_id exclude each other")),
+        };
+        Ok((run_id(self.run)?, blamed))
+    }
+}
+
+impl From<(RunId, Blamed)> for v1::RequeueRequest {
+    fn from((run, blamed): (RunId, Blamed)) -> Self {
+        let (job, worker_id) = match blamed {
+            Blamed::Job(job) => (Some(job), 0),
+            Blamed::Worker(worker) => (None, worker.get()),
+        };
+        Self { run: run.get(), job, worker_id }
+    }
+}
+
+impl v1::DrainWorkerRequest {
+    /// The worker asked for.
+    pub fn id(&self) -> Result<WorkerId, InvalidMessage> {
+        worker_id("worker_id", self.worker_id)
+    }
+}
+
+impl v1::WatchProgressRequest {
+    /// The run to watch, or `None` for all, and the milliseconds between two messages, `200..=3_600_000`.
+    pub fn subject(&self) -> Result<(Option<RunId>, u32), InvalidMessage> {
+        if !(200..=3_600_000).contains(&self.interval_ms) {
+            return Err(invalid("interval_ms", "must be in 200..3600000"));
+        }
+        let run = (self.run != 0).then(|| run_id(self.run)).transpose()?;
+        Ok((run, self.interval_ms))
+    }
+}
+
+impl From<RunState> for v1::RunState {
+    fn from(state: RunState) -> Self {
+        match state {
+            RunState::Active => Self::Active,
+            RunState::Paused => Self::Paused,
+            RunState::Cancelled => Self::Cancelled,
+            RunState::Done => Self::Done,
+            RunState::Failed => Self::Failed,
+        }
+    }
+}
