@@ -4,7 +4,7 @@
 //! placements with these columns, an **octet**. So one AND compares a queen of the other class with eight placements of
 //! each lane, and counting the bits of each byte counts fits by column set.
 //!
-//! This is plain code that compilers make vectors of, except for [`Transpose`].
+//! Counting is plain code that compilers make vectors of, but for what [`Vectors`] do.
 
 #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 #![expect(clippy::needless_range_loop, reason = "loops over lanes read as what compilers make of them")]
@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use super::lists::{Factor, Lists};
 use super::trie::{Step, Trie, words};
+use super::vectors::{BEHIND, Bytes, Vectors};
 use crate::engine::{Control, Stopped};
 
 /// A row of a matrix of counts: for one column set of the tree's class a count for each lane.
@@ -46,11 +47,6 @@ macro_rules! implement_count {
 }
 
 implement_count! { u8 u16 u32 }
-
-/// A byte a lane.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-pub(super) struct Bytes<const L: usize>(pub(super) [u8; L]);
 
 /// Rows of bytes, of which none lies in more cache lines than it has to.
 #[derive(Debug, Default)]
@@ -113,15 +109,6 @@ impl<const L: usize> Scratch<L> {
     }
 }
 
-/// Makes bit planes: bit k of a lane's byte of plane b is bit b of the k-th of its eight masks.
-pub(super) trait Transpose<const L: usize> {
-    /// `masks` has the first of each lane, then the second of each, and so on. Planes from `bits` on are left alone.
-    fn transpose(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]);
-
-    /// The place of a lane among the bytes.
-    fn byte(lane: usize) -> usize;
-}
-
 /// One group of column sets, and the tree that they are joined with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group<'a> {
@@ -138,7 +125,7 @@ pub(super) struct Group<'a> {
 /// Adds the fits of the group's column sets with those placements of the tree that belong to some `steps` to `matrix`. The
 /// first call for a group begins with the first step.
 #[inline(always)]
-pub(super) fn join<C: Count, T: Transpose<L>, const L: usize>(
+pub(super) fn join<C: Count, T: Vectors<L>, const L: usize>(
     group: Group<'_>,
     steps: Range<usize>,
     scratch: &mut Scratch<L>,
@@ -147,7 +134,7 @@ pub(super) fn join<C: Count, T: Transpose<L>, const L: usize>(
 ) -> Result<(), Stopped> {
     let trie = group.trie;
     if steps.start == 0 {
-        scratch.levels.resize_with(trie.depth, Sublists::default);
+        scratch.levels.resize_with(trie.depth + 1, Sublists::default);
         start::<L>(group, &mut scratch.levels[0]);
     }
     let mut states = 0;
@@ -156,15 +143,14 @@ pub(super) fn join<C: Count, T: Transpose<L>, const L: usize>(
             scratch.states += states;
             control.advance(std::mem::take(&mut states))?;
         }
+        let (above, below) = scratch.levels.split_at_mut(step.level + 1);
+        sift::<T, L>(&above[step.level], step.queen, &mut below[0]);
         if step.level + 1 < trie.depth {
-            let (above, below) = scratch.levels.split_at_mut(step.level + 1);
-            sift::<L>(&above[step.level], step.queen, &mut below[0]);
             continue;
         }
-        let left =
-            deal::<T, L>(&scratch.levels[step.level], step.queen, &mut scratch.slots, &mut scratch.lengths);
-        states += step.leaves * left;
-        let longest = scratch.lengths.iter().copied().max().unwrap_or(0);
+        let left = &below[0];
+        states += step.leaves * left.starts[L] as u64;
+        let longest = deal::<T, L>(left, &mut scratch.slots, &mut scratch.lengths);
         let octets = longest.div_ceil(8) as usize;
         for from in (0..octets).step_by(OCTETS_MAX) {
             let count = (octets - from).min(OCTETS_MAX);
@@ -190,55 +176,44 @@ fn start<const L: usize>(group: Group<'_>, to: &mut Sublists) {
 
 /// Takes those that a queen does not attack.
 #[inline(always)]
-fn sift<const L: usize>(from: &Sublists, queen: u64, to: &mut Sublists) {
-    // One place more, which is written in vain.
-    to.masks.clear();
-    to.masks.resize(from.masks.len() + 1, 0);
+fn sift<T: Vectors<L>, const L: usize>(from: &Sublists, queen: u64, to: &mut Sublists) {
+    let needed = from.starts[L] + BEHIND;
+    if to.masks.len() < needed {
+        to.masks.resize(needed, 0);
+    }
     to.starts.clear();
     to.starts.push(0);
     let mut found = 0;
     for lane in from.starts.windows(2) {
-        for &mask in &from.masks[lane[0]..lane[1]] {
-            to.masks[found] = mask;
-            found += usize::from(mask & queen == 0);
-        }
+        found += T::free(&from.masks[lane[0]..lane[1]], queen, &mut to.masks[found..]);
         to.starts.push(found);
     }
 }
 
-/// Deals those that a queen does not attack to the lanes' slots; returns how many there are.
+/// Deals placements to the lanes' slots; returns how many the longest lane has.
 #[inline(always)]
-fn deal<T: Transpose<L>, const L: usize>(
-    from: &Sublists,
-    queen: u64,
-    slots: &mut Vec<u64>,
-    lengths: &mut [u32; L],
-) -> u64 {
+fn deal<T: Vectors<L>, const L: usize>(from: &Sublists, slots: &mut Vec<u64>, lengths: &mut [u32; L]) -> u32 {
     let longest = from.starts.windows(2).map(|lane| lane[1] - lane[0]).max().unwrap_or(0);
-    // Whole octets, and one place more, which is written in vain.
-    let needed = (longest / 8 + 1) * 8 * L;
+    let needed = longest.next_multiple_of(8) * L;
     if slots.len() < needed {
         slots.resize(needed, 0);
     }
-    let mut left = 0;
     for (lane, ends) in from.starts.windows(2).enumerate() {
-        let mut at = lane;
-        for &mask in &from.masks[ends[0]..ends[1]] {
-            slots[at] = mask;
-            at += if mask & queen == 0 { L } else { 0 };
+        let masks = &from.masks[ends[0]..ends[1]];
+        let slots = slots.get_mut(lane..).unwrap_or_default();
+        for (slot, mask) in slots.iter_mut().step_by(L).zip(masks) {
+            *slot = *mask;
         }
-        let length = (at - lane) / L;
         #[expect(clippy::cast_possible_truncation, reason = "placements of one column set")]
-        let short = length as u32;
-        lengths[T::byte(lane)] = short;
-        left += length as u64;
+        let length = masks.len() as u32;
+        lengths[T::byte(lane)] = length;
     }
-    left
+    u32::try_from(longest).expect("placements of one column set")
 }
 
 /// Tables an octet of each lane: for each queen that is asked for the placements that it does not attack.
 #[inline(always)]
-fn table<T: Transpose<L>, const L: usize>(
+fn table<T: Vectors<L>, const L: usize>(
     group: Group<'_>,
     step: &Step,
     octet: usize,
@@ -256,9 +231,10 @@ fn table<T: Transpose<L>, const L: usize>(
         // In a copy: the compiler can't know that planes and tables do not overlap.
         let mut free = valid;
         if queen != 0 {
-            let planes = [queen.trailing_zeros(), queen.ilog2()].map(|bit| scratch.planes[bit as usize].0);
-            for ((free, one), other) in free.iter_mut().zip(&planes[0]).zip(&planes[1]) {
-                *free &= !(one | other);
+            let one = scratch.planes[queen.trailing_zeros() as usize].0;
+            let other = scratch.planes[queen.ilog2() as usize].0;
+            for l in 0..L {
+                free[l] &= !(one[l] | other[l]);
             }
         }
         scratch.tables[usize::from(number)][to].0 = free;
@@ -345,20 +321,38 @@ fn leaves<C: Count, const L: usize, const V: usize, const Q: usize>(
     }
 }
 
-/// Adds counts to wider ones, which may become [`u16::MAX`] and then stand for more, too, and clears them. Returns the
-/// largest of both.
+/// Adds counts to wider ones, which may become [`u16::MAX`] and then stand for more, too, and clears them: of every
+/// `height` rows those at these `places`. Adds nothing if a count is [`u8::MAX`]. Returns the largest of both.
 #[inline(always)]
-pub(super) fn widen<const L: usize>(narrow: &mut [Row<u8, L>], wide: &mut [Row<u16, L>]) -> (u8, u16) {
-    let mut most = ([0; L], [0; L]);
-    for (narrow, wide) in narrow.iter_mut().zip(wide) {
-        for l in 0..L {
-            most.0[l] = narrow.0[l].max(most.0[l]);
-            wide.0[l] = wide.0[l].saturating_add(narrow.0[l].into());
-            most.1[l] = wide.0[l].max(most.1[l]);
+pub(super) fn widen<const L: usize>(
+    narrow: &mut [Row<u8, L>],
+    wide: &mut [Row<u16, L>],
+    height: usize,
+    places: &[usize],
+) -> (u8, u16) {
+    let mut most = [0; L];
+    for narrow in narrow.chunks_exact(height) {
+        for &place in places {
+            for l in 0..L {
+                most[l] = narrow[place].0[l].max(most[l]);
+            }
         }
-        *narrow = Row([0; L]);
     }
-    (most.0.into_iter().max().unwrap_or(0), most.1.into_iter().max().unwrap_or(0))
+    let narrowest = most.into_iter().max().unwrap_or(0);
+    let mut most = [0; L];
+    for (narrow, wide) in narrow.chunks_exact_mut(height).zip(wide.chunks_exact_mut(height)) {
+        for &place in places {
+            let (narrow, wide) = (&mut narrow[place], &mut wide[place]);
+            if narrowest < u8::MAX {
+                for l in 0..L {
+                    wide.0[l] = wide.0[l].saturating_add(narrow.0[l].into());
+                    most[l] = wide.0[l].max(most[l]);
+                }
+            }
+            *narrow = Row([0; L]);
+        }
+    }
+    (narrowest, most.into_iter().max().unwrap_or(0))
 }
 
 /// The sum of the products of two groups of rows, each weighed by its lane and its row: by both first weights, and again

@@ -60,16 +60,6 @@ impl Lines {
         (self.n.get() / 2).saturating_sub(6).clamp(1, 8)
     }
 
-    /// How many rows' queens filter lists before what is left of these is tabled, for `queens` in all and so many row
-    /// sets that share the tables. What measuring showed best.
-    pub(super) fn filters(self, queens: usize, sets: usize) -> usize {
-        // Few queens leave much, which is worth filtering more.
-        let few = 2 * queens <= self.n.index() / 2;
-        let filters = queens.saturating_sub(if few { 3 } else { 4 }).min(4);
-        // Few row sets are not worth many tables.
-        filters.saturating_sub(usize::from(sets <= 6)).max(1)
-    }
-
     /// Sets of major rows in a batch.
     pub(super) const BATCH: usize = 16;
 

@@ -76,6 +76,11 @@ impl ColumnSets {
         }
     }
 
+    /// The opposite: the columns of the queens of one colour that go with the set at a place.
+    pub(super) fn used(&self, colour: Colour, place: usize) -> u32 {
+        colour.of(self.lines, self.parity, self.sets[place])
+    }
+
     /// How often each set counts for row sets of this rank.
     pub(super) fn factors(&self, rank: u32) -> Vec<Factor> {
         let factor = |&set: &u32| match self.lines.weigh(self.parity, set, rank) {

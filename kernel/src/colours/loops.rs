@@ -3,16 +3,16 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::dense::{self, Count, Group, Row, Scratch, Transpose};
+use super::dense::{self, Count, Group, Row, Scratch};
 use super::lists::Factor;
 #[cfg(target_arch = "x86_64")]
-use super::transpose::Avx2Unpack;
-use super::transpose::Plain;
+use super::vectors::Avx2Unpack;
+use super::vectors::{Plain, Vectors};
 use crate::engine::{Control, Stopped};
 
 /// The inner loops with `L` lanes.
 pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
-    /// [`Transpose::byte`].
+    /// [`Vectors::byte`].
     fn byte(lane: usize) -> usize;
 
     /// [`dense::join`].
@@ -26,7 +26,13 @@ pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
     ) -> Result<(), Stopped>;
 
     /// [`dense::widen`].
-    fn widen(self, narrow: &mut [Row<u8, L>], wide: &mut [Row<u16, L>]) -> (u8, u16);
+    fn widen(
+        self,
+        narrow: &mut [Row<u8, L>],
+        wide: &mut [Row<u16, L>],
+        height: usize,
+        places: &[usize],
+    ) -> (u8, u16);
 
     /// [`dense::products`].
     fn products(
@@ -39,10 +45,10 @@ pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
 }
 
 macro_rules! implement {
-    ($type:ty, $lanes:literal, $transpose:ty $(, $features:literal)?) => {
+    ($type:ty, $lanes:literal, $vectors:ty $(, $features:literal)?) => {
         impl Loops<$lanes> for $type {
             fn byte(lane: usize) -> usize {
-                <$transpose as Transpose<$lanes>>::byte(lane)
+                <$vectors as Vectors<$lanes>>::byte(lane)
             }
 
             fn join<C: Count>(
@@ -61,17 +67,28 @@ macro_rules! implement {
                     matrix: &mut [Row<C, $lanes>],
                     control: &Control,
                 ) -> Result<(), Stopped> {
-                    dense::join::<C, $transpose, $lanes>(group, steps, scratch, matrix, control)
+                    dense::join::<C, $vectors, $lanes>(group, steps, scratch, matrix, control)
                 }
                 implement! { @call [$($features)?] compiled(group, steps, scratch, matrix, control) }
             }
 
-            fn widen(self, narrow: &mut [Row<u8, $lanes>], wide: &mut [Row<u16, $lanes>]) -> (u8, u16) {
+            fn widen(
+                self,
+                narrow: &mut [Row<u8, $lanes>],
+                wide: &mut [Row<u16, $lanes>],
+                height: usize,
+                places: &[usize],
+            ) -> (u8, u16) {
                 $(#[target_feature(enable = $features)])?
-                fn compiled(narrow: &mut [Row<u8, $lanes>], wide: &mut [Row<u16, $lanes>]) -> (u8, u16) {
-                    dense::widen(narrow, wide)
+                fn compiled(
+                    narrow: &mut [Row<u8, $lanes>],
+                    wide: &mut [Row<u16, $lanes>],
+                    height: usize,
+                    places: &[usize],
+                ) -> (u8, u16) {
+                    dense::widen(narrow, wide, height, places)
                 }
-                implement! { @call [$($features)?] compiled(narrow, wide) }
+                implement! { @call [$($features)?] compiled(narrow, wide, height, places) }
             }
 
             fn products(

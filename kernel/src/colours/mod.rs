@@ -4,6 +4,7 @@
 //! `docs/colours.md` tells the method, its measurements and what did not pay.
 
 mod dense;
+mod depth;
 mod diagonals;
 mod lines;
 mod lists;
@@ -14,8 +15,8 @@ mod recount;
 mod row_sets;
 #[cfg(test)]
 mod tests;
-mod transpose;
 mod trie;
+mod vectors;
 mod work;
 
 pub use multiply::Multiplier;

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
+use super::depth::{Listed, Shape};
 use super::diagonals::{Colour, Diagonals};
 use super::lines::{Lines, Parity};
 use super::lists::{Class, ColumnSets, Lists, Only};
@@ -159,23 +160,43 @@ impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
         let wanted = tile.parts.iter().map(|part| &part.minors);
         let from = wanted.clone().map(|minors| minors.start).min().unwrap_or(0);
         let to = wanted.map(|minors| minors.end).max().unwrap_or(0);
+        let first = self.cells(lines, tile, tile.parts[0].major, &sides, only, control)?;
+        let middle = tile.block[usize::midpoint(from, to)].0;
+        let shape = |side: &Side<'_>| {
+            let class = Class::new(lines, side.colour, minor, side.diagonals);
+            let rows = in_order(lines, minor, side.colour.of(lines, minor, middle));
+            let shape = Shape::new(&class, &rows, side.leaves, control)?;
+            let placements = self.cells[first].lists[side.colour as usize].masks.len();
+            let queens = side.colour.of(lines, major, tile.parts[0].major.rows).count_ones();
+            Ok((shape, Listed::new(placements, side.lanes.len(), queens, L)))
+        };
+        let shapes = [shape(&sides[0])?, shape(&sides[1])?];
         // As many row sets at once as memory allows; if it is not enough for one, its matrix in pieces.
         let memory = self.memory_max / 2;
         let row = sides[1].leaves.len() * L * size_of::<u16>();
         let places = sides[1].lanes.len();
         let matrix = places.div_ceil(L) * row;
+        let trees: usize = shapes.iter().map(|(shape, _)| shape.bytes().max(1)).sum();
         let (at_once, width) = if matrix <= memory {
-            (memory / matrix, places)
+            ((memory / matrix).min(self.memory_max / 4 / trees).max(1), places)
         } else {
             (1, (memory / row).max(1).saturating_mul(L).min(places))
         };
         let mut sum: u64 = 0;
         for first in (from..to).step_by(at_once) {
             let minors = first..to.min(first + at_once);
-            self.plant(lines, tile, &sides[1], minors.clone(), 0..sides[1].leaves.len(), control)?;
+            self.plant(
+                lines,
+                tile,
+                &sides[1],
+                &shapes[1],
+                minors.clone(),
+                0..sides[1].leaves.len(),
+                control,
+            )?;
             for place in (0..places).step_by(width) {
                 let window = place..places.min(place + width);
-                self.plant(lines, tile, &sides[0], minors.clone(), window.clone(), control)?;
+                self.plant(lines, tile, &sides[0], &shapes[0], minors.clone(), window.clone(), control)?;
                 for part in &tile.parts {
                     let own = part.minors.start.max(minors.start)..part.minors.end.min(minors.end);
                     if own.is_empty() {
@@ -241,6 +262,7 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
         lines: Lines,
         tile: &Tile<'_>,
         side: &Side<'_>,
+        (shape, listed): &(Shape, Listed),
         minors: Range<usize>,
         places: Range<usize>,
         control: &Control,
@@ -248,18 +270,13 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
         let minor = tile.stratum.major.other();
         let order = |&(white, _): &(u32, u32)| in_order(lines, minor, side.colour.of(lines, minor, white));
         let sets: Vec<Vec<u32>> = tile.block[minors].iter().map(order).collect();
-        let queens = sets[0].len();
-        let common =
-            |rows: &Vec<u32>| rows.iter().zip(&sets[0]).take_while(|(one, other)| one == other).count();
-        let common = sets.iter().map(common).min().unwrap_or(0);
+        let mut sorted: Vec<&[u32]> = sets.iter().map(Vec::as_slice).collect();
+        sorted.sort_unstable();
+        let least = sets[0].len().saturating_sub(REST_MAX);
         let wanted = Wanted {
             class: Class::new(lines, side.colour, minor, side.diagonals),
             sets: &sets,
-            depth: lines
-                .filters(queens, sets.len())
-                .min(common)
-                .min(queens.saturating_sub(1))
-                .max(queens.saturating_sub(REST_MAX)),
+            depth: shape.depth(lines, &sorted, *listed, least),
             columns: side.leaves,
             places,
             control,

@@ -14,13 +14,14 @@ use crate::engine::{Control, Stopped};
 pub(super) struct Buffers<const L: usize> {
     scratch: Scratch<L>,
     counts: ByteRows,
-    /// How many times a group these are added to wider ones.
-    turns: usize,
+    /// Queens that the branches have in common between which these are added to wider ones.
+    cut: usize,
+    places: Vec<usize>,
 }
 
 impl<const L: usize> Buffers<L> {
     pub(super) fn new() -> Self {
-        Self { scratch: Scratch::new(), counts: ByteRows::default(), turns: 1 }
+        Self { scratch: Scratch::new(), counts: ByteRows::default(), cut: 0, places: Vec::new() }
     }
 
     /// Pairs of placements compared since the last call.
@@ -82,32 +83,40 @@ impl<const L: usize> Cell<L> for u16 {
         matrix: &mut [Row<Self, L>],
         control: &Control,
     ) -> Result<bool, Stopped> {
-        let Buffers { scratch, counts, turns } = buffers;
-        let steps = group.trie.steps.len();
+        let Buffers { scratch, counts, cut, places } = buffers;
+        let trie = group.trie;
         let counts = counts.zeros::<L>(matrix.len());
-        loop {
-            let (mut narrowest, mut most) = (0, 0);
-            let parts = (*turns).min(steps);
-            for part in 0..parts {
-                let steps = steps * part / parts..steps * (part + 1) / parts;
-                loops.join(group, steps, scratch, counts, control)?;
-                let (narrow, wide) = loops.widen(counts, matrix);
-                narrowest = narrow.max(narrowest);
-                most = wide.max(most);
-            }
-            if narrowest < u8::MAX {
-                // So much less would do with fewer turns, too.
-                if narrowest < u8::MAX / 3 {
-                    *turns = (*turns / 2).max(1);
+        *cut = (*cut).min(trie.depth);
+        let (mut parts, mut stuck, mut narrowest, mut most) = (0, 0, 0, 0);
+        // Ends of parts that have to be counted in smaller ones.
+        let mut again: Vec<usize> = Vec::new();
+        let mut done = 0;
+        while done < trie.steps.len() {
+            again.retain(|end| *end > done);
+            let own = *cut + again.len();
+            let steps = trie.part(done, own, places);
+            let end = steps.end;
+            loops.join(group, steps, scratch, counts, control)?;
+            let (narrow, wide) = loops.widen(counts, matrix, trie.height(), places);
+            parts += usize::from(again.is_empty());
+            if narrow == u8::MAX {
+                if own == trie.depth {
+                    return Ok(false);
                 }
-                return Ok(most < Self::MAX);
+                stuck += usize::from(again.is_empty());
+                again.push(end);
+                continue;
             }
-            if parts == steps {
-                return Ok(false);
-            }
-            *turns = parts * 2;
-            matrix.fill(Row([0; L]));
+            done = end;
+            narrowest = narrow.max(narrowest);
+            most = wide.max(most);
         }
+        if stuck > parts / 8 {
+            *cut += 1;
+        } else if stuck == 0 && narrowest < u8::MAX / 16 {
+            *cut = cut.saturating_sub(1);
+        }
+        Ok(most < Self::MAX)
     }
 
     fn products<M: Loops<L>>(

@@ -8,7 +8,7 @@ use crate::engine::{Control, Stopped};
 
 /// Placements on the rows of one class, for several row sets at once.
 ///
-/// All row sets have their first rows in common. A **branch** is a placement on these; it filters the lists of the
+/// A **branch** is a placement on the first rows of some row sets, which have these in common; it filters the lists of the
 /// other class. What is left of them is tabled, and the queens of the other rows, the **leaves**, ask the tables.
 #[derive(Debug, Default)]
 pub(super) struct Trie {
@@ -18,6 +18,8 @@ pub(super) struct Trie {
     pub(super) depth: usize,
     /// Queens of a leaf and the node above it. Without any the tree is empty, and stands for the placement of no queen.
     pub(super) rest: usize,
+    /// The columns of the queens of a leaf and its branch, by the leaf's column set among those that are wanted.
+    columns: Vec<u32>,
     /// The diagonals of the queens on leaf rows, by [number](number).
     queens: Vec<u64>,
     /// Queens that branches ask for, by number.
@@ -41,6 +43,8 @@ pub(super) struct Step {
     /// Queens before it.
     pub(super) level: usize,
     pub(super) queen: u64,
+    /// The columns of the queen and of those before it.
+    columns: u32,
     /// Leaves below it, if the branch is complete.
     pub(super) leaves: u64,
     asked: Range<usize>,
@@ -55,13 +59,16 @@ pub(super) const fn words(queens: usize) -> usize {
     queens.div_ceil(4)
 }
 
+/// The rows of a set in the order in which they are filled, and the first row of a matrix that belongs to it.
+type Set<'a> = (&'a [u32], u32);
+
 /// The row sets of a block, and what is wanted of them.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) class: Class<'a>,
     /// For each row set its rows in the order in which they are filled. There are some, as many in each.
     pub(super) sets: &'a [Vec<u32>],
-    /// How many of them a branch fills, at most those that all sets have in common.
+    /// How many of them a branch fills.
     pub(super) depth: usize,
     pub(super) columns: &'a ColumnSets,
     /// The column sets that are wanted, by their places.
@@ -81,6 +88,9 @@ impl Trie {
         if rest == 0 {
             return Ok(());
         }
+        self.columns.clear();
+        self.columns
+            .extend(wanted.places.clone().map(|place| wanted.columns.used(wanted.class.colour, place)));
         self.queens.clear();
         self.queens.resize(256, 0);
         for &row in wanted.sets.iter().flat_map(|rows| &rows[wanted.depth..]) {
@@ -88,46 +98,59 @@ impl Trie {
                 self.queens[number(row, bit) as usize] = wanted.class.cell(row, bit);
             }
         }
+        let height = u32::try_from(self.columns.len()).expect("at most 12,870 column sets");
+        let firsts = (0..).map(|set| set * height);
+        let mut sets: Vec<Set<'_>> = wanted.sets.iter().map(Vec::as_slice).zip(firsts).collect();
+        assert!(sets.len() * self.columns.len() <= 1 << 24, "rows of a matrix");
+        // Those with the same first rows together.
+        sets.sort_unstable();
         if wanted.depth == 0 {
             // One branch, which attacks nothing.
             self.steps.push(Step::default());
-            self.finish(wanted, Placed::default())?;
-            Ok(())
-        } else {
-            self.branch(wanted, 0, Placed::default()).map(|_| ())
         }
+        self.branch(wanted, &sets, 0, Placed::default())?;
+        Ok(())
     }
 
-    /// Makes the branches from a placement on; `false` if they have no leaves.
-    fn branch(&mut self, wanted: &Wanted<'_>, level: usize, placed: Placed) -> Result<bool, Stopped> {
+    /// Makes the branches of some row sets from a placement on the rows that these have in common on; `false` if they
+    /// have no leaves.
+    fn branch(
+        &mut self,
+        wanted: &Wanted<'_>,
+        sets: &[Set<'_>],
+        level: usize,
+        placed: Placed,
+    ) -> Result<bool, Stopped> {
         if level == wanted.depth {
-            return self.finish(wanted, placed);
+            return self.finish(wanted, sets, placed);
         }
-        let row = wanted.sets[0][level];
-        let mut free = wanted.class.free(placed, row);
         let mut some = false;
-        while let Some(bit) = take_lowest(&mut free) {
-            let at = self.steps.len();
-            self.steps.push(Step { level, queen: wanted.class.cell(row, bit), ..Step::default() });
-            if self.branch(wanted, level + 1, Class::place(placed, row, bit))? {
-                some = true;
-            } else {
-                self.steps.truncate(at);
+        for sets in sets.chunk_by(|(one, _), (other, _)| one[level] == other[level]) {
+            let row = sets[0].0[level];
+            let mut free = wanted.class.free(placed, row);
+            while let Some(bit) = take_lowest(&mut free) {
+                let at = self.steps.len();
+                let (queen, columns) = (wanted.class.cell(row, bit), placed.columns | bit);
+                self.steps.push(Step { level, queen, columns, ..Step::default() });
+                if self.branch(wanted, sets, level + 1, Class::place(placed, row, bit))? {
+                    some = true;
+                } else {
+                    self.steps.truncate(at);
+                }
             }
         }
         Ok(some)
     }
 
     /// Writes the program of the latest branch; `false` if it has no leaves.
-    fn finish(&mut self, wanted: &Wanted<'_>, placed: Placed) -> Result<bool, Stopped> {
+    fn finish(&mut self, wanted: &Wanted<'_>, sets: &[Set<'_>], placed: Placed) -> Result<bool, Stopped> {
         wanted.control.advance(0)?;
         let (program, first_asked) = (self.program.len(), self.asked.len());
         let mut below = Below { wanted, nodes: &mut self.nodes, asked: [0; 16], first: 0 };
-        for rows in wanted.sets {
+        for (rows, first) in sets {
+            below.first = *first;
             below.search(&rows[wanted.depth..], placed, 0);
-            below.first += u32::try_from(wanted.places.len()).expect("at most 12,870 column sets");
         }
-        assert!(below.first <= 1 << 24, "{} rows of a matrix", below.first);
         for (row, mut columns) in (0..).zip(below.asked) {
             while let Some(bit) = take_lowest(&mut columns) {
                 self.asked.push(u8::try_from(number(row, bit)).expect("16 rows and columns"));
@@ -145,6 +168,27 @@ impl Trie {
         step.program = program..self.program.len();
         step.leaves = leaves;
         Ok(leaves > 0)
+    }
+
+    /// The steps from `start` on that have their first `cut` queens in common, 0 or more and at most
+    /// [`depth`](Self::depth); and the places of the column sets that their leaves may have.
+    pub(super) fn part(&self, start: usize, cut: usize, places: &mut Vec<usize>) -> Range<usize> {
+        let (end, columns) = match self.steps[start..].iter().position(|step| step.level + 1 == cut) {
+            Some(last) => {
+                let last = start + last;
+                let more = self.steps[last + 1..].iter().take_while(|step| step.level >= cut).count();
+                (last + 1 + more, self.steps[last].columns)
+            }
+            None => (self.steps.len(), 0),
+        };
+        places.clear();
+        places.extend((0..self.columns.len()).filter(|place| columns & !self.columns[*place] == 0));
+        start..end
+    }
+
+    /// The number of column sets that leaves may have.
+    pub(super) fn height(&self) -> usize {
+        self.columns.len()
     }
 
     /// Queens that a branch asks for, by number, and their diagonals.

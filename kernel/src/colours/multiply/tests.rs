@@ -78,7 +78,7 @@ fn counts_that_are_too_large_are_found() {
         fits
     };
     assert!(count([1, 7]));
-    // More than a byte holds, but not in one branch: that takes more turns.
+    // More than a byte holds, but not in one branch: that is counted in parts.
     assert!(count([3, 100]));
     // More than a byte holds in one branch.
     assert!(!count([5, 3_000]));
@@ -86,11 +86,28 @@ fn counts_that_are_too_large_are_found() {
 }
 
 #[test]
+fn counts_are_widened_at_some_places() {
+    let all = [[7_u8; 32]; 6].map(Row);
+    let (mut counts, mut words) = (all, [[9_u16; 32]; 6].map(Row));
+    assert_eq!(loops::Portable.widen(&mut counts, &mut words, 3, &[0, 2]), (7, 16));
+    let of = |at: usize, here: u16, elsewhere: u16| if at % 3 == 1 { elsewhere } else { here };
+    for at in 0..6 {
+        assert_eq!(words[at].0, [of(at, 16, 9); 32]);
+        assert_eq!(counts[at].0.map(u16::from), [of(at, 0, 7); 32]);
+    }
+    // Nothing is added if one of them may be too large.
+    counts[5].0[31] = u8::MAX;
+    assert_eq!(loops::Portable.widen(&mut counts, &mut words, 3, &[0, 1, 2]).0, u8::MAX);
+    assert_eq!(words[1].0, [9; 32]);
+    assert!(counts.iter().all(|row| row.0 == [0; 32]));
+}
+
+#[test]
 fn words_that_are_too_small_are_found() {
     let (mut counts, mut words) = (vec![Row([0; 32])], vec![Row([0; 32])]);
     for turn in 1..=300 {
         counts[0].0[7] = 250;
-        let most = loops::Portable.widen(&mut counts, &mut words);
+        let most = loops::Portable.widen(&mut counts, &mut words, 1, &[0]);
         let (narrow, wide): (u8, u16) = most;
         assert_eq!((narrow, wide), (250, u16::try_from(250 * turn).unwrap_or(u16::MAX)));
         assert_eq!(words[0].0[7], wide);

@@ -1,12 +1,42 @@
-//! Bit planes of masks.
+//! What instruction sets do in their own ways: filters and bit planes.
 
-use super::dense::{Bytes, Transpose};
+/// A byte a lane.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Bytes<const L: usize>(pub(super) [u8; L]);
+
+/// Operations on `L` lanes.
+pub(super) trait Vectors<const L: usize> {
+    /// Writes those of `masks` that share no bit with `queen` to `to`, in order, and returns their number. More masks,
+    /// without meaning, may be written behind: `to` is longer by [`BEHIND`].
+    fn free(masks: &[u64], queen: u64, to: &mut [u64]) -> usize;
+
+    /// Makes bit planes: bit k of a lane's byte of plane b is bit b of the k-th of its eight masks. `masks` has the
+    /// first of each lane, then the second of each, and so on. Planes from `bits` on are left alone.
+    fn transpose(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]);
+
+    /// The place of a lane among the bytes.
+    fn byte(lane: usize) -> usize;
+}
+
+/// Masks that are written behind those that [`Vectors::free`] keeps.
+pub(super) const BEHIND: usize = 4;
 
 /// Plain code.
 #[derive(Debug)]
 pub(super) struct Plain;
 
-impl<const L: usize> Transpose<L> for Plain {
+impl<const L: usize> Vectors<L> for Plain {
+    #[inline(always)]
+    fn free(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
+        let mut found = 0;
+        for &mask in masks {
+            to[found] = mask;
+            found += usize::from(mask & queen == 0);
+        }
+        found
+    }
+
     #[inline]
     fn transpose(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]) {
         for lane in 0..L {
@@ -41,8 +71,9 @@ mod by_avx2 {
     #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 
     use std::arch::x86_64::*;
+    use std::mem::MaybeUninit;
 
-    use super::{Bytes, Transpose};
+    use super::{BEHIND, Bytes, Vectors};
 
     /// Lanes of a register.
     const WIDTH: usize = 32;
@@ -51,7 +82,14 @@ mod by_avx2 {
     #[derive(Debug)]
     pub(in super::super) struct Avx2Unpack;
 
-    impl<const L: usize> Transpose<L> for Avx2Unpack {
+    impl<const L: usize> Vectors<L> for Avx2Unpack {
+        #[inline(always)]
+        fn free(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
+            assert!(to.len() >= masks.len() + BEHIND);
+            // SAFETY: the caller is compiled for AVX2, and the slices are as long as asserted.
+            unsafe { free(masks, queen, to) }
+        }
+
         #[inline(always)]
         fn transpose(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]) {
             assert!(masks.len() == 8 * L && L.is_multiple_of(WIDTH) && bits <= 64);
@@ -69,18 +107,66 @@ mod by_avx2 {
         }
     }
 
+    /// For four masks of which some are kept, where the halves of the kept ones come from.
+    const KEPT: [[u32; 8]; 16] = {
+        let mut kept = [[0; 8]; 16];
+        let mut of = 0;
+        while of < 16 {
+            let (mut from, mut to) = (0, 0);
+            while from < 4 {
+                if of >> from & 1 == 1 {
+                    kept[of][2 * to] = 2 * from;
+                    kept[of][2 * to + 1] = 2 * from + 1;
+                    to += 1;
+                }
+                from += 1;
+            }
+            of += 1;
+        }
+        kept
+    };
+
+    #[inline]
+    #[target_feature(enable = "avx2,popcnt")]
+    unsafe fn free(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
+        let queens = _mm256_set1_epi64x(queen.cast_signed());
+        let (fours, rest) = masks.as_chunks::<4>();
+        let mut found = 0;
+        for four in fours {
+            // SAFETY: four masks, and `found` is at most the number of masks before.
+            unsafe {
+                let masks = _mm256_loadu_si256(four.as_ptr().cast());
+                let free = _mm256_cmpeq_epi64(_mm256_and_si256(masks, queens), _mm256_setzero_si256());
+                let free = _mm256_movemask_pd(_mm256_castsi256_pd(free)).cast_unsigned();
+                let order = _mm256_loadu_si256(KEPT[free as usize].as_ptr().cast());
+                let kept = _mm256_permutevar8x32_epi32(masks, order);
+                _mm256_storeu_si256(to.as_mut_ptr().add(found).cast(), kept);
+                found += free.count_ones() as usize;
+            }
+        }
+        for &mask in rest {
+            to[found] = mask;
+            found += usize::from(mask & queen == 0);
+        }
+        found
+    }
+
     #[inline]
     #[target_feature(enable = "avx2")]
     unsafe fn transpose<const L: usize>(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]) {
         for register in 0..L / WIDTH {
-            let mut bytes = [[_mm256_setzero_si256(); 8]; 8];
-            for (k, bytes) in bytes.iter_mut().enumerate() {
+            let mut bytes = [[MaybeUninit::<__m256i>::uninit(); 8]; 8];
+            for k in 0..8 {
                 let from = &masks[k * L + register * WIDTH..][..WIDTH];
                 // SAFETY: 32 masks are there.
-                *bytes = by_bytes(|at| unsafe { _mm256_loadu_si256(from.as_ptr().add(4 * at).cast()) });
+                let words = by_bytes(|at| unsafe { _mm256_loadu_si256(from.as_ptr().add(4 * at).cast()) });
+                for (bytes, word) in bytes.iter_mut().zip(words) {
+                    bytes[k].write(word);
+                }
             }
             for byte in 0..bits.div_ceil(8) as usize {
-                let rows = by_bits(bytes.map(|bytes| bytes[byte]));
+                // SAFETY: all have been written.
+                let rows = by_bits(bytes[byte].map(|bytes| unsafe { bytes.assume_init() }));
                 for (bit, row) in rows.into_iter().enumerate() {
                     let to = &mut planes[8 * byte + bit].0[register * WIDTH..][..WIDTH];
                     // SAFETY: 32 bytes are there.
@@ -160,7 +246,7 @@ mod tests {
     use super::*;
     use crate::random::SplitMix64;
 
-    fn check<const L: usize, T: Transpose<L>>() {
+    fn check<const L: usize, T: Vectors<L>>() {
         let mut random = SplitMix64::new(1);
         let masks: Vec<u64> = (0..8 * L).map(|_| random.next()).collect();
         let mut planes = Box::new([Bytes([0; L]); 64]);
@@ -171,6 +257,27 @@ mod tests {
                     (0..8).fold(0, |byte, k| byte | u8::from(masks[k * L + lane] >> bit & 1 == 1) << k);
                 assert_eq!(plane.0[T::byte(lane)], expected, "bit {bit}, lane {lane}");
             }
+        }
+    }
+
+    fn check_free<T: Vectors<32>>() {
+        let mut random = SplitMix64::new(2);
+        for length in 0..40 {
+            let masks: Vec<u64> = (0..length).map(|_| random.next() & random.next()).collect();
+            let queen = 1 << (random.next() % 64) | 1 << (random.next() % 64);
+            let mut to = vec![0; length + BEHIND];
+            let found = T::free(&masks, queen, &mut to);
+            let expected: Vec<u64> = masks.into_iter().filter(|mask| mask & queen == 0).collect();
+            assert_eq!(to[..found], expected);
+        }
+    }
+
+    #[test]
+    fn attacked_masks_are_left_out() {
+        check_free::<Plain>();
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
+            check_free::<Avx2Unpack>();
         }
     }
 

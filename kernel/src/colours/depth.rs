@@ -1,0 +1,121 @@
+//! How many queens filter lists before what is left of these is tabled.
+
+use super::lines::Lines;
+use super::lists::{Class, ColumnSets, Placed};
+use crate::board::take_lowest;
+use crate::engine::{Control, Stopped};
+
+/// The placements in the rows of one row set: what a tree of such sets costs.
+#[derive(Clone, Debug)]
+pub(super) struct Shape {
+    /// By the number of rows that are filled, the first ones; of all rows only those with column sets that are counted.
+    placements: Vec<u64>,
+}
+
+/// The lists that a tree is joined with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listed {
+    /// Placements by column set, on average.
+    mean: f64,
+    /// Queens in each.
+    queens: f64,
+    lanes: f64,
+}
+
+impl Listed {
+    /// Lists of so many placements of so many queens, for some column sets, of which as many as there are `lanes` are
+    /// joined at once.
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    pub(super) fn new(placements: usize, sets: usize, queens: u32, lanes: usize) -> Self {
+        Self { mean: placements as f64 / sets as f64, queens: queens.into(), lanes: lanes as f64 }
+    }
+}
+
+impl Shape {
+    /// Counts the placements on these rows, given in the order in which they are filled.
+    pub(super) fn new(
+        class: &Class<'_>,
+        rows: &[u32],
+        columns: &ColumnSets,
+        control: &Control,
+    ) -> Result<Self, Stopped> {
+        let mut shape = Self { placements: vec![0; rows.len() + 1] };
+        shape.count(class, rows, columns, Placed::default(), control)?;
+        Ok(shape)
+    }
+
+    fn count(
+        &mut self,
+        class: &Class<'_>,
+        rows: &[u32],
+        columns: &ColumnSets,
+        placed: Placed,
+        control: &Control,
+    ) -> Result<(), Stopped> {
+        let filled = self.placements.len() - 1 - rows.len();
+        let Some((&row, rest)) = rows.split_first() else {
+            let wanted = columns.place(class.colour, placed.columns) != ColumnSets::NONE;
+            self.placements[filled] += u64::from(wanted);
+            return Ok(());
+        };
+        self.placements[filled] += 1;
+        if filled == 2 {
+            control.advance(0)?;
+        }
+        let mut free = class.free(placed, row);
+        while let Some(bit) = take_lowest(&mut free) {
+            self.count(class, rest, columns, Class::place(placed, row, bit), control)?;
+        }
+        Ok(())
+    }
+
+    /// Memory that the tree takes for each row set, in bytes: about two words a leaf.
+    pub(super) fn bytes(&self) -> usize {
+        let leaves = self.placements[self.placements.len() - 1];
+        usize::try_from(8 * leaves).unwrap_or(usize::MAX)
+    }
+
+    /// The cheapest number of queens in a branch for these sets of rows, each in the order in which they are filled, in
+    /// lexicographic order: from `least` to one less than there are, or 0.
+    pub(super) fn depth(&self, lines: Lines, sets: &[&[u32]], listed: Listed, least: usize) -> usize {
+        let queens = self.placements.len() - 1;
+        let cost = |depth: &usize| self.cost(lines, sets, listed, *depth);
+        let depths = least.max(1)..queens;
+        depths.min_by(|one, other| cost(one).total_cmp(&cost(other))).unwrap_or(0)
+    }
+
+    /// A guess at the time of one group of column sets, in cycles of a core. The constants are fits to measurements of
+    /// N = 20 to 28 by AVX2.
+    fn cost(&self, lines: Lines, sets: &[&[u32]], listed: Listed, depth: usize) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let real = |count: usize| count as f64;
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let placements = |rows: usize| self.placements[rows] as f64;
+        let lanes = listed.lanes;
+        // Of the diagonals of one direction each queen of a list lies on one.
+        let diagonals = f64::from(lines.n().get()) - 2.0;
+        let survive = (1.0 - 1.57 * listed.queens / diagonals).max(0.1).powi(2);
+        let branches = |rows: usize| {
+            let prefixes = sets.chunk_by(|one, other| one[..rows] == other[..rows]).count();
+            real(prefixes) * placements(rows)
+        };
+        let (mut cost, mut mean) = (0.0, listed.mean);
+        for rows in 1..=depth {
+            cost += branches(rows) * lanes * (8.0 + 1.2 * mean);
+            mean *= survive;
+        }
+        let asked: f64 = sets
+            .chunk_by(|one, other| one[..depth] == other[..depth])
+            .map(|sets| {
+                let rows =
+                    sets.iter().flat_map(|rows| &rows[depth..]).fold(0_u32, |rows, row| rows | 1 << row);
+                f64::from(rows.count_ones() * lines.n().get() / 3)
+            })
+            .sum();
+        let octets = (1.0 - (-lanes * mean).exp()) * (1.0 + 0.28 * mean);
+        let width = lanes / 32.0;
+        cost += branches(depth) * (lanes * (6.0 + 2.0 * mean) + octets * 260.0 * width);
+        cost += placements(depth) * asked * octets * 5.0;
+        cost + placements(self.placements.len() - 1) * real(sets.len()) * (2.5 + 2.5 * octets)
+    }
+}
