@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::{Multiplier, RowSets};
 use nqueens_kernel::engine::Control;
-use nqueens_kernel::halves::Isa;
+use nqueens_kernel::isa::Isa;
 use nqueens_kernel::random::SplitMix64;
 
 fn main() {

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Control;
-use nqueens_kernel::halves::{Isa, Join, JoinTally, Phase, Tables};
+use nqueens_kernel::halves::{Join, JoinTally, Phase, Tables};
+use nqueens_kernel::isa::Isa;
 
 /// A sample is taken in so many parts, to see how they differ.
 const PARTS: u64 = 40;

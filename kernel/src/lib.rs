@@ -11,6 +11,7 @@ pub mod engine;
 mod estimate;
 mod fingerprint;
 pub mod halves;
+pub mod isa;
 pub mod job;
 pub mod known;
 pub mod ladder;

@@ -112,9 +112,11 @@ impl Plan {
     /// minutes each on the largest boards.
     const STATES_PER_RANGE: u128 = 10 * Self::STATES_PER_JOB;
     const RANGES_MAX: u128 = 2 * Self::JOBS_MAX;
-    /// For jobs of colours, whose states are nanoseconds: some twenty seconds, and not less than 0.3 s, however few jobs
-    /// that makes, for in jobs of N = 20 of a tenth of a second a fifth of the time goes to tables that are not shared.
-    const STATES_PER_ROW_SETS: u128 = Self::STATES_PER_JOB;
+    /// For jobs of colours, whose states are nanoseconds: as many orbits as share most of their work, but from twenty
+    /// seconds to four minutes, and not less than 0.3 s, however few jobs that makes: in jobs of N = 20 of a tenth of a
+    /// second a fifth of the time goes to tables that are not shared.
+    const ROW_SETS_PER_JOB: u128 = 50;
+    const STATES_PER_ROW_SETS: [u128; 2] = [Self::STATES_PER_JOB, 12 * Self::STATES_PER_JOB];
     const STATES_PER_ROW_SETS_MIN: u64 = 300_000_000;
     /// Fewer jobs than this show no progress and starve threads.
     const JOBS_MIN: u128 = 1_000;
@@ -129,8 +131,10 @@ impl Plan {
         let states_per_job = match plan.numbered() {
             Some(Numbered::Columns(orbits)) => Self::states_per_range(&orbits),
             Some(Numbered::Rows(sets)) => {
-                let total = u128::from(sets.work(&(0..sets.len())));
-                let jobs = (total / Self::STATES_PER_ROW_SETS).clamp(Self::JOBS_MIN, Self::RANGES_MAX);
+                let total = sets.work_of_all();
+                let wanted = total / u128::from(sets.len()) * Self::ROW_SETS_PER_JOB;
+                let [least, most] = Self::STATES_PER_ROW_SETS;
+                let jobs = (total / wanted.clamp(least, most)).clamp(Self::JOBS_MIN, Self::RANGES_MAX);
                 u64::try_from(total / jobs).expect("less than all").max(Self::STATES_PER_ROW_SETS_MIN)
             }
             None => Self::states_per_group(n, kind).max(Self::STATES_PER_JOB_MIN),

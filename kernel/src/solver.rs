@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::colours::{self, ColourTally, Multiplier, RowSets};
 use crate::engine::{Control, Engine, Kernel, Mirrored, Stopped};
-use crate::halves::{self, Isa, Join, JoinTally, Orbits, SharedTables};
+use crate::halves::{self, Join, JoinTally, Orbits, SharedTables};
+use crate::isa::Isa;
 
 /// An engine for boards, and ways to count column sets of half boards and row sets of colours; with whatever buffers they
 /// keep from one unit to the next. One a thread.

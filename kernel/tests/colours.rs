@@ -7,7 +7,7 @@ use nqueens_kernel::colours::{
     ColourTally, Multiplier, Part, RowSets, count_rows, find_rows, recount, recount_part, recount_states,
 };
 use nqueens_kernel::engine::{Control, Kernel};
-use nqueens_kernel::halves::Isa;
+use nqueens_kernel::isa::Isa;
 use nqueens_kernel::known::published;
 use nqueens_kernel::random::SplitMix64;
 

@@ -10,6 +10,7 @@ use crate::engine::{Control, Stopped};
 pub(super) struct Shape {
     /// By the number of rows that are filled, the first ones; of all rows only those with column sets that are counted.
     placements: Vec<u64>,
+    listed: Listed,
 }
 
 /// The lists that a tree is joined with.
@@ -37,9 +38,10 @@ impl Shape {
         class: &Class<'_>,
         rows: &[u32],
         columns: &ColumnSets,
+        listed: Listed,
         control: &Control,
     ) -> Result<Self, Stopped> {
-        let mut shape = Self { placements: vec![0; rows.len() + 1] };
+        let mut shape = Self { placements: vec![0; rows.len() + 1], listed };
         shape.count(class, rows, columns, Placed::default(), control)?;
         Ok(shape)
     }
@@ -77,29 +79,29 @@ impl Shape {
 
     /// The cheapest number of queens in a branch for these sets of rows, each in the order in which they are filled, in
     /// lexicographic order: from `least` to one less than there are, or 0.
-    pub(super) fn depth(&self, lines: Lines, sets: &[&[u32]], listed: Listed, least: usize) -> usize {
+    pub(super) fn depth(&self, lines: Lines, sets: &[&[u32]], least: usize) -> usize {
         let queens = self.placements.len() - 1;
-        let cost = |depth: &usize| self.cost(lines, sets, listed, *depth);
+        let cost = |depth: &usize| self.cost(lines, sets, *depth);
         let depths = least.max(1)..queens;
         depths.min_by(|one, other| cost(one).total_cmp(&cost(other))).unwrap_or(0)
     }
 
     /// A guess at the time of one group of column sets, in cycles of a core. The constants are fits to measurements of
     /// N = 20 to 28 by AVX2.
-    fn cost(&self, lines: Lines, sets: &[&[u32]], listed: Listed, depth: usize) -> f64 {
+    fn cost(&self, lines: Lines, sets: &[&[u32]], depth: usize) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let real = |count: usize| count as f64;
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let placements = |rows: usize| self.placements[rows] as f64;
-        let lanes = listed.lanes;
+        let Listed { mean, queens, lanes } = self.listed;
         // Of the diagonals of one direction each queen of a list lies on one.
         let diagonals = f64::from(lines.n().get()) - 2.0;
-        let survive = (1.0 - 1.57 * listed.queens / diagonals).max(0.1).powi(2);
+        let survive = (1.0 - 1.57 * queens / diagonals).max(0.1).powi(2);
         let branches = |rows: usize| {
             let prefixes = sets.chunk_by(|one, other| one[..rows] == other[..rows]).count();
             real(prefixes) * placements(rows)
         };
-        let (mut cost, mut mean) = (0.0, listed.mean);
+        let (mut cost, mut mean) = (0.0, mean);
         for rows in 1..=depth {
             cost += branches(rows) * lanes * (8.0 + 1.2 * mean);
             mean *= survive;

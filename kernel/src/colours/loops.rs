@@ -9,6 +9,7 @@ use super::lists::Factor;
 use super::vectors::Avx2Unpack;
 use super::vectors::{Plain, Vectors};
 use crate::engine::{Control, Stopped};
+use crate::isa::Isa;
 
 /// The inner loops with `L` lanes.
 pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
@@ -134,12 +135,7 @@ pub(super) struct Avx2(());
 #[cfg(target_arch = "x86_64")]
 impl Avx2 {
     pub(super) fn new() -> Option<Self> {
-        let available = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        available.then_some(Self(()))
+        Isa::Avx2.is_available().then_some(Self(()))
     }
 }
 
@@ -158,12 +154,7 @@ pub(super) struct Avx512(());
 #[cfg(target_arch = "x86_64")]
 impl Avx512 {
     pub(super) fn new() -> Option<Self> {
-        let available = Avx2::new().is_some()
-            && is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512bitalg");
-        available.then_some(Self(()))
+        Isa::Avx512.is_available().then_some(Self(()))
     }
 }
 

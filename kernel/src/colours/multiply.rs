@@ -13,7 +13,7 @@ use super::row_sets::{Major, RowSets, Stratum, Tile};
 use super::trie::{REST_MAX, Trie, Wanted};
 use super::{ColourTally, Part};
 use crate::engine::{Control, Stopped};
-use crate::halves::Isa;
+use crate::isa::Isa;
 
 /// Counts orbit after orbit; one a thread. Keeps its buffers.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Multiplier {
         self.tiles.take_states();
         let mut sum: u64 = 0;
         for tile in sets.tiles(range) {
-            let solutions = self.tiles.count(sets.lines(), &tile, only, control)?;
+            let solutions = self.tiles.count(&tile, only, control)?;
             sum = sum.checked_add(solutions).expect("a range of orbits has fewer than 2^64 solutions");
         }
         Ok(ColourTally { weighted_solutions: sum, states: self.tiles.take_states() })
@@ -90,13 +90,7 @@ impl Multiplier {
 /// Counts tiles, by some version of the inner loops.
 trait Tiles: Debug + Send {
     /// The solutions of a tile, each with its weight; with white queens in `only` some even and some odd columns.
-    fn count(
-        &mut self,
-        lines: Lines,
-        tile: &Tile<'_>,
-        only: [Only; 2],
-        control: &Control,
-    ) -> Result<u64, Stopped>;
+    fn count(&mut self, tile: &Tile<'_>, only: [Only; 2], control: &Control) -> Result<u64, Stopped>;
 
     /// Pairs of placements compared since the last call.
     fn take_states(&mut self) -> u64;
@@ -130,14 +124,8 @@ struct Cells {
 type Key = (Lines, u32, Parity, [u32; 2], Major, [Only; 2]);
 
 impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
-    fn count(
-        &mut self,
-        lines: Lines,
-        tile: &Tile<'_>,
-        only: [Only; 2],
-        control: &Control,
-    ) -> Result<u64, Stopped> {
-        let Stratum { white, major, .. } = *tile.stratum;
+    fn count(&mut self, tile: &Tile<'_>, only: [Only; 2], control: &Control) -> Result<u64, Stopped> {
+        let Stratum { lines, white, major, .. } = *tile.stratum;
         let minor = major.other();
         let columns = Parity::ALL.map(|parity| {
             ColumnSets::new(lines, parity, lines.white(parity, white), tile.ranks(), only[parity as usize])
@@ -160,15 +148,15 @@ impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
         let wanted = tile.parts.iter().map(|part| &part.minors);
         let from = wanted.clone().map(|minors| minors.start).min().unwrap_or(0);
         let to = wanted.map(|minors| minors.end).max().unwrap_or(0);
-        let first = self.cells(lines, tile, tile.parts[0].major, &sides, only, control)?;
+        let first = self.cells(tile, tile.parts[0].major, &sides, only, control)?;
         let middle = tile.block[usize::midpoint(from, to)].0;
         let shape = |side: &Side<'_>| {
             let class = Class::new(lines, side.colour, minor, side.diagonals);
             let rows = in_order(lines, minor, side.colour.of(lines, minor, middle));
-            let shape = Shape::new(&class, &rows, side.leaves, control)?;
             let placements = self.cells[first].lists[side.colour as usize].masks.len();
             let queens = side.colour.of(lines, major, tile.parts[0].major.rows).count_ones();
-            Ok((shape, Listed::new(placements, side.lanes.len(), queens, L)))
+            let listed = Listed::new(placements, side.lanes.len(), queens, L);
+            Shape::new(&class, &rows, side.leaves, listed, control)
         };
         let shapes = [shape(&sides[0])?, shape(&sides[1])?];
         // As many row sets at once as memory allows; if it is not enough for one, its matrix in pieces.
@@ -176,7 +164,7 @@ impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
         let row = sides[1].leaves.len() * L * size_of::<u16>();
         let places = sides[1].lanes.len();
         let matrix = places.div_ceil(L) * row;
-        let trees: usize = shapes.iter().map(|(shape, _)| shape.bytes().max(1)).sum();
+        let trees: usize = shapes.iter().map(|shape| shape.bytes().max(1)).sum();
         let (at_once, width) = if matrix <= memory {
             ((memory / matrix).min(self.memory_max / 4 / trees).max(1), places)
         } else {
@@ -185,24 +173,16 @@ impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
         let mut sum: u64 = 0;
         for first in (from..to).step_by(at_once) {
             let minors = first..to.min(first + at_once);
-            self.plant(
-                lines,
-                tile,
-                &sides[1],
-                &shapes[1],
-                minors.clone(),
-                0..sides[1].leaves.len(),
-                control,
-            )?;
+            self.plant(tile, &sides[1], &shapes[1], minors.clone(), 0..sides[1].leaves.len(), control)?;
             for place in (0..places).step_by(width) {
                 let window = place..places.min(place + width);
-                self.plant(lines, tile, &sides[0], &shapes[0], minors.clone(), window.clone(), control)?;
+                self.plant(tile, &sides[0], &shapes[0], minors.clone(), window.clone(), control)?;
                 for part in &tile.parts {
                     let own = part.minors.start.max(minors.start)..part.minors.end.min(minors.end);
                     if own.is_empty() {
                         continue;
                     }
-                    let cells = self.cells(lines, tile, part.major, &sides, only, control)?;
+                    let cells = self.cells(tile, part.major, &sides, only, control)?;
                     let factors = columns.each_ref().map(|columns| columns.factors(part.major.rank));
                     let weigh = |minor: usize| tile.stratum.weight(part.major, tile.block[minor].0);
                     let product = Product {
@@ -259,15 +239,14 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
     /// Makes the tree of one colour for some row sets of the block, with leaves at some places.
     fn plant(
         &mut self,
-        lines: Lines,
         tile: &Tile<'_>,
         side: &Side<'_>,
-        (shape, listed): &(Shape, Listed),
+        shape: &Shape,
         minors: Range<usize>,
         places: Range<usize>,
         control: &Control,
     ) -> Result<(), Stopped> {
-        let minor = tile.stratum.major.other();
+        let (lines, minor) = (tile.stratum.lines, tile.stratum.major.other());
         let order = |&(white, _): &(u32, u32)| in_order(lines, minor, side.colour.of(lines, minor, white));
         let sets: Vec<Vec<u32>> = tile.block[minors].iter().map(order).collect();
         let mut sorted: Vec<&[u32]> = sets.iter().map(Vec::as_slice).collect();
@@ -276,7 +255,7 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
         let wanted = Wanted {
             class: Class::new(lines, side.colour, minor, side.diagonals),
             sets: &sets,
-            depth: shape.depth(lines, &sorted, *listed, least),
+            depth: shape.depth(lines, &sorted, least),
             columns: side.leaves,
             places,
             control,
@@ -287,14 +266,13 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
     /// Where the placements in these major rows are among those that are kept.
     fn cells(
         &mut self,
-        lines: Lines,
         tile: &Tile<'_>,
         rows: Major,
         sides: &[Side<'_>; 2],
         only: [Only; 2],
         control: &Control,
     ) -> Result<usize, Stopped> {
-        let Stratum { white, major, .. } = *tile.stratum;
+        let Stratum { lines, white, major, .. } = *tile.stratum;
         let key = |rows| (lines, white, major, [*tile.ranks().start(), *tile.ranks().end()], rows, only);
         if let Some(at) = self.cells.iter().position(|cells| cells.key == key(rows)) {
             return Ok(at);

@@ -47,7 +47,7 @@ pub(super) struct Major {
 /// The row sets with the same number of white queens in even rows, and major rows of one parity.
 #[derive(Clone, Debug)]
 pub(super) struct Stratum {
-    lines: Lines,
+    pub(super) lines: Lines,
     /// White queens in even rows.
     pub(super) white: u32,
     /// The parity of the major rows.

@@ -1,5 +1,7 @@
 //! What instruction sets do in their own ways: filters and bit planes.
 
+#![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
+
 /// A byte a lane.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
@@ -68,7 +70,6 @@ pub(super) use by_avx2::Avx2Unpack;
 #[cfg(target_arch = "x86_64")]
 mod by_avx2 {
     #![allow(clippy::wildcard_imports, reason = "intrinsics; the lint is off in tests")]
-    #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 
     use std::arch::x86_64::*;
     use std::mem::MaybeUninit;

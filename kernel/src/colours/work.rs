@@ -7,15 +7,19 @@ use crate::board::BoardSize;
 
 /// A guess at the time that an orbit takes on average, in nanoseconds of a core of today: the states of the plan.
 ///
-/// Measured by AVX2 on a Zen 3 core from N = 18 to 28; the same in all strata within a factor of 2 or so.
+/// By AVX2 on a Zen 3 core: whole boards to N = 22, samples of all strata to N = 28 (`docs/colours.md`), beyond as two rows
+/// more take up to then. The same in all strata within a factor of 3 or so, but for the smallest ones.
 pub(super) fn mean(n: BoardSize) -> u128 {
+    /// In microseconds, for N = 20 to 31.
+    const MEANS: [u128; 12] = [
+        270, 490, 2_100, 4_500, 15_000, 45_000, 190_000, 430_000, 1_600_000, 4_100_000, 16_000_000,
+        40_000_000,
+    ];
     const N: u32 = 20;
-    const MEAN: u128 = 270_000;
-    // 2.8 times as long for each row more.
-    if n.get() >= N {
-        MEAN * 14_u128.pow(n.get() - N) / 5_u128.pow(n.get() - N)
-    } else {
-        MEAN * 5_u128.pow(N - n.get()) / 14_u128.pow(N - n.get())
+    match n.get().checked_sub(N) {
+        Some(more) => 1_000 * MEANS[more as usize],
+        // 2.8 times as long for each row more.
+        None => 1_000 * MEANS[0] * 5_u128.pow(N - n.get()) / 14_u128.pow(N - n.get()),
     }
 }
 
@@ -24,7 +28,7 @@ pub(super) fn of_batch(n: BoardSize, shares: [(usize, usize); 2]) -> u64 {
     let [counted, all] = [shares[0].0 * shares[1].0, shares[0].1 * shares[1].1].map(|sets| sets as u128);
     // Lists are made and filtered whatever is counted of them.
     let work = mean(n) / 2 + mean(n) * counted / all;
-    u64::try_from(work.max(1)).expect("less than 2^40")
+    u64::try_from(work.max(1)).expect("less than 2^36")
 }
 
 impl RowSets {
@@ -32,6 +36,11 @@ impl RowSets {
     pub fn work(&self, range: &Range<u64>) -> u64 {
         u64::try_from((self.work_before(range.end) - self.work_before(range.start)).max(1))
             .unwrap_or(u64::MAX)
+    }
+
+    /// The same for all orbits, which may be more than 2^64.
+    pub fn work_of_all(&self) -> u128 {
+        self.work_before(self.len())
     }
 
     /// The end of the range that begins at `from` and takes about so long: after `from`, not after the last. Orbits that

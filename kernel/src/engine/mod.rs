@@ -12,6 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::isa;
 use crate::subproblem::Subproblem;
 
 pub(crate) use mirrored::Mirrored;
@@ -161,7 +162,7 @@ impl Kernel {
 
     /// Those of [`needs`](Self::needs) that this machine has not.
     pub fn lacks(self) -> Vec<&'static str> {
-        self.needs().iter().copied().filter(|feature| !cpu_has(feature)).collect()
+        self.needs().iter().copied().filter(|feature| !isa::cpu_has(feature)).collect()
     }
 
     /// Whether this machine can run it.
@@ -188,26 +189,6 @@ impl Kernel {
             Self::Avx2 | Self::Avx512 => None,
         }
     }
-}
-
-/// Whether the CPU has a feature that some engine needs.
-#[cfg(target_arch = "x86_64")]
-fn cpu_has(feature: &str) -> bool {
-    match feature {
-        "avx2" => is_x86_feature_detected!("avx2"),
-        "avx512f" => is_x86_feature_detected!("avx512f"),
-        "avx512bw" => is_x86_feature_detected!("avx512bw"),
-        "avx512vbmi2" => is_x86_feature_detected!("avx512vbmi2"),
-        "bmi1" => is_x86_feature_detected!("bmi1"),
-        "bmi2" => is_x86_feature_detected!("bmi2"),
-        "popcnt" => is_x86_feature_detected!("popcnt"),
-        _ => unreachable!("no engine needs {feature}"),
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn cpu_has(_feature: &str) -> bool {
-    false
 }
 
 impl fmt::Display for Kernel {

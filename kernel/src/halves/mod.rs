@@ -25,7 +25,6 @@ mod tests;
 
 use std::ops::Range;
 
-pub use operations::Isa;
 pub use oracle::recount;
 pub use orbits::{ColumnSet, Kind, Orbits};
 pub use progress::{Observer, Phase};
@@ -33,6 +32,7 @@ pub use shared::SharedTables;
 
 use crate::board::{BoardSize, columns_of};
 use crate::engine::{Control, Stopped};
+use crate::isa::Isa;
 use generate::{Generator, Lists, Wanted};
 use geometry::Geometry;
 use operations::Operations;

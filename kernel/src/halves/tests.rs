@@ -11,9 +11,10 @@ use super::operations::{Mask, Operations, SLACK};
 use super::orbits::{ColumnSet, Kind};
 use super::progress::Progress;
 use super::split::{Splitter, Thresholds, Tools};
-use super::{Isa, Join, Layout, Orbits, Outer, Tables, oracle, recount};
+use super::{Join, Layout, Orbits, Outer, Tables, oracle, recount};
 use crate::board::BoardSize;
 use crate::engine::{Control, Kernel, Stopped};
+use crate::isa::Isa;
 use crate::known::published;
 
 fn board(n: u32) -> BoardSize {

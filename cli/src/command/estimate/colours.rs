@@ -36,7 +36,7 @@ struct Draw {
 /// Row sets with as many white queens in even rows stand together, so the strata part those.
 struct Stratum {
     orbits: Range<u64>,
-    /// Orbits of a piece: as many as one takes that shares its lists with its neighbours in a job.
+    /// Orbits of a piece at most.
     length: u64,
 }
 
@@ -46,14 +46,17 @@ impl Stratum {
         Self { length: sets.cut(middle, states) - middle, orbits }
     }
 
-    fn pieces(&self) -> u64 {
-        (self.orbits.end - self.orbits.start).div_ceil(self.length)
+    fn len(&self) -> u64 {
+        self.orbits.end - self.orbits.start
     }
 
-    fn draw(&self, random: &mut Random) -> Range<u64> {
-        let at = random.below(usize::try_from(self.pieces()).expect("fewer than 2^32")) as u64;
-        let start = self.orbits.start + at * self.length;
-        start..self.orbits.end.min(start + self.length)
+    /// A piece with an orbit that is drawn: as in a job it begins where orbits begin that share lists.
+    fn draw(&self, sets: &RowSets, random: &mut Random) -> Range<u64> {
+        let at = random.below(usize::try_from(self.len()).expect("fewer than 2^32")) as u64;
+        let together = sets.together(self.orbits.start + at);
+        let (first, end) = (together.start.max(self.orbits.start), together.end.min(self.orbits.end));
+        let start = first + (self.orbits.start + at - first) / self.length * self.length;
+        start..end.min(start + self.length)
     }
 }
 
@@ -85,7 +88,7 @@ impl Sampling {
             self.sample_row_sets(&sets, all)?
         };
         let wanted = RowSets::new(self.n).expect("a larger board");
-        let scale = real(wanted.work(&(0..wanted.len()))) / real(all);
+        let scale = real(wanted.work_of_all()) / real(all);
         let unsure = REACH_SCALED * f64::from((self.n.get() - board.get()) / 2);
         let times = |Estimate { value, reach }| Estimate {
             value: value * scale,
@@ -158,11 +161,13 @@ impl Sampling {
                 let mut random = Random::new(self.seed, u32::try_from(at)?);
                 let mut pair = [Draw::default(); 2];
                 for draw in &mut pair {
-                    let piece = stratum.draw(&mut random);
+                    let piece = stratum.draw(sets, &mut random);
                     let (tally, seconds) = timed(|| solver.count_colours(sets, piece.clone(), &control))?;
                     let share = real(sets.work(&stratum.orbits)) / real(sets.work(&piece));
                     *draw = Draw {
-                        solutions: each * real(stratum.pieces()) * real(tally.weighted_solutions),
+                        // A piece is drawn as often as it has orbits.
+                        solutions: each * real(stratum.len()) / real(piece.end - piece.start)
+                            * real(tally.weighted_solutions),
                         states: each * share * real(tally.states),
                         seconds: each * share * seconds,
                     };

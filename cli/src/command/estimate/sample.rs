@@ -254,6 +254,6 @@ fn forecast(n: BoardSize) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "statistics")]
-pub(super) fn real(number: u64) -> f64 {
-    number as f64
+pub(super) fn real(number: impl Into<u128>) -> f64 {
+    number.into() as f64
 }

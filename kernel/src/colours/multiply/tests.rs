@@ -14,7 +14,7 @@ fn total<M: Loops<L>, const L: usize>(
 ) -> u64 {
     let only = [Only::default(); 2];
     let tiles = sets.tiles(range);
-    tiles.map(|tile| multiply.count(sets.lines(), &tile, only, &Control::default()).unwrap()).sum()
+    tiles.map(|tile| multiply.count(&tile, only, &Control::default()).unwrap()).sum()
 }
 
 #[test]

@@ -25,12 +25,7 @@ pub(super) struct Avx2(());
 impl Avx2 {
     /// The version for this machine, if it has the instructions.
     pub(super) fn new() -> Option<Self> {
-        let available = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        available.then_some(Self(()))
+        Isa::Avx2.is_available().then_some(Self(()))
     }
 }
 

@@ -67,18 +67,16 @@ mod lanes;
 mod mask;
 mod portable;
 
-use std::fmt;
-use std::str::FromStr;
-
 use super::generate::{KEYS, Runs};
 use super::geometry::Exchange;
 use super::leaf::{BLOCKS_MAX, Row, Table, Weighted, Windows};
 use super::outer::Outer;
+use crate::isa::Isa;
 pub(super) use mask::Mask;
 
 /// The inner loops. Masks are those of [`geometry`](super::geometry); bit `i` of word `i / 64` of a bit vector
 /// stands for element `i` of a list.
-pub(super) trait Operations: fmt::Debug + Send + Sync {
+pub(super) trait Operations: std::fmt::Debug + Send + Sync {
     /// Which version this is.
     fn isa(&self) -> Isa;
 
@@ -199,40 +197,7 @@ pub(super) struct Costs {
     pub(super) sift: f64,
 }
 
-/// An instruction set that the half join has a version for, slowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Isa {
-    /// Plain code for every machine.
-    Portable,
-    /// x86-64 with AVX2, BMI and POPCNT (2013).
-    Avx2,
-    /// x86-64 with AVX-512 as of Ice Lake (2019) and Zen 4: F, BW, VBMI, VBMI2, VPOPCNTDQ, GFNI.
-    Avx512,
-}
-
 impl Isa {
-    /// All versions, slowest first.
-    pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
-
-    /// The name used on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Portable => "portable",
-            Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
-        }
-    }
-
-    /// Whether this machine can run it.
-    pub fn is_available(self) -> bool {
-        self.operations().is_some()
-    }
-
-    /// The fastest version that this machine can run.
-    pub fn best() -> Self {
-        *Self::ALL.iter().rev().find(|isa| isa.is_available()).expect("portable code runs everywhere")
-    }
-
     /// The version's inner loops; `None` if this machine can't run them.
     pub(super) fn operations(self) -> Option<Box<dyn Operations>> {
         match self {
@@ -244,21 +209,5 @@ impl Isa {
             #[cfg(not(target_arch = "x86_64"))]
             Self::Avx2 | Self::Avx512 => None,
         }
-    }
-}
-
-impl fmt::Display for Isa {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Isa {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let known = || Self::ALL.map(Self::name).join(", ");
-        let found = Self::ALL.into_iter().find(|isa| isa.name() == text);
-        found.ok_or_else(|| format!("unknown instruction set '{text}'; known are: {}", known()))
     }
 }

@@ -30,17 +30,7 @@ pub(super) struct Avx512(());
 impl Avx512 {
     /// The version for this machine, if it has the instructions.
     pub(super) fn new() -> Option<Self> {
-        let available = is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vbmi")
-            && is_x86_feature_detected!("avx512vbmi2")
-            && is_x86_feature_detected!("avx512vpopcntdq")
-            && is_x86_feature_detected!("gfni")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        available.then_some(Self(()))
+        Isa::Avx512.is_available().then_some(Self(()))
     }
 }
 
