@@ -118,6 +118,8 @@ impl Plan {
     const ROW_SETS_PER_JOB: u128 = 50;
     const STATES_PER_ROW_SETS: [u128; 2] = [Self::STATES_PER_JOB, 12 * Self::STATES_PER_JOB];
     const STATES_PER_ROW_SETS_MIN: u64 = 300_000_000;
+    /// Jobs end where orbits end that share work, which makes up to a third more of them.
+    const ROW_SETS_MAX: u128 = Self::RANGES_MAX * 3 / 4;
     /// Fewer jobs than this show no progress and starve threads.
     const JOBS_MIN: u128 = 1_000;
     /// Smaller jobs than this cost more to keep than to count.
@@ -134,7 +136,7 @@ impl Plan {
                 let total = sets.work_of_all();
                 let wanted = total / u128::from(sets.len()) * Self::ROW_SETS_PER_JOB;
                 let [least, most] = Self::STATES_PER_ROW_SETS;
-                let jobs = (total / wanted.clamp(least, most)).clamp(Self::JOBS_MIN, Self::RANGES_MAX);
+                let jobs = (total / wanted.clamp(least, most)).clamp(Self::JOBS_MIN, Self::ROW_SETS_MAX);
                 u64::try_from(total / jobs).expect("less than all").max(Self::STATES_PER_ROW_SETS_MIN)
             }
             None => Self::states_per_group(n, kind).max(Self::STATES_PER_JOB_MIN),
