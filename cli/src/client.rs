@@ -14,7 +14,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming, TimeoutExpired};
 use tracing::debug;
 
-use crate::settings::misuse;
+use crate::exit::misuse;
 
 /// A call without an answer for so long has failed.
 const CALL_TIMEOUT: Duration = Duration::from_secs(35);

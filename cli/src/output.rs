@@ -1,18 +1,20 @@
-//! Numbers and times as people read them.
+//! What commands print: for programs as JSON, for people with numbers and times as they read them.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::Context;
+use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use nqueens_model::operator::WallTime;
 
-/// Runs a short conversation with a database or a coordinator.
-pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("starting the runtime")?.block_on(future)
+/// Whether a command's result is to be machine-readable.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Json {
+    /// Print JSON; counts are decimal strings, for they outgrow 2^53
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Prints a line to stdout. A reader that has gone is an error here, where `println!` would panic.

@@ -9,7 +9,7 @@ use nqueens_proto::ClientTls;
 use nqueens_proto::tls::{InvalidPem, certificates, private_key};
 
 use crate::authority::warn_of_end;
-use crate::settings::misuse;
+use crate::exit::misuse;
 
 /// How a caller knows its coordinator, and shows who it is.
 #[derive(Clone, Debug, Args)]

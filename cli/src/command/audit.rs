@@ -8,8 +8,9 @@ use nqueens_evidence::sample::Claim;
 
 use super::sampling::{Draw, Interrupt, Population, Sampling};
 use super::source::Source;
-use crate::console::INTERRUPTED;
-use crate::output::{block_on, print_line, thousands};
+use crate::exit::INTERRUPTED;
+use crate::output::{print_line, thousands};
+use crate::runtime::block_on;
 
 /// Counts some accepted jobs of a run again, and tells what that proves.
 ///

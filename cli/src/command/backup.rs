@@ -7,7 +7,8 @@ use anyhow::Context;
 use clap::Args;
 use nqueens_coordinator::backup;
 
-use crate::output::{block_on, print_line, thousands};
+use crate::output::{print_line, thousands};
+use crate::runtime::block_on;
 
 /// Copies a database, also while a coordinator writes to it, and looks through the copy.
 ///

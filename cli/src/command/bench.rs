@@ -7,11 +7,10 @@ use clap::Args;
 use nqueens_kernel::board::BoardSize;
 use serde_json::json;
 
-use crate::command::Json;
 use crate::command::choices::{KernelChoice, PlanChoice, threads};
 use crate::command::counting;
 use crate::memory::Memory;
-use crate::output::{print_line, thousands};
+use crate::output::{Json, print_line, thousands};
 
 /// Measures how fast a kernel counts, with no database and no wire.
 #[derive(Clone, Debug, Args)]

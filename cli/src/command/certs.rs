@@ -13,8 +13,8 @@ use nqueens_proto::Role;
 use tempfile::NamedTempFile;
 
 use crate::authority::{Authority, Holder, Made, facts, found, split};
+use crate::exit::misuse;
 use crate::output::print_line;
-use crate::settings::misuse;
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

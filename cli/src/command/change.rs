@@ -7,10 +7,10 @@ use clap::Args;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{RunState, RunStatus};
 
-use super::Json;
 use super::desk::Desk;
-use crate::output::{block_on, print_line};
-use crate::settings::misuse;
+use crate::exit::misuse;
+use crate::output::{Json, print_line};
+use crate::runtime::block_on;
 
 /// Hands out no more jobs of a run; what workers hold they may finish.
 #[derive(Clone, Debug, Args)]

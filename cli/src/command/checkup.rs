@@ -1,5 +1,7 @@
 //! Whether a coordinator and a database are well, for `nqueens doctor`.
 
+use std::fmt::Display;
+use std::io;
 use std::path::Path;
 
 use bytesize::ByteSize;
@@ -7,11 +9,17 @@ use nqueens_coordinator::{Error, Reader};
 use nqueens_model::operator::Progress;
 use nqueens_proto::{PROTOCOL_VERSION, v1};
 
-use super::doctor::{BUILD, say};
+use crate::build::BUILD;
 use crate::client::{Client, TOKEN_VARIABLE};
-use crate::output::{block_on, thousands};
+use crate::output::{print_line, thousands};
+use crate::runtime::block_on;
 use crate::tls::CallerTls;
 use crate::token;
+
+/// Prints one finding, under its heading.
+pub(super) fn say(what: &str, how: impl Display) -> io::Result<()> {
+    print_line(format_args!("{what:<18}{how}"))
+}
 
 /// What a coordinator told.
 struct Told {

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, Command};
 use serde_json::{Value, json};
 
-use crate::command::Json;
-use crate::output::print_line;
-use crate::settings::{Setting, Sources, command, misuse};
+use crate::exit::misuse;
+use crate::output::{Json, print_line};
+use crate::settings::{Setting, Sources};
 
 /// Shows every setting, its value, and where the value comes from.
 ///
@@ -25,13 +25,13 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn execute(self, commands: Command) -> anyhow::Result<ExitCode> {
         let only = self.command.as_deref();
-        if let Some(unknown) = only.filter(|only| command().find_subcommand(only).is_none()) {
+        if let Some(unknown) = only.filter(|only| commands.find_subcommand(only).is_none()) {
             misuse(format_args!("there is no command '{unknown}'; 'nqueens --help' lists them")).exit();
         }
         let arguments: Vec<_> = std::env::args_os().collect();
-        let sources = Sources::find(&arguments).unwrap_or_else(|error| error.exit());
+        let sources = Sources::find(commands, &arguments).unwrap_or_else(|error| error.exit());
         let settings = sources.settings(&arguments, only).unwrap_or_else(|error| error.exit());
         let file = sources.file().map(|path| path.display().to_string());
         if self.json.json {

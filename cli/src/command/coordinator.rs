@@ -15,14 +15,15 @@ use nqueens_coordinator::{Access, Coordinator, Error, Pace, Reader, listen};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::doctor::BUILD;
 use super::limits::{DoorLimits, files_max};
 use super::page::PageOptions;
+use crate::build::BUILD;
 use crate::client::TOKEN_VARIABLE;
-use crate::console::INTERRUPTED;
+use crate::exit::INTERRUPTED;
+use crate::exit::misuse;
 use crate::memory::size;
 use crate::output::print_line;
-use crate::settings::misuse;
+use crate::runtime;
 use crate::signals::{Signal, signals};
 use crate::tls::CoordinatorTls;
 use crate::token;
@@ -102,10 +103,7 @@ impl Coordinate {
         if self.lease_seconds < 3 * self.sync_seconds {
             misuse("--lease-seconds must be at least three times --sync-seconds").exit();
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .context("starting the runtime")?;
+        let runtime = runtime::for_service()?;
         let outcome = runtime.block_on(self.serve());
         // Connections that were cut off are of no more interest.
         runtime.shutdown_background();

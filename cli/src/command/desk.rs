@@ -8,7 +8,7 @@ use nqueens_model::id::RunId;
 use nqueens_model::operator::{Blamed, RunState, RunStatus};
 use nqueens_proto::v1;
 
-use super::doctor::BUILD;
+use crate::build::BUILD;
 use crate::client::{Client, TOKEN_VARIABLE};
 use crate::tls::CallerTls;
 use crate::token;

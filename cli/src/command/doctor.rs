@@ -1,6 +1,5 @@
-//! `nqueens doctor`: what this machine offers and whether all is well; and what `--version` tells.
+//! `nqueens doctor`: what this machine offers and whether all is well; and what `--version` tells of it.
 
-use std::fmt::Display;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -12,19 +11,16 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::PlanKind;
 use nqueens_worker::prove;
 
+use super::checkup::{self, say};
 use super::choices::default_threads;
-use super::{checkup, counting};
-use crate::output::print_line;
+use super::counting;
+use crate::build::{BUILD, TARGET};
 use crate::tls::CallerTls;
-
-/// The program's version and the source that it was built from.
-pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NQUEENS_REVISION"), ")");
 
 /// The version, what the program was built for, and what it makes of this machine.
 pub(crate) fn long_version() -> String {
-    let target = env!("NQUEENS_TARGET");
     let (found, choice) = (instruction_sets(), kernel_choice());
-    format!("{BUILD}\ntarget: {target}\ninstruction sets: {found}\nfastest kernel: {choice}")
+    format!("{BUILD}\ntarget: {TARGET}\ninstruction sets: {found}\nfastest kernel: {choice}")
 }
 
 /// Shows what this machine offers, and whether the kernels, a coordinator and a database are well.
@@ -49,7 +45,7 @@ pub(crate) struct Doctor {
 
 impl Doctor {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        say("program", format_args!("nqueens {BUILD}, {}", env!("NQUEENS_TARGET")))?;
+        say("program", format_args!("nqueens {BUILD}, {TARGET}"))?;
         let model = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned());
         say("processor", format_args!("{model}, {} threads", default_threads()))?;
         let memory = field("/proc/meminfo", "MemTotal").and_then(|size| gibibytes(size.strip_suffix(" kB")?));
@@ -65,11 +61,6 @@ impl Doctor {
         }
         Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
-}
-
-/// One finding, under its heading.
-pub(super) fn say(what: &str, how: impl Display) -> std::io::Result<()> {
-    print_line(format_args!("{what:<18}{how}"))
 }
 
 /// Proves every kernel on small boards and measures it on one large enough; false if one failed.

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::ledger;
 use super::source::Source;
-use crate::output::{block_on, thousands};
-use crate::settings::misuse;
+use crate::exit::misuse;
+use crate::output::thousands;
+use crate::runtime::block_on;
 
 /// Prints the results of a run, by job, class or BOUND1.
 #[derive(Clone, Debug, Args)]

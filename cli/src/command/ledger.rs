@@ -12,7 +12,7 @@ use nqueens_kernel::counts::Totals;
 use nqueens_model::id::WorkerId;
 use nqueens_model::operator::Outcome;
 
-use super::doctor::BUILD;
+use crate::build::BUILD;
 use crate::output::thousands;
 
 /// Writes a run's ledger to stdout, and its last hash to stderr.

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, Command};
 
 use crate::output::print_line;
-use crate::settings;
 
 /// Writes the manual pages, one for each command.
 #[derive(Clone, Debug, Args)]
@@ -20,16 +19,16 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn execute(self, commands: Command) -> anyhow::Result<ExitCode> {
         let dir = &self.dir;
-        fs::create_dir_all(dir)
-            .and_then(|()| clap_mangen::generate_to(settings::command(), dir))
-            .with_context(|| {
+        fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(commands, dir)).with_context(
+            || {
                 format!(
                     "writing manual pages to {}; --dir must name a directory that is writable",
                     dir.display()
                 )
-            })?;
+            },
+        )?;
         print_line(format_args!("{0}: read them with 'man -l {0}/nqueens.1'", dir.display()))?;
         Ok(ExitCode::SUCCESS)
     }

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::client::TOKEN_VARIABLE;
-use crate::settings::misuse;
+use crate::exit::misuse;
 
 /// Where the page is unless one is told otherwise.
 const ADDRESS: &str = "127.0.0.1:7328";

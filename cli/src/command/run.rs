@@ -21,13 +21,14 @@ use serde_json::json;
 use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
-use super::Json;
 use super::choices::{KernelChoice, PlanChoice, default_threads, threads};
-use super::doctor::BUILD;
-use crate::console::{INTERRUPTED, interrupted};
+use crate::build::BUILD;
+use crate::exit::INTERRUPTED;
 use crate::memory::Memory;
-use crate::output::{print_line, thousands};
+use crate::output::{Json, print_line, thousands};
 use crate::progress::Bar;
+use crate::runtime;
+use crate::signals::interrupted;
 
 /// Counts all solutions of an N by N board on this machine.
 ///
@@ -72,12 +73,7 @@ const SYNC_MS: u32 = 500;
 
 impl Run {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .context("starting the runtime")?;
-        runtime.block_on(self.count())
+        runtime::beside_counting()?.block_on(self.count())
     }
 
     fn path(&self) -> PathBuf {

@@ -19,9 +19,11 @@ use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::job::Class;
 
 use super::choices::{KernelChoice, default_threads, threads};
-use crate::console::{INTERRUPTED, interrupted};
-use crate::output::{block_on, print_line, thousands};
+use crate::exit::INTERRUPTED;
+use crate::output::{print_line, thousands};
 use crate::progress::LINE_EVERY;
+use crate::runtime::block_on;
+use crate::signals::interrupted;
 
 /// How a sample is drawn and counted.
 #[derive(Clone, Copy, Debug, Args)]

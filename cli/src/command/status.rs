@@ -8,10 +8,10 @@ use nqueens_model::operator::{CheckCounts, Interval, RunStatus};
 use nqueens_proto::v1;
 use serde_json::{Value, json};
 
-use super::Json;
 use super::checkup::describe_disk;
 use super::desk::Desk;
-use crate::output::{block_on, print_line, thousands};
+use crate::output::{Json, print_line, thousands};
+use crate::runtime::block_on;
 
 /// Lists the runs of a coordinator or a database with their progress and results.
 #[derive(Clone, Debug, Args)]

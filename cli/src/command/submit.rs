@@ -8,10 +8,10 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::operator::WorkerStatus;
 
-use super::Json;
 use super::choices::PlanChoice;
 use super::desk::Contact;
-use crate::output::{block_on, print_line};
+use crate::output::{Json, print_line};
+use crate::runtime::block_on;
 
 /// Plans a run on a coordinator, and prints the run's id.
 #[derive(Clone, Debug, Args)]

@@ -14,9 +14,9 @@ use nqueens_kernel::ladder::{Form, LadderCount, Rung};
 
 use crate::command::choices::{AUTO, KernelChoice, PlanChoice, one_of};
 use crate::command::counting::{self, BoardCount};
+use crate::exit::misuse;
 use crate::memory;
 use crate::output::{hours, thousands};
-use crate::settings::misuse;
 
 /// Prints the classic table: N, all solutions, those unique up to symmetry, and the time.
 #[derive(Clone, Debug, Args)]

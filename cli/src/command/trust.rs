@@ -7,11 +7,11 @@ use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::Blamed;
 use serde_json::json;
 
-use super::Json;
 use super::desk::Desk;
 use super::workers::worker;
-use crate::output::{block_on, print_line, thousands};
-use crate::settings::misuse;
+use crate::exit::misuse;
+use crate::output::{Json, print_line, thousands};
+use crate::runtime::block_on;
 
 /// Takes accepted results of a run back: they stay in the ledger as voided, and their jobs are counted anew.
 ///

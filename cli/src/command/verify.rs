@@ -10,7 +10,7 @@ use clap::Args;
 use nqueens_evidence::verify::{Report, Unread, verify};
 
 use super::sampling::{Interrupt, Population, Sampling};
-use crate::console::INTERRUPTED;
+use crate::exit::INTERRUPTED;
 use crate::output::{harmless, print_line, thousands};
 
 /// Checks a ledger that 'nqueens export --format ledger' wrote; needs nothing but the file.

@@ -12,10 +12,11 @@ use nqueens_worker::{Client, Config, Proof, Spool, Summary, WorkerError, prove, 
 use tracing::info;
 
 use super::choices::{KernelChoice, default_threads, threads};
-use super::doctor::BUILD;
-use crate::console::INTERRUPTED;
+use crate::build::BUILD;
+use crate::exit::INTERRUPTED;
+use crate::exit::misuse;
 use crate::memory::Memory;
-use crate::settings::misuse;
+use crate::runtime;
 use crate::signals::{Signal, signals};
 use crate::tls::CallerTls;
 use crate::token;
@@ -89,12 +90,7 @@ impl Worker {
             // Before there are other threads: each inherits it from the one that starts it.
             rustix::process::nice(self.nice).context("setting the niceness")?;
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .context("starting the runtime")?;
-        runtime.block_on(self.serve())
+        runtime::beside_counting()?.block_on(self.serve())
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {

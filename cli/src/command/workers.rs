@@ -8,9 +8,9 @@ use nqueens_model::id::WorkerId;
 use nqueens_model::operator::WorkerStatus;
 use serde_json::{Value, json};
 
-use super::Json;
 use super::desk::{Contact, Desk};
-use crate::output::{block_on, print_line, thousands};
+use crate::output::{Json, print_line, thousands};
+use crate::runtime::block_on;
 
 /// Lists the workers heard of since the coordinator started, or those that a database knows.
 #[derive(Clone, Debug, Args)]

@@ -17,10 +17,9 @@ use nqueens_kernel::sampling::Estimate as Sampled;
 use nqueens_model::operator::Interval;
 use serde_json::{Value, json};
 
-use super::Json;
 use super::choices::{KernelChoice, PlanChoice, amount, default_threads, threads};
 use crate::memory::Memory;
-use crate::output::{print_line, thousands};
+use crate::output::{Json, print_line, thousands};
 use cost::{Cost, Ledger};
 use sample::{Sampling, Work};
 

@@ -17,7 +17,7 @@ use clap::{Args, ValueEnum};
 
 use super::choices::amount;
 use super::source::Source;
-use crate::output::block_on;
+use crate::runtime::block_on;
 use facts::Facts;
 
 /// Writes a report on a run: its result, its checks, who counted it, and how to verify it.

@@ -6,7 +6,7 @@ use nqueens_kernel::counts::Totals;
 use super::facts::{Facts, Work};
 use super::pictures::{shares, throughput};
 use super::summary::{UNCHECKED, checks, counts, figures, standing, title, verification};
-use crate::command::doctor::BUILD;
+use crate::build::BUILD;
 use crate::output::{local_time, now, quantity, thousands};
 
 const STYLE: &str = include_str!("page.css");

@@ -22,10 +22,11 @@ use std::time::Duration;
 use clap::Args;
 use nqueens_model::id::{InvalidRunId, RunId};
 
-use super::Json;
 use super::desk::Desk;
-use crate::console::{INTERRUPTED, interrupted};
-use crate::output::block_on;
+use crate::exit::INTERRUPTED;
+use crate::output::Json;
+use crate::runtime::block_on;
+use crate::signals::interrupted;
 
 /// Between two tries to reach a coordinator that went away.
 const RETRY: Duration = Duration::from_secs(2);

@@ -6,11 +6,12 @@ use anyhow::Context;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::sync::mpsc;
 
+use super::Watch;
 use super::app::{App, Effect};
 use super::draw::{Palette, draw};
 use super::feed::{Feed, News, Order, obey};
-use super::{INTERRUPTED, Watch};
 use crate::console::colours_wanted;
+use crate::exit::INTERRUPTED;
 
 /// Keys, news and orders that may wait.
 const WAITING_MAX: usize = 64;
