@@ -11,9 +11,9 @@ use tracing_subscriber::EnvFilter;
 /// What a log line looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Text for people
     Text,
-    /// For programs: an object a line, the line's fields beside its `timestamp`, `level`, `target` and `message`.
+    /// One JSON object per line: timestamp, level, target, message and the line's own fields
     Json,
 }
 

@@ -12,7 +12,7 @@ use nqueens_model::operator::WallTime;
 /// Whether a command's result is to be machine-readable.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Json {
-    /// Print JSON; counts are decimal strings, for they outgrow 2^53
+    /// Print JSON; counts are decimal strings because they can exceed 2^53
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -44,11 +44,6 @@ pub(crate) fn quantity(number: f64) -> String {
     let before_point = if number > 0.0 { number.log10().floor() } else { 2.0 };
     let decimals = (2.0 - before_point).clamp(0.0, 12.0) as usize;
     format!("{number:.decimals$}")
-}
-
-/// The present, by this machine's clock.
-pub(crate) fn now() -> WallTime {
-    Timestamp::now().as_millisecond()
 }
 
 /// A time as the clock on the wall has it, with its distance from UTC: `2026-11-21 22:03:31 +01:00`.

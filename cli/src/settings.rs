@@ -240,7 +240,7 @@ fn scalar(commands: &[&Command], key: String, value: &toml::Value) -> Result<(St
     let is_option = |arg: &Arg| arg.get_long() == Some(&key) && key != "config";
     if !commands.iter().any(|command| command.get_arguments().any(is_option)) {
         let of = if let [only] = commands { only.get_name() } else { "any command" };
-        return Err(format!("'{key}' is no setting of {of}; 'nqueens COMMAND --help' lists those there are"));
+        return Err(format!("'{key}' is not a setting of {of}; 'nqueens COMMAND --help' lists the settings"));
     }
     let text = match value {
         toml::Value::String(text) => text.clone(),

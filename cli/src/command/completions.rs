@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-/// Prints the completion script of a shell.
+/// Prints a completion script for a shell.
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Example: nqueens completions bash > ~/.local/share/bash-completion/completions/nqueens"

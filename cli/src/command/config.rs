@@ -9,15 +9,15 @@ use crate::exit::misuse;
 use crate::output::{Json, print_line};
 use crate::settings::{Setting, Sources};
 
-/// Shows every setting, its value, and where the value comes from.
+/// Shows every setting with its value and the source of the value.
 ///
-/// A flag wins over the NQUEENS_* variable, that over the settings file, and that over the default. The keys of the
-/// file are the long names of options: at the top for every command that has such an option, in a table named by a
-/// command for that one alone.
+/// Precedence: flag, NQUEENS_* variable, settings file, default. The keys of the settings file are the long names of
+/// options. A key at the top level applies to every command that has the option, a key in a table named after a command to
+/// that command only.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens config bench")]
 pub(crate) struct Config {
-    /// Only the settings that this command heeds
+    /// Show only the settings of this command
     command: Option<String>,
 
     #[command(flatten)]

@@ -11,7 +11,6 @@ mod completions;
 mod config;
 mod coordinator;
 mod counting;
-mod desk;
 mod doctor;
 mod estimate;
 mod export;
@@ -27,6 +26,7 @@ mod source;
 mod status;
 mod submit;
 mod table;
+mod target;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -55,11 +55,12 @@ use crate::settings;
     after_help = "Example: nqueens run 16"
 )]
 pub(crate) struct Arguments {
-    /// Log level: error, warn, info, debug, or a filter like nqueens=debug [default: info for services, else warn]
+    /// Log level: error, warn, info, debug, or a filter like nqueens=debug [default: info for coordinator and
+    /// worker, otherwise warn]
     #[arg(long, global = true, display_order = 100, env = "NQUEENS_LOG", value_name = "LEVEL")]
     log: Option<String>,
 
-    /// Log lines as text for people, or as JSON for programs, an object a line
+    /// Format of log lines
     #[arg(long, global = true, display_order = 100, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
 

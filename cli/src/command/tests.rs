@@ -57,12 +57,3 @@ proptest! {
 fn the_commands_are_well_formed() {
     commands().debug_assert();
 }
-
-#[test]
-fn every_command_shows_an_example() {
-    for sub in commands().get_subcommands() {
-        let example = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
-        let begins = format!("Example: nqueens {}", sub.get_name());
-        assert!(example.starts_with(&begins), "'{}' has the example '{example}'", sub.get_name());
-    }
-}
