@@ -61,7 +61,12 @@ impl Cluster {
         let outcome = worker.end();
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         self.logs += &outcome.stderr;
-        outcome.stderr.lines().rfind(|line| line.contains("worker is down")).expect("a farewell").to_owned()
+        outcome
+            .stderr
+            .lines()
+            .rfind(|line| line.contains("worker has stopped"))
+            .expect("a farewell")
+            .to_owned()
     }
 
     /// Sends a worker away from its work.

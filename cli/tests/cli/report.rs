@@ -113,7 +113,8 @@ fn a_finished_run_in_short() {
     let place = counted();
     let short = report(&place, "--format markdown --watts-per-core 5");
     assert_eq!((short.code, &*short.stderr), (0, ""));
-    for told in ["| Energy | ", " kWh, at 5.00 W a core |", " +00:00 |", "| chain | ok | the last hash is "] {
+    for told in ["| Energy | ", " kWh, at 5.00 W per core |", " +00:00 |", "| chain | ok | the last hash is "]
+    {
         assert!(short.stdout.contains(told), "{told}: {}", short.stdout);
     }
     assert_snapshot!(timeless(&place, &short.stdout), @r"

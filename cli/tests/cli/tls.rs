@@ -219,7 +219,7 @@ fn a_caller_with_a_wrong_certificate_is_not_let_in_and_both_sides_say_why() {
 
     // One side speaks TLS, the other does not.
     let plain = place.failure(&format!("status --coordinator {}", coordinator.url()));
-    assert!(plain.contains("whether it begins with https://"), "{plain}");
+    assert!(plain.contains("whether the address must begin with https://"), "{plain}");
     eventually("it is logged", || coordinator.process.said().contains("it does not speak TLS").then_some(()));
     assert_eq!(coordinator.stop().code, 0);
     let coordinator = Coordinator::start(&place, &[], "");
@@ -291,7 +291,7 @@ fn settings_that_make_no_sense_are_refused() {
             "there is --tls-ca, and http:// goes without TLS",
         ),
         (format!("status {own}"), "--tls-cert requires --tls-ca"),
-        ("certs --host https://head".to_owned(), "write a host's name or address"),
+        ("certs --host https://head".to_owned(), "a host is a name or an address"),
         ("certs --worker ca".to_owned(), "is not 'ca' or 'coordinator'"),
         ("certs --worker one,one".to_owned(), "'one' is given twice"),
     ];
