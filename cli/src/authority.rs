@@ -18,6 +18,11 @@ use x509_parser::pem::Pem;
 /// Clocks of machines may differ by so much.
 const SLACK: Duration = Duration::HOUR;
 
+fn now() -> OffsetDateTime {
+    let milliseconds = i128::from(nqueens_coordinator::wall_time());
+    OffsetDateTime::from_unix_timestamp_nanos(milliseconds * 1_000_000).expect("a year below 10,000")
+}
+
 /// A certificate and its private key, both as PEM text.
 pub(crate) struct Made {
     pub(crate) certificate: String,
@@ -87,7 +92,7 @@ pub(crate) fn split(pem: &str) -> Vec<String> {
 /// A new authority. Its name has digits drawn at random, so that no two have the same.
 pub(crate) fn found(days: u32) -> anyhow::Result<Made> {
     let name = format!("nqueens CA {:08x}", nqueens_coordinator::random_bits() >> 32);
-    let mut params = params(&name, OffsetDateTime::now_utc() + Duration::days(days.into()));
+    let mut params = params(&name, now() + Duration::days(days.into()));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let key = KeyPair::generate()?;
@@ -98,7 +103,7 @@ fn params(name: &str, until: OffsetDateTime) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
-    params.not_before = OffsetDateTime::now_utc() - SLACK;
+    params.not_before = now() - SLACK;
     params.not_after = until;
     params.use_authority_key_identifier_extension = true;
     params
@@ -115,11 +120,11 @@ impl Authority {
     pub(crate) fn read(certificate: &str, key: &str) -> anyhow::Result<Self> {
         let facts = facts(certificate.as_bytes())?;
         ensure!(
-            facts.until > OffsetDateTime::now_utc(),
-            "this authority has expired; found another with 'nqueens certs new-ca'"
+            facts.until > now(),
+            "this authority has expired; create another with 'nqueens certs new-ca'"
         );
         let newest = split(certificate).into_iter().next().context("there is no certificate in it")?;
-        let Ok(key) = KeyPair::from_pem(key) else { bail!("its key can't be read; it is to be PEM text") };
+        let Ok(key) = KeyPair::from_pem(key) else { bail!("its key can't be read; it must be PEM text") };
         Ok(Self { issuer: Issuer::from_ca_cert_pem(&newest, key)?, facts })
     }
 
@@ -130,7 +135,7 @@ impl Authority {
 
     /// Makes a certificate with a new key. It does not outlive the authority's own.
     pub(crate) fn issue(&self, name: &str, holder: &Holder, days: u32) -> anyhow::Result<Made> {
-        let until = OffsetDateTime::now_utc() + Duration::days(days.into());
+        let until = now() + Duration::days(days.into());
         let mut params = params(name, until.min(self.facts.until));
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         let (names, usage) = match holder {
@@ -156,7 +161,7 @@ fn san(host: &str) -> Result<SanType, rcgen::Error> {
 /// Says so if a certificate has expired or will soon.
 pub(crate) fn warn_of_end(path: &Path, pem: &[u8]) {
     let Ok(facts) = facts(pem) else { return };
-    let (left, certificate) = (facts.until - OffsetDateTime::now_utc(), path.display());
+    let (left, certificate) = (facts.until - now(), path.display());
     let until = facts.until.date();
     if left < Duration::ZERO {
         warn!(%certificate, %until, "the certificate has expired; make a new one with 'nqueens certs renew'");

@@ -14,10 +14,19 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming, TimeoutExpired};
 use tracing::debug;
 
-use crate::settings::misuse;
+use crate::exit::misuse;
 
-/// A call without an answer for so long has failed.
+/// A call without an answer fails after this time.
 const CALL_TIMEOUT: Duration = Duration::from_secs(35);
+
+/// Makes a call with one answer; an error ends the function, in words that help.
+macro_rules! call {
+    ($client:ident.$call:ident($message:expr)) => {{
+        let request = $client.request(stringify!($call), $message);
+        let answer = $client.inner.$call(request).await;
+        answer.map_err(|status| $client.explain(&status))?.into_inner()
+    }};
+}
 
 /// A connection to one coordinator; clones share it.
 #[derive(Clone)]
@@ -37,9 +46,7 @@ impl Client {
 
     /// The coordinator's build, the version of its conversation with workers, and the room on its disk.
     pub(crate) async fn coordinator(&mut self) -> anyhow::Result<v1::GetCoordinatorResponse> {
-        let request = self.request("get_coordinator", v1::GetCoordinatorRequest {});
-        let answer = self.inner.get_coordinator(request).await.map_err(|status| self.explain(&status))?;
-        Ok(answer.into_inner())
+        Ok(call!(self.get_coordinator(v1::GetCoordinatorRequest {})))
     }
 
     /// Plans a run; waits for as long as that takes.
@@ -64,69 +71,53 @@ impl Client {
 
     /// All runs, oldest first.
     pub(crate) async fn runs(&mut self) -> anyhow::Result<Vec<RunStatus>> {
-        let request = self.request("list_runs", v1::ListRunsRequest {});
-        let answer = self.inner.list_runs(request).await.map_err(|status| self.explain(&status))?;
-        let runs = answer.into_inner().runs.into_iter().map(RunStatus::try_from);
-        Ok(runs.collect::<Result<_, _>>()?)
+        let runs = call!(self.list_runs(v1::ListRunsRequest {})).runs;
+        Ok(runs.into_iter().map(RunStatus::try_from).collect::<Result<_, _>>()?)
     }
 
     /// One run.
     pub(crate) async fn run(&mut self, run: RunId) -> anyhow::Result<RunStatus> {
-        let request = self.request("get_run", v1::GetRunRequest { run: run.get() });
-        let answer = self.inner.get_run(request).await.map_err(|status| self.explain(&status))?;
-        Ok(present("run", answer.into_inner().run)?)
+        Ok(present("run", call!(self.get_run(v1::GetRunRequest { run: run.get() })).run)?)
     }
 
     /// Pauses, resumes or cancels a run.
     pub(crate) async fn set_state(&mut self, run: RunId, state: RunState) -> anyhow::Result<RunStatus> {
         let state = v1::RunState::from(state).into();
-        let request = self.request("set_run_state", v1::SetRunStateRequest { run: run.get(), state });
-        let answer = self.inner.set_run_state(request).await.map_err(|status| self.explain(&status))?;
-        Ok(present("run", answer.into_inner().run)?)
+        Ok(present("run", call!(self.set_run_state(v1::SetRunStateRequest { run: run.get(), state })).run)?)
     }
 
     /// Opens the quarantined jobs of a run again.
     pub(crate) async fn retry_quarantined(&mut self, run: RunId) -> anyhow::Result<RunStatus> {
-        let request = self.request("retry_quarantined", v1::RetryQuarantinedRequest { run: run.get() });
-        let answer = self.inner.retry_quarantined(request).await.map_err(|status| self.explain(&status))?;
-        Ok(present("run", answer.into_inner().run)?)
+        Ok(present("run", call!(self.retry_quarantined(v1::RetryQuarantinedRequest { run: run.get() })).run)?)
     }
 
-    /// Takes back results of a run; returns the run after that, and how many they are.
+    /// Voids results of a run; returns the run after that, and how many they are.
     pub(crate) async fn requeue(&mut self, run: RunId, of: Blamed) -> anyhow::Result<(RunStatus, u64)> {
-        let request = self.request("requeue", v1::RequeueRequest::from((run, of)));
-        let answer = self.inner.requeue(request).await.map_err(|status| self.explain(&status))?;
-        let v1::RequeueResponse { run, jobs } = answer.into_inner();
+        let v1::RequeueResponse { run, jobs } = call!(self.requeue(v1::RequeueRequest::from((run, of))));
         Ok((present("run", run)?, jobs))
     }
 
-    /// Believes a machine no longer, or again.
+    /// Marks a machine trusted or untrusted.
     pub(crate) async fn set_trust(&mut self, machine: &str, trusted: bool) -> anyhow::Result<()> {
-        let request = self.request("set_trust", v1::SetTrustRequest { machine: machine.to_owned(), trusted });
-        self.inner.set_trust(request).await.map_err(|status| self.explain(&status))?;
+        call!(self.set_trust(v1::SetTrustRequest { machine: machine.to_owned(), trusted }));
         Ok(())
     }
 
-    /// The workers heard of since the coordinator started.
+    /// The workers seen since the coordinator started.
     pub(crate) async fn workers(&mut self) -> anyhow::Result<Vec<WorkerStatus>> {
-        let request = self.request("list_workers", v1::ListWorkersRequest {});
-        let answer = self.inner.list_workers(request).await.map_err(|status| self.explain(&status))?;
-        let workers = answer.into_inner().workers.into_iter().map(WorkerStatus::try_from);
-        Ok(workers.collect::<Result<_, _>>()?)
+        let workers = call!(self.list_workers(v1::ListWorkersRequest {})).workers;
+        Ok(workers.into_iter().map(WorkerStatus::try_from).collect::<Result<_, _>>()?)
     }
 
-    /// What happened of late, oldest first.
+    /// The latest events, oldest first.
     pub(crate) async fn events(&mut self) -> anyhow::Result<Vec<Event>> {
-        let request = self.request("list_events", v1::ListEventsRequest { after: 0 });
-        let answer = self.inner.list_events(request).await.map_err(|status| self.explain(&status))?;
-        let events = answer.into_inner().events.into_iter().map(Event::try_from);
-        Ok(events.collect::<Result<_, _>>()?)
+        let events = call!(self.list_events(v1::ListEventsRequest { after: 0 })).events;
+        Ok(events.into_iter().map(Event::try_from).collect::<Result<_, _>>()?)
     }
 
-    /// Asks a worker to go.
+    /// Drains a worker.
     pub(crate) async fn drain(&mut self, worker: WorkerId) -> anyhow::Result<()> {
-        let request = self.request("drain_worker", v1::DrainWorkerRequest { worker_id: worker.get() });
-        self.inner.drain_worker(request).await.map_err(|status| self.explain(&status))?;
+        call!(self.drain_worker(v1::DrainWorkerRequest { worker_id: worker.get() }));
         Ok(())
     }
 
@@ -178,13 +169,13 @@ impl Client {
             ),
             (_, Some(cause)) => {
                 anyhow!(
-                    "the connection to {url} broke ({cause}); check that it is a coordinator's address, and whether it \
-                     begins with https://"
+                    "the connection to {url} failed ({cause}); check that a coordinator listens there, and whether the \
+                     address must begin with https://"
                 )
             }
             (Code::Unauthenticated | Code::PermissionDenied, _) => anyhow!(
-                "the coordinator refused: {text}; a token is read from --operator-token-file or from the variable \
-                 {TOKEN_VARIABLE}, a certificate from --tls-cert"
+                "the coordinator refused: {text}; give a token by --operator-token-file or the variable {TOKEN_VARIABLE}, or a \
+                 certificate by --tls-cert"
             ),
             (Code::Unimplemented, _) => {
                 anyhow!("{url} does not know this call; install the same version of nqueens on both sides")

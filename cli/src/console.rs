@@ -1,4 +1,4 @@
-//! What people see: logs, errors, and the answer to Ctrl-C.
+//! What people see beside results: logs and errors.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -8,34 +8,20 @@ use clap::ValueEnum;
 use serde_json::json;
 use tracing_subscriber::EnvFilter;
 
-use crate::command::Arguments;
-
-/// Scripts rely on it: interrupted, with all state kept.
-pub(crate) const INTERRUPTED: u8 = 130;
-
-/// Logged by commands that end with a result or an error. What a worker within such a command has to say, its
-/// coordinator says too, or the command's error does.
-const QUIET: &str = "warn,nqueens_worker=error";
-
 /// What a log line looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Text for people
     Text,
-    /// For programs: an object a line, the line's fields beside its `timestamp`, `level`, `target` and `message`.
+    /// One JSON object per line: timestamp, level, target, message and the line's own fields
     Json,
 }
 
-/// Sends log lines to stderr, unless they would run across a picture there.
-pub(crate) fn start_logging(arguments: &Arguments) {
-    if arguments.command.takes_terminal() && std::io::stderr().is_terminal() {
-        return;
-    }
-    let default = if arguments.command.is_service() { "info" } else { QUIET };
-    let level = arguments.log.as_deref().unwrap_or(default);
-    let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new(default));
+/// Sends log lines to stderr: those of `filter` or, without one or if it can't be read, of `default`.
+pub(crate) fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
+    let filter = EnvFilter::try_new(filter.unwrap_or(default)).unwrap_or_else(|_| EnvFilter::new(default));
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    if arguments.log_format == LogFormat::Json {
+    if format == LogFormat::Json {
         return lines.json().flatten_event(true).with_span_list(false).init();
     }
     lines.with_ansi(std::io::stderr().is_terminal() && colours_wanted()).init();
@@ -75,16 +61,6 @@ fn one_line(message: &str) -> String {
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
     causes.any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-/// Waits for Ctrl-C or SIGTERM.
-pub(crate) async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).expect("signals can be waited for");
-    tokio::select! {
-        _ = terminate.recv() => {}
-        outcome = tokio::signal::ctrl_c() => outcome.expect("signals can be waited for"),
-    }
 }
 
 #[cfg(test)]

@@ -5,12 +5,15 @@
 #![forbid(unsafe_code)]
 
 mod authority;
+mod build;
 mod client;
 mod command;
 mod console;
+mod exit;
 mod memory;
 mod output;
 mod progress;
+mod runtime;
 mod settings;
 mod signals;
 mod tls;
@@ -19,8 +22,8 @@ mod token;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = settings::parse();
-    console::start_logging(&arguments);
+    let arguments = command::parse();
+    arguments.start_logging();
     let log_format = arguments.log_format;
     match command::execute(arguments) {
         Ok(code) => code,

@@ -7,8 +7,8 @@ use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 /// The memory that joins of half boards and multiplied colours may take.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Memory {
-    /// Memory for plans halves and colours, as 500MB or 8GiB: a soft limit; less memory is slower [default: half of what is
-    /// free]
+    /// Memory for the plans halves and colours, for example 500MB or 8GiB. A soft limit; less memory is slower [default:
+    /// half of the free memory]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<ByteSize>,
 }

@@ -1,18 +1,20 @@
-//! Numbers and times as people read them.
+//! What commands print: for programs as JSON, for people with numbers and times as they read them.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::Context;
+use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use nqueens_model::operator::WallTime;
 
-/// Runs a short conversation with a database or a coordinator.
-pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("starting the runtime")?.block_on(future)
+/// Whether a command's result is to be machine-readable.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Json {
+    /// Print JSON; counts are decimal strings because they can exceed 2^53
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Prints a line to stdout. A reader that has gone is an error here, where `println!` would panic.
@@ -42,11 +44,6 @@ pub(crate) fn quantity(number: f64) -> String {
     let before_point = if number > 0.0 { number.log10().floor() } else { 2.0 };
     let decimals = (2.0 - before_point).clamp(0.0, 12.0) as usize;
     format!("{number:.decimals$}")
-}
-
-/// The present, by this machine's clock.
-pub(crate) fn now() -> WallTime {
-    Timestamp::now().as_millisecond()
 }
 
 /// A time as the clock on the wall has it, with its distance from UTC: `2026-11-21 22:03:31 +01:00`.

@@ -11,11 +11,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::builder::BoolishValueParser;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, Error, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
 
-use crate::command::Arguments;
+use crate::exit::misuse;
 
 /// Read if no other file is asked for, and if it exists.
 const FILE: &str = "nqueens.toml";
@@ -24,15 +24,15 @@ const FILE: &str = "nqueens.toml";
 const HIDDEN: &str = "(hidden)";
 
 /// Reads the arguments of this process. Ends it where they are wrong (exit code 2) or ask for help.
-pub(crate) fn parse() -> Arguments {
+pub(crate) fn parse<Arguments: FromArgMatches>(commands: Command) -> Arguments {
     let arguments: Vec<_> = std::env::args_os().collect();
-    let parsed = Sources::find(&arguments).and_then(|sources| sources.parse(&arguments));
+    let parsed = Sources::find(commands, &arguments).and_then(|sources| sources.parse(&arguments));
     parsed.and_then(|matches| Arguments::from_arg_matches(&matches)).unwrap_or_else(|error| error.exit())
 }
 
-/// All commands with their options, each with its variable.
-pub(crate) fn command() -> Command {
-    Arguments::command().mut_args(with_variable).mut_subcommands(|sub| sub.mut_args(with_variable))
+/// The commands with a variable for each of their options.
+pub(crate) fn with_variables(commands: Command) -> Command {
+    commands.mut_args(with_variable).mut_subcommands(|sub| sub.mut_args(with_variable))
 }
 
 fn with_variable(arg: Arg) -> Arg {
@@ -93,8 +93,7 @@ pub(crate) struct Sources {
 impl Sources {
     /// Reads the settings file that `arguments` or the environment ask for, or else the one that lies in the working
     /// directory.
-    pub(crate) fn find(arguments: &[OsString]) -> Result<Self, Error> {
-        let command = command();
+    pub(crate) fn find(command: Command, arguments: &[OsString]) -> Result<Self, Error> {
         // Only the file's name matters so far. Whoever asks for help gets it, whatever the file says.
         let Ok(first_look) = command.clone().ignore_errors(true).try_get_matches_from(arguments) else {
             return Ok(Self { command, file: None });
@@ -241,7 +240,7 @@ fn scalar(commands: &[&Command], key: String, value: &toml::Value) -> Result<(St
     let is_option = |arg: &Arg| arg.get_long() == Some(&key) && key != "config";
     if !commands.iter().any(|command| command.get_arguments().any(is_option)) {
         let of = if let [only] = commands { only.get_name() } else { "any command" };
-        return Err(format!("'{key}' is no setting of {of}; 'nqueens COMMAND --help' lists those there are"));
+        return Err(format!("'{key}' is not a setting of {of}; 'nqueens COMMAND --help' lists the settings"));
     }
     let text = match value {
         toml::Value::String(text) => text.clone(),
@@ -251,76 +250,4 @@ fn scalar(commands: &[&Command], key: String, value: &toml::Value) -> Result<(St
         _ => return Err(format!("'{key}' must be a string, a number, true or false")),
     };
     Ok((key, text))
-}
-
-/// The error of a program that was called the wrong way: one line, and the exit code 2.
-pub(crate) fn misuse(what: impl fmt::Display) -> Error {
-    Error::raw(ErrorKind::ValueValidation, format!("{what}\n"))
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-    use proptest::test_runner::{Config, RngSeed};
-
-    use super::*;
-
-    /// Lines of settings files, right and wrong.
-    fn line() -> impl Strategy<Value = String> {
-        let key = prop_oneof![
-            Just("threads"),
-            Just("n"),
-            Just("config"),
-            Just("listen"),
-            Just("job-states"),
-            Just("no-such-key"),
-        ];
-        let value = prop_oneof![
-            any::<i64>().prop_map(|number| number.to_string()),
-            any::<f64>().prop_map(|number| number.to_string()),
-            "[ -~]{0,12}",
-            any::<String>().prop_map(|text| format!("{text:?}")),
-            Just("[1, 2]".to_owned()),
-            Just("true".to_owned()),
-        ];
-        prop_oneof![
-            (key, value).prop_map(|(key, value)| format!("{key} = {value}")),
-            "\\[(run|worker|coordinator|nothing)\\]",
-            any::<String>(),
-        ]
-    }
-
-    proptest! {
-        #![proptest_config(Config { rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..Config::with_cases(96) })]
-
-        /// Whatever stands in a settings file, it is taken or refused, in a line that says which file it is.
-        #[test]
-        fn whatever_a_file_says_is_judged(lines in vec(line(), 0..6), raw in vec(any::<u8>(), 0..40), is_raw in 0..8) {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("settings.toml");
-            std::fs::write(&path, if is_raw == 0 { raw } else { lines.join("\n").into_bytes() }).unwrap();
-            let arguments: Vec<OsString> =
-                vec!["nqueens".into(), "--config".into(), path.clone().into(), "config".into()];
-            let judged = Sources::find(&arguments).and_then(|sources| sources.settings(&arguments, None));
-            if let Err(error) = judged {
-                let said = error.to_string();
-                prop_assert!(said.contains("settings.toml"), "{said}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_commands_are_well_formed() {
-        command().debug_assert();
-    }
-
-    #[test]
-    fn every_command_shows_an_example() {
-        for sub in command().get_subcommands() {
-            let example = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
-            let begins = format!("Example: nqueens {}", sub.get_name());
-            assert!(example.starts_with(&begins), "'{}' has the example '{example}'", sub.get_name());
-        }
-    }
 }

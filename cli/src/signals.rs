@@ -1,9 +1,9 @@
-//! What ends a long-lived process from outside.
+//! What ends a process from outside.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::console::INTERRUPTED;
+use crate::exit::INTERRUPTED;
 
 /// How a process was told to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,4 +31,13 @@ pub(crate) fn signals() -> std::io::Result<watch::Receiver<Option<Signal>>> {
         }
     });
     Ok(told)
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+pub(crate) async fn interrupted() {
+    let mut terminate = signal(SignalKind::terminate()).expect("signals can be waited for");
+    tokio::select! {
+        _ = terminate.recv() => {}
+        outcome = tokio::signal::ctrl_c() => outcome.expect("signals can be waited for"),
+    }
 }

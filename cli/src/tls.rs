@@ -9,20 +9,20 @@ use nqueens_proto::ClientTls;
 use nqueens_proto::tls::{InvalidPem, certificates, private_key};
 
 use crate::authority::warn_of_end;
-use crate::settings::misuse;
+use crate::exit::misuse;
 
 /// How a caller knows its coordinator, and shows who it is.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CallerTls {
-    /// For an https:// address: certificate of the authority that the coordinator's comes from (PEM)
+    /// For https:// addresses: certificate of the authority that signed the coordinator's (PEM)
     #[arg(long = "tls-ca", value_name = "FILE")]
     ca: Option<PathBuf>,
 
-    /// Certificate to show to the coordinator instead of a token (PEM)
+    /// Certificate to present to the coordinator instead of a token (PEM)
     #[arg(long = "tls-cert", value_name = "FILE")]
     cert: Option<PathBuf>,
 
-    /// The private key of that certificate (PEM)
+    /// Private key of that certificate (PEM)
     #[arg(long = "tls-key", value_name = "FILE")]
     key: Option<PathBuf>,
 }
@@ -38,7 +38,7 @@ impl CallerTls {
         let pair = pair(self.cert.as_deref(), self.key.as_deref());
         let Some(ca) = &self.ca else {
             if pair.is_some() {
-                misuse("--tls-cert is of no use without --tls-ca, by which the coordinator is known").exit();
+                misuse("--tls-cert requires --tls-ca, which verifies the coordinator").exit();
             }
             return Ok(None);
         };
@@ -53,15 +53,15 @@ impl CallerTls {
 /// How a coordinator shows who it is, and knows its callers.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CoordinatorTls {
-    /// The coordinator's certificate (PEM), for TLS
+    /// The coordinator's certificate (PEM); enables TLS
     #[arg(long = "tls-cert", value_name = "FILE")]
     cert: Option<PathBuf>,
 
-    /// The private key of that certificate (PEM)
+    /// Private key of that certificate (PEM)
     #[arg(long = "tls-key", value_name = "FILE")]
     key: Option<PathBuf>,
 
-    /// Certificate of the authority that workers' and operators' come from (PEM); whoever shows one needs no token
+    /// Certificate of the authority that signs those of workers and operators, which then need no tokens (PEM)
     #[arg(long = "tls-ca", value_name = "FILE")]
     ca: Option<PathBuf>,
 }
@@ -71,7 +71,7 @@ impl CoordinatorTls {
     pub(crate) fn apply(&self, access: Access) -> anyhow::Result<Access> {
         let Some((certificate, key)) = pair(self.cert.as_deref(), self.key.as_deref()) else {
             if self.ca.is_some() {
-                misuse("--tls-ca is of no use without --tls-cert and --tls-key").exit();
+                misuse("--tls-ca requires --tls-cert and --tls-key").exit();
             }
             return Ok(access);
         };
@@ -84,7 +84,7 @@ fn pair<'a>(certificate: Option<&'a Path>, key: Option<&'a Path>) -> Option<(&'a
     match (certificate, key) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
         (None, None) => None,
-        _ => misuse("--tls-cert and --tls-key go together").exit(),
+        _ => misuse("--tls-cert and --tls-key must be given together").exit(),
     }
 }
 

@@ -132,7 +132,7 @@ async fn a_terminated_worker_hands_back_its_leases() {
         worker.signal(signal);
         let (found, said) = worker.end();
         assert_eq!(found, Some(code), "{said}");
-        let farewell = "told to go: worker is down by=\"a signal\" accepted=0 unreported=0 unreturned=0";
+        let farewell = "worker has stopped by=\"a signal\" accepted=0 unreported=0 unreturned=0";
         assert!(said.contains(farewell), "{said}");
         service.until(|run| run.sums.leased == 0).await;
     }

@@ -42,5 +42,5 @@ pub use events::Events;
 pub use operator::Operator;
 pub use reader::Reader;
 pub use rules::RULES;
-pub use store::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
+pub use store::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow, wall_time};
 pub use writer::Pace;

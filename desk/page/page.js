@@ -122,7 +122,7 @@ function showHosts(workers) {
   }
   const sorted = [...hosts].sort((one, other) => other[1] - one[1]);
   const all = sorted.reduce((sum, [, speed]) => sum + speed, 0);
-  put(by("hosts-text"), all ? "Measured speed in estimated states a second, and share of all" : "Nobody counts at the moment.");
+  put(by("hosts-text"), all ? "Measured speed in states a second, and share of all" : "Nobody counts at the moment.");
   const make = () => {
     const item = element("li", [["span", "name"], ["span", "rail"], ["span", "value"]]);
     item.children[1].append(document.createElement("span"));

@@ -22,7 +22,6 @@ use tokio::time::sleep;
 use tracing::{debug, info};
 
 use crate::headers::{LOGIN, login_again};
-use crate::server::Desk;
 
 /// Who may look.
 #[derive(Clone, Debug)]
@@ -110,15 +109,13 @@ fn names_loopback(request: &Request) -> bool {
 }
 
 /// Lets a request through, or says why not.
-pub(crate) async fn keep(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
-    let refusal = match &desk.door.admission {
+pub(crate) async fn keep(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let refusal = match &door.admission {
         Admission::Loopback if !names_loopback(&request) => {
             let why = "this page is for this machine: ask for it as localhost or 127.0.0.1";
             Some((StatusCode::MISDIRECTED_REQUEST, why).into_response())
         }
-        Admission::Token(token) if !desk.door.admits(token, request.headers()) => {
-            Some(ask(request.uri().path()))
-        }
+        Admission::Token(token) if !door.admits(token, request.headers()) => Some(ask(request.uri().path())),
         _ => None,
     };
     match refusal {
@@ -146,12 +143,12 @@ pub(crate) struct Shown {
 
 /// The form comes back: a cookie for the right token.
 pub(crate) async fn enter(
-    State(desk): State<Arc<Desk>>,
+    State(door): State<Arc<Door>>,
     headers: HeaderMap,
     shown: Result<Form<Shown>, FormRejection>,
 ) -> Response {
-    let Admission::Token(token) = &desk.door.admission else { return Redirect::to("/").into_response() };
-    let Ok(_turn) = desk.door.tries.try_acquire() else {
+    let Admission::Token(token) = &door.admission else { return Redirect::to("/").into_response() };
+    let Ok(_turn) = door.tries.try_acquire() else {
         return (StatusCode::TOO_MANY_REQUESTS, "too many tries at once; wait a moment").into_response();
     };
     if !shown.is_ok_and(|Form(Shown { token: shown })| token.is(shown.trim_ascii().as_bytes())) {
@@ -159,7 +156,7 @@ pub(crate) async fn enter(
         info!("somebody showed a wrong token to the page");
         return login_again();
     }
-    let value = desk.door.begin_session();
+    let value = door.begin_session();
     // Over TLS, which only a proxy before this can speak, the cookie stays there.
     let secure = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
     let secure = if secure { "; Secure" } else { "" };

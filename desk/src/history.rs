@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
+use nqueens_coordinator::wall_time;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Interval, RunState};
 use serde_json::{Value, json};
@@ -71,8 +72,7 @@ impl Histories {
         let mut ticks = tokio::time::interval(EVERY);
         while snapshots.has_changed().is_ok() {
             ticks.tick().await;
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            self.note(u64::try_from(now.as_millis()).unwrap_or(u64::MAX), &snapshots.borrow().clone());
+            self.note(u64::try_from(wall_time()).unwrap_or(0), &snapshots.borrow().clone());
         }
     }
 

@@ -21,6 +21,7 @@ mod live;
 mod metrics;
 mod picture;
 mod server;
+mod shared;
 mod solutions;
 mod webhook;
 

@@ -15,10 +15,9 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::picture::{detail, paint};
-use crate::server::Desk;
+use crate::shared::{PICTURE_EVERY, Shared};
 
-/// Time between two pictures, and pictures between two looks at the chosen run.
-pub(crate) const PICTURE_EVERY: Duration = Duration::from_secs(1);
+/// Pictures between two looks at the chosen run.
 const DETAIL_EVERY: u32 = 3;
 
 /// A browser that lost its stream asks for a new one after so long.
@@ -32,23 +31,23 @@ pub(crate) struct Choice {
     run: Option<String>,
 }
 
-pub(crate) async fn live(State(desk): State<Arc<Desk>>, Query(choice): Query<Choice>) -> Response {
+pub(crate) async fn live(State(shared): State<Arc<Shared>>, Query(choice): Query<Choice>) -> Response {
     let run = match choice.run.map(|run| run.parse::<RunId>()).transpose() {
         Ok(run) => run,
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     };
-    if run.is_some_and(|run| desk.operator.watch().borrow().run(run).is_none()) {
+    if run.is_some_and(|run| shared.operator.watch().borrow().run(run).is_none()) {
         return (StatusCode::NOT_FOUND, "there is no such run here").into_response();
     }
-    let Ok(place) = Arc::clone(&desk.streams).try_acquire_owned() else {
+    let Ok(place) = Arc::clone(&shared.streams).try_acquire_owned() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many pages are open; close some").into_response();
     };
     // One event waits at most: who reads slowly misses pictures.
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
-        let mut stopping = desk.stopping.clone();
+        let mut stopping = shared.stopping.clone();
         tokio::select! {
-            _ = timeout(STREAM_LIFE, feed(&desk, run, &sender, place)) => {}
+            _ = timeout(STREAM_LIFE, feed(&shared, run, &sender, place)) => {}
             _ = stopping.wait_for(|stopping| *stopping) => {}
             () = sender.closed() => {}
         }
@@ -59,20 +58,20 @@ pub(crate) async fn live(State(desk): State<Arc<Desk>>, Query(choice): Query<Cho
 type Sender = mpsc::Sender<Result<Event, Infallible>>;
 
 /// Sends until nobody reads any more, or the coordinator stops.
-async fn feed(desk: &Desk, chosen: Option<RunId>, sender: &Sender, _place: OwnedSemaphorePermit) {
+async fn feed(shared: &Shared, chosen: Option<RunId>, sender: &Sender, _place: OwnedSemaphorePermit) {
     let mut ticks = interval(PICTURE_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut round, mut last) = (0, None);
     loop {
         ticks.tick().await;
         let Ok(room) = sender.reserve().await else { return };
-        let Ok(picture) = desk.picture.get(paint(&desk.operator)).await else { return };
+        let Ok(picture) = shared.picture.get(paint(&shared.operator)).await else { return };
         room.send(Ok(Event::default().event("picture").retry(RETRY).data(&picture.text)));
         if let Some(run) = chosen.or(picture.foremost)
             && (round % DETAIL_EVERY == 0 || last != Some(run))
         {
-            let looking = detail(&desk.operator, &desk.histories, run);
-            let Ok(text) = desk.detail(run).get(looking).await else { return };
+            let looking = detail(&shared.operator, &shared.histories, run);
+            let Ok(text) = shared.detail(run).get(looking).await else { return };
             let Ok(room) = sender.reserve().await else { return };
             room.send(Ok(Event::default().event("detail").data(&text)));
             last = Some(run);

@@ -12,7 +12,7 @@ use nqueens_model::operator::{EventKind, Interval, RunState, WorkerStatus};
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{TEXT_FORMAT, TextEncoder};
 
-use crate::server::Desk;
+use crate::shared::Shared;
 
 /// Runs that are over and workers with series of their own; those beyond them are in the sums.
 const RUNS_OVER_MAX: usize = 20;
@@ -21,8 +21,8 @@ const WORKERS_MAX: usize = 1_000;
 /// A worker that was heard of since so many milliseconds is there.
 const SILENT_MAX_MS: u64 = 60_000;
 
-pub(crate) async fn metrics(State(desk): State<Arc<Desk>>) -> Response {
-    let operator = &desk.operator;
+pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+    let operator = &shared.operator;
     match operator.workers().await {
         Ok(workers) => {
             let (snapshot, events) = (operator.watch().borrow().clone(), operator.events().borrow().clone());

@@ -1,7 +1,6 @@
 //! The listener for browsers and Prometheus.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,26 +13,21 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use nqueens_coordinator::Operator;
-use nqueens_model::id::RunId;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::door::{Admission, Door, enter, keep};
-use crate::fresh::Fresh;
+use crate::door::{Admission, enter, keep};
 use crate::headers::{FILES, LOGIN, STYLE, guard};
 use crate::history::Histories;
-use crate::live::{PICTURE_EVERY, STREAM_LIFE, live};
+use crate::live::{STREAM_LIFE, live};
 use crate::metrics::metrics;
-use crate::picture::Picture;
+use crate::shared::Shared;
 use crate::solutions::solution;
 
 /// Connections at once; who comes later waits.
 const CONNECTIONS_MAX: usize = 128;
-
-/// Streams at once: less than connections, so that there is always room for a look at the metrics.
-const STREAMS_MAX: usize = 48;
 
 /// Bytes of a request's head, and of its body.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -45,29 +39,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// No connection outlasts a stream by more than this, whoever reads it how slowly.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// What a map of a run's jobs may be old.
-const DETAIL_AGE: Duration = Duration::from_secs(2);
-
-/// What all requests share.
-pub(crate) struct Desk {
-    pub(crate) operator: Operator,
-    pub(crate) door: Door,
-    pub(crate) picture: Fresh<Picture>,
-    pub(crate) histories: Histories,
-    pub(crate) streams: Arc<Semaphore>,
-    /// True once the coordinator stops.
-    pub(crate) stopping: watch::Receiver<bool>,
-    details: Mutex<HashMap<RunId, Arc<Fresh<Arc<str>>>>>,
-}
-
-impl Desk {
-    /// Where the details of a run that exists are kept for a moment.
-    pub(crate) fn detail(&self, run: RunId) -> Arc<Fresh<Arc<str>>> {
-        let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(details.entry(run).or_insert_with(|| Arc::new(Fresh::new(DETAIL_AGE))))
-    }
-}
-
 /// Serves the page and the metrics on `listener` until `stop`.
 pub async fn serve(
     listener: TcpListener,
@@ -78,16 +49,7 @@ pub async fn serve(
     let (stopping, stopped) = watch::channel(false);
     let histories = Histories::default();
     let following = tokio::spawn(histories.clone().keep(operator.watch()));
-    let desk = Desk {
-        operator,
-        door: Door::new(admission),
-        picture: Fresh::new(PICTURE_EVERY / 2),
-        histories,
-        streams: Arc::new(Semaphore::new(STREAMS_MAX)),
-        stopping: stopped,
-        details: Mutex::default(),
-    };
-    let app = router(Arc::new(desk));
+    let app = router(Arc::new(Shared::new(operator, admission, histories, stopped)));
     tokio::select! {
         () = accept(listener, &app) => {}
         () = stop => {}
@@ -96,7 +58,7 @@ pub async fn serve(
     following.abort();
 }
 
-fn router(desk: Arc<Desk>) -> Router {
+fn router(shared: Arc<Shared>) -> Router {
     let mut inside = Router::new()
         .route("/live", get(live))
         .route("/metrics", get(metrics))
@@ -107,14 +69,15 @@ fn router(desk: Arc<Desk>) -> Router {
     let inside = inside.fallback(|| async { (StatusCode::NOT_FOUND, "there is no such page here") });
     let outside = Router::new()
         .route(STYLE.path, get(|| async { STYLE }))
-        .route(LOGIN.path, get(|| async { LOGIN }).post(enter));
+        .route(LOGIN.path, get(|| async { LOGIN }).post(enter))
+        .with_state(Arc::clone(&shared.door));
     inside
-        .route_layer(from_fn_with_state(Arc::clone(&desk), keep))
+        .route_layer(from_fn_with_state(Arc::clone(&shared.door), keep))
         .merge(outside)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn(in_time))
         .layer(map_response(guard))
-        .with_state(desk)
+        .with_state(shared)
 }
 
 /// Gives up on requests whose body does not come.

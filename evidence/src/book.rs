@@ -8,9 +8,9 @@ use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_model::message::EncodedJob;
 
+use crate::finding::{Check, Verdict};
 use crate::line::{Four, Header, JobLine, OtherLine, OtherVerdict, WorkerLine};
 use crate::sample::{Claim, Sample};
-use crate::verify::{Check, Verdict};
 
 /// What was read so far.
 pub(crate) struct Book {

@@ -9,6 +9,7 @@
 mod book;
 pub mod chain;
 pub mod confidence;
+pub mod finding;
 pub mod line;
 mod parts;
 pub mod recount;

@@ -1,9 +1,10 @@
 //! Ledgers made by hand: counts beyond 2^32, and damage to every single bit.
 
 use nqueens_evidence::chain::ChainWriter;
+use nqueens_evidence::finding::{Check, Verdict};
 use nqueens_evidence::line::{FORMAT, Four, Header, JobLine, Line, TotalLine, WorkerLine};
 use nqueens_evidence::sample::Sample;
-use nqueens_evidence::verify::{Check, Report, Verdict, verify};
+use nqueens_evidence::verify::{Report, verify};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::job::Class;

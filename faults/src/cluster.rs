@@ -10,7 +10,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::check::open_runs;
+use crate::ledger::open_runs;
 use crate::process::{Background, Outcome, eventually};
 use crate::proxy::{Proxy, Weather};
 use crate::random::Random;

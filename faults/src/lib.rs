@@ -17,6 +17,7 @@ mod campaign;
 mod check;
 mod cluster;
 mod faults;
+mod ledger;
 pub mod process;
 mod proxy;
 mod random;

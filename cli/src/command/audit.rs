@@ -8,20 +8,21 @@ use nqueens_evidence::sample::Claim;
 
 use super::sampling::{Draw, Interrupt, Population, Sampling};
 use super::source::Source;
-use crate::console::INTERRUPTED;
-use crate::output::{block_on, print_line, thousands};
+use crate::exit::INTERRUPTED;
+use crate::output::{print_line, thousands};
+use crate::runtime::block_on;
 
-/// Counts some accepted jobs of a run again, and tells what that proves.
+/// Counts a random sample of a run's accepted jobs again, and states the confidence that this gives.
 ///
-/// The jobs are drawn at random and counted by another engine from their mirror images. A run need not be done for this.
-/// Nothing is changed in the database. The exit code is 1 if a count differs.
+/// Another engine counts the mirror images of the jobs. The run need not be done, and the database is not changed. The exit
+/// code is 1 if a count differs.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens audit --db nqueens-16.db --sample 300")]
 pub(crate) struct Audit {
     #[command(flatten)]
     source: Source,
 
-    /// Count so many jobs again
+    /// Number of jobs to count again
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     sample: u32,
 
@@ -34,7 +35,7 @@ impl Audit {
         let interrupt = Interrupt::listen()?;
         let mut draw = self.sampling.draw(self.sample)?;
         let Some(population) = block_on(self.accepted(&mut draw, &interrupt))? else {
-            eprintln!("nqueens: interrupted before all results were read; nothing was proved");
+            eprintln!("nqueens: interrupted before all results were read; nothing was verified");
             return Ok(ExitCode::from(INTERRUPTED));
         };
         draw.recount(&population, &interrupt)

@@ -7,13 +7,12 @@ use clap::Args;
 use nqueens_kernel::board::BoardSize;
 use serde_json::json;
 
-use crate::command::Json;
 use crate::command::choices::{KernelChoice, PlanChoice, threads};
 use crate::command::counting;
 use crate::memory::Memory;
-use crate::output::{print_line, thousands};
+use crate::output::{Json, print_line, thousands};
 
-/// Measures how fast a kernel counts, with no database and no wire.
+/// Measures the counting speed of a kernel, without database and network.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens bench --n 16 --threads 4 --json")]
 pub(crate) struct Bench {
@@ -21,15 +20,15 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", default_value = "16", allow_negative_numbers = true)]
     n: BoardSize,
 
-    /// How the board is cut into jobs
+    /// How to split the board into jobs
     #[arg(long, default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
 
-    /// The engine that counts
+    /// Counting engine
     #[arg(long, default_value_t = KernelChoice::Auto)]
     kernel: KernelChoice,
 
-    /// Threads that count
+    /// Number of counting threads
     #[arg(long, value_name = "T", default_value = "1", value_parser = threads)]
     threads: NonZeroUsize,
 
@@ -61,7 +60,7 @@ impl Bench {
             let speed = count.states_per_s() / 1e6;
             print_line(format_args!(
                 "N = {n}: {} solutions in {elapsed_s:.3} s\n\
-                 {kernel} kernel, plan {plan}, {} thread(s): {} states, {speed:.0} million a second",
+                 {kernel} kernel, plan {plan}, {} thread(s): {} states, {speed:.0} million/s",
                 thousands(count.total),
                 self.threads,
                 thousands(count.states)

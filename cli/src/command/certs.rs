@@ -1,5 +1,6 @@
 //! `nqueens certs`: certificates for a cluster, from an authority of its own.
 
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::Write;
 use std::net::IpAddr;
@@ -13,26 +14,26 @@ use nqueens_proto::Role;
 use tempfile::NamedTempFile;
 
 use crate::authority::{Authority, Holder, Made, facts, found, split};
+use crate::exit::misuse;
 use crate::output::print_line;
-use crate::settings::misuse;
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {
-    /// Make what is not there yet: the authority, and a certificate for each who needs one
+    /// Create what is missing: the authority, and one certificate each for coordinator, workers and operators
     Make,
-    /// Make all certificates anew, with new keys, from the authority that there is
+    /// Replace all certificates and their keys, from the existing authority
     Renew,
-    /// Found another authority; ca.pem then has both, so that certificates of either are trusted
+    /// Create another authority; ca.pem then holds both, and certificates of either are trusted
     NewCa,
-    /// Take the former authority out of ca.pem, once nobody shows a certificate of it any more
+    /// Remove the old authority from ca.pem, once its certificates are no longer in use
     RetireCa,
 }
 
-/// Makes the certificates for TLS between coordinator, workers and operators, and the authority that they come from.
+/// Creates a certificate authority, and certificates for TLS between coordinator, workers and operators.
 ///
-/// A file that is there is kept, unless it is asked to be made anew. Private keys are readable by their owner alone. Which
-/// file goes where is printed; ca.key goes nowhere: whoever has it can let in anybody.
+/// Existing files are kept, except by the action renew. Only their owner can read private keys. The output says where each
+/// file goes. Keep ca.key secret: with it, everyone can create certificates that the cluster accepts.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens certs make --host head.example,10.0.0.7")]
 pub(crate) struct Certs {
@@ -40,28 +41,28 @@ pub(crate) struct Certs {
     #[arg(default_value = "make")]
     action: Action,
 
-    /// Directory of the files; made if it is not there
+    /// Directory of the files; created if it does not exist
     #[arg(long, value_name = "DIR", default_value = "nqueens-certs")]
     dir: PathBuf,
 
-    /// Names and addresses by which others reach the coordinator [default: this host's name and localhost;
-    /// with renew: those that the certificate has]
+    /// Host names and addresses of the coordinator [default: this host's name and localhost; with renew: those in the
+    /// certificate]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = host)]
     host: Vec<String>,
 
-    /// Names of workers; each gets a certificate of its own
+    /// Names of workers; each gets its own certificate
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = name, default_value = "worker")]
     worker: Vec<String>,
 
-    /// Names of operators; each gets a certificate of its own
+    /// Names of operators; each gets its own certificate
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = name, default_value = "operator")]
     operator: Vec<String>,
 
-    /// How long certificates are valid
+    /// Validity of certificates
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3_650), default_value_t = 365)]
     days: u32,
 
-    /// How long a new authority is valid
+    /// Validity of a new authority
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500), default_value_t = 3_650)]
     ca_days: u32,
 }
@@ -89,7 +90,7 @@ fn host(text: &str) -> Result<String, String> {
     };
     let fits = text.parse::<IpAddr>().is_ok() || text.len() <= 253 && text.split('.').all(is_label);
     fits.then(|| text.to_owned())
-        .ok_or_else(|| "write a host's name or address, without http:// and port".into())
+        .ok_or_else(|| "a host is a name or an address, without http:// and port".into())
 }
 
 /// The names by which this machine is likely to be reached.
@@ -101,14 +102,9 @@ fn own_names() -> Vec<String> {
 
 impl Certs {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let callers = self.worker.iter().chain(&self.operator);
-        if let Some(twice) = callers
-            .clone()
-            .enumerate()
-            .find(|(at, name)| callers.clone().take(*at).any(|other| other == *name))
-        {
-            misuse(format_args!("'{}' is named twice; each certificate has a name of its own", twice.1))
-                .exit();
+        let mut names = BTreeSet::new();
+        if let Some(twice) = self.worker.iter().chain(&self.operator).find(|name| !names.insert(*name)) {
+            misuse(format_args!("'{twice}' is given twice; each certificate needs its own name")).exit();
         }
         let dir = Folder(self.dir.clone());
         match self.action {
@@ -148,7 +144,7 @@ impl Certs {
         dir.list()?;
         if !kept.is_empty() {
             print_line(format_args!(
-                "\nkept as they were, for they were there: {}; 'nqueens certs renew' makes them anew",
+                "\nkept existing files: {}; 'nqueens certs renew' replaces them",
                 kept.join(", ")
             ))?;
         }
@@ -166,7 +162,7 @@ impl Certs {
         }
         dir.list()?;
         print_line(
-            "\nbring the new files to their machines and restart coordinator and workers there: nothing is lost by that",
+            "\ncopy the new files to their machines and restart coordinator and workers; no work is lost",
         )?;
         Ok(())
     }
@@ -179,9 +175,8 @@ impl Certs {
         dir.write(CA, &Made { certificate: certificate + &former, key }, true)?;
         dir.list()?;
         print_line(
-            "\nca.pem has both authorities. Bring it to every machine and restart coordinator and workers there; then \
-             'nqueens certs renew', and bring the new certificates there; then 'nqueens certs retire-ca', and bring \
-             ca.pem there once more",
+            "\nca.pem holds both authorities. Copy it to every machine and restart coordinator and workers. Then run 'nqueens \
+             certs renew' and copy the new certificates. Then run 'nqueens certs retire-ca' and copy ca.pem again",
         )?;
         Ok(())
     }
@@ -193,7 +188,7 @@ fn retire_ca(dir: &Folder) -> anyhow::Result<()> {
         let facts = facts(dir.read(&format!("{name}.pem"))?.as_bytes())?;
         ensure!(
             authority.has_issued(&facts),
-            "{name}.pem comes from a former authority; 'nqueens certs renew' first, and bring the new files to their \
+            "{name}.pem was signed by the old authority; run 'nqueens certs renew' first, and copy the new files to their \
              machines"
         );
     }
@@ -201,7 +196,7 @@ fn retire_ca(dir: &Folder) -> anyhow::Result<()> {
     dir.put("ca.pem", newest, 0o644, true)?;
     dir.list()?;
     print_line(
-        "\nca.pem has the newest authority alone; bring it to every machine and restart coordinator and workers",
+        "\nca.pem holds only the newest authority; copy it to every machine and restart coordinator and workers",
     )?;
     Ok(())
 }
@@ -225,7 +220,7 @@ impl Folder {
         if there[0] != there[1] {
             let (there, missing) = if there[0] { ("pem", "key") } else { ("key", "pem") };
             bail!(
-                "{0}.{there} is there and {0}.{missing} is not; bring it back, or move both away",
+                "{0}.{there} exists but {0}.{missing} does not; restore it, or move both away",
                 self.path(name).display()
             );
         }
@@ -257,7 +252,7 @@ impl Folder {
     fn holder(&self, name: &str) -> anyhow::Result<Holder> {
         let file = format!("{name}.pem");
         let facts = facts(self.read(&file)?.as_bytes()).context(file.clone())?;
-        facts.holder.with_context(|| format!("{file} is an authority's certificate; move it elsewhere"))
+        facts.holder.with_context(|| format!("{file} is the certificate of an authority; move it elsewhere"))
     }
 
     /// Stores a certificate and its key.
@@ -287,9 +282,9 @@ impl Folder {
         print_line(format_args!("in {}:", shown(&self.0)))?;
         let authorities = split(&self.read("ca.pem")?);
         let until = facts(authorities.concat().as_bytes())?.until.date();
-        let both = if authorities.len() > 1 { ", and a former one" } else { "" };
+        let both = if authorities.len() > 1 { ", and the old one" } else { "" };
         line("ca.pem", &format!("the authority, until {until}{both}"), "every machine: --tls-ca")?;
-        line("ca.key", "its key", "nowhere: keep it here or off-line")?;
+        line("ca.key", "its key", "nowhere: keep it here or offline")?;
         for name in self.names()? {
             let (facts, files) =
                 (facts(self.read(&format!("{name}.pem"))?.as_bytes())?, format!("{name}.pem, .key"));

@@ -5,92 +5,99 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{RunState, RunStatus};
+use nqueens_model::operator::RunState;
 
-use super::Json;
-use super::desk::Desk;
-use crate::output::{block_on, print_line};
-use crate::settings::misuse;
+use super::target::OperatorTarget;
+use crate::exit::misuse;
+use crate::output::{Json, print_line};
+use crate::runtime::block_on;
 
-/// Hands out no more jobs of a run; what workers hold they may finish.
+/// Pauses a run: no more of its jobs are leased, and workers finish the jobs they hold.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens pause 0123456789ab")]
 pub(crate) struct Pause {
-    /// The run, as 'nqueens status' lists it
-    run: RunId,
-
     #[command(flatten)]
-    desk: Desk,
-
-    #[command(flatten)]
-    json: Json,
+    change: Change,
 }
 
 impl Pause {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        report(&block_on(self.desk.change(self.run, RunState::Paused, false))?, self.json)
+        self.change.to(RunState::Paused, false)
     }
 }
 
-/// Hands out jobs of a paused run again.
+/// Resumes a paused run.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens resume 0123456789ab --quarantined")]
 pub(crate) struct Resume {
-    /// The run, as 'nqueens status' lists it
-    run: RunId,
-
-    /// Count its quarantined jobs anew, whatever was reported for them
+    /// Also count its quarantined jobs again
     #[arg(long)]
     quarantined: bool,
 
     #[command(flatten)]
-    desk: Desk,
-
-    #[command(flatten)]
-    json: Json,
+    change: Change,
 }
 
 impl Resume {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        report(&block_on(self.desk.change(self.run, RunState::Active, self.quarantined))?, self.json)
+        self.change.to(RunState::Active, self.quarantined)
     }
 }
 
-/// Gives a run up for good.
+/// Cancels a run; it can't be resumed.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens cancel 0123456789ab --yes")]
 pub(crate) struct Cancel {
-    /// The run, as 'nqueens status' lists it
-    run: RunId,
-
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 
     #[command(flatten)]
-    desk: Desk,
+    change: Change,
+}
+
+impl Cancel {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        if !self.yes && !self.change.confirmed()? {
+            eprintln!("nothing was changed");
+            return Ok(ExitCode::FAILURE);
+        }
+        self.change.to(RunState::Cancelled, false)
+    }
+}
+
+/// A run whose state is to change.
+#[derive(Clone, Debug, Args)]
+struct Change {
+    /// Run id, as listed by 'nqueens status'
+    run: RunId,
+
+    #[command(flatten)]
+    target: OperatorTarget,
 
     #[command(flatten)]
     json: Json,
 }
 
-impl Cancel {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        if !self.yes && !self.confirmed()? {
-            eprintln!("nothing was changed");
-            return Ok(ExitCode::FAILURE);
+impl Change {
+    fn to(self, state: RunState, retry_quarantined: bool) -> anyhow::Result<ExitCode> {
+        let run = block_on(self.target.change(self.run, state, retry_quarantined))?;
+        if self.json.json {
+            print_line(nqueens_desk::json::run(&run))?;
+        } else {
+            print_line(format_args!("run {} is {}", run.progress.run, run.progress.state.name()))?;
         }
-        report(&block_on(self.desk.change(self.run, RunState::Cancelled, false))?, self.json)
+        Ok(ExitCode::SUCCESS)
     }
 
     /// Asks somebody at a terminal.
     fn confirmed(&self) -> anyhow::Result<bool> {
         if !std::io::stdin().is_terminal() {
-            misuse("a cancelled run can't be taken up again; give --yes if that is what you want").exit();
+            misuse("a cancelled run can't be resumed; give --yes to confirm").exit();
         }
-        let run = block_on(self.desk.run(self.run))?.progress;
+        let run = block_on(self.target.run(self.run))?.progress;
         eprint!(
-            "run {}, N = {}, {:.1} % done, can't be taken up again once it is cancelled. Cancel it? [y/N] ",
+            "run {}, N = {}, is {:.1} % done. A cancelled run can't be resumed. Cancel it? [y/N] ",
             run.run,
             run.n,
             100.0 * run.share_done
@@ -100,13 +107,4 @@ impl Cancel {
         std::io::stdin().read_line(&mut answer)?;
         Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
-}
-
-fn report(run: &RunStatus, json: Json) -> anyhow::Result<ExitCode> {
-    if json.json {
-        print_line(nqueens_desk::json::run(run))?;
-    } else {
-        print_line(format_args!("run {} is {}", run.progress.run, run.progress.state.name()))?;
-    }
-    Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,6 @@
 //! The values that several commands take.
 
+use std::error::Error;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -8,9 +9,9 @@ use anyhow::ensure;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser, ValueParserFactory};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
-use nqueens_kernel::engine::{Kernel, UnknownKernel};
+use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::halves::Orbits;
-use nqueens_kernel::plan::{Plan, PlanKind, UnknownPlan, fastest};
+use nqueens_kernel::plan::{Plan, PlanKind, fastest};
 
 /// The name of leaving the choice to the program.
 pub(crate) const AUTO: &str = "auto";
@@ -21,32 +22,89 @@ const THREADS_MAX: usize = 4096;
 /// Reads one of `names`, which the help, the completions and the error of another text list.
 pub(crate) fn one_of<T>(names: impl Iterator<Item = &'static str>) -> ValueParser
 where
-    T: FromStr<Err: std::error::Error + Send + Sync + 'static> + Clone + Send + Sync + 'static,
+    T: FromStr<Err: Error + Send + Sync + 'static> + Clone + Send + Sync + 'static,
 {
     PossibleValuesParser::new(names.collect::<Vec<_>>()).try_map(|name| name.parse::<T>()).into()
 }
 
-/// Which engine is to count.
+/// One of several by name, or leaving the choice to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KernelChoice {
-    /// The fastest that this machine can run.
+pub(crate) enum Choice<T> {
+    /// The best for the occasion.
     Auto,
     /// This one.
-    Kernel(Kernel),
+    Given(T),
+}
+
+/// Which engine is to count.
+pub(crate) type KernelChoice = Choice<Kernel>;
+
+/// How a board is to be split into jobs.
+pub(crate) type PlanChoice = Choice<PlanKind>;
+
+/// What can be chosen by name.
+pub(crate) trait Named:
+    FromStr<Err: Error + Send + Sync> + Copy + fmt::Display + Send + Sync + 'static
+{
+    fn names() -> impl Iterator<Item = &'static str>;
+}
+
+impl Named for Kernel {
+    fn names() -> impl Iterator<Item = &'static str> {
+        Self::ALL.into_iter().map(Self::name)
+    }
+}
+
+impl Named for PlanKind {
+    fn names() -> impl Iterator<Item = &'static str> {
+        Self::ALL.into_iter().map(Self::name)
+    }
+}
+
+impl<T: Named> Choice<T> {
+    /// `auto` and all names.
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        std::iter::once(AUTO).chain(T::names())
+    }
+
+    /// What was asked for by name.
+    pub(crate) fn given(self) -> Option<T> {
+        if let Self::Given(it) = self { Some(it) } else { None }
+    }
+}
+
+impl<T: Named> ValueParserFactory for Choice<T> {
+    type Parser = ValueParser;
+
+    fn value_parser() -> ValueParser {
+        one_of::<Self>(Self::names())
+    }
+}
+
+impl<T: Named> FromStr for Choice<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == AUTO { Ok(Self::Auto) } else { text.parse().map(Self::Given) }
+    }
+}
+
+impl<T: Named> fmt::Display for Choice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.pad(AUTO),
+            Self::Given(it) => it.fmt(f),
+        }
+    }
 }
 
 impl KernelChoice {
-    /// `auto` and the names of all engines.
-    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-        std::iter::once(AUTO).chain(Kernel::ALL.map(Kernel::name))
-    }
-
-    /// The engine; an error if this machine can't run it.
+    /// The engine, by default the fastest that this machine can run; an error if it can't run the one asked for.
     pub(crate) fn resolve(self) -> anyhow::Result<Kernel> {
-        let Self::Kernel(kernel) = self else { return Ok(Kernel::best()) };
+        let Self::Given(kernel) = self else { return Ok(Kernel::best()) };
         ensure!(
             kernel.is_available(),
-            "this machine can't run the {kernel} kernel, for which it lacks {}; the fastest that it can is {}",
+            "this machine can't run the {kernel} kernel because it lacks {}; the fastest kernel that it can run is {}",
             kernel.lacks().join(", "),
             Kernel::best()
         );
@@ -54,93 +112,24 @@ impl KernelChoice {
     }
 }
 
-impl ValueParserFactory for KernelChoice {
-    type Parser = ValueParser;
-
-    fn value_parser() -> ValueParser {
-        one_of::<Self>(Self::names())
-    }
-}
-
-impl FromStr for KernelChoice {
-    type Err = UnknownKernel;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == AUTO { Ok(Self::Auto) } else { text.parse().map(Self::Kernel) }
-    }
-}
-
-impl fmt::Display for KernelChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.pad(AUTO),
-            Self::Kernel(kernel) => kernel.fmt(f),
-        }
-    }
-}
-
-/// How a board is to be cut into jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PlanChoice {
-    /// The fastest for the board.
-    Auto,
-    /// This one.
-    Plan(PlanKind),
-}
-
 impl PlanChoice {
-    /// `auto` and the names of all plans.
-    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-        std::iter::once(AUTO).chain(PlanKind::ALL.map(PlanKind::name))
-    }
-
-    /// The plan that was asked for by name.
-    pub(crate) fn explicit(self) -> Option<PlanKind> {
-        if let Self::Plan(kind) = self { Some(kind) } else { None }
-    }
-
-    /// The plan for a board of this size, to be counted by this engine.
+    /// The plan for a board of this size, to be counted by this engine; by default the fastest.
     pub(crate) fn resolve(self, n: BoardSize, kernel: Kernel) -> PlanKind {
-        let missing = match self.explicit() {
+        let missing = match self.given() {
             Some(PlanKind::Halves) if n.get() < Orbits::N_MIN => "half boards",
             Some(PlanKind::Colours) if n.get() < RowSets::N_MIN => "row sets",
             _ => "",
         };
         if !missing.is_empty() {
-            eprintln!("nqueens: N = {n} has no {missing} worth the name; the jobs are those of plan border");
+            eprintln!("nqueens: N = {n} is too small for {missing}; plan border is used instead");
         }
-        self.explicit().unwrap_or_else(|| fastest(n, kernel))
+        self.given().unwrap_or_else(|| fastest(n, kernel))
     }
 
-    /// How the board is cut, into jobs of about so many states or of a size that suits it.
+    /// The plan, with jobs of about so many states or of a size that suits it.
     pub(crate) fn cut(self, n: BoardSize, kernel: Kernel, states_per_job: Option<u64>) -> Plan {
         let kind = self.resolve(n, kernel);
         states_per_job.map_or_else(|| Plan::new(n, kind), |states| Plan::with_states_per_job(n, kind, states))
-    }
-}
-
-impl ValueParserFactory for PlanChoice {
-    type Parser = ValueParser;
-
-    fn value_parser() -> ValueParser {
-        one_of::<Self>(Self::names())
-    }
-}
-
-impl FromStr for PlanChoice {
-    type Err = UnknownPlan;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == AUTO { Ok(Self::Auto) } else { text.parse().map(Self::Plan) }
-    }
-}
-
-impl fmt::Display for PlanChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.pad(AUTO),
-            Self::Plan(kind) => kind.fmt(f),
-        }
     }
 }
 
@@ -153,7 +142,7 @@ pub(crate) fn threads(text: &str) -> Result<NonZeroUsize, String> {
 /// Reads a finite number from 0 on.
 pub(crate) fn amount(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| format!("it must be a number from 0 on, not '{text}'"))
+    number.ok_or_else(|| format!("it must be a number of at least 0, not '{text}'"))
 }
 
 /// As many threads as this process may run at once.

@@ -3,12 +3,10 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::settings;
-
-/// Prints the completion script of a shell.
+/// Prints a completion script for a shell.
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Example: nqueens completions bash > ~/.local/share/bash-completion/completions/nqueens"
@@ -19,10 +17,10 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn execute(self, mut commands: Command) -> anyhow::Result<ExitCode> {
         // The generator panics where it can't write, so it writes to memory.
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut settings::command(), "nqueens", &mut script);
+        clap_complete::generate(self.shell, &mut commands, "nqueens", &mut script);
         io::stdout().lock().write_all(&script)?;
         Ok(ExitCode::SUCCESS)
     }

@@ -2,22 +2,22 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, Command};
 use serde_json::{Value, json};
 
-use crate::command::Json;
-use crate::output::print_line;
-use crate::settings::{Setting, Sources, command, misuse};
+use crate::exit::misuse;
+use crate::output::{Json, print_line};
+use crate::settings::{Setting, Sources};
 
-/// Shows every setting, its value, and where the value comes from.
+/// Shows every setting with its value and the source of the value.
 ///
-/// A flag wins over the NQUEENS_* variable, that over the settings file, and that over the default. The keys of the
-/// file are the long names of options: at the top for every command that has such an option, in a table named by a
-/// command for that one alone.
+/// Precedence: flag, NQUEENS_* variable, settings file, default. The keys of the settings file are the long names of
+/// options. A key at the top level applies to every command that has the option, a key in a table named after a command to
+/// that command only.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens config bench")]
 pub(crate) struct Config {
-    /// Only the settings that this command heeds
+    /// Show only the settings of this command
     command: Option<String>,
 
     #[command(flatten)]
@@ -25,13 +25,13 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+    pub(crate) fn execute(self, commands: Command) -> anyhow::Result<ExitCode> {
         let only = self.command.as_deref();
-        if let Some(unknown) = only.filter(|only| command().find_subcommand(only).is_none()) {
+        if let Some(unknown) = only.filter(|only| commands.find_subcommand(only).is_none()) {
             misuse(format_args!("there is no command '{unknown}'; 'nqueens --help' lists them")).exit();
         }
         let arguments: Vec<_> = std::env::args_os().collect();
-        let sources = Sources::find(&arguments).unwrap_or_else(|error| error.exit());
+        let sources = Sources::find(commands, &arguments).unwrap_or_else(|error| error.exit());
         let settings = sources.settings(&arguments, only).unwrap_or_else(|error| error.exit());
         let file = sources.file().map(|path| path.display().to_string());
         if self.json.json {

@@ -12,17 +12,18 @@ use clap::Args;
 use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::progress::Snapshot;
 use nqueens_coordinator::{Access, Coordinator, Error, Pace, Reader, listen};
+use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::doctor::BUILD;
 use super::limits::{DoorLimits, files_max};
 use super::page::PageOptions;
+use crate::build::BUILD;
 use crate::client::TOKEN_VARIABLE;
-use crate::console::INTERRUPTED;
+use crate::exit::INTERRUPTED;
+use crate::exit::misuse;
 use crate::memory::size;
 use crate::output::print_line;
-use crate::settings::misuse;
 use crate::signals::{Signal, signals};
 use crate::tls::CoordinatorTls;
 use crate::token;
@@ -30,59 +31,59 @@ use crate::token;
 /// Carries the workers' token where no file does.
 const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 
-/// Plans runs, hands out their jobs to workers, keeps the results, and adds up.
+/// Plans runs, leases their jobs to workers, stores the results and computes the totals.
 ///
-/// The first line that it prints says where it listens. On any address but this machine's own it asks workers and
-/// operators for a token each, from a file or from the variables `NQUEENS_WORKER_TOKEN` and `NQUEENS_OPERATOR_TOKEN`, or
-/// for certificates ('nqueens certs' makes them).
-/// SIGTERM and Ctrl-C end it once what has begun is answered, within seconds; a second one ends it at once. Whatever
-/// was acknowledged is safe in any case.
+/// The first line of output is the address that it listens on. On a non-loopback address, workers and operators must
+/// present tokens or certificates. Tokens come from files or from the variables `NQUEENS_WORKER_TOKEN` and
+/// `NQUEENS_OPERATOR_TOKEN`; 'nqueens certs' creates certificates.
 ///
-/// A browser on this machine finds a page with all runs at `http://127.0.0.1:7328/`, and Prometheus its metrics at
-/// /metrics there.
+/// SIGTERM or Ctrl-C stops the coordinator within 5 seconds, after it has answered the calls in progress. A second signal
+/// stops it immediately. Acknowledged results are safe in both cases.
+///
+/// On this machine, `http://127.0.0.1:7328/` shows all runs in a browser and serves Prometheus metrics at /metrics.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens coordinator --db queens.db")]
 pub(crate) struct Coordinate {
-    /// Database file; made if it is not there
+    /// Database file; created if it does not exist
     #[arg(long, value_name = "PATH")]
     db: PathBuf,
 
-    /// Address to listen on; port 0 takes any that is free
+    /// Address to listen on; port 0 selects a free port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7327")]
     listen: String,
 
-    /// File with the token that workers must show
+    /// File with the token that workers must present
     #[arg(long, value_name = "FILE")]
     worker_token_file: Option<PathBuf>,
 
-    /// File with the token that operators must show
+    /// File with the token that operators must present
     #[arg(long, value_name = "FILE")]
     operator_token_file: Option<PathBuf>,
 
     #[command(flatten)]
     tls: CoordinatorTls,
 
-    /// Listen on any address without tokens or certificates: whoever reaches it can do anything
+    /// Allow any address without tokens or certificates: everyone who can reach it has full access
     #[arg(long)]
     insecure: bool,
 
-    /// A worker that was not heard of for so long loses its jobs to others
+    /// Lease duration: a worker without a heartbeat for this long loses its jobs
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 60)]
     lease_seconds: u32,
 
-    /// After a start, workers of earlier have so long to be heard of
+    /// Grace period for known workers after a restart
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 120)]
     grace_seconds: u32,
 
-    /// Workers are to be heard of so often
+    /// Heartbeat interval of workers
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 5)]
     sync_seconds: u32,
 
-    /// A line for each open run goes into the log so often
+    /// Interval of progress lines in the log, one for each open run
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 60)]
     progress_seconds: u32,
 
-    /// With less room than this on the database's disk no more jobs are handed out; results are still taken
+    /// Minimum free space on the database's disk; below it no jobs are leased, but results are still accepted
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256MiB")]
     disk_reserve: ByteSize,
 
@@ -92,7 +93,7 @@ pub(crate) struct Coordinate {
     #[command(flatten)]
     page: PageOptions,
 
-    /// Count no jobs here to hold the workers' results against; it takes a twentieth of one core
+    /// Do not recount sample jobs in this process to check the workers' results; the recounts use 5 % of one core
     #[arg(long)]
     no_canaries: bool,
 }
@@ -102,10 +103,7 @@ impl Coordinate {
         if self.lease_seconds < 3 * self.sync_seconds {
             misuse("--lease-seconds must be at least three times --sync-seconds").exit();
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .context("starting the runtime")?;
+        let runtime = Runtime::new().context("starting the runtime")?;
         let outcome = runtime.block_on(self.serve());
         // Connections that were cut off are of no more interest.
         runtime.shutdown_background();
@@ -133,11 +131,11 @@ impl Coordinate {
                 misuse(format_args!(
                     "{address} can be reached from other machines: give --worker-token-file and \
                      --operator-token-file (or the variables {WORKER_TOKEN_VARIABLE} and {TOKEN_VARIABLE}), or \
-                     --tls-cert, --tls-key and --tls-ca, or --insecure to let in whoever comes"
+                     --tls-cert, --tls-key and --tls-ca, or --insecure to let everyone in"
                 ))
                 .exit();
             }
-            warn!(%address, "insecure: whoever reaches this address can do anything");
+            warn!(%address, "insecure: everyone who can reach this address has full access");
         }
         let access = access.with_limits(self.limits.within(files_max()?));
         let page = self.page.prepare(operator.as_ref()).await?;
@@ -154,7 +152,7 @@ impl Coordinate {
         tokio::select! {
             served = &mut serving => served.context("the server panicked")??,
             error = damage(coordinator.operator().reader()) => return Err(error.into()),
-            () = writer_ended(coordinator.operator().watch()) => bail!("the database can't be used any more; see the log"),
+            () = writer_ended(coordinator.operator().watch()) => bail!("the database can no longer be used; see the log"),
         }
         for task in shown {
             task.abort();

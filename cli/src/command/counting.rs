@@ -42,8 +42,8 @@ impl BoardCount {
         let Some(known) = known::published(n) else { return Ok(()) };
         ensure!(
             (self.total, self.unique) == (known.total, known.unique),
-            "N = {n} was counted to {} solutions, {} unique; published are {} and {}: this machine or this build \
-             is not to be trusted",
+            "N = {n}: counted {} solutions, {} unique, but {} and {} are published: do not trust this machine or this \
+             build",
             self.total,
             self.unique,
             known.total,
@@ -54,13 +54,13 @@ impl BoardCount {
 }
 
 /// Where the threads take jobs from and hand in what they found.
-struct Desk<J> {
+struct JobQueue<J> {
     jobs: J,
     totals: Totals,
     states: u64,
 }
 
-impl<J: Iterator<Item = Job>> Desk<J> {
+impl<J: Iterator<Item = Job>> JobQueue<J> {
     fn hand_in(&mut self, tallies: &[UnitTally]) -> anyhow::Result<()> {
         for tally in tallies {
             self.totals = self.totals.checked_add(tally.counts)?;
@@ -88,13 +88,13 @@ pub(crate) fn count(
     };
     let plan = Plan::with_states_per_job(n, kind, plan.states_per_job() / share);
     let tables = Arc::new(SharedTables::new(memory_max, threads.get()));
-    let desk = Mutex::new(Desk { jobs: plan.jobs(), totals: Totals::default(), states: 0 });
+    let queue = Mutex::new(JobQueue { jobs: plan.jobs(), totals: Totals::default(), states: 0 });
     thread::scope(|scope| {
         let started: Vec<_> =
-            (0..threads.get()).map(|_| scope.spawn(|| work(&desk, kernel, &tables))).collect();
+            (0..threads.get()).map(|_| scope.spawn(|| work(&queue, kernel, &tables))).collect();
         started.into_iter().try_for_each(|thread| thread.join().expect("a counting thread panicked"))
     })?;
-    let Desk { totals, states, .. } = desk.into_inner().expect("all threads ended well");
+    let JobQueue { totals, states, .. } = queue.into_inner().expect("all threads ended well");
     let elapsed = begun.elapsed();
     let symmetric = symmetric_counts(n, &Control::default()).context("nobody stops it")?;
     let totals = totals.sorted(symmetric)?;
@@ -103,7 +103,7 @@ pub(crate) fn count(
 
 /// One thread: counts jobs until there are no more.
 fn work<J: Iterator<Item = Job>>(
-    desk: &Mutex<Desk<J>>,
+    queue: &Mutex<JobQueue<J>>,
     kernel: Kernel,
     tables: &Arc<SharedTables>,
 ) -> anyhow::Result<()> {
@@ -113,9 +113,9 @@ fn work<J: Iterator<Item = Job>>(
     let mut tallies = Vec::new();
     loop {
         let job = {
-            let mut desk = desk.lock().expect("no thread panics at the desk");
-            desk.hand_in(&tallies)?;
-            desk.jobs.next()
+            let mut queue = queue.lock().expect("no thread panics with it");
+            queue.hand_in(&tallies)?;
+            queue.jobs.next()
         };
         let Some(job) = job else { return Ok(()) };
         let units = job.units(leaf_test);
@@ -145,6 +145,6 @@ mod tests {
         let n = BoardSize::new(8).unwrap();
         let wrong = BoardCount { total: 91, unique: 12, states: 0, elapsed: Duration::ZERO };
         let text = wrong.check(n).unwrap_err().to_string();
-        assert!(text.starts_with("N = 8 was counted to 91 solutions, 12 unique; published are 92 and 12"));
+        assert!(text.starts_with("N = 8: counted 91 solutions, 12 unique, but 92 and 12 are published"));
     }
 }

@@ -1,6 +1,6 @@
-//! `nqueens doctor`: what this machine offers and whether all is well; and what `--version` tells.
+//! `nqueens doctor`: what this machine offers and whether all is well; and what `--version` tells of it.
 
-use std::fmt::Display;
+use std::collections::BTreeSet;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -12,44 +12,42 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::PlanKind;
 use nqueens_worker::prove;
 
+use super::checkup::{self, say};
 use super::choices::default_threads;
-use super::{checkup, counting};
-use crate::output::print_line;
+use super::counting;
+use crate::build::{BUILD, TARGET};
 use crate::tls::CallerTls;
-
-/// The program's version and the source that it was built from.
-pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NQUEENS_REVISION"), ")");
 
 /// The version, what the program was built for, and what it makes of this machine.
 pub(crate) fn long_version() -> String {
-    let target = env!("NQUEENS_TARGET");
     let (found, choice) = (instruction_sets(), kernel_choice());
-    format!("{BUILD}\ntarget: {target}\ninstruction sets: {found}\nfastest kernel: {choice}")
+    format!("{BUILD}\ntarget: {TARGET}\ninstruction sets: {found}\nfastest kernel: {choice}")
 }
 
-/// Shows what this machine offers, and whether the kernels, a coordinator and a database are well.
+/// Shows what this machine supports, and tests the kernels, a coordinator and a database.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens doctor --coordinator http://head:7327")]
 pub(crate) struct Doctor {
-    /// A coordinator to ask how it is
+    /// Address of a coordinator to test
     #[arg(long, value_name = "URL")]
     coordinator: Option<String>,
 
-    /// File with the operator's token for that coordinator; without it, the variable `NQUEENS_OPERATOR_TOKEN` has it
+    /// File with the operator token, if the coordinator requires one; alternatively, set the variable
+    /// `NQUEENS_OPERATOR_TOKEN`
     #[arg(long, value_name = "FILE")]
     operator_token_file: Option<PathBuf>,
 
     #[command(flatten)]
     tls: CallerTls,
 
-    /// A database to examine, the whole file and what is in it; it is only read
+    /// Database file to test, all of its content; it is only read
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
 }
 
 impl Doctor {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        say("program", format_args!("nqueens {BUILD}, {}", env!("NQUEENS_TARGET")))?;
+        say("program", format_args!("nqueens {BUILD}, {TARGET}"))?;
         let model = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned());
         say("processor", format_args!("{model}, {} threads", default_threads()))?;
         let memory = field("/proc/meminfo", "MemTotal").and_then(|size| gibibytes(size.strip_suffix(" kB")?));
@@ -67,11 +65,6 @@ impl Doctor {
     }
 }
 
-/// One finding, under its heading.
-pub(super) fn say(what: &str, how: impl Display) -> std::io::Result<()> {
-    print_line(format_args!("{what:<18}{how}"))
-}
-
 /// Proves every kernel on small boards and measures it on one large enough; false if one failed.
 fn look_at_kernels() -> anyhow::Result<bool> {
     let n = BoardSize::new(14)?;
@@ -87,7 +80,7 @@ fn look_at_kernels() -> anyhow::Result<bool> {
                 let count = counting::count(n, PlanKind::Border, kernel, NonZeroUsize::MIN, 0)?;
                 count.check(n)?;
                 let speed = count.states_per_s() / 1e6;
-                say(&heading, format_args!("proved; {speed:.0} million states a second on one thread"))?;
+                say(&heading, format_args!("passed its test; {speed:.0} million states/s on one thread"))?;
             }
             Err(reason) => {
                 well = false;
@@ -112,14 +105,16 @@ fn gibibytes(kibibytes: &str) -> Option<String> {
 
 /// The instruction sets that kernels are compiled for and this processor has.
 fn instruction_sets() -> String {
-    let mut found = Vec::new();
-    for kernel in Kernel::ALL {
+    let has = |kernel: &Kernel| {
         let lacks = kernel.lacks();
-        found.extend(kernel.needs().iter().copied().filter(|feature| !lacks.contains(feature)));
+        kernel.needs().iter().copied().filter(move |feature| !lacks.contains(feature))
+    };
+    let found: BTreeSet<_> = Kernel::ALL.iter().flat_map(has).collect();
+    if found.is_empty() {
+        "none that a kernel uses".to_owned()
+    } else {
+        found.into_iter().collect::<Vec<_>>().join(" ")
     }
-    found.sort_unstable();
-    found.dedup();
-    if found.is_empty() { "none that a kernel uses".to_owned() } else { found.join(" ") }
 }
 
 /// The kernel that counts if none is asked for, and why it is this one.

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::ledger;
 use super::source::Source;
-use crate::output::{block_on, thousands};
-use crate::settings::misuse;
+use crate::exit::misuse;
+use crate::output::thousands;
+use crate::runtime::block_on;
 
 /// Prints the results of a run, by job, class or BOUND1.
 #[derive(Clone, Debug, Args)]
@@ -23,32 +24,32 @@ pub(crate) struct Export {
     #[command(flatten)]
     source: Source,
 
-    /// What a row is
+    /// What each row stands for
     #[arg(long, value_enum, default_value_t = By::Job)]
     by: By,
 
-    /// How rows are written
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Csv)]
     format: Format,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum By {
-    /// A job with its accepted result
+    /// One job with its accepted result
     Job,
-    /// The sum over a symmetry class
+    /// Sum over a symmetry class
     Class,
-    /// The sum over a class and BOUND1
+    /// Sum over a class and BOUND1
     Bound1,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// Comma-separated values under a line of names
+    /// Comma-separated values with a header line
     Csv,
     /// One JSON array of objects; counts are decimal strings
     Json,
-    /// The whole run in one file that anybody can check: see 'nqueens verify'
+    /// The whole run in one file that everyone can check with 'nqueens verify'
     Ledger,
 }
 
@@ -62,7 +63,7 @@ impl Export {
         let (reader, run) = self.source.open().await?;
         if matches!(self.format, Format::Ledger) {
             if !matches!(self.by, By::Job) {
-                misuse("a ledger has a line for each job; leave --by out").exit();
+                misuse("a ledger always has one line per job; omit --by").exit();
             }
             return ledger::print(&reader, &run).await;
         }
@@ -108,7 +109,7 @@ impl Export {
         out.end()?;
         if open > 0 {
             let (open, jobs) = (thousands(open), thousands(jobs));
-            eprintln!("nqueens: the run is not done: {open} of {jobs} jobs have no result and stand as 0");
+            eprintln!("nqueens: the run is not done: {open} of {jobs} jobs have no result and count as 0");
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use nqueens_kernel::counts::Totals;
 use nqueens_model::id::WorkerId;
 use nqueens_model::operator::Outcome;
 
-use super::doctor::BUILD;
+use crate::build::BUILD;
 use crate::output::thousands;
 
 /// Writes a run's ledger to stdout, and its last hash to stderr.
@@ -20,7 +20,7 @@ pub(crate) async fn print(reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
     let (lines, hash) = write(reader, run, stdout()).await?;
     let lines = thousands(lines);
     eprintln!(
-        "nqueens: {lines} lines; publish the last hash, and nobody can change one of them unseen: {hash}"
+        "nqueens: {lines} lines; publish the last hash, so that every later change is detected: {hash}"
     );
     Ok(())
 }
@@ -29,7 +29,7 @@ pub(crate) async fn print(reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
 pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> anyhow::Result<(u64, String)> {
     let Some(outcome) = &run.outcome else {
         bail!(
-            "run {} is {} and has no total; a ledger is written of runs that are done",
+            "run {} is {} and has no total; only runs that are done can be exported as ledgers",
             run.id,
             run.state.name()
         );
@@ -65,7 +65,7 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
     }
     ensure!(
         found.total(run.plan.n())? == outcome.total,
-        "the results of run {} do not add up to its total any more; nqueens run or a coordinator says which check fails",
+        "the results of run {} no longer add up to its total; 'nqueens run' or a coordinator reports which check fails",
         run.id
     );
     let (counts, orbits, total) = (found.into(), outcome.totals.into(), outcome.total);
@@ -93,7 +93,8 @@ fn header(run: &RunRow, outcome: &Outcome) -> Header {
 fn job_line(row: LedgerRow) -> anyhow::Result<(JobLine, WorkerId)> {
     let number = row.number;
     let accepted = row.accepted.filter(|_| row.state == JobState::Done);
-    let result = accepted.with_context(|| format!("job {number} is not done: the run changed meanwhile"))?;
+    let result =
+        accepted.with_context(|| format!("job {number} is not done: the run changed during the export"))?;
     let kernel = result.kernel.parse().with_context(|| format!("job {number}"))?;
     let line = JobLine {
         number,

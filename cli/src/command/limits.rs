@@ -14,35 +14,35 @@ const FILES_RESERVED: u64 = 100;
 /// Limits on connections and calls; a peer is an IPv4 address, or an IPv6 network of 64 bits.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct DoorLimits {
-    /// Connections in all
+    /// Maximum number of connections
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 16_000)]
     connections_max: u32,
 
-    /// Connections of one peer (address); each worker takes one
+    /// Maximum number of connections per peer (IPv4 address or IPv6 /64 network); each worker uses one
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 12_000)]
     peer_connections_max: u32,
 
-    /// Connections on which no call was let in yet; of more, the oldest are hung up on
+    /// Maximum number of unauthenticated connections; beyond it the oldest are closed
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 4_000)]
     strangers_max: u32,
 
-    /// A connection is hung up on if no call on it was let in for so long
+    /// Close connections that are still unauthenticated after this time
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 10)]
     first_call_seconds: u32,
 
-    /// Calls a second on one connection, which is one worker's
+    /// Maximum calls per second on one connection
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 1_000)]
     calls_per_second: u32,
 
-    /// Calls a second of one peer
+    /// Maximum calls per second per peer
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000)]
     peer_calls_per_second: u32,
 
-    /// Registrations of workers an hour from one peer; each start of a worker is one
+    /// Maximum worker registrations per hour per peer; each start of a worker is one
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000)]
     peer_registrations_per_hour: u32,
 
-    /// Who does not take an answer for so long is hung up on
+    /// Close connections that do not read a response within this time
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 60)]
     answer_seconds: u32,
 }
@@ -56,7 +56,7 @@ impl DoorLimits {
             warn!(
                 connections_max = self.connections_max,
                 files_max,
-                "fewer connections than --connections-max, for this process may open no more files; raise its limit \
+                "fewer connections than --connections-max because this process may open no more files; raise its limit \
                  (ulimit -Hn, or LimitNOFILE= in the systemd unit)"
             );
         }

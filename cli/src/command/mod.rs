@@ -11,7 +11,6 @@ mod completions;
 mod config;
 mod coordinator;
 mod counting;
-mod desk;
 mod doctor;
 mod estimate;
 mod export;
@@ -27,47 +26,69 @@ mod source;
 mod status;
 mod submit;
 mod table;
+mod target;
+#[cfg(test)]
+mod tests;
 mod trust;
 mod verify;
 mod watch;
 mod worker;
 mod workers;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::console::LogFormat;
+use crate::build::BUILD;
+use crate::console::{self, LogFormat};
+use crate::settings;
 
 /// Counts all solutions of the N-Queens problem, exactly, on one machine or on a cluster.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "nqueens",
-    version = doctor::BUILD,
+    version = BUILD,
     long_version = doctor::long_version(),
     arg_required_else_help = true,
     max_term_width = 110,
     after_help = "Example: nqueens run 16"
 )]
 pub(crate) struct Arguments {
-    /// Log level: error, warn, info, debug, or a filter like nqueens=debug [default: info for services, else warn]
+    /// Log level: error, warn, info, debug, or a filter like nqueens=debug [default: info for coordinator and
+    /// worker, otherwise warn]
     #[arg(long, global = true, display_order = 100, env = "NQUEENS_LOG", value_name = "LEVEL")]
-    pub(crate) log: Option<String>,
+    log: Option<String>,
 
-    /// Log lines as text for people, or as JSON for programs, an object a line
+    /// Format of log lines
     #[arg(long, global = true, display_order = 100, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
 
     /// Settings file [default: nqueens.toml in the working directory, if it exists]
     #[arg(long, global = true, display_order = 100, env = "NQUEENS_CONFIG", value_name = "FILE")]
-    pub(crate) config: Option<std::path::PathBuf>,
+    config: Option<std::path::PathBuf>,
 
     #[command(subcommand)]
-    pub(crate) command: Command,
+    command: Command,
+}
+
+/// The log of commands that end with a result or an error. What a worker within such a command has to say, its coordinator
+/// says too, or the command's error does.
+const QUIET: &str = "warn,nqueens_worker=error";
+
+impl Arguments {
+    /// Sends log lines to stderr, unless they would run across a picture there.
+    pub(crate) fn start_logging(&self) {
+        if self.command.takes_terminal() && std::io::stderr().is_terminal() {
+            return;
+        }
+        let default = if self.command.is_service() { "info" } else { QUIET };
+        console::start_logging(self.log.as_deref(), default, self.log_format);
+    }
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum Command {
+enum Command {
     Run(run::Run),
     Coordinator(coordinator::Coordinate),
     Submit(submit::Submit),
@@ -100,22 +121,24 @@ pub(crate) enum Command {
 
 impl Command {
     /// Whether it serves others, and its log is what there is to see of it.
-    pub(crate) fn is_service(&self) -> bool {
+    fn is_service(&self) -> bool {
         matches!(self, Self::Coordinator(_) | Self::Worker(_))
     }
 
     /// Whether it draws all over the terminal.
-    pub(crate) fn takes_terminal(&self) -> bool {
+    fn takes_terminal(&self) -> bool {
         matches!(self, Self::Watch(watch) if watch.takes_terminal())
     }
 }
 
-/// The machine-readable form of a command's result.
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct Json {
-    /// Print JSON; counts are decimal strings, for they outgrow 2^53
-    #[arg(long)]
-    pub(crate) json: bool,
+/// All commands with their options, each with its variable.
+fn commands() -> clap::Command {
+    settings::with_variables(Arguments::command())
+}
+
+/// Reads the arguments of this process. Ends it where they are wrong (exit code 2) or ask for help.
+pub(crate) fn parse() -> Arguments {
+    settings::parse(commands())
 }
 
 /// Does what was asked.
@@ -146,8 +169,8 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Table(table) => table.execute(),
         Command::Solutions(solutions) => solutions.execute(),
         Command::Doctor(doctor) => doctor.execute(),
-        Command::Config(config) => config.execute(),
-        Command::Completions(completions) => completions.execute(),
-        Command::Man(man) => man.execute(),
+        Command::Config(config) => config.execute(commands()),
+        Command::Completions(completions) => completions.execute(commands()),
+        Command::Man(man) => man.execute(commands()),
     }
 }

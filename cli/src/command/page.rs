@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::client::TOKEN_VARIABLE;
-use crate::settings::misuse;
+use crate::exit::misuse;
 
 /// Where the page is unless one is told otherwise.
 const ADDRESS: &str = "127.0.0.1:7328";
@@ -21,17 +21,17 @@ const ADDRESS: &str = "127.0.0.1:7328";
 /// What a coordinator shows and tells.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PageOptions {
-    /// Address of the page for browsers and of the metrics for Prometheus, or off; anywhere but on this machine it asks
-    /// for the operator's token [default: 127.0.0.1:7328, unless that is taken]
+    /// Address of the web page and the Prometheus metrics, or off. A non-loopback address requires the operator token
+    /// [default: 127.0.0.1:7328, if that port is free]
     #[arg(long, value_name = "HOST:PORT|off")]
     http: Option<Place>,
 
-    /// Show the page and the metrics to whoever reaches their address; nothing can be changed there
+    /// Show the page and the metrics without a token; both are read-only
     #[arg(long)]
     http_public: bool,
 
-    /// Post each event (a worker lost, a job quarantined, a run done, ...) to this URL as JSON; a URL with a secret in it
-    /// is better given by the variable
+    /// Post each event (worker lost, job quarantined, run done, ...) to this URL as JSON. If the URL contains a secret,
+    /// set it with the variable `NQUEENS_WEBHOOK`
     #[arg(long, value_name = "URL", hide_env_values = true, hide_default_value = true)]
     webhook: Option<String>,
 }
@@ -80,7 +80,7 @@ impl PageOptions {
             Some(token) => Admission::Token(token.clone()),
             None => misuse(format_args!(
                 "{address} can be reached from other machines: give --operator-token-file (or the variable \
-                 {TOKEN_VARIABLE}) to have the page ask for it, or --http-public to show the page to whoever comes"
+                 {TOKEN_VARIABLE}) to protect the page, or --http-public to show it to everyone"
             ))
             .exit(),
         }
@@ -102,7 +102,7 @@ impl Page {
                 Some(tokio::spawn(nqueens_desk::serve(listener, operator.clone(), admission, stop)))
             }
             Err(error) => {
-                warn!(%error, "no page and no metrics; --http chooses another address");
+                warn!(%error, "no page and no metrics; choose another address with --http");
                 None
             }
         });

@@ -21,22 +21,23 @@ use serde_json::json;
 use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
-use super::Json;
 use super::choices::{KernelChoice, PlanChoice, default_threads, threads};
-use super::doctor::BUILD;
-use crate::console::{INTERRUPTED, interrupted};
+use crate::build::BUILD;
+use crate::exit::INTERRUPTED;
 use crate::memory::Memory;
-use crate::output::{print_line, thousands};
+use crate::output::{Json, print_line, thousands};
 use crate::progress::Bar;
+use crate::runtime;
+use crate::signals::interrupted;
 
 /// Counts all solutions of an N by N board on this machine.
 ///
-/// All progress is kept in a database file. The same command again goes on where an earlier one was interrupted, and
-/// prints the result at once when it is done.
+/// Progress is kept in a database file. After an interruption, run the same command again to continue. Once the run is
+/// done, the command prints the stored result.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens run 16 --threads 2")]
 pub(crate) struct Run {
-    /// Board size, 1..31
+    /// Board size, 1 to 31
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
@@ -44,11 +45,11 @@ pub(crate) struct Run {
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
 
-    /// How the board is cut into jobs
+    /// How to split the board into jobs
     #[arg(long, default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
 
-    /// Counting threads
+    /// Number of counting threads
     #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
     threads: NonZeroUsize,
 
@@ -56,7 +57,7 @@ pub(crate) struct Run {
     #[arg(long, default_value_t = KernelChoice::Auto)]
     kernel: KernelChoice,
 
-    /// Estimated states a job; smaller jobs mean less work lost to an interruption [default: by board size]
+    /// Estimated states per job; an interruption loses less work when jobs are smaller [default: depends on N]
     #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
     job_states: Option<u64>,
 
@@ -72,12 +73,7 @@ const SYNC_MS: u32 = 500;
 
 impl Run {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .context("starting the runtime")?;
-        runtime.block_on(self.count())
+        runtime::beside_counting()?.block_on(self.count())
     }
 
     fn path(&self) -> PathBuf {
@@ -100,7 +96,10 @@ impl Run {
             self.print(&run, &result, proof.kernel, begun.elapsed().as_secs_f64())?;
             return Ok(ExitCode::SUCCESS);
         }
-        eprintln!("interrupted; what is done is kept in {}, the same command goes on", self.path().display());
+        eprintln!(
+            "interrupted; progress is kept in {}; run the same command again to continue",
+            self.path().display()
+        );
         Ok(ExitCode::from(INTERRUPTED))
     }
 
@@ -127,7 +126,7 @@ impl Run {
             let Some(other) = runs.first() else { return Ok(None) };
             return Err(Error::OtherRun { path: self.path(), found: other.plan.n(), wanted: self.n }.into());
         };
-        if let Some(wanted) = self.plan.explicit()
+        if let Some(wanted) = self.plan.given()
             && wanted != run.plan.kind()
         {
             let (found, wanted) = (run.plan.kind().to_string(), wanted.to_string());
@@ -246,27 +245,27 @@ fn random_token() -> Token {
 }
 
 fn failure(run: &RunRow) -> String {
-    let reason = run.reason.as_deref().unwrap_or("no reason is on record");
-    format!("run {} has no total, for a check did not pass: {reason}", run.id)
+    let reason = run.reason.as_deref().unwrap_or("no reason is recorded");
+    format!("run {} has no total because a check failed: {reason}", run.id)
 }
 
 /// The fastest engine that passes its test, or the one that was asked for.
 fn proven(choice: KernelChoice) -> anyhow::Result<Proof> {
-    if let KernelChoice::Kernel(kernel) = choice {
+    if let Some(kernel) = choice.given() {
         return prove(kernel).map_err(anyhow::Error::msg);
     }
     let available = Kernel::ALL.into_iter().rev().filter(|kernel| kernel.is_available());
     let mut proofs = available.filter_map(|kernel| {
         prove(kernel).inspect_err(|reason| tracing::error!(reason, "engine not used")).ok()
     });
-    proofs.next().context("no counting engine of this machine passed its test")
+    proofs.next().context("no counting engine passed its self-test on this machine")
 }
 
 fn stuck(run: &RunProgress) -> String {
     let (id, quarantined, jobs) = (run.id, thousands(run.sums.quarantined), thousands(run.jobs));
     format!(
-        "run {id} has no total: all its jobs are counted but {quarantined} of {jobs} in quarantine, where attempts \
-         failed or results disagree; 'nqueens export --by job' lists them"
+        "run {id} has no total: {quarantined} of {jobs} jobs are in quarantine because attempts failed or results \
+         disagree; 'nqueens export --by job' lists them"
     )
 }
 

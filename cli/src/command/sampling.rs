@@ -19,22 +19,24 @@ use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::job::Class;
 
 use super::choices::{KernelChoice, default_threads, threads};
-use crate::console::{INTERRUPTED, interrupted};
-use crate::output::{block_on, print_line, thousands};
+use crate::exit::INTERRUPTED;
+use crate::output::{print_line, thousands};
 use crate::progress::LINE_EVERY;
+use crate::runtime::block_on;
+use crate::signals::interrupted;
 
 /// How a sample is drawn and counted.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Sampling {
-    /// Draws the same sample again [default: a new one, told with the result]
+    /// Seed of the sample [default: random, printed with the result]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
 
-    /// Threads that count the sample
+    /// Number of threads that count the sample
     #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
     threads: NonZeroUsize,
 
-    /// Engine that counts the sample; auto: the fastest that shares no search with the one that counted
+    /// Engine that counts the sample; auto selects the fastest with another search than the one that counted first
     // Not --kernel: a setting of this name is meant for those who count, and is not to become the one who checks too.
     #[arg(long, default_value_t = KernelChoice::Auto)]
     recount_kernel: KernelChoice,
@@ -43,10 +45,8 @@ pub(crate) struct Sampling {
 impl Sampling {
     /// Gets ready to draw up to `size` jobs.
     pub(crate) fn draw(self, size: u32) -> anyhow::Result<Draw> {
-        let kernel = match self.recount_kernel {
-            KernelChoice::Auto => None,
-            chosen @ KernelChoice::Kernel(_) => Some(chosen.resolve()?),
-        };
+        let chosen = self.recount_kernel;
+        let kernel = chosen.given().map(|_| chosen.resolve()).transpose()?;
         let seed = self.seed.unwrap_or_else(random_bits);
         let sample = Sample::new(usize::try_from(size)?, seed);
         Ok(Draw { sample, seed, kernel, threads: self.threads })
@@ -146,7 +146,7 @@ impl Tally {
             let wrong = thousands(self.wrong);
             print_line(format_args!(
                 "FAILED  sample       {wrong} of {recounted} jobs counted again differ (seed {seed}); the run has \
-                 {jobs}. Its total is not to be believed; nothing was changed"
+                 {jobs}. Do not trust its total; nothing was changed"
             ))?;
         } else {
             let kernels = self.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and ");

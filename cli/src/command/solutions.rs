@@ -9,7 +9,7 @@ use nqueens_kernel::ladder;
 use nqueens_kernel::solution::{Solution, Symmetry};
 use serde_json::json;
 
-/// Prints the solutions of a board, smallest first, as they are found.
+/// Prints the solutions of a board in lexicographic order, as they are found.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens solutions 8 --unique --limit 3")]
 pub(crate) struct Solutions {
@@ -17,26 +17,26 @@ pub(crate) struct Solutions {
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
-    /// One solution of each orbit under rotation and reflection, with its symmetry
+    /// Print one solution per orbit under rotation and reflection, with its symmetry
     #[arg(long)]
     unique: bool,
 
-    /// Stop after so many
+    /// Stop after this many solutions
     #[arg(long, value_name = "K")]
     limit: Option<usize>,
 
-    /// How to print them
+    /// Output format
     #[arg(long, default_value = "boards")]
     format: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Drawings, from the top row down
+    /// Drawings, top row first
     Boards,
-    /// One line each: the column of every row's queen, from the top row and column 0
+    /// One line each: the column of each row's queen, top row first, columns from 0
     Rows,
-    /// One line of JSON each
+    /// One JSON object per line
     Json,
 }
 

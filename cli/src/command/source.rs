@@ -10,10 +10,10 @@ use nqueens_model::id::RunId;
 /// Which run of which database.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Source {
-    /// The run, as 'nqueens status' lists it [default: the only one in the database]
+    /// Run id, as listed by 'nqueens status' [default: the only run in the database]
     run: Option<RunId>,
 
-    /// Database file; a coordinator may be writing to it
+    /// Database file; a coordinator may be using it
     #[arg(long, value_name = "PATH")]
     db: PathBuf,
 }
@@ -28,9 +28,12 @@ impl Source {
         }
         let mut runs = reader.runs().await?;
         if runs.len() > 1 {
-            bail!("there are {} runs here; name one, as 'nqueens status' lists them", runs.len());
+            bail!(
+                "there are {} runs in this database; name one of those listed by 'nqueens status'",
+                runs.len()
+            );
         }
-        let run = runs.pop().context("there is no run here")?;
+        let run = runs.pop().context("there is no run in this database")?;
         Ok((reader, run))
     }
 }

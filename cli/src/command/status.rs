@@ -8,20 +8,20 @@ use nqueens_model::operator::{CheckCounts, Interval, RunStatus};
 use nqueens_proto::v1;
 use serde_json::{Value, json};
 
-use super::Json;
 use super::checkup::describe_disk;
-use super::desk::Desk;
-use crate::output::{block_on, print_line, thousands};
+use super::target::OperatorTarget;
+use crate::output::{Json, print_line, thousands};
+use crate::runtime::block_on;
 
-/// Lists the runs of a coordinator or a database with their progress and results.
+/// Lists the runs of a coordinator or a database, with progress and results.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens status --db nqueens-16.db --json")]
 pub(crate) struct Status {
-    /// Only this run
+    /// Show only this run
     run: Option<RunId>,
 
     #[command(flatten)]
-    desk: Desk,
+    target: OperatorTarget,
 
     #[command(flatten)]
     json: Json,
@@ -31,10 +31,10 @@ impl Status {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let (runs, disk) = block_on(async {
             let runs = match self.run {
-                Some(run) => vec![self.desk.run(run).await?],
-                None => self.desk.runs().await?,
+                Some(run) => vec![self.target.run(run).await?],
+                None => self.target.runs().await?,
             };
-            Ok((runs, self.desk.disk().await?))
+            Ok((runs, self.target.disk().await?))
         })?;
         if self.json.json {
             let runs: Vec<_> = runs.iter().map(nqueens_desk::json::run).collect();
@@ -88,12 +88,12 @@ fn describe_checks(CheckCounts { open, agreed, settled, waived }: CheckCounts) -
     let parts = [
         (agreed, "agree"),
         (settled, "settled by a third machine"),
-        (open, "to be counted a second time"),
-        (waived, "not checked, for there was no other machine"),
+        (open, "pending"),
+        (waived, "skipped: only one machine"),
     ];
     let parts = parts.iter().filter(|(jobs, _)| *jobs > 0);
     let parts: Vec<_> = parts.map(|(jobs, what)| format!("{} {what}", thousands(*jobs))).collect();
-    format!("of the results to be checked, {}", parts.join(", "))
+    format!("second counts: {}", parts.join(", "))
 }
 
 fn disk_in_json(disk: &v1::DiskRoom) -> Value {

@@ -8,32 +8,32 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::operator::WorkerStatus;
 
-use super::Json;
 use super::choices::PlanChoice;
-use super::desk::Contact;
-use crate::output::{block_on, print_line};
+use super::target::Contact;
+use crate::output::{Json, print_line};
+use crate::runtime::block_on;
 
-/// Plans a run on a coordinator, and prints the run's id.
+/// Plans a run on a coordinator and prints its id.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens submit 18 --coordinator http://head:7327")]
 pub(crate) struct Submit {
-    /// Board size, 1..31
+    /// Board size, 1 to 31
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
-    /// How the board is cut into jobs
+    /// How to split the board into jobs
     #[arg(long, default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
 
-    /// Estimated states a job; smaller jobs mean less work lost to a dead worker [default: by board size]
+    /// Estimated states per job; a dead worker loses less work when jobs are smaller [default: depends on N]
     #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
     job_states: Option<u64>,
 
-    /// Among active runs, higher goes first
+    /// Priority among active runs; the highest goes first
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     priority: i32,
 
-    /// At least so many of 100 results are counted a second time, by another machine; 0 for none
+    /// Minimum percentage of results that a second machine counts again; 0 for none
     #[arg(long, value_name = "PERCENT", value_parser = ppm, default_value = "1")]
     replicate: u32,
 
@@ -64,7 +64,7 @@ impl Submit {
 /// A percentage, in millionths.
 fn ppm(text: &str) -> Result<u32, String> {
     let percent = text.parse().ok().filter(|percent: &f64| (0.0..=100.0).contains(percent));
-    let percent = percent.ok_or_else(|| format!("a share is 0 to 100 percent, not '{text}'"))?;
+    let percent = percent.ok_or_else(|| format!("a percentage is a number from 0 to 100, not '{text}'"))?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1,000,000")]
     Ok((1e4 * percent).round() as u32)
 }

@@ -14,27 +14,27 @@ use nqueens_kernel::ladder::{Form, LadderCount, Rung};
 
 use crate::command::choices::{AUTO, KernelChoice, PlanChoice, one_of};
 use crate::command::counting::{self, BoardCount};
+use crate::exit::misuse;
 use crate::memory;
 use crate::output::{hours, thousands};
-use crate::settings::misuse;
 
-/// Prints the classic table: N, all solutions, those unique up to symmetry, and the time.
+/// Prints the classic table: N, all solutions, unique solutions up to symmetry, and time.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens table --to 12 --algorithm backtracking --iterative")]
 pub(crate) struct Table {
-    /// First board
+    /// First board size
     #[arg(long, value_name = "N", default_value_t = BoardSize::MIN, allow_negative_numbers = true)]
     from: BoardSize,
 
-    /// Last board [default: one that ends within seconds]
+    /// Last board size [default: the largest that takes seconds]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     to: Option<BoardSize>,
 
-    /// A rung of the ladder, or a kernel on one thread; auto is the fastest kernel
+    /// Algorithm of the ladder, or a kernel on one thread; auto selects the fastest kernel
     #[arg(long, value_name = "NAME", default_value = AUTO)]
     algorithm: Algorithm,
 
-    /// The iterative form of a rung, instead of the recursive one
+    /// Use the iterative form of a ladder algorithm instead of the recursive one
     #[arg(long)]
     iterative: bool,
 }
@@ -43,7 +43,7 @@ impl Table {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let last = self.to.unwrap_or_else(|| self.algorithm.n_quick().max(self.from));
         if self.from > last {
-            misuse(format_args!("--from {} is beyond --to {last}", self.from)).exit();
+            misuse(format_args!("--from {} is greater than --to {last}", self.from)).exit();
         }
         let count = self.way_to_count(last)?;
         let mut out = io::stdout().lock();
@@ -65,7 +65,7 @@ impl Table {
         match self.algorithm {
             Algorithm::Kernel(_) if self.iterative => {
                 let rungs = Rung::ALL.map(Rung::name).join(", ");
-                misuse(format_args!("--iterative is a form of these: --algorithm {rungs}")).exit();
+                misuse(format_args!("--iterative requires one of --algorithm {rungs}")).exit();
             }
             Algorithm::Kernel(choice) => {
                 let kernel = choice.resolve()?;
@@ -77,7 +77,7 @@ impl Table {
             }
             Algorithm::Rung(rung) => {
                 if last > rung.n_max() {
-                    eprintln!("nqueens: {rung} takes minutes and soon hours beyond N = {}", rung.n_max());
+                    eprintln!("nqueens: {rung} takes minutes to hours beyond N = {}", rung.n_max());
                 }
                 let form = if self.iterative { Form::Iterative } else { Form::Recursive };
                 Ok(Box::new(move |n| Ok(climb(rung, form, n))))

@@ -7,26 +7,26 @@ use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::Blamed;
 use serde_json::json;
 
-use super::Json;
-use super::desk::Desk;
+use super::target::OperatorTarget;
 use super::workers::worker;
-use crate::output::{block_on, print_line, thousands};
-use crate::settings::misuse;
+use crate::exit::misuse;
+use crate::output::{Json, print_line, thousands};
+use crate::runtime::block_on;
 
-/// Takes accepted results of a run back: they stay in the ledger as voided, and their jobs are counted anew.
+/// Voids accepted results of a run and counts their jobs again.
 ///
-/// A total that the run has is withdrawn.
+/// Voided results stay in the ledger. If the run has a total, it is withdrawn.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens requeue 0123456789ab --worker 7")]
 pub(crate) struct Requeue {
-    /// The run, as 'nqueens status' lists it
+    /// Run id, as listed by 'nqueens status'
     run: RunId,
 
     #[command(flatten)]
     of: Of,
 
     #[command(flatten)]
-    desk: Desk,
+    target: OperatorTarget,
 
     #[command(flatten)]
     json: Json,
@@ -35,11 +35,11 @@ pub(crate) struct Requeue {
 #[derive(Clone, Debug, Args)]
 #[group(multiple = false)]
 struct Of {
-    /// The result of the job of this number
+    /// Void the result of this job
     #[arg(long, value_name = "NUMBER")]
     job: Option<u32>,
 
-    /// All results of this worker, as 'nqueens workers' and 'nqueens audit' list it
+    /// Void all results of this worker, as listed by 'nqueens workers' and 'nqueens audit'
     #[arg(long, value_name = "WORKER", value_parser = worker)]
     worker: Option<WorkerId>,
 }
@@ -49,69 +49,71 @@ impl Requeue {
         let of = match (self.of.job, self.of.worker) {
             (Some(job), _) => Blamed::Job(job),
             (None, Some(worker)) => Blamed::Worker(worker),
-            (None, None) => misuse("say whose results: --job NUMBER or --worker WORKER").exit(),
+            (None, None) => misuse("give --job NUMBER or --worker WORKER").exit(),
         };
-        let (run, jobs) = block_on(self.desk.requeue(self.run, of))?;
+        let (run, jobs) = block_on(self.target.requeue(self.run, of))?;
         if self.json.json {
             let mut line = nqueens_desk::json::run(&run);
             line["requeued"] = jobs.into();
             print_line(line)?;
         } else {
             let (id, state, jobs) = (run.progress.run, run.progress.state.name(), thousands(jobs));
-            print_line(format_args!("run {id} is {state}: {jobs} result(s) taken back"))?;
+            print_line(format_args!("run {id} is {state}: {jobs} result(s) voided"))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Hands out no more jobs to a machine, and has past results of it counted again by others.
+/// Marks a machine untrusted: it gets no more jobs, and other machines count past results of it again.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens distrust west")]
 pub(crate) struct Distrust {
-    /// The name that its workers register under, as 'nqueens workers' lists it
-    machine: String,
-
     #[command(flatten)]
-    desk: Desk,
-
-    #[command(flatten)]
-    json: Json,
+    machine: Machine,
 }
 
 impl Distrust {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        block_on(self.desk.set_trust(&self.machine, false))?;
-        report(&self.machine, false, self.json)
+        self.machine.mark(false, "distrusted: it gets no more jobs")
     }
 }
 
-/// Lets a machine in again that was distrusted: it is checked like one that is new.
+/// Marks a machine trusted again; its results are checked like those of a new machine.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens readmit west")]
 pub(crate) struct Readmit {
-    /// The name that its workers register under, as 'nqueens workers' lists it
-    machine: String,
+    #[command(flatten)]
+    machine: Machine,
+}
+
+impl Readmit {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        self.machine.mark(true, "trusted again")
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+struct Machine {
+    /// Name that the machine's workers register with, as listed by 'nqueens workers'
+    #[arg(value_name = "MACHINE")]
+    name: String,
 
     #[command(flatten)]
-    desk: Desk,
+    target: OperatorTarget,
 
     #[command(flatten)]
     json: Json,
 }
 
-impl Readmit {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        block_on(self.desk.set_trust(&self.machine, true))?;
-        report(&self.machine, true, self.json)
+impl Machine {
+    fn mark(self, trusted: bool, state: &str) -> anyhow::Result<ExitCode> {
+        let machine = &self.name;
+        block_on(self.target.set_trust(machine, trusted))?;
+        if self.json.json {
+            print_line(json!({ "machine": machine, "trusted": trusted }))?;
+        } else {
+            print_line(format_args!("machine {machine} is {state}"))?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
-}
-
-fn report(machine: &str, trusted: bool, json: Json) -> anyhow::Result<ExitCode> {
-    if json.json {
-        print_line(json!({ "machine": machine, "trusted": trusted }))?;
-    } else {
-        let state = if trusted { "trusted again" } else { "distrusted: it gets no more jobs" };
-        print_line(format_args!("machine {machine} is {state}"))?;
-    }
-    Ok(ExitCode::SUCCESS)
 }

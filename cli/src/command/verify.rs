@@ -10,20 +10,20 @@ use clap::Args;
 use nqueens_evidence::verify::{Report, Unread, verify};
 
 use super::sampling::{Interrupt, Population, Sampling};
-use crate::console::INTERRUPTED;
+use crate::exit::INTERRUPTED;
 use crate::output::{harmless, print_line, thousands};
 
-/// Checks a ledger that 'nqueens export --format ledger' wrote; needs nothing but the file.
+/// Checks a ledger file written by 'nqueens export --format ledger'; it needs only that file.
 ///
-/// One line for each check with its outcome. With --sample some jobs, drawn at random, are counted again by another
-/// engine from their mirror images, and it is told what that proves. The exit code is 1 if anything is wrong.
+/// Prints one line per check. With --sample, another engine counts the mirror images of some random jobs, and the output
+/// states the confidence that this gives. The exit code is 1 if a check fails or a count differs.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens verify nqueens-16.ledger --sample 300")]
 pub(crate) struct Verify {
-    /// The ledger
+    /// Ledger file
     file: PathBuf,
 
-    /// Count so many jobs again
+    /// Number of jobs to count again
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     sample: Option<u32>,
 
@@ -39,7 +39,7 @@ impl Verify {
         let mut draw = self.sampling.draw(self.sample.unwrap_or(0))?;
         let mut report = match verify(BufReader::new(file), &mut draw.sample, interrupt.control()) {
             Err(Unread::Stopped(_)) => {
-                eprintln!("nqueens: interrupted before all lines were read; nothing was proved");
+                eprintln!("nqueens: interrupted before all lines were read; nothing was verified");
                 return Ok(ExitCode::from(INTERRUPTED));
             }
             report => report.with_context(name)?,

@@ -12,10 +12,11 @@ use nqueens_worker::{Client, Config, Proof, Spool, Summary, WorkerError, prove, 
 use tracing::info;
 
 use super::choices::{KernelChoice, default_threads, threads};
-use super::doctor::BUILD;
-use crate::console::INTERRUPTED;
+use crate::build::BUILD;
+use crate::exit::INTERRUPTED;
+use crate::exit::misuse;
 use crate::memory::Memory;
-use crate::settings::misuse;
+use crate::runtime;
 use crate::signals::{Signal, signals};
 use crate::tls::CallerTls;
 use crate::token;
@@ -23,50 +24,50 @@ use crate::token;
 /// Carries the token where no file does.
 const TOKEN_VARIABLE: &str = "NQUEENS_TOKEN";
 
-/// Pulls jobs from a coordinator, counts them, and reports, until it is told to go.
+/// Counts jobs for a coordinator until it is stopped.
 ///
-/// It waits for a coordinator that is not there, counts on while one is away, and keeps what it has counted in its
-/// spool until that is acknowledged. SIGTERM and Ctrl-C hand back what has not begun and give the rest some time to
-/// finish; a second one ends it at once. Where the coordinator wants a token, it comes from --token-file or from the
-/// variable `NQUEENS_TOKEN`; where it wants a certificate, that is --tls-cert.
+/// While the coordinator is unreachable, the worker counts the jobs it holds, keeps the results in its spool and tries to
+/// reconnect. SIGTERM or Ctrl-C returns jobs that have not started and gives running jobs --drain-seconds to finish. A
+/// second signal stops it immediately. If the coordinator requires a token, give --token-file or set the variable
+/// `NQUEENS_TOKEN`; if it requires a certificate, give --tls-cert.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens worker --coordinator http://head:7327 --threads 16")]
 pub(crate) struct Worker {
-    /// The coordinator's address
+    /// Address of the coordinator
     #[arg(long, value_name = "URL")]
     coordinator: String,
 
-    /// Counting threads
+    /// Number of counting threads
     #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
     threads: NonZeroUsize,
 
-    /// Counting engine; each proves itself on small boards first, auto takes the fastest that did
+    /// Counting engine; each must pass a self-test on small boards, and auto selects the fastest that does
     #[arg(long, default_value_t = KernelChoice::Auto)]
     kernel: KernelChoice,
 
     #[command(flatten)]
     memory: Memory,
 
-    /// What the coordinator's lists call it, at most 64 bytes [default: the host's name]
+    /// Name in the coordinator's lists, at most 64 bytes [default: the host name]
     #[arg(long, value_parser = name)]
     name: Option<String>,
 
-    /// Directory that keeps results until they are acknowledged; one for each worker
+    /// Directory that keeps results until they are acknowledged; each worker needs its own
     #[arg(long, value_name = "DIR", default_value = "nqueens-spool")]
     spool: PathBuf,
 
-    /// Niceness of the process, 0..19: the higher, the more it leaves the processors to others
+    /// Niceness of the process, 0 to 19: higher values leave more CPU time to other processes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=19), default_value_t = 0)]
     nice: i32,
 
-    /// File with the token that the coordinator asks workers for
+    /// File with the worker token, if the coordinator requires one
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
     #[command(flatten)]
     tls: CallerTls,
 
-    /// When told to go, finish what has begun for so long; then hand it back
+    /// Time for running jobs to finish when the worker is stopped or drained; then they are returned
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(0..=86_400), default_value_t = 10)]
     drain_seconds: u64,
 }
@@ -74,7 +75,7 @@ pub(crate) struct Worker {
 /// Reads a worker's name: a line of 1 to 64 bytes.
 fn name(text: &str) -> Result<String, String> {
     let clean = (1..=64).contains(&text.len()) && !text.chars().any(char::is_control);
-    clean.then(|| text.to_owned()).ok_or_else(|| "a worker's name is a line of 1 to 64 bytes".to_owned())
+    clean.then(|| text.to_owned()).ok_or_else(|| "a worker name is one line of 1 to 64 bytes".to_owned())
 }
 
 /// The host's name, as far as it is one for a worker.
@@ -89,12 +90,7 @@ impl Worker {
             // Before there are other threads: each inherits it from the one that starts it.
             rustix::process::nice(self.nice).context("setting the niceness")?;
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .context("starting the runtime")?;
-        runtime.block_on(self.serve())
+        runtime::beside_counting()?.block_on(self.serve())
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {
@@ -126,7 +122,7 @@ impl Worker {
 fn farewell(summary: &Summary, told: Option<Signal>) -> ExitCode {
     let Summary { accepted, unreported, unreturned, dismissed, .. } = *summary;
     let by = if dismissed { "an operator" } else { "a signal" };
-    info!(by, accepted, unreported, unreturned, "told to go: worker is down");
+    info!(by, accepted, unreported, unreturned, "worker has stopped");
     let clean = unreported == 0 && unreturned == 0;
     if told == Some(Signal::Interrupt) || !clean { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS }
 }
@@ -136,7 +132,7 @@ fn engines(choice: KernelChoice) -> anyhow::Result<(Proof, Vec<Kernel>)> {
     let proofs = proven_kernels();
     let engine = match choice {
         KernelChoice::Auto => proofs.first().copied().ok_or(WorkerError::NoEngine)?,
-        KernelChoice::Kernel(kernel) => match proofs.iter().find(|proof| proof.kernel == kernel) {
+        KernelChoice::Given(kernel) => match proofs.iter().find(|proof| proof.kernel == kernel) {
             Some(proof) => *proof,
             None => prove(kernel).map_err(anyhow::Error::msg)?,
         },

@@ -3,21 +3,21 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use nqueens_coordinator::{Reader, WorkerRow};
+use nqueens_coordinator::WorkerRow;
 use nqueens_model::id::WorkerId;
 use nqueens_model::operator::WorkerStatus;
 use serde_json::{Value, json};
 
-use super::Json;
-use super::desk::{Contact, Desk};
-use crate::output::{block_on, print_line, thousands};
+use super::target::{Contact, OperatorTarget, read};
+use crate::output::{Json, print_line, thousands};
+use crate::runtime::block_on;
 
-/// Lists the workers heard of since the coordinator started, or those that a database knows.
+/// Lists the workers seen since the coordinator started, or all workers in a database.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens workers --coordinator http://head:7327")]
 pub(crate) struct Workers {
     #[command(flatten)]
-    desk: Desk,
+    target: OperatorTarget,
 
     #[command(flatten)]
     json: Json,
@@ -25,37 +25,35 @@ pub(crate) struct Workers {
 
 impl Workers {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let (head, workers): (_, Vec<(String, Value)>) = block_on(async {
-            Ok(match self.desk.place()? {
+        block_on(async {
+            match self.target.place()? {
                 Ok(mut client) => {
                     let workers = client.workers().await?;
-                    (
-                        live_head(),
-                        workers
-                            .iter()
-                            .map(|worker| (live_line(worker), nqueens_desk::json::worker(worker)))
-                            .collect(),
-                    )
+                    list(&workers, self.json, live_head(), live_line, nqueens_desk::json::worker)
                 }
                 Err(db) => {
-                    let reader = Reader::open(db).await?;
-                    let workers = reader.workers().await?;
-                    reader.close().await;
-                    (row_head(), workers.iter().map(|row| (row_line(row), row_json(row))).collect())
+                    let workers = read(db, async |reader| Ok(reader.workers().await?)).await?;
+                    list(&workers, self.json, row_head(), row_line, row_json)
                 }
-            })
-        })?;
-        if self.json.json {
-            let workers: Vec<_> = workers.into_iter().map(|(_, json)| json).collect();
-            print_line(json!({ "workers": workers }))?;
-        } else {
-            print_line(head)?;
-            for (line, _) in workers {
-                print_line(line)?;
             }
-        }
-        Ok(ExitCode::SUCCESS)
+        })
     }
+}
+
+fn list<Worker>(
+    workers: &[Worker],
+    json: Json,
+    head: String,
+    line: fn(&Worker) -> String,
+    in_json: fn(&Worker) -> Value,
+) -> anyhow::Result<ExitCode> {
+    if json.json {
+        print_line(json!({ "workers": workers.iter().map(in_json).collect::<Vec<_>>() }))?;
+    } else {
+        print_line(head)?;
+        workers.iter().try_for_each(|worker| print_line(line(worker)))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn live_head() -> String {
@@ -106,11 +104,11 @@ fn row_json(row: &WorkerRow) -> Value {
     })
 }
 
-/// Asks a worker to finish what is short, hand back the rest, and stop.
+/// Drains a worker: it gets no more jobs, finishes or returns those it holds, and stops.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens drain 7")]
 pub(crate) struct Drain {
-    /// The worker, as 'nqueens workers' lists it
+    /// Worker number, as listed by 'nqueens workers'
     #[arg(value_parser = worker)]
     worker: WorkerId,
 
@@ -123,7 +121,7 @@ pub(crate) struct Drain {
 
 pub(crate) fn worker(text: &str) -> Result<WorkerId, String> {
     let id = text.parse().ok().and_then(WorkerId::new);
-    id.ok_or_else(|| format!("a worker is named by a number, as 'nqueens workers' shows it, not '{text}'"))
+    id.ok_or_else(|| format!("a worker is a number listed by 'nqueens workers', not '{text}'"))
 }
 
 impl Drain {
@@ -132,7 +130,7 @@ impl Drain {
         if self.json.json {
             print_line(json!({ "id": self.worker.get(), "draining": true }))?;
         } else {
-            print_line(format_args!("worker {} is asked to go", self.worker))?;
+            print_line(format_args!("worker {} is draining", self.worker))?;
         }
         Ok(ExitCode::SUCCESS)
     }

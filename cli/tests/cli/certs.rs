@@ -43,10 +43,7 @@ fn keys_are_for_their_owner_and_nothing_is_replaced_unasked() {
     assert_eq!(std::fs::metadata(place.path("c")).expect("it").permissions().mode() & 0o777, 0o700);
 
     let again = place.stdout("certs --dir c --host other.example --worker west,north");
-    assert!(
-        again.contains("kept as they were, for they were there: coordinator.pem, west.pem, operator.pem"),
-        "{again}"
-    );
+    assert!(again.contains("kept existing files: coordinator.pem, west.pem, operator.pem"), "{again}");
     let second = files(&place, "c");
     assert!(first.iter().all(|(name, file)| second[name] == *file));
     assert!(second.contains_key("north.pem"));
@@ -60,8 +57,8 @@ fn keys_are_for_their_owner_and_nothing_is_replaced_unasked() {
 
     std::fs::remove_file(place.path("c/west.key")).expect("it was there");
     let half = place.failure("certs renew --dir c");
-    assert!(half.contains("c/west.pem is there and c/west.key is not; bring it back"), "{half}");
+    assert!(half.contains("c/west.pem exists but c/west.key does not; restore it"), "{half}");
     std::fs::remove_file(place.path("c/ca.key")).expect("it was there");
     let half = place.failure("certs --dir c");
-    assert!(half.contains("c/ca.pem is there and c/ca.key is not"), "{half}");
+    assert!(half.contains("c/ca.pem exists but c/ca.key does not"), "{half}");
 }

@@ -55,7 +55,7 @@ fn two_runs_at_once_are_counted_by_two_workers() {
     assert_eq!(names, ["east", "west"]);
     for worker in listed {
         let said = place.stdout(&format!("drain {} --coordinator {url}", worker["id"]));
-        assert_eq!(said, format!("worker {} is asked to go\n", worker["id"]));
+        assert_eq!(said, format!("worker {} is draining\n", worker["id"]));
     }
     for mut worker in workers {
         let outcome = worker.end();
@@ -103,7 +103,7 @@ fn runs_change_at_an_operators_word_online_and_offline() {
     assert_eq!(place.failure("pause 0123456789ab --db queens.db"), unknown);
     let careful = place.run_with(&[], &format!("cancel {run} --db queens.db"));
     assert_eq!(careful.code, 2);
-    assert!(careful.stderr.starts_with("error: a cancelled run can't be taken up again; give --yes"));
+    assert!(careful.stderr.starts_with("error: a cancelled run can't be resumed; give --yes"));
     assert_eq!(
         place.stdout(&format!("cancel {run} --yes --db queens.db")),
         format!("run {run} is cancelled\n")
@@ -124,8 +124,8 @@ fn tokens_are_asked_for_and_never_logged() {
     let coordinator = Coordinator::start(&place, &variables, "--operator-token-file operator.token");
     let url = coordinator.url();
 
-    let where_from = "a token is read from --operator-token-file or from the variable NQUEENS_OPERATOR_TOKEN, \
-                      a certificate from --tls-cert";
+    let where_from = "give a token by --operator-token-file or the variable NQUEENS_OPERATOR_TOKEN, or a \
+                      certificate by --tls-cert";
     let missing = format!("the coordinator refused: the operator's token is missing or wrong; {where_from}");
     assert_eq!(place.failure(&format!("submit 8 --coordinator {url}")), missing);
     let with = |token: &str, arguments: &str| {
@@ -245,7 +245,7 @@ fn a_watch_outlives_the_coordinator() {
     );
     let outcome = watch.end();
     assert_eq!(outcome.code, 0);
-    assert_eq!(outcome.stderr, "nqueens: the coordinator went away; waiting for it\n");
+    assert_eq!(outcome.stderr, "nqueens: the coordinator went away; reconnecting\n");
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn with_a_run_that_has_no_total() {
              total = NULL, checked = NULL",
     );
     let run = place.json("status --db five.db --json")["runs"][0]["id"].as_str().expect("a name").to_owned();
-    let expected = format!("run {run} has no total, for a check did not pass: the sum is odd");
+    let expected = format!("run {run} has no total because a check failed: the sum is odd");
     assert_eq!(place.failure("run 5 --db five.db"), expected);
     let status = &place.json("status --db five.db --json")["runs"][0];
     assert_eq!((&status["state"], &status["reason"]), (&"failed".into(), &"the sum is odd".into()));
@@ -176,8 +176,8 @@ fn with_a_run_that_has_no_total() {
     );
     let run = place.json("status --db five.db --json")["runs"][0]["id"].as_str().expect("a name").to_owned();
     let expected = format!(
-        "run {run} has no total: all its jobs are counted but 1 of 3 in quarantine, where attempts failed or results \
-         disagree; 'nqueens export --by job' lists them"
+        "run {run} has no total: 1 of 3 jobs are in quarantine because attempts failed or results disagree; 'nqueens \
+         export --by job' lists them"
     );
     assert_eq!(place.failure("run 5 --db five.db"), expected);
     assert_eq!(place.json("status --db five.db --json")["runs"][0]["quarantined"], 1);
@@ -196,7 +196,7 @@ fn with_results_that_someone_has_tampered_with() {
     let outcome = place.run("run 5 --db five.db");
     assert_eq!((outcome.code, &*outcome.stdout), (1, ""));
     let expected = format!(
-        "nqueens: run {run} has no total, for a check did not pass: the total 2 differs from the published count 10"
+        "nqueens: run {run} has no total because a check failed: the total 2 differs from the published count 10"
     );
     assert_eq!(outcome.stderr.lines().last(), Some(&*expected), "{}", outcome.stderr);
     assert_eq!(place.json("status --db five.db --json")["runs"][0]["state"], "failed");

@@ -113,7 +113,7 @@ fn a_coordinator_without_room_takes_results_and_hands_out_nothing() {
     assert_eq!(now["disk"]["is_short"], true);
     let line = place.stdout(&format!("status {at}"));
     let line = line.lines().last().expect("a line");
-    assert!(line.starts_with("no jobs are handed out: the coordinator's disk has "), "{line}");
+    assert!(line.starts_with("no jobs are leased: the coordinator's disk has "), "{line}");
     let doctor = place.run(&format!("doctor {at}"));
     assert!(doctor.code == 1 && doctor.stdout.contains(&format!("FAILED: {line}")), "{}", doctor.stdout);
     assert_eq!(
@@ -158,6 +158,6 @@ fn a_small_disk_that_gets_full_and_has_room_again() {
     }
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let [_, short, _] = outcome.stdout.lines().collect::<Vec<_>>()[..] else { panic!("{}", outcome.stdout) };
-    assert!(short.starts_with("no jobs are handed out: the coordinator's disk has "), "{short}");
-    assert!(short.ends_with(" left, 4.0 MiB are to stay free; make room"), "{short}");
+    assert!(short.starts_with("no jobs are leased: the coordinator's disk has "), "{short}");
+    assert!(short.ends_with(" free, less than the reserve of 4.0 MiB; free some space"), "{short}");
 }

@@ -14,7 +14,7 @@ fn the_doctor_looks_at_kernels_and_databases() {
         "program           nqueens ",
         "processor         ",
         "fastest kernel    ",
-        "kernel portable   proved; ",
+        "kernel portable   passed its test; ",
     ] {
         assert!(report.lines().any(|found| found.starts_with(line)), "no '{line}' in\n{report}");
     }
@@ -25,7 +25,7 @@ fn the_doctor_looks_at_kernels_and_databases() {
         let begins = outcome.stdout.lines().find_map(|line| line.strip_prefix("database          "));
         (outcome.code, begins.unwrap_or_default().to_owned())
     };
-    assert_eq!(about("five.db"), (0, "five.db: sound, and its ledger holds together; 1 run(s)".to_owned()));
+    assert_eq!(about("five.db"), (0, "five.db: the file and its ledger are consistent; 1 run(s)".to_owned()));
     for (db, failure) in
         [("none.db", "there is no database at"), ("notes.db", "notes.db is not an SQLite database")]
     {
@@ -62,16 +62,16 @@ fn the_doctor_asks_a_coordinator() {
     assert!(report[0].starts_with(&format!("{url}: answers, nqueens 0.")), "{report:?}");
     assert!(report[0].ends_with(&format!(", protocol {PROTOCOL_VERSION}")), "{report:?}");
     let rest = [
-        "it takes the operator's token".to_owned(),
-        "1 run(s), 1 worker(s) heard of since it started".to_owned(),
+        "it accepts the operator token".to_owned(),
+        "1 run(s), 1 worker(s) seen since it started".to_owned(),
         format!("run {run}: N = 8, done, 100.0 % done"),
     ];
     assert_eq!(report[1..], rest);
     let by_variables = [("NQUEENS_COORDINATOR", &*url), ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
     assert_eq!(about(&by_variables, ""), (0, report));
 
-    let where_from = "a token is read from --operator-token-file or from the variable NQUEENS_OPERATOR_TOKEN, \
-                      a certificate from --tls-cert";
+    let where_from = "give a token by --operator-token-file or the variable NQUEENS_OPERATOR_TOKEN, or a \
+                      certificate by --tls-cert";
     let refused = |why: &str| (1, vec![format!("FAILED: the coordinator refused: {why}; {where_from}")]);
     let none = about(&[], &format!("--coordinator {url}"));
     assert_eq!(none, refused("the operator's token is missing or wrong"));

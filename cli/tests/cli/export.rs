@@ -162,7 +162,7 @@ fn a_run_is_named_where_there_are_several() {
         "INSERT INTO run (id, n, plan, states_per_job, jobs, fingerprint, seed, state, created_at)
              VALUES (7, 9, 'rows', 1, 0, zeroblob(32), 1, 'paused', 1)",
     );
-    assert_snapshot!(place.failure("export --db both.db"), @"there are 2 runs here; name one, as 'nqueens status' lists them");
+    assert_snapshot!(place.failure("export --db both.db"), @"there are 2 runs in this database; name one of those listed by 'nqueens status'");
 }
 
 #[test]

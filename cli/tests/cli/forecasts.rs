@@ -98,7 +98,7 @@ fn half_boards_are_measured_and_beyond_some_size_scaled() {
     let counted: f64 = counted["states"].as_str().unwrap().parse().unwrap();
     assert!(low <= counted && counted <= high, "{counted}: {measured}");
     let no_join = place.failure("estimate 14 --plan halves --kernel scalar");
-    assert_snapshot!(no_join, @"the scalar kernel has no half-board join whose speed could be estimated; take --plan border or another kernel");
+    assert_snapshot!(no_join, @"the scalar kernel has no half-board join, so its speed can't be estimated; choose --plan border or another kernel");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn colours_are_counted_or_sampled_by_row_sets() {
         assert!((hours / (states / 1e6 / 3_600.0) - 1.0).abs() < 1e-6, "{given}");
     }
     let plain = place.failure("estimate 14 --plan colours --kernel scalar");
-    assert_snapshot!(plain, @"the scalar kernel has no multiplication whose speed could be estimated; take --plan border or another kernel");
+    assert_snapshot!(plain, @"the scalar kernel has no multiplication, so its speed can't be estimated; choose --plan border or another kernel");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn people_read_it_line_by_line() {
         ["solutions", "published", "states", "speed", "core-hours", "wall", "jobs", "database", "energy"];
     assert_eq!(headings, expected, "{text}");
     assert!(text.contains("\nsolutions     14,200, counted\npublished     14,200\n"), "{text}");
-    assert!(text.contains("\nspeed         1 million states a second and thread, as given\n"), "{text}");
+    assert!(text.contains("\nspeed         1 million states/s per thread, as given\n"), "{text}");
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn wrong_usage_is_told() {
     };
     assert_snapshot!(complaint("estimate 32"), @"error: invalid value '32' for '<N>': N must be a whole number from 1 to 31, not '32'");
     assert_snapshot!(complaint("estimate 8 --samples 3"), @"error: invalid value '3' for '--samples <COUNT>': 3 is not in 100..=100000000");
-    assert_snapshot!(complaint("estimate 8 --speed 0"), @"error: invalid value '0' for '--speed <STATES>': a speed is a number of states a second from 1 on, such as 1.5e9, not '0'");
-    assert_snapshot!(complaint("estimate 8 --watts-per-core -5"), @"error: invalid value '-5' for '--watts-per-core <WATTS>': it must be a number from 0 on, not '-5'");
-    assert_snapshot!(complaint("estimate 8 --price-per-core-hour inf"), @"error: invalid value 'inf' for '--price-per-core-hour <PRICE>': it must be a number from 0 on, not 'inf'");
+    assert_snapshot!(complaint("estimate 8 --speed 0"), @"error: invalid value '0' for '--speed <STATES>': a speed is at least 1 state per second, such as 1.5e9, not '0'");
+    assert_snapshot!(complaint("estimate 8 --watts-per-core -5"), @"error: invalid value '-5' for '--watts-per-core <WATTS>': it must be a number of at least 0, not '-5'");
+    assert_snapshot!(complaint("estimate 8 --price-per-core-hour inf"), @"error: invalid value 'inf' for '--price-per-core-hour <PRICE>': it must be a number of at least 0, not 'inf'");
     assert_snapshot!(complaint("estimate 8 --threads-total 0"), @"error: invalid value '0' for '--threads-total <COUNT>': 0 is not in 1..=100000000");
 }

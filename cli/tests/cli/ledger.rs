@@ -25,7 +25,7 @@ impl Ledger {
         assert_eq!(
             exported.stderr,
             format!(
-                "nqueens: {} lines; publish the last hash, and nobody can change one of them unseen: {hash}\n",
+                "nqueens: {} lines; publish the last hash, so that every later change is detected: {hash}\n",
                 lines.len()
             )
         );
@@ -155,7 +155,7 @@ fn results_that_were_taken_back_stay_in_the_ledger() {
     place.stdout("run 8 --plan rows --db run.db");
     let run = place.json("status --db run.db --json")["runs"][0]["id"].as_str().expect("an id").to_owned();
     let said = place.stdout(&format!("requeue {run} --job 3 --db run.db"));
-    assert_eq!(said, format!("run {run} is active: 1 result(s) taken back\n"));
+    assert_eq!(said, format!("run {run} is active: 1 result(s) voided\n"));
     let again = place.json(&format!("requeue {run} --worker 1 --db run.db --json"));
     assert_eq!((&again["requeued"], &again["done"], &again["total"]), (&json!(7), &json!(0), &Value::Null));
     assert_eq!(place.json("run 8 --db run.db --json")["total"], "92");
@@ -388,8 +388,8 @@ fn only_runs_that_are_done_are_exported() {
         (
             1,
             &*format!(
-                "nqueens: the results of run {run} do not add up to its total any more; nqueens run or a coordinator \
-                 says which check fails\n"
+                "nqueens: the results of run {run} no longer add up to its total; 'nqueens run' or a coordinator \
+                 reports which check fails\n"
             )
         )
     );
@@ -402,15 +402,11 @@ fn only_runs_that_are_done_are_exported() {
     );
     assert_eq!(
         place.failure("export --db run.db --format ledger"),
-        format!("run {run} is paused and has no total; a ledger is written of runs that are done")
+        format!("run {run} is paused and has no total; only runs that are done can be exported as ledgers")
     );
     let outcome = place.run("export --db run.db --format ledger --by class");
     assert_eq!(outcome.code, 2);
-    assert!(
-        outcome.stderr.contains("a ledger has a line for each job; leave --by out"),
-        "{}",
-        outcome.stderr
-    );
+    assert!(outcome.stderr.contains("a ledger always has one line per job; omit --by"), "{}", outcome.stderr);
 }
 
 #[test]

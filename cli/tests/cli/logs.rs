@@ -68,7 +68,7 @@ fn logs_of_coordinator_and_worker_in_json() {
     let log = lines(&worker.stderr);
     let registered = log.iter().find(|line| line["message"] == "registered").expect("it did");
     assert_eq!((&registered["worker"], &registered["name"]), (&"1".into(), &"west".into()));
-    assert!(messages(&log).contains(&"told to go: worker is down"), "{}", worker.stderr);
+    assert!(messages(&log).contains(&"worker has stopped"), "{}", worker.stderr);
 }
 
 #[test]

@@ -61,7 +61,12 @@ impl Cluster {
         let outcome = worker.end();
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         self.logs += &outcome.stderr;
-        outcome.stderr.lines().rfind(|line| line.contains("worker is down")).expect("a farewell").to_owned()
+        outcome
+            .stderr
+            .lines()
+            .rfind(|line| line.contains("worker has stopped"))
+            .expect("a farewell")
+            .to_owned()
     }
 
     /// Sends a worker away from its work.
@@ -73,7 +78,7 @@ impl Cluster {
         });
         self.operator(&format!("drain {id}"));
         let last_words = self.farewell(worker);
-        assert!(last_words.contains("told to go: worker is down by=\"an operator\" "), "{last_words}");
+        assert!(last_words.contains("worker has stopped by=\"an operator\" "), "{last_words}");
         assert!(last_words.ends_with(" unreported=0 unreturned=0"), "{last_words}");
     }
 

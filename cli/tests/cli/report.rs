@@ -38,7 +38,7 @@ fn timeless(place: &Place, text: &str) -> String {
         "Finished",
         "Wall",
         "Core-hours",
-        "States a",
+        "States/s",
         "Energy",
         "Programs",
         "chain",
@@ -113,7 +113,8 @@ fn a_finished_run_in_short() {
     let place = counted();
     let short = report(&place, "--format markdown --watts-per-core 5");
     assert_eq!((short.code, &*short.stderr), (0, ""));
-    for told in ["| Energy | ", " kWh, at 5.00 W a core |", " +00:00 |", "| chain | ok | the last hash is "] {
+    for told in ["| Energy | ", " kWh, at 5.00 W per core |", " +00:00 |", "| chain | ok | the last hash is "]
+    {
         assert!(short.stdout.contains(told), "{told}: {}", short.stdout);
     }
     assert_snapshot!(timeless(&place, &short.stdout), @r"
@@ -129,7 +130,7 @@ fn a_finished_run_in_short() {
     | UNIQUE | 12 |
     | TOTAL | 92 |
     | Run | RUN |
-    | Plan | rows, 8 jobs of about 500,000 states |
+    | Plan | rows, 8 jobs of about 500,000 states each |
     | Fingerprint | 8c5430ddbbf7922ad8e318b42018f64035aa7cabcbbba45ffced527c007ae11d |
     | States | 504 |
 
@@ -151,15 +152,15 @@ fn a_finished_run_in_short() {
     To verify it:
 
     ```sh
-    # the whole run as one file that anybody can check
+    # writes the whole run to one file that everyone can check
     nqueens export RUN --db FILE --format ledger > nqueens-8.ledger
-    # makes the checks above from the file alone, and counts 300 jobs again
+    # repeats the checks above from the file alone, and counts 300 jobs again
     nqueens verify nqueens-8.ledger --sample 300
-    # comes to the same total by another program
+    # computes the same total with another program
     python3 docs/recompute.py nqueens-8.ledger
-    # counts 300 jobs again by another engine, and tells what that proves
+    # counts 300 jobs again with another engine, and states the confidence that this gives
     nqueens audit RUN --db FILE --sample 300
-    # counts the board anew; --plan and --kernel choose other roads to the same total
+    # counts the board again; --plan and --kernel select other methods
     nqueens run 8
     ```
     ");
@@ -207,16 +208,16 @@ fn runs_without_a_total_say_so() {
     |  |  |
     |---|---|
     | Run | RUN |
-    | Plan | rows, 8 jobs of about 500,000 states |
+    | Plan | rows, 8 jobs of about 500,000 states each |
     | Fingerprint | 8c5430ddbbf7922ad8e318b42018f64035aa7cabcbbba45ffced527c007ae11d |
     | States | 466 |
 
-    No check was made: a run is checked when all its jobs are done, and has no total before.
+    No checks yet: a run is checked, and gets its total, when all its jobs are done.
 
     To verify it:
 
     ```sh
-    # counts 300 jobs again by another engine, and tells what that proves
+    # counts 300 jobs again with another engine, and states the confidence that this gives
     nqueens audit RUN --db FILE --sample 300
     ```
     ");
@@ -293,7 +294,7 @@ fn a_check_that_fails_is_told() {
     let page = report(&place, "");
     assert_eq!((page.code, &*page.stderr), (1, ""));
     let text = self_contained(&page.stdout);
-    assert!(text.contains("Do not believe this total: a check on it failed.") && text.contains("FAILED"));
+    assert!(text.contains("Do not trust this total: a check failed.") && text.contains("FAILED"));
     // Of a total that is not that of its run there is no report at all.
     place.sql("eight.db", "UPDATE run SET count8 = '12', total = '100'");
     let failed = report(&place, "--output lost.html");
@@ -309,7 +310,7 @@ fn a_check_that_fails_is_told() {
 #[test]
 fn a_file_is_replaced_only_if_asked() {
     let place = counted().with_file("there.html", "mine, and longer than nothing");
-    assert_snapshot!(place.failure("report --db eight.db --output there.html"), @"there.html is there already; choose another name, or --force to replace it");
+    assert_snapshot!(place.failure("report --db eight.db --output there.html"), @"there.html exists already; choose another name, or give --force to replace it");
     assert_eq!(place.files()["there.html"], b"mine, and longer than nothing");
     assert_eq!(place.stdout("report --db eight.db --output there.html --force"), "");
     assert_eq!(place.stdout("report --db eight.db --output new.html --force"), "");
@@ -325,7 +326,7 @@ fn what_is_wrong_with_an_argument() {
     for (arguments, code, said) in [
         ("--force", 2, "the following required arguments were not provided"),
         ("--format pdf", 2, "invalid value 'pdf' for '--format <FORMAT>'"),
-        ("--watts-per-core -1", 2, "it must be a number from 0 on, not '-1'"),
+        ("--watts-per-core -1", 2, "it must be a number of at least 0, not '-1'"),
         ("000000000007", 1, "there is no run 000000000007 here"),
     ] {
         let outcome = report(&place, arguments);

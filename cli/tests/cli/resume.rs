@@ -70,7 +70,7 @@ fn interrupted_it_says_how_to_go_on() {
         program.signal(signal);
         let outcome = program.end();
         assert_eq!((outcome.code, &*outcome.stdout), (130, ""), "{}", outcome.stderr);
-        let expected = "interrupted; what is done is kept in long.db, the same command goes on\n";
+        let expected = "interrupted; progress is kept in long.db; run the same command again to continue\n";
         assert_eq!(outcome.stderr, expected);
         let status = &place.json("status --db long.db --json")["runs"][0];
         assert!(status["done"].as_u64() >= Some(done));
@@ -125,7 +125,7 @@ fn an_export_of_half_a_run_says_so() {
     let jobs = place.json("status --db long.db --json")["runs"][0]["jobs"].as_u64().expect("jobs");
     let open = jobs - done as u64;
     let expected =
-        format!("nqueens: the run is not done: {open} of {jobs} jobs have no result and stand as 0\n");
+        format!("nqueens: the run is not done: {open} of {jobs} jobs have no result and count as 0\n");
     assert_eq!((outcome.code, outcome.stderr.replace(',', "")), (0, expected));
 }
 

@@ -57,7 +57,7 @@ fn totals_by_every_plan() {
             let outcome = place.run(&format!("run {n} --plan {kind} --db {n}-{kind}.db --json"));
             let mut smallest = [(PlanKind::Halves, 6), (PlanKind::Colours, 4)].into_iter();
             let too_small = smallest.any(|(of, least)| kind == of && n.get() < least);
-            assert_eq!((outcome.code, outcome.stderr.contains("worth the name")), (0, too_small));
+            assert_eq!((outcome.code, outcome.stderr.contains("is too small for")), (0, too_small));
             let result: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
             let known = published(n).expect("small boards are published");
             let counts = [known.orbits.count2, known.orbits.count4, known.orbits.count8];

@@ -172,9 +172,9 @@ fn a_database_is_watched_without_a_coordinator() {
     assert_eq!(coordinator.stop().code, 0);
     let mut watch = AtTerminal::start(&mut place.command("watch --db queens.db"));
     watch.wait_for(&run);
-    watch.wait_for("read only");
+    watch.wait_for("read-only");
     watch.press("p");
-    watch.wait_for("a database is only looked at here");
+    watch.wait_for("a database is read-only here");
     watch.press("q");
     assert_eq!(watch.end(), 0);
     let lines = place.stdout(&format!("cancel {run} --yes --db queens.db"));

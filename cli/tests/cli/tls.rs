@@ -86,7 +86,7 @@ fn certificates_do_instead_of_tokens_and_keys_are_never_logged() {
     let watched = place.stdout(&format!("watch {run} --interval 0.2 {at} {}", showing("operator")));
     assert!(watched.ends_with("TOTAL 352, equal to the published count\n"), "{watched}");
     let doctor = place.run(&format!("doctor {at} {}", showing("operator")));
-    assert!(doctor.stdout.contains("it takes the operator's certificate"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("it accepts the operator certificate"), "{}", doctor.stdout);
 
     let denied = refusal(&place, &coordinator, &showing("worker"));
     assert!(denied.starts_with("the coordinator refused: this certificate is not for operators"), "{denied}");
@@ -219,7 +219,7 @@ fn a_caller_with_a_wrong_certificate_is_not_let_in_and_both_sides_say_why() {
 
     // One side speaks TLS, the other does not.
     let plain = place.failure(&format!("status --coordinator {}", coordinator.url()));
-    assert!(plain.contains("whether it begins with https://"), "{plain}");
+    assert!(plain.contains("whether the address must begin with https://"), "{plain}");
     eventually("it is logged", || coordinator.process.said().contains("it does not speak TLS").then_some(()));
     assert_eq!(coordinator.stop().code, 0);
     let coordinator = Coordinator::start(&place, &[], "");
@@ -243,12 +243,12 @@ fn an_authority_is_replaced_while_both_are_trusted() {
     let early = place.failure("certs retire-ca --dir other");
     assert!(early.contains("other/ca.pem"), "{early}");
     let said = place.stdout("certs new-ca --dir c");
-    assert!(said.contains("and a former one"), "{said}");
+    assert!(said.contains("and the old one"), "{said}");
     assert_eq!(read("c/ca.pem").matches("BEGIN CERTIFICATE").count(), 2);
     assert!(read("c/ca.pem").ends_with(&read("old/ca.pem")));
     let early = place.failure("certs retire-ca --dir c");
     assert!(
-        early.starts_with("coordinator.pem comes from a former authority; 'nqueens certs renew' first"),
+        early.starts_with("coordinator.pem was signed by the old authority; run 'nqueens certs renew' first"),
         "{early}"
     );
     let certificates = place.stdout("certs renew --dir c");
@@ -280,17 +280,20 @@ fn settings_that_make_no_sense_are_refused() {
     let own = "--tls-cert c/coordinator.pem --tls-key c/coordinator.key";
     let misuse = [
         (format!("{everywhere} {own}"), "can be reached from other machines"),
-        (format!("{everywhere} {TRUSTING}"), "--tls-ca is of no use without --tls-cert and --tls-key"),
-        (format!("{everywhere} --tls-cert c/coordinator.pem"), "--tls-cert and --tls-key go together"),
+        (format!("{everywhere} {TRUSTING}"), "--tls-ca requires --tls-cert and --tls-key"),
+        (
+            format!("{everywhere} --tls-cert c/coordinator.pem"),
+            "--tls-cert and --tls-key must be given together",
+        ),
         ("status --coordinator https://head:1".to_owned(), "https:// wants --tls-ca"),
         (
             format!("status --coordinator http://head:1 {TRUSTING}"),
             "there is --tls-ca, and http:// goes without TLS",
         ),
-        (format!("status {own}"), "--tls-cert is of no use without --tls-ca"),
-        ("certs --host https://head".to_owned(), "write a host's name or address"),
+        (format!("status {own}"), "--tls-cert requires --tls-ca"),
+        ("certs --host https://head".to_owned(), "a host is a name or an address"),
         ("certs --worker ca".to_owned(), "is not 'ca' or 'coordinator'"),
-        ("certs --worker one,one".to_owned(), "'one' is named twice"),
+        ("certs --worker one,one".to_owned(), "'one' is given twice"),
     ];
     for (arguments, why) in misuse {
         let Outcome { code, stderr, .. } = place.run(&arguments);

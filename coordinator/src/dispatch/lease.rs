@@ -165,7 +165,7 @@ impl Dispatch {
     )]
     fn time_for_all(&self, worker: WorkerId) -> Millis {
         let Some(worker) = self.workers.get(&worker) else { return 0 };
-        let Some(speed) = worker.states_per_s else { return 0 };
+        let Some(speed) = worker.estimated_states_per_thread_second() else { return 0 };
         (1e3 * worker.estimate as f64 / (speed * f64::from(worker.threads))) as Millis
     }
 

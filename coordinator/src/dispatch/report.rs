@@ -84,7 +84,7 @@ impl Dispatch {
         }
         run.accept(job.number, result);
         if let Some(worker) = self.workers.get_mut(&worker) {
-            worker.measure(slot.estimate, result.elapsed_us);
+            worker.measure(slot.estimate, result.states, result.elapsed_us);
         }
         self.remove_leases(job);
         self.dirty.insert(job);

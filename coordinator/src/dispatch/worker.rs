@@ -18,15 +18,23 @@ pub struct Worker {
     pub threads: u32,
     /// When it was last heard of.
     pub seen: Option<Millis>,
-    /// Measured speed of one thread, in estimated states a second.
-    pub states_per_s: Option<f64>,
     /// Results accepted from it since the coordinator started.
     pub accepted: u64,
     /// An operator wants it to go.
     pub draining: bool,
+    recent: Recent,
     pub(super) jobs: BTreeSet<JobId>,
     /// Estimated work of its jobs, in states.
     pub(super) estimate: u128,
+}
+
+/// Sums over some ten latest results, the older the less of each. Speeds are ratios of them: a mean of the results' own
+/// speeds would count the shortest as much as the longest.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    estimated_states: f64,
+    visited_states: f64,
+    thread_seconds: f64,
 }
 
 impl Worker {
@@ -36,9 +44,9 @@ impl Worker {
             kernel,
             threads,
             seen: None,
-            states_per_s: None,
             accepted: 0,
             draining: false,
+            recent: Recent::default(),
             jobs: BTreeSet::new(),
             estimate: 0,
         }
@@ -51,11 +59,48 @@ impl Worker {
 
     /// Learns from a result how fast it is.
     #[expect(clippy::cast_precision_loss, reason = "a speed")]
-    pub(super) fn measure(&mut self, estimate: u64, elapsed_us: u64) {
+    pub(super) fn measure(&mut self, estimate: u64, states: u64, elapsed_us: u64) {
         self.accepted += 1;
-        let sample = estimate as f64 / (elapsed_us.max(1) as f64 / 1e6);
-        let known = self.states_per_s.unwrap_or(sample);
-        // A moving mean over some ten results.
-        self.states_per_s = Some(known + 0.1 * (sample - known));
+        let Recent { estimated_states, visited_states, thread_seconds } = self.recent;
+        self.recent = Recent {
+            estimated_states: 0.9 * estimated_states + estimate as f64,
+            visited_states: 0.9 * visited_states + states as f64,
+            thread_seconds: 0.9 * thread_seconds + elapsed_us.max(1) as f64 / 1e6,
+        };
+    }
+
+    /// Estimated states that one of its threads counts in a second.
+    pub(super) fn estimated_states_per_thread_second(&self) -> Option<f64> {
+        (self.accepted > 0).then(|| self.recent.estimated_states / self.recent.thread_seconds)
+    }
+
+    /// States that all its threads visit in a second; `None` while it counts nothing or has reported nothing.
+    pub fn states_per_s(&self) -> Option<f64> {
+        let of_a_thread = self.recent.visited_states / self.recent.thread_seconds;
+        (self.leases() > 0 && self.accepted > 0).then(|| f64::from(self.threads) * of_a_thread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nqueens_model::id::RunId;
+
+    use super::*;
+
+    #[test]
+    fn a_speed_is_of_visited_states_and_of_whoever_counts() {
+        let mut worker = Worker::new("host".into(), Kernel::Reference, 4);
+        let job = JobId { run: RunId::new(1).expect("a name"), number: 0 };
+        worker.jobs.insert(job);
+        assert_eq!(worker.states_per_s(), None, "nothing is known of it");
+        for _ in 0..100 {
+            // A thousandth of the time, at ten times the speed.
+            worker.measure(50_000, 10_000, 1_000);
+            worker.measure(5_000_000, 1_000_000, 1_000_000);
+        }
+        let speed = worker.states_per_s().expect("measured");
+        assert!((speed / 4e6 - 1.01).abs() < 0.01, "{speed}");
+        worker.jobs.clear();
+        assert_eq!(worker.states_per_s(), None, "it counts nothing");
     }
 }

@@ -39,8 +39,8 @@ pub(crate) use workers::{insert_incarnation, upsert_worker, worker_rows};
 /// Rows read or written by one statement.
 const ROWS_MAX: u32 = 10_000;
 
-/// A wall clock reading, for the record.
-pub(crate) fn wall_time() -> WallTime {
+/// The present by this machine's clock, in milliseconds since 1970.
+pub fn wall_time() -> WallTime {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     WallTime::try_from(since.as_millis()).unwrap_or(WallTime::MAX)
 }

@@ -149,7 +149,7 @@ impl Group<'_> {
                 id,
                 silent_ms: self.now.saturating_sub(seen),
                 leases: worker.leases(),
-                states_per_s: worker.states_per_s.map(|speed| speed * f64::from(worker.threads)),
+                states_per_s: worker.states_per_s(),
                 accepted: worker.accepted,
                 draining: worker.draining,
                 standing,

@@ -108,7 +108,7 @@ pub(crate) struct LiveWorker {
     pub(crate) silent_ms: Millis,
     /// Jobs leased to it.
     pub(crate) leases: usize,
-    /// Measured speed of all its threads, in estimated states a second; `None` before its first result.
+    /// States that all its threads visit in a second; `None` while it counts nothing, and before its first result.
     pub(crate) states_per_s: Option<f64>,
     /// Results accepted from it since the coordinator started.
     pub(crate) accepted: u64,

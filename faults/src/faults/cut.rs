@@ -5,8 +5,9 @@ use std::fs;
 use nqueens_coordinator::Reader;
 
 use super::Fault;
-use crate::check::{Ledger, Reference};
+use crate::check::Reference;
 use crate::cluster::Cluster;
+use crate::ledger::Ledger;
 use crate::process::eventually;
 use crate::random::Random;
 use crate::wal::Wal;

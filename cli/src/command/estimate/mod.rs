@@ -17,59 +17,58 @@ use nqueens_kernel::sampling::Estimate as Sampled;
 use nqueens_model::operator::Interval;
 use serde_json::{Value, json};
 
-use super::Json;
 use super::choices::{KernelChoice, PlanChoice, amount, default_threads, threads};
 use crate::memory::Memory;
-use crate::output::{print_line, thousands};
+use crate::output::{Json, print_line, thousands};
 use cost::{Cost, Ledger};
 use sample::{Sampling, Work};
 
-/// Estimates the solutions of a board, and what it takes to count them, from a sample.
+/// Estimates the number of solutions of a board and the cost of counting them, from a random sample.
 ///
-/// Random descents of the plan's search give the number of solutions and of states, each with an interval that holds the
-/// truth 95 times of 100; a short measurement of this machine, or a given speed, makes hours of that. Nothing is stored.
+/// Random descents of the plan's search estimate the numbers of solutions and states, each with a 95 % confidence interval.
+/// A short measurement on this machine, or a given speed, turns states into hours. Nothing is stored.
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Example: nqueens estimate 22 --threads-total 64 --watts-per-core 5 --price-per-core-hour 0.02"
 )]
 pub(crate) struct Estimate {
-    /// Board size, 1..31
+    /// Board size, 1 to 31
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
-    /// How the board is cut into jobs
+    /// How to split the board into jobs
     #[arg(long, default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
 
-    /// The engine that is to count
+    /// Counting engine
     #[arg(long, default_value_t = KernelChoice::Auto)]
     kernel: KernelChoice,
 
-    /// Threads that sample and measure here
+    /// Number of threads that sample and measure on this machine
     #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
     threads: NonZeroUsize,
 
-    /// Random descents, and row sets in proportion; four times as many halve the interval
+    /// Number of random descents, and of row sets in proportion; four times as many halve the interval
     #[arg(long, value_name = "COUNT", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=100_000_000))]
     samples: u32,
 
-    /// Where the random numbers begin: the same seed gives the same estimates
+    /// Seed of the random numbers; the same seed gives the same estimates
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// States a second that one thread of the fleet counts, as 'nqueens bench' has them [default: as measured here]
+    /// States per second of one thread of the cluster, as printed by 'nqueens bench' [default: measured here]
     #[arg(long, value_name = "STATES", value_parser = speed, allow_negative_numbers = true)]
     speed: Option<f64>,
 
-    /// Threads of the fleet that is to count [default: as many as --threads]
+    /// Number of threads of the cluster [default: --threads]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     threads_total: Option<u32>,
 
-    /// Power that one counting thread of the fleet draws
+    /// Power of one counting thread of the cluster
     #[arg(long, value_name = "WATTS", value_parser = amount, allow_negative_numbers = true)]
     watts_per_core: Option<f64>,
 
-    /// Price of one thread of the fleet for an hour
+    /// Price of one thread of the cluster for one hour
     #[arg(long, value_name = "PRICE", value_parser = amount, allow_negative_numbers = true)]
     price_per_core_hour: Option<f64>,
 
@@ -82,9 +81,7 @@ pub(crate) struct Estimate {
 
 fn speed(text: &str) -> Result<f64, String> {
     let speed = amount(text).ok().filter(|speed| *speed >= 1.0);
-    speed.ok_or_else(|| {
-        format!("a speed is a number of states a second from 1 on, such as 1.5e9, not '{text}'")
-    })
+    speed.ok_or_else(|| format!("a speed is at least 1 state per second, such as 1.5e9, not '{text}'"))
 }
 
 /// All that is said of a board.
@@ -160,7 +157,7 @@ impl Estimate {
     fn print(&self, plan: PlanKind, sampling: &Sampling, outlook: &Outlook) -> anyhow::Result<()> {
         let Outlook { total, by_row_sets, work, cost, ledger } = outlook;
         print_line(format_args!(
-            "N = {}, plan {plan}, {} kernel; 95 of 100 intervals hold the truth",
+            "N = {}, plan {plan}, {} kernel; 95 % confidence intervals",
             self.n, sampling.kernel
         ))?;
         let say = |what: &str, how: String| print_line(format_args!("{what:<14}{how}"));
@@ -173,17 +170,19 @@ impl Estimate {
         }
         say("states", describe(interval(work.states)))?;
         let speed = thousands(whole(work.states_per_s / 1e6));
-        say("speed", format!("{speed} million states a second and thread, {}", work.source.describe()))?;
+        say("speed", format!("{speed} million states/s per thread, {}", work.source.describe()))?;
         if let Some(from) = work.scaled_from {
             let how = match plan {
-                PlanKind::Colours => "by the plan's own estimate of its work: 25 % wider for each two rows",
-                _ => "as docs/halves.md forecasts: a factor of 2 either way",
+                PlanKind::Colours => {
+                    "by the plan's own estimate of its work; the interval is 25 % wider per two rows"
+                }
+                _ => "as forecast in docs/halves.md, within a factor of 2",
             };
-            say("assumed", format!("states scaled up from N = {from} {how}"))?;
+            say("assumed", format!("states scaled up from N = {from}, {how}"))?;
         }
         say("core-hours", hours(cost.core_hours))?;
         let wall = cost.wall_hours().map(|hours| hours * 3_600.0).describe_time();
-        say("wall time", format!("{wall} on {} thread(s) that never wait", thousands(cost.threads)))?;
+        say("wall time", format!("{wall} on {} fully busy thread(s)", thousands(cost.threads)))?;
         say("jobs", thousands(ledger.jobs))?;
         say("database", format!("about {}", ByteSize(ledger.bytes).display().si()))?;
         if let Some(energy) = cost.energy_kwh() {

@@ -87,7 +87,7 @@ impl Sampling {
         let missing = if joins { "half-board join" } else { "multiplication" };
         ensure!(
             !(joins || multiplies) || self.kernel >= Kernel::Portable,
-            "the {} kernel has no {missing} whose speed could be estimated; take --plan border or another kernel",
+            "the {} kernel has no {missing}, so its speed can't be estimated; choose --plan border or another kernel",
             self.kernel
         );
         let sampler = Sampler::new(self.n, kind);

@@ -7,8 +7,9 @@ use std::thread;
 
 use nqueens_coordinator::dispatch::JobState;
 use nqueens_coordinator::{LedgerResult, Reader, RunRow};
+use nqueens_evidence::finding::{Check, Verdict};
 use nqueens_evidence::sample::Sample;
-use nqueens_evidence::verify::{Check, Verdict, verify};
+use nqueens_evidence::verify::verify;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::Control;
 use nqueens_kernel::job::Class;

@@ -17,32 +17,32 @@ use clap::{Args, ValueEnum};
 
 use super::choices::amount;
 use super::source::Source;
-use crate::output::block_on;
+use crate::runtime::block_on;
 use facts::Facts;
 
-/// Writes a report on a run: its result, its checks, who counted it, and how to verify it.
+/// Writes a report on a run: result, checks, workers, and how to verify it.
 ///
-/// Every check that 'nqueens verify' makes of an exported ledger is made here anew. A page needs nothing but itself and
-/// can be printed. Of a run that is not done it is told how far it is. The exit code is 1 if a check failed.
+/// The report repeats all checks of 'nqueens verify'. The HTML page is self-contained and can be printed. For a run that is
+/// not done, the report shows its progress. The exit code is 1 if a check failed.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens report --db nqueens-16.db --output nqueens-16.html")]
 pub(crate) struct Report {
     #[command(flatten)]
     source: Source,
 
-    /// How it is written
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Html)]
     format: Format,
 
-    /// Where it goes [default: stdout]; a file that is there already is left alone
+    /// Output file; an existing file is an error [default: stdout]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Replace a file that is there already
+    /// Replace an existing output file
     #[arg(long, requires = "output")]
     force: bool,
 
-    /// Power that one counting thread drew: tells the energy
+    /// Power of one counting thread, to report the energy
     #[arg(long, value_name = "WATTS", value_parser = amount, allow_negative_numbers = true)]
     watts_per_core: Option<f64>,
 }
@@ -80,7 +80,7 @@ fn store(path: &Path, text: &str, replace: bool) -> anyhow::Result<()> {
     options.write(true).truncate(replace).create(replace).create_new(!replace);
     let mut file = options.open(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            anyhow!("{} is there already; choose another name, or --force to replace it", path.display())
+            anyhow!("{} exists already; choose another name, or give --force to replace it", path.display())
         }
         _ => anyhow!(error).context(path.display().to_string()),
     })?;

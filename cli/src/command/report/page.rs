@@ -1,13 +1,14 @@
 //! A report as one HTML page. Whatever a run brings with it passes through maud, which escapes it.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use nqueens_coordinator::wall_time;
 use nqueens_kernel::counts::Totals;
 
 use super::facts::{Facts, Work};
 use super::pictures::{shares, throughput};
 use super::summary::{UNCHECKED, checks, counts, figures, standing, title, verification};
-use crate::command::doctor::BUILD;
-use crate::output::{local_time, now, quantity, thousands};
+use crate::build::BUILD;
+use crate::output::{local_time, quantity, thousands};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -46,7 +47,7 @@ pub(super) fn write(facts: &Facts) -> String {
                     (section("Kernels", kernels(facts)))
                     (section("How to verify it", commands(facts)))
                 }
-                footer { "Written " (local_time(now())) " by nqueens " (BUILD) "." }
+                footer { "Written " (local_time(wall_time())) " by nqueens " (BUILD) "." }
             }
         }
     };
@@ -82,7 +83,7 @@ fn checks_made(facts: &Facts) -> Markup {
         @if checks.is_empty() {
             p { (UNCHECKED) }
         } @else {
-            p { "Each was made anew for this report, as " code { "nqueens verify" } " makes it of the exported ledger." }
+            p { "All were repeated for this report, as by " code { "nqueens verify" } " on the exported ledger." }
             table {
                 thead { tr { th scope="col" { "Check" } th scope="col" { "Outcome" } th scope="col" { "What was found" } } }
                 tbody {
@@ -111,7 +112,7 @@ fn numbers(columns: &[&str], texts: usize, rows: &[Vec<String>]) -> Markup {
     }
 }
 
-const WORK: [&str; 4] = ["Jobs", "Core-hours", "States", "States/s and core"];
+const WORK: [&str; 4] = ["Jobs", "Core-hours", "States", "States/s per core"];
 
 fn work_cells(work: &Work) -> [String; 4] {
     let (hours, speed) = (quantity(work.core_hours()), quantity(work.states_per_s()));

@@ -33,7 +33,7 @@ pub(super) fn throughput(timeline: &Timeline) -> Markup {
     html! {
         @if !speeds.is_empty() {
             svg viewBox="0 0 720 208" width="720" height="208" role="img" {
-                title { "States a second over time, at most " (quantity(most)) }
+                title { "States per second over time, at most " (quantity(most)) }
                 path class="mark" d=(outline) {}
                 line class="axis" x1="0" y1="180" x2="720" y2="180" {}
                 text x="0" y="14" { "at most " (quantity(most)) " states/s, by the time at which results arrived" }

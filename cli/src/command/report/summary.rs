@@ -1,6 +1,6 @@
 //! The words and numbers that every form of a report has.
 
-use nqueens_evidence::verify::Verdict;
+use nqueens_evidence::finding::Verdict;
 use nqueens_model::operator::RunState;
 
 use super::facts::Facts;
@@ -22,14 +22,14 @@ pub(super) fn standing(facts: &Facts) -> String {
         (thousands(progress.done), thousands(progress.jobs), 100.0 * progress.share_done);
     if let Some(outcome) = &facts.run.outcome {
         return if facts.is_in_doubt() {
-            "Do not believe this total: a check on it failed.".to_owned()
+            "Do not trust this total: a check failed.".to_owned()
         } else {
             format!("The run is done; its total is {}.", outcome.checked.describe())
         };
     }
     let state = match (progress.state, &facts.run.reason) {
         (RunState::Failed, reason) => {
-            let reason = reason.as_deref().map_or_else(|| "a check did not pass".to_owned(), harmless);
+            let reason = reason.as_deref().map_or_else(|| "a check failed".to_owned(), harmless);
             return format!("The run failed and has no total: {reason}.");
         }
         (RunState::Cancelled, _) => {
@@ -46,11 +46,11 @@ pub(super) fn standing(facts: &Facts) -> String {
         )),
         (progress.quarantined > 0).then(|| {
             let quarantined = thousands(progress.quarantined);
-            format!("Jobs in quarantine, which wait for somebody's eye: {quarantined}.")
+            format!("Jobs in quarantine, which need an operator: {quarantined}.")
         }),
         progress.estimated_total.map(|total| {
             let total = total.describe_count();
-            format!("From the jobs that are done the total is estimated at {total}.")
+            format!("The jobs that are done give an estimated total of {total}.")
         }),
     ];
     sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
@@ -70,7 +70,7 @@ pub(super) fn counts(facts: &Facts) -> Vec<(&'static str, String)> {
 pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
     let (run, work) = (&facts.run, &facts.work);
     let plan = format!(
-        "{}, {} jobs of about {} states",
+        "{}, {} jobs of about {} states each",
         run.plan.kind(),
         thousands(run.progress.jobs),
         thousands(run.plan.states_per_job())
@@ -92,11 +92,11 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
     figures.extend([
         ("States", thousands(work.states)),
         ("Core-hours", quantity(work.core_hours())),
-        ("States a second and core", quantity(work.states_per_s())),
+        ("States/s per core", quantity(work.states_per_s())),
     ]);
     if let Some(watts) = facts.watts {
         let energy = quantity(work.core_hours() * watts / 1e3);
-        figures.push(("Energy", format!("{energy} kWh, at {} W a core", quantity(watts))));
+        figures.push(("Energy", format!("{energy} kWh, at {} W per core", quantity(watts))));
     }
     if !facts.builds.is_empty() {
         figures.push(("Programs", facts.builds.iter().cloned().collect::<Vec<_>>().join(", ")));
@@ -116,14 +116,14 @@ pub(super) fn checks(facts: &Facts) -> Vec<(&'static str, &'static str, String)>
 
 /// What stands where checks would.
 pub(super) const UNCHECKED: &str =
-    "No check was made: a run is checked when all its jobs are done, and has no total before.";
+    "No checks yet: a run is checked, and gets its total, when all its jobs are done.";
 
 /// Commands by which a reader comes to the same, each with what it does.
 pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
     let (run, n) = (facts.run.progress.run, facts.run.progress.n);
     let audit = (
         format!("nqueens audit {run} --db FILE --sample 300"),
-        "counts 300 jobs again by another engine, and tells what that proves",
+        "counts 300 jobs again with another engine, and states the confidence that this gives",
     );
     if facts.run.outcome.is_none() {
         return vec![audit];
@@ -132,17 +132,14 @@ pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
     vec![
         (
             format!("nqueens export {run} --db FILE --format ledger > {ledger}"),
-            "the whole run as one file that anybody can check",
+            "writes the whole run to one file that everyone can check",
         ),
         (
             format!("nqueens verify {ledger} --sample 300"),
-            "makes the checks above from the file alone, and counts 300 jobs again",
+            "repeats the checks above from the file alone, and counts 300 jobs again",
         ),
-        (format!("python3 docs/recompute.py {ledger}"), "comes to the same total by another program"),
+        (format!("python3 docs/recompute.py {ledger}"), "computes the same total with another program"),
         audit,
-        (
-            format!("nqueens run {n}"),
-            "counts the board anew; --plan and --kernel choose other roads to the same total",
-        ),
+        (format!("nqueens run {n}"), "counts the board again; --plan and --kernel select other methods"),
     ]
 }

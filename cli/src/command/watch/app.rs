@@ -159,7 +159,7 @@ impl App {
         table.arrange(&self.picture.workers, text, |a, b| match table.order {
             1 => a.name.cmp(&b.name),
             2 => b.speed().total_cmp(&a.speed()),
-            3 => a.live.map(|live| live.silent_ms).cmp(&b.live.map(|live| live.silent_ms)),
+            3 => a.silent_ms().cmp(&b.silent_ms()),
             _ => Ordering::Equal,
         })
     }

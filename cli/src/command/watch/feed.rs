@@ -2,18 +2,18 @@
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use nqueens_coordinator::{Error, Reader};
+use nqueens_coordinator::{Error, Reader, wall_time};
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{RunState, WallTime};
+use nqueens_model::operator::RunState;
 use tokio::sync::mpsc;
 
 use super::picture::{Picture, Worker};
 use super::{RETRY, Watch};
 use crate::client::Client;
 use crate::command::checkup::describe_disk;
-use crate::command::desk::Desk;
+use crate::command::target::{all_runs, read};
 
 /// What an operator wants done, having confirmed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +33,8 @@ pub(super) enum News {
     Answer(Result<String, String>),
 }
 
-/// Takes pictures of a coordinator, or of a database that is only looked at.
+/// Takes pictures of a coordinator, or of a database that is only read.
 pub(super) struct Feed {
-    desk: Desk,
     place: Result<Client, PathBuf>,
     only: Option<RunId>,
     every: Duration,
@@ -44,10 +43,9 @@ pub(super) struct Feed {
 impl Feed {
     /// Connects at the first picture.
     pub(super) fn new(watch: &Watch) -> anyhow::Result<Self> {
-        let desk = watch.desk.clone();
-        let place = desk.place()?.map_err(Path::to_owned);
+        let place = watch.target.place()?.map_err(Path::to_owned);
         let every = Duration::from_secs(if place.is_ok() { 1 } else { 5 });
-        Ok(Self { place, desk, only: watch.subject.run(), every: watch.interval.unwrap_or(every) })
+        Ok(Self { place, only: watch.subject.0, every: watch.interval.unwrap_or(every) })
     }
 
     /// Who takes orders; nobody does for a database.
@@ -59,7 +57,7 @@ impl Feed {
     pub(super) async fn picture(&mut self) -> anyhow::Result<Picture> {
         let mut picture = match &mut self.place {
             Ok(client) => of_coordinator(client).await?,
-            Err(db) => of_database(&self.desk, db).await?,
+            Err(db) => of_database(db).await?,
         };
         if let Some(only) = self.only {
             picture.runs.retain(|run| run.progress.run == only);
@@ -91,22 +89,17 @@ async fn of_coordinator(client: &mut Client) -> anyhow::Result<Picture> {
         workers: client.workers().await?.into_iter().map(Worker::from).collect(),
         events: client.events().await?,
         disk: disk.as_ref().map(describe_disk),
-        at: now(),
+        at: wall_time(),
     })
 }
 
-async fn of_database(desk: &Desk, db: &Path) -> anyhow::Result<Picture> {
-    let runs = desk.runs().await?;
-    let reader = Reader::open(db).await?;
-    let workers = reader.workers().await;
-    reader.close().await;
-    let workers = workers?.into_iter().map(Worker::from).collect();
-    Ok(Picture { at: now(), runs, workers, ..Picture::default() })
-}
-
-fn now() -> WallTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    WallTime::try_from(since.as_millis()).unwrap_or(WallTime::MAX)
+async fn of_database(db: &Path) -> anyhow::Result<Picture> {
+    let look = async |reader: &Reader| {
+        let runs = all_runs(reader).await?;
+        let workers = reader.workers().await?.into_iter().map(Worker::from).collect();
+        Ok(Picture { at: wall_time(), runs, workers, ..Picture::default() })
+    };
+    read(db, look).await
 }
 
 /// Carries out orders, one after the other.
@@ -116,7 +109,7 @@ pub(super) async fn obey(mut client: Client, mut orders: mpsc::Receiver<Order>, 
             Order::Pause(run) => set(&mut client, run, RunState::Paused).await,
             Order::Resume(run) => set(&mut client, run, RunState::Active).await,
             Order::Drain(worker) => {
-                client.drain(worker).await.map(|()| format!("worker {worker} is asked to go"))
+                client.drain(worker).await.map(|()| format!("worker {worker} is draining"))
             }
         };
         drop(news.send(News::Answer(answer.map_err(|error| format!("{error:#}")))).await);

@@ -10,15 +10,15 @@ use super::feed::Order;
 /// The keys, as the help shows them.
 pub(super) const KEYS: [(&str, &str); 11] = [
     ("Tab", "go to the next list: runs, workers, events"),
-    ("Up Down k j", "select a row; PgUp PgDn Home End g G: further"),
-    ("s", "sort the list by something else"),
-    ("o", "sort it the other way round"),
-    ("/", "show only rows with some text; Enter keeps it, Esc drops it"),
+    ("Up Down k j", "select a row; PgUp PgDn Home End g G: move further"),
+    ("s", "sort the list by the next column"),
+    ("o", "invert the order"),
+    ("/", "filter rows by text; Enter keeps the filter, Esc clears it"),
     ("p", "pause the selected run (asks first)"),
     ("r", "resume the selected run (asks first)"),
-    ("d", "drain the selected worker, which then stops (asks first)"),
+    ("d", "drain the selected worker (asks first)"),
     ("?", "show these keys"),
-    ("q", "leave; runs and workers go on"),
+    ("q", "quit; runs and workers continue"),
     ("Ctrl-C", "the same, with exit code 130"),
 ];
 
@@ -107,7 +107,7 @@ impl App {
         match code {
             KeyCode::Char('y' | 'Y') => {
                 self.mode = Mode::Look;
-                self.notice = Some(Ok("asking the coordinator".to_owned()));
+                self.notice = Some(Ok("request sent".to_owned()));
                 return Some(Effect::Obey(order));
             }
             KeyCode::Char('n' | 'N' | 'q') | KeyCode::Esc => {
@@ -134,9 +134,9 @@ impl App {
 
     fn ask_about_worker(&mut self) {
         match self.selected_worker() {
-            Some(worker) if worker.live.is_some_and(|live| live.draining) => {
+            Some(worker) if worker.live.as_ref().is_some_and(|live| live.draining) => {
                 let id = worker.id;
-                self.refuse(format!("worker {id} is asked to go already"));
+                self.refuse(format!("worker {id} is already draining"));
             }
             Some(worker) => self.ask(Order::Drain(worker.id)),
             None => self.refuse("there is no worker here".to_owned()),
@@ -145,7 +145,7 @@ impl App {
 
     fn ask(&mut self, order: Order) {
         if self.read_only {
-            return self.refuse("a database is only looked at here: nothing can be changed".to_owned());
+            return self.refuse("a database is read-only here: nothing can be changed".to_owned());
         }
         self.mode = Mode::Confirm(order);
     }

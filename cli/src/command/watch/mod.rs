@@ -22,61 +22,51 @@ use std::time::Duration;
 use clap::Args;
 use nqueens_model::id::{InvalidRunId, RunId};
 
-use super::Json;
-use super::desk::Desk;
-use crate::console::{INTERRUPTED, interrupted};
-use crate::output::block_on;
+use super::target::OperatorTarget;
+use crate::exit::INTERRUPTED;
+use crate::output::Json;
+use crate::runtime::block_on;
+use crate::signals::interrupted;
 
 /// Between two tries to reach a coordinator that went away.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Shows the runs as they go on: on a terminal a picture of runs, workers and events, with keys to pause runs and to drain
-/// workers; elsewhere a line at a time until they are over, then their totals.
+/// Shows the progress of runs until they end.
 ///
-/// It waits for a coordinator that goes away meanwhile. In the picture, ? tells the keys and q leaves.
+/// A terminal shows runs, workers and events full-screen, with keys to pause runs and drain workers: press ? for the keys,
+/// q to quit. Without a terminal, or with --plain, it prints one line per interval and run, then the totals. It reconnects
+/// when the coordinator goes away.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens watch all --plain --interval 60")]
 pub(crate) struct Watch {
-    /// The run, as 'nqueens status' lists it, or all
+    /// Run id, as listed by 'nqueens status', or all
     #[arg(value_name = "RUN|all", default_value = "all")]
     subject: Subject,
 
-    /// Seconds between two pictures or lines, 0.2 to 3600 [default: 1 for pictures of a coordinator, else 5]
+    /// Seconds between two updates, 0.2 to 3600 [default: 1 for a coordinator full-screen, otherwise 5]
     #[arg(long, value_name = "S", value_parser = interval)]
     interval: Option<Duration>,
 
-    /// Print lines on a terminal too
+    /// Print lines even on a terminal
     #[arg(long)]
     plain: bool,
 
     #[command(flatten)]
-    desk: Desk,
+    target: OperatorTarget,
 
     #[command(flatten)]
     json: Json,
 }
 
+/// The only run to look at; all without one.
 #[derive(Clone, Copy, Debug)]
-enum Subject {
-    All,
-    Run(RunId),
-}
-
-impl Subject {
-    /// The only run to look at, unless it is all.
-    fn run(self) -> Option<RunId> {
-        match self {
-            Self::All => None,
-            Self::Run(run) => Some(run),
-        }
-    }
-}
+struct Subject(Option<RunId>);
 
 impl FromStr for Subject {
     type Err = InvalidRunId;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == "all" { Ok(Self::All) } else { text.parse().map(Self::Run) }
+        if text == "all" { Ok(Self(None)) } else { text.parse().map(|run| Self(Some(run))) }
     }
 }
 

@@ -28,34 +28,27 @@ pub(super) struct Worker {
     pub(super) kernel: String,
     pub(super) threads: u32,
     /// What only a coordinator knows.
-    pub(super) live: Option<Live>,
-}
-
-/// How a worker is doing.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Live {
-    pub(super) states_per_s: Option<f64>,
-    pub(super) leases: u64,
-    pub(super) accepted: u64,
-    pub(super) silent_ms: u64,
-    pub(super) draining: bool,
-    /// Its machine failed a check: it gets no more jobs.
-    pub(super) distrusted: bool,
+    pub(super) live: Option<WorkerStatus>,
 }
 
 impl Worker {
     /// What there is to say of it; nothing, as long as it is well.
     pub(super) fn state(&self) -> &'static str {
-        match self.live {
-            Some(live) if live.distrusted => "distrusted",
+        match &self.live {
+            Some(live) if live.distrusted.is_some() => "distrusted",
             Some(live) if live.draining => "draining",
             _ => "-",
         }
     }
 
+    /// Time since its last heartbeat.
+    pub(super) fn silent_ms(&self) -> Option<u64> {
+        self.live.as_ref().map(|live| live.silent_ms)
+    }
+
     /// Its speed, 0 if it is not known.
     pub(super) fn speed(&self) -> f64 {
-        self.live.and_then(|live| live.states_per_s).unwrap_or(0.0)
+        self.live.as_ref().and_then(|live| live.states_per_s).unwrap_or(0.0)
     }
 }
 
@@ -70,17 +63,10 @@ impl From<WorkerStatus> for Worker {
     fn from(worker: WorkerStatus) -> Self {
         Self {
             id: worker.id,
-            name: worker.name,
-            kernel: worker.kernels.into_iter().next().unwrap_or_default(),
+            name: worker.name.clone(),
+            kernel: worker.kernels.first().cloned().unwrap_or_default(),
             threads: worker.threads,
-            live: Some(Live {
-                states_per_s: worker.states_per_s,
-                leases: worker.leases,
-                accepted: worker.accepted,
-                silent_ms: worker.silent_ms,
-                draining: worker.draining,
-                distrusted: worker.distrusted.is_some(),
-            }),
+            live: Some(worker),
         }
     }
 }

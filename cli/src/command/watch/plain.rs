@@ -16,7 +16,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 impl Watch {
     /// Prints lines until all that is watched is over.
     pub(super) async fn print_lines(&self) -> anyhow::Result<ExitCode> {
-        match self.desk.place()? {
+        match self.target.place()? {
             Ok(client) => self.follow_coordinator(client).await,
             Err(_) => self.follow_database().await,
         }
@@ -24,9 +24,9 @@ impl Watch {
 
     async fn follow_database(&self) -> anyhow::Result<ExitCode> {
         loop {
-            let runs = match self.subject.run() {
-                Some(run) => vec![self.desk.run(run).await?],
-                None => self.desk.runs().await?,
+            let runs = match self.subject.0 {
+                Some(run) => vec![self.target.run(run).await?],
+                None => self.target.runs().await?,
             };
             if runs.iter().all(|run| !run.progress.state.is_open()) {
                 return self.conclude(&runs);
@@ -41,7 +41,7 @@ impl Watch {
     async fn follow_coordinator(&self, mut client: Client) -> anyhow::Result<ExitCode> {
         let mut was_there = false;
         loop {
-            match client.watch(self.subject.run(), self.interval.unwrap_or(INTERVAL)).await {
+            match client.watch(self.subject.0, self.interval.unwrap_or(INTERVAL)).await {
                 Ok(mut pictures) => {
                     was_there = true;
                     while let Some((runs, busy)) = pictures.next().await? {
@@ -56,7 +56,7 @@ impl Watch {
                             self.show(run, Some(busy))?;
                         }
                     }
-                    eprintln!("nqueens: the coordinator went away; waiting for it");
+                    eprintln!("nqueens: the coordinator went away; reconnecting");
                 }
                 Err(Lost { passing, .. }) if was_there && passing => {}
                 Err(Lost { error, .. }) => return Err(error),
@@ -94,7 +94,7 @@ impl Watch {
             }
         }
         // Of one run, the caller wants its total; of all, some may have been cancelled long ago.
-        let alright = runs.iter().all(|run| run.outcome.is_some()) || self.subject.run().is_none();
+        let alright = runs.iter().all(|run| run.outcome.is_some()) || self.subject.0.is_none();
         Ok(if alright { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

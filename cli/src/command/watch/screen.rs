@@ -6,11 +6,12 @@ use anyhow::Context;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::sync::mpsc;
 
+use super::Watch;
 use super::app::{App, Effect};
 use super::draw::{Palette, draw};
 use super::feed::{Feed, News, Order, obey};
-use super::{INTERRUPTED, Watch};
 use crate::console::colours_wanted;
+use crate::exit::INTERRUPTED;
 
 /// Keys, news and orders that may wait.
 const WAITING_MAX: usize = 64;
@@ -31,7 +32,7 @@ impl Watch {
         // What is wrong from the beginning is said on the terminal as it was.
         let first = feed.picture().await?;
         let client = feed.client();
-        let app = App::new(self.desk.describe(), client.is_none(), first);
+        let app = App::new(self.target.describe(), client.is_none(), first);
         let (tell, news) = mpsc::channel(WAITING_MAX);
         let (order, orders) = mpsc::channel(WAITING_MAX);
         let obeying = async {
@@ -56,8 +57,7 @@ async fn converse(
     order: mpsc::Sender<Order>,
 ) -> anyhow::Result<ExitCode> {
     let _restore = Restore;
-    let mut terminal =
-        ratatui::try_init().context("taking over the terminal; --plain prints lines instead")?;
+    let mut terminal = ratatui::try_init().context("opening the terminal; --plain prints lines instead")?;
     let palette = Palette { colours: colours_wanted() };
     let mut keys = keys();
     loop {
@@ -77,7 +77,7 @@ async fn converse(
             Some(Effect::Leave) => return Ok(ExitCode::SUCCESS),
             Some(Effect::Interrupt) => return Ok(ExitCode::from(INTERRUPTED)),
             Some(Effect::Obey(wanted)) if order.try_send(wanted).is_err() => {
-                app.notice = Some(Err("too much is being asked for at once; try again".to_owned()));
+                app.notice = Some(Err("too many requests at once; try again".to_owned()));
             }
             Some(Effect::Obey(_)) | None => {}
         }

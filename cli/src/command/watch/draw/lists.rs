@@ -73,11 +73,11 @@ pub(super) fn workers(frame: &mut Frame, area: Rect, app: &App, palette: Palette
 }
 
 fn worker_row(worker: &Worker, all: f64, wide: bool, palette: Palette) -> Row<'static> {
-    let live = worker.live;
+    let live = worker.live.as_ref();
     let speed = live.and_then(|live| live.states_per_s);
     let unknown = || "-".to_owned();
     #[expect(clippy::cast_precision_loss, reason = "for people")]
-    let seen = live.map(|live| live.silent_ms as f64 / 1e3);
+    let seen = worker.silent_ms().map(|silent| silent as f64 / 1e3);
     let mut cells = vec![
         worker.id.to_string(),
         worker.name.clone(),
@@ -93,7 +93,7 @@ fn worker_row(worker: &Worker, all: f64, wide: bool, palette: Palette) -> Row<'s
         cells.insert(7, live.map_or_else(unknown, |live| thousands(live.accepted)));
     }
     Row::new(cells).style(match live {
-        Some(live) if live.distrusted => palette.bad(),
+        Some(live) if live.distrusted.is_some() => palette.bad(),
         Some(live) if live.draining => palette.doubtful(),
         _ => Style::new(),
     })

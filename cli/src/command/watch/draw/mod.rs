@@ -105,7 +105,7 @@ fn alarm(app: &App) -> Option<String> {
 fn headline(app: &App, palette: Palette) -> Line<'_> {
     let workers = app.picture.workers.len();
     let text = if app.read_only {
-        format!("  read only, {} worker(s) known", thousands(workers))
+        format!("  read-only, {} worker(s)", thousands(workers))
     } else {
         let threads: u64 = app.picture.workers.iter().map(|worker| u64::from(worker.threads)).sum();
         let speed = app.picture.speed();
@@ -118,18 +118,18 @@ fn headline(app: &App, palette: Palette) -> Line<'_> {
 fn footline(app: &App, palette: Palette) -> Line<'_> {
     if app.mode == Mode::Filter {
         return Line::from(vec![
-            Span::styled("show only: ", palette.title(false)),
+            Span::styled("filter: ", palette.title(false)),
             Span::raw(&*app.table(app.focus).filter),
             Span::styled(" ", SELECTED),
-            Span::styled("  Enter keeps it, Esc drops it", QUIET),
+            Span::styled("  Enter keeps it, Esc clears it", QUIET),
         ]);
     }
     match &app.notice {
         Some(Ok(done)) => Line::styled(&**done, palette.good()),
         Some(Err(refused)) => Line::styled(&**refused, palette.bad()),
-        None if app.read_only => Line::styled("Tab list  s sort  o turn  / filter  ? help  q leave", QUIET),
+        None if app.read_only => Line::styled("Tab list  s sort  o invert  / filter  ? help  q quit", QUIET),
         None => Line::styled(
-            "Tab list  s sort  o turn  / filter  p pause  r resume  d drain  ? help  q leave",
+            "Tab list  s sort  o invert  / filter  p pause  r resume  d drain  ? help  q quit",
             QUIET,
         ),
     }

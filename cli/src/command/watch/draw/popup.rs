@@ -34,13 +34,13 @@ fn question(app: &App, order: Order, palette: Palette) -> Vec<Line<'static>> {
     let (what, meaning) = match order {
         Order::Pause(run) => (
             format!("Pause {}?", run_name(run)),
-            "No more of its jobs are handed out; what workers hold they may finish.",
+            "No more of its jobs are leased; workers finish the jobs they hold.",
         ),
-        Order::Resume(run) => (format!("Resume {}?", run_name(run)), "Its jobs are handed out again."),
+        Order::Resume(run) => (format!("Resume {}?", run_name(run)), "Its jobs are leased again."),
         Order::Drain(worker) => {
             let found = app.picture.workers.iter().find(|known| known.id == worker);
             let name = found.map_or_else(String::new, |known| format!(", {}", known.name));
-            let meaning = "It finishes what is short, hands back the rest, and stops.";
+            let meaning = "It gets no more jobs, finishes or returns those it holds, and stops.";
             (format!("Drain worker {worker}{name}?"), meaning)
         }
     };

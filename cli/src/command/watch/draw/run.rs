@@ -64,7 +64,7 @@ fn prospects(run: &RunStatus) -> String {
     match (&run.outcome, &run.reason) {
         (Some(outcome), _) => format!("TOTAL {}, {}", thousands(outcome.total), outcome.checked.describe()),
         (None, Some(reason)) => format!("failed: {reason}"),
-        (None, None) if !run.progress.state.is_open() => "no TOTAL: it was given up".to_owned(),
+        (None, None) if !run.progress.state.is_open() => "no TOTAL: cancelled".to_owned(),
         (None, None) => {
             let left = run.progress.time_left_s.map_or_else(|| "?".to_owned(), Interval::describe_time);
             let total = run.progress.estimated_total;
@@ -79,8 +79,8 @@ fn speed(frame: &mut Frame, area: Rect, app: &App, progress: &Progress, palette:
     let [now, history] = Layout::horizontal([Constraint::Length(20), Constraint::Fill(1)]).areas(area);
     let text = match progress.speed {
         Some(speed) => format!("{:.2e} states/s\n{:.1} threads", speed.states_per_s, speed.threads),
-        None if app.read_only => "speed: not in a file".to_owned(),
-        None => "nobody counts it".to_owned(),
+        None if app.read_only => "speed: unknown".to_owned(),
+        None => "no worker counts it".to_owned(),
     };
     frame.render_widget(Paragraph::new(text), now);
     let speeds = app.speeds(progress.run, history.width.into());

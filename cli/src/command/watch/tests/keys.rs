@@ -39,7 +39,7 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
     assert_eq!(type_in(&mut app, "dy"), Some(Effect::Obey(Order::Drain(worker_id(1)))));
     press(&mut app, KeyCode::Tab);
     type_in(&mut app, "Gd");
-    assert_eq!(app.notice, Some(Err("worker 3 is asked to go already".to_owned())));
+    assert_eq!(app.notice, Some(Err("worker 3 is already draining".to_owned())));
 
     let mut empty = App::new(String::new(), false, Picture::default());
     for key in ["p", "r", "d"] {
@@ -57,7 +57,7 @@ fn a_database_is_only_looked_at() {
         assert!(app.notice.as_ref().is_some_and(Result::is_err));
     }
     let shown = screen(&app, 80, 24).to_string();
-    assert!(shown.contains("read only") && shown.contains("nothing can be changed"), "{shown}");
+    assert!(shown.contains("read-only") && shown.contains("nothing can be changed"), "{shown}");
 }
 
 #[test]

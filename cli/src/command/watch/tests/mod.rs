@@ -4,7 +4,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    CheckCounts, Event, EventKind, Interval, Progress, RunState, RunStatus, Speed,
+    CheckCounts, Event, EventKind, Interval, Progress, RunState, RunStatus, Speed, WorkerStatus,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -13,7 +13,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::app::{App, Effect, Mode, Pane};
 use super::draw::{Palette, draw};
 use super::feed::{News, Order};
-use super::picture::{Live, Picture, Worker};
+use super::picture::{Picture, Worker};
 
 mod keys;
 mod pictures;
@@ -62,21 +62,23 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
 }
 
 fn worker(number: u64, name: &str, states_per_s: f64) -> Worker {
-    let live = Live {
-        states_per_s: Some(states_per_s).filter(|speed| *speed > 0.0),
-        leases: 32,
-        accepted: 7_118 * number,
-        silent_ms: 900 * number,
-        draining: number == 3,
-        distrusted: number == 2,
-    };
-    Worker {
+    Worker::from(WorkerStatus {
         id: worker_id(number),
         name: name.to_owned(),
-        kernel: "avx512".to_owned(),
+        build: "test".to_owned(),
+        kernels: vec!["avx512".to_owned()],
         threads: 4,
-        live: Some(live),
-    }
+        registered_at: NOW,
+        silent_ms: 900 * number,
+        leases: 32,
+        states_per_s: Some(states_per_s).filter(|speed| *speed > 0.0),
+        accepted: 7_118 * number,
+        draining: number == 3,
+        checks_passed: 0,
+        checks_failed: 0,
+        checks_open: 0,
+        distrusted: (number == 2).then(|| "test".to_owned()),
+    })
 }
 
 fn event(number: u64, kind: EventKind, about: u64, text: &str) -> Event {

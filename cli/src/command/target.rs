@@ -8,7 +8,7 @@ use nqueens_model::id::RunId;
 use nqueens_model::operator::{Blamed, RunState, RunStatus};
 use nqueens_proto::v1;
 
-use super::doctor::BUILD;
+use crate::build::BUILD;
 use crate::client::{Client, TOKEN_VARIABLE};
 use crate::tls::CallerTls;
 use crate::token;
@@ -16,12 +16,12 @@ use crate::token;
 /// Which coordinator to ask.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Contact {
-    /// The coordinator's address
+    /// Address of the coordinator
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7327")]
     coordinator: String,
 
-    /// File with the operator's token; without it, the variable `NQUEENS_OPERATOR_TOKEN` has it, if the coordinator
-    /// asks for one
+    /// File with the operator token, if the coordinator requires one; alternatively, set the variable
+    /// `NQUEENS_OPERATOR_TOKEN`
     #[arg(long, value_name = "FILE")]
     operator_token_file: Option<PathBuf>,
 
@@ -38,27 +38,22 @@ impl Contact {
 
 /// Which coordinator to ask, or which database to open instead.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Desk {
+pub(crate) struct OperatorTarget {
     #[command(flatten)]
     contact: Contact,
 
-    /// Database file to open instead of asking a coordinator
+    /// Open this database file instead of asking a coordinator
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
 }
 
-impl Desk {
+impl OperatorTarget {
     /// All runs, oldest first.
     pub(crate) async fn runs(&self) -> anyhow::Result<Vec<RunStatus>> {
-        let Some(db) = &self.db else { return self.contact.client()?.runs().await };
-        let reader = Reader::open(db).await?;
-        let mut runs = Vec::new();
-        for run in reader.runs().await? {
-            let progress = reader.progress(&run).await?;
-            runs.push(run.status(&progress));
+        match self.place()? {
+            Ok(mut client) => client.runs().await,
+            Err(db) => read(db, async |reader| all_runs(reader).await).await,
         }
-        reader.close().await;
-        Ok(runs)
     }
 
     /// The room on the coordinator's disk, if it watches it.
@@ -71,11 +66,10 @@ impl Desk {
 
     /// One run.
     pub(crate) async fn run(&self, id: RunId) -> anyhow::Result<RunStatus> {
-        let Some(db) = &self.db else { return self.contact.client()?.run(id).await };
-        let reader = Reader::open(db).await?;
-        let run = status(&reader, id).await;
-        reader.close().await;
-        run
+        match self.place()? {
+            Ok(mut client) => client.run(id).await,
+            Err(db) => read(db, async |reader| status(reader, id).await).await,
+        }
     }
 
     /// Which it is, for people: an address or a file.
@@ -101,58 +95,74 @@ impl Desk {
                 client.set_state(id, state).await
             }
             Err(db) => {
-                let coordinator = take_up(db).await?;
-                let outcome = change(coordinator.operator(), id, state, retry).await;
-                coordinator.close().await;
-                outcome
+                let change = async |operator: &Operator| {
+                    if retry {
+                        operator.retry_quarantined(id).await?;
+                    }
+                    operator.set_state(id, state).await?;
+                    status(operator.reader(), id).await
+                };
+                operate(db, change).await
             }
         }
     }
 
-    /// Takes back results; returns the run after that, and how many they are.
+    /// Voids results; returns the run after that, and how many they are.
     pub(crate) async fn requeue(&self, id: RunId, of: Blamed) -> anyhow::Result<(RunStatus, u64)> {
         match self.place()? {
             Ok(mut client) => client.requeue(id, of).await,
             Err(db) => {
-                let coordinator = take_up(db).await?;
-                let outcome = requeue(coordinator.operator(), id, of).await;
-                coordinator.close().await;
-                outcome
+                let requeue = async |operator: &Operator| {
+                    let jobs = operator.requeue(id, of).await?;
+                    Ok((status(operator.reader(), id).await?, jobs as u64))
+                };
+                operate(db, requeue).await
             }
         }
     }
 
-    /// Believes a machine no longer, or again.
+    /// Marks a machine trusted or untrusted.
     pub(crate) async fn set_trust(&self, machine: &str, trusted: bool) -> anyhow::Result<()> {
         match self.place()? {
             Ok(mut client) => client.set_trust(machine, trusted).await,
             Err(db) => {
-                let coordinator = take_up(db).await?;
-                let outcome = coordinator.operator().set_trust(machine, trusted).await;
-                coordinator.close().await;
-                Ok(outcome?)
+                operate(db, async |operator: &Operator| Ok(operator.set_trust(machine, trusted).await?)).await
             }
         }
     }
 }
 
-/// Opens a database that exists, to change it.
-async fn take_up(db: &Path) -> anyhow::Result<Coordinator> {
+/// Reads a database, which a coordinator may be using.
+pub(crate) async fn read<T>(
+    db: &Path,
+    look: impl AsyncFnOnce(&Reader) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let reader = Reader::open(db).await?;
+    let outcome = look(&reader).await;
+    reader.close().await;
+    outcome
+}
+
+/// Changes a database that exists and that no coordinator uses.
+async fn operate<T>(
+    db: &Path,
+    change: impl AsyncFnOnce(&Operator) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     Reader::open(db).await?.close().await;
-    Ok(Coordinator::open(db, Pace::default(), BUILD).await?)
+    let coordinator = Coordinator::open(db, Pace::default(), BUILD).await?;
+    let outcome = change(coordinator.operator()).await;
+    coordinator.close().await;
+    outcome
 }
 
-async fn requeue(operator: &Operator, id: RunId, of: Blamed) -> anyhow::Result<(RunStatus, u64)> {
-    let jobs = operator.requeue(id, of).await?;
-    Ok((status(operator.reader(), id).await?, jobs as u64))
-}
-
-async fn change(operator: &Operator, id: RunId, state: RunState, retry: bool) -> anyhow::Result<RunStatus> {
-    if retry {
-        operator.retry_quarantined(id).await?;
+/// All runs of a database, oldest first.
+pub(crate) async fn all_runs(reader: &Reader) -> anyhow::Result<Vec<RunStatus>> {
+    let mut runs = Vec::new();
+    for run in reader.runs().await? {
+        let progress = reader.progress(&run).await?;
+        runs.push(run.status(&progress));
     }
-    operator.set_state(id, state).await?;
-    status(operator.reader(), id).await
+    Ok(runs)
 }
 
 async fn status(reader: &Reader, id: RunId) -> anyhow::Result<RunStatus> {

@@ -1,0 +1,59 @@
+//! What all requests share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nqueens_coordinator::Operator;
+use nqueens_model::id::RunId;
+use tokio::sync::{Semaphore, watch};
+
+use crate::door::{Admission, Door};
+use crate::fresh::Fresh;
+use crate::history::Histories;
+use crate::picture::Picture;
+
+/// Time between two pictures of a stream.
+pub(crate) const PICTURE_EVERY: Duration = Duration::from_secs(1);
+
+/// Streams at once: fewer than connections, so that there is always room for a look at the metrics.
+const STREAMS_MAX: usize = 48;
+
+/// How old a map of a run's jobs may be.
+const DETAIL_AGE: Duration = Duration::from_secs(2);
+
+pub(crate) struct Shared {
+    pub(crate) operator: Operator,
+    pub(crate) door: Arc<Door>,
+    pub(crate) picture: Fresh<Picture>,
+    pub(crate) histories: Histories,
+    pub(crate) streams: Arc<Semaphore>,
+    /// True once the coordinator stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+    details: Mutex<HashMap<RunId, Arc<Fresh<Arc<str>>>>>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        operator: Operator,
+        admission: Admission,
+        histories: Histories,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            operator,
+            door: Arc::new(Door::new(admission)),
+            picture: Fresh::new(PICTURE_EVERY / 2),
+            histories,
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            stopping,
+            details: Mutex::default(),
+        }
+    }
+
+    /// Where the details of a run that exists are kept for a moment.
+    pub(crate) fn detail(&self, run: RunId) -> Arc<Fresh<Arc<str>>> {
+        let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(details.entry(run).or_insert_with(|| Arc::new(Fresh::new(DETAIL_AGE))))
+    }
+}

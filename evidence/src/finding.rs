@@ -1,0 +1,64 @@
+//! The checks on a ledger, and how each can go.
+
+use strum::IntoStaticStr;
+
+/// What is checked, in the order in which it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Check {
+    /// Every line is what the format says.
+    Form,
+    /// Every line has the hash of itself and all before it.
+    Chain,
+    /// Every job stands there once, in the plan's order.
+    Jobs,
+    /// The jobs are those of the plan, which is made anew.
+    Plan,
+    /// The header's fingerprint is that of the jobs.
+    Fingerprint,
+    /// No job found more than it can have.
+    Bounds,
+    /// Every result is of a worker that is listed.
+    Workers,
+    /// What is said of second and earlier results is so.
+    Others,
+    /// The last line's sums are those of the jobs.
+    Sums,
+    /// The sums make whole orbits.
+    Orbits,
+    /// The symmetric solutions among them are those of a search of their own.
+    Symmetric,
+    /// The total is the published one.
+    Published,
+    /// The totals of the first and the last line are that of the sums.
+    Total,
+}
+
+impl Check {
+    /// Its name, for people.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// How a check went, and what there is to say of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It passed.
+    Passed(String),
+    /// It did not.
+    Failed(String),
+    /// There was nothing to hold it against, or what it needs is damaged.
+    NotMade(String),
+}
+
+impl Verdict {
+    /// For people: the outcome in a word, and what there is to say of it.
+    pub fn told(&self) -> (&'static str, &str) {
+        match self {
+            Self::Passed(what) => ("ok", what),
+            Self::Failed(what) => ("FAILED", what),
+            Self::NotMade(what) => ("-", what),
+        }
+    }
+}
