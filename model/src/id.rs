@@ -73,7 +73,7 @@ impl fmt::Display for WorkerId {
 }
 
 /// Name of one life of a coordinator process: 63 random bits, never zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(u64);
 
 impl Incarnation {
@@ -111,7 +111,7 @@ impl fmt::Display for JobId {
 }
 
 /// Names one lease of one job and fences every other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseToken {
     /// What is leased.
     pub job: JobId,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use nqueens_model::id::{RequestId, WorkerId};
 use nqueens_model::message::{Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
-use nqueens_proto::{ClientTls, InvalidAddress, InvalidMessage, Token, connect, request_id, tls, v1};
+use nqueens_proto::{ClientTls, InvalidAddress, Token, connect, request_id, tls, v1};
+use nqueens_worker_protocol::CallError;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 use tracing::debug;
@@ -16,45 +17,24 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Why a worker can't go on.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// The address is no URL, or none for these TLS settings.
+    /// A call failed, and waiting does not mend it.
     #[error(transparent)]
-    InvalidAddress(#[from] InvalidAddress),
-    /// The coordinator will never take this worker's calls as they are.
-    #[error("the coordinator refused: {0}")]
-    Refused(String),
-    /// The coordinator can't be reached, or can't store anything, for now.
-    #[error("the coordinator did not answer: {0}")]
-    Unavailable(String),
-    /// The coordinator has forgotten this worker.
-    #[error("the coordinator does not know this worker")]
-    Unregistered,
-    /// An answer that makes no sense.
-    #[error("the coordinator's answer is wrong: {0}")]
-    Answer(#[from] InvalidMessage),
+    Call(#[from] CallError),
     /// No engine passed its test.
     #[error("no counting engine of this machine passed its test; see the log")]
     NoEngine,
 }
 
-impl WorkerError {
-    /// Whether the same call may go through later.
-    pub(crate) fn is_passing(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::Unregistered)
-    }
-}
-
-impl From<Status> for WorkerError {
-    fn from(status: Status) -> Self {
-        let text = in_full(&status);
-        match status.code() {
-            Code::NotFound => Self::Unregistered,
-            Code::InvalidArgument
-            | Code::FailedPrecondition
-            | Code::Unauthenticated
-            | Code::PermissionDenied
-            | Code::Unimplemented => Self::Refused(text),
-            _ => Self::Unavailable(text),
-        }
+fn call_error(status: Status) -> CallError {
+    let text = in_full(&status);
+    match status.code() {
+        Code::NotFound => CallError::Unregistered,
+        Code::InvalidArgument
+        | Code::FailedPrecondition
+        | Code::Unauthenticated
+        | Code::PermissionDenied
+        | Code::Unimplemented => CallError::Refused(text),
+        _ => CallError::Unavailable(text),
     }
 }
 
@@ -100,17 +80,17 @@ impl Client {
         &self.url
     }
 
-    pub(crate) async fn register(&mut self, worker: &Registration) -> Result<WorkerId, WorkerError> {
-        let request = self.request("register", v1::RegisterRequest::from(worker.clone()));
-        let answer = self.inner.register(request).await?;
-        let invalid = || WorkerError::Unavailable("it gave an impossible worker id".into());
+    pub(crate) async fn register(&mut self, worker: Registration) -> Result<WorkerId, CallError> {
+        let request = self.request("register", v1::RegisterRequest::from(worker));
+        let answer = self.inner.register(request).await.map_err(call_error)?;
+        let invalid = || CallError::Unavailable("it gave an impossible worker id".into());
         WorkerId::new(answer.into_inner().worker_id).ok_or_else(invalid)
     }
 
-    pub(crate) async fn sync(&mut self, sync: SyncRequest) -> Result<SyncResponse, WorkerError> {
+    pub(crate) async fn sync(&mut self, sync: SyncRequest) -> Result<SyncResponse, CallError> {
         let request = self.request("sync", v1::SyncRequest::from(sync));
-        let answer = self.inner.sync(request).await?;
-        Ok(SyncResponse::try_from(answer.into_inner())?)
+        let answer = self.inner.sync(request).await.map_err(call_error)?;
+        SyncResponse::try_from(answer.into_inner()).map_err(|error| CallError::Answer(error.to_string()))
     }
 
     /// A call with its time limit, its token, and a name by which both sides' logs can be held together.

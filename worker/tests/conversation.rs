@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nqueens_coordinator::{Access, Coordinator, Pace, RunRow, listen};
 use nqueens_kernel::board::BoardSize;
@@ -14,7 +14,7 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use nqueens_proto::{Token, v1};
-use nqueens_worker::{Client, Config, Spool, Summary, WorkerError, prove, work};
+use nqueens_worker::{CallError, Client, Config, Spool, Summary, WorkerError, prove, work};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -133,7 +133,7 @@ async fn a_coordinator_of_another_protocol_ends_it() {
     let refusal = Status::failed_precondition("this coordinator speaks protocol 7");
     let (address, _) = Scripted { register: Err(refusal), ..Scripted::new(Vec::new()) }.serve().await;
     let outcome = work(config(None, Duration::ZERO), client(address), std::future::pending()).await;
-    assert!(matches!(outcome, Err(WorkerError::Refused(why)) if why.contains("protocol 7")));
+    assert!(matches!(outcome, Err(WorkerError::Call(CallError::Refused(why))) if why.contains("protocol 7")));
 }
 
 #[tokio::test]
@@ -150,6 +150,17 @@ async fn every_call_carries_the_token_and_a_name_of_its_own() {
     heard.request_ids.sort();
     heard.request_ids.dedup();
     assert!(heard.request_ids.len() == calls && heard.request_ids.iter().all(|id| id.len() == 16));
+}
+
+#[tokio::test]
+async fn a_coordinator_without_work_is_asked_once_a_beat() {
+    let idle = answer(Vec::new(), false);
+    let (address, heard) =
+        Scripted::new(vec![idle.clone(), idle.clone(), idle, answer(Vec::new(), true)]).serve().await;
+    let begun = Instant::now();
+    work(config(None, Duration::ZERO), client(address), std::future::pending()).await.expect("dismissed");
+    assert_eq!(heard.lock().expect("no panics").syncs.len(), 4);
+    assert!(begun.elapsed() >= Duration::from_millis(3 * 100), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
@@ -246,8 +257,9 @@ fn bytes_in(spool: &Path) -> u64 {
 
 /// Waits until something lies in the spool.
 async fn spooled(spool: &Path) {
+    let mut looks = tokio::time::interval(Duration::from_millis(10));
     while bytes_in(spool) == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        looks.tick().await;
     }
 }
 
@@ -256,9 +268,10 @@ async fn a_coordinator_may_come_late_and_be_away_for_a_while() {
     let place = TempDir::new().expect("a directory");
     let (db, spool) = (place.path().join("runs.db"), place.path().join("spool"));
     let (listener, address) = listen("127.0.0.1:0").await.expect("a free port");
-    drop(listener);
     let working = Working::start(&spool, address);
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // It has called, and nobody has answered.
+    drop(listener.accept().await.expect("a call"));
+    drop(listener);
 
     let (service, _) = Service::start(&db, &address.to_string()).await;
     let run = service.submit(16).await;

@@ -19,11 +19,12 @@ mod record;
 mod tests;
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 use nqueens_model::message::JobResult;
+use nqueens_worker_protocol::Write;
 use tracing::warn;
 
 use self::record::{Contents, decode, record};
@@ -133,20 +134,23 @@ impl Spool {
         std::mem::take(&mut self.recovered)
     }
 
-    /// Puts results on disk, all of them or none; they are safe when it returns.
-    pub(crate) fn append(&self, results: &[JobResult]) -> io::Result<()> {
+    /// Makes a change; it is safe when this returns.
+    pub(crate) fn write(&self, change: &Write) -> io::Result<()> {
+        match change {
+            Write::Append(results) => self.append(results),
+            Write::Clear => self.results().file.set_len(0),
+            Write::Rewrite(results) => self.rewrite(results),
+            Write::Reject(results) => self.reject(results),
+        }
+    }
+
+    fn append(&self, results: &[JobResult]) -> io::Result<()> {
         let mut current = self.results();
         current.secure_name(&self.dir)?;
         append(&current.file, results)
     }
 
-    /// Empties it: all that was in it is acknowledged.
-    pub(crate) fn clear(&self) -> io::Result<()> {
-        self.results().file.set_len(0)
-    }
-
-    /// Rewrites it, with these results alone: all else that was in it is acknowledged.
-    pub(crate) fn rewrite(&self, results: &[JobResult]) -> io::Result<()> {
+    fn rewrite(&self, results: &[JobResult]) -> io::Result<()> {
         let mut current = self.results();
         let new = self.dir.join(NEW);
         remove(&new)?;
@@ -161,8 +165,7 @@ impl Spool {
         current.secure_name(&self.dir)
     }
 
-    /// Sets results aside for good, apart from those to be reported.
-    pub(crate) fn reject(&self, results: &[JobResult]) -> io::Result<()> {
+    fn reject(&self, results: &[JobResult]) -> io::Result<()> {
         let file = OpenOptions::new().append(true).create(true).open(self.dir.join("rejected"))?;
         append(&file, results)?;
         sync_directory(&self.dir)

@@ -44,7 +44,7 @@ fn results_outlive_their_process() {
     assert_eq!(spool.take_recovered(), []);
     spool.reject(&[result(9)]).expect("set aside");
     spool.reject(&[result(10)]).expect("set aside");
-    spool.clear().expect("emptied");
+    spool.write(&Write::Clear).expect("emptied");
     spool.append(&[result(5)]).expect("stored behind what was cleared");
     drop(spool);
 

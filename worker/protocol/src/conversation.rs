@@ -1,0 +1,419 @@
+//! The worker's part: register, then sync until told to go.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nqueens_model::id::{LeaseToken, WorkerId};
+use nqueens_model::message::{
+    BATCH_MAX, HeldLease, Lease, Registration, ReturnedLease, SyncRequest, SyncResponse, Verdict,
+};
+use tracing::{debug, info, warn};
+
+use crate::outage::Outage;
+use crate::outbox::Outbox;
+use crate::pace::Pace;
+use crate::{Action, CallError, Event, Look, Moment, Setup, Summary};
+
+/// At its end the worker has so long to hand over what it has.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Results that are counted during a call wait for its answer so long at most before they go to the disk: the answer
+/// may empty the spool, if nothing new is in it.
+const ANSWER: Duration = Duration::from_secs(1);
+
+/// Jobs held and results waiting, at most.
+const HELD_MAX: usize = 5 * BATCH_MAX;
+
+/// A worker's side of the conversation, from its first word to its last.
+pub struct Conversation {
+    registration: Registration,
+    coordinator: String,
+    /// Time for begun jobs once the worker is told to go.
+    drain: Duration,
+    id: Option<WorkerId>,
+    phase: Phase,
+    call: Option<Call>,
+    outage: Option<Outage>,
+    pace: Pace,
+    /// Everything that the threads have: waiting, begun, or finished and not told yet. A lease that its holder does not
+    /// name is given to it again, so not one may be missing here.
+    leases: BTreeMap<LeaseToken, Job>,
+    /// Counted, not acknowledged.
+    outbox: Outbox,
+    /// To be given back.
+    returned: Vec<ReturnedLease>,
+    /// Jobs were given up, and the look that has them is still to come.
+    giving_up: bool,
+    /// The spool has what the next call is to report.
+    flushed: bool,
+    /// The worker asked for leases and has not heard since: some may be its own without its knowing.
+    in_doubt: bool,
+    summary: Summary,
+    actions: Vec<Action>,
+}
+
+enum Phase {
+    Working,
+    /// Told to go: takes no more work, and counts until then.
+    Leaving(Moment),
+    /// Counts no more; hands over what it has, until then. After an error that does not pass it says nothing more.
+    Farewell(Moment, Option<CallError>),
+    Gone,
+}
+
+/// A job that the threads have.
+struct Job {
+    /// Estimated states.
+    estimate: u64,
+    /// States visited.
+    states: u64,
+    /// Estimated states of what no thread has taken yet.
+    left: u64,
+}
+
+/// A call without an answer so far.
+struct Call {
+    began: Moment,
+    /// Whether the coordinator has forgotten the worker since the first try.
+    again: bool,
+    /// What a sync has in it; `None` for a registration.
+    sent: Option<Sent>,
+}
+
+struct Sent {
+    results: usize,
+    returned: usize,
+    /// Whether no more work was wanted.
+    enough: bool,
+    /// Whether there was nothing else in it but the wish for work.
+    nothing_but_work: bool,
+}
+
+impl Conversation {
+    /// Begins a conversation. The first event may be a [`Look`] at idle threads; it leads to the first call.
+    pub fn new(setup: Setup) -> Self {
+        let pace = Pace::new(setup.states_per_s, setup.registration.threads);
+        Self {
+            registration: setup.registration,
+            coordinator: setup.coordinator,
+            drain: setup.drain,
+            id: None,
+            phase: Phase::Working,
+            call: None,
+            outage: None,
+            pace,
+            leases: BTreeMap::new(),
+            outbox: Outbox::new(setup.spool),
+            returned: Vec::new(),
+            giving_up: false,
+            flushed: false,
+            in_doubt: false,
+            summary: Summary::default(),
+            actions: Vec::new(),
+        }
+    }
+
+    /// Takes what has happened by `now`, which never goes back, and says what is to be done.
+    pub fn on(&mut self, now: Moment, event: Event) -> Vec<Action> {
+        match event {
+            Event::Looked(look) => self.look(now, look),
+            Event::Stop => self.leave(now),
+            Event::Registered(id) => self.registered(now, id),
+            Event::Answered(answer) => self.answered(now, answer),
+            Event::Failed { error, jitter } => self.failed(now, error, jitter),
+            Event::Written(change, outcome) => self.outbox.written(now, change, outcome),
+        }
+        self.proceed(now);
+        std::mem::take(&mut self.actions)
+    }
+
+    /// When to look at the threads and tell [`Event::Looked`], if nothing happens before; `None` while only an answer is
+    /// waited for.
+    pub fn wake_at(&self) -> Option<Moment> {
+        if self.giving_up || self.outbox.is_writing() || matches!(self.phase, Phase::Gone) {
+            return None;
+        }
+        let end = match self.phase {
+            Phase::Leaving(until) | Phase::Farewell(until, _) => Some(until),
+            _ => None,
+        };
+        let write = self.outbox.store_at().map(|at| at.max(self.write_from()));
+        [end, write, self.call_at()].into_iter().flatten().min()
+    }
+
+    /// Takes over what the threads have finished.
+    fn look(&mut self, now: Moment, look: Look) {
+        for finished in look.finished {
+            match finished {
+                Ok(result) => {
+                    if let Some(job) = self.leases.remove(&result.token) {
+                        self.pace.measure(&result, job.estimate);
+                    }
+                    self.outbox.push(now, result);
+                }
+                Err(returned) => {
+                    self.leases.remove(&returned.token);
+                    if returned.failure.is_some() {
+                        warn!(job = %returned.token.job, failure = returned.failure, "could not count a job");
+                    }
+                    self.returned.push(returned);
+                }
+            }
+        }
+        for progress in look.begun {
+            if let Some(job) = self.leases.get_mut(&progress.lease.token) {
+                (job.states, job.left) = (progress.lease.states, progress.left);
+            }
+        }
+        if std::mem::take(&mut self.giving_up) && matches!(self.phase, Phase::Leaving(_)) {
+            let (begun, returned, drain_s) = (self.leases.len(), self.returned.len(), self.drain.as_secs());
+            info!(begun, returned, drain_s, "leaving: begun jobs have so long to finish");
+        }
+    }
+
+    /// Takes no more work, and gives back what has not begun.
+    fn leave(&mut self, now: Moment) {
+        if !matches!(self.phase, Phase::Working) {
+            return;
+        }
+        self.phase = Phase::Leaving(now + self.drain);
+        self.give_up(false);
+        if let Some(outage) = &mut self.outage {
+            outage.again_at = now;
+        }
+    }
+
+    /// Counts no more, and hands over what there is; nothing after an error that does not pass.
+    fn part(&mut self, now: Moment, error: Option<CallError>) {
+        self.phase = Phase::Farewell(now + FAREWELL, error);
+        self.give_up(true);
+    }
+
+    fn give_up(&mut self, begun: bool) {
+        // Giving a call up half-way is harmless: it is the same call next time.
+        self.call = None;
+        (self.giving_up, self.flushed) = (true, false);
+        self.actions.push(Action::GiveUp { begun });
+    }
+
+    fn end(&mut self, reason: &str) {
+        let (unreported, unreturned) = (self.outbox.len(), self.returned.len());
+        (self.summary.unreported, self.summary.unreturned) = (unreported, unreturned);
+        if self.has_to_say() {
+            let kept = self.outbox.is_kept();
+            warn!(
+                reason,
+                unreported, kept, unreturned, "could not hand over everything; the leases will run out"
+            );
+        }
+        self.call = None;
+        let outcome = match std::mem::replace(&mut self.phase, Phase::Gone) {
+            Phase::Farewell(_, Some(error)) => Err(error),
+            _ => Ok(self.summary),
+        };
+        self.actions.push(Action::End(outcome));
+    }
+
+    /// Does what is due.
+    fn proceed(&mut self, now: Moment) {
+        if self.giving_up {
+            return;
+        }
+        let over = match &self.phase {
+            Phase::Gone => return,
+            Phase::Working => None,
+            Phase::Leaving(until) => {
+                if *until <= now || (self.leases.is_empty() && !self.has_to_say()) {
+                    self.part(now, None);
+                    return;
+                }
+                None
+            }
+            Phase::Farewell(_, Some(_)) => Some("refused"),
+            Phase::Farewell(until, None) if *until <= now => Some("deadline has elapsed"),
+            Phase::Farewell(..) => (!self.has_to_say()).then_some("nothing is left"),
+        };
+        let call = self.call_at().is_some_and(|at| at <= now);
+        if (over.is_some() || (self.write_from() <= now && !(call && self.flushed)))
+            && let Some(write) = self.outbox.next_write(now, call || over.is_some())
+        {
+            self.flushed = call;
+            self.actions.push(Action::Write(write));
+        }
+        if self.outbox.is_writing() {
+            return;
+        }
+        if let Some(reason) = over {
+            self.end(reason);
+        } else if call {
+            self.flushed = false;
+            self.call(now, false);
+        }
+    }
+
+    /// When the spool may be written to.
+    fn write_from(&self) -> Moment {
+        self.call.as_ref().map_or(Moment::ZERO, |call| call.began + ANSWER)
+    }
+
+    /// When to call next; `None` while there is no answer to the last call.
+    fn call_at(&self) -> Option<Moment> {
+        match (&self.call, &self.phase, &self.outage) {
+            (Some(_), ..) | (_, Phase::Gone, _) => None,
+            (_, Phase::Farewell(..), _) => Some(Moment::ZERO),
+            (.., Some(outage)) => Some(outage.again_at),
+            (.., None) => {
+                let (jobs, results) = (self.leases.len(), self.outbox.len());
+                let (states, wanted) = (self.states_left(), self.wanted());
+                Some(self.pace.next_sync(jobs, states, wanted, results, self.has_to_say()))
+            }
+        }
+    }
+
+    /// Estimated work that no thread has taken yet, in states.
+    fn states_left(&self) -> u64 {
+        self.leases.values().map(|job| job.left).fold(0, u64::saturating_add)
+    }
+
+    /// Work to have at hand, in estimated states.
+    fn wanted(&self) -> u64 {
+        if matches!(self.phase, Phase::Working) { self.pace.wanted() } else { 0 }
+    }
+
+    /// Whether there is anything to report or to hand back.
+    fn has_to_say(&self) -> bool {
+        let leaving = !matches!(self.phase, Phase::Working);
+        !self.outbox.is_empty() || !self.returned.is_empty() || (leaving && self.in_doubt)
+    }
+
+    /// Syncs; registers before if the coordinator does not know the worker.
+    fn call(&mut self, now: Moment, again: bool) {
+        let Some(id) = self.id else {
+            self.call = Some(Call { began: now, again, sent: None });
+            self.actions.push(Action::Register(self.registration.clone()));
+            return;
+        };
+        let report = self.report(id);
+        self.in_doubt |= report.wanted_jobs > 0;
+        let sent = Sent {
+            results: report.results.len(),
+            returned: report.returned.len(),
+            enough: report.wanted_states == 0,
+            nothing_but_work: report.results.is_empty()
+                && report.held.is_empty()
+                && report.returned.is_empty(),
+        };
+        self.call = Some(Call { began: now, again, sent: Some(sent) });
+        self.actions.push(Action::Sync(report));
+    }
+
+    /// Everything that there is to say.
+    fn report(&self, worker: WorkerId) -> SyncRequest {
+        let results = self.outbox.batch();
+        let returned: Vec<_> = self.returned.iter().take(BATCH_MAX).cloned().collect();
+        let holds = self.leases.len() + self.outbox.len();
+        let wanted_jobs = HELD_MAX.saturating_sub(holds).min(self.pace.jobs_max());
+        let wanted_states = self.wanted().saturating_sub(self.states_left());
+        // What waits for a later report is still held.
+        let later = self.outbox.after(results.len()).map(|result| result.token);
+        let later = later.chain(self.returned.iter().skip(BATCH_MAX).map(|returned| returned.token));
+        let later = later.map(|token| HeldLease { token, states: 0 });
+        let held = self.leases.iter().map(|(token, job)| HeldLease { token: *token, states: job.states });
+        SyncRequest {
+            worker,
+            instance: Some(self.registration.instance),
+            // Beyond that it can only be another's: a spool may hold any number.
+            held: held.chain(later).take(2 * HELD_MAX).collect(),
+            results,
+            returned,
+            wanted_states,
+            wanted_jobs: if wanted_states > 0 { wanted_jobs } else { 0 },
+        }
+    }
+
+    fn registered(&mut self, now: Moment, id: WorkerId) {
+        let Some(Call { again, sent: None, .. }) = self.call else { return };
+        let Registration { name, threads, .. } = &self.registration;
+        info!(worker = %id, name, threads, "registered");
+        self.id = Some(id);
+        self.call(now, again);
+    }
+
+    fn failed(&mut self, now: Moment, error: CallError, jitter: f64) {
+        let Some(call) = self.call.take() else { return };
+        if error == CallError::Unregistered && call.sent.is_some() {
+            (self.id, self.in_doubt) = (None, false);
+            // A coordinator that has forgotten this worker gets to know it again, once.
+            if !call.again {
+                return self.call(now, true);
+            }
+        }
+        self.cope(now, error, jitter);
+    }
+
+    /// A call has failed for now, or for good.
+    fn cope(&mut self, now: Moment, error: CallError, jitter: f64) {
+        if matches!(self.phase, Phase::Farewell(..)) {
+            self.end(&error.to_string());
+        } else if error.is_passing() {
+            let outage = self.outage.get_or_insert_with(|| Outage::begin(now));
+            outage.prolong(now, &error, jitter, &self.coordinator);
+        } else {
+            self.part(now, Some(error));
+        }
+    }
+
+    /// Does what the coordinator says.
+    fn answered(&mut self, now: Moment, answer: SyncResponse) {
+        let Some(Call { began, sent: Some(sent), .. }) = self.call.take() else { return };
+        self.in_doubt = false;
+        if let Some(outage) = self.outage.take() {
+            outage.end(now);
+        }
+        debug!(acks = answer.acks.len(), leases = answer.leases.len(), held = self.leases.len(), "synced");
+        if let Err(error) = self.outbox.acknowledge(sent.results, &answer.acks) {
+            return self.cope(now, error, 0.0);
+        }
+        for ack in &answer.acks {
+            match ack.verdict {
+                Verdict::Accepted => self.summary.accepted += 1,
+                verdict => {
+                    self.summary.refused += 1;
+                    debug!(job = %ack.token.job, ?verdict, reason = ack.reason, "result not accepted");
+                }
+            }
+        }
+        self.returned.drain(..sent.returned);
+        self.pace.answered(now, began, &answer, sent.enough, sent.nothing_but_work);
+        self.revoke(answer.revoked);
+        if matches!(self.phase, Phase::Working) {
+            self.take(answer.leases);
+            if answer.drain {
+                info!("an operator asked this worker to go");
+                self.summary.dismissed = true;
+                self.leave(now);
+            }
+        } else {
+            // Granted before it was told to go; the answer had got lost.
+            let back = answer.leases.into_iter();
+            self.returned.extend(back.map(|lease| ReturnedLease { token: lease.token, failure: None }));
+        }
+        self.pace.stock(self.states_left());
+    }
+
+    fn revoke(&mut self, tokens: Vec<LeaseToken>) {
+        if !tokens.is_empty() {
+            debug!(jobs = tokens.len(), "leases revoked");
+            self.leases.retain(|token, _| !tokens.contains(token));
+            self.actions.push(Action::Revoke(tokens));
+        }
+    }
+
+    fn take(&mut self, leases: Vec<Lease>) {
+        if !leases.is_empty() {
+            let job = |states| Job { estimate: states, states: 0, left: states };
+            self.leases.extend(leases.iter().map(|lease| (lease.token, job(lease.states))));
+            self.actions.push(Action::Count(leases));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A worker's side of the conversation with its coordinator, without I/O: [`Conversation::on`] takes what has happened and
+//! when, and returns what is to be done. It decides when to register and to sync, how much work to ask for, what is
+//! spooled and what may be dropped, how to sit out an outage, and how to leave.
+//!
+//! Time and randomness come in with the events, so the same events always lead to the same actions.
+
+#![forbid(unsafe_code)]
+
+mod conversation;
+mod outage;
+mod outbox;
+mod pace;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use nqueens_model::id::{LeaseToken, WorkerId};
+use nqueens_model::message::{
+    HeldLease, JobResult, Lease, Registration, ReturnedLease, SyncRequest, SyncResponse,
+};
+
+pub use conversation::Conversation;
+
+/// Time since a moment of the caller's choosing, the same for a whole conversation.
+pub type Moment = Duration;
+
+/// How a conversation begins.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// How the worker introduces itself.
+    pub registration: Registration,
+    /// Speed of all threads together in estimated states a second: a guess, replaced by what the first jobs show.
+    pub states_per_s: f64,
+    /// Time to finish begun jobs once the worker is told to go.
+    pub drain: Duration,
+    /// The coordinator's address, for the log.
+    pub coordinator: String,
+    /// `None`: results die with the process.
+    pub spool: Option<SpoolContents>,
+}
+
+/// A spool as the worker finds it at its start.
+#[derive(Clone, Debug)]
+pub struct SpoolContents {
+    /// Its name in the log.
+    pub name: String,
+    /// What an earlier process left in it.
+    pub results: Vec<JobResult>,
+}
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The threads got on, gave up what they were told to, or [`Conversation::wake_at`] has come.
+    Looked(Look),
+    /// The worker's owner tells it to go.
+    Stop,
+    /// Answer to [`Action::Register`].
+    Registered(WorkerId),
+    /// Answer to [`Action::Sync`].
+    Answered(SyncResponse),
+    /// A call failed.
+    Failed {
+        /// Why.
+        error: CallError,
+        /// Random, in `0.0..1.0`: the next pause is longer by this part of it, so that workers do not come back together.
+        jitter: f64,
+    },
+    /// An [`Action::Write`] has ended; if it failed, nothing was written. The error is in the system's words.
+    Written(Write, Result<(), String>),
+}
+
+/// What is to be done, in this order, before the next event is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Call the coordinator. A call that is still on its way is given up: its answer is no longer wanted.
+    Register(Registration),
+    /// The same, for the regular word.
+    Sync(SyncRequest),
+    /// Count these jobs, in this order.
+    Count(Vec<Lease>),
+    /// Stop counting these jobs, and forget them.
+    Revoke(Vec<LeaseToken>),
+    /// Give up jobs, and tell the next [`Look`] that has them among the finished ones at once.
+    GiveUp {
+        /// Those that have begun, too.
+        begun: bool,
+    },
+    /// Change the spool, and tell [`Event::Written`].
+    Write(Write),
+    /// The conversation is over: give up all counting.
+    End(Result<Summary, CallError>),
+}
+
+/// A change of the spool: done as a whole and safe from a power cut, or not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Add these results.
+    Append(Vec<JobResult>),
+    /// Remove all results.
+    Clear,
+    /// Replace all results by these.
+    Rewrite(Vec<JobResult>),
+    /// Set these aside for somebody to look at; they stay among the others for now.
+    Reject(Vec<JobResult>),
+}
+
+/// What the threads have done since the last look, and where they stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Jobs that were counted, failed or were given up.
+    pub finished: Vec<Result<JobResult, ReturnedLease>>,
+    /// Jobs that have begun.
+    pub begun: Vec<Progress>,
+}
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The lease, with the states visited so far.
+    pub lease: HeldLease,
+    /// Estimated states of the pieces that no thread has taken yet.
+    pub left: u64,
+}
+
+/// What a worker has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Results that the coordinator took.
+    pub accepted: u64,
+    /// Results that it did not.
+    pub refused: u64,
+    /// Results that could not be reported before the end; a spool has them.
+    pub unreported: usize,
+    /// Leases that could not be handed back; they will run out.
+    pub unreturned: usize,
+    /// Whether the coordinator told the worker to go.
+    pub dismissed: bool,
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The coordinator will never take this worker's calls as they are.
+    #[error("the coordinator refused: {0}")]
+    Refused(String),
+    /// The coordinator can't be reached, or can't store anything, for now.
+    #[error("the coordinator did not answer: {0}")]
+    Unavailable(String),
+    /// The coordinator has forgotten this worker.
+    #[error("the coordinator does not know this worker")]
+    Unregistered,
+    /// An answer that makes no sense.
+    #[error("the coordinator's answer is wrong: {0}")]
+    Answer(String),
+}
+
+impl CallError {
+    /// Whether the same call may go through later.
+    fn is_passing(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Unregistered)
+    }
+}

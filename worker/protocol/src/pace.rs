@@ -1,0 +1,126 @@
+//! How much work to ask for, and when.
+
+use std::time::Duration;
+
+use nqueens_model::message::{BATCH_MAX, JobResult, SyncResponse};
+
+use crate::Moment;
+
+/// Results wait so long for company, unless the threads run dry.
+const FLUSH: Duration = Duration::from_millis(250);
+
+/// Two syncs are at least so far apart while threads have more to do.
+const BREATH: Duration = Duration::from_millis(10);
+
+/// Jobs for each thread at once while its speed is not known.
+const FIRST_JOBS: usize = 32;
+
+/// The worker's speed and the coordinator's rhythm.
+pub(crate) struct Pace {
+    threads: usize,
+    /// Speed in estimated states, all threads together.
+    states_per_s: f64,
+    /// Whether that was measured on the run's own jobs; if not, it is a guess from the engine's test.
+    measured: bool,
+    /// Time between two heartbeats.
+    ahead: Duration,
+    /// Whether the coordinator had all the work that was asked for.
+    more_work: bool,
+    /// Work at hand after its last answer, in estimated states.
+    stocked: u64,
+    /// When it last answered.
+    synced: Option<Moment>,
+    /// When to ask again with nothing to do and nothing to say.
+    idle_until: Moment,
+}
+
+impl Pace {
+    pub(crate) fn new(states_per_s: f64, threads: u32) -> Self {
+        Self {
+            threads: threads as usize,
+            states_per_s,
+            measured: false,
+            ahead: Duration::from_millis(200),
+            more_work: true,
+            stocked: 0,
+            synced: None,
+            idle_until: Moment::ZERO,
+        }
+    }
+
+    /// A job of so many estimated states was counted.
+    pub(crate) fn measure(&mut self, result: &JobResult, estimate: u64) {
+        if result.elapsed_us == 0 {
+            return;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a speed")]
+        let speed = estimate as f64 / result.elapsed_us as f64 * 1e6 * self.threads as f64;
+        let weight = if self.measured { 0.1 } else { 1.0 };
+        self.states_per_s += weight * (speed - self.states_per_s);
+        self.measured = true;
+    }
+
+    /// The work to have at hand, in estimated states: for two beats, so that one is left when the worker asks.
+    pub(crate) fn wanted(&self) -> u64 {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let states = (self.states_per_s * 2.0 * self.ahead.as_secs_f64()) as u64;
+        // Engines are far faster on larger boards than in their test.
+        if self.measured { states.max(1) } else { states.saturating_mul(100) }
+    }
+
+    /// Most jobs to ask for at once.
+    pub(crate) fn jobs_max(&self) -> usize {
+        if self.measured { BATCH_MAX } else { BATCH_MAX.min(FIRST_JOBS * self.threads) }
+    }
+
+    /// The coordinator answered what it was asked at `asked_at`: for enough work, or for nothing but work.
+    pub(crate) fn answered(
+        &mut self,
+        now: Moment,
+        asked_at: Moment,
+        answer: &SyncResponse,
+        enough: bool,
+        nothing_but_work: bool,
+    ) {
+        let in_vain = nothing_but_work && answer.leases.is_empty();
+        self.ahead = Duration::from_millis(answer.next_sync_ms.into()).max(BREATH);
+        self.more_work = enough || !answer.leases.is_empty();
+        self.synced = Some(now);
+        // Counted from the question: a coordinator may keep the worker waiting for work instead of sending it away.
+        self.idle_until = if in_vain { asked_at + self.ahead } else { now };
+    }
+
+    /// So much work is at hand after the answer, in estimated states.
+    pub(crate) fn stock(&mut self, states: u64) {
+        self.stocked = states;
+    }
+
+    /// When to sync: at once if threads are about to idle, soon if there are results, and at the coordinator's rhythm
+    /// in any case. There are so many jobs at hand, with so much work in them that no thread has taken yet, of so much
+    /// that is `wanted`; and so many `results` or nothing `to_say` at all.
+    pub(crate) fn next_sync(
+        &self,
+        jobs: usize,
+        states: u64,
+        wanted: u64,
+        results: usize,
+        to_say: bool,
+    ) -> Moment {
+        let Some(synced) = self.synced else { return Moment::ZERO };
+        if jobs == 0 && !to_say {
+            return self.idle_until.max(synced + BREATH);
+        }
+        // It may have got less than it wanted, for there are others: then it asks again when half of that is used up.
+        let hungry = self.more_work && states < wanted / 2 && states <= self.stocked / 2;
+        let pause = if jobs == 0 {
+            Duration::ZERO
+        } else if hungry || results >= BATCH_MAX / 2 {
+            BREATH
+        } else if to_say {
+            FLUSH
+        } else {
+            self.ahead
+        };
+        synced + pause.min(self.ahead)
+    }
+}

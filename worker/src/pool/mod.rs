@@ -1,0 +1,383 @@
+//! OS threads that count: each takes a job, or helps with one that another has begun.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nqueens_kernel::counts::Counts;
+use nqueens_kernel::engine::{Control, Kernel, Stopped};
+use nqueens_kernel::halves::SharedTables;
+use nqueens_kernel::job::{Class, InvalidJob};
+use nqueens_kernel::solver::Solver;
+use nqueens_kernel::unit::{Unit, UnitTally};
+use nqueens_model::id::LeaseToken;
+use nqueens_model::message::{HeldLease, JobResult, Lease, ReturnedLease};
+use nqueens_worker_protocol::{Look, Progress};
+use tokio::sync::Notify;
+
+/// A job of more states than this is spread over the threads.
+const SPREAD_STATES: u64 = 200_000_000;
+
+/// Pieces for each thread of a job that is spread: enough that all threads end together.
+const PIECES_PER_THREAD: usize = 8;
+
+/// The same for jobs of colours, whose pieces each make tables that a whole job makes once.
+const ROW_SETS_PER_THREAD: usize = 1;
+
+/// What a result can hold: neither the wire nor a database has more than 63 bits for a number.
+const NUMBER_MAX: u64 = i64::MAX as u64;
+const COUNTS_MAX: Counts =
+    Counts { count2: NUMBER_MAX, count4: NUMBER_MAX, count8: NUMBER_MAX, solutions: NUMBER_MAX };
+
+/// Counts a unit: [`Unit::solve`], but for tests.
+type Solve = fn(&Unit, &mut Solver, &Control) -> Result<UnitTally, Stopped>;
+
+/// The counting threads of a worker.
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    kernel: Kernel,
+    solve: Solve,
+    tables: Arc<SharedTables>,
+    threads: usize,
+    queue: Mutex<Queue>,
+    /// Wakes threads: there is something to count, or the pool closes.
+    work: Condvar,
+    /// Wakes the runtime: a job is finished, or the last one that waited has begun.
+    progressed: Notify,
+    /// Wakes the runtime: nothing is left to count.
+    idle: Notify,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Lease>,
+    active: Vec<ActiveJob>,
+    finished: Vec<Result<JobResult, ReturnedLease>>,
+    closing: bool,
+}
+
+/// A job that threads are at work on.
+struct ActiveJob {
+    token: LeaseToken,
+    states_estimate: u64,
+    mirrored: bool,
+    control: Arc<Control>,
+    /// Pieces that nobody has taken yet.
+    units: Vec<Unit>,
+    units_total: usize,
+    /// Pieces not finished yet, taken or not.
+    open: usize,
+    counts: Counts,
+    states: u64,
+    elapsed: Duration,
+}
+
+/// What a thread does next.
+enum Task {
+    /// Take a job apart, of so many that wait behind it.
+    Split { lease: Lease, waiting: usize },
+    /// Count a piece of one.
+    Count { token: LeaseToken, mirrored: bool, control: Arc<Control>, unit: Unit },
+}
+
+impl Pool {
+    /// Starts the threads. Their `kernel` must be available; joins of half boards and multiplied colours take about
+    /// `memory_max` bytes.
+    pub(crate) fn start(kernel: Kernel, threads: NonZeroUsize, memory_max: u64) -> Self {
+        Self::solving(Unit::solve, kernel, threads, memory_max)
+    }
+
+    fn solving(solve: Solve, kernel: Kernel, threads: NonZeroUsize, memory_max: u64) -> Self {
+        let shared = Arc::new(Shared::new(solve, kernel, threads.get(), memory_max));
+        let spawn = |number: usize| {
+            let shared = Arc::clone(&shared);
+            let thread = std::thread::Builder::new().name(format!("count-{number}"));
+            thread.spawn(move || shared.count()).expect("the system has room for a thread")
+        };
+        let threads = (0..threads.get()).map(spawn).collect();
+        Self { shared, threads }
+    }
+
+    /// Takes up leases, to be counted in this order.
+    pub(crate) fn add(&self, leases: Vec<Lease>) {
+        self.shared.lock().waiting.extend(leases);
+        self.shared.work.notify_all();
+    }
+
+    /// Waits until a job has finished or the last one that waited has begun, since the last call.
+    pub(crate) async fn progressed(&self) {
+        self.shared.progressed.notified().await;
+    }
+
+    /// Waits until nothing is left to count, since the last call.
+    pub(crate) async fn idle(&self) {
+        self.shared.idle.notified().await;
+    }
+
+    /// What has finished since the last look, and how far the rest is.
+    pub(crate) fn look(&self) -> Look {
+        let mut queue = self.shared.lock();
+        let finished = std::mem::take(&mut queue.finished);
+        let begun = queue.active.iter().map(ActiveJob::progress).collect();
+        Look { finished, begun }
+    }
+
+    /// Drops jobs that no longer are the worker's.
+    pub(crate) fn revoke(&self, tokens: &[LeaseToken]) {
+        let mut queue = self.shared.lock();
+        queue.waiting.retain(|lease| !tokens.contains(&lease.token));
+        queue.active.retain(|job| {
+            let revoked = tokens.contains(&job.token);
+            if revoked {
+                job.control.stop();
+            }
+            !revoked
+        });
+    }
+
+    /// Gives up what waits, and with `begun` all other counting too: the next look has it among what is finished.
+    pub(crate) fn give_up(&self, begun: bool) {
+        let mut queue = self.shared.lock();
+        let mut tokens: Vec<_> = queue.waiting.drain(..).map(|lease| lease.token).collect();
+        if begun {
+            tokens.extend(queue.active.drain(..).map(|job| {
+                job.control.stop();
+                job.token
+            }));
+        }
+        let returned = tokens.into_iter().map(|token| Err(ReturnedLease { token, failure: None }));
+        queue.finished.extend(returned);
+    }
+
+    /// Ends the threads; what they are at is given up.
+    pub(crate) fn close(self) {
+        self.give_up(true);
+        self.shared.lock().closing = true;
+        self.shared.work.notify_all();
+        for thread in self.threads {
+            thread.join().expect("counting threads catch their panics");
+        }
+    }
+}
+
+impl ActiveJob {
+    fn new(lease: &Lease) -> Self {
+        Self {
+            token: lease.token,
+            states_estimate: lease.states,
+            mirrored: lease.mirrored,
+            control: Arc::default(),
+            units: Vec::new(),
+            units_total: 0,
+            open: 0,
+            counts: Counts::ZERO,
+            states: 0,
+            elapsed: Duration::ZERO,
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        let (left, all) = (self.units.len() as u64, self.units_total.max(1) as u64);
+        Progress {
+            lease: HeldLease { token: self.token, states: self.control.states() },
+            left: self.states_estimate / all * left,
+        }
+    }
+
+    /// Adds what a piece gave; `None` if that leaves the range of a result.
+    fn add(&mut self, tally: UnitTally, elapsed: Duration) -> Option<()> {
+        let counts = self.counts.checked_add(tally.counts).ok().filter(|counts| counts.within(COUNTS_MAX))?;
+        let states = self.states.checked_add(tally.states).filter(|states| *states <= NUMBER_MAX)?;
+        (self.counts, self.states) = (counts, states);
+        self.elapsed += elapsed;
+        self.open -= 1;
+        Some(())
+    }
+}
+
+impl Shared {
+    fn new(solve: Solve, kernel: Kernel, threads: usize, memory_max: u64) -> Self {
+        Self {
+            kernel,
+            solve,
+            tables: Arc::new(SharedTables::new(memory_max, threads)),
+            threads,
+            queue: Mutex::default(),
+            work: Condvar::new(),
+            progressed: Notify::new(),
+            idle: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // No code that can panic runs under the lock and leaves the queue half changed.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread's life.
+    fn count(&self) {
+        let mut solver = self.solver();
+        while let Some(task) = self.next_task() {
+            let token = task.token();
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(task, &mut solver)));
+            if let Err(panic) = outcome {
+                self.fail(token, &panic_text(&*panic));
+                // Its buffers may be in any state.
+                solver = self.solver();
+            }
+        }
+    }
+
+    fn solver(&self) -> Solver {
+        Solver::new(self.kernel, &self.tables).expect("an available engine")
+    }
+
+    /// What to do next; waits for something, `None` when the pool closes.
+    fn next_task(&self) -> Option<Task> {
+        let mut queue = self.lock();
+        loop {
+            if queue.closing {
+                return None;
+            }
+            for job in &mut queue.active {
+                if let Some(unit) = job.units.pop() {
+                    let (token, mirrored, control) = (job.token, job.mirrored, Arc::clone(&job.control));
+                    return Some(Task::Count { token, mirrored, control, unit });
+                }
+            }
+            if let Some(lease) = queue.waiting.pop_front() {
+                // Entered before it is taken apart, so that it can be revoked meanwhile.
+                queue.active.push(ActiveJob::new(&lease));
+                let waiting = queue.waiting.len();
+                if waiting == 0 {
+                    self.progressed.notify_one();
+                }
+                return Some(Task::Split { lease, waiting });
+            }
+            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn perform(&self, task: Task, solver: &mut Solver) {
+        match task {
+            Task::Split { lease, waiting } => match self.pieces(&lease, waiting, solver) {
+                Ok(units) => self.begin(lease.token, units),
+                Err(invalid) => self.fail(lease.token, &invalid.to_string()),
+            },
+            Task::Count { token, mirrored, control, unit } => {
+                solver.mirror(mirrored);
+                let begun = Instant::now();
+                // Stopped: revoked or given up, nobody waits for it.
+                if let Ok(tally) = (self.solve)(&unit, solver, &control) {
+                    self.finish_unit(token, tally, begun.elapsed());
+                }
+            }
+        }
+    }
+
+    /// A job's independent pieces: many enough for all threads if it is heavy. A job of colours stays whole while those
+    /// `waiting` suffice for the other threads.
+    fn pieces(&self, lease: &Lease, waiting: usize, solver: &Solver) -> Result<Vec<Unit>, InvalidJob> {
+        let mut units = lease.job.decode()?.units(solver.leaf_test());
+        let multiplied = lease.job.class == Class::Colours;
+        let per_thread = if multiplied { ROW_SETS_PER_THREAD } else { PIECES_PER_THREAD };
+        let spread = lease.states > SPREAD_STATES && !(multiplied && waiting + 1 >= self.threads);
+        if self.threads > 1 && spread {
+            // Twice is enough: each splitting makes about N pieces of one.
+            for _ in 0..2 {
+                if units.len() < self.threads * per_thread {
+                    units = units.into_iter().flat_map(Unit::split).collect();
+                }
+            }
+        }
+        Ok(units)
+    }
+
+    fn begin(&self, token: LeaseToken, units: Vec<Unit>) {
+        let mut queue = self.lock();
+        // Not there: revoked meanwhile.
+        let Some(at) = queue.find(token) else { return };
+        let job = &mut queue.active[at];
+        (job.units_total, job.open, job.units) = (units.len(), units.len(), units);
+        if job.units.len() > 1 {
+            self.work.notify_all();
+        }
+        if job.units.is_empty() {
+            self.finish(&mut queue, at);
+        }
+    }
+
+    fn finish_unit(&self, token: LeaseToken, tally: UnitTally, elapsed: Duration) {
+        let mut queue = self.lock();
+        let Some(at) = queue.find(token) else { return };
+        let job = &mut queue.active[at];
+        if job.add(tally, elapsed).is_none() {
+            drop(queue);
+            return self.fail(token, "its counts overflowed 63 bits");
+        }
+        if job.open == 0 {
+            self.finish(&mut queue, at);
+        }
+    }
+
+    fn finish(&self, queue: &mut Queue, at: usize) {
+        let job = queue.active.swap_remove(at);
+        let result = JobResult {
+            token: job.token,
+            counts: job.counts,
+            kernel: self.kernel,
+            states: job.states,
+            elapsed_us: u64::try_from(job.elapsed.as_micros()).unwrap_or(NUMBER_MAX),
+        };
+        self.leave(queue, Ok(result));
+    }
+
+    fn fail(&self, token: LeaseToken, reason: &str) {
+        let mut queue = self.lock();
+        let Some(at) = queue.find(token) else { return };
+        queue.active.swap_remove(at).control.stop();
+        let line: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).take(60).collect();
+        self.leave(&mut queue, Err(ReturnedLease { token, failure: Some(line) }));
+    }
+
+    /// A job leaves the pool.
+    fn leave(&self, queue: &mut Queue, finished: Result<JobResult, ReturnedLease>) {
+        queue.finished.push(finished);
+        self.progressed.notify_one();
+        if queue.waiting.is_empty() && queue.active.is_empty() {
+            self.idle.notify_one();
+        }
+    }
+}
+
+impl Queue {
+    /// Where the job of a lease stands among the active ones.
+    fn find(&self, token: LeaseToken) -> Option<usize> {
+        self.active.iter().position(|job| job.token == token)
+    }
+}
+
+impl Task {
+    fn token(&self) -> LeaseToken {
+        match self {
+            Self::Split { lease, .. } => lease.token,
+            Self::Count { token, .. } => *token,
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", text.unwrap_or("(no message)"))
+}

@@ -1,0 +1,200 @@
+//! A worker's life: carries out what the conversation wants, and tells it what comes of it.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::num::NonZeroUsize;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nqueens_kernel::engine::Kernel;
+use nqueens_model::message::Registration;
+use nqueens_worker_protocol::{Action, CallError, Conversation, Event, Setup, SpoolContents, Summary};
+use tokio::time::{Instant, sleep_until};
+
+use crate::client::{Client, WorkerError};
+use crate::pool::Pool;
+use crate::selftest::Proof;
+use crate::spool::Spool;
+
+/// Two looks at what the threads have finished are at least so far apart, while they have more to do.
+const BREATH: Duration = Duration::from_millis(10);
+
+/// How a worker is set up.
+#[derive(Debug)]
+pub struct Config {
+    /// What its owner calls it.
+    pub name: String,
+    /// Program version and source revision.
+    pub build: String,
+    /// Counting threads.
+    pub threads: NonZeroUsize,
+    /// The engine in use.
+    pub engine: Proof,
+    /// Engines offered, the one in use first.
+    pub kernels: Vec<Kernel>,
+    /// Bytes that joins of half boards and multiplied colours may take, all threads together.
+    pub memory_max: u64,
+    /// Where results are kept until they are acknowledged; without one they die with the process.
+    pub spool: Option<Spool>,
+    /// When told to go, it has so long to finish the jobs that have begun; it hands back the others at once.
+    pub drain: Duration,
+}
+
+/// Works for a coordinator until `stop`, or until that tells it to go; then finishes what it can in the time that
+/// it has for it, and hands back the rest.
+///
+/// Waits for a coordinator that is not there, as long as it takes; an error is one that waiting does not mend.
+pub async fn work(
+    config: Config,
+    client: Client,
+    stop: impl Future<Output = ()>,
+) -> Result<Summary, WorkerError> {
+    let pool = Pool::start(config.engine.kernel, config.threads, config.memory_max);
+    let registration = Registration {
+        instance: instance(),
+        name: config.name,
+        build: config.build,
+        kernels: config.kernels,
+        threads: u32::try_from(config.threads.get()).unwrap_or(u32::MAX),
+    };
+    let mut spool = config.spool;
+    #[expect(clippy::cast_precision_loss, reason = "a speed")]
+    let states_per_s = config.engine.states_per_s * config.threads.get() as f64;
+    let conversation = Conversation::new(Setup {
+        registration,
+        states_per_s,
+        drain: config.drain,
+        coordinator: client.url().to_owned(),
+        spool: spool.as_mut().map(|spool| SpoolContents {
+            name: spool.dir().display().to_string(),
+            results: spool.take_recovered(),
+        }),
+    });
+    let worker = Worker { client, pool, spool: spool.map(Arc::new), call: None, end: None };
+    worker.live(conversation, stop).await.map_err(WorkerError::Call)
+}
+
+fn instance() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the operating system has random bits");
+    bytes
+}
+
+/// A call to the coordinator and what comes of it.
+type Call = Pin<Box<dyn Future<Output = Event> + Send>>;
+
+struct Worker {
+    client: Client,
+    pool: Pool,
+    spool: Option<Arc<Spool>>,
+    call: Option<Call>,
+    /// How the conversation ended.
+    end: Option<Result<Summary, CallError>>,
+}
+
+impl Worker {
+    async fn live(
+        mut self,
+        mut conversation: Conversation,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Summary, CallError> {
+        let begun = Instant::now();
+        let (mut stop, mut stopped) = (pin!(stop), false);
+        let (mut rested, mut progressed) = (begun, false);
+        let outcome = loop {
+            if let Some(outcome) = self.end.take() {
+                break outcome;
+            }
+            let wake = conversation.wake_at().map(|at| begun + at);
+            let wake = wake.into_iter().chain(progressed.then_some(rested)).min();
+            let event = tokio::select! {
+                biased;
+                () = &mut stop, if !stopped => {
+                    stopped = true;
+                    Event::Stop
+                }
+                event = answer(&mut self.call) => event,
+                () = self.pool.idle() => Event::Looked(self.pool.look()),
+                () = self.pool.progressed(), if !progressed => {
+                    progressed = true;
+                    continue;
+                }
+                () = reached(wake) => Event::Looked(self.pool.look()),
+            };
+            if matches!(event, Event::Looked(_)) {
+                (rested, progressed) = (Instant::now() + BREATH, false);
+            }
+            let mut events = VecDeque::from([event]);
+            while let Some(event) = events.pop_front() {
+                for action in conversation.on(begun.elapsed(), event) {
+                    events.extend(self.perform(action).await);
+                }
+            }
+        };
+        // Joining waits for the threads to see their stop flags.
+        let closing = tokio::task::spawn_blocking(move || self.pool.close());
+        closing.await.expect("closing the pool does not panic");
+        outcome
+    }
+
+    /// Does what the conversation wants; what comes of it at once.
+    async fn perform(&mut self, action: Action) -> Option<Event> {
+        match action {
+            Action::Register(registration) => {
+                let mut client = self.client.clone();
+                self.call(async move { client.register(registration).await.map(Event::Registered) });
+            }
+            Action::Sync(sync) => {
+                let mut client = self.client.clone();
+                self.call(async move { client.sync(sync).await.map(Event::Answered) });
+            }
+            Action::Count(leases) => self.pool.add(leases),
+            Action::Revoke(tokens) => self.pool.revoke(&tokens),
+            Action::GiveUp { begun } => {
+                self.pool.give_up(begun);
+                return Some(Event::Looked(self.pool.look()));
+            }
+            Action::Write(change) => {
+                let spool = Arc::clone(self.spool.as_ref().expect("only who has a spool is asked to write"));
+                let writing = tokio::task::spawn_blocking(move || {
+                    let outcome = spool.write(&change).map_err(|error| error.to_string());
+                    Event::Written(change, outcome)
+                });
+                return Some(writing.await.expect("writing a file does not panic"));
+            }
+            Action::End(outcome) => self.end = Some(outcome),
+        }
+        None
+    }
+
+    /// Begins a call; one that is on its way is given up.
+    fn call(&mut self, call: impl Future<Output = Result<Event, CallError>> + Send + 'static) {
+        self.call = Some(Box::pin(async {
+            call.await.unwrap_or_else(|error| {
+                let random = getrandom::u32().expect("the operating system has random bits");
+                Event::Failed { error, jitter: f64::from(random) / 2_f64.powi(32) }
+            })
+        }));
+    }
+}
+
+/// Waits for the answer to a call that may not have been made.
+async fn answer(call: &mut Option<Call>) -> Event {
+    match call {
+        Some(answer) => {
+            let event = answer.await;
+            *call = None;
+            event
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a moment that may never come.
+async fn reached(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
