@@ -9,9 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use bytesize::ByteSize;
 use clap::Args;
-use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::progress::Snapshot;
-use nqueens_coordinator::{Access, Coordinator, Error, Pace, Reader, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Pace, Policy, Reader, listen};
 use tokio::sync::watch;
 use tracing::{info, warn};
 

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nqueens_coordinator::{Error, Reader};
+use nqueens_coordinator::{Reader, Refusal};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{RunState, WallTime};
 use tokio::sync::mpsc;
@@ -63,7 +63,7 @@ impl Feed {
         };
         if let Some(only) = self.only {
             picture.runs.retain(|run| run.progress.run == only);
-            anyhow::ensure!(!picture.runs.is_empty(), Error::NoRun(only));
+            anyhow::ensure!(!picture.runs.is_empty(), Refusal::NoRun(only));
         }
         Ok(picture)
     }
