@@ -9,8 +9,8 @@ use tempfile::Builder;
 
 use crate::database::{open_readers, options, storage_error};
 use crate::error::Error;
+use crate::ledger::RunRow;
 use crate::reader::Reader;
-use crate::store::RunRow;
 
 /// Files that SQLite would take for parts of a database of this name.
 const BESIDE: [&str; 3] = ["", "-wal", "-journal"];

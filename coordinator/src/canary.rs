@@ -16,16 +16,13 @@ use nqueens_kernel::plan::PlanKind;
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{JobResult, Registration};
 use nqueens_model::operator::RunState;
+use nqueens_scheduler::request::{Compare, OWN_MACHINE};
 use tracing::{error, info};
 
 use crate::coordinator::random_bits;
 use crate::error::Error;
+use crate::ledger;
 use crate::operator::Operator;
-use crate::store;
-use crate::writer::{Request, Response};
-
-/// The machine that it counts as; no worker may take this name.
-pub(crate) const OWN_MACHINE: &str = "(the coordinator)";
 
 /// Counting takes this part of one thread's time.
 const SHARE: u32 = 20;
@@ -79,7 +76,7 @@ pub(crate) async fn count(operator: Operator) {
 /// Any job with a result, of any run that goes on and is checked.
 async fn pick(operator: &Operator) -> Result<Option<(LeaseToken, Claim)>, Error> {
     let runs = operator.reader.runs().await?;
-    let checked = |run: &&store::RunRow| {
+    let checked = |run: &&ledger::RunRow| {
         run.replicate_ppm > 0 && run.jobs > 0 && matches!(run.state, RunState::Active | RunState::Paused)
     };
     let runs: Vec<_> = runs.iter().filter(checked).collect();
@@ -89,7 +86,7 @@ async fn pick(operator: &Operator) -> Result<Option<(LeaseToken, Claim)>, Error>
     let run = runs[usize::try_from(random_bits() % runs.len() as u64).expect("an index")];
     let states_max = if run.plan.kind() == PlanKind::Colours { COLOURS_MAX } else { STATES_MAX };
     let first = u32::try_from(random_bits() % u64::from(run.jobs)).expect("below the number of jobs");
-    store::accepted_from(operator.reader.pool(), run.id, first, states_max).await
+    ledger::accepted_from(operator.reader.pool(), run.id, first, states_max).await
 }
 
 /// Counts a job and reports what came out; false if there is nobody to take it, or it is not believed any more.
@@ -111,12 +108,11 @@ async fn compare(operator: &Operator, token: LeaseToken, claim: Claim, control: 
         kernels: vec![kernel],
         threads: 1,
     };
-    match operator.writer.ask(Request::Compare { own, result }).await {
-        Ok(Response::Refused(refusal)) => {
-            error!(%refusal, "this machine counts no more for comparison");
-            false
-        }
-        Ok(_) => true,
-        Err(_) => false,
+    let compared = operator.writer.ask(Compare { own, result }).await;
+    if let Err(error) = &compared
+        && let Error::Refused(refusal) = &**error
+    {
+        error!(%refusal, "this machine counts no more for comparison");
     }
+    compared.is_ok()
 }

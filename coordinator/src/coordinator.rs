@@ -12,6 +12,7 @@ use nqueens_model::operator::RunState;
 use nqueens_proto::v1::operator_service_server::OperatorServiceServer;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
 use nqueens_proto::{MESSAGE_BYTES_MAX, request_id};
+use nqueens_scheduler::request::{Expire, FinishRun};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
@@ -24,6 +25,7 @@ use tracing::{Span, debug, error, error_span, field, warn};
 use crate::access::Access;
 use crate::canary;
 use crate::database::Database;
+use crate::disk::Disk;
 use crate::door::{self, Watching};
 use crate::error::Error;
 use crate::journal;
@@ -32,7 +34,7 @@ use crate::operator_service::Operators;
 use crate::reader::Reader;
 use crate::service::Workers;
 use crate::total::{SymmetricSearches, conclude};
-use crate::writer::{Handle, Pace, Request, Writer};
+use crate::writer::{Handle, Pace, Writer};
 
 /// How often leases are looked through for those that have run out.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
@@ -55,6 +57,7 @@ const HEADER_BYTES_MAX: u32 = 16 << 10;
 /// A coordinator at work on one database.
 pub struct Coordinator {
     operator: Operator,
+    pace: Pace,
     writing: JoinHandle<()>,
     chores: Vec<JoinHandle<()>>,
     faults: watch::Receiver<Option<Arc<Error>>>,
@@ -65,20 +68,21 @@ impl Coordinator {
     pub async fn open(path: &Path, pace: Pace, build: &str) -> Result<Self, Error> {
         let database = Database::open(path).await?;
         let incarnation = Incarnation::from_random(random_bits());
-        let writer = Writer::new(database, pace, incarnation, build).await?;
+        let disk = Disk::new(path, pace.disk_reserve);
+        let writer = Writer::new(database, disk.room(), pace.policy, incarnation, build).await?;
         let reader = Reader::new(path, writer.readers());
         let (snapshot, events, faults) = (writer.watch(), writer.events(), writer.faults());
         let (writer, writing) = writer.spawn();
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
         let operator = Operator { writer, reader, snapshot, events, build, planning };
         let mut chores = vec![
-            tokio::spawn(expire(operator.writer.clone())),
+            tokio::spawn(expire(operator.writer.clone(), disk)),
             tokio::spawn(conclude_runs(operator.clone())),
         ];
         if pace.canaries {
             chores.push(tokio::spawn(canary::count(operator.clone())));
         }
-        Ok(Self { operator, writing, chores, faults })
+        Ok(Self { operator, pace, writing, chores, faults })
     }
 
     /// Writes the progress of every active run into the log, so often; and transactions that fail, which is for the
@@ -107,6 +111,8 @@ impl Coordinator {
         let (stopping, stopped) = watch::channel(false);
         let workers = Workers {
             writer: self.operator.writer.clone(),
+            reader: self.operator.reader.clone(),
+            next_sync_ms: self.pace.sync_ms,
             snapshot: self.operator.watch(),
             stopping: stopped.clone(),
         };
@@ -152,8 +158,8 @@ impl Coordinator {
         for chore in &self.chores {
             chore.abort();
         }
-        // A connection that was cut off may keep its handle for a while. One that has closed already is no error.
-        let _ = self.operator.writer.ask(Request::Close).await;
+        // A connection that was cut off may keep its handle for a while.
+        self.operator.writer.close().await;
         if let Err(error) = self.writing.await {
             error!(%error, "the writer failed");
         }
@@ -192,13 +198,13 @@ pub fn random_bits() -> u64 {
     getrandom::u64().expect("the operating system has random bits")
 }
 
-/// Has the writer look for leases that have run out, regularly.
-async fn expire(writer: Handle) {
+/// Has the writer look for leases that have run out, and tells it how much room the disk has, regularly.
+async fn expire(writer: Handle, mut disk: Disk) {
     let mut ticks = tokio::time::interval(EXPIRE_EVERY);
     loop {
         ticks.tick().await;
         // A failed transaction has been logged; the next tick tries again.
-        let _ = writer.ask(Request::Expire).await;
+        let _ = writer.ask(Expire { room: disk.look() }).await;
     }
 }
 
@@ -240,5 +246,5 @@ async fn conclude_run(
         Err(error @ Error::Damaged(_)) => Err(error.to_string()),
         outcome => outcome?,
     };
-    operator.writer.ask(Request::FinishRun { run: id, outcome }).await.map(drop)
+    operator.writer.ask(FinishRun { run: id, outcome }).await
 }

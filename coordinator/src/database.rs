@@ -53,10 +53,6 @@ impl Database {
         Ok(Self { path: path.to_owned(), writer, readers, _lock: lock })
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Takes a new connection to write by. After a transaction that SQLite itself has rolled back, as it does on a full
     /// disk, the old one takes itself to be in that transaction for ever.
     pub(crate) async fn reconnect(&mut self) -> Result<(), Error> {

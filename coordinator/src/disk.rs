@@ -2,18 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use nqueens_scheduler::Room;
 use tracing::{info, warn};
-
-/// The room at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Bytes that the coordinator may still write.
-    pub free: u64,
-    /// Bytes that are to stay free.
-    pub reserve: u64,
-    /// No jobs are handed out until there is more room.
-    pub is_short: bool,
-}
 
 /// Watches the room.
 pub(crate) struct Disk {
@@ -32,7 +22,7 @@ impl Disk {
     }
 
     /// Looks how much room there is now, and logs whenever it has become too little, and enough again.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn look(&mut self) -> Option<Room> {
         let was_short = self.is_short();
         let free = (self.reserve > 0).then(|| free(&self.database)).flatten();
         self.room = free.map(|free| {
@@ -48,13 +38,14 @@ impl Disk {
             (true, false) => info!(%database, free, reserve, "the disk has room again: jobs are handed out"),
             _ => {}
         }
+        self.room
     }
 
     pub(crate) fn room(&self) -> Option<Room> {
         self.room
     }
 
-    pub(crate) fn is_short(&self) -> bool {
+    fn is_short(&self) -> bool {
         self.room.is_some_and(|room| room.is_short)
     }
 }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use nqueens_kernel::board::BoardSize;
-use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::id::RunId;
+use nqueens_scheduler::Refusal;
 
 /// A failure of the coordinator. Nothing was changed unless the text says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -58,9 +59,6 @@ pub enum Error {
     /// Nothing more can be stored.
     #[error("the disk with {0} is full; make room and start again, everything acknowledged so far is safe")]
     DiskFull(PathBuf),
-    /// A plan would take the room that results need.
-    #[error("the coordinator's disk has less room left than its --disk-reserve; make room and submit again")]
-    DiskShort,
     /// Reading or writing failed below SQLite: a broken disk, a quota, a limit on the size of files.
     #[error(
         "{path} can't be read or written ({reason}); check the disk and its quota and start again, everything \
@@ -114,42 +112,9 @@ pub enum Error {
         /// What is wrong with it; nothing of the key.
         reason: String,
     },
-    /// Nothing of this name.
-    #[error("there is no run {0} here; 'nqueens status' lists the runs")]
-    NoRun(RunId),
-    /// Nobody of this name.
-    #[error("no worker {0} has registered here; 'nqueens workers' lists them")]
-    NoWorker(WorkerId),
-    /// It was wrong too often.
-    #[error(
-        "machine {machine} is distrusted, and its results are not wanted: {reason}; examine it, then let it in again with \
-         'nqueens readmit {machine}'"
-    )]
-    Distrusted {
-        /// The name that its workers register under.
-        machine: String,
-        /// What it did.
-        reason: String,
-    },
-    /// The coordinator goes by it.
-    #[error("no worker may be called {0}; choose another --name")]
-    ReservedName(String),
-    /// No machine to do that with.
-    #[error("no {} of the name {machine} is here; 'nqueens workers' lists them", if *.trusted { "distrusted machine" } else { "machine" })]
-    NoMachine {
-        /// As asked for.
-        machine: String,
-        /// What it was to be.
-        trusted: bool,
-    },
-    /// It can't be paused, resumed or cancelled any more.
-    #[error("run {run} is {state}; only active and paused runs change at an operator's word")]
-    RunIsOver {
-        /// The run.
-        run: RunId,
-        /// What it is.
-        state: &'static str,
-    },
+    /// The request can't be granted.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// Rows that no version of this program writes.
     #[error("the database is damaged: {0}; restore it from a backup")]
     Damaged(String),

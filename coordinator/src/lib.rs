@@ -2,7 +2,7 @@
 //! adds up the totals.
 //!
 //! ```text
-//! service, operator_service --requests--> writer (dispatch + SQLite) --commit--> answers
+//! service, operator_service --requests--> writer: load (ledger), apply (scheduler), persist (ledger) --commit--> answers
 //!                          |
 //!                          +--> snapshot --> progress, and total once all jobs are done
 //! ```
@@ -15,11 +15,11 @@ mod canary;
 mod coordinator;
 mod database;
 mod disk;
-pub mod dispatch;
 mod door;
 mod error;
 mod events;
 mod journal;
+mod ledger;
 mod operator;
 mod operator_service;
 pub mod progress;
@@ -27,20 +27,18 @@ mod reader;
 mod rules;
 mod service;
 mod speed;
-mod store;
 mod total;
-mod trust;
 mod writer;
 
 pub use access::Access;
 pub use backup::backup;
 pub use coordinator::{Coordinator, listen, random_bits};
-pub use disk::Room;
 pub use door::{Limits, Rate};
 pub use error::Error;
 pub use events::Events;
+pub use ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow, wall_time};
+pub use nqueens_scheduler::{JobState, Policy, Refusal, Room};
 pub use operator::Operator;
 pub use reader::Reader;
 pub use rules::RULES;
-pub use store::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow, wall_time};
 pub use writer::Pace;

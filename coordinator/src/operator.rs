@@ -1,21 +1,24 @@
 //! What an operator can ask of a coordinator, whatever door the word comes through.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprinter, Plan};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{Blamed, RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_scheduler::request::{
+    ActivateRun, Drain, PlanJobs, PlanRun, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust,
+};
+use nqueens_scheduler::{Dispatch, Millis, Refusal, RunSettings};
 use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::coordinator::random_bits;
 use crate::error::Error;
 use crate::events::Events;
+use crate::ledger::{RunRow, WorkerRow, wall_time};
 use crate::progress::Snapshot;
 use crate::reader::Reader;
-use crate::store::{RunRow, wall_time};
-use crate::writer::{Handle, LiveWorker, Request, Response};
+use crate::writer::Handle;
 
 /// Jobs stored by one transaction while a run is being planned.
 const PLAN_BATCH: usize = 5_000;
@@ -67,13 +70,10 @@ impl Operator {
     }
 
     /// The jobs of a run in its plan's order, in at most so many groups of the same size (the last may be smaller): how
-    /// many of each are in each state, by [`JobState`](crate::dispatch::JobState).
+    /// many of each are in each state, by [`JobState`](crate::JobState).
     pub async fn census(&self, run: RunId, groups_max: usize) -> Result<Vec<[u32; 4]>, Arc<Error>> {
-        match self.writer.ask(Request::Census { run, groups_max }).await? {
-            Response::Census(groups) => Ok(groups),
-            Response::Refused(error) => Err(Arc::new(error)),
-            _ => unreachable!("asked for a census"),
-        }
+        let groups = move |dispatch: &Dispatch, _| dispatch.run(run).map(|run| run.census(groups_max));
+        self.writer.look(groups).await?.ok_or_else(|| Arc::new(Refusal::NoRun(run).into()))
     }
 
     /// Plans a run and stores its jobs; they are handed out once all are stored, those of higher priority first.
@@ -85,18 +85,19 @@ impl Operator {
 
     /// As [`submit`](Self::submit), but the same submission again is the same run. Given up half-way, it leaves nothing.
     pub async fn submit_once(&self, submission: Submission) -> Result<RunRow, Arc<Error>> {
-        let (id, seed) = (submission.run(), submission.seed());
         let Submission { plan, priority, replicate_ppm, .. } = submission;
+        let (id, seed) = (submission.run(), submission.seed());
+        let settings = RunSettings { id, plan, seed, priority, replicate_ppm };
         let _planning = self.planning.lock().await;
         match self.reader.run(id).await {
             Ok(run) if run.plan == plan && run.seed == seed => return Ok(run),
             Ok(_) => return Err(Arc::new(Error::OtherSubmission(id))),
-            Err(Error::NoRun(_)) => {}
+            Err(Error::Refused(Refusal::NoRun(_))) => {}
             Err(error) => return Err(Arc::new(error)),
         }
         let (batches, mut planned) = mpsc::channel::<Vec<(Job, Weight)>>(2);
         let planning = tokio::task::spawn_blocking(move || plan_jobs(&plan, &batches));
-        self.change(Request::PlanRun { id, plan, seed, priority, replicate_ppm }).await?;
+        self.writer.ask(PlanRun(settings)).await?;
         let mut estimates = Vec::new();
         while let Some(jobs) = planned.recv().await {
             let first = u32::try_from(estimates.len()).expect("checked below");
@@ -104,7 +105,7 @@ impl Operator {
             if estimates.len() > JOBS_MAX {
                 return Err(Arc::new(Error::PlanTooLarge { jobs_max: JOBS_MAX }));
             }
-            self.change(Request::PlanJobs { run: id, first, jobs }).await?;
+            self.writer.ask(PlanJobs { run: id, first, jobs }).await?;
         }
         let row = RunRow {
             id,
@@ -120,88 +121,74 @@ impl Operator {
             finished_at: None,
             outcome: None,
         };
-        self.writer.ask(Request::ActivateRun { row: row.clone(), estimates }).await?;
+        self.writer.ask(ActivateRun { settings, fingerprint: row.fingerprint, estimates }).await?;
         Ok(row)
     }
 
     /// Pauses, resumes or cancels a run that is not over.
     pub async fn set_state(&self, run: RunId, state: RunState) -> Result<(), Arc<Error>> {
-        self.change(Request::SetRunState { run, state }).await
+        self.writer.ask(SetRunState { run, state }).await
     }
 
     /// Opens the quarantined jobs of a run again, their failures forgotten. Results that stood for them are voided: each
     /// job is counted anew.
     pub async fn retry_quarantined(&self, run: RunId) -> Result<(), Arc<Error>> {
-        self.change(Request::RetryQuarantined(run)).await
+        self.writer.ask(RetryQuarantined(run)).await
     }
 
     /// Takes back the accepted results of one job, or of one worker, also of a run that is done: they stay in the ledger
     /// as voided, and their jobs are counted anew. Returns how many there are.
     pub async fn requeue(&self, run: RunId, of: Blamed) -> Result<usize, Arc<Error>> {
-        match self.writer.ask(Request::Requeue { run, of }).await? {
-            Response::Jobs(jobs) => Ok(jobs),
-            Response::Refused(error) => Err(Arc::new(error)),
-            _ => unreachable!("asked for jobs"),
-        }
+        self.writer.ask(Requeue { run, of }).await
     }
 
     /// Believes a machine no longer (it gets no more jobs, and past results of it are counted again), or again.
     pub async fn set_trust(&self, machine: &str, trusted: bool) -> Result<(), Arc<Error>> {
-        self.change(Request::SetTrust { machine: machine.into(), trusted }).await
+        self.writer.ask(SetTrust { machine: machine.into(), trusted }).await
     }
 
     /// Asks a worker to finish what is short, hand back the rest, and stop.
     pub async fn drain(&self, worker: WorkerId) -> Result<(), Arc<Error>> {
-        self.change(Request::Drain(worker)).await
+        self.writer.ask(Drain(worker)).await
     }
 
     /// Takes back every lease, for one who knows that all workers are gone.
     pub async fn release_all(&self) -> Result<(), Arc<Error>> {
-        self.change(Request::ReleaseAll).await
+        self.writer.ask(ReleaseAll).await
     }
 
-    /// The workers heard of since the coordinator started, in full, by id.
+    /// The workers heard of since the coordinator started, and the distrusted ones, in full, by id.
     pub async fn workers(&self) -> Result<Vec<WorkerStatus>, Arc<Error>> {
         let rows = self.reader.workers().await?;
-        let mut rows: HashMap<_, _> = rows.into_iter().map(|row| (row.id, row)).collect();
-        let live = self.live_workers().await?;
-        let status = live.into_iter().filter_map(|live| {
-            let row = rows.remove(&live.id)?;
-            Some(WorkerStatus {
-                id: live.id,
-                name: row.name,
-                build: row.build,
-                kernels: row.kernels.split(',').map(str::to_owned).collect(),
-                threads: row.threads,
-                registered_at: row.registered_at,
-                silent_ms: live.silent_ms,
-                leases: live.leases as u64,
-                states_per_s: live.states_per_s,
-                accepted: live.accepted,
-                draining: live.draining,
-                checks_passed: live.standing.passed,
-                checks_failed: live.standing.failed,
-                checks_open: live.standing.open,
-                distrusted: live.standing.distrusted,
-            })
-        });
-        Ok(status.collect())
+        let statuses = |dispatch: &Dispatch, now| {
+            rows.into_iter().filter_map(|row| status(row, dispatch, now)).collect()
+        };
+        self.writer.look(statuses).await
     }
+}
 
-    /// The workers heard of since the coordinator started, by id.
-    async fn live_workers(&self) -> Result<Vec<LiveWorker>, Arc<Error>> {
-        match self.writer.ask(Request::LiveWorkers).await? {
-            Response::LiveWorkers(workers) => Ok(workers),
-            _ => unreachable!("asked for workers"),
-        }
-    }
-
-    async fn change(&self, request: Request) -> Result<(), Arc<Error>> {
-        match self.writer.ask(request).await? {
-            Response::Refused(error) => Err(Arc::new(error)),
-            _ => Ok(()),
-        }
-    }
+/// A worker that was heard of, or is distrusted.
+fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStatus> {
+    let worker = dispatch.worker(row.id)?;
+    let standing = dispatch.standing(&worker.machine);
+    let seen = worker.seen.or(standing.distrusted.as_ref().map(|_| 0))?;
+    Some(WorkerStatus {
+        id: row.id,
+        name: row.name,
+        build: row.build,
+        kernels: row.kernels.split(',').map(str::to_owned).collect(),
+        threads: row.threads,
+        registered_at: row.registered_at,
+        silent_ms: now.saturating_sub(seen),
+        leases: worker.leases() as u64,
+        states_per_s: worker.states_per_s(),
+        accepted: worker.accepted,
+        draining: worker.draining,
+        checks_passed: standing.passed,
+        checks_failed: standing.failed,
+        checks_open: standing.open,
+        distrusted: standing.distrusted,
+    })
 }
 
 /// Makes a plan's jobs on a thread of its own, in batches; whoever takes them may stop early.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{CheckCounts, Progress, RunStatus, Submission};
+use nqueens_model::operator::{Progress, RunStatus, Submission};
 use nqueens_proto::v1::operator_service_server::OperatorService;
 use nqueens_proto::{InvalidMessage, PROTOCOL_VERSION, v1};
+use nqueens_scheduler::Refusal;
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_stream::Stream;
@@ -15,11 +16,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use tracing::Instrument;
 
-use crate::dispatch::CheckSums;
 use crate::error::Error;
+use crate::ledger::RunRow;
 use crate::operator::Operator;
 use crate::progress::{RunProgress, Snapshot};
-use crate::store::RunRow;
 
 /// Answers operators.
 pub(crate) struct Operators {
@@ -35,8 +35,10 @@ fn invalid(error: InvalidMessage) -> Status {
 fn refused(error: &Error) -> Status {
     let text = error.to_string();
     match error {
-        Error::NoRun(_) | Error::NoWorker(_) | Error::NoMachine { .. } => Status::not_found(text),
-        Error::RunIsOver { .. } => Status::failed_precondition(text),
+        Error::Refused(Refusal::NoRun(_) | Refusal::NoWorker(_) | Refusal::NoMachine { .. }) => {
+            Status::not_found(text)
+        }
+        Error::Refused(Refusal::RunIsOver { .. }) => Status::failed_precondition(text),
         Error::OtherSubmission(_) => Status::already_exists(text),
         Error::PlanTooLarge { .. } => Status::invalid_argument(text),
         _ => Status::unavailable(text),
@@ -59,14 +61,8 @@ impl From<&RunProgress> for Progress {
             estimated_total: run.estimated_total(),
             speed: run.measured.map(|measured| measured.speed),
             time_left_s: run.time_left_s(),
-            checks: run.sums.checks.into(),
+            checks: run.sums.checks,
         }
-    }
-}
-
-impl From<CheckSums> for CheckCounts {
-    fn from(CheckSums { open, agreed, settled, waived }: CheckSums) -> Self {
-        Self { open, agreed, settled, waived }
     }
 }
 
@@ -90,7 +86,8 @@ impl RunRow {
 impl Operators {
     async fn run(&self, id: RunId) -> Result<v1::Run, Status> {
         let mut runs = self.operator.runs().await.map_err(|error| refused(&error))?.into_iter();
-        let run = runs.find(|run| run.progress.run == id).ok_or_else(|| refused(&Error::NoRun(id)))?;
+        let run =
+            runs.find(|run| run.progress.run == id).ok_or_else(|| refused(&Refusal::NoRun(id).into()))?;
         Ok(run.into())
     }
 }
@@ -206,7 +203,7 @@ impl OperatorService for Operators {
         if let Some(run) = run
             && snapshots.borrow().run(run).is_none()
         {
-            return Err(refused(&Error::NoRun(run)));
+            return Err(refused(&Refusal::NoRun(run).into()));
         }
         // One message waits at most: who reads slowly misses pictures, not memory.
         let (sender, receiver) = mpsc::channel(1);

@@ -3,9 +3,8 @@
 use nqueens_kernel::board::BoardSize;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Interval, RunState};
+use nqueens_scheduler::{Room, Run, Scheduler, Sums};
 
-use crate::disk::Room;
-use crate::dispatch::{Dispatch, Run, Sums};
 pub use crate::speed::Measured;
 use crate::speed::Speeds;
 
@@ -25,7 +24,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn of(dispatch: &Dispatch, speeds: &Speeds, room: Option<Room>) -> Self {
+    pub(crate) fn of(scheduler: &Scheduler, speeds: &Speeds) -> Self {
+        let (dispatch, room) = (scheduler.dispatch(), scheduler.room());
         Self {
             runs: dispatch.runs().map(|run| RunProgress::of(run, speeds.of(run))).collect(),
             busy_workers: dispatch.busy().0,

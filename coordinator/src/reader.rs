@@ -1,19 +1,21 @@
 //! A ledger for reading, beside whoever writes it.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use nqueens_kernel::plan::{Fingerprint, Fingerprinter};
-use nqueens_model::id::RunId;
+use nqueens_model::id::{JobId, RunId};
+use nqueens_model::message::EncodedJob;
+use nqueens_scheduler::{Refusal, Run};
 use sqlx::sqlite::SqlitePool;
 
 use crate::database::{explain, open_readers};
-use crate::dispatch::Run;
 use crate::error::{Error, damaged};
+use crate::ledger::{self, LedgerRow, OtherResult, RunRow, WorkerRow};
 use crate::progress::RunProgress;
 use crate::rules;
-use crate::store::{self, LedgerRow, OtherResult, RunRow, WorkerRow};
 
 /// A database opened read-only; a coordinator may be writing to it.
 #[derive(Clone, Debug)]
@@ -87,33 +89,41 @@ impl Reader {
 
     /// All runs, oldest first.
     pub async fn runs(&self) -> Result<Vec<RunRow>, Error> {
-        store::runs(&self.db).await.map_err(|error| self.explain(error))
+        ledger::runs(&self.db).await.map_err(|error| self.explain(error))
     }
 
     /// One run.
     pub async fn run(&self, id: RunId) -> Result<RunRow, Error> {
-        self.runs().await?.into_iter().find(|run| run.id == id).ok_or(Error::NoRun(id))
+        self.runs().await?.into_iter().find(|run| run.id == id).ok_or_else(|| Refusal::NoRun(id).into())
     }
 
     /// How far a run is. From a ledger alone its speed can't be told.
     pub async fn progress(&self, run: &RunRow) -> Result<RunProgress, Error> {
-        let slots = store::slots(&self.db, run.id, run.jobs).await?;
-        let accepted = store::accepted_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
-        Ok(RunProgress::of(&Run::new(run, slots, &accepted), None))
+        let slots = ledger::slots(&self.db, run.id, run.jobs).await?;
+        let accepted = ledger::accepted_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
+        Ok(RunProgress::of(&Run::new(&run.settings(), run.state, slots, &accepted), None))
     }
 
     /// All workers that ever registered, oldest first.
     pub async fn workers(&self) -> Result<Vec<WorkerRow>, Error> {
-        store::worker_rows(&self.db).await
+        ledger::worker_rows(&self.db).await
+    }
+
+    /// What some jobs are; those that do not exist are left out.
+    pub(crate) async fn jobs(
+        &self,
+        ids: impl Iterator<Item = JobId>,
+    ) -> Result<HashMap<JobId, EncodedJob>, Error> {
+        ledger::encoded_jobs(&self.db, ids).await.map_err(|error| self.explain(error))
     }
 
     /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
     pub async fn ledger(&self, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
-        store::ledger(&self.db, run, first).await.map_err(|error| self.explain(error))
+        ledger::rows(&self.db, run, first).await.map_err(|error| self.explain(error))
     }
 
     /// The results of some jobs of a run that don't stand, by job and in the order of their commits.
     pub async fn others(&self, run: RunId, jobs: Range<u32>) -> Result<Vec<OtherResult>, Error> {
-        store::others(&self.db, run, jobs).await.map_err(|error| self.explain(error))
+        ledger::others(&self.db, run, jobs).await.map_err(|error| self.explain(error))
     }
 }

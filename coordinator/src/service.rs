@@ -3,20 +3,32 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nqueens_model::message::{Registration, SyncRequest, SyncResponse};
+use nqueens_model::id::WorkerId;
+use nqueens_model::message::{Lease, Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_server::WorkerService;
-use nqueens_proto::{InvalidMessage, PLANS, PROTOCOL_VERSION, v1};
+use nqueens_proto::{InvalidMessage, MESSAGE_BYTES_MAX, PLANS, PROTOCOL_VERSION, v1};
+use nqueens_scheduler::request::{GiveBack, Granted, Register, Sync, Synced};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
 use crate::door::Caller;
-use crate::error::Error;
+use crate::error::{Error, damaged};
 use crate::progress::Snapshot;
-use crate::writer::{self, Handle};
+use crate::reader::Reader;
+use crate::writer::Handle;
+
+/// Bytes of leases in one answer, so that it stays well below the largest message however jobs are encoded.
+const LEASE_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
+
+/// Bytes of a lease beside its job's prefixes, at most.
+const LEASE_BYTES: usize = 100;
 
 /// Answers workers.
 pub(crate) struct Workers {
     pub(crate) writer: Handle,
+    pub(crate) reader: Reader,
+    /// How often workers are to be heard of.
+    pub(crate) next_sync_ms: u32,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
     /// Turns true when the server is to go.
     pub(crate) stopping: watch::Receiver<bool>,
@@ -37,14 +49,36 @@ impl Workers {
 
     async fn answer(&self, sync: SyncRequest) -> Result<SyncResponse, Status> {
         let worker = sync.worker;
-        match self.writer.ask(writer::Request::Sync(sync)).await.map_err(unavailable)? {
-            writer::Response::Sync(Some(answer)) => Ok(answer),
-            writer::Response::Sync(None) => {
-                Err(Status::not_found(format!("worker {worker} is not registered here; register again")))
-            }
-            writer::Response::Refused(error) => Err(Status::permission_denied(error.to_string())),
-            _ => unreachable!("a sync is answered with a sync"),
+        let synced = self.writer.ask(Sync(sync)).await.map_err(refused)?;
+        let Some(Synced { acks, granted, revoked, drain }) = synced else {
+            return Err(Status::not_found(format!("worker {worker} is not registered here; register again")));
+        };
+        let leases = self.leases(worker, granted).await.map_err(refused)?;
+        Ok(SyncResponse { acks, leases, revoked, next_sync_ms: self.next_sync_ms, drain })
+    }
+
+    /// What leases are about. A worker that does not get to know of its leases gets them with its next sync; those that one
+    /// answer has no room for are taken back, to be handed out again.
+    async fn leases(&self, worker: WorkerId, granted: Vec<Granted>) -> Result<Vec<Lease>, Arc<Error>> {
+        if granted.is_empty() {
+            return Ok(Vec::new());
         }
+        let mut jobs = self.reader.jobs(granted.iter().map(|granted| granted.token.job)).await?;
+        let (mut leases, mut bytes, mut tokens) = (Vec::with_capacity(granted.len()), 0, Vec::new());
+        for Granted { token, states, mirrored } in granted {
+            let job = jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
+            bytes += LEASE_BYTES + job.prefixes.len();
+            // One at least, or it would never leave.
+            if leases.is_empty() || bytes <= LEASE_BYTES_MAX {
+                leases.push(Lease { token, job, states, mirrored });
+            } else {
+                tokens.push(token);
+            }
+        }
+        if !tokens.is_empty() {
+            self.writer.ask(GiveBack { worker, tokens }).await?;
+        }
+        Ok(leases)
     }
 }
 
@@ -52,9 +86,12 @@ fn invalid(error: InvalidMessage) -> Status {
     Status::invalid_argument(error.to_string())
 }
 
-/// Nothing was stored; the worker keeps what it has and comes again.
-fn unavailable(error: Arc<Error>) -> Status {
-    Status::unavailable(error.to_string())
+/// A worker that is not refused for good keeps what it has and comes again.
+fn refused(error: Arc<Error>) -> Status {
+    match *error {
+        Error::Refused(_) => Status::permission_denied(error.to_string()),
+        _ => Status::unavailable(error.to_string()),
+    }
 }
 
 #[tonic::async_trait]
@@ -81,11 +118,8 @@ impl WorkerService for Workers {
             ));
         }
         let worker = Registration::try_from(wire).map_err(invalid)?;
-        match self.writer.ask(writer::Request::Register(worker)).await.map_err(unavailable)? {
-            writer::Response::Worker(id) => Ok(Response::new(v1::RegisterResponse { worker_id: id.get() })),
-            writer::Response::Refused(error) => Err(Status::permission_denied(error.to_string())),
-            _ => unreachable!("a registration is answered with an id"),
-        }
+        let id = self.writer.ask(Register(worker)).await.map_err(refused)?;
+        Ok(Response::new(v1::RegisterResponse { worker_id: id.get() }))
     }
 
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{RunState, Speed};
-
-use crate::dispatch::{Dispatch, Millis, Run, Sums};
+use nqueens_scheduler::{Dispatch, Millis, Run, Sums};
 
 /// What is older than so many seconds fades, ...
 const FADE_S: f64 = 300.0;

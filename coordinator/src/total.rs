@@ -10,12 +10,12 @@ use nqueens_kernel::engine::Control;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_kernel::symmetric::{SymmetricCounts, symmetric_counts};
 use nqueens_model::operator::Outcome;
+use nqueens_scheduler::JobState;
 use sqlx::sqlite::SqlitePool;
 use tokio::sync::watch;
 
-use crate::dispatch::JobState;
 use crate::error::{Error, damaged};
-use crate::store::{self, RunRow};
+use crate::ledger::{self, RunRow};
 
 /// Counts the symmetric solutions of each N once, on a thread of its own beside the jobs: of a large board it takes a
 /// minute. Searches end with their owner.
@@ -57,7 +57,7 @@ pub(crate) async fn conclude(
     let mut fingerprint = Fingerprinter::new(&run.plan);
     let mut jobs = 0;
     loop {
-        let rows = store::ledger(db, run.id, jobs).await?;
+        let rows = ledger::rows(db, run.id, jobs).await?;
         if rows.is_empty() {
             break;
         }

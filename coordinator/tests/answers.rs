@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{ALL, House, Ledger, board, rows_8};
-use nqueens_coordinator::dispatch::Policy;
+use nqueens_coordinator::Policy;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_proto::{MESSAGE_BYTES_MAX, v1};
 use sqlx::{AssertSqlSafe, Connection, Executor};

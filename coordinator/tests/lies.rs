@@ -6,8 +6,7 @@ mod common;
 use std::collections::HashMap;
 
 use common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
-use nqueens_coordinator::dispatch::Policy;
-use nqueens_coordinator::{Coordinator, Pace, RunRow};
+use nqueens_coordinator::{Coordinator, Pace, Policy, RunRow};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::WorkerId;
 use nqueens_model::operator::{Blamed, EventKind, RunState, Submission};

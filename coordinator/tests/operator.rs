@@ -5,8 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{ALL, House, Ledger, falsified, honest, registration, rows_8};
-use nqueens_coordinator::dispatch::Policy;
-use nqueens_coordinator::{Access, Reader};
+use nqueens_coordinator::{Access, Policy, Reader};
 use nqueens_model::id::RunId;
 use nqueens_model::operator::Event;
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;

@@ -8,8 +8,7 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{House, Ledger, board, honest};
-use nqueens_coordinator::dispatch::Policy;
-use nqueens_coordinator::{Error, Reader};
+use nqueens_coordinator::{Error, Policy, Reader};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::operator::RunState;
 

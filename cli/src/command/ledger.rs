@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{BufWriter, Write, stdout};
 
 use anyhow::{Context, bail, ensure};
-use nqueens_coordinator::dispatch::JobState;
-use nqueens_coordinator::{LedgerRow, OtherResult, Reader, RunRow};
+use nqueens_coordinator::{JobState, LedgerRow, OtherResult, Reader, RunRow};
 use nqueens_evidence::chain::ChainWriter;
 use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, OtherLine, TotalLine, WorkerLine};
 use nqueens_kernel::counts::Totals;

@@ -6,6 +6,7 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::WorkerId;
 use nqueens_model::message::{JobResult, Registration, SyncRequest, Verdict};
+use nqueens_scheduler::request::{Register, RetryQuarantined, Sync, Synced};
 
 use super::*;
 use crate::coordinator::Coordinator;
@@ -19,21 +20,17 @@ async fn worker(writer: &Handle, number: u8) -> WorkerId {
         kernels: vec![Kernel::Reference],
         threads: 1,
     };
-    let Ok(Response::Worker(id)) = writer.ask(Request::Register(registration)).await else {
-        panic!("a registration is answered with an id")
-    };
-    id
+    writer.ask(Register(registration)).await.expect("a name")
 }
 
-fn sync(worker: WorkerId, results: Vec<JobResult>, wanted_jobs: usize) -> Request {
+fn sync(worker: WorkerId, results: Vec<JobResult>, wanted_jobs: usize) -> Sync {
     let (held, returned) = (Vec::new(), Vec::new());
     let wanted_states = wanted_jobs as u64;
-    Request::Sync(SyncRequest { worker, instance: None, results, held, returned, wanted_states, wanted_jobs })
+    Sync(SyncRequest { worker, instance: None, results, held, returned, wanted_states, wanted_jobs })
 }
 
-fn verdict(answer: Answer) -> Verdict {
-    let Ok(Response::Sync(Some(answer))) = answer else { panic!("a sync is answered with a sync") };
-    answer.acks[0].verdict
+fn verdict(answer: Result<Option<Synced>, Arc<Error>>) -> Verdict {
+    answer.expect("a commit").expect("a worker that has registered").acks[0].verdict
 }
 
 /// A result, another that differs, and the word to open the job again: all in one transaction.
@@ -46,8 +43,8 @@ async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
     let run = coordinator.operator().submit(plan, 0).await.expect("a run").id;
     let writer = coordinator.operator().writer.clone();
     let [one, two] = [worker(&writer, 1).await, worker(&writer, 2).await];
-    let Ok(Response::Sync(Some(answer))) = writer.ask(sync(one, vec![], 1)).await else { panic!("a sync") };
-    let token = answer.leases[0].token;
+    let answer = writer.ask(sync(one, vec![], 1)).await.expect("a commit");
+    let token = answer.expect("it has registered").granted[0].token;
     let result = |count8| JobResult {
         token,
         counts: Counts::only8(count8),
@@ -59,7 +56,7 @@ async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
     let (first, second, _) = tokio::join!(
         writer.ask(sync(one, vec![result(0)], 0)),
         writer.ask(sync(two, vec![result(1)], 0)),
-        writer.ask(Request::RetryQuarantined(run)),
+        writer.ask(RetryQuarantined(run)),
     );
     assert_eq!([verdict(first), verdict(second)], [Verdict::Accepted, Verdict::Conflict]);
     let again = writer.ask(sync(two, vec![result(0)], 0)).await;

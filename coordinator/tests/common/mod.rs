@@ -4,9 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use nqueens_coordinator::dispatch::Policy;
 use nqueens_coordinator::progress::RunProgress;
-use nqueens_coordinator::{Access, Coordinator, Error, Pace, RULES, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Pace, Policy, RULES, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};

@@ -1,6 +1,6 @@
 //! Who holds what: leases that are lost, given back, run out, or claimed by the wrong one.
 
-use nqueens_coordinator::dispatch::Policy;
+use nqueens_coordinator::Policy;
 use nqueens_proto::v1::{self, Verdict};
 
 use crate::common::{ALL, House, Ledger, honest, rows_8};

@@ -1,7 +1,6 @@
 //! A coordinator's lives: what outlasts its end, a failed transaction, a second process.
 
-use nqueens_coordinator::dispatch::Policy;
-use nqueens_coordinator::{Coordinator, Error, Pace};
+use nqueens_coordinator::{Coordinator, Error, Pace, Policy};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::{self, Verdict};
 use sqlx::{Connection, Executor};

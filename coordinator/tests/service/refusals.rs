@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nqueens_coordinator::dispatch::Policy;
+use nqueens_coordinator::Policy;
 use nqueens_model::message::BATCH_MAX;
 use nqueens_proto::v1::{self, Verdict};
 use nqueens_proto::{MESSAGE_BYTES_MAX, PROTOCOL_VERSION};

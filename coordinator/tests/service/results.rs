@@ -1,6 +1,6 @@
 //! What becomes of a result: the first, the second, the late, the wrong.
 
-use nqueens_coordinator::dispatch::Policy;
+use nqueens_coordinator::Policy;
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::{self, Verdict};
 

@@ -1,6 +1,6 @@
 //! Runs to their end: the right total, or none.
 
-use nqueens_coordinator::dispatch::Policy;
+use nqueens_coordinator::Policy;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::operator::{Checked, RunState};

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
 use std::thread;
 
-use nqueens_coordinator::dispatch::JobState;
-use nqueens_coordinator::{LedgerResult, Reader, RunRow};
+use nqueens_coordinator::{JobState, LedgerResult, Reader, RunRow};
 use nqueens_evidence::finding::{Check, Verdict};
 use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::verify;

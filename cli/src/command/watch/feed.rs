@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nqueens_coordinator::{Error, Reader, wall_time};
+use nqueens_coordinator::{Reader, Refusal, wall_time};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::RunState;
 use tokio::sync::mpsc;
@@ -61,7 +61,7 @@ impl Feed {
         };
         if let Some(only) = self.only {
             picture.runs.retain(|run| run.progress.run == only);
-            anyhow::ensure!(!picture.runs.is_empty(), Error::NoRun(only));
+            anyhow::ensure!(!picture.runs.is_empty(), Refusal::NoRun(only));
         }
         Ok(picture)
     }

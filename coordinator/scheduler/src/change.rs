@@ -1,0 +1,60 @@
+//! What a transaction changes in the ledger.
+
+use nqueens_kernel::job::{Job, Weight};
+use nqueens_kernel::plan::Fingerprint;
+use nqueens_model::id::{JobId, RunId, WorkerId};
+use nqueens_model::message::Registration;
+use nqueens_model::operator::{Outcome, RunState};
+
+use crate::dispatch::{ChangedJob, CheckOutcome, Machine, RunSettings, Standing};
+use crate::transaction::JudgedResult;
+
+/// One change of the ledger. Those of a transaction are persisted in their order, all or none.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A worker's process has registered; its id is one that the ledger does not have.
+    Worker(WorkerId, Registration),
+    /// Runs whose planning was given up half-way are gone.
+    UnplannedDropped,
+    /// A run is being planned: its jobs follow.
+    RunPlanned(RunSettings),
+    /// Jobs of a run that is being planned, from number `first` on.
+    JobsPlanned {
+        /// The run.
+        run: RunId,
+        /// Number of the first of them.
+        first: u32,
+        /// What they are, and what they weigh.
+        jobs: Vec<(Job, Weight)>,
+    },
+    /// All jobs of a run are planned.
+    RunActivated {
+        /// The run.
+        run: RunId,
+        /// How many they are.
+        jobs: u32,
+        /// Of the plan.
+        fingerprint: Fingerprint,
+    },
+    /// A run does something else. If it had a total, that is withdrawn.
+    RunState {
+        /// The run.
+        run: RunId,
+        /// Any state but done.
+        state: RunState,
+        /// Why it failed, if it did.
+        reason: Option<String>,
+    },
+    /// A run is done.
+    RunDone(RunId, Outcome),
+    /// Results to keep.
+    Results(Vec<JudgedResult>),
+    /// The accepted results of these jobs stand no longer.
+    Voided(Vec<JobId>),
+    /// Jobs stand elsewhere than before.
+    Jobs(Vec<ChangedJob>),
+    /// Checks were opened (`None`) or ended so, in this order.
+    Checks(Vec<(JobId, Option<CheckOutcome>)>),
+    /// What machines have shown.
+    Standings(Vec<(Machine, Standing)>),
+}

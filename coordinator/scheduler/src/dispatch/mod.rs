@@ -1,0 +1,320 @@
+//! Who counts which job: leases, reports and returns, as a pure state machine.
+//!
+//! No clock, no I/O: time comes in with each call as [`Millis`], what changed goes out as a list of jobs to store.
+//! A [`Transaction`](crate::Transaction) applies requests to it.
+//!
+//! ```text
+//!          grant                    report
+//!  ready --------> leased ------------------------> done
+//!    ^               |  return, expiry                |
+//!    +---------------+                                | a second result that differs
+//!                    |  too many failures or lapses   v
+//!                    +--------------------------> quarantined
+//! ```
+//!
+//! A result is welcome as long as its job is open, whoever holds the lease by then: late work is not thrown away.
+//! What a lease's token fences is the lease: renewing it, failing it, giving it back.
+//!
+//! A chosen share of the results is counted a second time, by another machine; `checks` has those that are open, `trust`
+//! what came of them, and `docs/trust.md` the rules.
+
+mod checks;
+mod crowd;
+mod grant;
+mod lease;
+mod report;
+mod review;
+mod run;
+#[cfg(test)]
+mod simulation;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod trust;
+mod worker;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use nqueens_kernel::engine::Kernel;
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::operator::RunState;
+use sha2::{Digest, Sha256};
+
+pub use checks::{CheckOutcome, Opinion};
+pub use lease::Held;
+pub use report::{Accepted, Judgement};
+pub use review::TrustEvent;
+pub use run::{JobState, Run, RunSettings, Slot};
+pub use sums::{AcceptedSums, Moments, Sums};
+pub use trust::Standing;
+pub use worker::Worker;
+
+use checks::Checks;
+use crowd::Crowd;
+use lease::{Lease, Outcome};
+use trust::Trust;
+
+/// What workers are trusted by: the name that they register under, which is their host's unless told otherwise. Workers
+/// of one name share their faults: they don't check each other.
+pub type Machine = Arc<str>;
+
+/// Milliseconds on a clock that never goes back; only differences mean anything.
+pub type Millis = u64;
+
+/// A job as the database is to have it: its slot, and the lease on it with the life of the coordinator that gave it.
+pub type ChangedJob = (JobId, Slot, Option<(WorkerId, Incarnation)>);
+
+/// The numbers that rule leases.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// A lease ends so long after its holder was last heard of.
+    pub lease_ms: Millis,
+    /// It also ends when its holder sends heartbeats but its counting has not moved for ten times as long as all that
+    /// the holder has should take at its measured speed, and at least for so long.
+    pub stall_ms: Millis,
+    /// When there is nothing else to do, a job whose lease is older than this may be leased a second time.
+    pub second_lease_ms: Millis,
+    /// Leases found in the database at start end so long after it, unless renewed.
+    pub grace_ms: Millis,
+    /// A job with so many failed attempts is quarantined.
+    pub failures_max: u32,
+    /// A job with so many leases run out is quarantined.
+    pub lapses_max: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            lease_ms: 60_000,
+            stall_ms: 600_000,
+            second_lease_ms: 5_000,
+            grace_ms: 120_000,
+            failures_max: 3,
+            lapses_max: 20,
+        }
+    }
+}
+
+/// All runs with their jobs, and all leases.
+#[derive(Debug)]
+pub struct Dispatch {
+    policy: Policy,
+    incarnation: Incarnation,
+    runs: BTreeMap<RunId, Run>,
+    /// The leases of each leased job: one, or two for a straggler.
+    leases: BTreeMap<JobId, Vec<Lease>>,
+    workers: BTreeMap<WorkerId, Worker>,
+    crowd: Option<Crowd>,
+    /// The workers that hold a lease, and their threads.
+    busy: (usize, u64),
+    /// Jobs whose slots differ from the database.
+    dirty: BTreeSet<JobId>,
+    checks: Checks,
+    trust: Trust,
+    trust_events: Vec<TrustEvent>,
+    /// Workers of earlier lives of the coordinator may be there still.
+    expects_earlier: bool,
+    /// What nobody outside can foresee follows from it.
+    secret: [u8; 32],
+}
+
+impl Dispatch {
+    /// No runs, no workers yet. `secret` is drawn at random by each coordinator.
+    pub fn new(policy: Policy, incarnation: Incarnation, secret: [u8; 32]) -> Self {
+        Self {
+            policy,
+            incarnation,
+            runs: BTreeMap::new(),
+            leases: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            crowd: None,
+            busy: (0, 0),
+            dirty: BTreeSet::new(),
+            checks: Checks::default(),
+            trust: Trust::default(),
+            trust_events: Vec::new(),
+            expects_earlier: true,
+            secret,
+        }
+    }
+
+    /// Adds a run that the database has.
+    pub fn add_run(&mut self, run: Run) {
+        let earlier = self.runs.insert(run.id(), run);
+        assert!(earlier.is_none(), "a run is added once");
+    }
+
+    /// Adds a worker that the database has.
+    pub fn add_worker(&mut self, worker: WorkerId, machine: Machine, kernel: Kernel, threads: u32) {
+        self.workers.entry(worker).or_insert_with(|| Worker::new(machine, kernel, threads));
+        self.crowd = None;
+    }
+
+    /// Adds what the database knows of a machine.
+    pub fn add_standing(&mut self, machine: Machine, standing: Standing) {
+        self.trust.add(machine, standing);
+    }
+
+    /// Takes up an open check that the database has; the first opinion is the accepted result.
+    pub fn add_check(&mut self, job: JobId, opinions: Vec<Opinion>) {
+        self.trust.count_open(&opinions[0].machine, 1);
+        self.checks.add(job, opinions, self.estimate(job));
+    }
+
+    /// The runs, by id.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.values()
+    }
+
+    /// One run.
+    pub fn run(&self, id: RunId) -> Option<&Run> {
+        self.runs.get(&id)
+    }
+
+    /// One run, to change its state.
+    pub fn run_mut(&mut self, id: RunId) -> Option<&mut Run> {
+        self.runs.get_mut(&id)
+    }
+
+    /// A worker that has registered.
+    pub fn worker(&self, worker: WorkerId) -> Option<&Worker> {
+        self.workers.get(&worker)
+    }
+
+    /// All workers that have registered.
+    pub fn workers(&self) -> impl DoubleEndedIterator<Item = (WorkerId, &Worker)> {
+        self.workers.iter().map(|(id, worker)| (*id, worker))
+    }
+
+    /// Whether a worker was heard of in time.
+    pub fn is_live(&self, now: Millis, worker: WorkerId) -> bool {
+        let seen = self.workers.get(&worker).and_then(|worker| worker.seen);
+        seen.is_some_and(|seen| now.saturating_sub(seen) < self.policy.lease_ms)
+    }
+
+    /// Asks a worker to go; false if it has not registered.
+    pub fn set_draining(&mut self, worker: WorkerId) -> bool {
+        self.crowd = None;
+        self.workers.get_mut(&worker).map(|worker| worker.draining = true).is_some()
+    }
+
+    /// How many workers hold a lease, and how many counting threads these have.
+    pub fn busy(&self) -> (usize, u64) {
+        self.busy
+    }
+
+    /// Estimated work of a job that exists, in states.
+    pub fn estimate(&self, job: JobId) -> u64 {
+        self.runs[&job.run].slot(job.number).estimate
+    }
+
+    /// Whether a lease asks for the mirror image. In runs whose jobs are counted twice the leap to an epoch is random,
+    /// and so is this; the ledger keeps it with the result.
+    pub fn is_mirrored(&self, token: &LeaseToken) -> bool {
+        self.runs[&token.job.run].is_replicated() && token.epoch.get().is_multiple_of(2)
+    }
+
+    /// What is known of a machine.
+    pub fn standing(&self, machine: &str) -> Standing {
+        self.trust.of(machine)
+    }
+
+    /// Why a machine gets no more jobs; `None` as long as it is trusted.
+    pub fn distrusts(&self, machine: &str) -> Option<&str> {
+        self.trust.distrusts(machine)
+    }
+
+    /// Open checks that nobody counts now.
+    pub fn checks_waiting(&self) -> usize {
+        self.checks.waiting_work().0
+    }
+
+    /// A job that exists, as the database is to have it.
+    pub fn changed(&self, job: JobId) -> ChangedJob {
+        let slot = self.runs[&job.run].slot(job.number);
+        // The latest that is alive.
+        let lease = self.leases.get(&job).and_then(|leases| leases.last());
+        // Leases of checks live in memory alone.
+        let lease = lease.filter(|_| !matches!(slot.state, JobState::Done | JobState::Quarantined));
+        let lease = lease.map(|lease| (lease.worker, lease.incarnation));
+        assert_eq!(
+            slot.state == JobState::Leased,
+            lease.is_some(),
+            "job {job} is leased if somebody has a lease on it"
+        );
+        (job, slot, lease)
+    }
+
+    /// The jobs that changed since the last call: their slots belong into the database.
+    pub fn take_dirty(&mut self) -> BTreeSet<JobId> {
+        std::mem::take(&mut self.dirty)
+    }
+
+    /// Checks that were opened, or ended so, since the last call, in that order.
+    pub fn take_checks(&mut self) -> Vec<(JobId, Option<CheckOutcome>)> {
+        self.checks.take_changes()
+    }
+
+    /// Standings that changed since the last call.
+    pub fn take_standings(&mut self) -> Vec<(Machine, Standing)> {
+        self.trust.take_dirty()
+    }
+
+    /// What became of trust since the last call.
+    pub fn take_trust_events(&mut self) -> Vec<TrustEvent> {
+        std::mem::take(&mut self.trust_events)
+    }
+
+    /// Changes what a run is doing; false if there is no such run. Leases of a cancelled run are taken back.
+    pub fn set_run_state(&mut self, id: RunId, state: RunState) -> bool {
+        let Some(run) = self.runs.get_mut(&id) else { return false };
+        run.set_state(state);
+        if state == RunState::Cancelled {
+            let out: Vec<_> = self.leases.keys().filter(|job| job.run == id).copied().collect();
+            for job in out {
+                self.remove_leases(job);
+                self.reopen(job, Outcome::Unneeded);
+            }
+        }
+        true
+    }
+
+    /// Opens the quarantined jobs of a run again, their failures forgotten; returns them. Results that stood for them
+    /// stand no longer.
+    pub fn retry_quarantined(&mut self, id: RunId) -> Vec<JobId> {
+        let Some(run) = self.runs.get_mut(&id) else { return Vec::new() };
+        let jobs: Vec<_> =
+            run.retry_quarantined().into_iter().map(|number| JobId { run: id, number }).collect();
+        self.dirty.extend(&jobs);
+        for job in &jobs {
+            self.close_check(*job, CheckOutcome::Dropped);
+        }
+        jobs
+    }
+
+    /// A number that nobody can foresee who does not know the secret; the same for the same question.
+    fn draw(&self, what: Draw, job: JobId, epoch: u32) -> u64 {
+        let hash = Sha256::new()
+            .chain_update(self.secret)
+            .chain_update([what as u8])
+            .chain_update(job.run.get().to_be_bytes())
+            .chain_update(job.number.to_be_bytes())
+            .chain_update(epoch.to_be_bytes())
+            .finalize();
+        u64::from_be_bytes(hash[..8].try_into().expect("8 bytes"))
+    }
+}
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug)]
+enum Draw {
+    /// Whether a result is checked.
+    Check,
+    /// How far a job's next epoch is.
+    Leap,
+    /// The order of leases in an answer.
+    Order,
+    /// Which past results are counted again.
+    Suspect,
+}

@@ -1,0 +1,226 @@
+//! Checks opened and ended, and what that means for whoever counted.
+
+use std::collections::BTreeSet;
+
+use nqueens_kernel::counts::Counts;
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::JobResult;
+
+use super::checks::{Check, CheckOutcome, Opinion};
+use super::lease::Outcome;
+use super::{Accepted, Dispatch, Draw, JobState, Machine, Millis, RunState, Standing};
+
+/// Something that became of trust.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrustEvent {
+    /// A machine gets no more jobs. Some of its past results are to be counted again.
+    Distrusted {
+        /// The machine.
+        machine: Machine,
+        /// Why.
+        reason: String,
+    },
+    /// A machine that was distrusted before was wrong once more: all that it ever counted is to be counted again.
+    WrongAgain {
+        /// The machine.
+        machine: Machine,
+    },
+    /// There is no other machine to check results of a run that is counted otherwise.
+    Waived {
+        /// The run.
+        run: RunId,
+        /// So many results stay unchecked.
+        jobs: u32,
+    },
+}
+
+impl Dispatch {
+    /// Asks for a second count of a result that was just accepted, if the lot falls on it.
+    pub(super) fn maybe_check(&mut self, job: JobId, accepted: Opinion) {
+        let base = self.runs[&job.run].replicate();
+        if base == 0.0 {
+            return;
+        }
+        let share = self.trust.of(&accepted.machine).share(base);
+        #[expect(clippy::cast_precision_loss, reason = "a lot")]
+        let lot = self.draw(Draw::Check, job, accepted.epoch.get()) as f64 / u64::MAX as f64;
+        if lot < share {
+            self.open_check(job, accepted);
+        }
+    }
+
+    /// Asks for a count of a result by another machine; does nothing if it has been asked for.
+    pub(super) fn open_check(&mut self, job: JobId, accepted: Opinion) {
+        let machine = Machine::clone(&accepted.machine);
+        if self.checks.open(job, accepted, self.estimate(job)) {
+            self.trust.count_open(&machine, 1);
+            self.note_check(job, None);
+        }
+    }
+
+    /// Ends a job's check, if one is open.
+    pub(super) fn close_check(&mut self, job: JobId, outcome: CheckOutcome) -> Option<Check> {
+        let check = self.checks.close(job, outcome)?;
+        self.trust.count_open(&check.opinions[0].machine, -1);
+        self.note_check(job, Some(outcome));
+        if self.runs[&job.run].slot(job.number).state != JobState::Leased {
+            self.remove_leases(job);
+        }
+        Some(check)
+    }
+
+    fn note_check(&mut self, job: JobId, outcome: Option<CheckOutcome>) {
+        self.runs.get_mut(&job.run).expect("a checked job has a run").note_check(outcome);
+    }
+
+    /// Two machines agree on a job: they have passed a check, and whoever counted something else has failed one.
+    pub(super) fn conclude_check(&mut self, job: JobId, outcome: CheckOutcome, last: Opinion) {
+        let Some(mut check) = self.close_check(job, outcome) else { return };
+        let counts = last.counts;
+        check.opinions.push(last);
+        let (right, wrong): (Vec<_>, Vec<_>) =
+            check.opinions.into_iter().partition(|opinion| opinion.counts == counts);
+        let wrong_machines: BTreeSet<_> =
+            wrong.iter().map(|opinion| Machine::clone(&opinion.machine)).collect();
+        for opinion in right {
+            if !wrong_machines.contains(&opinion.machine) {
+                self.trust.change(&opinion.machine).passed += 1;
+            }
+        }
+        for opinion in wrong {
+            self.fail_against(job, &opinion, counts);
+        }
+    }
+
+    /// Counts that can't be right are a proof by themselves, in runs that look for such.
+    pub(super) fn fail_implausible(&mut self, worker: WorkerId, result: &JobResult) {
+        let JobResult { token: LeaseToken { job, .. }, counts, kernel, .. } = *result;
+        if self.runs[&job.run].is_replicated() {
+            let reason = format!(
+                "its worker {worker} counted {counts:?} for job {job} with {kernel}, which is more than there can be"
+            );
+            self.fail(&self.machine(worker), reason);
+        }
+    }
+
+    fn fail_against(&mut self, job: JobId, opinion: &Opinion, right: Counts) {
+        let Opinion { worker, machine, kernel, counts, .. } = opinion;
+        let reason = format!(
+            "its worker {worker} counted {counts:?} for job {job} with {kernel}, and two other machines {right:?}"
+        );
+        self.fail(machine, reason);
+    }
+
+    fn fail(&mut self, machine: &Machine, reason: String) {
+        let standing = self.trust.change(machine);
+        standing.failed += 1;
+        let times = standing.failed;
+        if self.trust.distrusts(machine).is_none() {
+            self.distrust(machine, reason);
+        } else if times == 2 {
+            self.trust_events.push(TrustEvent::WrongAgain { machine: Machine::clone(machine) });
+        }
+    }
+
+    /// Hands out nothing more to a machine, and takes back what it has.
+    pub fn distrust(&mut self, machine: &Machine, reason: String) {
+        self.crowd = None;
+        self.trust.change(machine).distrusted = Some(reason.clone());
+        let own = self.workers.iter().filter(|(_, worker)| worker.machine == *machine);
+        let held: Vec<_> = own.flat_map(|(id, worker)| worker.jobs.iter().map(|job| (*id, *job))).collect();
+        for (worker, job) in held {
+            let lease = self.leases[&job].iter().find(|lease| lease.worker == worker);
+            let token = lease.expect("a holder has a lease").token(job);
+            self.end_lease(worker, &token, Outcome::Unneeded);
+        }
+        self.trust_events.push(TrustEvent::Distrusted { machine: Machine::clone(machine), reason });
+    }
+
+    /// Forgets what a machine has shown, and gives it jobs again; false if nobody of that name was distrusted.
+    pub fn readmit(&mut self, machine: &Machine) -> bool {
+        self.crowd = None;
+        let known = self.trust.distrusts(machine).is_some();
+        if known {
+            let standing = self.trust.change(machine);
+            *standing = Standing { open: standing.open, ..Standing::default() };
+        }
+        known
+    }
+
+    /// Has results of a machine counted again by others: all, or a sample that nobody can foresee. Jobs that are not
+    /// done any more are passed over. Returns how many are.
+    pub fn suspect(&mut self, machine: &str, mut results: Vec<(JobId, Opinion)>, all: bool) -> usize {
+        let open = |job: &JobId| {
+            let run = self.runs.get(&job.run);
+            run.is_some_and(|run| {
+                matches!(run.state(), RunState::Active | RunState::Paused)
+                    && run.slot(job.number).state == JobState::Done
+            })
+        };
+        results.retain(|(job, _)| open(job) && self.checks.get(*job).is_none());
+        let size = self.trust.of(machine).suspects();
+        if !all && results.len() > size {
+            results.sort_by_cached_key(|(job, opinion)| self.draw(Draw::Suspect, *job, opinion.epoch.get()));
+            results.truncate(size);
+        }
+        let suspects = results.len();
+        for (job, accepted) in results {
+            self.open_check(job, accepted);
+        }
+        suspects
+    }
+
+    /// Waives the checks that nobody can make, in runs that wait for nothing else.
+    ///
+    /// Whoever is trusted and was heard of in the time of a lease could make them; whoever may be there still since an
+    /// earlier life of the coordinator has that time from its start.
+    pub fn waive(&mut self, now: Millis) {
+        let waits = |run: &&super::Run| run.is_counted() && run.sums().checks.open > 0;
+        let runs: Vec<_> = self.runs.values().filter(waits).map(super::Run::id).collect();
+        if runs.is_empty() {
+            return;
+        }
+        let able = self.workers.values().filter(|worker| self.may_count(now, worker));
+        let able: BTreeSet<_> = able.map(|worker| Machine::clone(&worker.machine)).collect();
+        let waiting = self.checks.waiting().values().flatten().copied();
+        let nobodys: Vec<_> = waiting
+            .filter(|job| runs.contains(&job.run))
+            .filter(|job| {
+                self.checks
+                    .get(*job)
+                    .is_some_and(|check| !able.iter().any(|machine| check.is_new_to(machine)))
+            })
+            .collect();
+        for run in runs {
+            let mut jobs = 0;
+            for job in nobodys.iter().filter(|job| job.run == run) {
+                jobs += u32::from(self.close_check(*job, CheckOutcome::Waived).is_some());
+            }
+            if jobs > 0 {
+                self.trust_events.push(TrustEvent::Waived { run, jobs });
+            }
+        }
+    }
+
+    /// Takes accepted results back: their jobs are counted anew. Jobs without one are passed over; returns the others.
+    pub fn take_back(&mut self, results: &[(JobId, Accepted)]) -> Vec<JobId> {
+        let mut taken = Vec::new();
+        for (job, accepted) in results {
+            let Some(run) = self.runs.get_mut(&job.run) else { continue };
+            if !matches!(run.slot(job.number).state, JobState::Done | JobState::Quarantined) {
+                continue;
+            }
+            run.take_back(job.number, accepted);
+            self.close_check(*job, CheckOutcome::Dropped);
+            self.remove_leases(*job);
+            self.dirty.insert(*job);
+            taken.push(*job);
+        }
+        taken
+    }
+
+    /// The name of a worker's machine.
+    pub(super) fn machine(&self, worker: WorkerId) -> Machine {
+        Machine::clone(&self.workers[&worker].machine)
+    }
+}

@@ -1,0 +1,363 @@
+//! One run's jobs: their states, the order in which they leave, and the sums of what is done.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::plan::Plan;
+use nqueens_kernel::random::SplitMix64;
+use nqueens_model::id::RunId;
+use nqueens_model::message::JobResult;
+use nqueens_model::operator::RunState;
+use strum::IntoStaticStr;
+
+use super::lease::Outcome;
+use super::sums::{AcceptedSums, Sums};
+use super::{Accepted, CheckOutcome, Policy};
+
+/// Where a job stands; the discriminants are the database's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
+#[repr(u8)]
+#[strum(serialize_all = "snake_case")]
+pub enum JobState {
+    /// Waits for a worker.
+    Ready = 0,
+    /// Somebody counts it.
+    Leased = 1,
+    /// Has its accepted result.
+    Done = 2,
+    /// Failed too often or is disputed: waits for somebody's eye.
+    Quarantined = 3,
+}
+
+impl JobState {
+    /// The state's name for people and in exports.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The state that the database stores as this number.
+    pub fn from_stored(number: i64) -> Option<Self> {
+        [Self::Ready, Self::Leased, Self::Done, Self::Quarantined]
+            .into_iter()
+            .find(|state| *state as i64 == number)
+    }
+}
+
+/// A job as the ledger has it, less what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Where it stands.
+    pub state: JobState,
+    /// Leases given out so far.
+    pub epoch: u32,
+    /// Attempts that failed.
+    pub failures: u16,
+    /// Leases that ran out.
+    pub lapses: u16,
+    /// Estimated work in states, at least 1.
+    pub estimate: u64,
+}
+
+/// What a run is to be, from the moment on when it is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunSettings {
+    /// Its name.
+    pub id: RunId,
+    /// N, the kind of plan and the size of its jobs.
+    pub plan: Plan,
+    /// Fixes the order of the jobs.
+    pub seed: u64,
+    /// Among active runs, higher goes first.
+    pub priority: i32,
+    /// At least this share of its results is counted twice, in millionths; 0 for none.
+    pub replicate_ppm: u32,
+}
+
+/// A run with all its jobs.
+#[derive(Debug)]
+pub struct Run {
+    settings: RunSettings,
+    state: RunState,
+    slots: Vec<Slot>,
+    /// All job numbers, in the order in which they leave.
+    order: Vec<u32>,
+    /// How much of the order has left.
+    next: usize,
+    /// Jobs that came back: they leave again first.
+    returned: VecDeque<u32>,
+    sums: Sums,
+}
+
+impl Run {
+    /// A run as the database has it, with its jobs' slots; `accepted` sums the accepted results of the jobs that are
+    /// done.
+    pub fn new(settings: &RunSettings, state: RunState, slots: Vec<Slot>, accepted: &AcceptedSums) -> Self {
+        let jobs = u32::try_from(slots.len()).expect("a plan stays under a few million jobs");
+        let AcceptedSums { found, states, elapsed_us, moments, checks, .. } = *accepted;
+        let mut sums = Sums { found, states, elapsed_us, moments, checks, ..Sums::default() };
+        for slot in &slots {
+            sums.estimate += u128::from(slot.estimate);
+            sums.enter(slot);
+        }
+        let (order, returned) = (shuffled(jobs, settings.seed), VecDeque::new());
+        Self { settings: *settings, state, slots, order, next: 0, returned, sums }
+    }
+
+    /// A run that was just planned: all its jobs, of this much estimated work, are ready.
+    pub fn planned(settings: &RunSettings, estimates: &[u64]) -> Self {
+        let ready = |estimate: &u64| Slot {
+            state: JobState::Ready,
+            epoch: 0,
+            failures: 0,
+            lapses: 0,
+            estimate: *estimate,
+        };
+        let slots = estimates.iter().map(ready).collect();
+        Self::new(settings, RunState::Active, slots, &AcceptedSums::default())
+    }
+
+    /// Its name.
+    pub fn id(&self) -> RunId {
+        self.settings.id
+    }
+
+    /// The board that it counts.
+    pub fn n(&self) -> BoardSize {
+        self.settings.plan.n()
+    }
+
+    /// What it is doing.
+    pub fn state(&self) -> RunState {
+        self.state
+    }
+
+    /// Changes what it is doing.
+    pub fn set_state(&mut self, state: RunState) {
+        self.state = state;
+    }
+
+    /// How it stands among others: higher goes first.
+    pub fn priority(&self) -> i32 {
+        self.settings.priority
+    }
+
+    /// The jobs in the plan's order, in at most so many groups of the same size (the last may be smaller): how many of
+    /// each are in each state, by [`JobState`].
+    pub fn census(&self, groups_max: usize) -> Vec<[u32; 4]> {
+        let size = self.slots.len().div_ceil(groups_max.max(1)).max(1);
+        let count = |group: &[Slot]| {
+            let mut states = [0; 4];
+            for slot in group {
+                states[slot.state as usize] += 1;
+            }
+            states
+        };
+        self.slots.chunks(size).map(count).collect()
+    }
+
+    /// Estimated work that can be handed out now, in states.
+    pub fn estimate_ready(&self) -> u128 {
+        let Sums { estimate, estimate_done, estimate_leased, estimate_quarantined, .. } = self.sums;
+        if self.state == RunState::Active {
+            estimate - estimate_done - estimate_leased - estimate_quarantined
+        } else {
+            0
+        }
+    }
+
+    /// What its jobs come to.
+    pub fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// Number of jobs.
+    pub fn jobs(&self) -> u32 {
+        u32::try_from(self.slots.len()).expect("checked when it was made")
+    }
+
+    /// Whether every job has its accepted result, and no check of one is open.
+    pub fn is_complete(&self) -> bool {
+        self.is_counted() && self.sums.checks.open == 0
+    }
+
+    /// Whether every job has its accepted result.
+    pub(super) fn is_counted(&self) -> bool {
+        self.sums.done == self.jobs()
+    }
+
+    /// Which share of its results is counted twice at least; 0 for none.
+    pub(super) fn replicate(&self) -> f64 {
+        f64::from(self.settings.replicate_ppm) / 1e6
+    }
+
+    /// Whether jobs are counted twice: then leases give away neither that nor which of both they are.
+    pub(super) fn is_replicated(&self) -> bool {
+        self.settings.replicate_ppm > 0
+    }
+
+    /// A check of one of its results is opened, or ended so.
+    pub(super) fn note_check(&mut self, outcome: Option<CheckOutcome>) {
+        let checks = &mut self.sums.checks;
+        if let Some(outcome) = outcome {
+            checks.open -= 1;
+            outcome.add_to(checks, 1);
+        } else {
+            checks.open += 1;
+        }
+    }
+
+    /// Whether the plan has a job of this number.
+    pub fn contains(&self, number: u32) -> bool {
+        number < self.jobs()
+    }
+
+    /// One job's slot.
+    pub fn slot(&self, number: u32) -> Slot {
+        self.slots[number as usize]
+    }
+
+    /// One job's estimated work, in states.
+    pub fn estimate(&self, number: u32) -> u64 {
+        self.slot(number).estimate
+    }
+
+    /// Whether it is active and has a job to hand out.
+    fn has_ready(&mut self) -> bool {
+        if self.state != RunState::Active {
+            return false;
+        }
+        // Jobs may have been done, late, while they waited here.
+        while self.returned.front().is_some_and(|number| self.slot(*number).state != JobState::Ready) {
+            self.returned.pop_front();
+        }
+        while self.order.get(self.next).is_some_and(|number| self.slot(*number).state != JobState::Ready) {
+            self.next += 1;
+        }
+        !self.returned.is_empty() || self.next < self.order.len()
+    }
+
+    /// Leases the next ready job: its number.
+    pub(super) fn lease_next(&mut self) -> Option<u32> {
+        if !self.has_ready() {
+            return None;
+        }
+        let number = self.returned.pop_front().unwrap_or_else(|| self.order[self.next]);
+        self.enter(number, JobState::Leased);
+        Some(number)
+    }
+
+    /// The epoch of a job's next lease, `leap` after its latest.
+    pub(super) fn next_epoch(&mut self, number: u32, leap: u32) -> NonZeroU32 {
+        let slot = &mut self.slots[number as usize];
+        slot.epoch = slot.epoch.checked_add(leap).expect("a job is not leased so often");
+        NonZeroU32::new(slot.epoch).expect("counted up")
+    }
+
+    /// Gives a ready job back to whoever had its latest lease; false if it is no longer ready.
+    pub(super) fn revive(&mut self, number: u32) -> bool {
+        let ready = self.slot(number).state == JobState::Ready;
+        if ready {
+            self.enter(number, JobState::Leased);
+        }
+        ready
+    }
+
+    /// Remembers how a lease ended without a result.
+    pub(super) fn blame(&mut self, number: u32, outcome: Outcome) {
+        let slot = &mut self.slots[number as usize];
+        match outcome {
+            Outcome::Unneeded => {}
+            Outcome::Failed => slot.failures = slot.failures.saturating_add(1),
+            Outcome::Lapsed => slot.lapses = slot.lapses.saturating_add(1),
+        }
+    }
+
+    /// The last lease of a job ended without a result.
+    pub(super) fn reopen(&mut self, number: u32, outcome: Outcome, policy: &Policy) {
+        self.blame(number, outcome);
+        let slot = self.slot(number);
+        let hopeless =
+            u32::from(slot.failures) >= policy.failures_max || u32::from(slot.lapses) >= policy.lapses_max;
+        if hopeless {
+            self.enter(number, JobState::Quarantined);
+        } else {
+            self.enter(number, JobState::Ready);
+            self.returned.push_back(number);
+        }
+    }
+
+    /// Takes a result as the job's own.
+    pub(super) fn accept(&mut self, number: u32, result: &JobResult) {
+        self.enter(number, JobState::Done);
+        let sums = &mut self.sums;
+        sums.found = sums.found.checked_add(result.counts).expect("128 bits hold any board's solutions");
+        sums.states += u128::from(result.states);
+        sums.elapsed_us += u128::from(result.elapsed_us);
+        let estimate = self.slots[number as usize].estimate;
+        sums.moments.add(1.0, estimate, result.counts, result.elapsed_us);
+    }
+
+    /// Takes a done job's result out again: it is disputed.
+    pub(super) fn withdraw(&mut self, number: u32, accepted: &Accepted) {
+        self.enter(number, JobState::Quarantined);
+        self.subtract(number, accepted);
+    }
+
+    /// Opens a done or disputed job again: its result counts for nothing.
+    pub(super) fn take_back(&mut self, number: u32, accepted: &Accepted) {
+        let counted = self.slot(number).state == JobState::Done;
+        self.enter(number, JobState::Ready);
+        self.returned.push_back(number);
+        if counted {
+            self.subtract(number, accepted);
+        }
+    }
+
+    fn subtract(&mut self, number: u32, accepted: &Accepted) {
+        let Accepted { counts, states, elapsed_us, .. } = *accepted;
+        let estimate = self.slots[number as usize].estimate;
+        self.sums.moments.add(-1.0, estimate, counts, elapsed_us);
+        self.sums.states -= u128::from(states);
+        self.sums.elapsed_us -= u128::from(elapsed_us);
+        self.sums.found = self.sums.found.less(counts);
+        if self.state == RunState::Done {
+            self.state = RunState::Active;
+        }
+    }
+
+    /// Opens the quarantined jobs again, their failures forgotten; returns their numbers.
+    pub(super) fn retry_quarantined(&mut self) -> Vec<u32> {
+        let quarantined = |number: &u32| self.slot(*number).state == JobState::Quarantined;
+        let numbers: Vec<_> = (0..self.jobs()).filter(quarantined).collect();
+        for number in &numbers {
+            self.enter(*number, JobState::Ready);
+            let slot = &mut self.slots[*number as usize];
+            (slot.failures, slot.lapses) = (0, 0);
+            self.returned.push_back(*number);
+        }
+        numbers
+    }
+
+    /// Moves a job from one state to the next, and the sums with it.
+    fn enter(&mut self, number: u32, state: JobState) {
+        let slot = &mut self.slots[number as usize];
+        assert_ne!(slot.state, state, "job {number} changes its state");
+        self.sums.leave(slot);
+        slot.state = state;
+        self.sums.enter(slot);
+    }
+}
+
+/// The numbers `0..length` in a pseudo-random order fixed by the seed: Fisher and Yates' shuffle, the same on every
+/// machine and for ever.
+pub(super) fn shuffled(length: u32, seed: u64) -> Vec<u32> {
+    let mut random = SplitMix64::new(seed);
+    let mut numbers: Vec<u32> = (0..length).collect();
+    for last in (1..numbers.len()).rev() {
+        // Lemire's multiply-shift: a number below last + 1, its bias (2^-32 at worst) of no matter here.
+        let pick = (u128::from(random.next()) * (last as u128 + 1)) >> 64;
+        numbers.swap(last, usize::try_from(pick).expect("at most last"));
+    }
+    numbers
+}

@@ -1,0 +1,107 @@
+//! What the jobs of a run come to so far.
+
+use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_model::operator::CheckCounts;
+
+use super::{JobState, Slot};
+
+/// What the jobs of a run come to so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// Jobs with an accepted result, those leased, and those in quarantine.
+    pub done: u32,
+    /// Jobs that somebody counts.
+    pub leased: u32,
+    /// Jobs in quarantine.
+    pub quarantined: u32,
+    /// Estimated work of all jobs, in states.
+    pub estimate: u128,
+    /// Estimated work of the done ones.
+    pub estimate_done: u128,
+    /// Estimated work of the leased ones.
+    pub estimate_leased: u128,
+    /// Estimated work of the quarantined ones.
+    pub estimate_quarantined: u128,
+    /// Accepted orbits.
+    pub found: Totals,
+    /// States visited for them.
+    pub states: u128,
+    /// Thread time spent on them, in microseconds.
+    pub elapsed_us: u128,
+    /// For estimates from the jobs that are done.
+    pub moments: Moments,
+    /// Of results that are counted twice.
+    pub checks: CheckCounts,
+}
+
+/// What the accepted results of one run come to; those of jobs in quarantine are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AcceptedSums {
+    /// How many there are.
+    pub results: u64,
+    /// What they found.
+    pub found: Totals,
+    /// States visited.
+    pub states: u128,
+    /// Thread time, in microseconds.
+    pub elapsed_us: u128,
+    /// For estimates.
+    pub moments: Moments,
+    /// Of results that are counted twice.
+    pub checks: CheckCounts,
+}
+
+/// Second moments over the done jobs, of estimated work x, solutions y and thread time t (microseconds). Only
+/// estimates for people are made from them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    /// Sum of x^2.
+    pub xx: f64,
+    /// Sum of x y.
+    pub xy: f64,
+    /// Sum of y^2.
+    pub yy: f64,
+    /// Sum of x t.
+    pub xt: f64,
+    /// Sum of t^2.
+    pub tt: f64,
+}
+
+impl Moments {
+    /// Adds a job, or with `sign` -1 takes it out again.
+    #[expect(clippy::cast_precision_loss, reason = "statistics")]
+    pub fn add(&mut self, sign: f64, estimate: u64, counts: Counts, elapsed_us: u64) {
+        let (x, t, y) = (estimate as f64, elapsed_us as f64, counts.total() as f64);
+        self.xx += sign * x * x;
+        self.xy += sign * x * y;
+        self.yy += sign * y * y;
+        self.xt += sign * x * t;
+        self.tt += sign * t * t;
+    }
+}
+
+impl Sums {
+    /// The number of jobs in a state and their estimated work; ready ones are what is left over.
+    fn of(&mut self, state: JobState) -> Option<(&mut u32, &mut u128)> {
+        match state {
+            JobState::Ready => None,
+            JobState::Leased => Some((&mut self.leased, &mut self.estimate_leased)),
+            JobState::Done => Some((&mut self.done, &mut self.estimate_done)),
+            JobState::Quarantined => Some((&mut self.quarantined, &mut self.estimate_quarantined)),
+        }
+    }
+
+    pub(super) fn enter(&mut self, slot: &Slot) {
+        if let Some((jobs, estimate)) = self.of(slot.state) {
+            *jobs += 1;
+            *estimate += u128::from(slot.estimate);
+        }
+    }
+
+    pub(super) fn leave(&mut self, slot: &Slot) {
+        if let Some((jobs, estimate)) = self.of(slot.state) {
+            *jobs -= 1;
+            *estimate -= u128::from(slot.estimate);
+        }
+    }
+}

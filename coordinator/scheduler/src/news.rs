@@ -1,0 +1,138 @@
+//! What operators are to hear of.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use nqueens_model::id::{JobId, RunId, WorkerId};
+use nqueens_model::operator::{EventKind, RunState};
+use tracing::warn;
+
+use crate::dispatch::{ChangedJob, Dispatch, JobState, Millis, Run};
+
+/// An event that nobody knows of yet, as [`Event`](nqueens_model::operator::Event) has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// What kind of event.
+    pub kind: EventKind,
+    /// Which run it is about, if it is about one.
+    pub run: Option<RunId>,
+    /// Which worker it is about, if it is about one.
+    pub worker: Option<WorkerId>,
+    /// What happened, for people.
+    pub text: String,
+}
+
+impl News {
+    /// About a run.
+    pub(crate) fn of(run: &Run, kind: EventKind, what: impl std::fmt::Display) -> Self {
+        Self { kind, run: Some(run.id()), worker: None, text: format!("N = {}: {what}", run.n()) }
+    }
+
+    /// About the disk with the database.
+    pub(crate) fn disk(is_short: bool) -> Self {
+        let (kind, text) = if is_short {
+            (EventKind::DiskShort, "The disk is nearly full: no more jobs are handed out.")
+        } else {
+            (EventKind::DiskRoomy, "The disk has room again: jobs are handed out.")
+        };
+        Self { kind, run: None, worker: None, text: text.to_owned() }
+    }
+
+    /// Leases that were ended, each with whether its worker had been heard of: a line for each worker.
+    pub(crate) fn lapses(ended: impl IntoIterator<Item = (WorkerId, bool)>) -> Vec<Self> {
+        let mut leases = BTreeMap::<_, usize>::new();
+        for lapse in ended {
+            *leases.entry(lapse).or_default() += 1;
+        }
+        let news = leases.into_iter().map(|((worker, heard_of), leases)| {
+            let (kind, what) = if heard_of {
+                (EventKind::WorkerStalled, "counts, but does not get on")
+            } else {
+                (EventKind::WorkerLost, "was not heard of in time")
+            };
+            warn!(%worker, leases, "worker {what}: its jobs go to others");
+            let text = format!("Worker {worker} {what}: {leases} of its jobs go to others.");
+            Self { kind, run: None, worker: Some(worker), text }
+        });
+        news.collect()
+    }
+
+    /// A machine whose results were wrong.
+    pub(crate) fn distrusted(machine: &str, reason: &str, suspects: usize) -> Self {
+        let text = format!(
+            "Machine {machine} is distrusted and gets no more jobs; {suspects} of its results are counted again. {reason}"
+        );
+        Self { kind: EventKind::MachineDistrusted, run: None, worker: None, text }
+    }
+
+    /// Jobs that went into quarantine, among all that changed: a line for each run. `told` are those in quarantine that
+    /// were told about: a job that two results disagree about changes there as well, for others are asked about it.
+    pub(crate) fn quarantined(
+        changed: &[ChangedJob],
+        dispatch: &Dispatch,
+        told: &mut BTreeSet<JobId>,
+    ) -> Vec<Self> {
+        let mut jobs = BTreeMap::<_, Vec<_>>::new();
+        for (job, slot, _) in changed {
+            if slot.state != JobState::Quarantined {
+                told.remove(job);
+            } else if told.insert(*job) {
+                jobs.entry(job.run).or_default().push((job, slot));
+            }
+        }
+        let news = jobs.into_iter().filter_map(|(run, jobs)| {
+            let (job, slot) = jobs[0];
+            let (count, failures, lapses) = (jobs.len(), slot.failures, slot.lapses);
+            warn!(%run, jobs = count, first = %job, failures, lapses, "jobs quarantined");
+            let why = format!("attempts that failed: {failures}, leases that ran out: {lapses}");
+            let what = if count == 1 {
+                format!("job {job} is quarantined; {why}")
+            } else {
+                format!("{count} jobs are quarantined; the first is {job}, {why}")
+            };
+            Some(Self::of(dispatch.run(run)?, EventKind::JobsQuarantined, format_args!("{what}.")))
+        });
+        news.collect()
+    }
+}
+
+/// Looks out for runs that nobody counts.
+#[derive(Debug, Default)]
+pub struct Stalls {
+    /// Since when, and whether that was told.
+    idle: HashMap<RunId, (Millis, bool)>,
+}
+
+impl Stalls {
+    /// The runs that have had jobs to hand out and nobody to count them for so long; each is told once.
+    pub fn look(&mut self, now: Millis, patience: Millis, dispatch: &Dispatch) -> Vec<News> {
+        let is_idle =
+            |run: &Run| run.state() == RunState::Active && run.estimate_ready() > 0 && run.sums().leased == 0;
+        self.idle.retain(|run, _| dispatch.run(*run).is_some_and(is_idle));
+        let mut news = Vec::new();
+        for run in dispatch.runs().filter(|run| is_idle(run)) {
+            let (since, told) = self.idle.entry(run.id()).or_insert((now, false));
+            if !*told && now.saturating_sub(*since) >= patience {
+                *told = true;
+                let seconds = patience / 1_000;
+                warn!(run = %run.id(), n = run.n().get(), seconds, "run stalls: nobody counts");
+                let what = format_args!("nobody has counted for {seconds} seconds.");
+                news.push(News::of(run, EventKind::RunStalled, what));
+            }
+        }
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_for_each_worker() {
+        let worker = |id| WorkerId::new(id).unwrap();
+        let news = News::lapses([(worker(2), false), (worker(1), true), (worker(2), false)]);
+        let told: Vec<_> = news.iter().map(|news| (news.worker.unwrap().get(), news.kind)).collect();
+        assert_eq!(told, [(1, EventKind::WorkerStalled), (2, EventKind::WorkerLost)]);
+        assert_eq!(news[1].text, "Worker 2 was not heard of in time: 2 of its jobs go to others.");
+    }
+}

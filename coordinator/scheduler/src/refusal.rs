@@ -1,0 +1,47 @@
+//! Requests that can't be granted, which is no fault of the others in their transaction.
+
+use nqueens_model::id::{RunId, WorkerId};
+
+/// Why a request is refused. It has changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A plan would take the room that results need.
+    #[error("the coordinator's disk has less room left than its --disk-reserve; make room and submit again")]
+    DiskShort,
+    /// Nothing of this name.
+    #[error("there is no run {0} here; 'nqueens status' lists the runs")]
+    NoRun(RunId),
+    /// Nobody of this name.
+    #[error("no worker {0} has registered here; 'nqueens workers' lists them")]
+    NoWorker(WorkerId),
+    /// It was wrong too often.
+    #[error(
+        "machine {machine} is distrusted, and its results are not wanted: {reason}; examine it, then let it in again with \
+         'nqueens readmit {machine}'"
+    )]
+    Distrusted {
+        /// The name that its workers register under.
+        machine: String,
+        /// What it did.
+        reason: String,
+    },
+    /// The coordinator goes by it.
+    #[error("no worker may be called {0}; choose another --name")]
+    ReservedName(String),
+    /// No machine to do that with.
+    #[error("no {} of the name {machine} is here; 'nqueens workers' lists them", if *.trusted { "distrusted machine" } else { "machine" })]
+    NoMachine {
+        /// As asked for.
+        machine: String,
+        /// What it was to be.
+        trusted: bool,
+    },
+    /// It can't be paused, resumed or cancelled any more.
+    #[error("run {run} is {state}; only active and paused runs change at an operator's word")]
+    RunIsOver {
+        /// The run.
+        run: RunId,
+        /// What it is.
+        state: &'static str,
+    },
+}

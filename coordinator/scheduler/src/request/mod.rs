@@ -1,0 +1,24 @@
+//! What a transaction can be asked for, each with its answer.
+
+mod operator;
+mod run;
+mod worker;
+
+pub use operator::{Drain, Expire, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust};
+pub use run::{ActivateRun, FinishRun, PlanJobs, PlanRun};
+pub use worker::{Compare, GiveBack, Granted, OWN_MACHINE, Register, Sync, Synced};
+
+use crate::refusal::Refusal;
+use crate::transaction::{Needs, Transaction};
+
+/// Something that a transaction can be asked for.
+pub trait Request: Send + 'static {
+    /// What the answer to it is.
+    type Answer: Send + 'static;
+
+    /// Says what has to be loaded before it is applied.
+    fn needs(&self, _needs: &mut Needs) {}
+
+    /// Does it.
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<Self::Answer, Refusal>;
+}

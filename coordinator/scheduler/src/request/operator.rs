@@ -1,0 +1,188 @@
+//! Operators' words, and what the coordinator does of itself at its rhythm.
+
+use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::operator::{Blamed, EventKind, RunState};
+use tracing::{debug, info};
+
+use super::Request;
+use crate::dispatch::Machine;
+use crate::news::News;
+use crate::refusal::Refusal;
+use crate::transaction::{Needs, Room, Transaction};
+
+/// Pauses, resumes or cancels a run that is not over.
+#[derive(Clone, Copy, Debug)]
+pub struct SetRunState {
+    /// The run.
+    pub run: RunId,
+    /// What it is to do.
+    pub state: RunState,
+}
+
+impl Request for SetRunState {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        let Self { run, state } = self;
+        let from = transaction.run_state(run)?;
+        if from == state {
+            return Ok(());
+        }
+        if !from.is_open() {
+            return Err(Refusal::RunIsOver { run, state: from.name() });
+        }
+        transaction.set_run_state(run, state);
+        let news = transaction
+            .scheduler
+            .dispatch
+            .run(run)
+            .map(|run| News::of(run, EventKind::RunChanged, format_args!("now {}.", state.name())));
+        transaction.tell(news);
+        info!(%run, from = from.name(), to = state.name(), "run changed its state");
+        Ok(())
+    }
+}
+
+/// Opens the quarantined jobs of a run again.
+#[derive(Clone, Copy, Debug)]
+pub struct RetryQuarantined(pub RunId);
+
+impl Request for RetryQuarantined {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        let Self(run) = self;
+        transaction.run_state(run)?;
+        let jobs = transaction.scheduler.dispatch.retry_quarantined(run);
+        info!(%run, jobs = jobs.len(), "quarantined jobs are open again");
+        transaction.void(jobs);
+        Ok(())
+    }
+}
+
+/// Takes back the accepted results of one job of a run, or of one worker: they stand no longer, and their jobs are counted
+/// anew. The answer is how many they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Requeue {
+    /// The run.
+    pub run: RunId,
+    /// Whose results they are.
+    pub of: Blamed,
+}
+
+impl Request for Requeue {
+    type Answer = usize;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.blamed.push((self.run, self.of));
+    }
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<usize, Refusal> {
+        let Self { run, of } = self;
+        let from = transaction.run_state(run)?;
+        if from == RunState::Cancelled {
+            return Err(Refusal::RunIsOver { run, state: from.name() });
+        }
+        let accepted = transaction.loaded.iter().filter(|(job, _)| job.run == run);
+        let accepted = accepted.filter_map(|(job, stored)| Some((*job, stored.accepted?)));
+        let mut blamed: Vec<_> = accepted
+            .filter(|(job, accepted)| match of {
+                Blamed::Job(number) => job.number == number,
+                Blamed::Worker(worker) => accepted.worker == worker,
+            })
+            .collect();
+        blamed.sort_unstable_by_key(|(job, _)| *job);
+        let jobs = transaction.scheduler.dispatch.take_back(&blamed);
+        let count = jobs.len();
+        transaction.void(jobs);
+        if count > 0 && matches!(from, RunState::Done | RunState::Failed) {
+            transaction.set_run_state(run, RunState::Active);
+        }
+        info!(%run, ?of, jobs = count, "accepted results are taken back: their jobs are counted anew");
+        Ok(count)
+    }
+}
+
+/// Marks a machine untrusted, or trusted again.
+#[derive(Clone, Debug)]
+pub struct SetTrust {
+    /// The name that its workers register under.
+    pub machine: Machine,
+    /// Which of both.
+    pub trusted: bool,
+}
+
+impl Request for SetTrust {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        let Self { machine, trusted } = self;
+        let dispatch = &mut transaction.scheduler.dispatch;
+        let known = dispatch.workers().any(|(_, worker)| worker.machine == machine);
+        if trusted && !dispatch.readmit(&machine) || !known {
+            return Err(Refusal::NoMachine { machine: machine.to_string(), trusted });
+        }
+        if trusted {
+            info!(%machine, "machine is trusted again");
+        } else if dispatch.distrusts(&machine).is_none() {
+            dispatch.distrust(&machine, "an operator said so".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Asks a worker to go.
+#[derive(Clone, Copy, Debug)]
+pub struct Drain(pub WorkerId);
+
+impl Request for Drain {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        let Self(worker) = self;
+        if !transaction.scheduler.dispatch.set_draining(worker) {
+            return Err(Refusal::NoWorker(worker));
+        }
+        info!(%worker, "worker is asked to go");
+        Ok(())
+    }
+}
+
+/// Takes back every lease: all workers are known to be gone.
+#[derive(Clone, Copy, Debug)]
+pub struct ReleaseAll;
+
+impl Request for ReleaseAll {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        transaction.scheduler.dispatch.release_all();
+        Ok(())
+    }
+}
+
+/// Ends leases that have run out.
+#[derive(Clone, Copy, Debug)]
+pub struct Expire {
+    /// The room on the disk now; `None` if nobody watches it.
+    pub room: Option<Room>,
+}
+
+impl Request for Expire {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        let was_short = transaction.scheduler.is_short();
+        transaction.scheduler.room = self.room;
+        let is_short = transaction.scheduler.is_short();
+        transaction.tell((was_short != is_short).then(|| News::disk(is_short)));
+        let (now, dispatch) = (transaction.now, &mut transaction.scheduler.dispatch);
+        let ended = dispatch.expire(now);
+        for (worker, token) in &ended {
+            debug!(%worker, job = %token.job, "lease ended: the worker was not heard of, or its counting stalled");
+        }
+        let news = News::lapses(ended.iter().map(|(worker, _)| (*worker, dispatch.is_live(now, *worker))));
+        transaction.tell(news);
+        Ok(())
+    }
+}

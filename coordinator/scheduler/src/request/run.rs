@@ -1,0 +1,120 @@
+//! How a run begins and ends.
+
+use nqueens_kernel::job::{Job, Weight};
+use nqueens_kernel::plan::Fingerprint;
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{EventKind, Outcome, RunState};
+use tracing::{error, info};
+
+use super::Request;
+use crate::change::Change;
+use crate::dispatch::{Run, RunSettings};
+use crate::news::News;
+use crate::refusal::Refusal;
+use crate::transaction::Transaction;
+
+/// Begins to store a run.
+#[derive(Clone, Debug)]
+pub struct PlanRun(pub RunSettings);
+
+impl Request for PlanRun {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        transaction.has_room()?;
+        // One plan is made at a time: what else is unplanned was given up half-way.
+        transaction.change(Change::UnplannedDropped);
+        transaction.change(Change::RunPlanned(self.0));
+        Ok(())
+    }
+}
+
+/// Stores jobs of a run that is being planned.
+#[derive(Clone, Debug)]
+pub struct PlanJobs {
+    /// The run.
+    pub run: RunId,
+    /// Number of the first of them.
+    pub first: u32,
+    /// What they are, and what they weigh.
+    pub jobs: Vec<(Job, Weight)>,
+}
+
+impl Request for PlanJobs {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        transaction.has_room()?;
+        let Self { run, first, jobs } = self;
+        transaction.change(Change::JobsPlanned { run, first, jobs });
+        Ok(())
+    }
+}
+
+/// All jobs of a run are stored: hands them out from now on.
+#[derive(Clone, Debug)]
+pub struct ActivateRun {
+    /// What was asked for.
+    pub settings: RunSettings,
+    /// Of the plan.
+    pub fingerprint: Fingerprint,
+    /// Of each job, in states.
+    pub estimates: Vec<u64>,
+}
+
+impl Request for ActivateRun {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        let Self { settings, fingerprint, estimates } = self;
+        let run = Run::planned(&settings, &estimates);
+        let RunSettings { id, plan, priority, .. } = settings;
+        let jobs = run.jobs();
+        info!(run = %id, n = plan.n().get(), plan = %plan.kind(), jobs, priority, "run is planned");
+        transaction.change(Change::RunActivated { run: id, jobs, fingerprint });
+        transaction.tell([News::of(&run, EventKind::RunPlanned, format_args!("planned, {jobs} jobs."))]);
+        transaction.scheduler.dispatch.add_run(run);
+        Ok(())
+    }
+}
+
+/// All jobs of a run are done: the total, or the check that was not passed. Nothing happens if they no longer are.
+#[derive(Clone, Debug)]
+pub struct FinishRun {
+    /// The run.
+    pub run: RunId,
+    /// What it came to.
+    pub outcome: Result<Outcome, String>,
+}
+
+impl Request for FinishRun {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        let Self { run: id, outcome } = self;
+        let run = transaction.scheduler.dispatch.run_mut(id).ok_or(Refusal::NoRun(id))?;
+        if !run.is_complete() || !run.state().is_open() {
+            return Ok(());
+        }
+        let n = run.n().get();
+        let (change, news) = match outcome {
+            Ok(outcome) => {
+                run.set_state(RunState::Done);
+                info!(run = %id, n, total = %outcome.total, "run is done");
+                let (total, check) = (outcome.total, outcome.checked.describe());
+                let what = format_args!("done, TOTAL {total}: {check}.");
+                (Change::RunDone(id, outcome), News::of(run, EventKind::RunDone, what))
+            }
+            Err(reason) => {
+                run.set_state(RunState::Failed);
+                error!(run = %id, n, reason, "run has no total: a check did not pass");
+                let what = format_args!("no total, for a check did not pass: {reason}.");
+                let news = News::of(run, EventKind::RunFailed, what);
+                (Change::RunState { run: id, state: RunState::Failed, reason: Some(reason) }, news)
+            }
+        };
+        transaction.change(change);
+        transaction.tell([news]);
+        Ok(())
+    }
+}

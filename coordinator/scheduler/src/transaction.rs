@@ -1,0 +1,298 @@
+//! What the requests of one transaction decide together.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashMap};
+
+use nqueens_kernel::counts::Counts;
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::{JobResult, Registration, ResultAck, Verdict};
+use nqueens_model::operator::{Blamed, RunState};
+use tracing::{error, warn};
+
+use crate::change::Change;
+use crate::dispatch::{Accepted, Dispatch, Judgement, Machine, Millis, Opinion, Run, TrustEvent};
+use crate::news::News;
+use crate::refusal::Refusal;
+use crate::request::Request;
+
+/// A result with what became of it.
+pub type JudgedResult = (WorkerId, JobResult, Verdict);
+
+/// What the ledger is to look up before requests are applied.
+#[derive(Debug, Default)]
+pub struct Needs {
+    /// Jobs that results are reported for.
+    pub reported: Vec<JobId>,
+    /// Jobs of a run whose results are to be taken back.
+    pub blamed: Vec<(RunId, Blamed)>,
+}
+
+/// What results of a job are judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredJob {
+    /// The most that it can count.
+    pub counts_max: Counts,
+    /// The result that stands for it, of a job that is done or disputed.
+    pub accepted: Option<Accepted>,
+}
+
+/// What the ledger has found of the jobs in [`Needs`]; those that do not exist are left out.
+pub type Loaded = HashMap<JobId, StoredJob>;
+
+/// The room on the disk with the ledger at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that the coordinator may still write.
+    pub free: u64,
+    /// Bytes that are to stay free.
+    pub reserve: u64,
+    /// No jobs are handed out until there is more room.
+    pub is_short: bool,
+}
+
+/// All that decisions are made by: the state machine, and what it takes to speak for it.
+#[derive(Debug)]
+pub struct Scheduler {
+    pub(crate) dispatch: Dispatch,
+    /// The worker's name of each process. In a database restored from a backup the names that it has forgotten are given
+    /// out a second time.
+    processes: HashMap<[u8; 16], WorkerId>,
+    /// Jobs in quarantine that were told about.
+    told: BTreeSet<JobId>,
+    pub(crate) room: Option<Room>,
+}
+
+impl Scheduler {
+    /// What a ledger has. `room` is `None` if nobody watches the disk.
+    pub fn new(dispatch: Dispatch, processes: HashMap<[u8; 16], WorkerId>, room: Option<Room>) -> Self {
+        Self { dispatch, processes, told: BTreeSet::new(), room }
+    }
+
+    /// The state machine, to look at.
+    pub fn dispatch(&self) -> &Dispatch {
+        &self.dispatch
+    }
+
+    /// The room on the disk when it was last looked at.
+    pub fn room(&self) -> Option<Room> {
+        self.room
+    }
+
+    /// Begins a transaction, with what its requests need.
+    pub fn begin(&mut self, now: Millis, loaded: Loaded) -> Transaction<'_> {
+        let (changes, results, suspicions, news) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Transaction { scheduler: self, now, loaded, changes, results, suspicions, news }
+    }
+
+    pub(crate) fn is_short(&self) -> bool {
+        self.room.is_some_and(|room| room.is_short)
+    }
+
+    /// Whether a worker's name belongs to a process; workers of earlier versions do not say who they are.
+    pub(crate) fn is_own(&self, worker: WorkerId, process: Option<[u8; 16]>) -> bool {
+        process.is_none_or(|process| self.processes.get(&process) == Some(&worker))
+    }
+
+    /// Why a machine's calls are refused, if they are.
+    pub(crate) fn admit(&self, machine: &str) -> Result<(), Refusal> {
+        self.dispatch.distrusts(machine).map_or(Ok(()), |reason| {
+            Err(Refusal::Distrusted { machine: machine.to_owned(), reason: reason.to_owned() })
+        })
+    }
+
+    fn has_total(&self, run: RunId) -> bool {
+        self.dispatch.run(run).is_some_and(|run| run.state() == RunState::Done)
+    }
+}
+
+/// Past results of a machine that was wrong are to be counted again.
+#[derive(Clone, Debug)]
+pub struct Suspicion {
+    /// The machine.
+    pub machine: Machine,
+    /// Why it is distrusted; `None` if it was before, and was wrong once more: then all of its results are in doubt.
+    reason: Option<String>,
+}
+
+/// A transaction that requests are applied to.
+#[derive(Debug)]
+pub struct Transaction<'a> {
+    pub(crate) scheduler: &'a mut Scheduler,
+    pub(crate) now: Millis,
+    /// Kept as the requests leave it: a second result for a job has to see the first.
+    pub(crate) loaded: Loaded,
+    changes: Vec<Change>,
+    /// Results that are not among the changes yet.
+    results: Vec<JudgedResult>,
+    suspicions: Vec<Suspicion>,
+    news: Vec<News>,
+}
+
+impl Transaction<'_> {
+    /// Does what a request asks for.
+    pub fn apply<R: Request>(&mut self, request: R) -> Result<R::Answer, Refusal> {
+        request.apply(self)
+    }
+
+    /// Draws the consequences of the requests, and gives out all that is to be persisted so far.
+    pub fn settle(&mut self) -> Vec<Change> {
+        self.scheduler.dispatch.waive(self.now);
+        self.give_out_results();
+        for event in self.scheduler.dispatch.take_trust_events() {
+            match event {
+                TrustEvent::Waived { run, jobs } => {
+                    warn!(%run, jobs, "checks waived: no other machine is there to count these jobs a second time");
+                }
+                TrustEvent::Distrusted { machine, reason } => {
+                    self.suspicions.push(Suspicion { machine, reason: Some(reason) });
+                }
+                TrustEvent::WrongAgain { machine } => {
+                    self.suspicions.push(Suspicion { machine, reason: None });
+                }
+            }
+        }
+        let Scheduler { dispatch, told, .. } = &mut *self.scheduler;
+        let changed: Vec<_> = dispatch.take_dirty().into_iter().map(|job| dispatch.changed(job)).collect();
+        self.news.extend(News::quarantined(&changed, dispatch, told));
+        if !changed.is_empty() {
+            self.changes.push(Change::Jobs(changed));
+        }
+        self.take_changes()
+    }
+
+    /// Machines whose past results are to be counted again. Once the changes are persisted, each is answered by
+    /// [`suspect`](Self::suspect).
+    pub fn take_suspicions(&mut self) -> Vec<Suspicion> {
+        std::mem::take(&mut self.suspicions)
+    }
+
+    /// Has past results of a machine counted again: `results` are those that no other machine has confirmed.
+    pub fn suspect(&mut self, suspicion: Suspicion, results: Vec<(JobId, Opinion)>) {
+        let Suspicion { machine, reason } = suspicion;
+        let suspects = self.scheduler.dispatch.suspect(&machine, results, reason.is_none());
+        if let Some(reason) = reason {
+            self.news.push(News::distrusted(&machine, &reason, suspects));
+            error!(%machine, reason, suspects, "machine is distrusted: it gets no more jobs, and past results of it are \
+                                                counted again");
+        } else {
+            error!(%machine, suspects, "machine was wrong again: all results of it are counted again");
+        }
+    }
+
+    /// Gives out what is to be persisted beyond what was given out before.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        let dispatch = &mut self.scheduler.dispatch;
+        let (checks, standings) = (dispatch.take_checks(), dispatch.take_standings());
+        if !checks.is_empty() {
+            self.changes.push(Change::Checks(checks));
+        }
+        if !standings.is_empty() {
+            self.changes.push(Change::Standings(standings));
+        }
+        std::mem::take(&mut self.changes)
+    }
+
+    /// What is to be made known once the transaction is committed.
+    pub fn into_news(self) -> Vec<News> {
+        self.news
+    }
+
+    pub(crate) fn change(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    pub(crate) fn tell(&mut self, news: impl IntoIterator<Item = News>) {
+        self.news.extend(news);
+    }
+
+    /// Refuses what would take room that results need.
+    pub(crate) fn has_room(&self) -> Result<(), Refusal> {
+        if self.scheduler.is_short() { Err(Refusal::DiskShort) } else { Ok(()) }
+    }
+
+    /// What a run is doing.
+    pub(crate) fn run_state(&self, run: RunId) -> Result<RunState, Refusal> {
+        self.scheduler.dispatch.run(run).map(Run::state).ok_or(Refusal::NoRun(run))
+    }
+
+    /// Has a run do something else.
+    pub(crate) fn set_run_state(&mut self, run: RunId, state: RunState) {
+        self.scheduler.dispatch.set_run_state(run, state);
+        self.change(Change::RunState { run, state, reason: None });
+    }
+
+    /// The worker's name of a process: the one that it has, or the next that the ledger does not have.
+    pub(crate) fn enroll(&mut self, worker: &Registration) -> WorkerId {
+        let Scheduler { dispatch, processes, .. } = &mut *self.scheduler;
+        let next = || {
+            let greatest = dispatch.workers().next_back().map_or(0, |(id, _)| id.get());
+            WorkerId::new(greatest + 1).expect("fewer than 2^63 workers")
+        };
+        let known = processes.get(&worker.instance).copied();
+        let id = known.unwrap_or_else(next);
+        dispatch.add_worker(id, worker.name.as_str().into(), worker.kernels[0], worker.threads);
+        if known.is_none() {
+            processes.insert(worker.instance, id);
+            self.change(Change::Worker(id, worker.clone()));
+        }
+        id
+    }
+
+    /// Judges results; `loaded` has their jobs.
+    pub(crate) fn report(&mut self, worker: WorkerId, results: &[JobResult]) -> Vec<ResultAck> {
+        results.iter().map(|result| self.judge(worker, result)).collect()
+    }
+
+    fn judge(&mut self, worker: WorkerId, result: &JobResult) -> ResultAck {
+        let LeaseToken { job, epoch, incarnation } = result.token;
+        let stored = self.loaded.get(&job);
+        let accepted = stored.and_then(|stored| stored.accepted);
+        let plausible = stored.is_some_and(|stored| result.counts.within(stored.counts_max));
+        let had_total = self.scheduler.has_total(job.run);
+        let Judgement { verdict, keep, supersedes, reason } =
+            self.scheduler.dispatch.report(worker, result, accepted.as_ref(), plausible);
+        if had_total && !self.scheduler.has_total(job.run) {
+            self.change(Change::RunState { run: job.run, state: RunState::Active, reason: None });
+        }
+        if supersedes {
+            self.void(vec![job]);
+        }
+        match verdict {
+            Verdict::Accepted if keep => {
+                let JobResult { counts, kernel, states, elapsed_us, .. } = *result;
+                let stored = self.loaded.get_mut(&job).expect("it was judged by what is stored");
+                stored.accepted =
+                    Some(Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us });
+            }
+            Verdict::Accepted | Verdict::Duplicate => {}
+            Verdict::Conflict => error!(%worker, %job, reason, "results disagree: job quarantined"),
+            _ => warn!(%worker, %job, reason, "result not accepted"),
+        }
+        if keep {
+            self.results.push((worker, *result, verdict));
+        }
+        ResultAck { token: result.token, verdict, reason }
+    }
+
+    /// The accepted results of these jobs stand no longer, those of this transaction included.
+    pub(crate) fn void(&mut self, jobs: Vec<JobId>) {
+        self.give_out_results();
+        for job in &jobs {
+            if let Some(stored) = self.loaded.get_mut(job) {
+                stored.accepted = None;
+            }
+        }
+        if !jobs.is_empty() {
+            self.change(Change::Voided(jobs));
+        }
+    }
+
+    fn give_out_results(&mut self) {
+        if !self.results.is_empty() {
+            let results = std::mem::take(&mut self.results);
+            self.change(Change::Results(results));
+        }
+    }
+}

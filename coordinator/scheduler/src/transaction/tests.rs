@@ -1,0 +1,109 @@
+//! What one transaction changes, and in which order.
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_model::id::Incarnation;
+use nqueens_model::message::SyncRequest;
+
+use super::*;
+use crate::dispatch::{Policy, RunSettings};
+use crate::request::{ActivateRun, Register, Requeue, RetryQuarantined, Sync};
+
+/// A scheduler with a run of two jobs.
+fn scheduler() -> (Scheduler, RunId) {
+    let dispatch = Dispatch::new(Policy::default(), Incarnation::from_random(1), [0; 32]);
+    let mut scheduler = Scheduler::new(dispatch, HashMap::new(), None);
+    let plan = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Rows);
+    let settings = RunSettings { id: RunId::from_random(7), plan, seed: 1, priority: 0, replicate_ppm: 0 };
+    let activate = ActivateRun { settings, fingerprint: Fingerprint([0; 32]), estimates: vec![10; 2] };
+    scheduler.begin(0, Loaded::new()).apply(activate).expect("a run");
+    (scheduler, settings.id)
+}
+
+fn registration(process: u8) -> Registration {
+    Registration {
+        instance: [process; 16],
+        name: format!("machine {process}"),
+        build: "test".to_owned(),
+        kernels: vec![Kernel::Reference],
+        threads: 1,
+    }
+}
+
+fn sync(worker: WorkerId, results: Vec<JobResult>) -> Sync {
+    let (held, returned, wanted_jobs) = (Vec::new(), Vec::new(), usize::from(results.is_empty()));
+    Sync(SyncRequest { worker, instance: None, results, held, returned, wanted_states: 1, wanted_jobs })
+}
+
+fn result(token: LeaseToken, count8: u64) -> JobResult {
+    JobResult { token, counts: Counts::only8(count8), kernel: Kernel::Reference, states: 1, elapsed_us: 1 }
+}
+
+#[test]
+fn processes_keep_their_names() {
+    let (mut scheduler, _) = scheduler();
+    let mut transaction = scheduler.begin(0, Loaded::new());
+    let names = [1, 2, 1].map(|process| transaction.apply(Register(registration(process))).unwrap().get());
+    assert_eq!(names, [1, 2, 1]);
+    let changes = transaction.settle();
+    let new = changes.iter().filter(|change| matches!(change, Change::Worker(..)));
+    assert_eq!(new.count(), 2, "who is known is not stored again");
+}
+
+/// What is withdrawn is stored before, and a result that comes after it takes the free place.
+#[test]
+fn withdrawn_results_are_stored_before_new_ones() {
+    let (mut scheduler, run) = scheduler();
+    let mut transaction = scheduler.begin(0, Loaded::new());
+    let [one, two] = [1, 2].map(|process| transaction.apply(Register(registration(process))).unwrap());
+    let token = transaction.apply(sync(one, vec![])).unwrap().expect("it has registered").granted[0].token;
+    transaction.settle();
+
+    let mut needs = Needs::default();
+    sync(one, vec![result(token, 1)]).needs(&mut needs);
+    assert_eq!(needs.reported, [token.job]);
+    let open = StoredJob { counts_max: Counts::only8(5), accepted: None };
+    let mut transaction = scheduler.begin(1, Loaded::from([(token.job, open)]));
+    let mut verdict = |request: Sync| transaction.apply(request).unwrap().unwrap().acks[0].verdict;
+    assert_eq!(verdict(sync(one, vec![result(token, 1)])), Verdict::Accepted);
+    assert_eq!(verdict(sync(two, vec![result(token, 2)])), Verdict::Conflict);
+    transaction.apply(RetryQuarantined(run)).unwrap();
+    let mut verdict = |request: Sync| transaction.apply(request).unwrap().unwrap().acks[0].verdict;
+    assert_eq!(verdict(sync(two, vec![result(token, 6)])), Verdict::Implausible);
+    assert_eq!(verdict(sync(two, vec![result(token, 2)])), Verdict::Accepted);
+    assert_eq!(
+        transaction.apply(Requeue { run, of: Blamed::Worker(one) }),
+        Ok(0),
+        "its result is void already"
+    );
+    assert_eq!(transaction.apply(Requeue { run, of: Blamed::Worker(two) }), Ok(1));
+
+    let changes = transaction.settle();
+    let [
+        Change::Results(first),
+        Change::Voided(_),
+        Change::Results(second),
+        Change::Voided(_),
+        Change::Jobs(_),
+        ..,
+    ] = &changes[..]
+    else {
+        panic!("{changes:?}")
+    };
+    let verdicts =
+        |results: &[JudgedResult]| results.iter().map(|(.., verdict)| *verdict).collect::<Vec<_>>();
+    assert_eq!(verdicts(first), [Verdict::Accepted, Verdict::Conflict]);
+    assert_eq!(verdicts(second), [Verdict::Implausible, Verdict::Accepted]);
+}
+
+#[test]
+fn what_can_not_be_done_changes_nothing() {
+    let (mut scheduler, _) = scheduler();
+    let mut transaction = scheduler.begin(0, Loaded::new());
+    let nobodys = RunId::from_random(8);
+    assert_eq!(transaction.apply(RetryQuarantined(nobodys)), Err(Refusal::NoRun(nobodys)));
+    let reserved = Registration { name: crate::request::OWN_MACHINE.to_owned(), ..registration(1) };
+    assert!(matches!(transaction.apply(Register(reserved)), Err(Refusal::ReservedName(_))));
+    assert!(transaction.settle().is_empty());
+}

@@ -1,0 +1,199 @@
+//! Checks and what is known of machines by them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
+
+use nqueens_evidence::sample::Claim;
+use nqueens_kernel::engine::Kernel;
+use nqueens_model::id::{JobId, LeaseToken, RunId};
+use nqueens_model::operator::CheckCounts;
+use nqueens_scheduler::{CheckOutcome, Machine, Opinion, Standing};
+use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
+use sqlx::{query, query_scalar};
+
+use super::{
+    ROWS_MAX, column, counts, counts_of, encoded_job, job_id, json, parsed, rows_of, run_id, token, within,
+    worker_id,
+};
+use crate::error::{Error, damaged};
+
+/// Writes checks that were opened or ended so, in this order.
+pub(super) async fn insert_checks(
+    db: &mut SqliteConnection,
+    changes: &[(JobId, Option<CheckOutcome>)],
+) -> Result<(), Error> {
+    for alike in changes.chunk_by(|one, next| one.1 == next.1) {
+        let jobs = super::json_of_ids(alike.iter().map(|(job, _)| *job));
+        let done = match alike[0].1.map(CheckOutcome::name) {
+            None => query!(
+                "INSERT INTO recheck (run, job) SELECT value ->> 0, value ->> 1 FROM jsonb_each(?)",
+                jobs
+            )
+            .execute(&mut *db),
+            Some(outcome) => query!(
+                "UPDATE recheck SET outcome = ? FROM jsonb_each(?) AS job
+                 WHERE recheck.run = job.value ->> 0 AND recheck.job = job.value ->> 1 AND outcome IS NULL",
+                outcome,
+                jobs
+            )
+            .execute(&mut *db),
+        };
+        assert_eq!(done.await?.rows_affected(), alike.len() as u64, "a check is opened once and ended once");
+    }
+    Ok(())
+}
+
+/// Every open check with what has been counted: the accepted result, and the first after it that differs.
+pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<(JobId, Vec<Opinion>)>, Error> {
+    let accepted = query_scalar!(
+        r#"SELECT json_group_array(json_array(result.run, result.job, worker, name, kernel, epoch,
+                                              json_array(count2, count4, count8, solutions))) AS "rows!: String"
+           FROM recheck JOIN result ON result.run = recheck.run AND result.job = recheck.job
+           JOIN worker ON worker.id = worker WHERE outcome IS NULL AND verdict = 'accepted'"#
+    );
+    let differing = query_scalar!(
+        r#"SELECT json_group_array(json_array(result.run, result.job, worker, name, kernel, epoch,
+                                              json_array(count2, count4, count8, solutions))) AS "rows!: String"
+           FROM recheck JOIN result ON result.run = recheck.run AND result.job = recheck.job
+           JOIN worker ON worker.id = worker
+           WHERE outcome IS NULL AND verdict <> 'accepted' AND verdict = 'conflict' AND result.id = (
+             SELECT min(other.id) FROM result AS other WHERE other.run = recheck.run AND other.job = recheck.job
+               AND other.verdict <> 'accepted' AND other.verdict = 'conflict' AND other.id > (
+                 SELECT accepted.id FROM result AS accepted WHERE accepted.run = recheck.run
+                   AND accepted.job = recheck.job AND accepted.verdict = 'accepted'))"#
+    );
+    let mut checks = BTreeMap::<JobId, Vec<Opinion>>::new();
+    for text in [accepted.fetch_one(db).await?, differing.fetch_one(db).await?] {
+        for row in rows_of::<ResultRecord>(&text)? {
+            let (job, opinion) = opinion(row)?;
+            checks.entry(job).or_default().push(opinion);
+        }
+    }
+    Ok(checks.into_iter().collect())
+}
+
+type ResultRecord = (i64, i64, i64, String, String, u32, [u64; 4]);
+
+fn opinion(record: ResultRecord) -> Result<(JobId, Opinion), Error> {
+    let (run, job, worker, name, kernel, epoch, counts) = record;
+    let opinion = Opinion {
+        worker: worker_id(worker)?,
+        machine: name.into(),
+        kernel: parsed::<Kernel>(&kernel)?,
+        epoch: NonZeroU32::new(epoch).ok_or_else(|| damaged("a result's epoch is zero"))?,
+        counts: counts_of(counts),
+    };
+    Ok((job_id(run, job)?, opinion))
+}
+
+/// The accepted results of a machine in runs that go on, less those that another machine has confirmed.
+pub(crate) async fn unconfirmed(
+    db: &mut SqliteConnection,
+    machine: &str,
+) -> Result<Vec<(JobId, Opinion)>, Error> {
+    let text = query_scalar!(
+        r#"SELECT json_group_array(json_array(result.run, job, worker, name, kernel, epoch,
+                                              json_array(result.count2, result.count4, result.count8, solutions)))
+                  AS "rows!: String"
+           FROM worker JOIN result ON result.worker = worker.id JOIN run ON run.id = result.run
+           WHERE name = ? AND verdict = 'accepted' AND run.state IN ('active', 'paused')
+             AND (result.run, job) NOT IN (SELECT run, job FROM recheck WHERE outcome = 'agreed')"#,
+        machine
+    )
+    .fetch_one(db)
+    .await?;
+    rows_of::<ResultRecord>(&text)?.into_iter().map(opinion).collect()
+}
+
+/// A job that is done and of no more than so many states, the first from a number on, with its accepted result and that
+/// result's lease; `None` if there is none nearby.
+pub(crate) async fn accepted_from(
+    db: &SqlitePool,
+    run: RunId,
+    first: u32,
+    states_max: u64,
+) -> Result<Option<(LeaseToken, Claim)>, Error> {
+    let (run, states_max) = (column(run.get()), column(states_max));
+    let row = query!(
+        r#"SELECT number, n, class, bound1, prefixes, result.epoch, result.incarnation, result.worker, kernel,
+                  result.count2, result.count4, result.count8, solutions
+           FROM job JOIN run ON run.id = job.run
+           JOIN result ON result.run = job.run AND result.job = number AND verdict = 'accepted'
+           WHERE job.run = ?1 AND number >= ?2 AND number < ?2 + ?3 AND job.state = 2 AND job.states <= ?4
+           ORDER BY number LIMIT 1"#,
+        run,
+        first,
+        ROWS_MAX,
+        states_max
+    )
+    .fetch_optional(db)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let claim = Claim {
+        number: within("job.number", row.number)?,
+        job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
+        counts: counts([row.count2, row.count4, row.count8, row.solutions])?,
+        kernel: parsed(&row.kernel)?,
+        worker: within("result.worker", row.worker)?,
+    };
+    Ok(Some((token(run, row.number, row.epoch, row.incarnation)?, claim)))
+}
+
+/// How many checks of each run came out how.
+pub(super) async fn check_sums(db: impl SqliteExecutor<'_>) -> Result<HashMap<RunId, CheckCounts>, Error> {
+    let rows =
+        query!(r#"SELECT run, outcome, count(*) AS "checks!: i64" FROM recheck GROUP BY run, outcome"#)
+            .fetch_all(db)
+            .await?;
+    let mut sums = HashMap::<RunId, CheckCounts>::new();
+    for row in rows {
+        let (sums, checks) = (sums.entry(run_id(row.run)?).or_default(), within("checks", row.checks)?);
+        match row.outcome {
+            None => sums.open = checks,
+            Some(name) => {
+                let outcome = name.parse::<CheckOutcome>();
+                let outcome = outcome.map_err(|_| damaged(format!("recheck.outcome is {name}")))?;
+                outcome.add_to(sums, checks);
+            }
+        }
+    }
+    Ok(sums)
+}
+
+/// All machines that have shown something.
+pub(super) async fn standings(db: impl SqliteExecutor<'_>) -> Result<Vec<(Machine, Standing)>, Error> {
+    let rows =
+        query!("SELECT name, passed, failed, distrusted FROM machine ORDER BY name").fetch_all(db).await?;
+    rows.into_iter()
+        .map(|row| {
+            let standing = Standing {
+                passed: within("machine.passed", row.passed)?,
+                failed: within("machine.failed", row.failed)?,
+                distrusted: row.distrusted,
+                open: 0,
+            };
+            Ok((row.name.into(), standing))
+        })
+        .collect()
+}
+
+/// Writes what machines have shown.
+pub(super) async fn upsert_standings(
+    db: &mut SqliteConnection,
+    standings: &[(Machine, Standing)],
+) -> Result<(), Error> {
+    let row = |(machine, standing): &(Machine, Standing)| {
+        (machine.to_string(), standing.passed, standing.failed, standing.distrusted.clone())
+    };
+    let rows = json(&standings.iter().map(row).collect::<Vec<_>>());
+    query!(
+        "INSERT INTO machine (name, passed, failed, distrusted)
+         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(?) WHERE true
+         ON CONFLICT (name) DO UPDATE SET passed = excluded.passed, failed = excluded.failed,
+                                          distrusted = excluded.distrusted",
+        rows
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! Jobs: what they are, where they stand, who has them.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+
+use nqueens_kernel::counts::Counts;
+use nqueens_kernel::job::{Job, Weight};
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::EncodedJob;
+use nqueens_model::operator::Blamed;
+use nqueens_scheduler::{Accepted, ChangedJob, JobState, Loaded, Needs, Slot, StoredJob};
+use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::{query, query_scalar};
+
+use super::{
+    ROWS_MAX, column, counts_of, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within,
+    worker_id,
+};
+use crate::error::{Error, damaged};
+
+/// Writes the jobs of a plan from number `first` on.
+pub(super) async fn insert_jobs(
+    db: &mut SqliteConnection,
+    run: RunId,
+    first: u32,
+    jobs: &[(Job, Weight)],
+) -> Result<(), Error> {
+    let row = |(number, (job, weight)): (u32, &(Job, Weight))| {
+        let Counts { count2, count4, count8, solutions } = weight.counts_max;
+        let prefixes = hex(&job.encode());
+        (
+            number,
+            job.class().name(),
+            job.bound1(),
+            prefixes,
+            weight.states,
+            (count2, count4, count8, solutions),
+        )
+    };
+    let rows = json(&(first..).zip(jobs).map(row).collect::<Vec<_>>());
+    let run = column(run.get());
+    let done = query!(
+        "INSERT INTO job (run, number, class, bound1, prefixes, states, count2_max, count4_max, count8_max, solutions_max)
+         SELECT ?, value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3), value ->> 4, value ->> '$[5][0]',
+                value ->> '$[5][1]', value ->> '$[5][2]', value ->> '$[5][3]'
+         FROM jsonb_each(?)",
+        run,
+        rows
+    )
+    .execute(db)
+    .await?;
+    assert_eq!(done.rows_affected(), jobs.len() as u64, "every job of the batch is stored");
+    Ok(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes it");
+        text
+    })
+}
+
+/// The slots of a run's jobs, by number.
+pub(crate) async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<Slot>, Error> {
+    let id = column(run.get());
+    let mut slots = Vec::with_capacity(jobs as usize);
+    for first in (0..jobs).step_by(ROWS_MAX as usize) {
+        let text = query_scalar!(
+            r#"SELECT json_group_array(json_array(number, state, epoch, failures, lapses, states)) AS "rows!: String"
+               FROM (SELECT * FROM job WHERE run = ?1 AND number >= ?2 AND number < ?2 + ?3 ORDER BY number)"#,
+            id,
+            first,
+            ROWS_MAX
+        )
+        .fetch_one(db)
+        .await?;
+        for (number, state, epoch, failures, lapses, estimate) in
+            rows_of::<(u32, i64, u32, u16, u16, u64)>(&text)?
+        {
+            if number as usize != slots.len() {
+                return Err(damaged(format!(
+                    "job {number} of run {run} stands where {} should",
+                    slots.len()
+                )));
+            }
+            let state =
+                JobState::from_stored(state).ok_or_else(|| damaged(format!("job.state is {state}")))?;
+            slots.push(Slot { state, epoch, failures, lapses, estimate });
+        }
+    }
+    if slots.len() != jobs as usize {
+        return Err(damaged(format!("run {run} has {} jobs instead of {jobs}", slots.len())));
+    }
+    Ok(slots)
+}
+
+/// All jobs that were leased when the coordinator last stopped, with their holders.
+pub(super) async fn leases(db: &SqlitePool) -> Result<Vec<(WorkerId, LeaseToken)>, Error> {
+    let rows = query!(
+        r#"SELECT run, number, epoch, worker AS "worker!", incarnation AS "incarnation!" FROM job WHERE state = 1"#
+    )
+    .fetch_all(db)
+    .await?;
+    rows.into_iter()
+        .map(|row| Ok((worker_id(row.worker)?, token(row.run, row.number, row.epoch, row.incarnation)?)))
+        .collect()
+}
+
+/// A result's lease (its worker, epoch and incarnation), engine, counts, states and time.
+type AcceptedRecord = ([u64; 3], String, [u64; 4], [u64; 2]);
+
+/// Looks up what requests need.
+pub(crate) async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loaded, Error> {
+    let mut jobs = needs.reported.clone();
+    for (run, of) in &needs.blamed {
+        jobs.extend(blamed_jobs(db, *run, *of).await?);
+    }
+    if jobs.is_empty() {
+        return Ok(Loaded::new());
+    }
+    let wanted = json_of_ids(jobs.into_iter());
+    let text = query_scalar!(
+        r#"SELECT json_group_array(json_array(job.run, job.number,
+                                              json_array(count2_max, count4_max, count8_max, solutions_max),
+                    CASE WHEN result.id IS NOT NULL THEN json_array(
+                        json_array(result.worker, result.epoch, result.incarnation), kernel,
+                        json_array(count2, count4, count8, solutions), json_array(result.states, elapsed_us)) END))
+                  AS "rows!: String"
+           FROM jsonb_each(?) AS wanted
+           JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
+           LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'"#,
+        wanted
+    )
+    .fetch_one(db)
+    .await?;
+    let rows = rows_of::<(i64, i64, [u64; 4], Option<AcceptedRecord>)>(&text)?;
+    rows.into_iter()
+        .map(|(run, number, counts_max, record)| {
+            let counts_max = counts_of(counts_max);
+            let accepted = record.map(accepted).transpose()?;
+            Ok((job_id(run, number)?, StoredJob { counts_max, accepted }))
+        })
+        .collect()
+}
+
+fn accepted(record: AcceptedRecord) -> Result<Accepted, Error> {
+    let ([worker, epoch, incarnation], kernel, counts, [states, elapsed_us]) = record;
+    let missing = || damaged("a result's lease is out of range");
+    Ok(Accepted {
+        worker: WorkerId::new(worker).ok_or_else(missing)?,
+        epoch: u32::try_from(epoch).ok().and_then(NonZeroU32::new).ok_or_else(missing)?,
+        incarnation: Incarnation::new(incarnation).ok_or_else(missing)?,
+        kernel: parsed(&kernel)?,
+        counts: counts_of(counts),
+        states,
+        elapsed_us,
+    })
+}
+
+/// The jobs of a run whose accepted result is blamed.
+async fn blamed_jobs(db: &mut SqliteConnection, run: RunId, of: Blamed) -> Result<Vec<JobId>, Error> {
+    let (job, worker) = match of {
+        Blamed::Job(number) => (Some(number), None),
+        Blamed::Worker(worker) => (None, Some(column(worker.get()))),
+    };
+    let id = column(run.get());
+    let jobs = query_scalar!(
+        r#"SELECT job AS "job!" FROM result WHERE run = ?1 AND verdict = 'accepted'
+             AND (?2 IS NULL OR job = ?2) AND (?3 IS NULL OR worker = ?3)"#,
+        id,
+        job,
+        worker
+    )
+    .fetch_all(db)
+    .await?;
+    jobs.into_iter().map(|number| Ok(JobId { run, number: within("result.job", number)? })).collect()
+}
+
+/// Looks up what jobs are; those that do not exist are left out.
+pub(crate) async fn encoded_jobs(
+    db: &SqlitePool,
+    ids: impl Iterator<Item = JobId>,
+) -> Result<HashMap<JobId, EncodedJob>, Error> {
+    let wanted = json_of_ids(ids);
+    let rows = query!(
+        r#"SELECT job.run AS "run!", job.number AS "number!", run.n AS "n!", job.class AS "class!",
+                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!"
+           FROM jsonb_each(?) AS wanted
+           JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
+           JOIN run ON run.id = job.run"#,
+        wanted
+    )
+    .fetch_all(db)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok((job_id(row.run, row.number)?, encoded_job(row.n, &row.class, row.bound1, row.prefixes)?))
+        })
+        .collect()
+}
+
+/// Writes what became of jobs.
+pub(super) async fn update_jobs(db: &mut SqliteConnection, changes: &[ChangedJob]) -> Result<(), Error> {
+    let row = |(id, slot, lease): &ChangedJob| {
+        let lease = lease.map(|(worker, incarnation)| (worker.get(), incarnation.get()));
+        let (run, state) = (id.run.get(), slot.state as u8);
+        (
+            run,
+            id.number,
+            state,
+            slot.epoch,
+            slot.failures,
+            slot.lapses,
+            lease.map(|l| l.0),
+            lease.map(|l| l.1),
+        )
+    };
+    let rows = json(&changes.iter().map(row).collect::<Vec<_>>());
+    let done = query!(
+        "UPDATE job SET state = new.state, epoch = new.epoch, failures = new.failures, lapses = new.lapses,
+                        worker = new.worker, incarnation = new.incarnation
+         FROM (SELECT value ->> 0 AS run, value ->> 1 AS number, value ->> 2 AS state, value ->> 3 AS epoch,
+                      value ->> 4 AS failures, value ->> 5 AS lapses, value ->> 6 AS worker, value ->> 7 AS incarnation
+               FROM jsonb_each(?)) AS new
+         WHERE job.run = new.run AND job.number = new.number AND job.epoch <= new.epoch",
+        rows
+    )
+    .execute(db)
+    .await?;
+    assert_eq!(
+        done.rows_affected(),
+        changes.len() as u64,
+        "every changed job is there, and no epoch goes back"
+    );
+    Ok(())
+}

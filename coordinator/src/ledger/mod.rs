@@ -1,0 +1,117 @@
+//! Every SQL statement of the coordinator, and the road between the ledger and the scheduler: [`restore`] reads all that
+//! decisions are made by, [`load`] what a transaction needs beyond that, and [`persist`] stores what it changes.
+//!
+//! Rows travel in batches as JSON arrays, packed and unpacked by SQLite itself: one statement for a thousand rows costs
+//! little more than one for a single row.
+
+mod checks;
+mod jobs;
+mod persist;
+mod restore;
+mod results;
+mod runs;
+mod workers;
+
+use std::num::NonZeroU32;
+use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::Counts;
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::EncodedJob;
+use nqueens_model::operator::WallTime;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, damaged};
+
+pub(crate) use checks::{accepted_from, unconfirmed};
+pub(crate) use jobs::{encoded_jobs, load, slots};
+pub(crate) use persist::persist;
+pub(crate) use restore::restore;
+pub use results::{LedgerResult, LedgerRow, OtherResult};
+pub(crate) use results::{accepted_sums, others, rows};
+pub use runs::RunRow;
+pub(crate) use runs::{delete_unplanned, runs};
+pub use workers::WorkerRow;
+pub(crate) use workers::{insert_incarnation, worker_rows};
+
+/// Rows read or written by one statement.
+const ROWS_MAX: u32 = 10_000;
+
+/// The present by this machine's clock, in milliseconds since 1970.
+pub fn wall_time() -> WallTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    WallTime::try_from(since.as_millis()).unwrap_or(WallTime::MAX)
+}
+
+/// A number from a column that the schema keeps within the range of its type.
+fn within<Narrow: TryFrom<i64>>(column: &str, number: i64) -> Result<Narrow, Error> {
+    Narrow::try_from(number).map_err(|_| damaged(format!("{column} is {number}")))
+}
+
+fn parsed<T: FromStr<Err: ToString>>(text: &str) -> Result<T, Error> {
+    text.parse().map_err(damaged)
+}
+
+/// A number for a column: everything that comes here was checked to be below 2^63.
+fn column(number: u64) -> i64 {
+    i64::try_from(number).expect("checked to be below 2^63 where it arrived")
+}
+
+fn json(rows: &impl Serialize) -> String {
+    serde_json::to_string(rows).expect("plain rows")
+}
+
+fn rows_of<Row: for<'de> Deserialize<'de>>(text: &str) -> Result<Vec<Row>, Error> {
+    serde_json::from_str(text).map_err(damaged)
+}
+
+fn worker_id(number: i64) -> Result<WorkerId, Error> {
+    WorkerId::new(within("worker", number)?).ok_or_else(|| damaged("a worker's id is zero"))
+}
+
+fn run_id(number: i64) -> Result<RunId, Error> {
+    RunId::new(within("run", number)?).ok_or_else(|| damaged("a run's id is out of range"))
+}
+
+fn token(run: i64, job: i64, epoch: i64, incarnation: i64) -> Result<LeaseToken, Error> {
+    Ok(LeaseToken {
+        job: JobId { run: run_id(run)?, number: within("job", job)? },
+        epoch: NonZeroU32::new(within("epoch", epoch)?).ok_or_else(|| damaged("a lease's epoch is zero"))?,
+        incarnation: Incarnation::new(within("incarnation", incarnation)?)
+            .ok_or_else(|| damaged("an incarnation is zero"))?,
+    })
+}
+
+fn json_of_ids(ids: impl Iterator<Item = JobId>) -> String {
+    json(&ids.map(|id| (id.run.get(), id.number)).collect::<Vec<_>>())
+}
+
+fn job_id(run: i64, number: i64) -> Result<JobId, Error> {
+    Ok(JobId { run: run_id(run)?, number: within("job.number", number)? })
+}
+
+/// All of some numbers that an outer join gives together or not at all.
+fn all<const K: usize>(numbers: [Option<i64>; K]) -> Option<[i64; K]> {
+    numbers.iter().all(Option::is_some).then(|| numbers.map(Option::unwrap_or_default))
+}
+
+/// Counts as the schema keeps them: not negative.
+fn counts([count2, count4, count8, solutions]: [i64; 4]) -> Result<Counts, Error> {
+    Ok(counts_of([
+        within("count2", count2)?,
+        within("count4", count4)?,
+        within("count8", count8)?,
+        within("solutions", solutions)?,
+    ]))
+}
+
+fn counts_of([count2, count4, count8, solutions]: [u64; 4]) -> Counts {
+    Counts { count2, count4, count8, solutions }
+}
+
+fn encoded_job(n: i64, class: &str, bound1: i64, prefixes: Vec<u8>) -> Result<EncodedJob, Error> {
+    let n = BoardSize::new(within("run.n", n)?).map_err(damaged)?;
+    Ok(EncodedJob { n, class: parsed(class)?, bound1: within("job.bound1", bound1)?, prefixes })
+}

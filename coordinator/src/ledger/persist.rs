@@ -1,0 +1,38 @@
+//! Stores what a transaction changes.
+
+use nqueens_scheduler::Change;
+use sqlx::sqlite::SqliteConnection;
+
+use super::checks::{insert_checks, upsert_standings};
+use super::jobs::{insert_jobs, update_jobs};
+use super::results::{insert_results, void_results};
+use super::runs::{delete_unplanned, finish_planning, finish_run, insert_run, update_run_state};
+use super::wall_time;
+use super::workers::insert_worker;
+use crate::error::Error;
+
+/// Stores changes in their order, inside of the transaction that is open on `db`.
+pub(crate) async fn persist(db: &mut SqliteConnection, changes: &[Change]) -> Result<(), Error> {
+    let now = wall_time();
+    for change in changes {
+        match change {
+            Change::Worker(id, worker) => insert_worker(db, *id, worker, now).await?,
+            Change::UnplannedDropped => delete_unplanned(db).await?,
+            Change::RunPlanned(settings) => insert_run(db, settings, now).await?,
+            Change::JobsPlanned { run, first, jobs } => insert_jobs(db, *run, *first, jobs).await?,
+            Change::RunActivated { run, jobs, fingerprint } => {
+                finish_planning(db, *run, *jobs, *fingerprint).await?;
+            }
+            Change::RunState { run, state, reason } => {
+                update_run_state(db, *run, *state, reason.as_deref()).await?;
+            }
+            Change::RunDone(run, outcome) => finish_run(db, *run, outcome, now).await?,
+            Change::Results(results) => insert_results(db, results, now).await?,
+            Change::Voided(jobs) => void_results(db, jobs).await?,
+            Change::Jobs(jobs) => update_jobs(db, jobs).await?,
+            Change::Checks(checks) => insert_checks(db, checks).await?,
+            Change::Standings(standings) => upsert_standings(db, standings).await?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Results: kept, summed, listed.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use nqueens_kernel::counts::Counts;
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::EncodedJob;
+use nqueens_model::operator::WallTime;
+use nqueens_scheduler::{AcceptedSums, JobState, JudgedResult};
+use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
+use sqlx::{query, query_scalar};
+
+use super::{
+    ROWS_MAX, all, column, counts, encoded_job, json, json_of_ids, rows_of, run_id, within, worker_id,
+};
+use crate::error::{Error, damaged};
+
+/// Sums over the accepted results of every run: in 128 bits, checked.
+pub(crate) async fn accepted_sums(
+    db: impl SqliteExecutor<'_> + Copy,
+) -> Result<HashMap<RunId, AcceptedSums>, Error> {
+    let mut sums = HashMap::<RunId, AcceptedSums>::new();
+    let mut last = 0;
+    loop {
+        let text = query_scalar!(
+            r#"SELECT json_group_array(json_array(id, run, json_array(count2, count4, count8, solutions, states, elapsed_us,
+                                                                     estimate)))
+                      AS "rows!: String"
+               FROM (SELECT result.*, job.states AS estimate
+                     FROM result JOIN job ON job.run = result.run AND job.number = result.job
+                     WHERE id > ?1 AND verdict = 'accepted' AND job.state = 2 ORDER BY id LIMIT ?2)"#,
+            last,
+            ROWS_MAX
+        )
+        .fetch_one(db)
+        .await?;
+        let rows: Vec<(i64, i64, [u64; 7])> = rows_of(&text)?;
+        if rows.is_empty() {
+            break;
+        }
+        for (id, run, [count2, count4, count8, solutions, states, elapsed_us, estimate]) in rows {
+            // A damaged table may lead back to where it came from, for ever.
+            if id <= last {
+                return Err(damaged(format!("result {id} stands after result {last}")));
+            }
+            last = id;
+            let sum = sums.entry(run_id(run)?).or_default();
+            let counts = Counts { count2, count4, count8, solutions };
+            sum.results += 1;
+            sum.found = sum.found.checked_add(counts).map_err(damaged)?;
+            sum.states += u128::from(states);
+            sum.elapsed_us += u128::from(elapsed_us);
+            sum.moments.add(1.0, estimate, counts, elapsed_us);
+        }
+    }
+    for (run, checks) in super::checks::check_sums(db).await? {
+        sums.entry(run).or_default().checks = checks;
+    }
+    Ok(sums)
+}
+
+/// The accepted results of these jobs stand no longer.
+pub(super) async fn void_results(db: &mut SqliteConnection, jobs: &[JobId]) -> Result<(), Error> {
+    let jobs = json_of_ids(jobs.iter().copied());
+    query!(
+        "UPDATE result SET verdict = 'voided' FROM jsonb_each(?) AS job
+         WHERE result.run = job.value ->> 0 AND result.job = job.value ->> 1 AND verdict = 'accepted'",
+        jobs
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// Adds results to the ledger.
+pub(super) async fn insert_results(
+    db: &mut SqliteConnection,
+    results: &[JudgedResult],
+    now: WallTime,
+) -> Result<(), Error> {
+    let row = |(worker, result, verdict): &JudgedResult| {
+        let LeaseToken { job, epoch, incarnation } = result.token;
+        let Counts { count2, count4, count8, solutions } = result.counts;
+        let lease = (job.run.get(), job.number, epoch.get(), incarnation.get(), worker.get());
+        (
+            lease,
+            result.kernel.name(),
+            (count2, count4, count8, solutions),
+            result.states,
+            result.elapsed_us,
+            verdict.name(),
+        )
+    };
+    let rows = json(&results.iter().map(row).collect::<Vec<_>>());
+    let done = query!(
+        "INSERT INTO result (run, job, epoch, incarnation, worker, kernel, count2, count4, count8, solutions, states,
+                             elapsed_us, verdict, reported_at)
+         SELECT value ->> '$[0][0]', value ->> '$[0][1]', value ->> '$[0][2]', value ->> '$[0][3]',
+                value ->> '$[0][4]', value ->> 1, value ->> '$[2][0]', value ->> '$[2][1]', value ->> '$[2][2]',
+                value ->> '$[2][3]', value ->> 3, value ->> 4, value ->> 5, ?2
+         FROM jsonb_each(?1)",
+        rows,
+        now
+    )
+    .execute(db)
+    .await?;
+    assert_eq!(done.rows_affected(), results.len() as u64, "every result is stored");
+    Ok(())
+}
+
+/// One job of a run with its accepted result, if it has one.
+#[derive(Clone, Debug)]
+pub struct LedgerRow {
+    /// Its number in the plan.
+    pub number: u32,
+    /// What it is.
+    pub job: EncodedJob,
+    /// Where it stands.
+    pub state: JobState,
+    /// What it came to.
+    pub accepted: Option<LedgerResult>,
+}
+
+/// A result, as it is exported.
+#[derive(Clone, Debug)]
+pub struct LedgerResult {
+    /// What was found.
+    pub counts: Counts,
+    /// Who counted.
+    pub worker: WorkerId,
+    /// What its owner calls it.
+    pub worker_name: String,
+    /// The engine that counted.
+    pub kernel: String,
+    /// Number of the lease, among those given for the job.
+    pub epoch: u32,
+    /// States visited.
+    pub states: u64,
+    /// Thread time, in microseconds.
+    pub elapsed_us: u64,
+    /// When it arrived.
+    pub reported_at: WallTime,
+}
+
+/// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
+pub(crate) async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
+    let id = column(run.get());
+    let rows = query!(
+        r#"SELECT job.number, run.n, job.class, job.bound1, job.prefixes, job.state, result.worker AS "worker?",
+                  worker.name AS "worker_name?", result.kernel AS "kernel?", result.epoch AS "epoch?", result.count2 AS "count2?", result.count4 AS "count4?",
+                  result.count8 AS "count8?", result.solutions AS "solutions?", result.states AS "states?",
+                  result.elapsed_us AS "elapsed_us?", result.reported_at AS "reported_at?"
+           FROM job JOIN run ON run.id = job.run
+           LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'
+           LEFT JOIN worker ON worker.id = result.worker
+           WHERE job.run = ?1 AND job.number >= ?2 AND job.number < ?2 + ?3 ORDER BY job.number"#,
+        id,
+        first,
+        ROWS_MAX
+    )
+    .fetch_all(db)
+    .await?;
+    let mut ledger = Vec::with_capacity(rows.len());
+    for row in rows {
+        let found = all([row.count2, row.count4, row.count8, row.solutions]);
+        let work = all([row.worker, row.epoch, row.states, row.elapsed_us, row.reported_at]);
+        let accepted = match found.zip(work).zip(row.worker_name.zip(row.kernel)) {
+            None => None,
+            Some(((found, work), (worker_name, kernel))) => {
+                let [worker, epoch, states, elapsed_us, reported_at] = work;
+                Some(LedgerResult {
+                    counts: counts(found)?,
+                    worker: worker_id(worker)?,
+                    worker_name,
+                    kernel,
+                    epoch: within("result.epoch", epoch)?,
+                    states: within("result.states", states)?,
+                    elapsed_us: within("result.elapsed_us", elapsed_us)?,
+                    reported_at,
+                })
+            }
+        };
+        let number = within("job.number", row.number)?;
+        // Whoever asks for the next rows gets on.
+        if ledger.last().map_or(first, |last: &LedgerRow| last.number + 1) > number {
+            return Err(damaged(format!("job {number} of run {run} stands in the wrong place")));
+        }
+        ledger.push(LedgerRow {
+            number,
+            job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
+            state: JobState::from_stored(row.state).ok_or_else(|| damaged("job.state is out of range"))?,
+            accepted,
+        });
+    }
+    Ok(ledger)
+}
+
+/// A result that does not stand for its job, with what became of it in the database's words.
+#[derive(Clone, Debug)]
+pub struct OtherResult {
+    /// The job's number in the plan.
+    pub number: u32,
+    /// What became of it.
+    pub verdict: String,
+    /// What it is.
+    pub result: LedgerResult,
+}
+
+/// The results of some jobs of a run that don't stand, by job and in the order of their commits.
+pub(crate) async fn others(db: &SqlitePool, run: RunId, jobs: Range<u32>) -> Result<Vec<OtherResult>, Error> {
+    let run = column(run.get());
+    let rows = query!(
+        "SELECT job, verdict, worker, worker.name, kernel, epoch, count2, count4, count8, solutions, states, elapsed_us,
+                reported_at
+         FROM result JOIN worker ON worker.id = worker
+         WHERE run = ?1 AND job >= ?2 AND job < ?3 AND verdict <> 'accepted' ORDER BY job, result.id",
+        run,
+        jobs.start,
+        jobs.end
+    )
+    .fetch_all(db)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let result = LedgerResult {
+                counts: counts([row.count2, row.count4, row.count8, row.solutions])?,
+                worker: worker_id(row.worker)?,
+                worker_name: row.name,
+                kernel: row.kernel,
+                epoch: within("result.epoch", row.epoch)?,
+                states: within("result.states", row.states)?,
+                elapsed_us: within("result.elapsed_us", row.elapsed_us)?,
+                reported_at: row.reported_at,
+            };
+            Ok(OtherResult { number: within("result.job", row.job)?, verdict: row.verdict, result })
+        })
+        .collect()
+}

@@ -1,0 +1,237 @@
+//! Runs: planned, found again, ended.
+
+use nqueens_evidence::total::outcome;
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::Totals;
+use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{Outcome, RunState, WallTime};
+use nqueens_scheduler::RunSettings;
+use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
+use sqlx::{query, query_as};
+
+use super::{column, parsed, within};
+use crate::error::{Error, damaged};
+
+/// A run's own row.
+#[derive(Clone, Debug)]
+pub struct RunRow {
+    /// Its name.
+    pub id: RunId,
+    /// N, the kind of plan and the size of its jobs.
+    pub plan: Plan,
+    /// Number of jobs.
+    pub jobs: u32,
+    /// Of the plan.
+    pub fingerprint: Fingerprint,
+    /// Fixes the order of the jobs.
+    pub seed: u64,
+    /// Among active runs, higher goes first.
+    pub priority: i32,
+    /// At least this share of its results is counted twice, in millionths.
+    pub replicate_ppm: u32,
+    /// What it is doing.
+    pub state: RunState,
+    /// Why it failed, if it did.
+    pub reason: Option<String>,
+    /// When it was submitted.
+    pub created_at: WallTime,
+    /// When it was done.
+    pub finished_at: Option<WallTime>,
+    /// The result, once it is done.
+    pub outcome: Option<Outcome>,
+}
+
+impl RunRow {
+    /// What it was to be.
+    pub(crate) fn settings(&self) -> RunSettings {
+        let Self { id, plan, seed, priority, replicate_ppm, .. } = *self;
+        RunSettings { id, plan, seed, priority, replicate_ppm }
+    }
+}
+
+/// Writes a run whose jobs follow: it stays `planning` until [`finish_planning`].
+pub(super) async fn insert_run(
+    db: &mut SqliteConnection,
+    settings: &RunSettings,
+    now: WallTime,
+) -> Result<(), Error> {
+    let RunSettings { id, plan, seed, priority, replicate_ppm } = *settings;
+    let (run, n, kind) = (column(id.get()), plan.n().get(), plan.kind().name());
+    let (states, seed) = (column(plan.states_per_job()), seed.cast_signed());
+    query!(
+        "INSERT INTO run (id, n, plan, states_per_job, seed, priority, replicate_ppm, state, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 'planning', ?)",
+        run,
+        n,
+        kind,
+        states,
+        seed,
+        priority,
+        replicate_ppm,
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+/// All jobs of a run are stored: it becomes active.
+pub(super) async fn finish_planning(
+    db: &mut SqliteConnection,
+    run: RunId,
+    jobs: u32,
+    fingerprint: Fingerprint,
+) -> Result<(), Error> {
+    let (run, fingerprint) = (column(run.get()), fingerprint.0.to_vec());
+    let done = query!(
+        "UPDATE run SET state = 'active', jobs = ?1, fingerprint = ?2 WHERE id = ?3 AND state = 'planning'
+           AND ?1 = (SELECT count(*) FROM job WHERE run = ?3)",
+        jobs,
+        fingerprint,
+        run
+    )
+    .execute(db)
+    .await?;
+    assert_eq!(done.rows_affected(), 1, "the run was being planned, and all its jobs are stored");
+    Ok(())
+}
+
+/// Removes the runs whose planning was cut short; nobody has seen them.
+pub(crate) async fn delete_unplanned(db: &mut SqliteConnection) -> Result<(), Error> {
+    query!("DELETE FROM job WHERE run IN (SELECT id FROM run WHERE state = 'planning')")
+        .execute(&mut *db)
+        .await?;
+    query!("DELETE FROM run WHERE state = 'planning'").execute(db).await?;
+    Ok(())
+}
+
+struct RunRecord {
+    id: i64,
+    n: i64,
+    plan: String,
+    states_per_job: i64,
+    jobs: i64,
+    fingerprint: Vec<u8>,
+    seed: i64,
+    priority: i64,
+    replicate_ppm: i64,
+    state: String,
+    reason: Option<String>,
+    created_at: i64,
+    finished_at: Option<i64>,
+    count2: Option<String>,
+    count4: Option<String>,
+    count8: Option<String>,
+    total: Option<String>,
+    checked: Option<String>,
+}
+
+impl TryFrom<RunRecord> for RunRow {
+    type Error = Error;
+
+    fn try_from(row: RunRecord) -> Result<Self, Error> {
+        let n = BoardSize::new(within("run.n", row.n)?).map_err(damaged)?;
+        let kind = parsed::<PlanKind>(&row.plan)?;
+        let outcome = match (row.count2, row.count4, row.count8, row.total, row.checked.as_deref()) {
+            (Some(count2), Some(count4), Some(count8), Some(total), Some(checked)) => {
+                let (count2, count4, count8) = (parsed(&count2)?, parsed(&count4)?, parsed(&count8)?);
+                let totals = Totals { count2, count4, count8, solutions: 0 };
+                let outcome = outcome(n, totals).map_err(damaged)?;
+                let stored = (parsed::<u128>(&total)?, checked);
+                if stored != (outcome.total, outcome.checked.name()) {
+                    return Err(damaged(format!(
+                        "a total of {total} where the counts come to {}",
+                        outcome.total
+                    )));
+                }
+                Some(outcome)
+            }
+            _ => None,
+        };
+        let fingerprint =
+            row.fingerprint.try_into().map_err(|_| damaged("run.fingerprint has not 32 bytes"))?;
+        Ok(Self {
+            id: RunId::new(within("run.id", row.id)?).ok_or_else(|| damaged("run.id is out of range"))?,
+            plan: Plan::with_states_per_job(n, kind, within("run.states_per_job", row.states_per_job)?),
+            jobs: within("run.jobs", row.jobs)?,
+            fingerprint: Fingerprint(fingerprint),
+            seed: row.seed.cast_unsigned(),
+            priority: within("run.priority", row.priority)?,
+            replicate_ppm: within("run.replicate_ppm", row.replicate_ppm)?,
+            state: row.state.parse().map_err(|_| damaged(format!("run.state is {}", row.state)))?,
+            reason: row.reason,
+            created_at: row.created_at,
+            finished_at: row.finished_at,
+            outcome,
+        })
+    }
+}
+
+/// All runs that are planned, oldest first.
+pub(crate) async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Error> {
+    let rows = query_as!(
+        RunRecord,
+        r#"SELECT id AS "id!", n, plan, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
+                  priority, replicate_ppm, state, reason, created_at, finished_at, count2, count4, count8, total, checked
+           FROM run WHERE state <> 'planning' ORDER BY created_at, id"#
+    )
+    .fetch_all(db)
+    .await?;
+    rows.into_iter().map(RunRow::try_from).collect()
+}
+
+/// Changes what a run is doing; its total, if it had one, is withdrawn.
+pub(super) async fn update_run_state(
+    db: &mut SqliteConnection,
+    run: RunId,
+    state: RunState,
+    reason: Option<&str>,
+) -> Result<(), Error> {
+    assert_ne!(state, RunState::Done, "a run is done by finish_run");
+    let (run, state) = (column(run.get()), state.name());
+    let done = query!(
+        "UPDATE run SET state = ?, reason = ?, finished_at = NULL, count2 = NULL, count4 = NULL, count8 = NULL,
+                        total = NULL, checked = NULL WHERE id = ?",
+        state,
+        reason,
+        run
+    )
+    .execute(db)
+    .await?;
+    assert_eq!(done.rows_affected(), 1, "the run exists");
+    Ok(())
+}
+
+/// Gives a run its total. The database itself makes sure that no job is open.
+pub(super) async fn finish_run(
+    db: &mut SqliteConnection,
+    run: RunId,
+    outcome: &Outcome,
+    now: WallTime,
+) -> Result<(), Error> {
+    let id = column(run.get());
+    let Totals { count2, count4, count8, solutions: 0 } = outcome.totals else {
+        panic!("a total has its solutions sorted into orbits")
+    };
+    let [count2, count4, count8, total] =
+        [count2, count4, count8, outcome.total].map(|count| count.to_string());
+    let checked = outcome.checked.name();
+    let done = query!(
+        "UPDATE run SET state = 'done', finished_at = ?1, count2 = ?2, count4 = ?3, count8 = ?4, total = ?5,
+                        checked = ?6
+         WHERE id = ?7 AND state IN ('active', 'paused')
+           AND NOT EXISTS (SELECT 1 FROM job WHERE run = ?7 AND state <> 2)",
+        now,
+        count2,
+        count4,
+        count8,
+        total,
+        checked,
+        id
+    )
+    .execute(db)
+    .await?;
+    assert_eq!(done.rows_affected(), 1, "the run was open and all its jobs are done");
+    Ok(())
+}
