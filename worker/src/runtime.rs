@@ -17,7 +17,7 @@ use crate::pool::Pool;
 use crate::selftest::Proof;
 use crate::spool::Spool;
 
-/// Two looks at what the threads have finished are at least so far apart, while they have more to do.
+/// Shortest time between two looks at what the threads have finished, while they have more to do.
 const BREATH: Duration = Duration::from_millis(10);
 
 /// How a worker is set up.
@@ -37,7 +37,7 @@ pub struct Config {
     pub memory_max: u64,
     /// Where results are kept until they are acknowledged; without one they die with the process.
     pub spool: Option<Spool>,
-    /// When told to go, it has so long to finish the jobs that have begun; it hands back the others at once.
+    /// Time to finish begun jobs once it is told to go; it hands back the others at once.
     pub drain: Duration,
 }
 

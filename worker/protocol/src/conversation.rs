@@ -14,14 +14,14 @@ use crate::outbox::Outbox;
 use crate::pace::Pace;
 use crate::{Action, CallError, Event, Look, Moment, Setup, Summary};
 
-/// At its end the worker has so long to hand over what it has.
+/// Time to hand over everything at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Results that are counted during a call wait for its answer so long at most before they go to the disk: the answer
-/// may empty the spool, if nothing new is in it.
+/// While a call is on its way, new results wait this long for its answer before they go to disk: the answer may empty
+/// the spool, but only if nothing new is in it.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// Jobs held and results waiting, at most.
+/// Most jobs and unacknowledged results that a worker asks to have.
 const HELD_MAX: usize = 5 * BATCH_MAX;
 
 /// A worker's side of the conversation, from its first word to its last.
@@ -54,9 +54,9 @@ pub struct Conversation {
 
 enum Phase {
     Working,
-    /// Told to go: takes no more work, and counts until then.
+    /// Told to go: takes no more work, and counts until this moment.
     Leaving(Moment),
-    /// Counts no more; hands over what it has, until then. After an error that does not pass it says nothing more.
+    /// Counts no more; hands over what it has until this moment. After an error that does not pass it says nothing more.
     Farewell(Moment, Option<CallError>),
     Gone,
 }

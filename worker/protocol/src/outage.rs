@@ -9,13 +9,13 @@ use crate::{CallError, Moment};
 /// The first pause; each is twice as long as the one before.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 
-/// No pause is longer, but for its jitter.
+/// Longest pause, without its jitter.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// The log repeats itself after this long at first, then after twice as long each time.
 const WARN_AGAIN: Duration = Duration::from_mins(1);
 
-/// But at least so often.
+/// Longest time between two warnings.
 const WARN_AT_LEAST: Duration = Duration::from_hours(1);
 
 /// From the first call that failed to the next that succeeds.

@@ -8,19 +8,19 @@ use tracing::{error, info, warn};
 
 use crate::{CallError, Moment, SpoolContents, Write};
 
-/// Results wait so long for company on their way to the disk.
+/// How long results are gathered before they go to disk together.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// A disk that took nothing is tried again after so long.
+/// Pause after a failed write.
 const DISK_RETRY: Duration = Duration::from_mins(1);
 
-/// A spool with so many acknowledged results in it, and more of them than of others, is rewritten: about a megabyte.
+/// The spool is rewritten when it holds this many acknowledged results, about a megabyte, and more of them than of others.
 pub(crate) const REWRITE_FROM: usize = 10_000;
 
 /// Results in the order in which they were counted; with a spool, on disk before they are reported.
 pub(crate) struct Outbox {
     results: VecDeque<JobResult>,
-    /// So many results have left it.
+    /// Number of results that have left it.
     gone: u64,
     spool: Option<Spool>,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Outbox {
 /// What is known of the spool.
 struct Spool {
     name: String,
-    /// So many results were put there, of all that there ever were in the outbox.
+    /// Number of results, of all that there ever were in the outbox, that were put there or needed not be.
     stored: u64,
     /// Results in it, acknowledged or not.
     held: usize,
@@ -36,9 +36,9 @@ struct Spool {
     store_at: Option<Moment>,
     /// Whether the disk failed the last time.
     failing: bool,
-    /// Whether results were acknowledged since it was cleared or looked at for that.
+    /// Whether results were acknowledged since it was last checked whether it can be cleared.
     untidy: bool,
-    /// It is rewritten when so many results in it are acknowledged.
+    /// It is rewritten when this many results in it are acknowledged.
     rewrite_from: usize,
     /// To be set aside.
     rejected: Vec<JobResult>,
@@ -96,7 +96,7 @@ impl Outbox {
         self.results.range(..ready.min(BATCH_MAX)).copied().collect()
     }
 
-    /// What has to wait for a later report than that of so many.
+    /// What has to wait for a later report than that of the `batch` first.
     pub(crate) fn after(&self, batch: usize) -> impl Iterator<Item = &JobResult> {
         self.results.range(batch..)
     }
@@ -206,7 +206,7 @@ impl Outbox {
         }
     }
 
-    /// So many results, from the front, are in the spool.
+    /// Number of results, from the front, that are in the spool.
     fn stored(&self) -> usize {
         let stored = self.spool.as_ref().map_or(0, |spool| spool.stored.saturating_sub(self.gone));
         usize::try_from(stored).expect("they are in memory")

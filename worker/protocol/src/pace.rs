@@ -6,10 +6,10 @@ use nqueens_model::message::{BATCH_MAX, JobResult, SyncResponse};
 
 use crate::Moment;
 
-/// Results wait so long for company, unless the threads run dry.
+/// Longest wait of a result for more results, while threads have work.
 const FLUSH: Duration = Duration::from_millis(250);
 
-/// Two syncs are at least so far apart while threads have more to do.
+/// Shortest time between two syncs, unless threads have run out of work.
 const BREATH: Duration = Duration::from_millis(10);
 
 /// Jobs for each thread at once while its speed is not known.
@@ -48,7 +48,7 @@ impl Pace {
         }
     }
 
-    /// A job of so many estimated states was counted.
+    /// Learns from a job that was counted, of `estimate` states.
     pub(crate) fn measure(&mut self, result: &JobResult, estimate: u64) {
         if result.elapsed_us == 0 {
             return;
@@ -73,7 +73,8 @@ impl Pace {
         if self.measured { BATCH_MAX } else { BATCH_MAX.min(FIRST_JOBS * self.threads) }
     }
 
-    /// The coordinator answered what it was asked at `asked_at`: for enough work, or for nothing but work.
+    /// Learns the coordinator's rhythm from its answer. When it was asked, at `asked_at`, the worker had `enough` work or
+    /// not, and asked for `nothing_but_work` or had something to say.
     pub(crate) fn answered(
         &mut self,
         now: Moment,
@@ -90,14 +91,14 @@ impl Pace {
         self.idle_until = if in_vain { asked_at + self.ahead } else { now };
     }
 
-    /// So much work is at hand after the answer, in estimated states.
+    /// Sets the work at hand after the answer, in estimated states.
     pub(crate) fn stock(&mut self, states: u64) {
         self.stocked = states;
     }
 
     /// When to sync: at once if threads are about to idle, soon if there are results, and at the coordinator's rhythm
-    /// in any case. There are so many jobs at hand, with so much work in them that no thread has taken yet, of so much
-    /// that is `wanted`; and so many `results` or nothing `to_say` at all.
+    /// in any case. No thread has taken `states` of the `wanted` work in the `jobs` at hand yet; `results` are not
+    /// acknowledged; `to_say` tells whether there is anything to report or to hand back.
     pub(crate) fn next_sync(
         &self,
         jobs: usize,

@@ -84,7 +84,7 @@ struct ActiveJob {
 
 /// What a thread does next.
 enum Task {
-    /// Take a job apart, of so many that wait behind it.
+    /// Take a job apart; `waiting` is the number of jobs behind it.
     Split { lease: Lease, waiting: usize },
     /// Count a piece of one.
     Count { token: LeaseToken, mirrored: bool, control: Arc<Control>, unit: Unit },
