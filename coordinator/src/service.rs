@@ -10,6 +10,7 @@ use nqueens_proto::{InvalidMessage, MESSAGE_BYTES_MAX, PLANS, PROTOCOL_VERSION, 
 use nqueens_scheduler::request::{GiveBack, Granted, Register, Sync, Synced};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
+use tracing::warn;
 
 use crate::door::Caller;
 use crate::error::{Error, damaged};
@@ -53,7 +54,10 @@ impl Workers {
         let Some(Synced { acks, granted, revoked, drain }) = synced else {
             return Err(Status::not_found(format!("worker {worker} is not registered here; register again")));
         };
-        let leases = self.leases(worker, granted).await.map_err(refused)?;
+        let leases = self.leases(worker, granted).await.inspect_err(|error| {
+            warn!(%worker, %error, "what new leases are about can't be told; the worker gets them with its next sync");
+        });
+        let leases = leases.map_err(refused)?;
         Ok(SyncResponse { acks, leases, revoked, next_sync_ms: self.next_sync_ms, drain })
     }
 
