@@ -13,6 +13,7 @@ use nqueens_proto::v1::operator_service_server::OperatorServiceServer;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
 use nqueens_proto::{MESSAGE_BYTES_MAX, request_id};
 use nqueens_scheduler::request::{Expire, FinishRun};
+use nqueens_scheduler::{Dispatch, Run};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
@@ -219,11 +220,17 @@ async fn conclude_runs(mut operator: Operator) {
         let complete = snapshot.complete();
         concluded.retain(|run| complete.contains(run));
         for run in complete {
-            if concluded.insert(run)
-                && let Err(error) = conclude_run(&operator, run, &mut symmetric).await
-            {
-                error!(%run, %error, "adding up failed; it is tried again at the next change");
-                concluded.remove(&run);
+            if !concluded.insert(run) {
+                continue;
+            }
+            match conclude_run(&operator, run, &mut symmetric).await {
+                Ok(true) => {}
+                // A result was withdrawn meanwhile, which changed the snapshot.
+                Ok(false) => drop(concluded.remove(&run)),
+                Err(error) => {
+                    error!(%run, %error, "adding up failed; it is tried again at the next change");
+                    concluded.remove(&run);
+                }
             }
         }
         if operator.snapshot.changed().await.is_err() {
@@ -236,7 +243,10 @@ async fn conclude_run(
     operator: &Operator,
     id: RunId,
     symmetric: &mut SymmetricSearches,
-) -> Result<(), Arc<Error>> {
+) -> Result<bool, Arc<Error>> {
+    let basis =
+        move |dispatch: &Dispatch, _| dispatch.run(id).filter(|run| run.is_complete()).map(Run::basis);
+    let Some(basis) = operator.writer.look(basis).await? else { return Ok(false) };
     let concluding = async {
         let run = operator.reader.run(id).await?;
         conclude(operator.reader.pool(), &run, symmetric.of(run.plan.n())).await
@@ -246,5 +256,5 @@ async fn conclude_run(
         Err(error @ Error::Damaged(_)) => Err(error.to_string()),
         outcome => outcome?,
     };
-    operator.writer.ask(FinishRun { run: id, outcome }).await
+    operator.writer.ask(FinishRun { run: id, basis, outcome }).await
 }

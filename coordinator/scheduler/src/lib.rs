@@ -22,8 +22,8 @@ mod transaction;
 
 pub use change::Change;
 pub use dispatch::{
-    Accepted, AcceptedSums, ChangedJob, CheckOutcome, Dispatch, Held, JobState, Judgement, Machine, Millis,
-    Moments, Opinion, Policy, Run, RunSettings, Slot, Standing, Sums, TrustEvent, Worker,
+    Accepted, AcceptedSums, Basis, ChangedJob, CheckOutcome, Dispatch, Held, JobState, Judgement, Machine,
+    Millis, Moments, Opinion, Policy, Run, RunSettings, Slot, Standing, Sums, TrustEvent, Worker,
 };
 pub use news::{News, Stalls};
 pub use refusal::Refusal;

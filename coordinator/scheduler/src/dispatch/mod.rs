@@ -45,7 +45,7 @@ pub use checks::{CheckOutcome, Opinion};
 pub use lease::Held;
 pub use report::{Accepted, Judgement};
 pub use review::TrustEvent;
-pub use run::{JobState, Run, RunSettings, Slot};
+pub use run::{Basis, JobState, Run, RunSettings, Slot};
 pub use sums::{AcceptedSums, Moments, Sums};
 pub use trust::Standing;
 pub use worker::Worker;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::Plan;
 use nqueens_kernel::random::SplitMix64;
 use nqueens_model::id::RunId;
@@ -87,6 +88,15 @@ pub struct Run {
     /// Jobs that came back: they leave again first.
     returned: VecDeque<u32>,
     sums: Sums,
+    /// Accepted results that were withdrawn since the coordinator started.
+    withdrawn: u64,
+}
+
+/// The results that a run has accepted, told apart from those at another time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Basis {
+    found: Totals,
+    withdrawn: u64,
 }
 
 impl Run {
@@ -101,7 +111,7 @@ impl Run {
             sums.enter(slot);
         }
         let (order, returned) = (shuffled(jobs, settings.seed), VecDeque::new());
-        Self { settings: *settings, state, slots, order, next: 0, returned, sums }
+        Self { settings: *settings, state, slots, order, next: 0, returned, sums, withdrawn: 0 }
     }
 
     /// A run that was just planned: all its jobs, of this much estimated work, are ready.
@@ -169,6 +179,11 @@ impl Run {
     /// What its jobs come to.
     pub fn sums(&self) -> &Sums {
         &self.sums
+    }
+
+    /// What a total of the run is made of at present. Of a complete run another one means that a result was withdrawn.
+    pub fn basis(&self) -> Basis {
+        Basis { found: self.sums.found, withdrawn: self.withdrawn }
     }
 
     /// Number of jobs.
@@ -321,6 +336,7 @@ impl Run {
         self.sums.states -= u128::from(states);
         self.sums.elapsed_us -= u128::from(elapsed_us);
         self.sums.found = self.sums.found.less(counts);
+        self.withdrawn += 1;
         if self.state == RunState::Done {
             self.state = RunState::Active;
         }

@@ -8,7 +8,7 @@ use tracing::{error, info};
 
 use super::Request;
 use crate::change::Change;
-use crate::dispatch::{Run, RunSettings};
+use crate::dispatch::{Basis, Run, RunSettings};
 use crate::news::News;
 use crate::refusal::Refusal;
 use crate::transaction::Transaction;
@@ -83,18 +83,21 @@ impl Request for ActivateRun {
 pub struct FinishRun {
     /// The run.
     pub run: RunId,
+    /// What it was made of.
+    pub basis: Basis,
     /// What it came to.
     pub outcome: Result<Outcome, String>,
 }
 
 impl Request for FinishRun {
-    type Answer = ();
+    /// Whether the run came to an end: not if a result was withdrawn meanwhile.
+    type Answer = bool;
 
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let Self { run: id, outcome } = self;
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<bool, Refusal> {
+        let Self { run: id, basis, outcome } = self;
         let run = transaction.scheduler.dispatch.run_mut(id).ok_or(Refusal::NoRun(id))?;
-        if !run.is_complete() || !run.state().is_open() {
-            return Ok(());
+        if !run.is_complete() || !run.state().is_open() || run.basis() != basis {
+            return Ok(false);
         }
         let n = run.n().get();
         let (change, news) = match outcome {
@@ -115,6 +118,6 @@ impl Request for FinishRun {
         };
         transaction.change(change);
         transaction.tell([news]);
-        Ok(())
+        Ok(true)
     }
 }

@@ -5,10 +5,11 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::Incarnation;
 use nqueens_model::message::SyncRequest;
+use nqueens_model::operator::RunState;
 
 use super::*;
 use crate::dispatch::{Policy, RunSettings};
-use crate::request::{ActivateRun, Register, Requeue, RetryQuarantined, Sync};
+use crate::request::{ActivateRun, FinishRun, Register, Requeue, RetryQuarantined, Sync};
 
 /// A scheduler with a run of two jobs.
 fn scheduler() -> (Scheduler, RunId) {
@@ -106,4 +107,36 @@ fn what_can_not_be_done_changes_nothing() {
     let reserved = Registration { name: crate::request::OWN_MACHINE.to_owned(), ..registration(1) };
     assert!(matches!(transaction.apply(Register(reserved)), Err(Refusal::ReservedName(_))));
     assert!(transaction.settle().is_empty());
+}
+
+/// A result is withdrawn and another takes its place while the total is made of the first one.
+#[test]
+fn a_total_of_withdrawn_results_is_not_taken() {
+    let (mut scheduler, run) = scheduler();
+    let mut transaction = scheduler.begin(0, Loaded::new());
+    let worker = transaction.apply(Register(registration(1))).unwrap();
+    let Sync(both) = sync(worker, vec![]);
+    let both = Sync(SyncRequest { wanted_states: u64::MAX, wanted_jobs: 2, ..both });
+    let granted = transaction.apply(both).unwrap().expect("it has registered").granted;
+    let tokens = [0, 1].map(|at| granted[at].token);
+    transaction.settle();
+    let stored = |token: LeaseToken| (token.job, StoredJob { counts_max: Counts::only8(5), accepted: None });
+    let mut transaction = scheduler.begin(1, tokens.into_iter().map(stored).collect());
+    let results = || tokens.map(|token| result(token, 1)).to_vec();
+    let basis = |transaction: &Transaction<'_>| {
+        let run = transaction.scheduler.dispatch().run(run).unwrap();
+        assert!(run.is_complete());
+        run.basis()
+    };
+    transaction.apply(sync(worker, results())).unwrap();
+    let first = basis(&transaction);
+    assert_eq!(transaction.apply(Requeue { run, of: Blamed::Worker(worker) }), Ok(2));
+    transaction.apply(sync(worker, results())).unwrap();
+    let second = basis(&transaction);
+
+    let finish = |basis| FinishRun { run, basis, outcome: Err("made for this test".to_owned()) };
+    assert_eq!(transaction.apply(finish(first)), Ok(false));
+    assert_eq!(transaction.apply(finish(second)), Ok(true));
+    transaction.settle();
+    assert_eq!(scheduler.dispatch().run(run).unwrap().state(), RunState::Failed);
 }
