@@ -1,4 +1,4 @@
-//! An own certificate authority: makes certificates, and reads what is in them.
+//! A certificate authority: makes certificates, and reads them.
 
 use std::net::IpAddr;
 use std::path::Path;

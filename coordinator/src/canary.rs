@@ -1,8 +1,9 @@
-//! Jobs whose answer is known without any worker: the coordinator counts a few itself, on one thread and for a small part
-//! of the time, and holds what workers reported against it.
+//! Canaries: the coordinator counts a few jobs itself, with another engine, and compares its counts with the workers'
+//! results.
 //!
-//! Any job can be one, so nobody can tell; and workers that agreed on a lie among themselves meet one that did not. Its
-//! count is one opinion like any other: where it differs, the job is quarantined, and a third machine decides.
+//! It uses one thread for 5 % of the time. A worker can't recognise such a job, because it is chosen after it was
+//! counted. Workers that agreed on a wrong count meet an independent one here. The coordinator's count is one opinion
+//! like any other: if it differs, the job is quarantined and a third machine decides.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;

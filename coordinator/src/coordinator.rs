@@ -1,4 +1,4 @@
-//! One coordinator: its ledger, its door, and the chores between them.
+//! One coordinator: its ledger, its listener, and its background tasks.
 
 use std::collections::HashSet;
 use std::future::Future;

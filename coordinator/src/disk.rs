@@ -1,4 +1,4 @@
-//! Room on the disk with the database. While there is little, no more work leaves, and what is out still finds a place.
+//! Free space on the database's disk. When it is low, no more jobs are leased, and results of leased jobs still fit.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What can go wrong in a coordinator, each with what to do about it.
+//! Errors of a coordinator, each with advice.
 
 use std::path::PathBuf;
 

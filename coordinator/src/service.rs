@@ -1,4 +1,4 @@
-//! The workers' door: gRPC in, requests to the writer out.
+//! The workers' gRPC service: calls in, requests to the writer out.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

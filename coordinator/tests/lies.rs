@@ -1,5 +1,5 @@
-//! Workers that are wrong, by accident or on purpose, among honest ones: the run comes to its exact total, and whoever
-//! lied gets no more jobs.
+//! Workers that are wrong, by accident or on purpose, among honest ones: the run gets its exact total, and the wrong
+//! workers get no more jobs.
 
 mod common;
 

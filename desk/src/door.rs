@@ -1,4 +1,4 @@
-//! Who may look: anybody on this machine, or who has shown the operator's token, or everybody.
+//! Who may look: everyone on this machine, callers with the operator token, or everyone.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

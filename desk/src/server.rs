@@ -1,4 +1,4 @@
-//! The listener for browsers and Prometheus.
+//! The HTTP listener for browsers and Prometheus. Each connection has limits on size and time.
 
 use std::sync::Arc;
 use std::time::Duration;

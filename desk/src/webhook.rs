@@ -1,4 +1,4 @@
-//! Events for a program elsewhere: each is posted to a URL as JSON.
+//! Posts each event to a URL as JSON.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! A ledger's lines as they pass by, held against the plan and against each other.
+//! A ledger's lines in one pass, compared with the plan and with each other.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Every check that an exported ledger admits, from the file alone.
+//! All checks that are possible on an exported ledger, from the file alone.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};

@@ -1,4 +1,4 @@
-//! Names of runs, workers, leases and calls.
+//! Ids of runs, workers, leases and calls.
 
 use std::fmt;
 use std::num::NonZeroU32;

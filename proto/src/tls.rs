@@ -1,4 +1,4 @@
-//! TLS: what both ends make of certificates, and the caller's end of a connection.
+//! TLS: the roles in certificates, and the caller's end of a connection.
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Bearer tokens: who may speak to a coordinator.
+//! Bearer tokens: they tell the role of a caller.
 
 use std::fmt;
 use std::str::FromStr;

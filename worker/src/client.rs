@@ -1,4 +1,4 @@
-//! The way to the coordinator: register, sync, and what their errors mean.
+//! Calls to the coordinator: register, sync, and the meaning of their errors.
 
 use std::time::Duration;
 

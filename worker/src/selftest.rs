@@ -1,4 +1,4 @@
-//! Engines prove themselves before they are offered: a wrong processor, memory or build shows here, not in a total.
+//! The self-test of engines: a wrong processor, memory or build shows here, not in a total.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! `nqueens certs`: certificates for a cluster, from an authority of its own.
+//! `nqueens certs`: a certificate authority and the certificates of a cluster.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, Permissions};

@@ -1,4 +1,4 @@
-//! `nqueens coordinator`: the ledger, and the door to it.
+//! `nqueens coordinator`: runs a coordinator.
 
 use std::future::pending;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `nqueens run`: the main job on one machine.
+//! `nqueens run`: counts a board on one machine.
 
 use std::io;
 use std::num::NonZeroUsize;

@@ -1,4 +1,4 @@
-//! Counting a sample of jobs again, and what that proves: for `verify` and `audit`.
+//! Counts a sample of jobs again and states the confidence, for `verify` and `audit`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;

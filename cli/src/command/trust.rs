@@ -1,4 +1,4 @@
-//! `nqueens requeue`, `distrust` and `readmit`: what an operator no longer believes, or believes again.
+//! `nqueens requeue`, `distrust` and `readmit`.
 
 use std::process::ExitCode;
 

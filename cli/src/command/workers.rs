@@ -1,4 +1,4 @@
-//! `nqueens workers` and `nqueens drain`: who counts, and who is to stop.
+//! `nqueens workers` and `nqueens drain`.
 
 use std::process::ExitCode;
 

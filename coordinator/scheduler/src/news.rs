@@ -1,4 +1,4 @@
-//! What operators are to hear of.
+//! Events for operators, published after the commit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

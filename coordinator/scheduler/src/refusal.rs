@@ -1,4 +1,4 @@
-//! Requests that can't be granted, which is no fault of the others in their transaction.
+//! Requests that can't be granted. The other requests in the transaction go on.
 
 use nqueens_model::id::{RunId, WorkerId};
 

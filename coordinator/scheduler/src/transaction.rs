@@ -1,4 +1,4 @@
-//! What the requests of one transaction decide together.
+//! The requests of one transaction, and what they decide together.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Answers that their caller leaves lying: who asks and does not read is hung up on, for what waits takes memory.
+//! Responses that their caller does not read: such connections are closed, because unread responses take memory.
 
 use std::convert::Infallible;
 use std::pin::Pin;

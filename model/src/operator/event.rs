@@ -1,4 +1,4 @@
-//! What happened, for those who do not read the log.
+//! Events, for operators who do not read the log.
 
 use strum::{IntoStaticStr, VariantArray};
 

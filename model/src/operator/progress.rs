@@ -1,4 +1,4 @@
-//! How far a run is.
+//! The progress of a run.
 
 use nqueens_kernel::board::BoardSize;
 

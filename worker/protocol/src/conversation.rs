@@ -1,4 +1,4 @@
-//! The worker's part: register, then sync until told to go.
+//! The worker's side of the conversation: register, then sync until stopped.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A coordinator that does not answer: when to try again, and when to say so.
+//! A coordinator that does not answer: when to try again, and when to log it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is counted and not yet acknowledged, in memory and in the spool.
+//! Results that are not acknowledged yet, in memory and in the spool.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! All that there is to see at one moment.
+//! Everything that is shown at one moment.
 
 use nqueens_coordinator::WorkerRow;
 use nqueens_model::id::WorkerId;

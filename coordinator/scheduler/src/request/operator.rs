@@ -1,4 +1,4 @@
-//! Operators' words, and what the coordinator does of itself at its rhythm.
+//! Requests of operators, and the coordinator's periodic tasks.
 
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{Blamed, EventKind, RunState};

@@ -1,4 +1,4 @@
-//! How a run begins and ends.
+//! Start and end of a run.
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprint;

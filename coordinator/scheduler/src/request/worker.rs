@@ -1,4 +1,4 @@
-//! What workers ask for, and the coordinator where it counts like one.
+//! Requests of workers, and of the coordinator where it counts like one.
 
 use nqueens_model::id::{LeaseToken, WorkerId};
 use nqueens_model::message::{JobResult, Registration, ResultAck, ReturnedLease, SyncRequest};

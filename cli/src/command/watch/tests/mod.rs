@@ -1,4 +1,4 @@
-//! What keys do to the state, and what the screen looks like.
+//! Tests of the keys and of the drawing.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
