@@ -59,7 +59,7 @@ pub(crate) async fn count(operator: Operator) {
             Ok(Some((token, claim))) if counted.insert(token.job) => Some((token, claim)),
             Ok(_) => None,
             Err(error) => {
-                error!(%error, "no job can be read to count it for comparison");
+                error!(%error, "can't read a job for a canary count");
                 return;
             }
         };
@@ -100,7 +100,7 @@ async fn compare(operator: &Operator, token: LeaseToken, claim: Claim, control: 
     });
     let Ok(Some(Recount { kernel, found: Ok(counts), .. })) = counting.await else { return false };
     let elapsed_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-    info!(job = %token.job, %kernel, elapsed_us, "job counted for comparison");
+    info!(job = %token.job, %kernel, elapsed_us, "canary counted");
     let result = JobResult { token, counts, kernel, states: 0, elapsed_us };
     let own = Registration {
         instance: [0; 16],
@@ -113,7 +113,7 @@ async fn compare(operator: &Operator, token: LeaseToken, claim: Claim, control: 
     if let Err(error) = &compared
         && let Error::Refused(refusal) = &**error
     {
-        error!(%refusal, "this machine counts no more for comparison");
+        error!(%refusal, "no more canary counts on this machine");
     }
     compared.is_ok()
 }

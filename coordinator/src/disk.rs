@@ -33,9 +33,9 @@ impl Disk {
         let (database, reserve) = (self.database.display(), self.reserve);
         match (was_short, self.is_short()) {
             (false, true) => {
-                warn!(%database, free, reserve, "the disk is nearly full: no more jobs are handed out");
+                warn!(%database, free, reserve, "the disk is nearly full: no more jobs are leased");
             }
-            (true, false) => info!(%database, free, reserve, "the disk has room again: jobs are handed out"),
+            (true, false) => info!(%database, free, reserve, "the disk has space again: jobs are leased"),
             _ => {}
         }
         self.room

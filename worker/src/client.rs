@@ -21,7 +21,7 @@ pub enum WorkerError {
     #[error(transparent)]
     Call(#[from] CallError),
     /// No engine passed its test.
-    #[error("no counting engine of this machine passed its test; see the log")]
+    #[error("no counting engine passed its self-test on this machine; see the log")]
     NoEngine,
 }
 

@@ -67,7 +67,7 @@ pub fn proven_kernels() -> Vec<Proof> {
     available
         .filter_map(|kernel| {
             prove(kernel)
-                .inspect_err(|reason| error!(reason, "an engine failed its test and is not offered"))
+                .inspect_err(|reason| error!(reason, "an engine failed its self-test and is not offered"))
                 .ok()
         })
         .collect()

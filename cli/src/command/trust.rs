@@ -74,7 +74,7 @@ pub(crate) struct Distrust {
 
 impl Distrust {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        self.machine.mark(false, "distrusted: it gets no more jobs")
+        self.machine.mark(false, "untrusted: it gets no more jobs")
     }
 }
 

@@ -141,7 +141,7 @@ impl Porter {
             Some(tls) => {
                 let shaken = tokio::select! {
                     shaken = tls.accept(stream) => shaken,
-                    _ = &mut ended => return debug!(caller = %address, "no handshake in time: hung up"),
+                    _ = &mut ended => return debug!(caller = %address, "connection closed: no handshake in time"),
                 };
                 match shaken {
                     Ok(stream) => {

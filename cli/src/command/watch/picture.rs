@@ -35,7 +35,7 @@ impl Worker {
     /// What there is to say of it; nothing, as long as it is well.
     pub(super) fn state(&self) -> &'static str {
         match &self.live {
-            Some(live) if live.distrusted.is_some() => "distrusted",
+            Some(live) if live.distrusted.is_some() => "untrusted",
             Some(live) if live.draining => "draining",
             _ => "-",
         }

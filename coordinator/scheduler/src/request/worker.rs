@@ -79,7 +79,7 @@ impl Request for Sync {
         let dispatch = &mut transaction.scheduler.dispatch;
         for returned in &returned {
             if let Some(failure) = &returned.failure {
-                warn!(%worker, job = %returned.token.job, failure, "a worker could not count a job");
+                warn!(%worker, job = %returned.token.job, failure, "a worker failed to count a job");
             }
             dispatch.give_back(worker, returned);
         }
