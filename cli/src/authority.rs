@@ -15,7 +15,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::Pem;
 
-/// Clocks of machines may differ by so much.
+/// Tolerated difference between the clocks of machines.
 const SLACK: Duration = Duration::HOUR;
 
 fn now() -> OffsetDateTime {

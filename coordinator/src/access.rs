@@ -49,7 +49,7 @@ impl Access {
         Ok(Self { tls: Some(Tls::new(certificate, key, clients.as_ref())?), ..self })
     }
 
-    /// Lets callers take up so much.
+    /// Sets the limits on callers.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }

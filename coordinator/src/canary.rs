@@ -49,7 +49,7 @@ impl Drop for Counting {
     }
 }
 
-/// Counts jobs of runs that are checked, for as long as somebody takes the answers.
+/// Counts jobs of runs with second counts, until the coordinator ends.
 pub(crate) async fn count(operator: Operator) {
     let counting = Counting(Arc::default());
     let mut counted = HashSet::new();

@@ -21,7 +21,7 @@ impl Disk {
         disk
     }
 
-    /// Looks how much room there is now, and logs whenever it has become too little, and enough again.
+    /// Measures the free space, and logs when it becomes too small or sufficient again.
     pub(crate) fn look(&mut self) -> Option<Room> {
         let was_short = self.is_short();
         let free = (self.reserve > 0).then(|| free(&self.database)).flatten();

@@ -9,13 +9,13 @@ use tokio::sync::watch;
 
 use crate::ledger::wall_time;
 
-/// Events that are kept; whoever reads more slowly than they come misses the oldest.
+/// Number of events in memory; slow readers miss the oldest.
 const EVENTS_MAX: usize = 300;
 
 /// The latest events, oldest first.
 pub type Events = Arc<VecDeque<Event>>;
 
-/// Where events are made known.
+/// Numbers and publishes events.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     recent: watch::Sender<Events>,

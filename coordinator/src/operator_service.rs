@@ -219,7 +219,7 @@ impl OperatorService for Operators {
     }
 }
 
-/// Sends a picture at each interval, for as long as somebody takes it.
+/// Sends a picture at each interval, until the caller goes.
 async fn tell(
     snapshots: watch::Receiver<Arc<Snapshot>>,
     run: Option<RunId>,

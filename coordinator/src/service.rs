@@ -28,7 +28,7 @@ const LEASE_BYTES: usize = 100;
 pub(crate) struct Workers {
     pub(crate) writer: Handle,
     pub(crate) reader: Reader,
-    /// How often workers are to be heard of.
+    /// Heartbeat interval.
     pub(crate) next_sync_ms: u32,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
     /// Turns true when the server is to go.
@@ -36,7 +36,7 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Waits for work to hand out, but no longer than until the worker is to be heard of again.
+    /// Waits for work, at most until the worker's next heartbeat is due.
     async fn work_or_timeout(&self, wait_ms: u32) {
         let (mut snapshot, mut stopping) = (self.snapshot.clone(), self.stopping.clone());
         let before = snapshot.borrow().checks_waiting;
@@ -61,8 +61,8 @@ impl Workers {
         Ok(SyncResponse { acks, leases, revoked, next_sync_ms: self.next_sync_ms, drain })
     }
 
-    /// What leases are about. A worker that does not get to know of its leases gets them with its next sync; those that one
-    /// answer has no room for are taken back, to be handed out again.
+    /// The content of leases. If it can't be read, the worker gets its leases with its next sync. Leases that do not
+    /// fit into one response are returned, and their jobs are leased again.
     async fn leases(&self, worker: WorkerId, granted: Vec<Granted>) -> Result<Vec<Lease>, Arc<Error>> {
         if granted.is_empty() {
             return Ok(Vec::new());

@@ -51,7 +51,7 @@ pub struct Pace {
     pub sync_ms: u32,
     /// The numbers that rule leases.
     pub policy: Policy,
-    /// With less than so many bytes free on the database's disk no more jobs leave; 0 lets them leave in any case.
+    /// With fewer free bytes on the database's disk, no more jobs are leased; 0 for no limit.
     pub disk_reserve: u64,
     /// Whether the coordinator counts a few jobs itself, to hold results of workers against them.
     pub canaries: bool,
@@ -113,7 +113,7 @@ impl Writer {
         })
     }
 
-    /// The state as it changes, for whoever shows it.
+    /// The current state, after each transaction.
     pub(crate) fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.snapshot.subscribe()
     }
@@ -133,7 +133,7 @@ impl Writer {
         self.database.readers.clone()
     }
 
-    /// Sets it to work on a task of its own, until it is told to close or the last handle is gone.
+    /// Runs it on a task of its own, until it is closed or the last handle is gone.
     pub(crate) fn spawn(self) -> (Handle, tokio::task::JoinHandle<()>) {
         let (handle, requests) = Handle::new();
         (handle, tokio::spawn(self.work(requests)))

@@ -26,9 +26,9 @@ use crate::headers::{LOGIN, login_again};
 /// Who may look.
 #[derive(Clone, Debug)]
 pub enum Admission {
-    /// Whoever is on this machine. For a listener on a loopback address.
+    /// Everyone on this machine. For a listener on a loopback address.
     Loopback,
-    /// Whoever shows this token.
+    /// Callers with this token.
     Token(Token),
     /// Everybody.
     Public,
@@ -37,10 +37,10 @@ pub enum Admission {
 /// Browsers that are let in at once; of more, the first to come have to show their token again.
 const SESSIONS_MAX: usize = 64;
 
-/// After so long a browser has to show its token again.
+/// Time after which a browser must present the token again.
 const SESSION_LIFE: Duration = Duration::from_hours(7 * 24);
 
-/// A wrong token is answered after so long, and so many are looked at at once.
+/// Delay of the answer to a wrong token, and the number of concurrent attempts.
 const WRONG_WAITS: Duration = Duration::from_millis(500);
 const TRIES_MAX: usize = 4;
 

@@ -21,7 +21,7 @@ use crate::shared::{PICTURE_EVERY, Shared};
 /// Pictures between two looks at the chosen run.
 const DETAIL_EVERY: u32 = 3;
 
-/// A browser that lost its stream asks for a new one after so long.
+/// Time after which a browser reconnects a lost stream.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Then a stream ends; the browser begins a new one.

@@ -18,7 +18,7 @@ use crate::shared::Shared;
 const RUNS_OVER_MAX: usize = 20;
 const WORKERS_MAX: usize = 1_000;
 
-/// A worker that was heard of since so many milliseconds is there.
+/// A worker whose last heartbeat is at most this many milliseconds old is present.
 const SILENT_MAX_MS: u64 = 60_000;
 
 pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {

@@ -36,7 +36,7 @@ const BODY_BYTES_MAX: usize = 1 << 10;
 /// A request's head comes within this time, and its answer begins within it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// No connection outlasts a stream by more than this, whoever reads it how slowly.
+/// Maximum time by which a connection outlasts its stream, however slow the reader.
 const LINGER: Duration = Duration::from_secs(10);
 
 /// Serves the page and the metrics on `listener` until `stop`.
@@ -108,7 +108,7 @@ async fn accept(listener: TcpListener, app: &Router) {
     }
 }
 
-/// Serves one connection, for so long.
+/// Serves one connection, up to its maximum duration.
 async fn converse(stream: TcpStream, app: Router) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -95,8 +95,8 @@ impl Failure {
 }
 
 impl Teller {
-    /// Posts each event from now on, in their order, until the coordinator has gone. Holds nobody up: while one event is
-    /// tried again the others wait where they are kept, and those that are not kept so long are missed.
+    /// Posts each event from now on, in order, until the coordinator ends. It delays nobody: while an event is
+    /// retried, the others wait in the list of events, and those that drop out of it are missed.
     pub async fn tell(self, mut events: watch::Receiver<Events>) {
         let mut told = 0;
         loop {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// Name of a run: 48 random bits, never zero, shown as 12 hexadecimal digits.
 ///
-/// Random, so that a result that wanders off to another database is recognised as a stranger.
+/// Random, so that a result of another database is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(u64);
 
@@ -131,7 +131,7 @@ impl RequestId {
         Self(bits)
     }
 
-    /// The name in a header's value; `None` if that is anything else, so that no stranger writes into a log.
+    /// The id in a header's value; `None` for anything else, so that callers can't write into a log.
     pub fn read(value: &[u8]) -> Option<Self> {
         let text = str::from_utf8(value).ok().filter(|_| value.len() == 16)?;
         let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -11,7 +11,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 use tracing::debug;
 
-/// A call without an answer for so long has failed.
+/// Timeout of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a worker can't go on.
@@ -51,7 +51,7 @@ fn in_full(status: &Status) -> String {
     }
 }
 
-/// A connection to one coordinator; made anew whenever it breaks.
+/// A connection to one coordinator; renewed whenever it breaks.
 #[derive(Clone, Debug)]
 pub struct Client {
     url: String,

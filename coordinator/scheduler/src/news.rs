@@ -8,7 +8,7 @@ use tracing::warn;
 
 use crate::dispatch::{ChangedJob, Dispatch, JobState, Millis, Run};
 
-/// An event that nobody knows of yet, as [`Event`](nqueens_model::operator::Event) has it.
+/// An event before it is numbered and published as an [`Event`](nqueens_model::operator::Event).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct News {
     /// What kind of event.
@@ -37,7 +37,7 @@ impl News {
         Self { kind, run: None, worker: None, text: text.to_owned() }
     }
 
-    /// Leases that were ended, each with whether its worker had been heard of: a line for each worker.
+    /// Ended leases, each with whether its worker still sends heartbeats: one event per worker.
     pub(crate) fn lapses(ended: impl IntoIterator<Item = (WorkerId, bool)>) -> Vec<Self> {
         let mut leases = BTreeMap::<_, usize>::new();
         for lapse in ended {
@@ -103,7 +103,7 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// The runs that have had jobs to hand out and nobody to count them for so long; each is told once.
+    /// The runs that had jobs to lease for this long while nobody counted; each is reported once.
     pub fn look(&mut self, now: Millis, patience: Millis, dispatch: &Dispatch) -> Vec<News> {
         let is_idle =
             |run: &Run| run.state() == RunState::Active && run.estimate_ready() > 0 && run.sums().leased == 0;

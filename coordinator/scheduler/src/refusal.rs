@@ -27,7 +27,7 @@ pub enum Refusal {
         /// What it did.
         reason: String,
     },
-    /// The coordinator goes by it.
+    /// The coordinator itself has this name.
     #[error("no worker may be called {0}; choose another --name")]
     ReservedName(String),
     /// No machine to do that with.

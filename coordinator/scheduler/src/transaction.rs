@@ -25,7 +25,7 @@ pub type JudgedResult = (WorkerId, JobResult, Verdict);
 pub struct Needs {
     /// Jobs that results are reported for.
     pub reported: Vec<JobId>,
-    /// Jobs of a run whose results are to be taken back.
+    /// Jobs of a run whose results must be voided.
     pub blamed: Vec<(RunId, Blamed)>,
 }
 
@@ -48,7 +48,7 @@ pub struct Room {
     pub free: u64,
     /// Bytes that are to stay free.
     pub reserve: u64,
-    /// No jobs are handed out until there is more room.
+    /// No jobs are leased until there is more space.
     pub is_short: bool,
 }
 
@@ -90,7 +90,7 @@ impl Scheduler {
         self.room.is_some_and(|room| room.is_short)
     }
 
-    /// Whether a worker's name belongs to a process; workers of earlier versions do not say who they are.
+    /// Whether a worker's id belongs to a process; workers of earlier versions do not identify it.
     pub(crate) fn is_own(&self, worker: WorkerId, process: Option<[u8; 16]>) -> bool {
         process.is_none_or(|process| self.processes.get(&process) == Some(&worker))
     }
@@ -107,7 +107,7 @@ impl Scheduler {
     }
 }
 
-/// Past results of a machine that was wrong are to be counted again.
+/// Past results of a wrong machine must be counted again.
 #[derive(Clone, Debug)]
 pub struct Suspicion {
     /// The machine.
@@ -136,7 +136,7 @@ impl Transaction<'_> {
         request.apply(self)
     }
 
-    /// Draws the consequences of the requests, and gives out all that is to be persisted so far.
+    /// Applies the consequences of the requests, and returns all changes so far.
     pub fn settle(&mut self) -> Vec<Change> {
         self.scheduler.dispatch.waive(self.now);
         self.give_out_results();
@@ -162,8 +162,8 @@ impl Transaction<'_> {
         self.take_changes()
     }
 
-    /// Machines whose past results are to be counted again. Once the changes are persisted, each is answered by
-    /// [`suspect`](Self::suspect).
+    /// Machines whose past results must be counted again. After the changes are persisted, call
+    /// [`suspect`](Self::suspect) for each.
     pub fn take_suspicions(&mut self) -> Vec<Suspicion> {
         std::mem::take(&mut self.suspicions)
     }
@@ -181,7 +181,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// Gives out what is to be persisted beyond what was given out before.
+    /// Returns the changes that were not returned before.
     pub fn take_changes(&mut self) -> Vec<Change> {
         let dispatch = &mut self.scheduler.dispatch;
         let (checks, standings) = (dispatch.take_checks(), dispatch.take_standings());
@@ -194,7 +194,7 @@ impl Transaction<'_> {
         std::mem::take(&mut self.changes)
     }
 
-    /// What is to be made known once the transaction is committed.
+    /// Events to publish after the commit.
     pub fn into_news(self) -> Vec<News> {
         self.news
     }

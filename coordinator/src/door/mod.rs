@@ -42,21 +42,23 @@ const DISMISS_EVERY: Duration = Duration::from_millis(500);
 /// When there is nothing left to accept a connection with, it is tried again after this time.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Lines about strangers in the log at `warn`; more of them go to `debug`, or they could fill the disk.
+/// Limit of log lines about unauthenticated callers at `warn`; the rest go to `debug`, because they could fill the
+/// disk.
 const COMPLAINTS: Rate = Rate { most: 10, each: Duration::from_mins(1) };
 
 /// What callers may take up, by default enough for thousands of workers behind one address.
 ///
-/// A connection is a stranger's until one of its calls is let in. A peer is an IPv4 address or an IPv6 network of 64 bits.
+/// A connection is unauthenticated until one of its calls is allowed. A peer is an IPv4 address or an IPv6 /64
+/// network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections in all.
     pub connections: usize,
     /// Connections of one peer.
     pub peer_connections: usize,
-    /// Connections of strangers; of more, the oldest are hung up on.
+    /// Unauthenticated connections; beyond this number, the oldest are closed.
     pub strangers: usize,
-    /// A stranger is hung up on after this time.
+    /// Unauthenticated connections are closed after this time.
     pub first_call: Duration,
     /// Calls on one connection, which is one worker's.
     pub calls: Rate,
@@ -64,7 +66,7 @@ pub struct Limits {
     pub peer_calls: Rate,
     /// Registrations of workers from one peer.
     pub peer_registrations: Rate,
-    /// A piece of an answer that is not taken for so long ends the connection.
+    /// A connection is closed if its caller does not read a piece of a response within this time.
     pub patience: Duration,
 }
 

@@ -31,7 +31,7 @@ impl Service<http::Request<Body>> for Watching {
     }
 }
 
-/// An answer. Each piece of it is to be taken within the caller's time; waiting for the next piece is no fault of theirs.
+/// A response. The caller must read each piece of it in time; waiting for the next piece does not count.
 pub(crate) struct Watched {
     body: Body,
     caller: Option<Caller>,

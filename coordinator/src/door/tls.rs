@@ -19,7 +19,7 @@ use webpki::EndEntityCert;
 
 use crate::error::Error;
 
-/// A caller whose handshake failed has so long to read why.
+/// Time for a caller whose handshake failed to read the reason.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Proves who the coordinator is, and reads who calls.
@@ -78,7 +78,7 @@ impl Tls {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), asks: clients.is_some() })
     }
 
-    /// Shakes hands. A caller that is refused is told why before it is hung up on.
+    /// Makes the handshake. A refused caller gets the reason before its connection is closed.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let (error, mut stream) = match self.acceptor.accept(stream).into_fallible().await {
             Ok(stream) => return Ok(stream),

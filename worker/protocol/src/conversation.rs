@@ -28,7 +28,7 @@ const HELD_MAX: usize = 5 * BATCH_MAX;
 pub struct Conversation {
     registration: Registration,
     coordinator: String,
-    /// Time for begun jobs once the worker is told to go.
+    /// Time for running jobs to finish after a stop.
     drain: Duration,
     id: Option<WorkerId>,
     phase: Phase,
@@ -113,7 +113,7 @@ impl Conversation {
         }
     }
 
-    /// Takes what has happened by `now`, which never goes back, and says what is to be done.
+    /// Takes an event that happened by `now`, which never goes back, and returns the actions.
     pub fn on(&mut self, now: Moment, event: Event) -> Vec<Action> {
         match event {
             Event::Looked(look) => self.look(now, look),
@@ -171,7 +171,7 @@ impl Conversation {
         }
     }
 
-    /// Takes no more work, and gives back what has not begun.
+    /// Takes no more work, and returns what has not started.
     fn leave(&mut self, now: Moment) {
         if !matches!(self.phase, Phase::Working) {
             return;
@@ -183,7 +183,7 @@ impl Conversation {
         }
     }
 
-    /// Counts no more, and hands over what there is; nothing after an error that does not pass.
+    /// Stops counting, and reports the results; nothing after a permanent error.
     fn part(&mut self, now: Moment, error: Option<CallError>) {
         self.phase = Phase::Farewell(now + FAREWELL, error);
         self.give_up(true);

@@ -37,7 +37,7 @@ pub struct Setup {
     pub registration: Registration,
     /// Speed of all threads together in estimated states a second: a guess, replaced by what the first jobs show.
     pub states_per_s: f64,
-    /// Time to finish begun jobs once the worker is told to go.
+    /// Time for running jobs to finish after a stop.
     pub drain: Duration,
     /// The coordinator's address, for the log.
     pub coordinator: String,
@@ -76,7 +76,7 @@ pub enum Event {
     Written(Write, Result<(), String>),
 }
 
-/// What is to be done, in this order, before the next event is told.
+/// An action. The caller carries actions out in their order, before it passes the next event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Call the coordinator. A call that is still on its way is given up: its answer is no longer wanted.

@@ -6,7 +6,7 @@ use tracing::{debug, info, warn};
 
 use crate::{CallError, Moment};
 
-/// The first pause; each is twice as long as the one before.
+/// The first pause; each following one is twice as long.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 
 /// Longest pause, without its jitter.

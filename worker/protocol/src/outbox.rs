@@ -131,8 +131,8 @@ impl Outbox {
         self.spool.as_ref().is_some_and(|spool| spool.writing)
     }
 
-    /// What is to be done to the spool, one thing after the other. `flush` puts results there that wait for company;
-    /// but not on a disk that failed a short while ago, for they are still in memory.
+    /// The next change of the spool. `flush` writes results that wait for more results, but not to a disk that failed
+    /// recently, because they are still in memory.
     pub(crate) fn next_write(&mut self, now: Moment, flush: bool) -> Option<Write> {
         let stored = self.stored();
         let spool = self.spool.as_mut().filter(|spool| !spool.writing)?;

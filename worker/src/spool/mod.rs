@@ -38,7 +38,7 @@ const NEW: &str = "results.new";
 /// Why a spool can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
-    /// Another process has it.
+    /// Another process uses it.
     #[error("another worker uses the spool {0}; give each worker a --spool of its own")]
     InUse(PathBuf),
     /// The directory can't be made, read or written.
@@ -67,7 +67,7 @@ pub struct Spool {
     dir: PathBuf,
     results: Mutex<Results>,
     recovered: Vec<JobResult>,
-    /// Locked as long as it is open. A file of its own, for `results` is replaced now and then.
+    /// Locked while it is open. A separate file, because `results` is sometimes replaced.
     _lock: File,
 }
 

@@ -118,7 +118,7 @@ pub(super) fn checks(facts: &Facts) -> Vec<(&'static str, &'static str, String)>
 pub(super) const UNCHECKED: &str =
     "No checks yet: a run is checked, and gets its total, when all its jobs are done.";
 
-/// Commands by which a reader comes to the same, each with what it does.
+/// Commands that verify the run, each with its purpose.
 pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
     let (run, n) = (facts.run.progress.run, facts.run.progress.n);
     let audit = (

@@ -32,7 +32,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// What there is to say of it; nothing, as long as it is well.
+    /// Its state in a word; empty if there is nothing unusual.
     pub(super) fn state(&self) -> &'static str {
         match &self.live {
             Some(live) if live.distrusted.is_some() => "untrusted",

@@ -10,7 +10,7 @@ use crate::client::{Client, Lost};
 use crate::output::{print_line, thousands};
 use crate::progress::describe;
 
-/// Between two lines unless one is told otherwise.
+/// Default interval between two lines.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 impl Watch {

@@ -60,8 +60,8 @@ impl Request for RetryQuarantined {
     }
 }
 
-/// Takes back the accepted results of one job of a run, or of one worker: they stand no longer, and their jobs are counted
-/// anew. The answer is how many they are.
+/// Voids the accepted results of one job of a run, or of one worker: their jobs are counted again. The answer is
+/// their number.
 #[derive(Clone, Copy, Debug)]
 pub struct Requeue {
     /// The run.
