@@ -1,4 +1,4 @@
-//! How far a run is, on stderr: a bar on a terminal, a line now and then elsewhere.
+//! The progress of a run on stderr: a bar on a terminal, otherwise a line per interval.
 
 use std::convert::Infallible;
 use std::io::IsTerminal;

@@ -1,4 +1,4 @@
-//! What ends a process from outside.
+//! Signals that stop the process.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;

@@ -1,4 +1,10 @@
-//! Who may speak to a coordinator: workers by one token or certificate, operators by another, neither by the other's.
+//! Which calls a caller may make. Workers have one token or certificate, operators another.
+//!
+//! The role comes from the bearer token, compared in constant time, or from a URI in the client certificate,
+//! `urn:nqueens:worker` or `urn:nqueens:operator`. A missing or wrong token is `UNAUTHENTICATED`, the other role's
+//! token or certificate is `PERMISSION_DENIED`. The check is made before the message is read. If there is an authority
+//! for client certificates and no token, the handshake fails without a certificate. The health service is open to
+//! all.
 
 use std::time::Instant;
 

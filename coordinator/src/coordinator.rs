@@ -1,4 +1,4 @@
-//! One coordinator: its ledger, its door, and the chores between them.
+//! One coordinator: its ledger, its listener, and its background tasks.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -148,7 +148,7 @@ impl Coordinator {
                 );
             tokio::select! {
                 outcome = serving => outcome?,
-                () = overdue(stopped) => warn!("some calls were still open and are cut off"),
+                () = overdue(stopped) => warn!("some calls were still open and are aborted"),
             }
             Ok(())
         })
@@ -228,7 +228,7 @@ async fn conclude_runs(mut operator: Operator) {
                 // A result was withdrawn meanwhile, which changed the snapshot.
                 Ok(false) => drop(concluded.remove(&run)),
                 Err(error) => {
-                    error!(%run, %error, "adding up failed; it is tried again at the next change");
+                    error!(%run, %error, "adding up failed; trying again at the next change");
                     concluded.remove(&run);
                 }
             }

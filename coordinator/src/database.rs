@@ -1,4 +1,4 @@
-//! The SQLite file: created, recognised, locked, migrated, opened.
+//! The SQLite file: creates, recognises, locks, migrates and opens it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

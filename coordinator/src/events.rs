@@ -1,4 +1,4 @@
-//! What happened of late, for those who do not read the log: kept in memory, the latest only.
+//! The latest events, for operators who do not read the log; kept in memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What an operator can ask of a coordinator, whatever door the word comes through.
+//! What an operator can ask of a coordinator, over gRPC or on a database file.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The operators' door: gRPC in, calls of [`Operator`] out.
+//! The operators' gRPC service: calls in, methods of [`Operator`] out.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How far the runs are: a picture for whoever shows it.
+//! The progress of runs: a snapshot for operators.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_model::id::RunId;

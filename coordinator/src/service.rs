@@ -1,4 +1,4 @@
-//! The workers' door: gRPC in, requests to the writer out.
+//! The workers' gRPC service: calls in, requests to the writer out.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ impl Workers {
             return Err(Status::not_found(format!("worker {worker} is not registered here; register again")));
         };
         let leases = self.leases(worker, granted).await.inspect_err(|error| {
-            warn!(%worker, %error, "what new leases are about can't be told; the worker gets them with its next sync");
+            warn!(%worker, %error, "can't read the content of new leases; the worker gets them with its next sync");
         });
         let leases = leases.map_err(refused)?;
         Ok(SyncResponse { acks, leases, revoked, next_sync_ms: self.next_sync_ms, drain })

@@ -1,4 +1,4 @@
-//! How fast runs go, measured by the results that come in.
+//! The speed of runs, measured by their results.
 
 use std::collections::HashMap;
 

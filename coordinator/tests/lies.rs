@@ -1,5 +1,5 @@
-//! Workers that are wrong, by accident or on purpose, among honest ones: the run comes to its exact total, and whoever
-//! lied gets no more jobs.
+//! Workers that are wrong, by accident or on purpose, among honest ones: the run gets its exact total, and the wrong
+//! workers get no more jobs.
 
 mod common;
 
@@ -105,7 +105,7 @@ async fn a_liar_is_found_out_whatever_its_lie() {
     for (kind, replicate_ppm, lie) in lies {
         let refusal = count_with_a_liar(lie, replicate_ppm).await;
         assert_eq!(refusal.code(), Code::PermissionDenied, "{kind}: {refusal}");
-        for part in ["machine worker 9 is distrusted", "nqueens readmit worker 9"] {
+        for part in ["machine worker 9 is untrusted", "nqueens readmit worker 9"] {
             assert!(refusal.message().contains(part), "{kind}: {refusal}");
         }
     }
@@ -247,7 +247,7 @@ async fn a_distrusted_machine_is_refused_under_every_process_until_it_is_readmit
     denied(house.client().await.register(again.clone()).await.unwrap_err());
     let operator = house.coordinator.operator();
     assert!(
-        operator.set_trust("worker 2", true).await.unwrap_err().to_string().contains("no distrusted machine")
+        operator.set_trust("worker 2", true).await.unwrap_err().to_string().contains("no untrusted machine")
     );
     operator.set_trust("worker 1", true).await.unwrap();
     house.client().await.register(again).await.unwrap();

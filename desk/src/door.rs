@@ -1,4 +1,4 @@
-//! Who may look: anybody on this machine, or who has shown the operator's token, or everybody.
+//! Who may look: everyone on this machine, callers with the operator token, or everyone.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -112,7 +112,7 @@ fn names_loopback(request: &Request) -> bool {
 pub(crate) async fn keep(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let refusal = match &door.admission {
         Admission::Loopback if !names_loopback(&request) => {
-            let why = "this page is for this machine: ask for it as localhost or 127.0.0.1";
+            let why = "this page is only for this machine: open it as localhost or 127.0.0.1";
             Some((StatusCode::MISDIRECTED_REQUEST, why).into_response())
         }
         Admission::Token(token) if !door.admits(token, request.headers()) => Some(ask(request.uri().path())),
@@ -149,11 +149,11 @@ pub(crate) async fn enter(
 ) -> Response {
     let Admission::Token(token) = &door.admission else { return Redirect::to("/").into_response() };
     let Ok(_turn) = door.tries.try_acquire() else {
-        return (StatusCode::TOO_MANY_REQUESTS, "too many tries at once; wait a moment").into_response();
+        return (StatusCode::TOO_MANY_REQUESTS, "too many attempts at once; wait a moment").into_response();
     };
     if !shown.is_ok_and(|Form(Shown { token: shown })| token.is(shown.trim_ascii().as_bytes())) {
         sleep(WRONG_WAITS).await;
-        info!("somebody showed a wrong token to the page");
+        info!("wrong token on the page");
         return login_again();
     }
     let value = door.begin_session();

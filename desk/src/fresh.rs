@@ -1,4 +1,4 @@
-//! What many ask for and one makes, now and then.
+//! A cache for values that many requests need and one computes from time to time.
 
 use std::time::{Duration, Instant};
 

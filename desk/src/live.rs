@@ -1,4 +1,5 @@
-//! The page's stream of server-sent events: a picture each second, and now and then what concerns the chosen run.
+//! The page's stream of server-sent events: a picture every second, and from time to time details of the selected
+//! run.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The coordinator's numbers in Prometheus' text format, made anew for whoever asks. `docs/desk.md` lists them.
+//! The coordinator's metrics in Prometheus' text format. `docs/desk.md` lists them.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn text(build: &str, snapshot: &Snapshot, workers: &[WorkerStatus], events: &Eve
     families.extend(of_workers(snapshot, workers));
     if let Some(room) = snapshot.room {
         let free = "Bytes that the coordinator may still write to the disk with its database.";
-        let reserve = "Bytes that are to stay free: with less, no more jobs are handed out.";
+        let reserve = "Free bytes below which no more jobs are leased.";
         families.push(Family::gauge("nqueens_disk_free_bytes", free).with(&[], real(room.free)).done());
         families
             .push(Family::gauge("nqueens_disk_reserve_bytes", reserve).with(&[], real(room.reserve)).done());
@@ -64,17 +64,17 @@ fn of_runs(snapshot: &Snapshot) -> Vec<MetricFamily> {
     };
     let interval = |name: &str, unit: &str, help: &str, of: &dyn Fn(&RunProgress) -> Option<Interval>| {
         let parts: [(_, _, Part); 3] = [
-            ("", "the best guess", |found| found.value),
-            ("_low", "it is hardly less", |found| found.low),
-            ("_high", "it is hardly more", |found| found.high),
+            ("", "best estimate", |found| found.value),
+            ("_low", "lower end of the 95 % confidence interval", |found| found.low),
+            ("_high", "upper end of the 95 % confidence interval", |found| found.high),
         ];
         parts.map(|(end, which, part)| {
             let family = Family::gauge(&format!("{name}{end}{unit}"), &format!("{help}: {which}."));
             each(family, &|run| of(run).map(part)).done()
         })
     };
-    let left = "Estimated time until all jobs are done, if as many threads go on counting";
-    let total = "Estimated solutions of the whole board";
+    let left = "Estimated time until all jobs are done, with the present number of threads";
+    let total = "Estimated number of solutions of the whole board";
     let mut families = vec![
         states(&runs),
         jobs(&runs),
@@ -84,7 +84,7 @@ fn of_runs(snapshot: &Snapshot) -> Vec<MetricFamily> {
         )
         .done(),
         each(
-            Family::counter("nqueens_run_visited_states_total", "States visited for the jobs that are done."),
+            Family::counter("nqueens_run_visited_states_total", "States visited by the jobs that are done."),
             &|run| Some(whole(run.sums.states)),
         )
         .done(),
@@ -99,13 +99,13 @@ fn of_runs(snapshot: &Snapshot) -> Vec<MetricFamily> {
         each(
             Family::gauge(
                 "nqueens_run_states_per_second",
-                "States visited in a second, over the latest results.",
+                "States visited per second, according to the latest results.",
             ),
             &|run| Some(run.measured?.speed.states_per_s),
         )
         .done(),
         each(
-            Family::gauge("nqueens_run_busy_threads", "Threads at work, over the latest results."),
+            Family::gauge("nqueens_run_busy_threads", "Busy threads, according to the latest results."),
             &|run| Some(run.measured?.speed.threads),
         )
         .done(),
@@ -117,7 +117,7 @@ fn of_runs(snapshot: &Snapshot) -> Vec<MetricFamily> {
 
 fn states(runs: &[&RunProgress]) -> MetricFamily {
     let mut family =
-        Family::gauge("nqueens_run_state", "1 for the state that the run is in, 0 for the others.");
+        Family::gauge("nqueens_run_state", "1 for the current state of the run, 0 for the others.");
     for run in runs {
         for state in RunState::ALL {
             let (id, n) = (run.id.to_string(), run.n.to_string());
@@ -160,15 +160,15 @@ fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<MetricFamily
     };
     let sum = |name, help, value| Family::gauge(name, help).with(&[], value).done();
     vec![
-        sum("nqueens_workers_seen", "Workers heard of in the last minute.", real(seen)),
+        sum("nqueens_workers_seen", "Workers with a heartbeat in the last minute.", real(seen)),
         sum("nqueens_workers_busy", "Workers that hold jobs.", whole(snapshot.busy_workers as u128)),
         sum(
             "nqueens_worker_threads_seen",
-            "Counting threads of the workers heard of in the last minute.",
+            "Counting threads of the workers with a heartbeat in the last minute.",
             real(threads),
         ),
         each(
-            Family::gauge("nqueens_worker_silence_seconds", "Time since the worker was last heard of."),
+            Family::gauge("nqueens_worker_silence_seconds", "Time since the worker's last heartbeat."),
             &|worker| Some(real(worker.silent_ms) / 1e3),
         ),
         each(Family::gauge("nqueens_worker_jobs_leased", "Jobs that the worker holds."), &|worker| {
@@ -181,7 +181,7 @@ fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<MetricFamily
         each(
             Family::gauge(
                 "nqueens_worker_states_per_second",
-                "Estimated states that all its threads do in a second.",
+                "Speed of the worker in estimated states per second, all threads together.",
             ),
             &|worker| worker.states_per_s,
         ),
@@ -189,7 +189,7 @@ fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<MetricFamily
 }
 
 fn of_events(events: &Events) -> MetricFamily {
-    let help = "When an event of the kind last happened, in seconds since 1970; 0 if none is remembered.";
+    let help = "Time of the last event of this kind, in seconds since 1970; 0 if there is none in memory.";
     let mut family = Family::gauge("nqueens_last_event_timestamp_seconds", help);
     for kind in EventKind::ALL {
         let last = events.iter().rev().find(|event| event.kind == *kind);

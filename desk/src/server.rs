@@ -1,4 +1,4 @@
-//! The listener for browsers and Prometheus.
+//! The HTTP listener for browsers and Prometheus. Each connection has limits on size and time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn router(shared: Arc<Shared>) -> Router {
 /// Gives up on requests whose body does not come.
 async fn in_time(request: Request, next: Next) -> Response {
     let answer = timeout(PATIENCE, next.run(request)).await;
-    answer.unwrap_or_else(|_| (StatusCode::REQUEST_TIMEOUT, "that took too long").into_response())
+    answer.unwrap_or_else(|_| (StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response())
 }
 
 /// Takes connections for ever.
@@ -101,7 +101,7 @@ async fn accept(listener: TcpListener, app: &Router) {
             }
             // Too many open files, most likely; or the caller has gone.
             Err(error) => {
-                warn!(%error, "the page's listener can't take a connection");
+                warn!(%error, "the page's listener can't accept a connection");
                 sleep(Duration::from_secs(1)).await;
             }
         }
@@ -118,6 +118,6 @@ async fn converse(stream: TcpStream, app: Router) {
     match timeout(STREAM_LIFE + LINGER, connection).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!(%error, "a connection to the page ended"),
-        Err(_) => debug!("a connection to the page has lasted long enough"),
+        Err(_) => debug!("a connection to the page reached its maximum duration"),
     }
 }

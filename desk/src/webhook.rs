@@ -1,4 +1,4 @@
-//! Events for a program elsewhere: each is posted to a URL as JSON.
+//! Posts each event to a URL as JSON.
 
 use std::fmt;
 use std::io;
@@ -108,7 +108,7 @@ impl Teller {
                 continue;
             };
             if event.number > told + 1 {
-                warn!(missed = event.number - told - 1, "events came faster than the webhook took them");
+                warn!(missed = event.number - told - 1, "events came faster than the webhook accepted them");
             }
             told = event.number;
             self.deliver(&event).await;
@@ -120,7 +120,7 @@ impl Teller {
         let patience = ExponentialBuilder::default().with_jitter().with_max_times(TRIES - 1);
         let posting = (|| self.post(body.clone())).retry(patience).when(|failure| failure.passing);
         match posting.await {
-            Ok(()) => debug!(event = event.number, "the webhook took an event"),
+            Ok(()) => debug!(event = event.number, "the webhook accepted an event"),
             Err(Failure { why, .. }) => {
                 let kind = event.kind.name();
                 warn!(event = event.number, kind, why, "an event could not be posted to the webhook");

@@ -1,4 +1,4 @@
-//! The checks on a ledger, and how each can go.
+//! The checks on a ledger and their possible outcomes.
 
 use strum::IntoStaticStr;
 

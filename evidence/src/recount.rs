@@ -1,4 +1,4 @@
-//! Jobs counted again by another road.
+//! Jobs counted again by an independent engine.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

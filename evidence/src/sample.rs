@@ -1,4 +1,4 @@
-//! Some jobs of many, drawn by a seed.
+//! A sample of jobs, drawn by a seed.
 
 use std::collections::BTreeMap;
 

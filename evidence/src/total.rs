@@ -1,4 +1,4 @@
-//! From a sum to a total: what has to hold before it may be said.
+//! From a sum to a total: the checks that must pass.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Overflow, Totals, Unsortable};

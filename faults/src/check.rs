@@ -1,4 +1,4 @@
-//! What has to hold after each round, and at the end.
+//! The checks after each round, and at the end.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A coordinator and its workers, as real processes, and everything around them that can be broken.
+//! A coordinator and its workers as real processes, and everything around them that can be broken.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What a database file says, read beside the program's own code.
+//! The content of a database file, read without the program's own code.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A way between two processes on which things happen: a TCP proxy.
+//! A TCP proxy that delays, cuts and resets connections.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Draws from a seed.
+//! Random draws from a seed.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

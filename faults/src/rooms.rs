@@ -1,5 +1,5 @@
-//! A place where all can be broken and nothing leaks: namespaces of the kernel, with disks, network and processes of
-//! their own, that go when this process goes.
+//! A sandbox in which everything can be broken and nothing leaks: kernel namespaces with their own disks, network and
+//! processes, which end with this process.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! SQLite's write-ahead log, as far as it takes to cut it: <https://www.sqlite.org/fileformat2.html#walformat>.
+//! SQLite's write-ahead log, as far as needed to cut it: <https://www.sqlite.org/fileformat2.html#walformat>.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Which plan is it? A digest that tells any two plans apart.
+//! Fingerprints: a digest that tells any two plans apart.
 
 use std::fmt;
 use std::str::FromStr;

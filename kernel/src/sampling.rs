@@ -1,16 +1,16 @@
-//! The solutions and the states of a board, estimated from a sample of a plan's search.
+//! Estimates of a board's solutions and states, from a sample of a plan's search.
 //!
 //! D. E. Knuth's estimator ("Estimating the efficiency of backtrack programs", Mathematics of Computation 29, 1975):
-//! whoever descends a search tree at random, and multiplies what is found below by the inverse of the chance of having
-//! come there, is right on average. Three things make one descent say more:
-//! * A descent begins at one of the plan's prefixes and takes each step with a chance in proportion to the guess at the
-//!   work below, not with equal chances (importance sampling).
-//! * It ends where an engine counts all that is left in a moment.
-//! * The descents are spread evenly over the prefixes, two a **stratum** (stratified sampling). How far apart these two
-//!   are is all that the interval depends on.
+//! descend a search tree at random, and multiply what is found below by the inverse of the probability of the path.
+//! The mean of these values is the truth. Three changes reduce the variance:
+//! * A descent begins at one of the plan's prefixes, and takes each step with a probability in proportion to the
+//!   estimated work below, not with equal probabilities (importance sampling).
+//! * It ends where an engine counts the rest in a moment.
+//! * The descents are spread evenly over the prefixes, two per **stratum** (stratified sampling). Only the difference
+//!   of these two enters the interval.
 //!
-//! Only sums, products and quotients of IEEE numbers in a fixed order: a seed gives the same on every machine, states of
-//! another engine apart.
+//! It uses only sums, products and quotients of IEEE numbers in a fixed order: a seed gives the same estimate on
+//! every machine, except for the states of another engine.
 
 use crate::board::BoardSize;
 use crate::counts::Totals;

@@ -1,4 +1,4 @@
-//! Names of runs, workers, leases and calls.
+//! Ids of runs, workers, leases and calls.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -47,7 +47,7 @@ impl FromStr for RunId {
 
 /// What was given names no run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a run is named by 12 hexadecimal digits, as 'nqueens status' shows them, not '{0}'")]
+#[error("a run id has 12 hexadecimal digits, as 'nqueens status' shows them, not '{0}'")]
 pub struct InvalidRunId(String);
 
 /// Name of a registered worker process, unique in one database; at least 1.

@@ -1,4 +1,4 @@
-//! What worker and coordinator tell each other. `proto/nqueens/v1/worker.proto` has the full story of each field.
+//! Messages between worker and coordinator. `proto/nqueens/v1/worker.proto` documents each field.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;

@@ -1,4 +1,4 @@
-//! The way to a coordinator.
+//! Connections to a coordinator.
 
 use std::error::Error;
 use std::time::Duration;

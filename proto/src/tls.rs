@@ -1,4 +1,4 @@
-//! TLS: what both ends make of certificates, and the caller's end of a connection.
+//! TLS: the roles in certificates, and the caller's end of a connection.
 
 use std::error::Error;
 use std::fmt;
@@ -55,10 +55,10 @@ impl fmt::Display for Role {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPem {
     /// Nothing that begins with `-----BEGIN CERTIFICATE-----`, or it does not end well.
-    #[error("there is no certificate in it; it is to be PEM text, as 'nqueens certs' writes it")]
+    #[error("it contains no certificate; it must be PEM text, as 'nqueens certs' writes it")]
     Certificate,
     /// No private key.
-    #[error("there is no private key in it; it is to be PEM text, as 'nqueens certs' writes it")]
+    #[error("it contains no private key; it must be PEM text, as 'nqueens certs' writes it")]
     Key,
     /// Both are there and are of no use.
     #[error("{0}")]
@@ -117,7 +117,10 @@ impl ClientTls {
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let mut stream = TlsConnector::from(Arc::clone(&self.0)).connect(name, stream).await?;
         if stream.fill_buf().await?.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the coordinator hung up"));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the coordinator closed the connection",
+            ));
         }
         Ok(stream)
     }

@@ -1,4 +1,4 @@
-//! The way to the coordinator: register, sync, and what their errors mean.
+//! Calls to the coordinator: register, sync, and the meaning of their errors.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub enum WorkerError {
     #[error(transparent)]
     Call(#[from] CallError),
     /// No engine passed its test.
-    #[error("no counting engine of this machine passed its test; see the log")]
+    #[error("no counting engine passed its self-test on this machine; see the log")]
     NoEngine,
 }
 

@@ -1,4 +1,4 @@
-//! A worker's life: carries out what the conversation wants, and tells it what comes of it.
+//! The worker's main loop: carries out the conversation's actions, in order, and reports what they lead to.
 
 use std::collections::VecDeque;
 use std::future::Future;

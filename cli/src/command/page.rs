@@ -1,4 +1,4 @@
-//! The coordinator's page, metrics and webhook, as its options have them.
+//! Options of the coordinator's web page, metrics and webhook.
 
 use std::net::SocketAddr;
 use std::str::FromStr;

@@ -310,13 +310,13 @@ fn settings_that_make_no_sense_are_refused() {
         ),
         (
             "status --coordinator https://head:1 --tls-ca c/ca.key".to_owned(),
-            "c/ca.key: there is no certificate in it",
+            "c/ca.key: it contains no certificate",
         ),
         (
             format!(
                 "status --coordinator https://head:1 {TRUSTING} --tls-cert c/worker.pem --tls-key c/worker.pem"
             ),
-            "c/worker.pem: there is no private key in it",
+            "c/worker.pem: it contains no private key",
         ),
     ];
     for (arguments, why) in failures {

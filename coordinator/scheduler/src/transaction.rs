@@ -1,4 +1,4 @@
-//! What the requests of one transaction decide together.
+//! The requests of one transaction, and what they decide together.
 
 #[cfg(test)]
 mod tests;
@@ -143,7 +143,7 @@ impl Transaction<'_> {
         for event in self.scheduler.dispatch.take_trust_events() {
             match event {
                 TrustEvent::Waived { run, jobs } => {
-                    warn!(%run, jobs, "checks waived: no other machine is there to count these jobs a second time");
+                    warn!(%run, jobs, "second counts waived: there is no other machine to count these jobs");
                 }
                 TrustEvent::Distrusted { machine, reason } => {
                     self.suspicions.push(Suspicion { machine, reason: Some(reason) });
@@ -174,10 +174,10 @@ impl Transaction<'_> {
         let suspects = self.scheduler.dispatch.suspect(&machine, results, reason.is_none());
         if let Some(reason) = reason {
             self.news.push(News::distrusted(&machine, &reason, suspects));
-            error!(%machine, reason, suspects, "machine is distrusted: it gets no more jobs, and past results of it are \
+            error!(%machine, reason, suspects, "machine is untrusted: it gets no more jobs, and its past results are \
                                                 counted again");
         } else {
-            error!(%machine, suspects, "machine was wrong again: all results of it are counted again");
+            error!(%machine, suspects, "machine was wrong again: all its results are counted again");
         }
     }
 
@@ -267,7 +267,7 @@ impl Transaction<'_> {
                     Some(Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us });
             }
             Verdict::Accepted | Verdict::Duplicate => {}
-            Verdict::Conflict => error!(%worker, %job, reason, "results disagree: job quarantined"),
+            Verdict::Conflict => error!(%worker, %job, reason, "results differ: job quarantined"),
             _ => warn!(%worker, %job, reason, "result not accepted"),
         }
         if keep {

@@ -1,4 +1,4 @@
-//! Who is connected: how many, from where, and since when without a call that was let in.
+//! Who is connected: how many, from where, and for how long without an allowed call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

@@ -1,4 +1,16 @@
-//! The door: who gets a connection, and for how long. What is said on it is for `access` and the services.
+//! Accepts connections, and limits how many there are and how long they stay. `access` and the services handle the
+//! calls.
+//!
+//! A connection is unauthenticated until one of its calls is allowed (health checks do not count). Unauthenticated
+//! connections are closed after 10 seconds, after 16 refused calls, and, oldest first, when there are too many. That
+//! bounds handshakes and silent connections. Connections are limited in total and per peer (IPv4 address or IPv6 /64
+//! network), calls by rate (token buckets per connection and per peer), registrations per peer: see [`Limits`]. Peers
+//! without a connection are forgotten when their number exceeds the number of connections by 10,000.
+//!
+//! TLS is rustls with ring, version 1.3 only, without session resumption. Connections whose caller does not read a
+//! response are closed. Messages over 4 MiB, headers over 16 KiB and more than 64 concurrent calls on a connection
+//! are refused; a call may take 30 seconds. When the process has no file descriptors left, accepting pauses and
+//! continues. Warnings about unauthenticated callers are limited to 10 per minute; the rest are logged at `debug`.
 
 mod bucket;
 mod census;
@@ -129,7 +141,7 @@ impl Porter {
             Some(tls) => {
                 let shaken = tokio::select! {
                     shaken = tls.accept(stream) => shaken,
-                    _ = &mut ended => return debug!(caller = %address, "no handshake in time: hung up"),
+                    _ = &mut ended => return debug!(caller = %address, "connection closed: no handshake in time"),
                 };
                 match shaken {
                     Ok(stream) => {

@@ -1,4 +1,4 @@
-//! Checks and what is known of machines by them.
+//! Second counts, and the reputation of machines.
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;

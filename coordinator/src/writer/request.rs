@@ -1,4 +1,4 @@
-//! The way to the writer: requests with their answers, and questions.
+//! The queue to the writer: requests with their answers, and questions.
 
 use std::sync::Arc;
 

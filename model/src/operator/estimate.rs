@@ -1,4 +1,4 @@
-//! Numbers that are not known exactly.
+//! Estimated values, with their confidence intervals.
 
 /// A number that is not known exactly, with the bounds that hold it 95 times of 100. All are finite, none is negative.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! What happened, for those who do not read the log.
+//! Events, for operators who do not read the log.
 
 use strum::{IntoStaticStr, VariantArray};
 
@@ -38,13 +38,13 @@ pub enum EventKind {
     RunStalled,
     /// Jobs failed too often, or their results disagree.
     JobsQuarantined,
-    /// A worker was not heard of in time; its jobs go to others.
+    /// A worker was not heard of in time; its jobs go to other workers.
     WorkerLost,
-    /// A worker is heard of, but its counting does not move; its jobs go to others.
+    /// A worker is heard of, but its counting does not move; its jobs go to other workers.
     WorkerStalled,
     /// A machine's results were wrong: it gets no more jobs.
     MachineDistrusted,
-    /// The disk is nearly full: no more jobs are handed out.
+    /// The disk is nearly full: no more jobs are leased.
     DiskShort,
     /// The disk has room again.
     DiskRoomy,

@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The final counts of a run.
 
 use nqueens_kernel::counts::Totals;
 use strum::{IntoStaticStr, VariantArray};

@@ -1,4 +1,4 @@
-//! Runs: what is asked for, what they are doing, and all that is known of one.
+//! Runs: what is submitted, their states, and everything known about one.
 
 use nqueens_kernel::plan::{Fingerprint, Plan};
 use strum::{EnumString, IntoStaticStr, VariantArray};

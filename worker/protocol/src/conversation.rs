@@ -1,4 +1,4 @@
-//! The worker's part: register, then sync until told to go.
+//! The worker's side of the conversation: register, then sync until stopped.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -154,7 +154,7 @@ impl Conversation {
                 Err(returned) => {
                     self.leases.remove(&returned.token);
                     if returned.failure.is_some() {
-                        warn!(job = %returned.token.job, failure = returned.failure, "could not count a job");
+                        warn!(job = %returned.token.job, failure = returned.failure, "failed to count a job");
                     }
                     self.returned.push(returned);
                 }
@@ -167,7 +167,7 @@ impl Conversation {
         }
         if std::mem::take(&mut self.giving_up) && matches!(self.phase, Phase::Leaving(_)) {
             let (begun, returned, drain_s) = (self.leases.len(), self.returned.len(), self.drain.as_secs());
-            info!(begun, returned, drain_s, "leaving: begun jobs have so long to finish");
+            info!(begun, returned, drain_s, "stopping: running jobs get {drain_s} s to finish");
         }
     }
 
@@ -203,7 +203,7 @@ impl Conversation {
             let kept = self.outbox.is_kept();
             warn!(
                 reason,
-                unreported, kept, unreturned, "could not hand over everything; the leases will run out"
+                unreported, kept, unreturned, "could not report everything; the leases will expire"
             );
         }
         self.call = None;
@@ -389,7 +389,7 @@ impl Conversation {
         if matches!(self.phase, Phase::Working) {
             self.take(answer.leases);
             if answer.drain {
-                info!("an operator asked this worker to go");
+                info!("an operator drains this worker");
                 self.summary.dismissed = true;
                 self.leave(now);
             }

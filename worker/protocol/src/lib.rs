@@ -1,6 +1,11 @@
-//! A worker's side of the conversation with its coordinator, without I/O: [`Conversation::on`] takes what has happened and
-//! when, and returns what is to be done. It decides when to register and to sync, how much work to ask for, what is
-//! spooled and what may be dropped, how to sit out an outage, and how to leave.
+//! A worker's side of the conversation with its coordinator, without I/O: [`Conversation::on`] takes an event and its
+//! time, and returns actions. It decides when to register and to sync, how much work to ask for, what to spool and
+//! what to drop, how to wait out an outage, and how to stop.
+//!
+//! It syncs when threads are about to run out of work, when results wait, and at the heartbeat interval (`pace`).
+//! Results are on disk before they are reported, with one fsync for many (`outbox`). The spool is emptied when
+//! everything in it is acknowledged. `outage` paces the attempts to reach the coordinator. A worker that is drained
+//! or stopped returns jobs that have not started at once, and the others at a deadline.
 //!
 //! Time and randomness come in with the events, so the same events always lead to the same actions.
 

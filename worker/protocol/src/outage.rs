@@ -1,4 +1,4 @@
-//! A coordinator that does not answer: when to try again, and when to say so.
+//! A coordinator that does not answer: when to try again, and when to log it.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl Outage {
         if now >= self.warn_at {
             warn!(
                 %error, coordinator, for_s,
-                "no coordinator: see that it runs and that the address is right; trying again until it answers"
+                "no coordinator: check that it runs and that the address is right; trying again until it answers"
             );
             self.warn_at = now + self.warn_again;
             self.warn_again = (2 * self.warn_again).min(WARN_AT_LEAST);

@@ -1,4 +1,4 @@
-//! Sampling and measuring row sets, which plan `colours` multiplies.
+//! Samples and measures row sets, for plan `colours`.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The words and numbers that every form of a report has.
+//! Texts and numbers that all forms of a report share.
 
 use nqueens_evidence::finding::Verdict;
 use nqueens_model::operator::RunState;

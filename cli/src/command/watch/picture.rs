@@ -1,4 +1,4 @@
-//! All that there is to see at one moment.
+//! Everything that is shown at one moment.
 
 use nqueens_coordinator::WorkerRow;
 use nqueens_model::id::WorkerId;
@@ -35,7 +35,7 @@ impl Worker {
     /// What there is to say of it; nothing, as long as it is well.
     pub(super) fn state(&self) -> &'static str {
         match &self.live {
-            Some(live) if live.distrusted.is_some() => "distrusted",
+            Some(live) if live.distrusted.is_some() => "untrusted",
             Some(live) if live.draining => "draining",
             _ => "-",
         }

@@ -1,4 +1,4 @@
-//! The runs line by line, for whoever reads no pictures.
+//! The runs as plain lines.
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Leases: who holds what, for how long, and how that ends.
+//! Leases: who holds which job, when a lease expires, and what happens then.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

@@ -1,22 +1,30 @@
-//! Who counts which job: leases, reports and returns, as a pure state machine.
+//! Which worker counts which job: leases, reports and returns, as a pure state machine.
 //!
-//! No clock, no I/O: time comes in with each call as [`Millis`], what changed goes out as a list of jobs to store.
-//! A [`Transaction`](crate::Transaction) applies requests to it.
+//! No clock, no I/O: time comes in with each call as [`Millis`], and the changed jobs go out as a list to store. A
+//! [`Transaction`](crate::Transaction) applies requests to it.
 //!
 //! ```text
 //!          grant                    report
 //!  ready --------> leased ------------------------> done
 //!    ^               |  return, expiry                |
 //!    +---------------+                                | a second result that differs
-//!                    |  too many failures or lapses   v
+//!                    |  too many failures or expiries v
 //!                    +--------------------------> quarantined
 //! ```
 //!
-//! A result is welcome as long as its job is open, whoever holds the lease by then: late work is not thrown away.
-//! What a lease's token fences is the lease: renewing it, failing it, giving it back.
+//! A result is accepted while its job is open, whoever holds the lease by then: late work is not lost. The lease
+//! token protects the lease only: its renewal, its failure and its return.
 //!
-//! A chosen share of the results is counted a second time, by another machine; `checks` has those that are open, `trust`
-//! what came of them, and `docs/trust.md` the rules.
+//! A share of the results is counted a second time, by another machine. `docs/trust.md` has the rules.
+//!
+//! | module | decides |
+//! |---|---|
+//! | `grant` | which worker gets which job; `crowd` is the summary of workers that it uses |
+//! | `lease` | how long a lease lasts, and how it ends |
+//! | `report` | what a result is worth |
+//! | `checks` | which second counts are open |
+//! | `review` | what follows when results agree or differ |
+//! | `trust` | which machines are checked, how often, and which are untrusted |
 
 mod checks;
 mod crowd;

@@ -1,4 +1,4 @@
-//! What becomes of results.
+//! Results: accepted, compared or refused.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,4 @@
-//! Checks opened and ended, and what that means for whoever counted.
+//! Opens and ends second counts, and applies their outcome to the machines.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! One run's jobs: their states, the order in which they leave, and the sums of what is done.
+//! One run's jobs: their states, the order in which they leave, and the sums of done jobs.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! What the jobs of a run come to so far.
+//! The sums over a run's done jobs.
 
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_model::operator::CheckCounts;

@@ -1,4 +1,4 @@
-//! What is known of the machines that count: whom to check how often, and whom to believe no longer.
+//! The reputation of machines: how often their results are checked, and which machines are untrusted.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Workers, as far as leases go.
+//! Workers: their leases and their speed.
 
 use std::collections::BTreeSet;
 

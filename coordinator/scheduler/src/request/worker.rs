@@ -1,4 +1,4 @@
-//! What workers ask for, and the coordinator where it counts like one.
+//! Requests of workers, and of the coordinator where it counts like one.
 
 use nqueens_model::id::{LeaseToken, WorkerId};
 use nqueens_model::message::{JobResult, Registration, ResultAck, ReturnedLease, SyncRequest};
@@ -79,7 +79,7 @@ impl Request for Sync {
         let dispatch = &mut transaction.scheduler.dispatch;
         for returned in &returned {
             if let Some(failure) = &returned.failure {
-                warn!(%worker, job = %returned.token.job, failure, "a worker could not count a job");
+                warn!(%worker, job = %returned.token.job, failure, "a worker failed to count a job");
             }
             dispatch.give_back(worker, returned);
         }
