@@ -4,7 +4,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Tells the process inside what there is.
+/// Tells the process inside what is available.
 const VARIABLE: &str = "NQUEENS_FAULTS_ROOMS";
 
 /// What can be had here.

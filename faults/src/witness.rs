@@ -113,7 +113,7 @@ impl Witness {
         book.ledger += 1;
     }
 
-    /// Says so much again, all at once, of what was said before; how much of it was answered.
+    /// Repeats this many earlier calls at once; returns how many of them were answered.
     pub(crate) async fn repeat(&self, calls: usize, random: &mut Random) -> usize {
         let old: Vec<_> = {
             let book = &self.book();

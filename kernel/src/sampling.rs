@@ -135,7 +135,7 @@ impl Sampler {
         Ok(draws)
     }
 
-    /// The estimates that all strata's draws come to.
+    /// The estimates from the draws of all strata.
     pub fn estimate(&self, strata: &[[Draw; 2]]) -> Estimates {
         let of = |what: fn(&Draw) -> f64| stratified(strata.iter().map(|pair| pair.each_ref().map(what)));
         let mut solutions = of(|draw| draw.solutions);
@@ -144,7 +144,7 @@ impl Sampler {
     }
 }
 
-/// What two draws of each of some strata come to, each draw standing for the whole.
+/// Two draws from each of some strata; each draw is scaled to the whole.
 pub fn stratified(strata: impl Iterator<Item = [f64; 2]> + Clone) -> Estimate {
     let squares = || strata.clone().map(|[a, b]| (a - b) * (a - b));
     let (number, sum) = (real(strata.clone().count() as u128), squares().sum::<f64>());
@@ -179,7 +179,7 @@ impl Estimate {
         Self { value, reach: 0.0 }
     }
 
-    /// From the standard error, itself estimated with so many degrees of freedom.
+    /// The interval from a standard error that was itself estimated with this many degrees of freedom.
     pub fn new(value: f64, error: f64, freedom: f64) -> Self {
         Self { value, reach: if error > 0.0 { student(freedom) * error } else { 0.0 } }
     }
@@ -190,19 +190,19 @@ impl Estimate {
         Self { value: self.value / number, reach: self.reach / number }
     }
 
-    /// It is hardly less.
+    /// Lower end of the 95 % confidence interval.
     pub fn low(self) -> f64 {
         (self.value - self.reach).max(0.0)
     }
 
-    /// It is hardly more.
+    /// Upper end of the 95 % confidence interval.
     pub fn high(self) -> f64 {
         self.value + self.reach
     }
 }
 
-/// Standard errors on either side of an interval that holds the truth 95 times of 100, if the standard error has so many
-/// degrees of freedom: Student's quantile by the series of Cornish and Fisher, right within a hundredth of it from 5 on.
+/// Half-width of a 95 % confidence interval, in standard errors with this many degrees of freedom: Student's quantile
+/// by the series of Cornish and Fisher, within 1 % of it from 5 degrees on.
 fn student(freedom: f64) -> f64 {
     const Z: f64 = 1.96;
     let square = Z * Z;
