@@ -117,7 +117,7 @@ impl WorkerService for Workers {
         }
         if wire.plans != PLANS.0 {
             return Err(Status::failed_precondition(
-                "this coordinator and the worker cut boards into jobs in different ways; \
+                "this coordinator and the worker split boards into jobs in different ways; \
                  install the same version of nqueens on both",
             ));
         }

@@ -69,8 +69,8 @@ pub(crate) enum Full {
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::House => "there are as many connections as --connections-max allows",
-            Self::Peer => "there are as many connections of this address as --peer-connections-max allows",
+            Self::House => "the limit of --connections-max is reached",
+            Self::Peer => "this peer has reached the limit of --peer-connections-max",
         })
     }
 }

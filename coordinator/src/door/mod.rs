@@ -128,7 +128,7 @@ impl Porter {
                 Ok((visit, ended)) => {
                     tokio::spawn(Arc::clone(&self).welcome(stream, visit, ended));
                 }
-                Err(full) => self.complain(&format_args!("{address} is not let in: {full}")),
+                Err(full) => self.complain(&format_args!("connection from {address} refused: {full}")),
             }
         }
     }
@@ -154,7 +154,7 @@ impl Porter {
                     }
                     Err(error) => {
                         return self
-                            .complain(&format_args!("{address} is not let in: {}", tls::explain(&error)));
+                            .complain(&format_args!("connection from {address} refused: {}", tls::explain(&error)));
                     }
                 }
             }
