@@ -6,5 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod id;
+pub mod kernel;
 pub mod message;
 pub mod operator;

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod capability;
 mod client;
 mod pool;
 mod runtime;
