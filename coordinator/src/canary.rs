@@ -101,12 +101,14 @@ async fn compare(operator: &Operator, token: LeaseToken, claim: Claim, control: 
     let Ok(Some(Recount { kernel, found: Ok(counts), .. })) = counting.await else { return false };
     let elapsed_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
     info!(job = %token.job, %kernel, elapsed_us, "canary counted");
+    let kernel = kernel.into();
     let result = JobResult { token, counts, kernel, states: 0, elapsed_us };
     let own = Registration {
         instance: [0; 16],
         name: OWN_MACHINE.to_owned(),
         build: operator.build.to_string(),
         kernels: vec![kernel],
+        capability: None,
         threads: 1,
     };
     let compared = operator.writer.ask(Compare { own, result }).await;

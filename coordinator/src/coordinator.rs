@@ -30,6 +30,7 @@ use crate::disk::Disk;
 use crate::door::{self, Watching};
 use crate::error::Error;
 use crate::journal;
+use crate::limits::Limits;
 use crate::operator::Operator;
 use crate::operator_service::Operators;
 use crate::reader::Reader;
@@ -58,6 +59,7 @@ const HEADER_BYTES_MAX: u32 = 16 << 10;
 /// A coordinator at work on one database.
 pub struct Coordinator {
     operator: Operator,
+    limits: Arc<Limits>,
     pace: Pace,
     writing: JoinHandle<()>,
     chores: Vec<JoinHandle<()>>,
@@ -73,6 +75,7 @@ impl Coordinator {
         let writer = Writer::new(database, disk.room(), pace.policy, incarnation, build).await?;
         let reader = Reader::new(path, writer.readers());
         let (snapshot, events, faults) = (writer.watch(), writer.events(), writer.faults());
+        let limits = writer.limits();
         let (writer, writing) = writer.spawn();
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
         let operator = Operator { writer, reader, snapshot, events, build, planning };
@@ -83,7 +86,7 @@ impl Coordinator {
         if pace.canaries {
             chores.push(tokio::spawn(canary::count(operator.clone())));
         }
-        Ok(Self { operator, pace, writing, chores, faults })
+        Ok(Self { operator, limits, pace, writing, chores, faults })
     }
 
     /// Logs the progress of every active run at this interval, and failed transactions. Without this journal, the
@@ -113,6 +116,7 @@ impl Coordinator {
         let workers = Workers {
             writer: self.operator.writer.clone(),
             reader: self.operator.reader.clone(),
+            limits: Arc::clone(&self.limits),
             next_sync_ms: self.pace.sync_ms,
             snapshot: self.operator.watch(),
             stopping: stopped.clone(),

@@ -37,6 +37,7 @@ mod error;
 mod events;
 mod journal;
 mod ledger;
+mod limits;
 mod operator;
 mod operator_service;
 pub mod progress;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprinter, Plan};
 use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::kernel::KernelName;
+use nqueens_model::message::Registration;
 use nqueens_model::operator::{Blamed, RunState, RunStatus, Submission, WorkerStatus};
 use nqueens_scheduler::request::{
     ActivateRun, Drain, PlanJobs, PlanRun, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust,
@@ -170,14 +172,15 @@ impl Operator {
 /// A worker that was seen since the start, or is untrusted.
 fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStatus> {
     let worker = dispatch.worker(row.id)?;
+    let Registration { name, build, kernels, threads, .. } = row.registration;
     let standing = dispatch.standing(&worker.machine);
     let seen = worker.seen.or(standing.distrusted.as_ref().map(|_| 0))?;
     Some(WorkerStatus {
         id: row.id,
-        name: row.name,
-        build: row.build,
-        kernels: row.kernels.split(',').map(str::to_owned).collect(),
-        threads: row.threads,
+        name,
+        build,
+        kernels: kernels.iter().map(KernelName::to_string).collect(),
+        threads,
         registered_at: row.registered_at,
         silent_ms: now.saturating_sub(seen),
         leases: worker.leases() as u64,

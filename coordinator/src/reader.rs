@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::{Fingerprint, Fingerprinter};
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
@@ -109,11 +110,11 @@ impl Reader {
         ledger::worker_rows(&self.db).await
     }
 
-    /// What some jobs are; those that do not exist are left out.
+    /// What some jobs are, and the most that each can count; those that do not exist are left out.
     pub(crate) async fn jobs(
         &self,
         ids: impl Iterator<Item = JobId>,
-    ) -> Result<HashMap<JobId, EncodedJob>, Error> {
+    ) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Error> {
         ledger::encoded_jobs(&self.db, ids).await.map_err(|error| self.explain(error))
     }
 

@@ -35,6 +35,7 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::events::{Board, Events};
 use crate::ledger::{self, wall_time};
+use crate::limits::Limits;
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
 
@@ -74,6 +75,7 @@ pub(crate) struct Writer {
     speeds: Speeds,
     stalls: Stalls,
     events: Board,
+    limits: Arc<Limits>,
     snapshot: watch::Sender<Arc<Snapshot>>,
     fault: watch::Sender<Option<Arc<Error>>>,
 }
@@ -108,6 +110,7 @@ impl Writer {
             speeds,
             stalls,
             events,
+            limits: Arc::default(),
             snapshot,
             fault,
         })
@@ -126,6 +129,11 @@ impl Writer {
     /// What happens, of interest to operators.
     pub(crate) fn events(&self) -> watch::Receiver<Events> {
         self.events.watch()
+    }
+
+    /// What is known of leased jobs without a look at the ledger.
+    pub(crate) fn limits(&self) -> Arc<Limits> {
+        Arc::clone(&self.limits)
     }
 
     /// The readers' pool.
@@ -189,7 +197,8 @@ impl Writer {
         for request in &*requests {
             request.needs(&mut needs);
         }
-        let loaded = ledger::load(&mut db, &needs).await?;
+        let mut loaded = self.limits.load(&mut needs, self.scheduler.dispatch());
+        loaded.extend(ledger::load(&mut db, &needs).await?);
         let mut transaction = self.scheduler.begin(now, loaded);
         for request in &mut *requests {
             request.apply(&mut transaction);

@@ -6,10 +6,10 @@ use std::fmt;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
-use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::Class;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::RunId;
+use nqueens_model::kernel::KernelName;
 use nqueens_model::operator::WallTime;
 use serde::{Deserialize, Serialize};
 
@@ -94,7 +94,7 @@ pub struct JobLine {
     pub counts: Four<u64>,
     /// The engine that counted.
     #[serde(with = "text")]
-    pub kernel: Kernel,
+    pub kernel: KernelName,
     /// Number of the worker that counted.
     pub worker: u64,
     /// Number of the lease, among those that were given for the job.
@@ -121,7 +121,7 @@ pub struct OtherLine {
     pub counts: Four<u64>,
     /// The engine that counted.
     #[serde(with = "text")]
-    pub kernel: Kernel,
+    pub kernel: KernelName,
     /// Number of the worker that counted.
     pub worker: u64,
     /// Number of the lease.

@@ -7,6 +7,7 @@ use nqueens_kernel::engine::{Control, Kernel, Stopped};
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::random::SplitMix64;
 use nqueens_kernel::solver::Solver;
+use nqueens_model::kernel::KernelName;
 
 /// Some parts of a job of colours, drawn by its place in the plan.
 pub(crate) struct Parts {
@@ -47,8 +48,8 @@ impl Parts {
     }
 
     /// The engine that multiplies the whole job again: the fastest with other instructions than the one that counted.
-    pub(crate) fn multiplied_by(counted_by: Kernel) -> Kernel {
-        let others = Kernel::ALL.into_iter().rev().filter(|&kernel| kernel != counted_by);
+    pub(crate) fn multiplied_by(counted_by: KernelName) -> Kernel {
+        let others = Kernel::ALL.into_iter().rev().filter(|&kernel| KernelName::from(kernel) != counted_by);
         let mut multiply = others.filter(|&kernel| kernel >= Kernel::Portable && kernel.is_available());
         multiply.next().unwrap_or(Kernel::Portable)
     }
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn other_instructions_multiply_again() {
         for kernel in Kernel::ALL {
-            let again = Parts::multiplied_by(kernel);
+            let again = Parts::multiplied_by(kernel.into());
             assert!(again >= Kernel::Portable && again.is_available());
             assert!(again != kernel || Kernel::best() == Kernel::Portable);
         }

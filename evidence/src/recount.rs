@@ -9,7 +9,9 @@ use std::thread;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
 use nqueens_kernel::job::{Class, Job};
+use nqueens_kernel::plan::PlanKind;
 use nqueens_kernel::solver::Solver;
+use nqueens_model::kernel::KernelName;
 
 use crate::parts::Parts;
 use crate::sample::Claim;
@@ -34,18 +36,18 @@ impl Recount {
     }
 }
 
-/// The fastest engine that shares no search with the first one. The block engines are one search for several kinds of
-/// CPU. Half boards were joined, and are recounted row by row; colours were multiplied by the block engines, and are
-/// searched by the plain ones.
-pub fn other_road(class: Class, counted_by: Kernel) -> Kernel {
-    match counted_by {
-        Kernel::Portable | Kernel::Avx2 | Kernel::Avx512 if class != Class::Halves => Kernel::Scalar,
-        _ => Kernel::best(),
-    }
+/// The fastest engine of another family than the one that counted. Half boards are counted row by row, whatever
+/// counted them first. An unknown engine is taken for a block engine.
+pub fn independent_engine(class: Class, counted_by: KernelName) -> Kernel {
+    let known = counted_by.as_str().parse().unwrap_or(Kernel::Portable);
+    let plan = if class == Class::Halves { PlanKind::Border } else { class.plan() };
+    let available = Kernel::ALL.into_iter().rev().filter(|kernel| kernel.is_available());
+    let mut independent = available.filter(|kernel| kernel.family(plan) != known.family(class.plan()));
+    independent.next().expect("engines of several families run everywhere")
 }
 
 /// Counts jobs again, in order, on some threads: each job's mirror image, by the given engine or by an [independent
-/// one](other_road). If a search would take too long for jobs of colours, they are multiplied again with other
+/// one](independent_engine). If a search would take too long for jobs of colours, they are multiplied again with other
 /// instructions, and some of their [parts](nqueens_kernel::colours::Part) are searched. `done` gets every recounted
 /// job; after `control` stopped the counting, the rest is left out.
 ///
@@ -89,17 +91,21 @@ impl Solvers {
         chosen: Option<Kernel>,
         control: &Control,
     ) -> Result<Recount, Stopped> {
-        let road = other_road(claim.job.class, claim.kernel);
+        let independent = independent_engine(claim.job.class, claim.kernel);
         let recount = |kernel, parts, found| Recount { claim: claim.clone(), kernel, parts, found };
         let job = match claim.job.decode() {
             Ok(job) => job,
             Err(invalid) => {
-                return Ok(recount(chosen.unwrap_or(road), 0, Err(format!("it is no job: {invalid}"))));
+                return Ok(recount(
+                    chosen.unwrap_or(independent),
+                    0,
+                    Err(format!("it is no job: {invalid}")),
+                ));
             }
         };
-        let parts = if chosen.is_none() && road < Kernel::Portable { Parts::of(&job) } else { None };
+        let parts = if chosen.is_none() && independent < Kernel::Portable { Parts::of(&job) } else { None };
         let Some(parts) = parts else {
-            let kernel = chosen.unwrap_or(road);
+            let kernel = chosen.unwrap_or(independent);
             return Ok(recount(kernel, 0, count(&job, self.get(kernel), control)?));
         };
         let kernel = Parts::multiplied_by(claim.kernel);

@@ -6,20 +6,20 @@ use nqueens_evidence::line::{FORMAT, Four, Header, JobLine, Line, TotalLine, Wor
 use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::{Report, verify};
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::engine::Control;
 use nqueens_kernel::job::Class;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::RunId;
 
-/// A ledger whose one job found this.
+/// A ledger whose one job found this, by an engine that is not known here.
 fn ledger(n: u32, solutions: u64) -> Vec<u8> {
     let n = BoardSize::new(n).expect("a board");
     let plan = Plan::with_states_per_job(n, PlanKind::Halves, 1 << 62);
     let job = plan.jobs().next().expect("a job");
     let known = published(n).expect("published");
     let counts = Four { count2: 0, count4: 0, count8: 0, solutions };
-    let [name, build, kernels] = ["one", "test", "avx2"].map(str::to_owned);
+    let [name, build, kernels] = ["one", "test", "cuda-sm90,avx2"].map(str::to_owned);
     let lines = [
         Line::Ledger(Header {
             format: FORMAT,
@@ -41,7 +41,7 @@ fn ledger(n: u32, solutions: u64) -> Vec<u8> {
             bound1: 0,
             bytes: job.encode(),
             counts,
-            kernel: Kernel::Avx2,
+            kernel: "cuda-sm90".parse().expect("a name"),
             worker: 1,
             epoch: 1,
             states: 1,

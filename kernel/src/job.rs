@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use crate::board::BoardSize;
 use crate::counts::Counts;
+use crate::plan::PlanKind;
 use crate::prefix::{Prefix, class_bounds, width_min};
 use crate::ranges::Numbered;
 use crate::rows::bound2;
@@ -29,6 +30,16 @@ pub enum Class {
 impl Class {
     /// All classes.
     pub const ALL: [Self; 5] = [Self::Corner, Self::Edge, Self::Border, Self::Halves, Self::Colours];
+
+    /// The plan that is made for its jobs; small boards of others have some, too.
+    pub const fn plan(self) -> PlanKind {
+        match self {
+            Self::Corner | Self::Edge => PlanKind::Rows,
+            Self::Border => PlanKind::Border,
+            Self::Halves => PlanKind::Halves,
+            Self::Colours => PlanKind::Colours,
+        }
+    }
 
     /// Whether its jobs are ranges of numbered orbits and count plain solutions; else they are groups of prefixes and
     /// count orbits of solutions.

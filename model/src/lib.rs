@@ -7,5 +7,6 @@
 #![forbid(unsafe_code)]
 
 pub mod id;
+pub mod kernel;
 pub mod message;
 pub mod operator;

@@ -2,11 +2,11 @@
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::{Class, InvalidJob, Job};
 use strum::{IntoStaticStr, VariantArray};
 
 use crate::id::{LeaseToken, WorkerId};
+use crate::kernel::{Capability, KernelName};
 
 /// Most results, returned leases or new leases in one message.
 pub const BATCH_MAX: usize = 1_000;
@@ -21,7 +21,9 @@ pub struct Registration {
     /// Program version and source revision, at most 64 bytes.
     pub build: String,
     /// Engines that it offers, the one in use first; at least one.
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<KernelName>,
+    /// Of the engine in use; workers of earlier versions do not say.
+    pub capability: Option<Capability>,
     /// Counting threads, at least 1.
     pub threads: u32,
 }
@@ -119,7 +121,7 @@ pub struct JobResult {
     /// What was found.
     pub counts: Counts,
     /// The engine that counted.
-    pub kernel: Kernel,
+    pub kernel: KernelName,
     /// States visited.
     pub states: u64,
     /// Thread time spent, in microseconds.

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod capability;
 mod client;
 mod pool;
 mod runtime;

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nqueens_kernel::engine::Kernel;
+use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
 use nqueens_worker_protocol::{Action, CallError, Conversation, Event, Setup, SpoolContents, Summary};
 use tokio::time::{Instant, sleep_until};
 
+use crate::capability::capability;
 use crate::client::{Client, WorkerError};
 use crate::pool::Pool;
 use crate::selftest::Proof;
@@ -51,19 +53,19 @@ pub async fn work(
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, WorkerError> {
     let pool = Pool::start(config.engine.kernel, config.threads, config.memory_max);
+    let threads = u32::try_from(config.threads.get()).unwrap_or(u32::MAX);
     let registration = Registration {
         instance: instance(),
         name: config.name,
         build: config.build,
-        kernels: config.kernels,
-        threads: u32::try_from(config.threads.get()).unwrap_or(u32::MAX),
+        kernels: config.kernels.into_iter().map(KernelName::from).collect(),
+        capability: Some(capability(config.engine, threads)),
+        threads,
     };
     let mut spool = config.spool;
-    #[expect(clippy::cast_precision_loss, reason = "a speed")]
-    let states_per_s = config.engine.states_per_s * config.threads.get() as f64;
     let conversation = Conversation::new(Setup {
         registration,
-        states_per_s,
+        states_per_s: config.engine.states_per_s * f64::from(threads),
         drain: config.drain,
         coordinator: client.url().to_owned(),
         spool: spool.as_mut().map(|spool| SpoolContents {

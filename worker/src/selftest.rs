@@ -1,7 +1,6 @@
 //! The self-test of engines: a wrong processor, memory or build shows here, not in a total.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
@@ -13,12 +12,14 @@ use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
 use tracing::error;
 
+use crate::capability::states_per_s;
+
 /// What an engine showed in its test.
 #[derive(Clone, Copy, Debug)]
 pub struct Proof {
     /// The engine.
     pub kernel: Kernel,
-    /// Estimated states that it deals with in a second, on these small boards.
+    /// States that one thread visits in a second.
     pub states_per_s: f64,
 }
 
@@ -26,11 +27,9 @@ pub struct Proof {
 pub fn prove(kernel: Kernel) -> Result<Proof, String> {
     let mut solver = Solver::new(kernel, &Arc::new(SharedTables::new(u64::MAX, 1)))
         .ok_or_else(|| format!("this machine can't run the {kernel} engine"))?;
-    let (mut states, mut elapsed) = (0, Duration::ZERO);
     for n in [5, 8, 11].map(|n| BoardSize::new(n).expect("a small board")) {
         for kind in PlanKind::ALL {
-            let begun = Instant::now();
-            let (totals, visited) = count(&Plan::new(n, kind), &mut solver);
+            let totals = count(&Plan::new(n, kind), &mut solver);
             let known = published(n).expect("small boards are published");
             let sorted = symmetric_counts(n, &Control::default()).map(|symmetric| totals.sorted(symmetric));
             if sorted != Ok(Ok(known.orbits)) {
@@ -39,26 +38,20 @@ pub fn prove(kernel: Kernel) -> Result<Proof, String> {
                     known.orbits
                 ));
             }
-            states += visited;
-            elapsed += begun.elapsed();
         }
     }
-    #[expect(clippy::cast_precision_loss, reason = "a speed")]
-    let states_per_s = states as f64 / elapsed.as_secs_f64();
-    Ok(Proof { kernel, states_per_s })
+    Ok(Proof { kernel, states_per_s: states_per_s(&mut solver) })
 }
 
-fn count(plan: &Plan, solver: &mut Solver) -> (Totals, u64) {
-    let control = Control::default();
-    let (mut totals, mut states) = (Totals::default(), 0);
-    for (job, weight) in plan.weighed_jobs() {
-        states += weight.states;
+fn count(plan: &Plan, solver: &mut Solver) -> Totals {
+    let (control, mut totals) = (Control::default(), Totals::default());
+    for job in plan.jobs() {
         for unit in job.units(solver.leaf_test()) {
             let tally = unit.solve(solver, &control).expect("nobody stops it");
             totals = totals.checked_add(tally.counts).expect("small boards");
         }
     }
-    (totals, states)
+    totals
 }
 
 /// The engines that this machine can run and that proved themselves, fastest first. Those that fail are logged.

@@ -9,6 +9,8 @@ use nqueens_evidence::chain::ChainWriter;
 use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, OtherLine, TotalLine, WorkerLine};
 use nqueens_kernel::counts::Totals;
 use nqueens_model::id::WorkerId;
+use nqueens_model::kernel::KernelName;
+use nqueens_model::message::Registration;
 use nqueens_model::operator::Outcome;
 
 use crate::build::BUILD;
@@ -58,7 +60,8 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
     }
     for worker in reader.workers().await? {
         let Some(&jobs) = by_worker.get(&worker.id) else { continue };
-        let (name, build, kernels, threads) = (worker.name, worker.build, worker.kernels, worker.threads);
+        let Registration { name, build, kernels, threads, .. } = worker.registration;
+        let kernels = kernels.iter().map(KernelName::as_str).collect::<Vec<_>>().join(",");
         let line = WorkerLine { worker: worker.id.get(), name, build, kernels, threads, jobs };
         out.write(&Line::Worker(line))?;
     }
@@ -94,14 +97,13 @@ fn job_line(row: LedgerRow) -> anyhow::Result<(JobLine, WorkerId)> {
     let accepted = row.accepted.filter(|_| row.state == JobState::Done);
     let result =
         accepted.with_context(|| format!("job {number} is not done: the run changed during the export"))?;
-    let kernel = result.kernel.parse().with_context(|| format!("job {number}"))?;
     let line = JobLine {
         number,
         class: row.job.class,
         bound1: row.job.bound1,
         bytes: row.job.prefixes,
         counts: result.counts.into(),
-        kernel,
+        kernel: result.kernel,
         worker: result.worker.get(),
         epoch: result.epoch,
         states: result.states,
@@ -117,7 +119,7 @@ fn other_line(other: OtherResult) -> anyhow::Result<OtherLine> {
         number,
         verdict: serde_json::from_value(verdict.into()).with_context(|| format!("job {number}"))?,
         counts: result.counts.into(),
-        kernel: result.kernel.parse().with_context(|| format!("job {number}"))?,
+        kernel: result.kernel,
         worker: result.worker.get(),
         epoch: result.epoch,
         states: result.states,

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 use nqueens_coordinator::WorkerRow;
 use nqueens_model::id::WorkerId;
+use nqueens_model::kernel::KernelName;
+use nqueens_model::message::Registration;
 use nqueens_model::operator::WorkerStatus;
 use serde_json::{Value, json};
 
@@ -89,17 +91,18 @@ fn row_head() -> String {
 }
 
 fn row_line(row: &WorkerRow) -> String {
-    let kernel = row.kernels.split(',').next().unwrap_or("-");
-    format!("{:>6}  {:<20}  {:>7}  {kernel:<10}  {}", row.id.get(), row.name, row.threads, row.build)
+    let Registration { name, build, kernels, threads, .. } = &row.registration;
+    format!("{:>6}  {name:<20}  {threads:>7}  {:<10}  {build}", row.id.get(), kernels[0])
 }
 
 fn row_json(row: &WorkerRow) -> Value {
+    let Registration { name, build, kernels, threads, .. } = &row.registration;
     json!({
         "id": row.id.get(),
-        "name": row.name,
-        "build": row.build,
-        "kernels": row.kernels.split(',').collect::<Vec<_>>(),
-        "threads": row.threads,
+        "name": name,
+        "build": build,
+        "kernels": kernels.iter().map(KernelName::as_str).collect::<Vec<_>>(),
+        "threads": threads,
         "registered_at_ms": row.registered_at,
     })
 }

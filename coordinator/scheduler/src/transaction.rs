@@ -232,7 +232,7 @@ impl Transaction<'_> {
         };
         let known = processes.get(&worker.instance).copied();
         let id = known.unwrap_or_else(next);
-        dispatch.add_worker(id, worker.name.as_str().into(), worker.kernels[0], worker.threads);
+        dispatch.add_worker(id, worker);
         if known.is_none() {
             processes.insert(worker.instance, id);
             self.change(Change::Worker(id, worker.clone()));

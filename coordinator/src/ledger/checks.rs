@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 
 use nqueens_evidence::sample::Claim;
-use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::{JobId, LeaseToken, RunId};
 use nqueens_model::operator::CheckCounts;
 use nqueens_scheduler::{CheckOutcome, Machine, Opinion, Standing};
@@ -79,7 +78,7 @@ fn opinion(record: ResultRecord) -> Result<(JobId, Opinion), Error> {
     let opinion = Opinion {
         worker: worker_id(worker)?,
         machine: name.into(),
-        kernel: parsed::<Kernel>(&kernel)?,
+        kernel: parsed(&kernel)?,
         epoch: NonZeroU32::new(epoch).ok_or_else(|| damaged("a result's epoch is zero"))?,
         counts: counts_of(counts),
     };

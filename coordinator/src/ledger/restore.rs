@@ -27,10 +27,9 @@ pub(crate) async fn restore(
         dispatch.add_run(run);
     }
     let workers = worker_rows(db).await?;
-    let processes = workers.iter().map(|row| (row.instance, row.id)).collect();
+    let processes = workers.iter().map(|row| (row.registration.instance, row.id)).collect();
     for row in workers {
-        let kernel = row.kernel();
-        dispatch.add_worker(row.id, row.name.into(), kernel, row.threads);
+        dispatch.add_worker(row.id, &row.registration);
     }
     for (machine, standing) in standings(db).await? {
         dispatch.add_standing(machine, standing);

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::kernel::KernelName;
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::WallTime;
 use nqueens_scheduler::{AcceptedSums, JobState, JudgedResult};
@@ -12,7 +13,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, all, column, counts, encoded_job, json, json_of_ids, rows_of, run_id, within, worker_id,
+    ROWS_MAX, all, column, counts, encoded_job, json, json_of_ids, parsed, rows_of, run_id, within, worker_id,
 };
 use crate::error::{Error, damaged};
 
@@ -79,20 +80,20 @@ pub(super) async fn insert_results(
     results: &[JudgedResult],
     now: WallTime,
 ) -> Result<(), Error> {
-    let row = |(worker, result, verdict): &JudgedResult| {
+    let rows = results.iter().map(|(worker, result, verdict)| {
         let LeaseToken { job, epoch, incarnation } = result.token;
         let Counts { count2, count4, count8, solutions } = result.counts;
         let lease = (job.run.get(), job.number, epoch.get(), incarnation.get(), worker.get());
         (
             lease,
-            result.kernel.name(),
+            result.kernel.as_str(),
             (count2, count4, count8, solutions),
             result.states,
             result.elapsed_us,
             verdict.name(),
         )
-    };
-    let rows = json(&results.iter().map(row).collect::<Vec<_>>());
+    });
+    let rows = json(&rows.collect::<Vec<_>>());
     let done = query!(
         "INSERT INTO result (run, job, epoch, incarnation, worker, kernel, count2, count4, count8, solutions, states,
                              elapsed_us, verdict, reported_at)
@@ -132,7 +133,7 @@ pub struct LedgerResult {
     /// What its owner calls it.
     pub worker_name: String,
     /// The engine that counted.
-    pub kernel: String,
+    pub kernel: KernelName,
     /// Number of the lease, among those given for the job.
     pub epoch: u32,
     /// States visited.
@@ -173,7 +174,7 @@ pub(crate) async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<
                     counts: counts(found)?,
                     worker: worker_id(worker)?,
                     worker_name,
-                    kernel,
+                    kernel: parsed(&kernel)?,
                     epoch: within("result.epoch", epoch)?,
                     states: within("result.states", states)?,
                     elapsed_us: within("result.elapsed_us", elapsed_us)?,
@@ -227,7 +228,7 @@ pub(crate) async fn others(db: &SqlitePool, run: RunId, jobs: Range<u32>) -> Res
                 counts: counts([row.count2, row.count4, row.count8, row.solutions])?,
                 worker: worker_id(row.worker)?,
                 worker_name: row.name,
-                kernel: row.kernel,
+                kernel: parsed(&row.kernel)?,
                 epoch: within("result.epoch", row.epoch)?,
                 states: within("result.states", row.states)?,
                 elapsed_us: within("result.elapsed_us", row.elapsed_us)?,

@@ -17,7 +17,8 @@ async fn worker(writer: &Handle, number: u8) -> WorkerId {
         instance: [number; 16],
         name: "worker".to_owned(),
         build: "test".to_owned(),
-        kernels: vec![Kernel::Reference],
+        kernels: vec![Kernel::Reference.into()],
+        capability: None,
         threads: 1,
     };
     writer.ask(Register(registration)).await.expect("a name")
@@ -48,7 +49,7 @@ async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
     let result = |count8| JobResult {
         token,
         counts: Counts::only8(count8),
-        kernel: Kernel::Reference,
+        kernel: Kernel::Reference.into(),
         states: 1,
         elapsed_us: 1,
     };

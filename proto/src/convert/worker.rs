@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::kernel::Capability;
 use nqueens_model::message::{
     BATCH_MAX, EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest,
     SyncResponse, Verdict,
@@ -77,6 +78,7 @@ impl From<Registration> for v1::RegisterRequest {
             kernels: worker.kernels.iter().map(ToString::to_string).collect(),
             threads: worker.threads,
             plans: crate::PLANS.0.to_vec(),
+            capability: worker.capability.map(v1::Capability::from),
         }
     }
 }
@@ -99,7 +101,30 @@ impl TryFrom<v1::RegisterRequest> for Registration {
             name: short("name", wire.name, 64)?,
             build: short("build", wire.build, 64)?,
             kernels,
+            capability: wire.capability.map(Capability::try_from).transpose()?,
             threads: wire.threads,
+        })
+    }
+}
+
+impl From<Capability> for v1::Capability {
+    fn from(capability: Capability) -> Self {
+        let Capability { family, device, states_per_s } = capability;
+        Self { family: family.to_string(), device, states_per_s }
+    }
+}
+
+impl TryFrom<v1::Capability> for Capability {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::Capability) -> Result<Self, Self::Error> {
+        if wire.states_per_s == 0 {
+            return Err(invalid("states_per_s", "must be at least 1"));
+        }
+        Ok(Self {
+            family: wire.family.parse().map_err(|error| invalid("family", error))?,
+            device: short("device", wire.device, 64)?,
+            states_per_s: stored("states_per_s", wire.states_per_s)?,
         })
     }
 }

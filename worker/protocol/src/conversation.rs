@@ -312,7 +312,7 @@ impl Conversation {
         let results = self.outbox.batch();
         let returned: Vec<_> = self.returned.iter().take(BATCH_MAX).cloned().collect();
         let holds = self.leases.len() + self.outbox.len();
-        let wanted_jobs = HELD_MAX.saturating_sub(holds).min(self.pace.jobs_max());
+        let wanted_jobs = HELD_MAX.saturating_sub(holds).min(BATCH_MAX);
         let wanted_states = self.wanted().saturating_sub(self.states_left());
         // What waits for a later report is still held.
         let later = self.outbox.after(results.len()).map(|result| result.token);

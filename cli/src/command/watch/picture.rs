@@ -2,6 +2,7 @@
 
 use nqueens_coordinator::WorkerRow;
 use nqueens_model::id::WorkerId;
+use nqueens_model::message::Registration;
 use nqueens_model::operator::{Event, RunStatus, WallTime, WorkerStatus};
 
 /// What the coordinator or the database shows at one moment.
@@ -73,7 +74,7 @@ impl From<WorkerStatus> for Worker {
 
 impl From<WorkerRow> for Worker {
     fn from(row: WorkerRow) -> Self {
-        let kernel = row.kernels.split(',').next().unwrap_or_default().to_owned();
-        Self { id: row.id, name: row.name, kernel, threads: row.threads, live: None }
+        let Registration { name, kernels, threads, .. } = row.registration;
+        Self { id: row.id, name, kernel: kernels[0].to_string(), threads, live: None }
     }
 }

@@ -307,5 +307,6 @@ fn registration() -> v1::RegisterRequest {
         build: "attack".to_owned(),
         kernels: vec!["scalar".to_owned()],
         threads: 1,
+        capability: None,
     }
 }

@@ -44,8 +44,8 @@ mod worker;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::Registration;
 use nqueens_model::operator::RunState;
 use sha2::{Digest, Sha256};
 
@@ -153,9 +153,9 @@ impl Dispatch {
         assert!(earlier.is_none(), "a run is added once");
     }
 
-    /// Adds a worker that the database has.
-    pub fn add_worker(&mut self, worker: WorkerId, machine: Machine, kernel: Kernel, threads: u32) {
-        self.workers.entry(worker).or_insert_with(|| Worker::new(machine, kernel, threads));
+    /// Adds a worker that the database has, or is to have, as it registered.
+    pub fn add_worker(&mut self, id: WorkerId, worker: &Registration) {
+        self.workers.entry(id).or_insert_with(|| Worker::new(worker));
         self.crowd = None;
     }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
-use nqueens_kernel::plan::Plan;
+use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::SplitMix64;
 use nqueens_model::id::RunId;
 use nqueens_model::message::JobResult;
@@ -129,6 +129,11 @@ impl Run {
     /// Its name.
     pub fn id(&self) -> RunId {
         self.settings.id
+    }
+
+    /// How its board is cut into jobs.
+    pub(super) fn plan(&self) -> PlanKind {
+        self.settings.plan.kind()
     }
 
     /// The board that it counts.

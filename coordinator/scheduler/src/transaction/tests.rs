@@ -27,7 +27,8 @@ fn registration(process: u8) -> Registration {
         instance: [process; 16],
         name: format!("machine {process}"),
         build: "test".to_owned(),
-        kernels: vec![Kernel::Reference],
+        kernels: vec![Kernel::Reference.into()],
+        capability: None,
         threads: 1,
     }
 }
@@ -38,7 +39,13 @@ fn sync(worker: WorkerId, results: Vec<JobResult>) -> Sync {
 }
 
 fn result(token: LeaseToken, count8: u64) -> JobResult {
-    JobResult { token, counts: Counts::only8(count8), kernel: Kernel::Reference, states: 1, elapsed_us: 1 }
+    JobResult {
+        token,
+        counts: Counts::only8(count8),
+        kernel: Kernel::Reference.into(),
+        states: 1,
+        elapsed_us: 1,
+    }
 }
 
 #[test]

@@ -4,12 +4,12 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{JobResult, ResultAck, ReturnedLease, SyncRequest, Verdict};
 use nqueens_model::operator::RunState;
 
 use super::store::{RunRow, Store, accepted, machine};
+use crate::dispatch::tests::registration;
 use crate::dispatch::{Accepted, Dispatch, JobState, Judgement, Millis, Policy, Run};
 
 /// Requests in one transaction.
@@ -144,7 +144,7 @@ impl Writing<'_> {
             Request::Sync { instance, sync } => return self.sync(*instance, sync),
             Request::Register { instance, threads } => {
                 let id = self.store.upsert_worker(*instance, *threads);
-                self.dispatch.add_worker(id, machine(id), Kernel::Scalar, *threads);
+                self.dispatch.add_worker(id, &registration(&machine(id), "scalar", *threads));
                 return Answer::Registered(id);
             }
             Request::Submit { row, jobs } => {

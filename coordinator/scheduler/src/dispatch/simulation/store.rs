@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{JobResult, Verdict};
 use nqueens_model::operator::RunState;
 
+use crate::dispatch::tests::registration;
 use crate::dispatch::{
     Accepted, AcceptedSums, ChangedJob, Dispatch, JobState, Machine, Millis, Policy, Run, RunSettings, Slot,
 };
@@ -206,7 +206,7 @@ impl Store {
             dispatch.add_run(Run::new(&row.settings, row.state, slots, &sums));
         }
         for (id, (_, threads)) in &self.tables.workers {
-            dispatch.add_worker(*id, machine(*id), Kernel::Scalar, *threads);
+            dispatch.add_worker(*id, &registration(&machine(*id), "scalar", *threads));
         }
         for (id, job) in &self.tables.jobs {
             if let Some((worker, incarnation)) = job.lease {

@@ -180,7 +180,7 @@ impl Worker {
         self.outbox.push_back(JobResult {
             token,
             counts,
-            kernel: Kernel::Reference,
+            kernel: Kernel::Reference.into(),
             states: estimate,
             elapsed_us,
         });

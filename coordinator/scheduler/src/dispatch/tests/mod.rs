@@ -1,5 +1,7 @@
 //! Random histories of leases, reports, returns, silences and restarts: what must hold after every single event.
 
+mod independence;
+mod shares;
 mod world;
 
 use nqueens_model::message::{HeldLease, Verdict};
@@ -8,6 +10,18 @@ use proptest::test_runner::RngSeed;
 
 use self::world::{Event, JOBS, WORKERS, World, events, result, run_id, settings, truth};
 use super::*;
+
+/// A worker on a machine, whose program says nothing of its engine.
+pub(super) fn registration(machine: &str, kernel: &str, threads: u32) -> Registration {
+    Registration {
+        instance: [0; 16],
+        name: machine.to_owned(),
+        build: String::new(),
+        kernels: vec![kernel.parse().expect("a name")],
+        capability: None,
+        threads,
+    }
+}
 
 /// A job that is out for long is leased a second time to a worker that has nothing to do; the first result counts, and
 /// the other lease is gone.

@@ -5,12 +5,12 @@ use std::num::NonZeroU32;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
-use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::message::{HeldLease, JobResult, ReturnedLease, Verdict};
 use proptest::prelude::*;
 
 use super::super::*;
+use super::registration;
 
 pub(super) const JOBS: u32 = 12;
 /// The last one runs on the first one's machine.
@@ -52,7 +52,7 @@ pub(super) fn truth(number: u32) -> Counts {
 }
 
 pub(super) fn result(token: LeaseToken, counts: Counts) -> JobResult {
-    JobResult { token, counts, kernel: Kernel::Reference, states: 10, elapsed_us: 5 }
+    JobResult { token, counts, kernel: "reference".parse().expect("a name"), states: 10, elapsed_us: 5 }
 }
 
 #[derive(Clone, Debug)]
@@ -162,8 +162,8 @@ impl World {
         self.lives += 1;
         self.dispatch = Dispatch::new(policy(), Incarnation::from_random(self.lives), SECRET);
         for worker in (1..=WORKERS).map(|worker| WorkerId::new(worker).unwrap()) {
-            let kernel = if worker.get() == 2 { Kernel::Scalar } else { Kernel::Reference };
-            self.dispatch.add_worker(worker, machine(worker), kernel, 2);
+            let kernel = if worker.get() == 2 { "scalar" } else { "reference" };
+            self.dispatch.add_worker(worker, &registration(&machine(worker), kernel, 2));
         }
         for (machine, standing) in &self.standings {
             self.dispatch.add_standing(Machine::clone(machine), standing.clone());
