@@ -1,5 +1,8 @@
 //! One coordinator: its ledger, its door, and the chores between them.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -7,11 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_model::id::{Incarnation, RequestId, RunId};
+use nqueens_model::id::{Incarnation, RunId};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::operator_service_server::OperatorServiceServer;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
-use nqueens_proto::{MESSAGE_BYTES_MAX, request_id};
+use nqueens_proto::{MESSAGE_BYTES_MAX, random_bytes, request_id};
 use nqueens_scheduler::request::{Expire, FinishRun};
 use nqueens_scheduler::{Dispatch, Run};
 use tokio::net::TcpListener;
@@ -68,7 +71,7 @@ impl Coordinator {
     /// Opens a database, creates it if need be, and sets to work. `build` names the program for the record.
     pub async fn open(path: &Path, pace: Pace, build: &str) -> Result<Self, Error> {
         let database = Database::open(path).await?;
-        let incarnation = Incarnation::from_random(random_bits());
+        let incarnation = Incarnation::from_random(u64::from_ne_bytes(random_bytes()));
         let disk = Disk::new(path, pace.disk_reserve);
         let writer = Writer::new(database, disk.room(), pace.policy, incarnation, build).await?;
         let reader = Reader::new(path, writer.readers());
@@ -171,8 +174,7 @@ impl Coordinator {
 fn call_span(request: &http::Request<()>) -> Span {
     // As high as any line in it, so that no filter that lets the line through drops the name.
     let span = error_span!("call", method = request.uri().path(), request = field::Empty);
-    let id = request.headers().get(request_id::HEADER).and_then(|value| RequestId::read(value.as_bytes()));
-    if let Some(id) = id {
+    if let Some(id) = request_id::read(request.headers()) {
         span.record("request", field::display(id));
     }
     debug!(parent: &span, "called");
@@ -192,11 +194,6 @@ pub async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), Error> {
     let listener = TcpListener::bind(address).await.map_err(cant_listen)?;
     let bound = listener.local_addr().map_err(cant_listen)?;
     Ok((listener, bound))
-}
-
-/// Random bits from the operating system.
-pub fn random_bits() -> u64 {
-    getrandom::u64().expect("the operating system has random bits")
 }
 
 /// Has the writer look for leases that have run out, and tells it how much room the disk has, regularly.

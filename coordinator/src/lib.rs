@@ -12,6 +12,7 @@
 mod access;
 mod backup;
 mod canary;
+mod clock;
 mod coordinator;
 mod database;
 mod disk;
@@ -32,11 +33,12 @@ mod writer;
 
 pub use access::Access;
 pub use backup::backup;
-pub use coordinator::{Coordinator, listen, random_bits};
+pub use clock::wall_time;
+pub use coordinator::{Coordinator, listen};
 pub use door::{Limits, Rate};
 pub use error::Error;
 pub use events::Events;
-pub use ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow, wall_time};
+pub use ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
 pub use nqueens_scheduler::{JobState, Policy, Refusal, Room};
 pub use operator::Operator;
 pub use reader::Reader;

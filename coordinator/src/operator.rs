@@ -6,16 +6,17 @@ use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprinter, Plan};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{Blamed, RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_proto::random_bytes;
 use nqueens_scheduler::request::{
     ActivateRun, Drain, PlanJobs, PlanRun, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust,
 };
 use nqueens_scheduler::{Dispatch, Millis, Refusal, RunSettings};
 use tokio::sync::{Mutex, mpsc, watch};
 
-use crate::coordinator::random_bits;
+use crate::clock::wall_time;
 use crate::error::Error;
 use crate::events::Events;
-use crate::ledger::{RunRow, WorkerRow, wall_time};
+use crate::ledger::{RunRow, WorkerRow};
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::writer::Handle;
@@ -79,8 +80,7 @@ impl Operator {
     /// Plans a run and stores its jobs; they are handed out once all are stored, those of higher priority first.
     /// Nothing is counted twice.
     pub async fn submit(&self, plan: Plan, priority: i32) -> Result<RunRow, Arc<Error>> {
-        let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());
-        self.submit_once(Submission { request: bits.to_be_bytes(), plan, priority, replicate_ppm: 0 }).await
+        self.submit_once(Submission { request: random_bytes(), plan, priority, replicate_ppm: 0 }).await
     }
 
     /// As [`submit`](Self::submit), but the same submission again is the same run. Given up half-way, it leaves nothing.

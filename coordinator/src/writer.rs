@@ -6,24 +6,23 @@
 //! from the database, and everyone in it gets the error.
 
 mod request;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use nqueens_model::id::Incarnation;
+use nqueens_proto::random_bytes;
 use nqueens_scheduler::{Dispatch, Millis, Needs, News, Policy, Room, Scheduler, Stalls};
 use sqlx::Connection;
 use sqlx::sqlite::SqlitePool;
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error};
 
-use crate::coordinator::random_bits;
+use crate::clock::wall_time;
 use crate::database::Database;
 use crate::error::Error;
 use crate::events::{Board, Events};
-use crate::ledger::{self, wall_time};
+use crate::ledger;
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
 
@@ -76,7 +75,7 @@ impl Writer {
         incarnation: Incarnation,
         build: &str,
     ) -> Result<Self, Error> {
-        let secret = std::array::from_fn(|_| random_bits().to_le_bytes()[0]);
+        let secret = random_bytes();
         let started = Instant::now();
         let begun = async {
             ledger::insert_incarnation(&mut database.writer, incarnation, build, wall_time()).await?;
@@ -156,14 +155,15 @@ impl Writer {
     async fn group(&mut self, mut requests: Vec<Box<dyn Pending>>) {
         let failure = match self.transact(&mut requests).await {
             Ok(news) => {
-                self.events.post(news);
+                self.events.post(wall_time(), news);
                 None
             }
             Err(error) => Some(self.recover(error).await),
         };
         let now = self.now();
         self.speeds.note(now, self.scheduler.dispatch());
-        self.events.post(self.stalls.look(now, self.policy.stall_ms, self.scheduler.dispatch()));
+        let stalls = self.stalls.look(now, self.policy.stall_ms, self.scheduler.dispatch());
+        self.events.post(wall_time(), stalls);
         self.snapshot.send_replace(Arc::new(Snapshot::of(&self.scheduler, &self.speeds)));
         for request in requests {
             request.answer(failure.as_ref());
@@ -183,12 +183,13 @@ impl Writer {
         for request in &mut *requests {
             request.apply(&mut transaction);
         }
-        ledger::persist(&mut db, &transaction.settle()).await?;
+        let at = wall_time();
+        ledger::persist(&mut db, &transaction.settle(), at).await?;
         for suspicion in transaction.take_suspicions() {
             let results = ledger::unconfirmed(&mut db, &suspicion.machine).await?;
             transaction.suspect(suspicion, results);
         }
-        ledger::persist(&mut db, &transaction.take_changes()).await?;
+        ledger::persist(&mut db, &transaction.take_changes(), at).await?;
         let news = transaction.into_news();
         db.commit().await?;
         debug!(requests = requests.len(), elapsed_us = begun.elapsed().as_micros(), "committed");

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use nqueens_model::id::{RequestId, WorkerId};
+use nqueens_model::id::WorkerId;
 use nqueens_model::message::{Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
 use nqueens_proto::{ClientTls, InvalidAddress, Token, connect, request_id, tls, v1};
 use nqueens_worker_protocol::CallError;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
-use tracing::debug;
 
 /// A call without an answer for so long has failed.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -97,12 +96,7 @@ impl Client {
     fn request<T>(&self, call: &str, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.set_timeout(CALL_TIMEOUT);
-        if let Some(token) = &self.token {
-            token.attach(request.metadata_mut());
-        }
-        let id = RequestId::from_random(getrandom::u64().expect("the operating system has random bits"));
-        request_id::attach(id, request.metadata_mut());
-        debug!(call, request = %id, "calling");
+        request_id::identify(&mut request, call, self.token.as_ref());
         request
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::message::Registration;
+use nqueens_proto::random_bytes;
 use nqueens_worker_protocol::{Action, CallError, Conversation, Event, Setup, SpoolContents, Summary};
 use tokio::time::{Instant, sleep_until};
 
@@ -52,7 +53,7 @@ pub async fn work(
 ) -> Result<Summary, WorkerError> {
     let pool = Pool::start(config.engine.kernel, config.threads, config.memory_max);
     let registration = Registration {
-        instance: instance(),
+        instance: random_bytes(),
         name: config.name,
         build: config.build,
         kernels: config.kernels,
@@ -73,12 +74,6 @@ pub async fn work(
     });
     let worker = Worker { client, pool, spool: spool.map(Arc::new), call: None, end: None };
     worker.live(conversation, stop).await.map_err(WorkerError::Call)
-}
-
-fn instance() -> [u8; 16] {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the operating system has random bits");
-    bytes
 }
 
 /// A call to the coordinator and what comes of it.
@@ -172,8 +167,8 @@ impl Worker {
     fn call(&mut self, call: impl Future<Output = Result<Event, CallError>> + Send + 'static) {
         self.call = Some(Box::pin(async {
             call.await.unwrap_or_else(|error| {
-                let random = getrandom::u32().expect("the operating system has random bits");
-                Event::Failed { error, jitter: f64::from(random) / 2_f64.powi(32) }
+                let jitter = f64::from(u32::from_ne_bytes(random_bytes())) / 2_f64.powi(32);
+                Event::Failed { error, jitter }
             })
         }));
     }

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
-use nqueens_coordinator::{Access, Coordinator, Error, Limits, Pace, RunRow, listen, random_bits};
+use nqueens_coordinator::{Access, Coordinator, Error, Limits, Pace, RunRow, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Outcome, RunState};
-use nqueens_proto::Token;
+use nqueens_proto::{Token, random_bytes};
 use nqueens_worker::{Client, Config, Proof, prove, work};
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
@@ -241,7 +241,7 @@ impl Run {
 }
 
 fn random_token() -> Token {
-    format!("{:016x}{:016x}", random_bits(), random_bits()).parse().expect("32 digits are a token")
+    hex::encode(random_bytes::<16>()).parse().expect("32 digits are a token")
 }
 
 fn failure(run: &RunRow) -> String {

@@ -10,13 +10,13 @@ use std::time::Instant;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nqueens_coordinator::random_bits;
 use nqueens_evidence::confidence::fewer_than;
 use nqueens_evidence::line::Four;
 use nqueens_evidence::recount::{Recount, recount};
 use nqueens_evidence::sample::Sample;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::job::Class;
+use nqueens_proto::random_bytes;
 
 use super::choices::{KernelChoice, default_threads, threads};
 use crate::exit::INTERRUPTED;
@@ -47,7 +47,7 @@ impl Sampling {
     pub(crate) fn draw(self, size: u32) -> anyhow::Result<Draw> {
         let chosen = self.recount_kernel;
         let kernel = chosen.given().map(|_| chosen.resolve()).transpose()?;
-        let seed = self.seed.unwrap_or_else(random_bits);
+        let seed = self.seed.unwrap_or_else(|| u64::from_ne_bytes(random_bytes()));
         let sample = Sample::new(usize::try_from(size)?, seed);
         Ok(Draw { sample, seed, kernel, threads: self.threads })
     }

@@ -14,13 +14,11 @@ mod workers;
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
-use nqueens_model::operator::WallTime;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, damaged};
@@ -38,12 +36,6 @@ pub(crate) use workers::{insert_incarnation, worker_rows};
 
 /// Rows read or written by one statement.
 const ROWS_MAX: u32 = 10_000;
-
-/// The present by this machine's clock, in milliseconds since 1970.
-pub fn wall_time() -> WallTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    WallTime::try_from(since.as_millis()).unwrap_or(WallTime::MAX)
-}
 
 /// A number from a column that the schema keeps within the range of its type.
 fn within<Narrow: TryFrom<i64>>(column: &str, number: i64) -> Result<Narrow, Error> {
