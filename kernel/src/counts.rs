@@ -7,23 +7,20 @@ use crate::board::BoardSize;
 use crate::symmetric::SymmetricCounts;
 
 /// A sum left the width of its type; nothing was added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a count overflowed its integer width")]
 pub struct Overflow;
 
-impl std::fmt::Display for Overflow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a count overflowed its integer width")
-    }
-}
-
-impl std::error::Error for Overflow {}
-
 /// Plain solutions that can't be sorted into orbits: some were missed, or counted twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsortable {
     /// Jobs of one run found both orbits and plain solutions.
+    #[error("some jobs found orbits and others plain solutions")]
     Mixed,
     /// Without the symmetric ones they are no multiple of 8.
+    #[error(
+        "{solutions} solutions less the symmetric ones, COUNT2 = {count2} and COUNT4 = {count4}, are no multiple of 8"
+    )]
     Indivisible {
         /// Plain solutions.
         solutions: u128,
@@ -33,21 +30,6 @@ pub enum Unsortable {
         count4: u128,
     },
 }
-
-impl std::fmt::Display for Unsortable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Mixed => f.write_str("some jobs found orbits and others plain solutions"),
-            Self::Indivisible { solutions, count2, count4 } => write!(
-                f,
-                "{solutions} solutions less the symmetric ones, COUNT2 = {count2} and COUNT4 = {count4}, are no \
-                 multiple of 8"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Unsortable {}
 
 /// What was found in one job: orbits of solutions, by the number of their members (see [`Totals`]), or plain solutions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -50,7 +50,7 @@ fn in_json(setting: &Setting) -> Value {
         "command": setting.command,
         "setting": setting.name,
         "value": setting.value,
-        "source": setting.source.name(),
+        "source": <&str>::from(setting.source),
         "variable": setting.variable,
     })
 }
@@ -60,7 +60,7 @@ fn table(settings: &[Setting]) -> String {
     let heading = ["COMMAND", "SETTING", "VALUE", "SOURCE", "VARIABLE"];
     let cells = settings.iter().map(|Setting { command, name, value, source, variable }| {
         let (command, value) = (command.as_deref().unwrap_or("(all)"), value.as_deref().unwrap_or("(none)"));
-        [command, name, value, source.name(), variable]
+        [command, name, value, (*source).into(), variable]
     });
     let rows: Vec<_> = std::iter::once(heading).chain(cells).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
