@@ -39,7 +39,7 @@ pub use door::{Limits, Rate};
 pub use error::Error;
 pub use events::Events;
 pub use ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
-pub use nqueens_scheduler::{JobState, Policy, Refusal, Room};
+pub use nqueens_scheduler::{JobState, Policy, Refusal, Room, Sums, request};
 pub use operator::Operator;
 pub use reader::Reader;
 pub use rules::RULES;

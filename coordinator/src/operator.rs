@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprinter, Plan};
-use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{Blamed, RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_model::id::RunId;
+use nqueens_model::operator::{RunState, RunStatus, Submission, WorkerStatus};
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::request::{
-    ActivateRun, Drain, PlanJobs, PlanRun, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust,
-};
-use nqueens_scheduler::{Dispatch, Millis, Refusal, RunSettings};
+use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun};
+use nqueens_scheduler::{Dispatch, Millis, Refusal, Request, RunSettings};
 use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::clock::wall_time;
@@ -97,7 +95,7 @@ impl Operator {
         }
         let (batches, mut planned) = mpsc::channel::<Vec<(Job, Weight)>>(2);
         let planning = tokio::task::spawn_blocking(move || plan_jobs(&plan, &batches));
-        self.writer.ask(PlanRun(settings)).await?;
+        self.ask(PlanRun(settings)).await?;
         let mut estimates = Vec::new();
         while let Some(jobs) = planned.recv().await {
             let first = u32::try_from(estimates.len()).expect("checked below");
@@ -105,7 +103,7 @@ impl Operator {
             if estimates.len() > JOBS_MAX {
                 return Err(Arc::new(Error::PlanTooLarge { jobs_max: JOBS_MAX }));
             }
-            self.writer.ask(PlanJobs { run: id, first, jobs }).await?;
+            self.ask(PlanJobs { run: id, first, jobs }).await?;
         }
         let row = RunRow {
             id,
@@ -121,40 +119,13 @@ impl Operator {
             finished_at: None,
             outcome: None,
         };
-        self.writer.ask(ActivateRun { settings, fingerprint: row.fingerprint, estimates }).await?;
+        self.ask(ActivateRun { settings, fingerprint: row.fingerprint, estimates }).await?;
         Ok(row)
     }
 
-    /// Pauses, resumes or cancels a run that is not over.
-    pub async fn set_state(&self, run: RunId, state: RunState) -> Result<(), Arc<Error>> {
-        self.writer.ask(SetRunState { run, state }).await
-    }
-
-    /// Opens the quarantined jobs of a run again, their failures forgotten. Results that stood for them are voided: each
-    /// job is counted anew.
-    pub async fn retry_quarantined(&self, run: RunId) -> Result<(), Arc<Error>> {
-        self.writer.ask(RetryQuarantined(run)).await
-    }
-
-    /// Takes back the accepted results of one job, or of one worker, also of a run that is done: they stay in the ledger
-    /// as voided, and their jobs are counted anew. Returns how many there are.
-    pub async fn requeue(&self, run: RunId, of: Blamed) -> Result<usize, Arc<Error>> {
-        self.writer.ask(Requeue { run, of }).await
-    }
-
-    /// Believes a machine no longer (it gets no more jobs, and past results of it are counted again), or again.
-    pub async fn set_trust(&self, machine: &str, trusted: bool) -> Result<(), Arc<Error>> {
-        self.writer.ask(SetTrust { machine: machine.into(), trusted }).await
-    }
-
-    /// Asks a worker to finish what is short, hand back the rest, and stop.
-    pub async fn drain(&self, worker: WorkerId) -> Result<(), Arc<Error>> {
-        self.writer.ask(Drain(worker)).await
-    }
-
-    /// Takes back every lease, for one who knows that all workers are gone.
-    pub async fn release_all(&self) -> Result<(), Arc<Error>> {
-        self.writer.ask(ReleaseAll).await
+    /// Asks for something, and waits until it is on disk; [`request`](crate::request) has what can be asked for.
+    pub async fn ask<R: Request>(&self, request: R) -> Result<R::Answer, Arc<Error>> {
+        self.writer.ask(request).await
     }
 
     /// The workers heard of since the coordinator started, and the distrusted ones, in full, by id.

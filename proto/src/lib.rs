@@ -23,7 +23,7 @@ pub mod v1 {
 }
 
 pub use connect::{InvalidAddress, connect};
-pub use convert::{InvalidMessage, present};
+pub use convert::{InvalidMessage, present, run_id, worker_id};
 pub use random::random_bytes;
 pub use tls::{ClientTls, Role};
 pub use token::{InvalidToken, Token};

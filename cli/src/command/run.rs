@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
+use nqueens_coordinator::request::ReleaseAll;
 use nqueens_coordinator::{Access, Coordinator, Error, Limits, Pace, RunRow, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
@@ -111,7 +112,7 @@ impl Run {
             None => self.submit(coordinator, proof.kernel).await?,
         };
         debug!(run = %id, "run is planned");
-        coordinator.operator().release_all().await.map_err(anyhow::Error::new)?;
+        coordinator.operator().ask(ReleaseAll).await.map_err(anyhow::Error::new)?;
         let bar = Bar::new(id, coordinator.operator().watch());
         tokio::select! {
             end = self.drive(coordinator, id, proof) => end,

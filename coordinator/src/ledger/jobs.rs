@@ -27,7 +27,7 @@ pub(super) async fn insert_jobs(
 ) -> Result<(), Error> {
     let row = |(number, (job, weight)): (u32, &(Job, Weight))| {
         let Counts { count2, count4, count8, solutions } = weight.counts_max;
-        let prefixes = hex(&job.encode());
+        let prefixes = hex::encode(job.encode());
         (
             number,
             job.class().name(),
@@ -51,14 +51,6 @@ pub(super) async fn insert_jobs(
     .await?;
     assert_eq!(done.rows_affected(), jobs.len() as u64, "every job of the batch is stored");
     Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes it");
-        text
-    })
 }
 
 /// The slots of a run's jobs, by number.
