@@ -38,7 +38,6 @@ pub(crate) enum Holder {
     Caller(Role),
 }
 
-/// What a certificate says.
 pub(crate) struct Facts {
     /// What a coordinator's is for; a caller's role; neither for an authority's.
     pub(crate) holder: Option<Holder>,

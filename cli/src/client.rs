@@ -74,7 +74,6 @@ impl Client {
         Ok(runs.into_iter().map(RunStatus::try_from).collect::<Result<_, _>>()?)
     }
 
-    /// One run.
     pub(crate) async fn run(&mut self, run: RunId) -> anyhow::Result<RunStatus> {
         Ok(present("run", call!(self.get_run(v1::GetRunRequest { run: run.get() })).run)?)
     }
@@ -114,7 +113,6 @@ impl Client {
         Ok(events.into_iter().map(Event::try_from).collect::<Result<_, _>>()?)
     }
 
-    /// Drains a worker.
     pub(crate) async fn drain(&mut self, worker: WorkerId) -> anyhow::Result<()> {
         call!(self.drain_worker(v1::DrainWorkerRequest { worker_id: worker.get() }));
         Ok(())

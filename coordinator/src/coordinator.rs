@@ -74,8 +74,9 @@ impl Coordinator {
         let incarnation = Incarnation::from_random(u64::from_ne_bytes(random_bytes()));
         let disk = Disk::new(path, pace.disk_reserve);
         let writer = Writer::new(database, disk.room(), pace.policy, incarnation, build).await?;
-        let reader = Reader::new(path, writer.readers());
-        let (snapshot, events, faults) = (writer.watch(), writer.events(), writer.faults());
+        let reader = Reader::new(path, writer.database.readers.clone());
+        let (snapshot, events, faults) =
+            (writer.snapshot.subscribe(), writer.events.watch(), writer.fault.subscribe());
         let (writer, writing) = writer.spawn();
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
         let operator = Operator { writer, reader, snapshot, events, build, planning };
@@ -189,8 +190,7 @@ async fn overdue(mut stopped: watch::Receiver<bool>) {
 
 /// Listens on an address.
 pub async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), Error> {
-    let cant_listen =
-        |error: std::io::Error| Error::CantListen { address: address.to_owned(), reason: error.to_string() };
+    let cant_listen = |error: std::io::Error| Error::CantListen(address.to_owned(), error.to_string());
     let listener = TcpListener::bind(address).await.map_err(cant_listen)?;
     let bound = listener.local_addr().map_err(cant_listen)?;
     Ok((listener, bound))

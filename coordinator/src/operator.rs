@@ -101,7 +101,7 @@ impl Operator {
             let first = u32::try_from(estimates.len()).expect("checked below");
             estimates.extend(jobs.iter().map(|(_, weight)| weight.states));
             if estimates.len() > JOBS_MAX {
-                return Err(Arc::new(Error::PlanTooLarge { jobs_max: JOBS_MAX }));
+                return Err(Arc::new(Error::PlanTooLarge(JOBS_MAX)));
             }
             self.ask(PlanJobs { run: id, first, jobs }).await?;
         }

@@ -22,7 +22,6 @@ use crate::ledger::RunRow;
 use crate::operator::Operator;
 use crate::progress::{RunProgress, Snapshot};
 
-/// Answers operators.
 pub(crate) struct Operators {
     pub(crate) operator: Operator,
     /// True, or its sender gone, once the coordinator stops.
@@ -41,7 +40,7 @@ fn refused(error: &Error) -> Status {
         }
         Error::Refused(Refusal::RunIsOver { .. }) => Status::failed_precondition(text),
         Error::OtherSubmission(_) => Status::already_exists(text),
-        Error::PlanTooLarge { .. } => Status::invalid_argument(text),
+        Error::PlanTooLarge(_) => Status::invalid_argument(text),
         _ => Status::unavailable(text),
     }
 }

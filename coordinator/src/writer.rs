@@ -14,14 +14,13 @@ use nqueens_model::id::Incarnation;
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::{Dispatch, Millis, Needs, News, Policy, Room, Scheduler, Stalls};
 use sqlx::Connection;
-use sqlx::sqlite::SqlitePool;
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error};
 
 use crate::clock::wall_time;
 use crate::database::Database;
 use crate::error::Error;
-use crate::events::{Board, Events};
+use crate::events::Board;
 use crate::ledger;
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
@@ -53,7 +52,7 @@ impl Default for Pace {
 
 /// The writer, before it is set to work.
 pub(crate) struct Writer {
-    database: Database,
+    pub(crate) database: Database,
     scheduler: Scheduler,
     incarnation: Incarnation,
     secret: [u8; 32],
@@ -61,9 +60,11 @@ pub(crate) struct Writer {
     started: Instant,
     speeds: Speeds,
     stalls: Stalls,
-    events: Board,
-    snapshot: watch::Sender<Arc<Snapshot>>,
-    fault: watch::Sender<Option<Arc<Error>>>,
+    pub(crate) events: Board,
+    /// The state as it changes, for whoever shows it.
+    pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
+    /// Why the latest transaction that failed did so.
+    pub(crate) fault: watch::Sender<Option<Arc<Error>>>,
 }
 
 impl Writer {
@@ -99,26 +100,6 @@ impl Writer {
             snapshot,
             fault,
         })
-    }
-
-    /// The state as it changes, for whoever shows it.
-    pub(crate) fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
-        self.snapshot.subscribe()
-    }
-
-    /// Why the latest transaction that failed did so.
-    pub(crate) fn faults(&self) -> watch::Receiver<Option<Arc<Error>>> {
-        self.fault.subscribe()
-    }
-
-    /// What happens, of interest to operators.
-    pub(crate) fn events(&self) -> watch::Receiver<Events> {
-        self.events.watch()
-    }
-
-    /// The readers' pool.
-    pub(crate) fn readers(&self) -> SqlitePool {
-        self.database.readers.clone()
     }
 
     /// Sets it to work on a task of its own, until it is told to close or the last handle is gone.

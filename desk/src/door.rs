@@ -43,7 +43,6 @@ const SESSION_LIFE: Duration = Duration::from_hours(7 * 24);
 const WRONG_WAITS: Duration = Duration::from_millis(500);
 const TRIES_MAX: usize = 4;
 
-/// The cookie's name.
 const NAME: &str = "nqueens";
 
 /// The door: the rule, and who has come in.

@@ -209,7 +209,6 @@ impl Family {
         known.fold(self, |family, (labels, value)| family.with(&labels, value))
     }
 
-    /// With one more sample.
     fn with(mut self, labels: &[(&str, &str)], value: f64) -> Self {
         let label = |(name, value): &(&str, &str)| {
             let mut label = LabelPair::default();

@@ -162,7 +162,7 @@ fn sums(book: &Book, last: &TotalLine, symmetric: SymmetricCounts) -> Vec<(Check
             return std::iter::once(sums).chain(rest.map(|check| (check, unmade()))).collect();
         }
     };
-    let sums = if found == last.counts.into() {
+    let sums = if found == last.counts {
         Verdict::Passed("the jobs' counts add up to the last line's".to_owned())
     } else {
         Verdict::Failed("the jobs' counts add up to other sums than the last line's".to_owned())
@@ -218,7 +218,7 @@ fn total(header: &Header, last: &TotalLine, outcome: &Outcome) -> Verdict {
             "the last line's total {} differs from that of the jobs, {total}",
             last.total
         ))
-    } else if outcome.totals != last.orbits.into() {
+    } else if outcome.totals != last.orbits {
         Verdict::Failed("the last line's orbits differ from those of the jobs".to_owned())
     } else {
         Verdict::Passed(total.to_string())

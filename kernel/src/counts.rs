@@ -3,6 +3,8 @@
 //! Widths: Q(29) no longer fits 64 bits, and a silent 32-bit overflow has spoiled published counts before. One
 //! job's counts are 64-bit, sums over jobs 128-bit, and every addition and multiplication is checked.
 
+use std::fmt;
+
 use crate::board::BoardSize;
 use crate::symmetric::SymmetricCounts;
 
@@ -78,10 +80,31 @@ impl Counts {
 
     /// Whether none of the four exceeds its like in `max`.
     pub fn within(self, max: Self) -> bool {
-        self.count2 <= max.count2
-            && self.count4 <= max.count4
-            && self.count8 <= max.count8
-            && self.solutions <= max.solutions
+        <[u64; 4]>::from(self).iter().zip(<[u64; 4]>::from(max)).all(|(count, max)| *count <= max)
+    }
+}
+
+/// COUNT2, COUNT4, COUNT8 and plain solutions.
+impl From<[u64; 4]> for Counts {
+    fn from([count2, count4, count8, solutions]: [u64; 4]) -> Self {
+        Self { count2, count4, count8, solutions }
+    }
+}
+
+impl From<Counts> for [u64; 4] {
+    fn from(Counts { count2, count4, count8, solutions }: Counts) -> Self {
+        [count2, count4, count8, solutions]
+    }
+}
+
+impl fmt::Display for Counts {
+    /// Those that are not 0, for people: `COUNT4 = 1, COUNT8 = 11`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = ["COUNT2", "COUNT4", "COUNT8", "solutions"].into_iter().zip(<[u64; 4]>::from(*self));
+        let found = named.filter(|(_, count)| *count > 0);
+        let found: Vec<_> = found.map(|(name, count)| format!("{name} = {count}")).collect();
+        f.write_str(if found.is_empty() { "nothing" } else { "" })?;
+        f.write_str(&found.join(", "))
     }
 }
 

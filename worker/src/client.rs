@@ -74,7 +74,6 @@ impl Client {
         Ok(Self { url: url.to_owned(), token, inner })
     }
 
-    /// The coordinator's address.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }

@@ -84,7 +84,6 @@ struct Worker {
     pool: Pool,
     spool: Option<Arc<Spool>>,
     call: Option<Call>,
-    /// How the conversation ended.
     end: Option<Result<Summary, CallError>>,
 }
 

@@ -65,7 +65,6 @@ impl OperatorTarget {
         }
     }
 
-    /// One run.
     pub(crate) async fn run(&self, id: RunId) -> anyhow::Result<RunStatus> {
         match self.place()? {
             Ok(mut client) => client.run(id).await,

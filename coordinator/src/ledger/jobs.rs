@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 
-use nqueens_kernel::counts::Counts;
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
@@ -13,8 +12,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, column, counts_of, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within,
-    worker_id,
+    ROWS_MAX, column, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within, worker_id,
 };
 use crate::error::{Error, damaged};
 
@@ -26,7 +24,6 @@ pub(super) async fn insert_jobs(
     jobs: &[(Job, Weight)],
 ) -> Result<(), Error> {
     let row = |(number, (job, weight)): (u32, &(Job, Weight))| {
-        let Counts { count2, count4, count8, solutions } = weight.counts_max;
         let prefixes = hex::encode(job.encode());
         (
             number,
@@ -34,7 +31,7 @@ pub(super) async fn insert_jobs(
             job.bound1(),
             prefixes,
             weight.states,
-            (count2, count4, count8, solutions),
+            <[u64; 4]>::from(weight.counts_max),
         )
     };
     let rows = json(&(first..).zip(jobs).map(row).collect::<Vec<_>>());
@@ -129,9 +126,8 @@ pub(crate) async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loa
     let rows = rows_of::<(i64, i64, [u64; 4], Option<AcceptedRecord>)>(&text)?;
     rows.into_iter()
         .map(|(run, number, counts_max, record)| {
-            let counts_max = counts_of(counts_max);
             let accepted = record.map(accepted).transpose()?;
-            Ok((job_id(run, number)?, StoredJob { counts_max, accepted }))
+            Ok((job_id(run, number)?, StoredJob { counts_max: counts_max.into(), accepted }))
         })
         .collect()
 }
@@ -144,7 +140,7 @@ fn accepted(record: AcceptedRecord) -> Result<Accepted, Error> {
         epoch: u32::try_from(epoch).ok().and_then(NonZeroU32::new).ok_or_else(missing)?,
         incarnation: Incarnation::new(incarnation).ok_or_else(missing)?,
         kernel: parsed(&kernel)?,
-        counts: counts_of(counts),
+        counts: counts.into(),
         states,
         elapsed_us,
     })

@@ -90,17 +90,9 @@ fn all<const K: usize>(numbers: [Option<i64>; K]) -> Option<[i64; K]> {
 }
 
 /// Counts as the schema keeps them: not negative.
-fn counts([count2, count4, count8, solutions]: [i64; 4]) -> Result<Counts, Error> {
-    Ok(counts_of([
-        within("count2", count2)?,
-        within("count4", count4)?,
-        within("count8", count8)?,
-        within("solutions", solutions)?,
-    ]))
-}
-
-fn counts_of([count2, count4, count8, solutions]: [u64; 4]) -> Counts {
-    Counts { count2, count4, count8, solutions }
+fn counts(numbers: [i64; 4]) -> Result<Counts, Error> {
+    let [count2, count4, count8, solutions] = numbers.map(|number| within("a result's count", number));
+    Ok([count2?, count4?, count8?, solutions?].into())
 }
 
 fn encoded_job(n: i64, class: &str, bound1: i64, prefixes: Vec<u8>) -> Result<EncodedJob, Error> {

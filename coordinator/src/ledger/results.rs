@@ -24,8 +24,8 @@ pub(crate) async fn accepted_sums(
     let mut last = 0;
     loop {
         let text = query_scalar!(
-            r#"SELECT json_group_array(json_array(id, run, json_array(count2, count4, count8, solutions, states, elapsed_us,
-                                                                     estimate)))
+            r#"SELECT json_group_array(json_array(id, run, json_array(count2, count4, count8, solutions),
+                                                          json_array(states, elapsed_us, estimate)))
                       AS "rows!: String"
                FROM (SELECT result.*, job.states AS estimate
                      FROM result JOIN job ON job.run = result.run AND job.number = result.job
@@ -35,19 +35,18 @@ pub(crate) async fn accepted_sums(
         )
         .fetch_one(db)
         .await?;
-        let rows: Vec<(i64, i64, [u64; 7])> = rows_of(&text)?;
+        let rows: Vec<(i64, i64, [u64; 4], [u64; 3])> = rows_of(&text)?;
         if rows.is_empty() {
             break;
         }
-        for (id, run, [count2, count4, count8, solutions, states, elapsed_us, estimate]) in rows {
+        for (id, run, counts, [states, elapsed_us, estimate]) in rows {
             // A damaged table may lead back to where it came from, for ever.
             if id <= last {
                 return Err(damaged(format!("result {id} stands after result {last}")));
             }
             last = id;
             let (sum, _) = sums.entry(run_id(run)?).or_default();
-            let counts = Counts { count2, count4, count8, solutions };
-            sum.add(estimate, counts, states, elapsed_us).map_err(damaged)?;
+            sum.add(estimate, counts.into(), states, elapsed_us).map_err(damaged)?;
         }
     }
     for (run, checks) in super::checks::check_sums(db).await? {
@@ -77,12 +76,11 @@ pub(super) async fn insert_results(
 ) -> Result<(), Error> {
     let row = |(worker, result, verdict): &JudgedResult| {
         let LeaseToken { job, epoch, incarnation } = result.token;
-        let Counts { count2, count4, count8, solutions } = result.counts;
         let lease = (job.run.get(), job.number, epoch.get(), incarnation.get(), worker.get());
         (
             lease,
             result.kernel.name(),
-            (count2, count4, count8, solutions),
+            <[u64; 4]>::from(result.counts),
             result.states,
             result.elapsed_us,
             verdict.name(),

@@ -17,7 +17,6 @@ use nqueens_kernel::unit::Unit;
 use rustix::time::{ClockId, clock_gettime};
 use strum::IntoStaticStr;
 
-/// How to sample.
 pub(super) struct Sampling {
     pub(super) n: BoardSize,
     pub(super) kernel: Kernel,
@@ -129,7 +128,6 @@ impl Sampling {
         pieces.skip(thread).step_by(self.threads.get())
     }
 
-    /// Samples the board.
     fn descend(&self, sampler: &Sampler) -> anyhow::Result<Estimates> {
         let parts = self.on_threads(|thread, solver| {
             let control = Control::default();
