@@ -59,17 +59,9 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects at the first call, and again after every break. `token` goes with every call.
-    pub fn new(url: &str, token: Option<Token>) -> Result<Self, InvalidAddress> {
-        Self::with_tls(url, token, None)
-    }
-
-    /// The same; an `https://` address wants `tls`.
-    pub fn with_tls(
-        url: &str,
-        token: Option<Token>,
-        tls: Option<&ClientTls>,
-    ) -> Result<Self, InvalidAddress> {
+    /// Connects at the first call, and again after every break. `token` goes with every call; an `https://` address wants
+    /// `tls`.
+    pub fn new(url: &str, token: Option<Token>, tls: Option<&ClientTls>) -> Result<Self, InvalidAddress> {
         let inner = WorkerServiceClient::new(connect(url, tls)?);
         Ok(Self { url: url.to_owned(), token, inner })
     }

@@ -170,7 +170,7 @@ impl Run {
             spool: None,
             drain: Duration::ZERO,
         };
-        let client = Client::new(&format!("http://{address}"), Some(token))?;
+        let client = Client::new(&format!("http://{address}"), Some(token), None)?;
         let mut working = tokio::spawn(work(worker, client, async { drop(working_stopped.await) }));
         let mut faults = coordinator.faults();
         let end = tokio::select! {
