@@ -1,4 +1,4 @@
-//! An own certificate authority: makes certificates, and reads what is in them.
+//! A certificate authority: makes certificates, and reads them.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -15,7 +15,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::Pem;
 
-/// Clocks of machines may differ by so much.
+/// Tolerated difference between the clocks of machines.
 const SLACK: Duration = Duration::HOUR;
 
 fn now() -> OffsetDateTime {
@@ -48,7 +48,7 @@ pub(crate) struct Facts {
 
 /// Reads the first certificate of a PEM text.
 pub(crate) fn facts(pem: &[u8]) -> anyhow::Result<Facts> {
-    let pem = Pem::iter_from_buffer(pem).next().context("there is no certificate in it")??;
+    let pem = Pem::iter_from_buffer(pem).next().context("it contains no certificate")??;
     let (_, certificate) = parse_x509_certificate(&pem.contents).context("it is damaged")?;
     let names = certificate.subject_alternative_name()?;
     let names = names.map_or(&[][..], |names| &names.value.general_names);
@@ -122,7 +122,7 @@ impl Authority {
             facts.until > now(),
             "this authority has expired; create another with 'nqueens certs new-ca'"
         );
-        let newest = split(certificate).into_iter().next().context("there is no certificate in it")?;
+        let newest = split(certificate).into_iter().next().context("it contains no certificate")?;
         let Ok(key) = KeyPair::from_pem(key) else { bail!("its key can't be read; it must be PEM text") };
         Ok(Self { issuer: Issuer::from_ca_cert_pem(&newest, key)?, facts })
     }

@@ -1,4 +1,4 @@
-//! The operator's way to a coordinator, and its errors in words that help.
+//! The operators' connection to a coordinator, and advice for its errors.
 
 use std::error::Error;
 use std::time::Duration;

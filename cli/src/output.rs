@@ -1,4 +1,4 @@
-//! What commands print: for programs as JSON, for people with numbers and times as they read them.
+//! Output of commands: JSON for programs, and numbers and times for people.
 
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -1,9 +1,8 @@
-//! Where settings come from: a flag wins over its `NQUEENS_*` variable, that over the settings file, and that over
-//! the default.
+//! Settings: a flag wins over its `NQUEENS_*` variable, that over the settings file, that over the default.
 //!
-//! Clap is the only parser. The variables follow from the names of the options, and what the settings file says
-//! becomes the options' defaults before anything is parsed; so whatever is wrong with a value is reported in the
-//! same words wherever it came from.
+//! Clap is the only parser. The variables follow from the names of the options. Values of the settings file become
+//! the options' defaults before anything is parsed, so a wrong value gets the same error message wherever it came
+//! from.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

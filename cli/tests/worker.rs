@@ -147,7 +147,7 @@ async fn a_second_signal_ends_it_at_once() {
     let mut worker = Worker::start(&place, service.address, "--drain-seconds 3600");
     service.until(|run| run.sums.leased > 0).await;
     worker.signal(Signal::TERM);
-    worker.read_until("leaving");
+    worker.read_until("stopping");
     worker.signal(Signal::TERM);
     assert_eq!(worker.end().0, Some(130));
     service.stop().await;
@@ -174,7 +174,7 @@ async fn a_killed_worker_s_results_are_reported_by_the_next() {
     let before = service.until(|_| true).await.sums;
     assert_eq!(before.done + before.leased, run.jobs);
     let mut second = Worker::start(&place, address, "");
-    let line = second.read_until("reporting what an earlier worker counted");
+    let line = second.read_until("reporting results of an earlier worker");
     let kept =
         line.split("results=").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("a number");
     let kept: u32 = kept.parse().expect("a number");
@@ -201,7 +201,7 @@ async fn what_it_can_t_work_with_it_says() {
     let place = TempDir::new().expect("a directory");
     let nobody: SocketAddr = "127.0.0.1:1".parse().expect("an address");
     let mut busy = Worker::start(&place, nobody, "");
-    busy.read_until("no coordinator: see that it runs");
+    busy.read_until("no coordinator: check that it runs");
     let said = complaint(&mut command(&place, nobody, ""), 1);
     assert!(said.contains("nqueens: another worker uses the spool nqueens-spool;"), "{said}");
     busy.signal(Signal::TERM);

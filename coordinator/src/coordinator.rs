@@ -1,4 +1,4 @@
-//! One coordinator: its ledger, its door, and the chores between them.
+//! One coordinator: its ledger, its listener, and its background tasks.
 
 #[cfg(test)]
 mod tests;
@@ -46,10 +46,10 @@ const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 /// A call is answered within this time, or refused. Watching counts from its first answer.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A silent connection is asked for a sign of life so often, and has as long to give it.
+/// Keep-alive interval of silent connections, and the time to answer.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
-/// When told to stop, calls that have begun have so long to end.
+/// Time for calls in progress to end, when the coordinator stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// Calls at once on one connection.
@@ -90,8 +90,8 @@ impl Coordinator {
         Ok(Self { operator, pace, writing, chores, faults })
     }
 
-    /// Writes the progress of every active run into the log, so often; and transactions that fail, which is for the
-    /// caller to tell where there is no such journal.
+    /// Logs the progress of every active run at this interval, and failed transactions. Without this journal, the
+    /// caller has to report those.
     pub fn keep_journal(&mut self, every: Duration) {
         self.chores.push(tokio::spawn(journal::keep(self.operator.watch(), self.faults(), every)));
     }
@@ -152,7 +152,7 @@ impl Coordinator {
                 );
             tokio::select! {
                 outcome = serving => outcome?,
-                () = overdue(stopped) => warn!("some calls were still open and are cut off"),
+                () = overdue(stopped) => warn!("some calls were still open and are aborted"),
             }
             Ok(())
         })
@@ -225,7 +225,7 @@ async fn conclude_runs(mut operator: Operator) {
                 // A result was withdrawn meanwhile, which changed the snapshot.
                 Ok(false) => drop(concluded.remove(&run)),
                 Err(error) => {
-                    error!(%run, %error, "adding up failed; it is tried again at the next change");
+                    error!(%run, %error, "adding up failed; trying again at the next change");
                     concluded.remove(&run);
                 }
             }

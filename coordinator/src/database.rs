@@ -1,4 +1,4 @@
-//! The SQLite file: created, recognised, locked, migrated, opened.
+//! The SQLite file: creates, recognises, locks, migrates and opens it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) struct Database {
     pub(crate) writer: SqliteConnection,
     /// A few that read.
     pub(crate) readers: SqlitePool,
-    /// Locked as long as it is open. A file of its own, for closing any handle of the database file itself would drop
+    /// Locked while it is open. A separate file, because closing any handle of the database file would release
     /// SQLite's locks on it.
     _lock: File,
 }
@@ -66,8 +66,8 @@ impl Database {
 
 /// Opens a database to read it, while another process may be writing to it.
 ///
-/// Changes are refused by the connections themselves. Opened as read-only they could not tidy up: whoever closes a
-/// database last takes the files beside it (`-wal`, `-shm`) away, which needs the right to write.
+/// The connections themselves refuse changes. The file is not opened as read-only: the last connection that closes a
+/// database removes the files beside it (`-wal`, `-shm`), which needs write access.
 pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
     if !path.exists() {
         return Err(Error::NoDatabase(path.to_owned()));

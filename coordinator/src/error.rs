@@ -1,4 +1,4 @@
-//! What can go wrong in a coordinator, each with what to do about it.
+//! Errors of a coordinator, each with advice.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,9 @@ pub enum Error {
     #[error("{0} exists; a backup replaces nothing, choose another name for it")]
     BackupExists(PathBuf),
     /// Nothing more can be stored.
-    #[error("the disk with {0} is full; make room and start again, everything acknowledged so far is safe")]
+    #[error(
+        "the disk with {0} is full; free some space and start again, everything acknowledged so far is safe"
+    )]
     DiskFull(PathBuf),
     /// Reading or writing failed below SQLite: a broken disk, a quota, a limit on the size of files.
     #[error(
@@ -86,7 +88,7 @@ pub enum Error {
     #[error("run {0} exists and has another plan; draw a new request id")]
     OtherSubmission(RunId),
     /// More jobs than a coordinator can keep.
-    #[error("the plan has more than {0} jobs; ask for more states a job")]
+    #[error("the plan has more than {0} jobs; use more states per job")]
     PlanTooLarge(usize),
     /// Workers could do what operators do.
     #[error("the tokens for workers and operators are the same; give each its own")]

@@ -1,4 +1,4 @@
-//! What happened of late, for those who do not read the log: kept in memory, the latest only.
+//! The latest events, for operators who do not read the log; kept in memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use nqueens_model::operator::{Event, WallTime};
 use nqueens_scheduler::News;
 use tokio::sync::watch;
 
-/// Events that are kept; whoever reads more slowly than they come misses the oldest.
+/// Number of events in memory; slow readers miss the oldest.
 const EVENTS_MAX: usize = 300;
 
 /// The latest events, oldest first.
 pub type Events = Arc<VecDeque<Event>>;
 
-/// Where events are made known.
+/// Numbers and publishes events.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     recent: watch::Sender<Events>,

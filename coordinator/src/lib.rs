@@ -1,11 +1,28 @@
-//! The coordinator: plans runs into jobs, stores them, leases them to workers, keeps the ledger of their results, and
-//! adds up the totals.
+//! The coordinator: plans runs into jobs, stores them, leases them to workers, stores their results and computes
+//! totals.
 //!
 //! ```text
 //! service, operator_service --requests--> writer: load (ledger), apply (scheduler), persist (ledger) --commit--> answers
 //!                          |
 //!                          +--> snapshot --> progress, and total once all jobs are done
 //! ```
+//!
+//! * `writer` is the only task that changes the ledger. `ledger` has all SQL.
+//! * `total` adds up a complete ledger, or says which check failed. `canary` counts a few jobs in this process to
+//!   check the workers.
+//! * `database` creates, recognises, locks and migrates the file. A coordinator stops if SQLite's `quick_check`, made
+//!   after the start, finds damage.
+//! * `reader` reads a ledger while another process may write to it. `rules` are queries for states that no ledger may
+//!   have; `doctor` and the tests run them.
+//! * `backup` copies a ledger with `VACUUM INTO`, examines the copy, and then gives it its name.
+//! * `disk` watches the free space. Below the reserve no more jobs are leased, so that results of leased jobs still
+//!   fit.
+//! * `speed` measures runs by their results. `progress` turns speeds and the sums of done jobs into time left and an
+//!   estimate of TOTAL, each with a 95 % confidence interval. The done jobs are a random sample of all, because jobs
+//!   leave in random order.
+//! * `events` keeps the latest events for operators. An event is published after its commit.
+//! * `door` accepts connections, `access` decides which calls a caller may make, and `service` and `operator_service`
+//!   answer them.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What an operator can ask of a coordinator, whatever door the word comes through.
+//! What an operator can ask of a coordinator, over gRPC or on a database file.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Operator {
         self.snapshot.clone()
     }
 
-    /// What happens, of interest to whoever is responsible.
+    /// Events for operators.
     pub fn events(&self) -> watch::Receiver<Events> {
         self.events.clone()
     }
@@ -68,15 +68,15 @@ impl Operator {
         Ok(rows.into_iter().filter_map(status).collect())
     }
 
-    /// The jobs of a run in its plan's order, in at most so many groups of the same size (the last may be smaller): how
-    /// many of each are in each state, by [`JobState`](crate::JobState).
+    /// The jobs of a run in plan order, in at most this many groups of equal size (the last may be smaller): for each
+    /// group, the number of jobs in each [`JobState`](crate::JobState).
     pub async fn census(&self, run: RunId, groups_max: usize) -> Result<Vec<[u32; 4]>, Arc<Error>> {
         let groups = move |dispatch: &Dispatch, _| dispatch.run(run).map(|run| run.census(groups_max));
         self.writer.look(groups).await?.ok_or_else(|| Arc::new(Refusal::NoRun(run).into()))
     }
 
-    /// Plans a run and stores its jobs; they are handed out once all are stored, those of higher priority first.
-    /// Nothing is counted twice.
+    /// Plans a run and stores its jobs. They can be leased once all are stored; runs of higher priority go first. A
+    /// repeated request finds the same run.
     pub async fn submit(&self, plan: Plan, priority: i32) -> Result<RunRow, Arc<Error>> {
         self.submit_once(Submission { request: random_bytes(), plan, priority, replicate_ppm: 0 }).await
     }
@@ -128,7 +128,7 @@ impl Operator {
         self.writer.ask(request).await
     }
 
-    /// The workers heard of since the coordinator started, and the distrusted ones, in full, by id.
+    /// The workers seen since the coordinator started, and the untrusted ones, by id.
     pub async fn workers(&self) -> Result<Vec<WorkerStatus>, Arc<Error>> {
         let rows = self.reader.workers().await?;
         let statuses = |dispatch: &Dispatch, now| {
@@ -138,7 +138,7 @@ impl Operator {
     }
 }
 
-/// A worker that was heard of, or is distrusted.
+/// A worker that was seen since the start, or is untrusted.
 fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStatus> {
     let worker = dispatch.worker(row.id)?;
     let standing = dispatch.standing(&worker.machine);
@@ -162,7 +162,7 @@ fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStat
     })
 }
 
-/// Makes a plan's jobs on a thread of its own, in batches; whoever takes them may stop early.
+/// Makes a plan's jobs on a thread of its own, in batches; the receiver may stop early.
 fn plan_jobs(plan: &Plan, batches: &mpsc::Sender<Vec<(Job, Weight)>>) -> Fingerprinter {
     let mut fingerprint = Fingerprinter::new(plan);
     let mut jobs = plan.weighed_jobs();

@@ -1,4 +1,4 @@
-//! The operators' door: gRPC in, calls of [`Operator`] out.
+//! The operators' gRPC service: calls in, methods of [`Operator`] out.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -220,7 +220,7 @@ impl OperatorService for Operators {
     }
 }
 
-/// Sends a picture at each interval, for as long as somebody takes it.
+/// Sends a picture at each interval, until the caller goes.
 async fn tell(
     snapshots: watch::Receiver<Arc<Snapshot>>,
     run: Option<RunId>,

@@ -1,4 +1,4 @@
-//! How far the runs are: a picture for whoever shows it.
+//! The progress of runs: a snapshot for operators.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_model::id::RunId;
@@ -17,7 +17,7 @@ pub struct Snapshot {
     pub busy_workers: usize,
     /// The room on the disk with the database, if somebody watches it.
     pub room: Option<Room>,
-    /// Whether some run has a job to hand out, and it may leave.
+    /// Whether some run has a job that can be leased.
     pub(crate) has_ready: bool,
     /// Open checks that nobody counts.
     pub(crate) checks_waiting: usize,

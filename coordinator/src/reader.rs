@@ -1,4 +1,4 @@
-//! A ledger for reading, beside whoever writes it.
+//! Reads a ledger while another process may write to it.
 
 use std::collections::HashMap;
 use std::ops::Range;

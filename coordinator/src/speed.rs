@@ -1,4 +1,4 @@
-//! How fast runs go, measured by the results that come in.
+//! The speed of runs, measured by their results.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ const FADE_S: f64 = 300.0;
 /// ... or, where jobs take long, what is older than so many of them.
 const FADE_JOBS: f64 = 10.0;
 
-/// Results are gathered for so long at least, so that no single one makes a speed.
+/// Minimum time over which results are collected, so that no single result determines a speed.
 const GATHER_MS: Millis = 1_000;
 
 /// The speed of each run, with how far it can be trusted.

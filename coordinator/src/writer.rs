@@ -1,9 +1,20 @@
-//! The one task that changes anything: it owns the writing connection and the [`Scheduler`].
+//! The one task that changes the ledger. It owns the writing connection and the [`Scheduler`].
 //!
-//! Requests queue up while a commit is on its way to the disk; the next transaction takes all that have come by then: it
-//! loads what they need, applies them, and persists what that changes. Each is answered after the commit, so whatever
-//! somebody was told survives a power cut. When a transaction fails, nothing of it has happened: the state is read again
-//! from the database, and everyone in it gets the error.
+//! Requests queue up while a commit is on its way to the disk. The next transaction takes all that have arrived, in
+//! three steps:
+//!
+//! | step | by | what |
+//! |---|---|---|
+//! | load | `ledger::load` | what the requests need: how much the reported jobs can count, and their current results |
+//! | apply | `scheduler::Transaction` | each request gives its own type of answer, or a `Refusal`; together they give a list of `Change`s |
+//! | persist | `ledger::persist` | the changes in their order: withdrawn results are stored before new ones |
+//!
+//! Each request is answered after the commit, so every answer survives a power cut. When a transaction fails, nothing
+//! of it has happened: the state is read again from the database, and all its requests get the error.
+//!
+//! When a machine turns out to be wrong, the same transaction reads the ledger a second time: for that machine's past
+//! results that nobody has confirmed. Questions do not enter a transaction: `Handle::look` shows them the committed
+//! state.
 
 mod request;
 
@@ -38,7 +49,7 @@ pub struct Pace {
     pub sync_ms: u32,
     /// The numbers that rule leases.
     pub policy: Policy,
-    /// With less than so many bytes free on the database's disk no more jobs leave; 0 lets them leave in any case.
+    /// With fewer free bytes on the database's disk, no more jobs are leased; 0 for no limit.
     pub disk_reserve: u64,
     /// Whether the coordinator counts a few jobs itself, to hold results of workers against them.
     pub canaries: bool,
@@ -102,7 +113,7 @@ impl Writer {
         })
     }
 
-    /// Sets it to work on a task of its own, until it is told to close or the last handle is gone.
+    /// Runs it on a task of its own, until it is closed or the last handle is gone.
     pub(crate) fn spawn(self) -> (Handle, tokio::task::JoinHandle<()>) {
         let (handle, requests) = Handle::new();
         (handle, tokio::spawn(self.work(requests)))

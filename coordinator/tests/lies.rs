@@ -1,5 +1,5 @@
-//! Workers that are wrong, by accident or on purpose, among honest ones: the run comes to its exact total, and whoever
-//! lied gets no more jobs.
+//! Workers that are wrong, by accident or on purpose, among honest ones: the run gets its exact total, and the wrong
+//! workers get no more jobs.
 
 mod common;
 
@@ -106,7 +106,7 @@ async fn a_liar_is_found_out_whatever_its_lie() {
     for (kind, replicate_ppm, lie) in lies {
         let refusal = count_with_a_liar(lie, replicate_ppm).await;
         assert_eq!(refusal.code(), Code::PermissionDenied, "{kind}: {refusal}");
-        for part in ["machine worker 9 is distrusted", "nqueens readmit worker 9"] {
+        for part in ["machine worker 9 is untrusted", "nqueens readmit worker 9"] {
             assert!(refusal.message().contains(part), "{kind}: {refusal}");
         }
     }
@@ -253,7 +253,7 @@ async fn a_distrusted_machine_is_refused_under_every_process_until_it_is_readmit
             .await
             .unwrap_err()
             .to_string()
-            .contains("no distrusted machine")
+            .contains("no untrusted machine")
     );
     operator.ask(SetTrust { machine: "worker 1".into(), trusted: true }).await.unwrap();
     house.client().await.register(again).await.unwrap();

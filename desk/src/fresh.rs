@@ -1,10 +1,10 @@
-//! What many ask for and one makes, now and then.
+//! A cache for values that many requests need and one computes from time to time.
 
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-/// A thing that is made again when it is asked for and has grown old.
+/// A value that is computed again when it is requested and too old.
 pub(crate) struct Fresh<T> {
     age_max: Duration,
     made: Mutex<Option<(Instant, T)>>,
@@ -15,7 +15,7 @@ impl<T: Clone> Fresh<T> {
         Self { age_max, made: Mutex::new(None) }
     }
 
-    /// The thing, at most so old. Who asks while it is being made waits for it.
+    /// The value. Requests during its computation wait for it.
     pub(crate) async fn get<E>(&self, make: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         let mut made = self.made.lock().await;
         if let Some((at, thing)) = &*made

@@ -1,4 +1,4 @@
-//! What every answer says beside its content, and the files of the page.
+//! Headers of every response, and the files of the page.
 
 use axum::body::Body;
 use axum::http::StatusCode;

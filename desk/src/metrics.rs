@@ -1,4 +1,4 @@
-//! The coordinator's numbers in Prometheus' text format, made anew for whoever asks. `docs/desk.md` lists them.
+//! The coordinator's metrics in Prometheus' text format. `docs/desk.md` lists them.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::shared::Shared;
 const RUNS_OVER_MAX: usize = 20;
 const WORKERS_MAX: usize = 1_000;
 
-/// A worker that was heard of since so many milliseconds is there.
+/// A worker whose last heartbeat is at most this many milliseconds old is present.
 const SILENT_MAX_MS: u64 = 60_000;
 
 pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
@@ -42,7 +42,7 @@ fn text(build: &str, snapshot: &Snapshot, workers: &[WorkerStatus], events: &Eve
     families.extend(of_workers(snapshot, workers));
     if let Some(room) = snapshot.room {
         let free = "Bytes that the coordinator may still write to the disk with its database.";
-        let reserve = "Bytes that are to stay free: with less, no more jobs are handed out.";
+        let reserve = "Free bytes below which no more jobs are leased.";
         families.push(Family::gauge("nqueens_disk_free_bytes", free).with(&[], real(room.free)));
         families.push(Family::gauge("nqueens_disk_reserve_bytes", reserve).with(&[], real(room.reserve)));
     }
@@ -58,16 +58,19 @@ const OF_A_RUN: [Told<RunProgress>; 5] = [
     (GAUGE, "nqueens_run_progress_ratio", "Share of the estimated work that is done.", |run| {
         Some(run.share_done())
     }),
-    (COUNTER, "nqueens_run_visited_states_total", "States visited for the jobs that are done.", |run| {
+    (COUNTER, "nqueens_run_visited_states_total", "States visited by the jobs that are done.", |run| {
         Some(whole(run.sums.accepted.states))
     }),
     (COUNTER, "nqueens_run_thread_seconds_total", "Thread time spent on the jobs that are done.", |run| {
         Some(whole(run.sums.accepted.elapsed_us) / 1e6)
     }),
-    (GAUGE, "nqueens_run_states_per_second", "States visited in a second, over the latest results.", |run| {
-        Some(run.measured?.speed.states_per_s)
-    }),
-    (GAUGE, "nqueens_run_busy_threads", "Threads at work, over the latest results.", |run| {
+    (
+        GAUGE,
+        "nqueens_run_states_per_second",
+        "States visited per second, according to the latest results.",
+        |run| Some(run.measured?.speed.states_per_s),
+    ),
+    (GAUGE, "nqueens_run_busy_threads", "Busy threads, according to the latest results.", |run| {
         Some(run.measured?.speed.threads)
     }),
 ];
@@ -79,13 +82,13 @@ const ESTIMATES: [Estimated; 2] = [
     (
         "nqueens_run_time_left",
         "_seconds",
-        "Estimated time until all jobs are done, if as many threads go on counting",
+        "Estimated time until all jobs are done, with the present number of threads",
         RunProgress::time_left_s,
     ),
     (
         "nqueens_run_estimated",
         "_solutions",
-        "Estimated solutions of the whole board",
+        "Estimated number of solutions of the whole board",
         RunProgress::estimated_total,
     ),
 ];
@@ -100,7 +103,7 @@ fn of_runs(snapshot: &Snapshot) -> Vec<Family> {
     let each =
         || runs.iter().zip(&names).map(|(run, (id, n))| (*run, [("run", id.as_str()), ("n", n.as_str())]));
     let mut state =
-        Family::gauge("nqueens_run_state", "1 for the state that the run is in, 0 for the others.");
+        Family::gauge("nqueens_run_state", "1 for the current state of the run, 0 for the others.");
     let mut jobs = Family::gauge("nqueens_run_jobs", "Jobs of the run, by their state.");
     for (run, [id, n]) in each() {
         for one in RunState::ALL {
@@ -120,9 +123,9 @@ fn of_runs(snapshot: &Snapshot) -> Vec<Family> {
         Family::new(kind, name, help).with_each(each().map(|(run, labels)| (labels, value(run))))
     }));
     let parts: [(_, _, Part); 3] = [
-        ("", "the best guess", |found| found.value),
-        ("_low", "it is hardly less", |found| found.low),
-        ("_high", "it is hardly more", |found| found.high),
+        ("", "best estimate", |found| found.value),
+        ("_low", "lower end of the 95 % confidence interval", |found| found.low),
+        ("_high", "upper end of the 95 % confidence interval", |found| found.high),
     ];
     for (name, unit, help, of) in ESTIMATES {
         families.extend(parts.map(|(end, which, part)| {
@@ -134,7 +137,7 @@ fn of_runs(snapshot: &Snapshot) -> Vec<Family> {
 }
 
 const OF_A_WORKER: [Told<WorkerStatus>; 4] = [
-    (GAUGE, "nqueens_worker_silence_seconds", "Time since the worker was last heard of.", |worker| {
+    (GAUGE, "nqueens_worker_silence_seconds", "Time since the worker's last heartbeat.", |worker| {
         Some(real(worker.silent_ms) / 1e3)
     }),
     (GAUGE, "nqueens_worker_jobs_leased", "Jobs that the worker holds.", |worker| Some(real(worker.leases))),
@@ -144,7 +147,7 @@ const OF_A_WORKER: [Told<WorkerStatus>; 4] = [
     (
         GAUGE,
         "nqueens_worker_states_per_second",
-        "Estimated states that all its threads do in a second.",
+        "Speed of the worker in states per second, all threads together.",
         |worker| worker.states_per_s,
     ),
 ];
@@ -154,10 +157,10 @@ fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<Family> {
     let (seen, threads) =
         here.fold((0, 0), |(seen, threads), worker| (seen + 1, threads + u64::from(worker.threads)));
     let busy = whole(snapshot.busy_workers as u128);
-    let threads_help = "Counting threads of the workers heard of in the last minute.";
+    let threads_help = "Counting threads of the workers with a heartbeat in the last minute.";
     let sum = |name, help, value| Family::gauge(name, help).with(&[], value);
     let mut families = vec![
-        sum("nqueens_workers_seen", "Workers heard of in the last minute.", real(seen)),
+        sum("nqueens_workers_seen", "Workers with a heartbeat in the last minute.", real(seen)),
         sum("nqueens_workers_busy", "Workers that hold jobs.", busy),
         sum("nqueens_worker_threads_seen", threads_help, real(threads)),
     ];
@@ -174,7 +177,7 @@ fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<Family> {
 }
 
 fn of_events(events: &Events) -> Family {
-    let help = "When an event of the kind last happened, in seconds since 1970; 0 if none is remembered.";
+    let help = "Time of the last event of this kind, in seconds since 1970; 0 if there is none in memory.";
     let mut family = Family::gauge("nqueens_last_event_timestamp_seconds", help);
     for kind in EventKind::ALL {
         let last = events.iter().rev().find(|event| event.kind == *kind);

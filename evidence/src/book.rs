@@ -1,4 +1,4 @@
-//! A ledger's lines as they pass by, held against the plan and against each other.
+//! A ledger's lines in one pass, compared with the plan and with each other.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -165,7 +165,7 @@ impl Book {
         }
         if !line.counts.within(weight.counts_max) {
             let (found, max) = (line.counts, weight.counts_max);
-            self.faults.bounds.note(|| format!("job {number} has {found}, and can have no more than {max}"));
+            self.faults.bounds.note(|| format!("job {number} has {found}, more than the possible {max}"));
         }
     }
 
@@ -184,9 +184,9 @@ impl Book {
                 latest.counts.push(line.counts);
             }
             OtherVerdict::Duplicate if !latest.counts.contains(&line.counts) => {
-                self.faults
-                    .others
-                    .note(|| format!("job {number} has {} twice, and that is not so", line.counts));
+                self.faults.others.note(|| {
+                    format!("job {number} has a duplicate result {} that equals no other result", line.counts)
+                });
             }
             OtherVerdict::Duplicate => {
                 let confirms = line.counts == latest.counts[0] && line.worker != latest.worker;
@@ -194,7 +194,9 @@ impl Book {
                 latest.confirmed |= confirms;
             }
             OtherVerdict::Conflict if latest.counts.iter().all(|counts| *counts == line.counts) => {
-                self.faults.others.note(|| format!("job {number} has results that differ, and they don't"));
+                self.faults
+                    .others
+                    .note(|| format!("job {number} has a conflicting result that equals the others"));
             }
             OtherVerdict::Conflict | OtherVerdict::Implausible | OtherVerdict::SetAside => {}
         }
@@ -236,21 +238,22 @@ impl Book {
         let fingerprint = match read {
             Err(why) => Verdict::NotMade(why.to_owned()),
             Ok(()) if stated == stored => Verdict::Passed(stored.to_string()),
-            Ok(()) => Verdict::Failed(format!("the first line's {stated} is not that of the jobs, {stored}")),
+            Ok(()) => Verdict::Failed(format!("the first line has {stated}, the jobs have {stored}")),
         };
         let Header { n, plan, states_per_job, .. } = &self.header;
-        let made =
-            format!("made anew for N = {n}, plan {plan}, {states_per_job} states a job: the same jobs");
-        let workers = format!("each result is of one of the {} that are listed", self.workers.len());
+        let made = format!(
+            "computed again for N = {n}, plan {plan}, {states_per_job} states per job: the same jobs"
+        );
+        let workers = format!("each result is from one of the {} listed workers", self.workers.len());
         let Others { confirmed, voided } = self.others;
         let others = format!(
-            "{confirmed} jobs were counted alike by a second worker, {voided} results were taken back"
+            "{confirmed} jobs have an equal result from a second worker, {voided} results were voided"
         );
         [
             (Check::Jobs, self.faults.jobs.verdict(read, format_args!("{jobs}, each once and in order"))),
             (Check::Plan, self.faults.plan.verdict(in_order, made)),
             (Check::Fingerprint, fingerprint),
-            (Check::Bounds, self.faults.bounds.verdict(in_order, "no job found more than it can have")),
+            (Check::Bounds, self.faults.bounds.verdict(in_order, "no job has more solutions than possible")),
             (Check::Workers, self.faults.workers.verdict(read, workers)),
             (Check::Others, self.faults.others.verdict(read, others)),
         ]

@@ -108,7 +108,7 @@ pub struct JobLine {
     pub reported_at_ms: WallTime,
 }
 
-/// A result that does not stand for its job: it came second, was taken back, or can't be right.
+/// A result that is not accepted: it came second, was voided, or is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OtherLine {
@@ -136,15 +136,15 @@ pub struct OtherLine {
     pub reported_at_ms: WallTime,
 }
 
-/// What became of a result that does not stand.
+/// The verdict on a result that is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OtherVerdict {
-    /// It stood once and was taken back: found wrong, in doubt, or exchanged for one that two workers agree on.
+    /// It was accepted and later voided: wrong, in doubt, or replaced by one that two workers agree on.
     Voided,
-    /// It is equal to the one that stood then.
+    /// It is equal to the result that was accepted at the time.
     Duplicate,
-    /// It differs from the one that stood then.
+    /// It differs from the result that was accepted at the time.
     Conflict,
     /// It can't be right.
     Implausible,

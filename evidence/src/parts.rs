@@ -1,4 +1,4 @@
-//! Parts of jobs whose solutions are too many to be found one by one.
+//! Parts of jobs, for jobs whose solutions are too many to be found one by one.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Jobs counted again by another road.
+//! Jobs counted again by an independent engine.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -34,8 +34,8 @@ impl Recount {
     }
 }
 
-/// The fastest engine that shares no search with the one that counted. The block engines are one search for several kinds
-/// of CPU; half boards were joined, and are counted row by row now; colours were multiplied by the block engines, and are
+/// The fastest engine that shares no search with the first one. The block engines are one search for several kinds of
+/// CPU. Half boards were joined, and are recounted row by row; colours were multiplied by the block engines, and are
 /// searched by the plain ones.
 pub fn other_road(class: Class, counted_by: Kernel) -> Kernel {
     match counted_by {
@@ -44,10 +44,10 @@ pub fn other_road(class: Class, counted_by: Kernel) -> Kernel {
     }
 }
 
-/// Counts jobs again, in their order, on some threads: each job's mirror image, by the engine that is asked for or by
-/// [another one](other_road) than counted it before. Jobs of colours that would take too long by the other road are
-/// multiplied again with other instructions, and some of their [parts](nqueens_kernel::colours::Part) go by the other
-/// road. `done` hears of every job that is done; those that were not when `control` stopped it, it never hears of.
+/// Counts jobs again, in order, on some threads: each job's mirror image, by the given engine or by an [independent
+/// one](other_road). If a search would take too long for jobs of colours, they are multiplied again with other
+/// instructions, and some of their [parts](nqueens_kernel::colours::Part) are searched. `done` gets every recounted
+/// job; after `control` stopped the counting, the rest is left out.
 ///
 /// # Panics
 /// If this machine can't run `kernel`.

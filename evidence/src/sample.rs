@@ -1,4 +1,4 @@
-//! Some jobs of many, drawn by a seed.
+//! A sample of jobs, drawn by a seed.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_model::message::EncodedJob;
 use sha2::{Digest, Sha256};
 
-/// What a ledger says that a job has come to.
+/// The result of a job according to a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The job's number in the plan.

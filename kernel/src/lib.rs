@@ -1,7 +1,18 @@
-//! Counting N-Queens solutions: boards, symmetry classes, plans of independent jobs, and the engines that count
-//! them.
+//! Counting N-Queens solutions: boards, symmetry classes, plans of independent jobs, and the engines that count them.
 //!
-//! This crate is pure: no I/O, no async, no clock, no logging. `docs/counting.md` tells the mathematics.
+//! This crate is pure: no I/O, no async, no clock, no logging. `docs/counting.md` has the mathematics.
+//!
+//! * [`board`] (sizes 1 to 31) and [`counts`] (64 bits per job, 128 bits per run, checked) are the basic types.
+//! * [`plan`] cuts a board into [`job`]s: groups of prefixes, or a range of column sets or row sets.
+//!   [`plan::fastest`] has the measurements by which `auto` selects a plan.
+//! * A job falls into [`unit`](mod@unit)s, which one thread each counts with its [`solver`]: a block [`engine`], the half-board
+//!   join of [`halves`] or the multiplication of [`colours`].
+//! * [`subproblem`] is the one question that every engine answers: open rows, with a mask of allowed columns each.
+//! * [`isa`] detects the processor's instruction sets.
+//! * [`ladder`] keeps the classic algorithms as test oracles. [`symmetric`] counts symmetric solutions with a search
+//!   of its own.
+//! * [`sampling`] estimates a board's solutions and states by random descents.
+//! * [`fingerprint`](plan::Plan::fingerprint) identifies a plan with all its jobs.
 
 pub mod board;
 mod border;

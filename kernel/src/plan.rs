@@ -88,7 +88,7 @@ pub struct Plan {
 impl Plan {
     /// A job that any engine counts in about a second or less than a minute.
     const STATES_PER_JOB: u128 = 20_000_000_000;
-    /// More jobs than this are a burden to whoever keeps them.
+    /// Maximum number of jobs, for the sake of the ledger.
     const JOBS_MAX: u128 = 2_000_000;
     /// The same two for jobs of half boards: these are counted several times as fast, are small to keep, and take
     /// minutes each on the largest boards.

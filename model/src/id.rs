@@ -1,4 +1,4 @@
-//! Names of runs, workers and leases.
+//! Ids of runs, workers and leases.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -34,7 +34,7 @@ numbers!(Incarnation, 63);
 
 /// Name of a run: 48 random bits, never zero, shown as 12 hexadecimal digits.
 ///
-/// Random, so that a result that wanders off to another database is recognised as a stranger.
+/// Random, so that a result of another database is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(u64);
 
@@ -56,7 +56,7 @@ impl FromStr for RunId {
 
 /// What was given names no run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a run is named by 12 hexadecimal digits, as 'nqueens status' shows them, not '{0}'")]
+#[error("a run id has 12 hexadecimal digits, as 'nqueens status' shows them, not '{0}'")]
 pub struct InvalidRunId(String);
 
 /// Name of a registered worker process, unique in one database; at least 1.

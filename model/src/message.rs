@@ -1,4 +1,4 @@
-//! What worker and coordinator tell each other. `proto/nqueens/v1/worker.proto` has the full story of each field.
+//! Messages between worker and coordinator. `proto/nqueens/v1/worker.proto` documents each field.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
@@ -31,7 +31,7 @@ pub struct Registration {
 pub struct SyncRequest {
     /// Who speaks.
     pub worker: WorkerId,
-    /// The process that speaks; workers of earlier versions do not say.
+    /// The worker's process; missing from workers of earlier versions.
     pub instance: Option<[u8; 16]>,
     /// Jobs counted and not yet acknowledged.
     pub results: Vec<JobResult>,
@@ -41,7 +41,7 @@ pub struct SyncRequest {
     pub returned: Vec<ReturnedLease>,
     /// Work wanted on top, in estimated states.
     pub wanted_states: u64,
-    /// At most so many jobs, up to [`BATCH_MAX`].
+    /// Maximum number of jobs, up to [`BATCH_MAX`].
     pub wanted_jobs: usize,
 }
 
@@ -60,7 +60,7 @@ pub struct SyncResponse {
     pub drain: bool,
 }
 
-/// A job as it is stored and sent; whoever counts it decodes it.
+/// A job as it is stored and sent; the worker decodes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedJob {
     /// Board size.

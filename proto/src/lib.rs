@@ -1,7 +1,7 @@
-//! The wire of the cluster: the protobuf messages of `nqueens/v1/*.proto`, the one place where they become the types of
-//! `nqueens-model` and back, and the way to a coordinator.
+//! The wire of the cluster: the protobuf messages of `nqueens/v1/*.proto`, their conversion to the types of
+//! `nqueens-model` and back, and connections to a coordinator.
 //!
-//! Whatever arrives is parsed here once; past this crate an illegal value can't be built.
+//! Incoming messages are parsed here once; past this crate an illegal value can't be built.
 
 #![forbid(unsafe_code)]
 

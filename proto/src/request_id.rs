@@ -1,5 +1,7 @@
-//! The header that names a call, by which the logs of both ends can be held together: 64 random bits, shown as 16
-//! hexadecimal digits.
+//! The header that identifies a call in the logs of both ends.
+//!
+//! Every caller draws a random `x-request-id` for each call and logs it at `debug`. The coordinator's log lines of a
+//! call are in a span with this id, those of the writer's transaction too. A malformed id is not logged.
 
 use tonic::Request;
 use tonic::codegen::http::HeaderMap;

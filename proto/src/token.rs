@@ -1,4 +1,4 @@
-//! Bearer tokens: who may speak to a coordinator.
+//! Bearer tokens: they tell the role of a caller.
 
 use std::fmt;
 use std::str::FromStr;
@@ -52,7 +52,7 @@ impl fmt::Debug for Token {
 
 /// What was given is no token; says why, and not what it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a token is {LENGTH_MIN} to {LENGTH_MAX} visible ASCII characters without blanks, {0}")]
+#[error("a token has {LENGTH_MIN} to {LENGTH_MAX} visible ASCII characters without spaces, {0}")]
 pub struct InvalidToken(String);
 
 impl FromStr for Token {

@@ -1,4 +1,4 @@
-//! The way to the coordinator: register, sync, and what their errors mean.
+//! Calls to the coordinator: register, sync, and the meaning of their errors.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use nqueens_worker_protocol::CallError;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-/// A call without an answer for so long has failed.
+/// Timeout of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a worker can't go on.
@@ -20,7 +20,7 @@ pub enum WorkerError {
     #[error(transparent)]
     Call(#[from] CallError),
     /// No engine passed its test.
-    #[error("no counting engine of this machine passed its test; see the log")]
+    #[error("no counting engine passed its self-test on this machine; see the log")]
     NoEngine,
 }
 
@@ -50,7 +50,7 @@ fn in_full(status: &Status) -> String {
     }
 }
 
-/// A connection to one coordinator; made anew whenever it breaks.
+/// A connection to one coordinator; renewed whenever it breaks.
 #[derive(Clone, Debug)]
 pub struct Client {
     url: String,

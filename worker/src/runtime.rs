@@ -1,4 +1,4 @@
-//! A worker's life: carries out what the conversation wants, and tells it what comes of it.
+//! The worker's main loop: carries out the conversation's actions, in order, and reports what they lead to.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -38,14 +38,14 @@ pub struct Config {
     pub memory_max: u64,
     /// Where results are kept until they are acknowledged; without one they die with the process.
     pub spool: Option<Spool>,
-    /// Time to finish begun jobs once it is told to go; it hands back the others at once.
+    /// Time for running jobs to finish after a stop; the others are returned at once.
     pub drain: Duration,
 }
 
 /// Works for a coordinator until `stop`, or until that tells it to go; then finishes what it can in the time that
 /// it has for it, and hands back the rest.
 ///
-/// Waits for a coordinator that is not there, as long as it takes; an error is one that waiting does not mend.
+/// Waits for an unreachable coordinator without a limit; an error is one that does not pass by waiting.
 pub async fn work(
     config: Config,
     client: Client,

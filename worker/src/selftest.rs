@@ -1,4 +1,4 @@
-//! Engines prove themselves before they are offered: a wrong processor, memory or build shows here, not in a total.
+//! The self-test of engines: a wrong processor, memory or build shows here, not in a total.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,7 +67,7 @@ pub fn proven_kernels() -> Vec<Proof> {
     available
         .filter_map(|kernel| {
             prove(kernel)
-                .inspect_err(|reason| error!(reason, "an engine failed its test and is not offered"))
+                .inspect_err(|reason| error!(reason, "an engine failed its self-test and is not offered"))
                 .ok()
         })
         .collect()

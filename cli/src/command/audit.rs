@@ -1,4 +1,4 @@
-//! `nqueens audit`: jobs of a database, counted again.
+//! `nqueens audit`: counts jobs of a database again.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `nqueens bench`: the speed of the counting alone.
+//! `nqueens bench`: the counting speed alone.
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;

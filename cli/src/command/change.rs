@@ -1,4 +1,4 @@
-//! `nqueens pause`, `resume` and `cancel`: an operator's word on a run.
+//! `nqueens pause`, `resume` and `cancel`.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Whether a coordinator and a database are well, for `nqueens doctor`.
+//! Checks of a coordinator and a database, for `nqueens doctor`.
 
 use std::fmt::Display;
 use std::io;

@@ -1,4 +1,4 @@
-//! `nqueens config`: every setting, and which of its sources won.
+//! `nqueens config`: every setting, and the source of its value.
 
 use std::process::ExitCode;
 

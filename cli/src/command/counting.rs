@@ -1,4 +1,4 @@
-//! Counting a board on this process's own threads, with no database and no wire between.
+//! Counts a board on this process's threads, without database and network.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};

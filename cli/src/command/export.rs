@@ -1,4 +1,4 @@
-//! `nqueens export`: a run's results as tables, or as a ledger for others to check.
+//! `nqueens export`: a run's results as tables, or as a ledger that others can check.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! A finished run as one file that others can check; `docs/ledger.md` has its format.
+//! Exports a finished run as one file that others can check; `docs/ledger.md` has its format.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write, stdout};

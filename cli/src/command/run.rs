@@ -1,4 +1,4 @@
-//! `nqueens run`: the main job on one machine.
+//! `nqueens run`: counts a board on one machine.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -88,7 +88,7 @@ impl Run {
         let pace = Pace { sync_ms: SYNC_MS, ..Pace::default() };
         let coordinator = Coordinator::open(&self.path(), pace, BUILD).await?;
         let proof = proving.await.context("the engines' test panicked")??;
-        debug!(kernel = %proof.kernel, "database is open, engine has proved itself");
+        debug!(kernel = %proof.kernel, "database is open, engine passed its self-test");
         let outcome = self.finish(&coordinator, proof).await;
         debug!("run has ended");
         coordinator.close().await;

@@ -1,4 +1,4 @@
-//! Counting a sample of jobs again, and what that proves: for `verify` and `audit`.
+//! Counts a sample of jobs again and states the confidence, for `verify` and `audit`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -145,11 +145,11 @@ impl Tally {
             let kernels = self.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and ");
             let parts = match self.parts {
                 0 => String::new(),
-                parts => format!(" ({} parts of them one by one, too)", thousands(parts)),
+                parts => format!(" ({} parts of them also one by one)", thousands(parts)),
             };
             let proof = proof(population.jobs, self.recounted);
             print_line(format_args!(
-                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}{parts}, all alike (seed {seed}): {proof}"
+                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}{parts}, all equal (seed {seed}): {proof}"
             ))?;
         }
         for (id, (recounted, wrong)) in &self.by_worker {

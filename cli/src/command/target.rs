@@ -1,4 +1,4 @@
-//! Where an operator's command goes: to a running coordinator, or to a database that nobody runs.
+//! The target of an operator's command: a running coordinator, or a database that no coordinator serves.
 
 use std::path::{Path, PathBuf};
 

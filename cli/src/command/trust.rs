@@ -1,4 +1,4 @@
-//! `nqueens requeue`, `distrust` and `readmit`: what an operator no longer believes, or believes again.
+//! `nqueens requeue`, `distrust` and `readmit`.
 
 use std::process::ExitCode;
 
@@ -70,7 +70,7 @@ pub(crate) struct Distrust {
 
 impl Distrust {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        self.machine.mark(false, "distrusted: it gets no more jobs")
+        self.machine.mark(false, "untrusted: it gets no more jobs")
     }
 }
 

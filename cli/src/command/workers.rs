@@ -1,4 +1,4 @@
-//! `nqueens workers` and `nqueens drain`: who counts, and who is to stop.
+//! `nqueens workers` and `nqueens drain`.
 
 use std::process::ExitCode;
 
@@ -67,7 +67,7 @@ fn live_line(worker: &WorkerStatus) -> String {
     let speed = worker.states_per_s.map_or_else(|| "-".to_owned(), |speed| format!("{speed:.2e}"));
     let silent = format!("{} s", thousands(worker.silent_ms / 1_000));
     let state = match &worker.distrusted {
-        Some(reason) => format!("distrusted: {reason}"),
+        Some(reason) => format!("untrusted: {reason}"),
         None if worker.draining => "draining".to_owned(),
         None => "-".to_owned(),
     };

@@ -110,7 +110,7 @@ fn runs_change_at_an_operators_word_online_and_offline() {
     );
     assert_eq!(
         place.failure(&format!("resume {run} --db queens.db")),
-        format!("run {run} is cancelled; only active and paused runs change at an operator's word")
+        format!("run {run} is cancelled; only active and paused runs can be changed")
     );
     let none = "there is no database at none.db; check the path, or start a run to create one";
     assert_eq!(place.failure(&format!("pause {run} --db none.db")), none);

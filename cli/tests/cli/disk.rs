@@ -118,10 +118,10 @@ fn a_coordinator_without_room_takes_results_and_hands_out_nothing() {
     assert!(doctor.code == 1 && doctor.stdout.contains(&format!("FAILED: {line}")), "{}", doctor.stdout);
     assert_eq!(
         place.failure(&format!("submit 8 {at}")),
-        "the coordinator's disk has less room left than its --disk-reserve; make room and submit again"
+        "the coordinator's disk has less free space than its --disk-reserve; free some space and submit again"
     );
     let log = coordinator.stop().stderr;
-    assert_eq!(log.matches("the disk is nearly full: no more jobs are handed out").count(), 1, "{log}");
+    assert_eq!(log.matches("the disk is nearly full: no more jobs are leased").count(), 1, "{log}");
 
     let coordinator = Coordinator::start_at(&address, &place, &[], "--sync-seconds 1 --disk-reserve 1KB");
     let total = eventually("the run is done", || {

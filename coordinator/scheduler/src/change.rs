@@ -1,4 +1,4 @@
-//! What a transaction changes in the ledger.
+//! The changes that a transaction makes to the ledger.
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprint;

@@ -1,4 +1,4 @@
-//! What one transaction does with requests that have to do with each other.
+//! Requests that affect each other in one transaction.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;

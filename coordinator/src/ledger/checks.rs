@@ -1,4 +1,4 @@
-//! Checks and what is known of machines by them.
+//! Second counts, and the reputation of machines.
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
@@ -104,8 +104,8 @@ pub(crate) async fn unconfirmed(
     rows_of::<ResultRecord>(&text)?.into_iter().map(opinion).collect()
 }
 
-/// A job that is done and of no more than so many states, the first from a number on, with its accepted result and that
-/// result's lease; `None` if there is none nearby.
+/// The first done job from a number on with at most this many states, with its accepted result and that result's
+/// lease; `None` if there is none nearby.
 pub(crate) async fn accepted_from(
     db: &SqlitePool,
     run: RunId,

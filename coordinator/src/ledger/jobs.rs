@@ -1,4 +1,4 @@
-//! Jobs: what they are, where they stand, who has them.
+//! Jobs: their content, their states, their leases.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;

@@ -1,7 +1,7 @@
-//! Every SQL statement of the coordinator, and the road between the ledger and the scheduler: [`restore`] reads all that
-//! decisions are made by, [`load`] what a transaction needs beyond that, and [`persist`] stores what it changes.
+//! All SQL of the coordinator, checked against the schema at compile time. [`restore`] reads the scheduler's state,
+//! [`load`] reads what a transaction needs beyond that, and [`persist`] stores its changes.
 //!
-//! Rows travel in batches as JSON arrays, packed and unpacked by SQLite itself: one statement for a thousand rows costs
+//! Rows travel in batches as JSON arrays, which SQLite packs and unpacks: one statement for a thousand rows costs
 //! little more than one for a single row.
 
 mod checks;

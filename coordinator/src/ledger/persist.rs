@@ -1,4 +1,4 @@
-//! Stores what a transaction changes.
+//! Stores the changes of a transaction.
 
 use nqueens_model::operator::WallTime;
 use nqueens_scheduler::Change;

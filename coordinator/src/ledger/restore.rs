@@ -1,4 +1,4 @@
-//! Reads all that decisions are made by.
+//! Reads the whole state of the scheduler.
 
 use nqueens_scheduler::{Dispatch, Millis, Room, Run, Scheduler};
 use sqlx::sqlite::SqlitePool;

@@ -1,4 +1,4 @@
-//! Results: kept, summed, listed.
+//! Results: stored, summed, listed.
 
 use std::collections::HashMap;
 use std::ops::Range;

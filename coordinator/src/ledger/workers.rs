@@ -1,4 +1,4 @@
-//! Witnesses: lives of coordinators and processes of workers.
+//! Coordinator and worker processes.
 
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::{Incarnation, WorkerId};

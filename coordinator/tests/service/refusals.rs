@@ -34,7 +34,7 @@ async fn registering_is_checked_and_happens_once() {
     for plans in [vec![], vec![0; 32]] {
         let refusal = client.register(v1::RegisterRequest { plans, ..registration(1) }).await.unwrap_err();
         assert_eq!(refusal.code(), Code::FailedPrecondition);
-        assert!(refusal.message().contains("cut boards into jobs in different ways"), "{refusal:?}");
+        assert!(refusal.message().contains("split boards into jobs in different ways"), "{refusal:?}");
     }
     let good = || registration(1);
     let malformed = [

@@ -1,4 +1,4 @@
-//! What becomes of a result: the first, the second, the late, the wrong.
+//! Results: the first, the second, the late, the wrong.
 
 use nqueens_coordinator::Policy;
 use nqueens_model::operator::RunState;

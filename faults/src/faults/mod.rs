@@ -1,4 +1,4 @@
-//! The ways in which things go wrong, a file each. Whoever knows another adds it to [`FAULTS`].
+//! The faults, one file each. A new fault is added to [`FAULTS`].
 
 mod clock;
 mod cut;

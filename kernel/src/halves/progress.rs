@@ -1,4 +1,4 @@
-//! Telling whoever waits how far a join has come.
+//! Reports the progress of a join.
 
 use crate::engine::{Control, Stopped};
 

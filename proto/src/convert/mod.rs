@@ -1,4 +1,4 @@
-//! Wire to domain, with every check that a message on its own allows, and back.
+//! Conversion from wire to domain types, with every check that is possible on a single message, and back.
 
 mod operator;
 #[cfg(test)]

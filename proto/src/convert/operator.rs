@@ -1,4 +1,4 @@
-//! What operators and the coordinator tell each other.
+//! Messages between operators and the coordinator.
 
 use std::str::FromStr;
 

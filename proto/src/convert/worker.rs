@@ -1,4 +1,4 @@
-//! What workers and the coordinator tell each other.
+//! Messages between workers and the coordinator.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,4 @@
-//! Results on real files: kept, torn, damaged, rewritten.
+//! Spools in real files: kept, torn, damaged, rewritten.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,4 @@
-//! `nqueens estimate`: what a run would find and cost, before it is begun.
+//! `nqueens estimate`: estimates solutions and cost before a run.
 
 mod colours;
 mod cost;

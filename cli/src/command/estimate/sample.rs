@@ -1,4 +1,4 @@
-//! Sampling and measuring on this machine's threads.
+//! Samples and measures on this machine's threads.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is known of a run, gathered in one walk through its ledger.
+//! Facts about a run, gathered in one pass through its ledger.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The words and numbers that every form of a report has.
+//! Texts and numbers that all forms of a report share.
 
 use nqueens_evidence::finding::{Check, Verdict};
 use nqueens_model::operator::RunState;
@@ -117,7 +117,7 @@ pub(super) fn checks(facts: &Facts) -> Vec<(&'static str, &'static str, String)>
 pub(super) const UNCHECKED: &str =
     "No checks yet: a run is checked, and gets its total, when all its jobs are done.";
 
-/// Commands by which a reader comes to the same, each with what it does.
+/// Commands that verify the run, each with its purpose.
 pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
     let (run, n) = (facts.run.progress.run, facts.run.progress.n);
     let audit = (

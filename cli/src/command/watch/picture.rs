@@ -1,4 +1,4 @@
-//! All that there is to see at one moment.
+//! Everything that is shown at one moment.
 
 use nqueens_coordinator::WorkerRow;
 use nqueens_model::id::WorkerId;
@@ -32,10 +32,10 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// What there is to say of it; nothing, as long as it is well.
+    /// Its state in a word; empty if there is nothing unusual.
     pub(super) fn state(&self) -> &'static str {
         match &self.live {
-            Some(live) if live.distrusted.is_some() => "distrusted",
+            Some(live) if live.distrusted.is_some() => "untrusted",
             Some(live) if live.draining => "draining",
             _ => "-",
         }

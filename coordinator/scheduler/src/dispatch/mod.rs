@@ -1,22 +1,30 @@
-//! Who counts which job: leases, reports and returns, as a pure state machine.
+//! Which worker counts which job: leases, reports and returns, as a pure state machine.
 //!
-//! No clock, no I/O: time comes in with each call as [`Millis`], what changed goes out as a list of jobs to store.
-//! A [`Transaction`](crate::Transaction) applies requests to it.
+//! No clock, no I/O: time comes in with each call as [`Millis`], and the changed jobs go out as a list to store. A
+//! [`Transaction`](crate::Transaction) applies requests to it.
 //!
 //! ```text
 //!          grant                    report
 //!  ready --------> leased ------------------------> done
 //!    ^               |  return, expiry                |
 //!    +---------------+                                | a second result that differs
-//!                    |  too many failures or lapses   v
+//!                    |  too many failures or expiries v
 //!                    +--------------------------> quarantined
 //! ```
 //!
-//! A result is welcome as long as its job is open, whoever holds the lease by then: late work is not thrown away.
-//! What a lease's token fences is the lease: renewing it, failing it, giving it back.
+//! A result is accepted while its job is open, whoever holds the lease by then: late work is not lost. The lease
+//! token protects the lease only: its renewal, its failure and its return.
 //!
-//! A chosen share of the results is counted a second time, by another machine; `checks` has those that are open, `trust`
-//! what came of them, and `docs/trust.md` the rules.
+//! A share of the results is counted a second time, by another machine. `docs/trust.md` has the rules.
+//!
+//! | module | decides |
+//! |---|---|
+//! | `grant` | which worker gets which job; `crowd` is the summary of workers that it uses |
+//! | `lease` | how long a lease lasts, and how it ends |
+//! | `report` | what a result is worth |
+//! | `checks` | which second counts are open |
+//! | `review` | what follows when results agree or differ |
+//! | `trust` | which machines are checked, how often, and which are untrusted |
 
 mod checks;
 mod crowd;
@@ -68,18 +76,18 @@ pub type ChangedJob = (JobId, Slot, Option<(WorkerId, Incarnation)>);
 /// The numbers that rule leases.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// A lease ends so long after its holder was last heard of.
+    /// Time from the holder's last heartbeat to the end of its lease.
     pub lease_ms: Millis,
-    /// It also ends when its holder sends heartbeats but its counting has not moved for ten times as long as all that
-    /// the holder has should take at its measured speed, and at least for so long.
+    /// A lease also ends when its holder sends heartbeats but its counting makes no progress: for 10 times the
+    /// expected time of all its jobs at its measured speed, and at least for this time.
     pub stall_ms: Millis,
     /// When there is nothing else to do, a job whose lease is older than this may be leased a second time.
     pub second_lease_ms: Millis,
-    /// Leases found in the database at start end so long after it, unless renewed.
+    /// Grace period for leases found in the database at the start.
     pub grace_ms: Millis,
-    /// A job with so many failed attempts is quarantined.
+    /// A job with this many failed attempts is quarantined.
     pub failures_max: u32,
-    /// A job with so many leases run out is quarantined.
+    /// A job with this many expired leases is quarantined.
     pub lapses_max: u32,
 }
 
@@ -113,7 +121,7 @@ pub struct Dispatch {
     checks: Checks,
     trust: Trust,
     trust_events: Vec<TrustEvent>,
-    /// Workers of earlier lives of the coordinator may be there still.
+    /// Workers known from before the coordinator's restart may still hold leases.
     expects_earlier: bool,
     /// What nobody outside can foresee follows from it.
     secret: [u8; 32],
@@ -187,7 +195,7 @@ impl Dispatch {
         self.workers.iter().map(|(id, worker)| (*id, worker))
     }
 
-    /// Whether a worker was heard of in time.
+    /// Whether a worker's last heartbeat is recent enough.
     pub fn is_live(&self, now: Millis, worker: WorkerId) -> bool {
         let seen = self.workers.get(&worker).and_then(|worker| worker.seen);
         seen.is_some_and(|seen| now.saturating_sub(seen) < self.policy.lease_ms)
@@ -220,7 +228,7 @@ impl Dispatch {
         self.trust.of(machine)
     }
 
-    /// Why a machine gets no more jobs; `None` as long as it is trusted.
+    /// Why a machine gets no more jobs; `None` while it is trusted.
     pub fn distrusts(&self, machine: &str) -> Option<&str> {
         self.trust.distrusts(machine)
     }
@@ -266,7 +274,7 @@ impl Dispatch {
         std::mem::take(&mut self.trust_events)
     }
 
-    /// Changes what a run is doing; false if there is no such run. Leases of a cancelled run are taken back.
+    /// Changes the state of a run; false if there is no such run. Leases of a cancelled run are revoked.
     pub fn set_run_state(&mut self, id: RunId, state: RunState) -> bool {
         let Some(run) = self.runs.get_mut(&id) else { return false };
         run.set_state(state);
@@ -293,7 +301,7 @@ impl Dispatch {
         jobs
     }
 
-    /// A number that nobody can foresee who does not know the secret; the same for the same question.
+    /// A number that nobody can predict without the secret; the same for the same question.
     fn draw(&self, what: Draw, job: JobId, epoch: u32) -> u64 {
         let hash = Sha256::new()
             .chain_update(self.secret)

@@ -1,4 +1,4 @@
-//! What becomes of results.
+//! Results: accepted, compared or refused.
 
 use std::num::NonZeroU32;
 
@@ -11,7 +11,7 @@ use super::checks::{CheckOutcome, Opinion};
 use super::lease::Outcome;
 use super::{Dispatch, JobState, RunState};
 
-/// The result that stands for a job, as the database has it.
+/// The accepted result of a job, from the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
     /// Who counted.

@@ -1,4 +1,4 @@
-//! One run's jobs: their states, the order in which they leave, and the sums of what is done.
+//! One run's jobs: their states, the order in which they leave, and the sums of done jobs.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -45,7 +45,7 @@ impl JobState {
     }
 }
 
-/// A job as the ledger has it, less what it is.
+/// The state of a job in the ledger, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Where it stands.
@@ -60,7 +60,7 @@ pub struct Slot {
     pub estimate: u64,
 }
 
-/// What a run is to be, from the moment on when it is planned.
+/// The settings of a run, fixed when it is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunSettings {
     /// Its name.
@@ -100,8 +100,8 @@ pub struct Basis {
 }
 
 impl Run {
-    /// A run as the database has it, with its jobs' slots; `accepted` sums the accepted results of the jobs that are
-    /// done, and `checks` counts those of all.
+    /// A run from the database, with its jobs' slots; `accepted` has the sums of the accepted results of done jobs,
+    /// `checks` the second counts of all.
     pub fn new(
         settings: &RunSettings,
         state: RunState,
@@ -157,8 +157,8 @@ impl Run {
         self.settings.priority
     }
 
-    /// The jobs in the plan's order, in at most so many groups of the same size (the last may be smaller): how many of
-    /// each are in each state, by [`JobState`].
+    /// The jobs in plan order, in at most this many groups of equal size (the last may be smaller): for each group,
+    /// the number of jobs in each [`JobState`].
     pub fn census(&self, groups_max: usize) -> Vec<[u32; 4]> {
         let size = self.slots.len().div_ceil(groups_max.max(1)).max(1);
         let count = |group: &[Slot]| {
@@ -171,7 +171,7 @@ impl Run {
         self.slots.chunks(size).map(count).collect()
     }
 
-    /// Estimated work that can be handed out now, in states.
+    /// Estimated work that can be leased now, in states.
     pub fn estimate_ready(&self) -> u128 {
         let Sums { estimate, estimate_done, estimate_leased, estimate_quarantined, .. } = self.sums;
         if self.state == RunState::Active {
@@ -181,7 +181,7 @@ impl Run {
         }
     }
 
-    /// What its jobs come to.
+    /// The sums over its jobs.
     pub fn sums(&self) -> &Sums {
         &self.sums
     }
@@ -242,7 +242,7 @@ impl Run {
         self.slot(number).estimate
     }
 
-    /// Whether it is active and has a job to hand out.
+    /// Whether it is active and has a job that can be leased.
     fn has_ready(&mut self) -> bool {
         if self.state != RunState::Active {
             return false;
@@ -274,7 +274,7 @@ impl Run {
         NonZeroU32::new(slot.epoch).expect("counted up")
     }
 
-    /// Gives a ready job back to whoever had its latest lease; false if it is no longer ready.
+    /// Gives a ready job back to the holder of its latest lease; false if it is no longer ready.
     pub(super) fn revive(&mut self, number: u32) -> bool {
         let ready = self.slot(number).state == JobState::Ready;
         if ready {

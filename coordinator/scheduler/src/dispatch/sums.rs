@@ -1,11 +1,11 @@
-//! What the jobs of a run come to so far.
+//! The sums over a run's done jobs.
 
 use nqueens_kernel::counts::{Counts, Overflow, Totals};
 use nqueens_model::operator::CheckCounts;
 
 use super::{Accepted, JobState, Slot};
 
-/// What the jobs of a run come to so far.
+/// The sums over a run's jobs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
     /// Jobs with an accepted result, those leased, and those in quarantine.
@@ -28,7 +28,7 @@ pub struct Sums {
     pub checks: CheckCounts,
 }
 
-/// What the accepted results of one run come to; those of jobs in quarantine are left out.
+/// The sums over the accepted results of one run, without jobs in quarantine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AcceptedSums {
     /// How many there are.

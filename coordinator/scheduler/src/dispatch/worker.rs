@@ -1,4 +1,4 @@
-//! Workers, as far as leases go.
+//! Workers: their leases and their speed.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub struct Worker {
     pub kernel: Kernel,
     /// Its counting threads.
     pub threads: u32,
-    /// When it was last heard of.
+    /// Time of its last heartbeat.
     pub seen: Option<Millis>,
     /// Results accepted from it since the coordinator started.
     pub accepted: u64,

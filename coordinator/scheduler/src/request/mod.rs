@@ -1,4 +1,4 @@
-//! What a transaction can be asked for, each with its answer.
+//! All requests, each with the type of its answer.
 
 mod operator;
 mod run;

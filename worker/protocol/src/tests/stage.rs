@@ -1,4 +1,4 @@
-//! A worker without a machine: its threads, its disk and its network are a test's, and so is the time.
+//! A worker whose threads, disk, network and clock belong to a test.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;

@@ -1,4 +1,4 @@
-//! The picture on the screen. It fits itself into whatever room there is.
+//! Draws the picture, whatever the size of the terminal.
 
 mod lists;
 mod popup;
