@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use nqueens_proto::Role;
+use nqueens_proto::{Role, random_bytes};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
@@ -38,7 +38,6 @@ pub(crate) enum Holder {
     Caller(Role),
 }
 
-/// What a certificate says.
 pub(crate) struct Facts {
     /// What a coordinator's is for; a caller's role; neither for an authority's.
     pub(crate) holder: Option<Holder>,
@@ -91,7 +90,7 @@ pub(crate) fn split(pem: &str) -> Vec<String> {
 
 /// A new authority. Its name has digits drawn at random, so that no two have the same.
 pub(crate) fn found(days: u32) -> anyhow::Result<Made> {
-    let name = format!("nqueens CA {:08x}", nqueens_coordinator::random_bits() >> 32);
+    let name = format!("nqueens CA {}", hex::encode(random_bytes::<4>()));
     let mut params = params(&name, now() + Duration::days(days.into()));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];

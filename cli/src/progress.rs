@@ -37,7 +37,6 @@ impl Bar {
         Self { run, snapshots, terminal }
     }
 
-    /// Keeps showing.
     pub(crate) async fn show(&self) -> Infallible {
         let every = if self.terminal.is_some() { PICTURE_EVERY } else { LINE_EVERY };
         let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + every, every);

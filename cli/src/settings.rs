@@ -13,6 +13,7 @@ use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
+use strum::IntoStaticStr;
 
 use crate::exit::misuse;
 
@@ -51,23 +52,13 @@ fn variable(long: &str) -> String {
 }
 
 /// Which source a setting's value came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Source {
     Flag,
     Variable,
     File,
     Default,
-}
-
-impl Source {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Flag => "flag",
-            Self::Variable => "variable",
-            Self::File => "file",
-            Self::Default => "default",
-        }
-    }
 }
 
 /// A setting as it stands.

@@ -64,12 +64,10 @@ impl Access {
         self.tls.as_ref().is_some_and(|tls| tls.asks)
     }
 
-    /// For the workers' service.
     pub(crate) fn workers(&self) -> Guard {
         self.guard(Role::Worker, self.worker.as_ref(), self.operator.as_ref())
     }
 
-    /// For the operators' service.
     pub(crate) fn operators(&self) -> Guard {
         self.guard(Role::Operator, self.operator.as_ref(), self.worker.as_ref())
     }

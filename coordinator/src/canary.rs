@@ -17,10 +17,10 @@ use nqueens_kernel::plan::PlanKind;
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{JobResult, Registration};
 use nqueens_model::operator::RunState;
+use nqueens_proto::random_bytes;
 use nqueens_scheduler::request::{Compare, OWN_MACHINE};
 use tracing::{error, info};
 
-use crate::coordinator::random_bits;
 use crate::error::Error;
 use crate::ledger;
 use crate::operator::Operator;
@@ -84,9 +84,9 @@ async fn pick(operator: &Operator) -> Result<Option<(LeaseToken, Claim)>, Error>
     if runs.is_empty() {
         return Ok(None);
     }
-    let run = runs[usize::try_from(random_bits() % runs.len() as u64).expect("an index")];
+    let run = runs[usize::from_ne_bytes(random_bytes()) % runs.len()];
     let states_max = if run.plan.kind() == PlanKind::Colours { COLOURS_MAX } else { STATES_MAX };
-    let first = u32::try_from(random_bits() % u64::from(run.jobs)).expect("below the number of jobs");
+    let first = u32::from_ne_bytes(random_bytes()) % run.jobs;
     ledger::accepted_from(operator.reader.pool(), run.id, first, states_max).await
 }
 

@@ -1,5 +1,8 @@
 //! One coordinator: its ledger, its listener, and its background tasks.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -7,11 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_model::id::{Incarnation, RequestId, RunId};
+use nqueens_model::id::{Incarnation, RunId};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::operator_service_server::OperatorServiceServer;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
-use nqueens_proto::{MESSAGE_BYTES_MAX, request_id};
+use nqueens_proto::{MESSAGE_BYTES_MAX, random_bytes, request_id};
 use nqueens_scheduler::request::{Expire, FinishRun};
 use nqueens_scheduler::{Dispatch, Run};
 use tokio::net::TcpListener;
@@ -70,12 +73,13 @@ impl Coordinator {
     /// Opens a database, creates it if need be, and sets to work. `build` names the program for the record.
     pub async fn open(path: &Path, pace: Pace, build: &str) -> Result<Self, Error> {
         let database = Database::open(path).await?;
-        let incarnation = Incarnation::from_random(random_bits());
+        let incarnation = Incarnation::from_random(u64::from_ne_bytes(random_bytes()));
         let disk = Disk::new(path, pace.disk_reserve);
         let writer = Writer::new(database, disk.room(), pace.policy, incarnation, build).await?;
-        let reader = Reader::new(path, writer.readers());
-        let (snapshot, events, faults) = (writer.watch(), writer.events(), writer.faults());
-        let limits = writer.limits();
+        let reader = Reader::new(path, writer.database.readers.clone());
+        let (snapshot, events, faults) =
+            (writer.snapshot.subscribe(), writer.events.watch(), writer.fault.subscribe());
+        let limits = Arc::clone(&writer.limits);
         let (writer, writing) = writer.spawn();
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
         let operator = Operator { writer, reader, snapshot, events, build, planning };
@@ -175,8 +179,7 @@ impl Coordinator {
 fn call_span(request: &http::Request<()>) -> Span {
     // As high as any line in it, so that no filter that lets the line through drops the name.
     let span = error_span!("call", method = request.uri().path(), request = field::Empty);
-    let id = request.headers().get(request_id::HEADER).and_then(|value| RequestId::read(value.as_bytes()));
-    if let Some(id) = id {
+    if let Some(id) = request_id::read(request.headers()) {
         span.record("request", field::display(id));
     }
     debug!(parent: &span, "called");
@@ -191,16 +194,10 @@ async fn overdue(mut stopped: watch::Receiver<bool>) {
 
 /// Listens on an address.
 pub async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), Error> {
-    let cant_listen =
-        |error: std::io::Error| Error::CantListen { address: address.to_owned(), reason: error.to_string() };
+    let cant_listen = |error: std::io::Error| Error::CantListen(address.to_owned(), error.to_string());
     let listener = TcpListener::bind(address).await.map_err(cant_listen)?;
     let bound = listener.local_addr().map_err(cant_listen)?;
     Ok((listener, bound))
-}
-
-/// Random bits from the operating system.
-pub fn random_bits() -> u64 {
-    getrandom::u64().expect("the operating system has random bits")
 }
 
 /// Has the writer look for leases that have run out, and tells it how much room the disk has, regularly.

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use nqueens_scheduler::Room;
 use tracing::{info, warn};
 
-/// Watches the room.
 pub(crate) struct Disk {
     database: PathBuf,
     reserve: u64,

@@ -29,6 +29,7 @@
 mod access;
 mod backup;
 mod canary;
+mod clock;
 mod coordinator;
 mod database;
 mod disk;
@@ -50,12 +51,13 @@ mod writer;
 
 pub use access::Access;
 pub use backup::backup;
-pub use coordinator::{Coordinator, listen, random_bits};
+pub use clock::wall_time;
+pub use coordinator::{Coordinator, listen};
 pub use door::{Limits, Rate};
 pub use error::Error;
 pub use events::Events;
-pub use ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow, wall_time};
-pub use nqueens_scheduler::{JobState, Policy, Refusal, Room};
+pub use ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
+pub use nqueens_scheduler::{JobState, Policy, Refusal, Room, Sums, request};
 pub use operator::Operator;
 pub use reader::Reader;
 pub use rules::RULES;

@@ -4,20 +4,19 @@ use std::sync::Arc;
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprinter, Plan};
-use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::id::RunId;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
-use nqueens_model::operator::{Blamed, RunState, RunStatus, Submission, WorkerStatus};
-use nqueens_scheduler::request::{
-    ActivateRun, Drain, PlanJobs, PlanRun, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust,
-};
-use nqueens_scheduler::{Dispatch, Millis, Refusal, RunSettings};
+use nqueens_model::operator::{RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_proto::random_bytes;
+use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun};
+use nqueens_scheduler::{Dispatch, Millis, Refusal, Request, RunSettings};
 use tokio::sync::{Mutex, mpsc, watch};
 
-use crate::coordinator::random_bits;
+use crate::clock::wall_time;
 use crate::error::Error;
 use crate::events::Events;
-use crate::ledger::{RunRow, WorkerRow, wall_time};
+use crate::ledger::{RunRow, WorkerRow};
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::writer::Handle;
@@ -81,8 +80,7 @@ impl Operator {
     /// Plans a run and stores its jobs. They can be leased once all are stored; runs of higher priority go first. A
     /// repeated request finds the same run.
     pub async fn submit(&self, plan: Plan, priority: i32) -> Result<RunRow, Arc<Error>> {
-        let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());
-        self.submit_once(Submission { request: bits.to_be_bytes(), plan, priority, replicate_ppm: 0 }).await
+        self.submit_once(Submission { request: random_bytes(), plan, priority, replicate_ppm: 0 }).await
     }
 
     /// As [`submit`](Self::submit), but the same submission again is the same run. Given up half-way, it leaves nothing.
@@ -99,15 +97,15 @@ impl Operator {
         }
         let (batches, mut planned) = mpsc::channel::<Vec<(Job, Weight)>>(2);
         let planning = tokio::task::spawn_blocking(move || plan_jobs(&plan, &batches));
-        self.writer.ask(PlanRun(settings)).await?;
+        self.ask(PlanRun(settings)).await?;
         let mut estimates = Vec::new();
         while let Some(jobs) = planned.recv().await {
             let first = u32::try_from(estimates.len()).expect("checked below");
             estimates.extend(jobs.iter().map(|(_, weight)| weight.states));
             if estimates.len() > JOBS_MAX {
-                return Err(Arc::new(Error::PlanTooLarge { jobs_max: JOBS_MAX }));
+                return Err(Arc::new(Error::PlanTooLarge(JOBS_MAX)));
             }
-            self.writer.ask(PlanJobs { run: id, first, jobs }).await?;
+            self.ask(PlanJobs { run: id, first, jobs }).await?;
         }
         let row = RunRow {
             id,
@@ -123,40 +121,13 @@ impl Operator {
             finished_at: None,
             outcome: None,
         };
-        self.writer.ask(ActivateRun { settings, fingerprint: row.fingerprint, estimates }).await?;
+        self.ask(ActivateRun { settings, fingerprint: row.fingerprint, estimates }).await?;
         Ok(row)
     }
 
-    /// Pauses, resumes or cancels a run that is not over.
-    pub async fn set_state(&self, run: RunId, state: RunState) -> Result<(), Arc<Error>> {
-        self.writer.ask(SetRunState { run, state }).await
-    }
-
-    /// Makes the quarantined jobs of a run ready again, without their failures. Their accepted results are voided:
-    /// each job is counted again.
-    pub async fn retry_quarantined(&self, run: RunId) -> Result<(), Arc<Error>> {
-        self.writer.ask(RetryQuarantined(run)).await
-    }
-
-    /// Voids the accepted results of one job or of one worker, also in a finished run. They stay in the ledger, and
-    /// their jobs are counted again. Returns their number.
-    pub async fn requeue(&self, run: RunId, of: Blamed) -> Result<usize, Arc<Error>> {
-        self.writer.ask(Requeue { run, of }).await
-    }
-
-    /// Believes a machine no longer (it gets no more jobs, and past results of it are counted again), or again.
-    pub async fn set_trust(&self, machine: &str, trusted: bool) -> Result<(), Arc<Error>> {
-        self.writer.ask(SetTrust { machine: machine.into(), trusted }).await
-    }
-
-    /// Asks a worker to finish what is short, hand back the rest, and stop.
-    pub async fn drain(&self, worker: WorkerId) -> Result<(), Arc<Error>> {
-        self.writer.ask(Drain(worker)).await
-    }
-
-    /// Takes back every lease, for one who knows that all workers are gone.
-    pub async fn release_all(&self) -> Result<(), Arc<Error>> {
-        self.writer.ask(ReleaseAll).await
+    /// Asks for something, and waits until it is on disk; [`request`](crate::request) has what can be asked for.
+    pub async fn ask<R: Request>(&self, request: R) -> Result<R::Answer, Arc<Error>> {
+        self.writer.ask(request).await
     }
 
     /// The workers seen since the coordinator started, and the untrusted ones, by id.

@@ -101,8 +101,8 @@ impl Reader {
     /// How far a run is. From a ledger alone its speed can't be told.
     pub async fn progress(&self, run: &RunRow) -> Result<RunProgress, Error> {
         let slots = ledger::slots(&self.db, run.id, run.jobs).await?;
-        let accepted = ledger::accepted_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
-        Ok(RunProgress::of(&Run::new(&run.settings(), run.state, slots, &accepted), None))
+        let (accepted, checks) = ledger::accepted_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
+        Ok(RunProgress::of(&Run::new(&run.settings(), run.state, slots, accepted, checks), None))
     }
 
     /// All workers that ever registered, oldest first.

@@ -25,7 +25,6 @@ const LEASE_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
 /// Bytes of a lease beside its job's prefixes, at most.
 const LEASE_BYTES: usize = 100;
 
-/// Answers workers.
 pub(crate) struct Workers {
     pub(crate) writer: Handle,
     pub(crate) reader: Reader,

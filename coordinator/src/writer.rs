@@ -17,24 +17,22 @@
 //! state.
 
 mod request;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use nqueens_model::id::Incarnation;
+use nqueens_proto::random_bytes;
 use nqueens_scheduler::{Dispatch, Millis, Needs, News, Policy, Room, Scheduler, Stalls};
 use sqlx::Connection;
-use sqlx::sqlite::SqlitePool;
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error};
 
-use crate::coordinator::random_bits;
+use crate::clock::wall_time;
 use crate::database::Database;
 use crate::error::Error;
-use crate::events::{Board, Events};
-use crate::ledger::{self, wall_time};
+use crate::events::Board;
+use crate::ledger;
 use crate::limits::Limits;
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
@@ -66,7 +64,7 @@ impl Default for Pace {
 
 /// The writer, before it is set to work.
 pub(crate) struct Writer {
-    database: Database,
+    pub(crate) database: Database,
     scheduler: Scheduler,
     incarnation: Incarnation,
     secret: [u8; 32],
@@ -74,10 +72,13 @@ pub(crate) struct Writer {
     started: Instant,
     speeds: Speeds,
     stalls: Stalls,
-    events: Board,
-    limits: Arc<Limits>,
-    snapshot: watch::Sender<Arc<Snapshot>>,
-    fault: watch::Sender<Option<Arc<Error>>>,
+    pub(crate) events: Board,
+    /// The most that leased jobs can count.
+    pub(crate) limits: Arc<Limits>,
+    /// The state as it changes, for whoever shows it.
+    pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
+    /// Why the latest transaction that failed did so.
+    pub(crate) fault: watch::Sender<Option<Arc<Error>>>,
 }
 
 impl Writer {
@@ -89,7 +90,7 @@ impl Writer {
         incarnation: Incarnation,
         build: &str,
     ) -> Result<Self, Error> {
-        let secret = std::array::from_fn(|_| random_bits().to_le_bytes()[0]);
+        let secret = random_bytes();
         let started = Instant::now();
         let begun = async {
             ledger::insert_incarnation(&mut database.writer, incarnation, build, wall_time()).await?;
@@ -114,31 +115,6 @@ impl Writer {
             snapshot,
             fault,
         })
-    }
-
-    /// The current state, after each transaction.
-    pub(crate) fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
-        self.snapshot.subscribe()
-    }
-
-    /// Why the latest transaction that failed did so.
-    pub(crate) fn faults(&self) -> watch::Receiver<Option<Arc<Error>>> {
-        self.fault.subscribe()
-    }
-
-    /// What happens, of interest to operators.
-    pub(crate) fn events(&self) -> watch::Receiver<Events> {
-        self.events.watch()
-    }
-
-    /// What is known of leased jobs without a look at the ledger.
-    pub(crate) fn limits(&self) -> Arc<Limits> {
-        Arc::clone(&self.limits)
-    }
-
-    /// The readers' pool.
-    pub(crate) fn readers(&self) -> SqlitePool {
-        self.database.readers.clone()
     }
 
     /// Runs it on a task of its own, until it is closed or the last handle is gone.
@@ -175,14 +151,15 @@ impl Writer {
     async fn group(&mut self, mut requests: Vec<Box<dyn Pending>>) {
         let failure = match self.transact(&mut requests).await {
             Ok(news) => {
-                self.events.post(news);
+                self.events.post(wall_time(), news);
                 None
             }
             Err(error) => Some(self.recover(error).await),
         };
         let now = self.now();
         self.speeds.note(now, self.scheduler.dispatch());
-        self.events.post(self.stalls.look(now, self.policy.stall_ms, self.scheduler.dispatch()));
+        let stalls = self.stalls.look(now, self.policy.stall_ms, self.scheduler.dispatch());
+        self.events.post(wall_time(), stalls);
         self.snapshot.send_replace(Arc::new(Snapshot::of(&self.scheduler, &self.speeds)));
         for request in requests {
             request.answer(failure.as_ref());
@@ -203,12 +180,13 @@ impl Writer {
         for request in &mut *requests {
             request.apply(&mut transaction);
         }
-        ledger::persist(&mut db, &transaction.settle()).await?;
+        let at = wall_time();
+        ledger::persist(&mut db, &transaction.settle(), at).await?;
         for suspicion in transaction.take_suspicions() {
             let results = ledger::unconfirmed(&mut db, &suspicion.machine).await?;
             transaction.suspect(suspicion, results);
         }
-        ledger::persist(&mut db, &transaction.take_changes()).await?;
+        ledger::persist(&mut db, &transaction.take_changes(), at).await?;
         let news = transaction.into_news();
         db.commit().await?;
         debug!(requests = requests.len(), elapsed_us = begun.elapsed().as_micros(), "committed");

@@ -13,8 +13,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
-use nqueens_coordinator::random_bits;
-use nqueens_proto::Token;
+use nqueens_proto::{Token, random_bytes};
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
@@ -44,7 +43,6 @@ const SESSION_LIFE: Duration = Duration::from_hours(7 * 24);
 const WRONG_WAITS: Duration = Duration::from_millis(500);
 const TRIES_MAX: usize = 4;
 
-/// The cookie's name.
 const NAME: &str = "nqueens";
 
 /// The door: the rule, and who has come in.
@@ -62,8 +60,7 @@ impl Door {
 
     /// Lets a browser in: the value of its cookie.
     fn begin_session(&self) -> String {
-        let bits: [_; 4] = std::array::from_fn(|_| random_bits().to_be_bytes());
-        let value = hex::encode(bits.as_flattened());
+        let value = hex::encode(random_bytes::<32>());
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.push_back((value.clone(), Instant::now()));
         if sessions.len() > SESSIONS_MAX {

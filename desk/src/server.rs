@@ -86,7 +86,6 @@ async fn in_time(request: Request, next: Next) -> Response {
     answer.unwrap_or_else(|_| (StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response())
 }
 
-/// Takes connections for ever.
 async fn accept(listener: TcpListener, app: &Router) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {

@@ -80,7 +80,6 @@ enum Poster {
     Tls(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
 }
 
-/// Why a try failed.
 #[derive(Debug)]
 struct Failure {
     why: String,

@@ -9,7 +9,7 @@ use nqueens_kernel::plan::Fingerprinter;
 use nqueens_model::message::EncodedJob;
 
 use crate::finding::{Check, Verdict};
-use crate::line::{Four, Header, JobLine, OtherLine, OtherVerdict, WorkerLine};
+use crate::line::{Header, JobLine, OtherLine, OtherVerdict, WorkerLine};
 use crate::sample::{Claim, Sample};
 
 /// What was read so far.
@@ -18,7 +18,6 @@ pub(crate) struct Book {
     /// The jobs that should stand there.
     plan: Box<dyn Iterator<Item = (Job, Weight)> + Send>,
     fingerprint: Fingerprinter,
-    /// Jobs read.
     jobs: u64,
     /// The number that the next job should have.
     next: u64,
@@ -37,7 +36,7 @@ struct Latest {
     number: Option<u32>,
     worker: u64,
     /// Of the result that stands, and of those that stood before.
-    counts: Vec<Four<u64>>,
+    counts: Vec<Counts>,
     confirmed: bool,
 }
 
@@ -133,7 +132,7 @@ impl Book {
         self.next = u64::from(number) + 1;
         self.jobs += 1;
         self.fingerprint.add_encoded(line.class, line.bound1, &line.bytes);
-        self.found = self.found.and_then(|found| found.checked_add(line.counts.into()));
+        self.found = self.found.and_then(|found| found.checked_add(line.counts));
         *self.by_worker.entry(line.worker).or_default() += 1;
         self.latest =
             Latest { number: Some(number), worker: line.worker, counts: vec![line.counts], confirmed: false };
@@ -143,7 +142,7 @@ impl Book {
         }
         sample.offer(number, || Claim {
             number,
-            counts: line.counts.into(),
+            counts: line.counts,
             kernel: line.kernel,
             worker: line.worker,
             job: EncodedJob {
@@ -164,8 +163,8 @@ impl Book {
         if (job.class(), job.bound1(), job.encode()) != (line.class, line.bound1, line.bytes.clone()) {
             return self.faults.plan.note(|| format!("job {number} is not the plan's"));
         }
-        if !Counts::from(line.counts).within(weight.counts_max) {
-            let (found, max) = (line.counts, Four::from(weight.counts_max));
+        if !line.counts.within(weight.counts_max) {
+            let (found, max) = (line.counts, weight.counts_max);
             self.faults.bounds.note(|| format!("job {number} has {found}, more than the possible {max}"));
         }
     }

@@ -42,7 +42,6 @@ impl Parts {
         Self { sets, parts }
     }
 
-    /// How many there are.
     pub(crate) fn number(&self) -> u32 {
         u32::try_from(self.parts.len()).expect("a few")
     }

@@ -162,7 +162,7 @@ fn sums(book: &Book, last: &TotalLine, symmetric: SymmetricCounts) -> Vec<(Check
             return std::iter::once(sums).chain(rest.map(|check| (check, unmade()))).collect();
         }
     };
-    let sums = if found == last.counts.into() {
+    let sums = if found == last.counts {
         Verdict::Passed("the sums over the jobs equal the last line".to_owned())
     } else {
         Verdict::Failed("the sums over the jobs differ from the last line".to_owned())
@@ -220,7 +220,7 @@ fn total(header: &Header, last: &TotalLine, outcome: &Outcome) -> Verdict {
             "the last line's total {} differs from that of the jobs, {total}",
             last.total
         ))
-    } else if outcome.totals != last.orbits.into() {
+    } else if outcome.totals != last.orbits {
         Verdict::Failed("the last line's orbits differ from those of the jobs".to_owned())
     } else {
         Verdict::Passed(total.to_string())

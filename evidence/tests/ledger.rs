@@ -2,10 +2,11 @@
 
 use nqueens_evidence::chain::ChainWriter;
 use nqueens_evidence::finding::{Check, Verdict};
-use nqueens_evidence::line::{FORMAT, Four, Header, JobLine, Line, TotalLine, WorkerLine};
+use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, TotalLine, WorkerLine};
 use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::{Report, verify};
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::engine::Control;
 use nqueens_kernel::job::Class;
 use nqueens_kernel::known::published;
@@ -18,7 +19,7 @@ fn ledger(n: u32, solutions: u64) -> Vec<u8> {
     let plan = Plan::with_states_per_job(n, PlanKind::Halves, 1 << 62);
     let job = plan.jobs().next().expect("a job");
     let known = published(n).expect("published");
-    let counts = Four { count2: 0, count4: 0, count8: 0, solutions };
+    let counts = Counts::plain(solutions);
     let [name, build, kernels] = ["one", "test", "cuda-sm90,avx2"].map(str::to_owned);
     let lines = [
         Line::Ledger(Header {
@@ -50,8 +51,8 @@ fn ledger(n: u32, solutions: u64) -> Vec<u8> {
         }),
         Line::Worker(WorkerLine { worker: 1, name, build, kernels, threads: 1, jobs: 1 }),
         Line::Total(TotalLine {
-            counts: Four { count2: 0, count4: 0, count8: 0, solutions: solutions.into() },
-            orbits: known.orbits.into(),
+            counts: Totals { solutions: solutions.into(), ..Totals::default() },
+            orbits: known.orbits,
             total: known.total,
         }),
     ];

@@ -226,7 +226,6 @@ impl Cluster {
         ways.for_each(|proxy| proxy.set(weather));
     }
 
-    /// Begins a run.
     pub(crate) fn submit(&self) {
         let url = format!("http://{}", self.address);
         // A coordinator whose disk was short of room a moment ago takes none.

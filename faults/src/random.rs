@@ -34,7 +34,6 @@ impl Random {
         self.number(0..=999) < share
     }
 
-    /// Some milliseconds.
     pub(crate) fn millis(&mut self, range: RangeInclusive<u64>) -> Duration {
         Duration::from_millis(self.number(range))
     }

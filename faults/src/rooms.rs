@@ -10,7 +10,6 @@ const VARIABLE: &str = "NQUEENS_FAULTS_ROOMS";
 /// What can be had here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rooms {
-    /// Disks of any size.
     pub(crate) disks: bool,
     /// Hosts with links between them.
     pub(crate) hosts: bool,

@@ -43,7 +43,6 @@ impl Wal {
         (wal.frames() > 0).then_some(wal)
     }
 
-    /// Frames in it.
     pub(crate) fn frames(&self) -> usize {
         (self.bytes.len() - HEADER) / self.frame_bytes()
     }
@@ -61,7 +60,6 @@ impl Wal {
         self.bytes[HEADER + last * self.frame_bytes()..][4..8] != [0; 4]
     }
 
-    /// Bytes of a frame.
     pub(crate) fn frame_bytes(&self) -> usize {
         FRAME_HEADER + self.page
     }

@@ -58,7 +58,7 @@ impl Fingerprint {
 impl fmt::Display for Fingerprint {
     /// 64 lowercase hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
@@ -72,25 +72,16 @@ impl FromStr for Fingerprint {
     type Err = InvalidFingerprint;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digit = |byte: u8| char::from(byte).to_digit(16).filter(|_| !byte.is_ascii_uppercase());
-        let byte = |pair: &[u8]| u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok();
-        let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(InvalidFingerprint) };
-        let bytes: Option<Vec<u8>> = pairs.iter().map(|pair| byte(pair)).collect();
-        bytes.and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or(InvalidFingerprint)
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| InvalidFingerprint)?;
+        if text.contains(char::is_uppercase) { Err(InvalidFingerprint) } else { Ok(Self(bytes)) }
     }
 }
 
 /// What was given is no fingerprint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a fingerprint is 64 lowercase hexadecimal digits")]
 pub struct InvalidFingerprint;
-
-impl fmt::Display for InvalidFingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a fingerprint is 64 lowercase hexadecimal digits")
-    }
-}
-
-impl std::error::Error for InvalidFingerprint {}
 
 /// Computes the fingerprint of a plan from its jobs, one at a time.
 #[derive(Clone, Debug)]

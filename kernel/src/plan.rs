@@ -3,8 +3,7 @@
 //! A plan is nothing but N, its kind and the target size of a job; the jobs follow from these, in the same order
 //! on every machine, and a fingerprint proves it.
 
-use std::fmt;
-use std::str::FromStr;
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::board::BoardSize;
 use crate::engine::Kernel;
@@ -16,7 +15,10 @@ use crate::prefix::Prefix;
 use crate::ranges::Numbered;
 
 /// The ways to cut a board into jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantNames,
+)]
+#[strum(serialize_all = "snake_case", parse_err_ty = UnknownPlan, parse_err_fn = UnknownPlan::new)]
 pub enum PlanKind {
     /// The classic BOUND1/BOUND2 classes with their first rows placed.
     Rows,
@@ -35,41 +37,21 @@ impl PlanKind {
     pub const ALL: [Self; 4] = [Self::Rows, Self::Border, Self::Halves, Self::Colours];
 
     /// The name used on the command line, the wire and in the database.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rows => "rows",
-            Self::Border => "border",
-            Self::Halves => "halves",
-            Self::Colours => "colours",
-        }
-    }
-}
-
-impl fmt::Display for PlanKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for PlanKind {
-    type Err = UnknownPlan;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| UnknownPlan(text.to_owned()))
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// No plan has this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown plan '{0}'; known are: {known}", known = PlanKind::VARIANTS.join(", "))]
 pub struct UnknownPlan(String);
 
-impl fmt::Display for UnknownPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown plan '{}'; known are: {}", self.0, PlanKind::ALL.map(PlanKind::name).join(", "))
+impl UnknownPlan {
+    fn new(name: &str) -> Self {
+        Self(name.to_owned())
     }
 }
-
-impl std::error::Error for UnknownPlan {}
 
 /// Seconds of CPU time that one thread took for a board by the plans `border`, `halves` and `colours`, tables included, by
 /// `nqueens bench`: a Zen 3 core without AVX-512. Engines that neither join nor multiply are not listed. Below N = 16 all

@@ -11,6 +11,7 @@ use nqueens_kernel::plan::Fingerprint;
 
 mod connect;
 mod convert;
+mod random;
 pub mod request_id;
 pub mod tls;
 mod token;
@@ -22,7 +23,8 @@ pub mod v1 {
 }
 
 pub use connect::{InvalidAddress, connect};
-pub use convert::{InvalidMessage, present};
+pub use convert::{InvalidMessage, present, run_id, worker_id};
+pub use random::random_bytes;
 pub use tls::{ClientTls, Role};
 pub use token::{InvalidToken, Token};
 

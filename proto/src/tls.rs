@@ -16,7 +16,8 @@ use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfig, RootCertStore};
 
 /// What a caller may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "snake_case")]
 pub enum Role {
     /// Take jobs and report results.
     Worker,
@@ -28,26 +29,12 @@ impl Role {
     /// Both of them.
     pub const ALL: [Self; 2] = [Self::Worker, Self::Operator];
 
-    /// For people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Worker => "worker",
-            Self::Operator => "operator",
-        }
-    }
-
     /// How a client certificate says it: as a URI among its subject alternative names. One certificate may say both.
     pub const fn uri(self) -> &'static str {
         match self {
             Self::Worker => "urn:nqueens:worker",
             Self::Operator => "urn:nqueens:operator",
         }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

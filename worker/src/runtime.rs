@@ -10,6 +10,7 @@ use std::time::Duration;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
+use nqueens_proto::random_bytes;
 use nqueens_worker_protocol::{Action, CallError, Conversation, Event, Setup, SpoolContents, Summary};
 use tokio::time::{Instant, sleep_until};
 
@@ -55,7 +56,7 @@ pub async fn work(
     let pool = Pool::start(config.engine.kernel, config.threads, config.memory_max);
     let threads = u32::try_from(config.threads.get()).unwrap_or(u32::MAX);
     let registration = Registration {
-        instance: instance(),
+        instance: random_bytes(),
         name: config.name,
         build: config.build,
         kernels: config.kernels.into_iter().map(KernelName::from).collect(),
@@ -77,12 +78,6 @@ pub async fn work(
     worker.live(conversation, stop).await.map_err(WorkerError::Call)
 }
 
-fn instance() -> [u8; 16] {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the operating system has random bits");
-    bytes
-}
-
 /// A call to the coordinator and what comes of it.
 type Call = Pin<Box<dyn Future<Output = Event> + Send>>;
 
@@ -91,7 +86,6 @@ struct Worker {
     pool: Pool,
     spool: Option<Arc<Spool>>,
     call: Option<Call>,
-    /// How the conversation ended.
     end: Option<Result<Summary, CallError>>,
 }
 
@@ -174,8 +168,8 @@ impl Worker {
     fn call(&mut self, call: impl Future<Output = Result<Event, CallError>> + Send + 'static) {
         self.call = Some(Box::pin(async {
             call.await.unwrap_or_else(|error| {
-                let random = getrandom::u32().expect("the operating system has random bits");
-                Event::Failed { error, jitter: f64::from(random) / 2_f64.powi(32) }
+                let jitter = f64::from(u32::from_ne_bytes(random_bytes())) / 2_f64.powi(32);
+                Event::Failed { error, jitter }
             })
         }));
     }

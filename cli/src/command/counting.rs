@@ -20,7 +20,6 @@ use nqueens_kernel::unit::UnitTally;
 /// What a board was counted to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoardCount {
-    /// All solutions.
     pub(crate) total: u128,
     /// Solutions up to rotation and reflection.
     pub(crate) unique: u128,
@@ -31,7 +30,6 @@ pub(crate) struct BoardCount {
 }
 
 impl BoardCount {
-    /// Speed of the search.
     #[expect(clippy::cast_precision_loss, reason = "a speed, for people")]
     pub(crate) fn states_per_s(&self) -> f64 {
         self.states as f64 / self.elapsed.as_secs_f64()

@@ -49,7 +49,7 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         for row in rows {
             let (line, worker) = job_line(row)?;
             let number = line.number;
-            found = found.checked_add(line.counts.into())?;
+            found = found.checked_add(line.counts)?;
             *by_worker.entry(worker).or_default() += 1;
             out.write(&Line::Job(line))?;
             while let Some(other) = others.next_if(|other| other.number == number) {
@@ -70,8 +70,7 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         "the results of run {} no longer add up to its total; 'nqueens run' or a coordinator reports which check fails",
         run.id
     );
-    let (counts, orbits, total) = (found.into(), outcome.totals.into(), outcome.total);
-    out.write(&Line::Total(TotalLine { counts, orbits, total }))?;
+    out.write(&Line::Total(TotalLine { counts: found, orbits: outcome.totals, total: outcome.total }))?;
     Ok(out.finish()?)
 }
 
@@ -102,7 +101,7 @@ fn job_line(row: LedgerRow) -> anyhow::Result<(JobLine, WorkerId)> {
         class: row.job.class,
         bound1: row.job.bound1,
         bytes: row.job.prefixes,
-        counts: result.counts.into(),
+        counts: result.counts,
         kernel: result.kernel,
         worker: result.worker.get(),
         epoch: result.epoch,
@@ -118,7 +117,7 @@ fn other_line(other: OtherResult) -> anyhow::Result<OtherLine> {
     Ok(OtherLine {
         number,
         verdict: serde_json::from_value(verdict.into()).with_context(|| format!("job {number}"))?,
-        counts: result.counts.into(),
+        counts: result.counts,
         kernel: result.kernel,
         worker: result.worker.get(),
         epoch: result.epoch,

@@ -130,11 +130,8 @@ pub(crate) fn worker(text: &str) -> Result<WorkerId, String> {
 impl Drain {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         block_on(async { self.contact.client()?.drain(self.worker).await })?;
-        if self.json.json {
-            print_line(json!({ "id": self.worker.get(), "draining": true }))?;
-        } else {
-            print_line(format_args!("worker {} is draining", self.worker))?;
-        }
+        let line = json!({ "id": self.worker.get(), "draining": true });
+        self.json.print(line, format_args!("worker {} is draining", self.worker))?;
         Ok(ExitCode::SUCCESS)
     }
 }

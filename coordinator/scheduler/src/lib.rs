@@ -22,7 +22,7 @@ mod refusal;
 pub mod request;
 mod transaction;
 
-pub use change::Change;
+pub use change::{Change, JudgedResult};
 pub use dispatch::{
     Accepted, AcceptedSums, Basis, ChangedJob, CheckOutcome, Dispatch, Held, JobState, Judgement, Machine,
     Millis, Moments, Opinion, Policy, Run, RunSettings, Slot, Standing, Sums, TrustEvent, Worker,
@@ -30,4 +30,4 @@ pub use dispatch::{
 pub use news::{News, Stalls};
 pub use refusal::Refusal;
 pub use request::Request;
-pub use transaction::{JudgedResult, Loaded, Needs, Room, Scheduler, StoredJob, Suspicion, Transaction};
+pub use transaction::{Loaded, Needs, Room, Scheduler, StoredJob, Suspicion, Transaction};

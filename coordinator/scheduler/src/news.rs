@@ -22,7 +22,6 @@ pub struct News {
 }
 
 impl News {
-    /// About a run.
     pub(crate) fn of(run: &Run, kind: EventKind, what: impl std::fmt::Display) -> Self {
         Self { kind, run: Some(run.id()), worker: None, text: format!("N = {}: {what}", run.n()) }
     }

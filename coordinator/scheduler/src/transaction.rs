@@ -1,8 +1,5 @@
 //! The requests of one transaction, and what they decide together.
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::{BTreeSet, HashMap};
 
 use nqueens_kernel::counts::Counts;
@@ -11,14 +8,10 @@ use nqueens_model::message::{JobResult, Registration, ResultAck, Verdict};
 use nqueens_model::operator::{Blamed, RunState};
 use tracing::{error, warn};
 
-use crate::change::Change;
+use crate::change::{Change, JudgedResult};
 use crate::dispatch::{Accepted, Dispatch, Judgement, Machine, Millis, Opinion, Run, TrustEvent};
 use crate::news::News;
 use crate::refusal::Refusal;
-use crate::request::Request;
-
-/// A result with what became of it.
-pub type JudgedResult = (WorkerId, JobResult, Verdict);
 
 /// What the ledger is to look up before requests are applied.
 #[derive(Debug, Default)]
@@ -131,11 +124,6 @@ pub struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// Does what a request asks for.
-    pub fn apply<R: Request>(&mut self, request: R) -> Result<R::Answer, Refusal> {
-        request.apply(self)
-    }
-
     /// Applies the consequences of the requests, and returns all changes so far.
     pub fn settle(&mut self) -> Vec<Change> {
         self.scheduler.dispatch.waive(self.now);

@@ -58,21 +58,12 @@ pub(crate) struct Census {
 }
 
 /// Why a connection is not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Full {
-    /// There are as many as there may be.
+    #[error("the limit of --connections-max is reached")]
     House,
-    /// There are as many of this peer.
+    #[error("this peer has reached the limit of --peer-connections-max")]
     Peer,
-}
-
-impl fmt::Display for Full {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::House => "the limit of --connections-max is reached",
-            Self::Peer => "this peer has reached the limit of --peer-connections-max",
-        })
-    }
 }
 
 impl Census {
@@ -183,7 +174,6 @@ pub(crate) struct Visit {
 }
 
 impl Visit {
-    /// Where it comes from.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -216,7 +206,6 @@ impl Visit {
         }
     }
 
-    /// A call was refused.
     pub(crate) fn refuse(&self) {
         let refusals = self.refusals.fetch_add(1, Ordering::Relaxed) + 1;
         if refusals >= REFUSALS_MAX && !self.is_known.load(Ordering::Relaxed) {
@@ -238,7 +227,6 @@ impl Visit {
         self.census.limits.patience
     }
 
-    /// Hangs up.
     pub(crate) fn end(&self) {
         self.stay.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.census.books().strangers.remove(&self.number);

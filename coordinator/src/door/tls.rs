@@ -49,7 +49,7 @@ impl Tls {
         key: &[u8],
         clients: Option<&ClientAuthorities<'_>>,
     ) -> Result<Self, Error> {
-        let wrong = |what, reason: &dyn fmt::Display| Error::Tls { what, reason: reason.to_string() };
+        let wrong = |what, reason: &dyn fmt::Display| Error::Tls(what, reason.to_string());
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&rustls::version::TLS13])

@@ -11,8 +11,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, column, counts, counts_of, encoded_job, job_id, json, parsed, rows_of, run_id, token, within,
-    worker_id,
+    ROWS_MAX, column, counts, encoded_job, job_id, json, parsed, rows_of, run_id, token, within, worker_id,
 };
 use crate::error::{Error, damaged};
 
@@ -80,7 +79,7 @@ fn opinion(record: ResultRecord) -> Result<(JobId, Opinion), Error> {
         machine: name.into(),
         kernel: parsed(&kernel)?,
         epoch: NonZeroU32::new(epoch).ok_or_else(|| damaged("a result's epoch is zero"))?,
-        counts: counts_of(counts),
+        counts: counts.into(),
     };
     Ok((job_id(run, job)?, opinion))
 }

@@ -13,8 +13,8 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, column, counts, counts_of, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token,
-    within, worker_id,
+    ROWS_MAX, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within,
+    worker_id,
 };
 use crate::error::{Error, damaged};
 
@@ -26,15 +26,14 @@ pub(super) async fn insert_jobs(
     jobs: &[(Job, Weight)],
 ) -> Result<(), Error> {
     let row = |(number, (job, weight)): (u32, &(Job, Weight))| {
-        let Counts { count2, count4, count8, solutions } = weight.counts_max;
-        let prefixes = hex(&job.encode());
+        let prefixes = hex::encode(job.encode());
         (
             number,
             job.class().name(),
             job.bound1(),
             prefixes,
             weight.states,
-            (count2, count4, count8, solutions),
+            <[u64; 4]>::from(weight.counts_max),
         )
     };
     let rows = json(&(first..).zip(jobs).map(row).collect::<Vec<_>>());
@@ -51,14 +50,6 @@ pub(super) async fn insert_jobs(
     .await?;
     assert_eq!(done.rows_affected(), jobs.len() as u64, "every job of the batch is stored");
     Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes it");
-        text
-    })
 }
 
 /// The slots of a run's jobs, by number.
@@ -137,9 +128,8 @@ pub(crate) async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loa
     let rows = rows_of::<(i64, i64, [u64; 4], Option<AcceptedRecord>)>(&text)?;
     rows.into_iter()
         .map(|(run, number, counts_max, record)| {
-            let counts_max = counts_of(counts_max);
             let accepted = record.map(accepted).transpose()?;
-            Ok((job_id(run, number)?, StoredJob { counts_max, accepted }))
+            Ok((job_id(run, number)?, StoredJob { counts_max: counts_max.into(), accepted }))
         })
         .collect()
 }
@@ -152,7 +142,7 @@ fn accepted(record: AcceptedRecord) -> Result<Accepted, Error> {
         epoch: u32::try_from(epoch).ok().and_then(NonZeroU32::new).ok_or_else(missing)?,
         incarnation: Incarnation::new(incarnation).ok_or_else(missing)?,
         kernel: parsed(&kernel)?,
-        counts: counts_of(counts),
+        counts: counts.into(),
         states,
         elapsed_us,
     })

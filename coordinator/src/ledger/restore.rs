@@ -18,8 +18,8 @@ pub(crate) async fn restore(
     let mut sums = accepted_sums(db).await?;
     for row in runs(db).await? {
         let slots = slots(db, row.id, row.jobs).await?;
-        let accepted = sums.remove(&row.id).unwrap_or_default();
-        let run = Run::new(&row.settings(), row.state, slots, &accepted);
+        let (accepted, checks) = sums.remove(&row.id).unwrap_or_default();
+        let run = Run::new(&row.settings(), row.state, slots, accepted, checks);
         if accepted.results != u64::from(run.sums().done) {
             let (done, found) = (run.sums().done, accepted.results);
             return Err(damaged(format!("run {} has {done} jobs done but {found} accepted results", row.id)));

@@ -23,8 +23,8 @@ async fn a_result_counts_once_however_often_it_comes() {
     assert_eq!(ledger.verdicts().await, ["accepted", "accepted", "duplicate", "duplicate"]);
     let sums = house.progress(run.id).sums;
     assert_eq!((sums.done, sums.leased, sums.quarantined), (2, 0, 0));
-    assert_eq!(sums.found.count8, u128::from(first.count8 + second.count8));
-    assert_eq!(sums.states, u128::from(first.states + second.states));
+    assert_eq!(sums.accepted.found.count8, u128::from(first.count8 + second.count8));
+    assert_eq!(sums.accepted.states, u128::from(first.states + second.states));
     house.close().await;
     ledger.audit().await;
 }
@@ -82,7 +82,7 @@ async fn results_that_disagree_quarantine_the_job_and_leave_no_total() {
     assert_eq!(two.report(&results[..1]).await, [Verdict::Duplicate]);
     let sums = house.progress(run.id).sums;
     assert_eq!((sums.done, sums.leased, sums.quarantined), (7, 0, 1));
-    assert_eq!(sums.found.count8, 11 - u128::from(results[0].count8));
+    assert_eq!(sums.accepted.found.count8, 11 - u128::from(results[0].count8));
     let kept = "SELECT worker || ' ' || count8 || ' ' || verdict FROM result WHERE job = ";
     let expected = [
         format!("{} {} accepted", one.id, results[0].count8),

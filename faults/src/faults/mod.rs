@@ -35,7 +35,6 @@ pub(crate) trait Fault: Sync {
     fn strike(&self, cluster: &mut Cluster, reference: &Reference, random: &mut Random);
 }
 
-/// All of them.
 pub(crate) const FAULTS: [&dyn Fault; 10] = [
     &kill::Kill,
     &stop::Stop,

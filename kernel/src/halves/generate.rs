@@ -62,7 +62,6 @@ pub(super) fn key(first: u32, second: u32) -> u16 {
     (32 * first + second) as u16
 }
 
-/// Number of keys.
 pub(super) const KEYS: usize = 32 * 32;
 
 impl Runs {
@@ -143,7 +142,6 @@ pub(super) struct RowList<'a> {
 }
 
 impl Lists {
-    /// No lists.
     pub(super) fn new() -> Self {
         Self {
             blocks: 0,

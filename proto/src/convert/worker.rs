@@ -2,16 +2,15 @@
 
 use std::num::NonZeroU32;
 
-use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
-use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::id::{Incarnation, JobId, LeaseToken};
 use nqueens_model::kernel::Capability;
 use nqueens_model::message::{
     BATCH_MAX, EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest,
     SyncResponse, Verdict,
 };
 
-use super::{InvalidMessage, invalid, present, stored, variant};
+use super::{InvalidMessage, board, invalid, present, run_id, stored, variant, worker_id};
 use crate::v1;
 
 fn short(field: &'static str, text: String, bytes_max: usize) -> Result<String, InvalidMessage> {
@@ -58,9 +57,8 @@ impl TryFrom<v1::LeaseToken> for LeaseToken {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::LeaseToken) -> Result<Self, Self::Error> {
-        let run = RunId::new(wire.run).ok_or_else(|| invalid("token.run", "must be in 1..2^48"))?;
         Ok(Self {
-            job: JobId { run, number: wire.job },
+            job: JobId { run: run_id("token.run", wire.run)?, number: wire.job },
             epoch: NonZeroU32::new(wire.epoch).ok_or_else(|| invalid("token.epoch", "must be at least 1"))?,
             incarnation: Incarnation::new(wire.incarnation)
                 .ok_or_else(|| invalid("token.incarnation", "must be in 1..2^63"))?,
@@ -149,8 +147,7 @@ impl TryFrom<v1::SyncRequest> for SyncRequest {
     fn try_from(wire: v1::SyncRequest) -> Result<Self, Self::Error> {
         let wanted_jobs = usize::try_from(wire.wanted_jobs).ok().filter(|jobs| *jobs <= BATCH_MAX);
         Ok(Self {
-            worker: WorkerId::new(wire.worker_id)
-                .ok_or_else(|| invalid("worker_id", "must be in 1..2^63"))?,
+            worker: worker_id("worker_id", wire.worker_id)?,
             instance: (!wire.instance.is_empty()).then(|| instance(wire.instance)).transpose()?,
             results: batch("results", BATCH_MAX, wire.results)?,
             // A worker holds a few batches at most.
@@ -207,7 +204,7 @@ impl TryFrom<v1::Lease> for Lease {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::Lease) -> Result<Self, Self::Error> {
-        let n = BoardSize::new(wire.n).map_err(|error| invalid("n", error))?;
+        let n = board(wire.n)?;
         let class = wire.class.parse().map_err(|error| invalid("class", error))?;
         let bound1 = u8::try_from(wire.bound1).map_err(|error| invalid("bound1", error))?;
         let job = EncodedJob { n, class, bound1, prefixes: wire.prefixes };

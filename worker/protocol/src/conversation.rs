@@ -214,7 +214,6 @@ impl Conversation {
         self.actions.push(Action::End(outcome));
     }
 
-    /// Does what is due.
     fn proceed(&mut self, now: Moment) {
         if self.giving_up {
             return;

@@ -21,7 +21,6 @@ const WARN_AT_LEAST: Duration = Duration::from_hours(1);
 /// From the first call that failed to the next that succeeds.
 pub(crate) struct Outage {
     began: Moment,
-    /// When to try again.
     pub(crate) again_at: Moment,
     pause: Duration,
     warn_at: Moment,
@@ -51,7 +50,6 @@ impl Outage {
         }
     }
 
-    /// The coordinator answers.
     pub(crate) fn end(self, now: Moment) {
         info!(for_s = now.saturating_sub(self.began).as_secs(), "the coordinator answers again");
     }

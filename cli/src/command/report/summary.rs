@@ -1,6 +1,6 @@
 //! Texts and numbers that all forms of a report share.
 
-use nqueens_evidence::finding::Verdict;
+use nqueens_evidence::finding::{Check, Verdict};
 use nqueens_model::operator::RunState;
 
 use super::facts::Facts;
@@ -106,12 +106,11 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
 
 /// The checks, each with its outcome and what there is to say of it.
 pub(super) fn checks(facts: &Facts) -> Vec<(&'static str, &'static str, String)> {
-    let findings = facts.findings.iter().flatten();
-    let told = |verdict: &Verdict| {
+    let told = |(check, verdict): &(Check, Verdict)| {
         let (outcome, what) = verdict.told();
-        (outcome, harmless(what))
+        (check.name(), outcome, harmless(what))
     };
-    findings.map(|(check, verdict)| (check.name(), told(verdict))).map(|(a, (b, c))| (a, b, c)).collect()
+    facts.findings.iter().flatten().map(told).collect()
 }
 
 /// What stands where checks would.

@@ -8,7 +8,6 @@ const SPANS_MAX: usize = 120;
 /// States by time, in at most 120 spans of equal length, however long the run takes.
 pub(super) struct Timeline {
     begin: WallTime,
-    /// Of a span.
     length_ms: i64,
     spans: Vec<u128>,
     /// When the first result arrived, and the last.

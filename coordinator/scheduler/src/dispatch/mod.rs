@@ -314,7 +314,6 @@ impl Dispatch {
     }
 }
 
-/// What is drawn.
 #[derive(Clone, Copy, Debug)]
 enum Draw {
     /// Whether a result is checked.

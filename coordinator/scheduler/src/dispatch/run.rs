@@ -9,7 +9,7 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::SplitMix64;
 use nqueens_model::id::RunId;
 use nqueens_model::message::JobResult;
-use nqueens_model::operator::RunState;
+use nqueens_model::operator::{CheckCounts, RunState};
 use strum::IntoStaticStr;
 
 use super::lease::Outcome;
@@ -100,11 +100,17 @@ pub struct Basis {
 }
 
 impl Run {
-    /// A run from the database, with its jobs' slots; `accepted` has the sums of the accepted results of done jobs.
-    pub fn new(settings: &RunSettings, state: RunState, slots: Vec<Slot>, accepted: &AcceptedSums) -> Self {
+    /// A run from the database, with its jobs' slots; `accepted` has the sums of the accepted results of done jobs,
+    /// `checks` the second counts of all.
+    pub fn new(
+        settings: &RunSettings,
+        state: RunState,
+        slots: Vec<Slot>,
+        accepted: AcceptedSums,
+        checks: CheckCounts,
+    ) -> Self {
         let jobs = u32::try_from(slots.len()).expect("a plan stays under a few million jobs");
-        let AcceptedSums { found, states, elapsed_us, moments, checks, .. } = *accepted;
-        let mut sums = Sums { found, states, elapsed_us, moments, checks, ..Sums::default() };
+        let mut sums = Sums { accepted, checks, ..Sums::default() };
         for slot in &slots {
             sums.estimate += u128::from(slot.estimate);
             sums.enter(slot);
@@ -123,7 +129,7 @@ impl Run {
             estimate: *estimate,
         };
         let slots = estimates.iter().map(ready).collect();
-        Self::new(settings, RunState::Active, slots, &AcceptedSums::default())
+        Self::new(settings, RunState::Active, slots, AcceptedSums::default(), CheckCounts::default())
     }
 
     /// Its name.
@@ -187,7 +193,7 @@ impl Run {
 
     /// What a total of the run is made of at present. Of a complete run another one means that a result was withdrawn.
     pub fn basis(&self) -> Basis {
-        Basis { found: self.sums.found, withdrawn: self.withdrawn }
+        Basis { found: self.sums.accepted.found, withdrawn: self.withdrawn }
     }
 
     /// Number of jobs.
@@ -309,12 +315,9 @@ impl Run {
     /// Takes a result as the job's own.
     pub(super) fn accept(&mut self, number: u32, result: &JobResult) {
         self.enter(number, JobState::Done);
-        let sums = &mut self.sums;
-        sums.found = sums.found.checked_add(result.counts).expect("128 bits hold any board's solutions");
-        sums.states += u128::from(result.states);
-        sums.elapsed_us += u128::from(result.elapsed_us);
-        let estimate = self.slots[number as usize].estimate;
-        sums.moments.add(1.0, estimate, result.counts, result.elapsed_us);
+        let (JobResult { counts, states, elapsed_us, .. }, estimate) = (*result, self.estimate(number));
+        let added = self.sums.accepted.add(estimate, counts, states, elapsed_us);
+        added.expect("128 bits hold any board's solutions");
     }
 
     /// Takes a done job's result out again: it is disputed.
@@ -334,12 +337,8 @@ impl Run {
     }
 
     fn subtract(&mut self, number: u32, accepted: &Accepted) {
-        let Accepted { counts, states, elapsed_us, .. } = *accepted;
-        let estimate = self.slots[number as usize].estimate;
-        self.sums.moments.add(-1.0, estimate, counts, elapsed_us);
-        self.sums.states -= u128::from(states);
-        self.sums.elapsed_us -= u128::from(elapsed_us);
-        self.sums.found = self.sums.found.less(counts);
+        let estimate = self.estimate(number);
+        self.sums.accepted.subtract(estimate, accepted);
         self.withdrawn += 1;
         if self.state == RunState::Done {
             self.state = RunState::Active;

@@ -37,7 +37,6 @@ impl Standing {
     }
 }
 
-/// All machines.
 #[derive(Debug, Default)]
 pub(super) struct Trust {
     machines: BTreeMap<Machine, Standing>,

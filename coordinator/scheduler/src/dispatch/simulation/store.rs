@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{JobResult, Verdict};
-use nqueens_model::operator::RunState;
+use nqueens_model::operator::{CheckCounts, RunState};
 
 use crate::dispatch::tests::registration;
 use crate::dispatch::{
@@ -196,14 +196,10 @@ impl Store {
                 );
                 slots.push(*slot);
                 if let Some(one) = accepted.filter(|_| slot.state == JobState::Done) {
-                    sums.results += 1;
-                    sums.found = sums.found.checked_add(one.counts).expect("small");
-                    sums.states += u128::from(one.states);
-                    sums.elapsed_us += u128::from(one.elapsed_us);
-                    sums.moments.add(1.0, slot.estimate, one.counts, one.elapsed_us);
+                    sums.add(slot.estimate, one.counts, one.states, one.elapsed_us).expect("small");
                 }
             }
-            dispatch.add_run(Run::new(&row.settings, row.state, slots, &sums));
+            dispatch.add_run(Run::new(&row.settings, row.state, slots, sums, CheckCounts::default()));
         }
         for (id, (_, threads)) in &self.tables.workers {
             dispatch.add_worker(*id, &registration(&machine(*id), "scalar", *threads));

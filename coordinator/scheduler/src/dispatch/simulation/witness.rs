@@ -104,7 +104,10 @@ impl Witness {
         for run in dispatch.runs() {
             let sums = run.sums();
             let expected = found.get(&run.id()).copied().unwrap_or_default();
-            assert_eq!((sums.found, sums.done), (expected, done.get(&run.id()).copied().unwrap_or(0)));
+            assert_eq!(
+                (sums.accepted.found, sums.done),
+                (expected, done.get(&run.id()).copied().unwrap_or(0))
+            );
         }
     }
 

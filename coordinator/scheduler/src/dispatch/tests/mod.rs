@@ -99,12 +99,8 @@ fn a_job_that_was_never_begun_is_not_blamed() {
 fn runs_of_higher_priority_come_first() {
     let mut world = World::new(0);
     let urgent = RunSettings { id: RunId::from_random(9), priority: 5, ..settings(0) };
-    world.dispatch.add_run(Run::new(
-        &urgent,
-        RunState::Active,
-        world.slots.clone(),
-        &AcceptedSums::default(),
-    ));
+    let estimates: Vec<_> = world.slots.iter().map(|slot| slot.estimate).collect();
+    world.dispatch.add_run(Run::planned(&urgent, &estimates));
     let worker = WorkerId::new(1).unwrap();
     let granted = world.dispatch.grant(0, worker, u64::MAX, 2 * JOBS as usize);
     let runs: Vec<_> = granted.iter().map(|token| token.job.run == urgent.id).collect();

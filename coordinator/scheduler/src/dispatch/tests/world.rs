@@ -7,6 +7,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::message::{HeldLease, JobResult, ReturnedLease, Verdict};
+use nqueens_model::operator::CheckCounts;
 use proptest::prelude::*;
 
 use super::super::*;
@@ -170,14 +171,13 @@ impl World {
         }
         let done = |number: &u32| self.slots[*number as usize].state == JobState::Done;
         let mut sums = AcceptedSums::default();
-        sums.checks.open = u32::try_from(self.open.len()).unwrap();
-        for (_, one) in self.accepted.iter().filter(|(number, _)| done(number)) {
-            sums.results += 1;
-            sums.found = sums.found.checked_add(one.counts).unwrap();
-            sums.states += u128::from(one.states);
-            sums.elapsed_us += u128::from(one.elapsed_us);
+        let checks = CheckCounts { open: u32::try_from(self.open.len()).unwrap(), ..CheckCounts::default() };
+        for (number, one) in self.accepted.iter().filter(|(number, _)| done(number)) {
+            let estimate = self.slots[*number as usize].estimate;
+            sums.add(estimate, one.counts, one.states, one.elapsed_us).unwrap();
         }
-        self.dispatch.add_run(Run::new(&settings(self.replicate_ppm), self.state, self.slots.clone(), &sums));
+        let (settings, slots) = (settings(self.replicate_ppm), self.slots.clone());
+        self.dispatch.add_run(Run::new(&settings, self.state, slots, sums, checks));
         for (number, (worker, incarnation)) in &self.holders {
             let epoch = NonZeroU32::new(self.slots[*number as usize].epoch).unwrap();
             let token = LeaseToken {
@@ -382,7 +382,7 @@ impl World {
                 assert!(slot.state == JobState::Quarantined || !self.accepted.contains_key(&number));
             }
         }
-        assert_eq!((sums.found, sums.estimate_done), (orbits, estimate_done));
+        assert_eq!((sums.accepted.found, sums.estimate_done), (orbits, estimate_done));
         let estimate = |state| {
             (0..JOBS)
                 .map(|number| run.slot(number))

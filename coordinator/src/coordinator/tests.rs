@@ -9,7 +9,6 @@ use nqueens_model::message::{JobResult, Registration, SyncRequest, Verdict};
 use nqueens_scheduler::request::{Register, RetryQuarantined, Sync, Synced};
 
 use super::*;
-use crate::coordinator::Coordinator;
 
 /// A worker that has registered.
 async fn worker(writer: &Handle, number: u8) -> WorkerId {
