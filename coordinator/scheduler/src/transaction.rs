@@ -113,7 +113,7 @@ pub struct Suspicion {
     /// The machine.
     pub machine: Machine,
     /// Why it is distrusted; `None` if it was before, and was wrong once more: then all of its results are in doubt.
-    reason: Option<String>,
+    pub reason: Option<String>,
 }
 
 /// A transaction that requests are applied to.
@@ -134,6 +134,11 @@ impl Transaction<'_> {
     /// Does what a request asks for.
     pub fn apply<R: Request>(&mut self, request: R) -> Result<R::Answer, Refusal> {
         request.apply(self)
+    }
+
+    /// The state machine as the requests so far leave it, to look at.
+    pub fn dispatch(&self) -> &Dispatch {
+        &self.scheduler.dispatch
     }
 
     /// Draws the consequences of the requests, and gives out all that is to be persisted so far.
