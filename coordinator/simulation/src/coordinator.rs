@@ -127,6 +127,8 @@ pub(crate) struct Coordinator {
     pub(crate) leapt: Millis,
     pub(crate) queue: VecDeque<(Ask, Asker)>,
     pub(crate) committing: Option<Group>,
+    /// From the beginning of a transaction until all in it are answered.
+    pub(crate) is_busy: bool,
     /// Runs that are being added up.
     concluding: BTreeSet<RunId>,
     /// Syncs of workers with nothing to do, which wait for work; each with the checks that waited before.
@@ -158,6 +160,7 @@ impl Coordinator {
             leapt: 0,
             queue,
             committing,
+            is_busy: false,
             concluding,
             parked,
         }
@@ -169,7 +172,8 @@ impl Coordinator {
 
     /// Loads, applies and persists all that waits; the commit is on its way.
     pub(crate) fn transact(&mut self, now: Millis, ledger: &mut Ledger, invariants: &mut Invariants) {
-        assert!(self.committing.is_none(), "one transaction at a time");
+        assert!(!self.is_busy, "one transaction at a time");
+        self.is_busy = true;
         let now = self.clock(now);
         let waiting = self.queue.len().min(GROUP_MAX);
         let group: Vec<_> = self.queue.drain(..waiting).collect();

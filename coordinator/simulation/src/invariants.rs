@@ -144,7 +144,8 @@ impl Invariants {
         synced: &Synced,
     ) {
         let worker = dispatch.worker(sync.worker).expect("it has registered");
-        assert!(dispatch.distrusts(&worker.machine).is_none() || synced.granted.is_empty());
+        let is_trusted = dispatch.distrusts(&worker.machine).is_none();
+        assert!(is_trusted || worker.leases() == 0, "{} is distrusted and has leases", worker.machine);
         let mut known: BTreeSet<_> = sync.held.iter().map(|held| held.token).collect();
         synced.revoked.iter().for_each(|token| assert!(known.remove(token), "it held what is revoked"));
         for Granted { token, mirrored, .. } in &synced.granted {
@@ -156,7 +157,7 @@ impl Invariants {
             // Leases that got lost are given again in a paused run, too.
             let state = run.state();
             assert!(state == RunState::Active || (state == RunState::Paused && before.own > 0), "job {job}");
-            assert!(!mirrored || ledger.run(job.run).is_some_and(|run| run.settings.replicate_ppm > 0));
+            assert!(!mirrored || ledger.run(job.run).is_none_or(|run| run.settings.replicate_ppm > 0));
             let slot = run.slot(job.number);
             assert!(token.epoch.get() <= slot.epoch, "job {job}");
             if slot.state == JobState::Leased {
@@ -172,7 +173,7 @@ impl Invariants {
     }
 
     /// A worker's word ends its own leases alone, and none but by their token; none comes back from an earlier life.
-    fn conserved(&self, dispatch: &Dispatch, sync: &SyncRequest, before: Before, synced: &Synced) {
+    fn conserved(&mut self, dispatch: &Dispatch, sync: &SyncRequest, before: Before, synced: &Synced) {
         for (job, before) in before.leases {
             let after: Vec<_> = dispatch.leases(job).collect();
             let settled = |ack: &ResultAck| {
@@ -199,11 +200,10 @@ impl Invariants {
                 if before.contains(&(holder, token)) || is_new {
                     continue;
                 }
-                let own = self.issued.get(&token).filter(|issued| Some(issued.process) == sync.instance);
-                assert!(
-                    holder == sync.worker && own.is_some() && token.incarnation == self.incarnation,
-                    "a lease of job {job} came back"
-                );
+                let issued = self.issued.get_mut(&token).filter(|_| holder == sync.worker);
+                let issued = issued.filter(|issued| Some(issued.process) == sync.instance);
+                assert!(token.incarnation == self.incarnation, "a lease of job {job} is of an earlier life");
+                issued.unwrap_or_else(|| panic!("a lease of job {job} came back to another")).at = self.now;
             }
         }
     }

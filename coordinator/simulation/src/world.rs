@@ -332,7 +332,7 @@ impl World {
     fn ask(&mut self, ask: Ask, asker: Asker) {
         let Some(coordinator) = &mut self.coordinator else { return };
         coordinator.queue.push_back((ask, asker));
-        if coordinator.committing.is_none() {
+        if !coordinator.is_busy {
             self.transact();
         }
     }
@@ -378,7 +378,9 @@ impl World {
             let takes = self.luck.random.between(1, 3_000);
             self.schedule(takes, Event::Conclude { life, run, basis });
         }
-        if self.coordinator.as_ref().is_some_and(|coordinator| !coordinator.queue.is_empty()) {
+        let coordinator = self.coordinator.as_mut().expect("it answers");
+        coordinator.is_busy = false;
+        if !coordinator.queue.is_empty() {
             self.transact();
         }
     }
@@ -432,7 +434,7 @@ impl World {
         if room > 1 && self.luck.random.chance(5) {
             room = 1 + self.luck.random.place(room - 1);
             let tokens = tokens.by_ref().skip(room).collect();
-            self.ask_later(Ask::GiveBack(GiveBack { worker: sync.worker, tokens }));
+            self.ask(Ask::GiveBack(GiveBack { worker: sync.worker, tokens }), Asker::Nobody);
         }
         let lease = |granted: &nqueens_scheduler::request::Granted| Lease {
             token: granted.token,
@@ -443,12 +445,6 @@ impl World {
         let leases = granted.iter().take(room).map(lease).collect();
         let response = SyncResponse { acks, leases, revoked, next_sync_ms: self.sync_ms, drain };
         self.deliver(caller.place, || Event::Tell(caller, Box::new(Told::Answered(response.clone()))));
-    }
-
-    /// What the next transaction is to do.
-    fn ask_later(&mut self, ask: Ask) {
-        let coordinator = self.coordinator.as_mut().expect("it asks itself");
-        coordinator.queue.push_back((ask, Asker::Nobody));
     }
 
     fn refuse(&mut self, caller: Caller, error: CallError) {

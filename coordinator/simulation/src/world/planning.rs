@@ -57,8 +57,7 @@ impl World {
         if is_done && !is_last && (self.luck.is_calm() || !self.luck.random.chance(20)) {
             let step = step + 1;
             let ask = self.step_of(submission, step);
-            let coordinator = self.coordinator.as_mut().expect("it answers");
-            coordinator.queue.push_back((ask, Asker::Planner { submission, step }));
+            self.ask(ask, Asker::Planner { submission, step });
         } else {
             self.planning = None;
             self.schedule(if is_last { 0 } else { 2_000 }, Event::Plan);
