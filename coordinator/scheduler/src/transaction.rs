@@ -106,7 +106,7 @@ pub struct Suspicion {
     /// The machine.
     pub machine: Machine,
     /// Why it is distrusted; `None` if it was before, and was wrong once more: then all of its results are in doubt.
-    reason: Option<String>,
+    pub reason: Option<String>,
 }
 
 /// A transaction that requests are applied to.
@@ -124,6 +124,11 @@ pub struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
+    /// The state after the requests so far.
+    pub fn dispatch(&self) -> &Dispatch {
+        &self.scheduler.dispatch
+    }
+
     /// Applies the consequences of the requests, and returns all changes so far.
     pub fn settle(&mut self) -> Vec<Change> {
         self.scheduler.dispatch.waive(self.now);

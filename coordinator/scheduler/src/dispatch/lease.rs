@@ -84,7 +84,8 @@ impl Dispatch {
 
     /// A worker names all the leases that it holds: they are renewed.
     ///
-    /// A lease that has ended meanwhile is given again as it was if nobody else has had its job since.
+    /// A lease that has ended meanwhile is given again as it was if nobody else has had its job since, and its holder's
+    /// machine is trusted.
     pub fn heartbeat(&mut self, now: Millis, worker: WorkerId, held: &[HeldLease]) -> Held {
         let Some(known) = self.workers.get_mut(&worker) else { return Held::default() };
         let earlier = known.seen.replace(now);
@@ -134,7 +135,8 @@ impl Dispatch {
                 })
                 .is_some();
         }
-        let Some(run) = self.runs.get_mut(&token.job.run) else { return false };
+        let trusted = self.distrusts(&self.workers[&worker].machine).is_none();
+        let Some(run) = self.runs.get_mut(&token.job.run).filter(|_| trusted) else { return false };
         let latest = token.incarnation == self.incarnation
             && run.contains(token.job.number)
             && run.slot(token.job.number).epoch == token.epoch.get();

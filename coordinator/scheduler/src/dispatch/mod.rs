@@ -33,8 +33,6 @@ mod lease;
 mod report;
 mod review;
 mod run;
-#[cfg(test)]
-mod simulation;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -205,6 +203,12 @@ impl Dispatch {
     pub fn set_draining(&mut self, worker: WorkerId) -> bool {
         self.crowd = None;
         self.workers.get_mut(&worker).map(|worker| worker.draining = true).is_some()
+    }
+
+    /// The leases on a job, each with its holder: one, or two for a straggler.
+    pub fn leases(&self, job: JobId) -> impl Iterator<Item = (WorkerId, LeaseToken)> {
+        let leases = self.leases.get(&job).into_iter().flatten();
+        leases.map(move |lease| (lease.worker, lease.token(job)))
     }
 
     /// How many workers hold a lease, and how many counting threads these have.

@@ -95,6 +95,18 @@ fn a_job_that_was_never_begun_is_not_blamed() {
     assert_eq!(world.dispatch.run(run_id()).unwrap().sums().quarantined, JOBS);
 }
 
+/// Its leases end when it is found out, and naming them does not bring them back.
+#[test]
+fn a_distrusted_machine_keeps_no_lease() {
+    let mut world = World::new(1_000_000);
+    let worker = WorkerId::new(1).unwrap();
+    let tokens = world.dispatch.grant(0, worker, u64::MAX, 2);
+    world.dispatch.report(worker, &result(tokens[0], truth(0)), None, false);
+    let held = [HeldLease { token: tokens[1], states: 1 }];
+    assert_eq!(world.dispatch.heartbeat(1, worker, &held).revoked, [tokens[1]]);
+    assert_eq!(world.dispatch.worker(worker).unwrap().leases(), 0);
+}
+
 #[test]
 fn runs_of_higher_priority_come_first() {
     let mut world = World::new(0);
