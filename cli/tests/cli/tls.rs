@@ -95,10 +95,7 @@ fn certificates_do_instead_of_tokens_and_keys_are_never_logged() {
     assert_eq!(outcome.code, 1);
     assert!(outcome.stderr.contains("this certificate is not for workers"), "{}", outcome.stderr);
     let nobody = refusal(&place, &coordinator, TRUSTING);
-    assert!(
-        nobody.ends_with("requires a certificate; give --tls-cert and --tls-key"),
-        "{nobody}"
-    );
+    assert!(nobody.ends_with("requires a certificate; give --tls-cert and --tls-key"), "{nobody}");
     let with_token = [("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
     assert_eq!(
         place.run_with(&with_token, &format!("status {at} {TRUSTING}")).code,
@@ -203,11 +200,7 @@ fn a_caller_with_a_wrong_certificate_is_not_let_in_and_both_sides_say_why() {
     let cases = [
         (showing("expired"), "the certificate in --tls-cert has expired", "its certificate has expired"),
         (other, "does not trust the authority of the certificate in --tls-cert", "from another authority"),
-        (
-            showing("coordinator"),
-            "rejects the certificate in --tls-cert",
-            "none for workers or operators",
-        ),
+        (showing("coordinator"), "rejects the certificate in --tls-cert", "none for workers or operators"),
     ];
     for (options, told, logged) in cases {
         let said = refusal(&place, &coordinator, &options);

@@ -153,8 +153,10 @@ impl Porter {
                         Box::new(stream)
                     }
                     Err(error) => {
-                        return self
-                            .complain(&format_args!("connection from {address} refused: {}", tls::explain(&error)));
+                        return self.complain(&format_args!(
+                            "connection from {address} refused: {}",
+                            tls::explain(&error)
+                        ));
                     }
                 }
             }
