@@ -138,7 +138,7 @@ fn tokens_are_asked_for_and_never_logged() {
     assert_eq!((other.code, other.stderr), (1, format!("nqueens: {denied}; {where_from}\n")));
     let short = with("short", "submit 8");
     assert_eq!(short.code, 1);
-    assert!(short.stderr.starts_with("nqueens: the variable NQUEENS_OPERATOR_TOKEN: a token is 16 to 256"));
+    assert!(short.stderr.starts_with("nqueens: the variable NQUEENS_OPERATOR_TOKEN: a token has 16 to 256"));
 
     let accepted = with(OPERATOR_TOKEN, "submit 8 --log trace");
     assert_eq!(accepted.code, 0, "{}", accepted.stderr);

@@ -56,8 +56,8 @@ fn a_small_disk() {
         let outcome = shell(&place, "unshare", &private, &script, kib);
         assert_fails(
             &outcome,
-            "nqueens: the disk with twelve.db is full; make room and start again, everything acknowledged so far is \
-             safe",
+            "nqueens: the disk with twelve.db is full; free some space and start again, everything acknowledged so far \
+             is safe",
         );
         let result = std::fs::read_to_string(place.path("result.json")).expect("the second one's result");
         assert!(result.contains("\"total\":\"14200\""), "{kib} KiB: {result}");
@@ -149,7 +149,7 @@ fn a_small_disk_that_gets_full_and_has_room_again() {
         until grep -q 'nearly full' log; do sleep 0.1; done
         "$0" status $at
         rm ballast
-        until grep -q 'room again' log; do sleep 0.1; done
+        until grep -q 'space again' log; do sleep 0.1; done
         "$0" status $at"#;
     let outcome = shell(&place, "timeout", &[&["180", "unshare"], &private[..]].concat(), script, 0);
     if outcome.code == 77 || outcome.stderr.starts_with("unshare") {

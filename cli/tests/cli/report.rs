@@ -138,14 +138,14 @@ fn a_finished_run_in_short() {
     |---|---|---|
     | form | ok | 11 lines of format 2 |
     | jobs | ok | 8, each once and in order |
-    | plan | ok | made anew for N = 8, plan rows, 500000 states a job: the same jobs |
+    | plan | ok | computed again for N = 8, plan rows, 500000 states per job: the same jobs |
     | fingerprint | ok | 8c5430ddbbf7922ad8e318b42018f64035aa7cabcbbba45ffced527c007ae11d |
     | bounds | ok | no job has more solutions than possible |
-    | workers | ok | each result is of one of the 1 that are listed |
-    | others | ok | 0 jobs were counted alike by a second worker, 0 results were taken back |
+    | workers | ok | each result is from one of the 1 listed workers |
+    | others | ok | 0 jobs have an equal result from a second worker, 0 results were voided |
     | sums | ok | the sums over the jobs equal the last line |
     | orbits | ok | every job counted orbits |
-    | symmetric | ok | COUNT2 = 0 and COUNT4 = 1, as counted on their own |
+    | symmetric | ok | COUNT2 = 0 and COUNT4 = 1, equal to the separate symmetric search |
     | published | ok | the total equals the published count |
     | total | ok | 92 |
 

@@ -200,7 +200,7 @@ fn a_caller_with_a_wrong_certificate_is_not_let_in_and_both_sides_say_why() {
     let cases = [
         (showing("expired"), "the certificate in --tls-cert has expired", "its certificate has expired"),
         (other, "does not trust the authority of the certificate in --tls-cert", "from another authority"),
-        (showing("coordinator"), "rejects the certificate in --tls-cert", "none for workers or operators"),
+        (showing("coordinator"), "rejects the certificate in --tls-cert", "no role for workers or operators"),
     ];
     for (options, told, logged) in cases {
         let said = refusal(&place, &coordinator, &options);
