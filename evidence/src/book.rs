@@ -133,7 +133,7 @@ impl Book {
         self.next = u64::from(number) + 1;
         self.jobs += 1;
         self.fingerprint.add_encoded(line.class, line.bound1, &line.bytes);
-        self.found = self.found.and_then(|found| found.checked_add(line.counts.into()));
+        self.found = self.found.and_then(|found| found.checked_add(Counts::from(line.counts)));
         *self.by_worker.entry(line.worker).or_default() += 1;
         self.latest =
             Latest { number: Some(number), worker: line.worker, counts: vec![line.counts], confirmed: false };

@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use nqueens_coordinator::{JobState, LedgerRow, OtherResult, Reader, RunRow};
 use nqueens_evidence::chain::ChainWriter;
 use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, OtherLine, TotalLine, WorkerLine};
-use nqueens_kernel::counts::Totals;
+use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_model::id::WorkerId;
 use nqueens_model::operator::Outcome;
 
@@ -47,7 +47,7 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         for row in rows {
             let (line, worker) = job_line(row)?;
             let number = line.number;
-            found = found.checked_add(line.counts.into())?;
+            found = found.checked_add(Counts::from(line.counts))?;
             *by_worker.entry(worker).or_default() += 1;
             out.write(&Line::Job(line))?;
             while let Some(other) = others.next_if(|other| other.number == number) {
