@@ -13,6 +13,7 @@ mod build;
 mod client;
 mod command;
 mod console;
+mod engines;
 mod exit;
 mod memory;
 mod output;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use nqueens_evidence::recount::{Recount, recount};
 use nqueens_evidence::sample::Claim;
-use nqueens_kernel::engine::Control;
+use nqueens_kernel::engine::{Control, cpu};
 use nqueens_kernel::plan::PlanKind;
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{JobResult, Registration};
@@ -95,7 +95,7 @@ async fn compare(operator: &Operator, token: LeaseToken, claim: Claim, control: 
     let (control, begun) = (Arc::clone(control), Instant::now());
     let counting = tokio::task::spawn_blocking(move || {
         let mut counted = None;
-        recount(&[claim], None, NonZeroUsize::MIN, &control, |recount| counted = Some(recount));
+        recount(&[claim], None, NonZeroUsize::MIN, &cpu, &control, |recount| counted = Some(recount));
         counted
     });
     let Ok(Some(Recount { kernel, found: Ok(counts), .. })) = counting.await else { return false };

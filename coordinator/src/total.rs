@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use nqueens_evidence::total;
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::counts::Totals;
+use nqueens_kernel::counts::{SymmetricCounts, Totals};
 use nqueens_kernel::engine::Control;
 use nqueens_kernel::plan::Fingerprinter;
-use nqueens_kernel::symmetric::{SymmetricCounts, symmetric_counts};
+use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_model::operator::Outcome;
 use nqueens_scheduler::JobState;
 use sqlx::sqlite::SqlitePool;

@@ -112,7 +112,7 @@ mod tests {
         for part_max in [1 << 30, 1 << 20, 1] {
             let parts = Parts::draw(sets.clone(), &range, part_max);
             for kernel in [Kernel::Portable, Kernel::best()] {
-                let mut solver = Solver::recounting(kernel).unwrap();
+                let mut solver = Solver::recounting(kernel.engine().unwrap());
                 assert_eq!(parts.compare(&mut solver, &Control::default()), Ok(Ok(())));
             }
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::{Control, Kernel, Stopped};
+use nqueens_kernel::engine::{Control, Factory, Kernel, Stopped};
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::plan::PlanKind;
 use nqueens_kernel::solver::Solver;
@@ -52,17 +52,18 @@ pub fn independent_engine(class: Class, counted_by: KernelName) -> Kernel {
 /// job; after `control` stopped the counting, the rest is left out.
 ///
 /// # Panics
-/// If this machine can't run `kernel`.
+/// If the factory has no `kernel` for this machine.
 pub fn recount(
     claims: &[Claim],
     kernel: Option<Kernel>,
     threads: NonZeroUsize,
+    factory: &Factory,
     control: &Control,
     done: impl FnMut(Recount) + Send,
 ) {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(done));
     let work = || {
-        let mut solvers = Solvers::default();
+        let mut solvers = Solvers { factory, made: BTreeMap::new() };
         while let Some(claim) = claims.get(next.fetch_add(1, Ordering::Relaxed)) {
             let Ok(recount) = solvers.recount(claim, kernel, control) else { return };
             done.lock().expect("nobody panics there")(recount);
@@ -76,13 +77,15 @@ pub fn recount(
 }
 
 /// What one thread counts with.
-#[derive(Default)]
-struct Solvers(BTreeMap<Kernel, Solver>);
+struct Solvers<'a> {
+    factory: &'a Factory,
+    made: BTreeMap<Kernel, Solver>,
+}
 
-impl Solvers {
+impl Solvers<'_> {
     fn get(&mut self, kernel: Kernel) -> &mut Solver {
-        let new = || Solver::recounting(kernel).expect("an engine for this machine");
-        self.0.entry(kernel).or_insert_with(new)
+        let engine = || (self.factory)(kernel.name()).expect("an engine for this machine");
+        self.made.entry(kernel).or_insert_with(|| Solver::recounting(engine()))
     }
 
     fn recount(
@@ -119,12 +122,6 @@ impl Solvers {
 }
 
 fn count(job: &Job, solver: &mut Solver, control: &Control) -> Result<Result<Counts, String>, Stopped> {
-    let mut sum = Counts::ZERO;
-    for unit in job.units(solver.leaf_test()) {
-        match sum.checked_add(unit.solve(solver, control)?.counts) {
-            Ok(more) => sum = more,
-            Err(overflow) => return Ok(Err(overflow.to_string())),
-        }
-    }
-    Ok(Ok(sum))
+    let counted = solver.count_job(job, control)?;
+    Ok(counted.map(|tally| tally.counts).map_err(|overflow| overflow.to_string()))
 }

@@ -1,9 +1,8 @@
 //! From a sum to a total: the checks that must pass.
 
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::counts::{Overflow, Totals, Unsortable};
+use nqueens_kernel::counts::{Overflow, SymmetricCounts, Totals, Unsortable};
 use nqueens_kernel::known::published;
-use nqueens_kernel::symmetric::SymmetricCounts;
 use nqueens_model::operator::{Checked, Outcome};
 
 /// The check that a sum did not pass, in the order in which they are made.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
+use nqueens_kernel::counts::SymmetricCounts;
 use nqueens_kernel::engine::{Control, Stopped};
-use nqueens_kernel::symmetric::{SymmetricCounts, symmetric_counts};
+use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_model::operator::{Checked, Outcome};
 
 use crate::book::Book;

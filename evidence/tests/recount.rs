@@ -6,7 +6,7 @@ use nqueens_evidence::recount::{Recount, independent_engine, recount};
 use nqueens_evidence::sample::Claim;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
-use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::engine::{Control, Kernel, cpu};
 use nqueens_kernel::job::Class;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
@@ -32,7 +32,7 @@ fn claims(n: BoardSize, kind: PlanKind, kernel: Kernel) -> Vec<Claim> {
 fn recounted(claims: &[Claim], kernel: Option<Kernel>, threads: usize) -> Vec<Recount> {
     let mut all = Vec::new();
     let threads = NonZeroUsize::new(threads).expect("not none");
-    recount(claims, kernel, threads, &Control::default(), |recount| all.push(recount));
+    recount(claims, kernel, threads, &cpu, &Control::default(), |recount| all.push(recount));
     all.sort_by_key(|recount| recount.claim.number);
     all
 }
@@ -114,7 +114,7 @@ fn whoever_is_stopped_tells_what_was_done() {
     let short = claims(BoardSize::new(6).expect("a board"), PlanKind::Halves, Kernel::Avx2).remove(0);
     let control = Control::default();
     let mut done = Vec::new();
-    recount(&[short, long], None, NonZeroUsize::MIN, &control, |recount| {
+    recount(&[short, long], None, NonZeroUsize::MIN, &cpu, &control, |recount| {
         done.push(recount.claim.number);
         control.stop();
     });

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::plan::{Plan, PlanKind};
@@ -43,19 +42,14 @@ fn main() {
     );
     let tables = Arc::new(SharedTables::new(1 << 33, 1));
     for kernel in kernels {
-        let mut solver = Solver::new(kernel, &tables).expect("an engine that this machine can run");
+        let mut solver = Solver::new(kernel.engine().expect("an engine that this machine can run"), &tables);
         let (mut fastest, mut solutions, mut states) = (Duration::MAX, 0, 0);
         for _ in 0..runs {
-            let (control, mut totals) = (Control::default(), Totals::default());
-            let start = Instant::now();
-            let leaf_test = solver.leaf_test();
-            for unit in jobs.iter().flat_map(|job| job.units(leaf_test)) {
-                let tally = unit.solve(&mut solver, &control).expect("nobody stops it");
-                totals = totals.checked_add(tally.counts).expect("a total of 128 bits");
-            }
+            let (jobs, start) = (jobs.iter().cloned(), Instant::now());
+            let (totals, visited) = solver.count_jobs(jobs, &Control::default()).expect("nobody stops it");
             fastest = fastest.min(start.elapsed());
             solutions = totals.total(n).expect("a total of 128 bits");
-            states = control.states();
+            states = visited;
         }
         let seconds = fastest.as_secs_f64();
         println!("{n:>3} {kernel:>10} {seconds:>10.4} {:>8} {solutions:>22} {states:>16}", jobs.len());

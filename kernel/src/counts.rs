@@ -6,7 +6,6 @@
 use std::fmt;
 
 use crate::board::BoardSize;
-use crate::symmetric::SymmetricCounts;
 
 /// A sum left the width of its type; nothing was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,6 +107,27 @@ impl fmt::Display for Counts {
     }
 }
 
+/// How many solutions are symmetric.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SymmetricCounts {
+    /// Solutions equal to their half turn (OEIS A032522).
+    pub half_turn: u64,
+    /// Solutions equal to their quarter turn (OEIS A033148).
+    pub quarter_turn: u64,
+}
+
+impl SymmetricCounts {
+    /// COUNT2 of the whole board: two of these solutions an orbit. Zero for N = 1, whose orbit has one member.
+    pub fn count2(self) -> u64 {
+        self.quarter_turn / 2
+    }
+
+    /// COUNT4 of the whole board: four of these solutions an orbit.
+    pub fn count4(self) -> u64 {
+        (self.half_turn - self.quarter_turn) / 4
+    }
+}
+
 /// What was found on a whole board, with what it adds up to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Totals {
@@ -122,14 +142,14 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds one job's counts, or leaves `self` as it is and says [`Overflow`].
-    pub fn checked_add(self, counts: Counts) -> Result<Self, Overflow> {
-        let add = |a: u128, b: u64| a.checked_add(u128::from(b)).ok_or(Overflow);
+    /// Adds one job's counts or other totals, or leaves `self` as it is and says [`Overflow`].
+    pub fn checked_add(self, more: impl Into<Self>) -> Result<Self, Overflow> {
+        let (more, add) = (more.into(), |a: u128, b: u128| a.checked_add(b).ok_or(Overflow));
         Ok(Self {
-            count2: add(self.count2, counts.count2)?,
-            count4: add(self.count4, counts.count4)?,
-            count8: add(self.count8, counts.count8)?,
-            solutions: add(self.solutions, counts.solutions)?,
+            count2: add(self.count2, more.count2)?,
+            count4: add(self.count4, more.count4)?,
+            count8: add(self.count8, more.count8)?,
+            solutions: add(self.solutions, more.solutions)?,
         })
     }
 
@@ -179,6 +199,14 @@ impl Totals {
     }
 }
 
+impl From<Counts> for Totals {
+    fn from(counts: Counts) -> Self {
+        let Counts { count2, count4, count8, solutions } = counts;
+        let [count2, count4, count8, solutions] = [count2, count4, count8, solutions].map(u128::from);
+        Self { count2, count4, count8, solutions }
+    }
+}
+
 /// The single queen of N = 1 equals all its images: an orbit of one member.
 fn lone_orbit(n: BoardSize) -> u128 {
     u128::from(n == BoardSize::MIN)
@@ -187,8 +215,6 @@ fn lone_orbit(n: BoardSize) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Control;
-    use crate::symmetric::symmetric_counts;
 
     #[test]
     fn sums_are_checked() {
@@ -204,7 +230,7 @@ mod tests {
     #[test]
     fn plain_solutions_are_sorted_or_refused() {
         let five = BoardSize::new(5).unwrap();
-        let symmetric = symmetric_counts(five, &Control::default()).unwrap();
+        let symmetric = SymmetricCounts { half_turn: 2, quarter_turn: 2 };
         let plain = |solutions| Totals { solutions, ..Totals::default() };
         let orbits = Totals { count2: 1, count8: 1, ..Totals::default() };
         assert_eq!(plain(10).sorted(symmetric), Ok(orbits));

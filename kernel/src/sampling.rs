@@ -97,8 +97,7 @@ impl Sampler {
     /// Counts it all: for boards where that takes no longer than sampling.
     pub fn count(&self, solver: &mut Solver, control: &Control) -> Result<Estimates, Stopped> {
         let (mut solutions, mut states) = (self.lone(), 0.0);
-        for unit in &self.roots {
-            let tally = unit.solve(solver, control)?;
+        for tally in solver.count(&self.roots, control)? {
             solutions += real(tally.counts.total());
             states += real(tally.states.into());
         }
@@ -124,7 +123,7 @@ impl Sampler {
         for draw in &mut draws {
             let place = (f64::from(number) + random.next()) / f64::from(strata);
             if let Some(Descent { unit, weight, passed }) = self.descend(place, states_max, &mut random) {
-                let tally = unit.solve(solver, control)?;
+                let tally = solver.count_unit(&unit, control)?;
                 let times = |count: u128| weight * real(count);
                 *draw = Draw {
                     solutions: times(tally.counts.total()),

@@ -1,13 +1,17 @@
 //! What one thread counts with.
 
-use std::fmt;
 use std::ops::Range;
+use std::slice;
 use std::sync::Arc;
 
 use crate::colours::{self, ColourTally, Multiplier, RowSets};
-use crate::engine::{Control, Engine, Kernel, Mirrored, Stopped};
+use crate::counts::{Counts, Overflow, Totals};
+use crate::engine::{Control, Engine, Mirrored, Stopped, Tally};
 use crate::halves::{self, Join, JoinTally, Orbits, SharedTables};
 use crate::isa::Isa;
+use crate::job::Job;
+use crate::ranges::Numbered;
+use crate::unit::{self, Unit, UnitTally};
 
 /// An engine for boards, and ways to count column sets of half boards and row sets of colours; with whatever buffers they
 /// keep from one unit to the next. One a thread.
@@ -35,20 +39,21 @@ impl Solver {
     /// Memory of a multiplication that is not one of many threads.
     const MEMORY_ALONE: u64 = 1 << 30;
 
-    /// Counts by `kernel`, and joins half boards and multiplies colours with its instructions, within the memory that
-    /// `tables` have been given. The plain engines `reference` and `scalar` do neither: they
-    /// [recount](Self::recounting). `None` if this machine can't run the engine.
-    pub fn new(kernel: Kernel, tables: &Arc<SharedTables>) -> Option<Self> {
-        let engine = Mirrored { engine: kernel.engine()?, is_on: false };
-        Some(Self { engine, isa: isa(kernel), tables: Some(Arc::clone(tables)), latest: Latest::Neither })
+    /// Counts by `engine`, and joins half boards and multiplies colours with [its instructions](Engine::isa), within the
+    /// memory that `tables` have been given. The plain engines `reference` and `scalar` do neither: they
+    /// [recount](Self::recounting).
+    pub fn new(engine: Box<dyn Engine>, tables: &Arc<SharedTables>) -> Self {
+        let isa = engine.isa();
+        let engine = Mirrored { engine, is_on: false };
+        Self { engine, isa, tables: Some(Arc::clone(tables)), latest: Latest::Neither }
     }
 
-    /// Counts by `kernel` alone, column sets of half boards too (slower than the join, and independent of it), and
+    /// Counts by `engine` alone, column sets of half boards too (slower than the join, and independent of it), and
     /// every board by its mirror image. Row sets of colours are searched one solution at a time by the plain engines,
-    /// and multiplied by the others. This is the other road for audits. `None` if this machine can't run the engine.
-    pub fn recounting(kernel: Kernel) -> Option<Self> {
-        let engine = Mirrored { engine: kernel.engine()?, is_on: true };
-        Some(Self { engine, isa: isa(kernel), tables: None, latest: Latest::Neither })
+    /// and multiplied by the others. This is the other road for audits.
+    pub fn recounting(engine: Box<dyn Engine>) -> Self {
+        let isa = engine.isa();
+        Self { engine: Mirrored { engine, is_on: true }, isa, tables: None, latest: Latest::Neither }
     }
 
     /// Whether boards are counted by their mirror images from now on. Half boards know none, and are counted as always;
@@ -57,22 +62,88 @@ impl Solver {
         self.engine.is_on = is_on;
     }
 
-    /// The engine's kernel.
-    pub fn kernel(&self) -> Kernel {
-        self.engine.kernel()
-    }
-
     /// The engine's wish, see [`Engine::leaf_test`].
     pub fn leaf_test(&self) -> bool {
         self.engine.leaf_test()
     }
 
-    pub(crate) fn engine(&mut self) -> &mut dyn Engine {
-        &mut self.engine
+    /// The engine's limit, see [`Engine::batch_max`].
+    pub fn batch_max(&self) -> usize {
+        self.engine.batch_max()
     }
 
-    /// Counts the solutions of some orbits of column sets, each with its weight; exactly, or not at all when stopped.
-    pub(crate) fn count_halves(
+    /// Counts all that belongs to some jobs, and tells what there was and how many states were visited; exactly, or not at
+    /// all when stopped. A job is taken only when there is room for it in a batch.
+    pub fn count_jobs(
+        &mut self,
+        jobs: impl IntoIterator<Item = Job>,
+        control: &Control,
+    ) -> Result<(Totals, u128), Stopped> {
+        let (leaf_test, batch_max) = (self.leaf_test(), self.batch_max());
+        let mut units = jobs.into_iter().flat_map(|job| job.units(leaf_test));
+        let (mut totals, mut states) = (Totals::default(), 0);
+        loop {
+            let batch: Vec<_> = units.by_ref().take(batch_max).collect();
+            if batch.is_empty() {
+                return Ok((totals, states));
+            }
+            for tally in self.count(&batch, control)? {
+                totals = totals.checked_add(tally.counts).expect("fewer than 2^64 units");
+                states += u128::from(tally.states);
+            }
+        }
+    }
+
+    /// Counts what belongs to one job; exactly, or not at all when stopped. The inner error is a sum beyond 64 bits.
+    pub fn count_job(
+        &mut self,
+        job: &Job,
+        control: &Control,
+    ) -> Result<Result<UnitTally, Overflow>, Stopped> {
+        let mut tallies = self.count(&job.units(self.leaf_test()), control)?.into_iter();
+        Ok(tallies.try_fold(UnitTally::default(), UnitTally::checked_add))
+    }
+
+    /// Counts what belongs to each of some units, of which the boards go to the engine in batches; exactly, or not at all
+    /// when stopped.
+    pub fn count(&mut self, units: &[Unit], control: &Control) -> Result<Vec<UnitTally>, Stopped> {
+        let boards: Vec<_> = units.iter().filter_map(Unit::board).cloned().collect();
+        let (mut tallies, batch_max) = (vec![Tally::default(); boards.len()], self.batch_max());
+        for (boards, tallies) in boards.chunks(batch_max).zip(tallies.chunks_mut(batch_max)) {
+            self.engine.count_batch(boards, tallies, control)?;
+        }
+        let mut tallies = tallies.into_iter();
+        let tally = |unit: &Unit| match unit {
+            Unit::Count(_) => Ok(tallies.next().expect("a tally for each board").into()),
+            Unit::Leaves(leaves) => leaves.solve(control),
+            Unit::Symmetric(symmetric) => symmetric.solve(&mut self.engine, control),
+            Unit::Orbits(orbits) => self.count_orbits(orbits, control),
+        };
+        units.iter().map(tally).collect()
+    }
+
+    /// Counts what belongs to one unit; exactly, or not at all when stopped.
+    pub fn count_unit(&mut self, unit: &Unit, control: &Control) -> Result<UnitTally, Stopped> {
+        Ok(self.count(slice::from_ref(unit), control)?.remove(0))
+    }
+
+    fn count_orbits(&mut self, orbits: &unit::Orbits, control: &Control) -> Result<UnitTally, Stopped> {
+        let range = orbits.range.clone();
+        let (solutions, states) = match orbits.numbered() {
+            Numbered::Columns(orbits) => {
+                let tally = self.count_halves(&orbits, range, control)?;
+                (tally.weighted_solutions, tally.states)
+            }
+            Numbered::Rows(sets) => {
+                let tally = self.count_colours(sets, range, control)?;
+                (tally.weighted_solutions, tally.states)
+            }
+        };
+        Ok(UnitTally { counts: Counts::plain(solutions), states })
+    }
+
+    /// Counts the solutions of some orbits of column sets, each with its weight.
+    fn count_halves(
         &mut self,
         orbits: &Orbits,
         range: Range<u64>,
@@ -119,25 +190,9 @@ impl Solver {
     }
 }
 
-fn isa(kernel: Kernel) -> Option<Isa> {
-    match kernel {
-        Kernel::Reference | Kernel::Scalar => None,
-        Kernel::Portable => Some(Isa::Portable),
-        Kernel::Avx2 => Some(Isa::Avx2),
-        Kernel::Avx512 => Some(Isa::Avx512),
-    }
-}
-
 /// What is made for these instructions or, as it may need a few more than the engine of the same name, for the best ones
 /// below that this machine has.
 fn best<T>(isa: Isa, make: impl Fn(Isa) -> Option<T>) -> T {
     let slower = Isa::ALL.into_iter().rev().filter(|&slower| slower <= isa);
     slower.into_iter().find_map(make).expect("portable code runs everywhere")
-}
-
-impl fmt::Debug for Solver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let road = if self.tables.is_some() { "counting" } else { "recounting" };
-        write!(f, "Solver {{ kernel: {}, {road} }}", self.kernel())
-    }
 }

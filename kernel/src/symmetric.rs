@@ -1,28 +1,8 @@
 //! The solutions that equal their half or quarter turn, counted on their own: an independent check on every run.
 
 use crate::board::{BoardSize, columns_of};
+use crate::counts::SymmetricCounts;
 use crate::engine::{Control, Meter, Stopped};
-
-/// How many solutions are symmetric.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SymmetricCounts {
-    /// Solutions equal to their half turn (OEIS A032522).
-    pub half_turn: u64,
-    /// Solutions equal to their quarter turn (OEIS A033148).
-    pub quarter_turn: u64,
-}
-
-impl SymmetricCounts {
-    /// COUNT2 of the whole board: two of these solutions an orbit. Zero for N = 1, whose orbit has one member.
-    pub fn count2(self) -> u64 {
-        self.quarter_turn / 2
-    }
-
-    /// COUNT4 of the whole board: four of these solutions an orbit.
-    pub fn count4(self) -> u64 {
-        (self.half_turn - self.quarter_turn) / 4
-    }
-}
 
 /// Counts the symmetric solutions of an N by N board by a search of their own, which shares nothing with plans and
 /// engines. Half a second for N = 24, and about three times as long for each N more.

@@ -94,16 +94,16 @@ fn ranges_have_the_sum_of_their_orbits() {
 fn the_search_finds_what_any_engine_counts() {
     let control = Control::default();
     let kernels = Kernel::ALL.into_iter().filter(|&kernel| kernel != Kernel::Reference);
-    let mut engines: Vec<_> = kernels.filter_map(Kernel::engine).collect();
+    let mut engines: Vec<_> = kernels.filter_map(|kernel| Some((kernel, kernel.engine()?))).collect();
     for (n, orbits) in [(4, 9), (5, 9), (8, 30), (11, 50), (12, 50), (15, 10), (16, 10), (18, 2)] {
         let sets = row_sets(n);
         for rows in some_orbits(&sets, orbits).map(|number| sets.get(number).rows) {
             let mut found = 0;
             let states = find_rows(board(n), rows, |_| found += 1, &control).unwrap();
             assert!(states >= found);
-            for engine in &mut engines {
+            for (kernel, engine) in &mut engines {
                 let counted = count_rows(board(n), rows, &mut **engine, &control).unwrap().completions;
-                assert_eq!(counted, found, "{} N = {n}, {rows:b}", engine.kernel());
+                assert_eq!(counted, found, "{kernel} N = {n}, {rows:b}");
             }
         }
     }

@@ -1,11 +1,13 @@
 //! Every engine is held equal to the reference, on boards with any masks and gaps, and stops when asked.
 
+use std::slice;
 use std::sync::Arc;
 use std::thread;
 
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::engine::{Control, Kernel, Stopped};
+use nqueens_kernel::engine::{Control, Engine, Kernel, Stopped, Tally};
 use nqueens_kernel::halves::SharedTables;
+use nqueens_kernel::isa::Isa;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::subproblem::{OpenRow, Subproblem};
@@ -47,6 +49,70 @@ proptest! {
     }
 }
 
+/// An engine that counts up to so many boards at once, the last one first.
+struct Batching(Box<dyn Engine>, usize);
+
+impl Engine for Batching {
+    fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
+        let mut tally = [Tally::default()];
+        self.count_batch(slice::from_ref(problem), &mut tally, control)?;
+        Ok(tally[0])
+    }
+
+    fn batch_max(&self) -> usize {
+        self.1
+    }
+
+    fn count_batch(
+        &mut self,
+        problems: &[Subproblem],
+        tallies: &mut [Tally],
+        control: &Control,
+    ) -> Result<(), Stopped> {
+        assert!((1..=self.1).contains(&problems.len()) && problems.len() == tallies.len());
+        for (problem, tally) in problems.iter().zip(tallies).rev() {
+            *tally = self.0.count(problem, control)?;
+        }
+        Ok(())
+    }
+
+    fn isa(&self) -> Option<Isa> {
+        self.0.isa()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 200, rng_seed: RngSeed::Fixed(8), failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn batches_give_each_unit_what_it_has_alone(
+        n in 4u32..=9,
+        kind in prop::sample::select(&PlanKind::ALL[..]),
+        batch_max in 1usize..=70,
+        leaf_test in any::<bool>(),
+        mirrored in any::<bool>(),
+    ) {
+        let engine = || Kernel::Portable.engine().unwrap();
+        let tables = Arc::new(SharedTables::new(1 << 20, 1));
+        let solvers = [engine(), Box::new(Batching(engine(), batch_max))].map(|engine| {
+            let mut solver = Solver::new(engine, &tables);
+            solver.mirror(mirrored);
+            solver
+        });
+        let [mut alone, mut together] = solvers;
+        let plan = Plan::with_states_per_job(BoardSize::new(n).unwrap(), kind, 30);
+        let units: Vec<_> = plan.jobs().flat_map(|job| job.units(leaf_test)).collect();
+        let control = Control::default();
+        let expected: Vec<_> =
+            units.iter().map(|unit| alone.count_unit(unit, &control).unwrap()).collect();
+        prop_assert_eq!(together.count(&units, &control).unwrap(), expected);
+        let [one, many] = [alone, together].map(|mut solver| solver.count_jobs(plan.jobs(), &control));
+        prop_assert_eq!(one, many);
+    }
+}
+
 #[test]
 fn engines_count_whole_boards_again_and_again() {
     for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
@@ -71,11 +137,11 @@ fn whoever_is_stopped_stops() {
     for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
         let mut engine = kernel.engine().unwrap();
         assert_eq!(engine.count(&Subproblem::empty(largest), &control), Err(Stopped), "{kernel}");
-        let mut solver = Solver::new(kernel, &Arc::new(SharedTables::new(1 << 30, 1))).unwrap();
+        let mut solver = Solver::new(kernel.engine().unwrap(), &Arc::new(SharedTables::new(1 << 30, 1)));
         for kind in PlanKind::ALL {
             let job = Plan::with_states_per_job(largest, kind, u64::MAX).jobs().last().unwrap();
             for unit in [job.units(false), job.units(true)].concat() {
-                assert_eq!(unit.solve(&mut solver, &control), Err(Stopped), "{kernel} {unit:?}");
+                assert_eq!(solver.count_unit(&unit, &control), Err(Stopped), "{kernel} {unit:?}");
             }
         }
     }
@@ -93,13 +159,10 @@ fn a_job_under_way_tells_how_far_it_is_and_stops_when_another_thread_says_so() {
     let tables = Arc::new(SharedTables::new(1 << 25, 1));
     let kernels = Kernel::ALL.into_iter().filter(|kernel| kernel.is_available());
     for (kernel, job) in kernels.flat_map(|kernel| jobs.iter().map(move |job| (kernel, job))) {
-        let mut solver = Solver::new(kernel, &tables).unwrap();
+        let mut solver = Solver::new(kernel.engine().unwrap(), &tables);
         let control = Control::default();
         let outcome = thread::scope(|scope| {
-            let counting = scope.spawn(|| {
-                let mut units = job.units(solver.leaf_test()).into_iter();
-                units.try_for_each(|unit| unit.solve(&mut solver, &control).map(drop))
-            });
+            let counting = scope.spawn(|| solver.count_job(job, &control));
             let mut seen = 0;
             for _ in 0..3 {
                 while control.states() == seen && !counting.is_finished() {
@@ -112,7 +175,7 @@ fn a_job_under_way_tells_how_far_it_is_and_stops_when_another_thread_says_so() {
         });
         assert_eq!(outcome, Err(Stopped), "{kernel}");
         let small = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Halves).jobs().next().unwrap();
-        let again = small.units(false)[0].solve(&mut solver, &Control::default()).unwrap();
+        let again = solver.count_job(&small, &Control::default()).unwrap().unwrap();
         assert_eq!(again.counts.solutions, 92, "{kernel}");
     }
 }

@@ -16,16 +16,15 @@ fn job(n: BoardSize, orbit: u32) -> Job {
 }
 
 fn count(job: &Job, solver: &mut Solver) -> Counts {
-    let units = job.units(solver.leaf_test()).into_iter();
-    let counts = units.map(|unit| unit.solve(solver, &Control::default()).unwrap().counts);
-    counts.fold(Counts::ZERO, |sum, counts| sum.checked_add(counts).unwrap())
+    solver.count_job(job, &Control::default()).unwrap().unwrap().counts
 }
 
 /// Orbits drawn by a fixed rule.
 fn compare(n: u32, orbits: u64, memory_max: u64) {
     let n = BoardSize::new(n).unwrap();
-    let mut audit = Solver::recounting(Kernel::best()).unwrap();
-    let mut joining = Solver::new(Kernel::best(), &Arc::new(SharedTables::new(memory_max, 1))).unwrap();
+    let mut audit = Solver::recounting(Kernel::best().engine().unwrap());
+    let mut joining =
+        Solver::new(Kernel::best().engine().unwrap(), &Arc::new(SharedTables::new(memory_max, 1)));
     let all = Orbits::new(n).unwrap().len();
     for at in 1..=orbits {
         let job = job(n, u32::try_from(all * at / (orbits + 1)).unwrap());

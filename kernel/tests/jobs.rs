@@ -108,15 +108,13 @@ fn wrong_jobs_are_refused_and_told_why() {
 
 #[test]
 fn true_counts_are_plausible_and_impossible_ones_are_not() {
-    let mut solver = Solver::recounting(Kernel::Scalar).unwrap();
+    let mut solver = Solver::recounting(Kernel::Scalar.engine().unwrap());
     for n in [5, 8, 10, 12] {
         for kind in PlanKind::ALL {
             for (job, weight) in Plan::with_states_per_job(board(n), kind, 1_000).weighed_jobs() {
                 assert_eq!(job.weight(), weight);
                 let plausible = |counts: Counts| counts.within(weight.counts_max);
-                let counts = job.units(false).iter().fold(Counts::ZERO, |sum, unit| {
-                    sum.checked_add(unit.solve(&mut solver, &Control::default()).unwrap().counts).unwrap()
-                });
+                let counts = solver.count_job(&job, &Control::default()).unwrap().unwrap().counts;
                 assert!(plausible(counts), "{job:?} {counts:?}");
                 assert!(!plausible(Counts { count8: u64::MAX, ..counts }));
                 assert!(n != 10 || !plausible(Counts { count2: 1, ..counts }), "10 has no quarter turns");

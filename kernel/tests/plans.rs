@@ -1,6 +1,7 @@
 //! Every plan covers every solution once, however its jobs are cut.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
 use std::sync::Arc;
 
 use nqueens_kernel::board::BoardSize;
@@ -13,29 +14,27 @@ use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind, fastest};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
-use nqueens_kernel::unit::Unit;
+use nqueens_kernel::unit::{Unit, UnitTally};
 
 fn board(n: u32) -> BoardSize {
     BoardSize::new(n).unwrap()
 }
 
 fn solver(kernel: Kernel) -> Solver {
-    Solver::new(kernel, &Arc::new(SharedTables::new(u64::MAX, 1))).unwrap()
-}
-
-fn solve(unit: &Unit, solver: &mut Solver) -> Counts {
-    unit.solve(solver, &Control::default()).unwrap().counts
+    Solver::new(kernel.engine().unwrap(), &Arc::new(SharedTables::new(u64::MAX, 1)))
 }
 
 fn count(job: &Job, solver: &mut Solver) -> Counts {
-    let counts = job.units(solver.leaf_test()).iter().map(|unit| solve(unit, solver)).collect::<Vec<_>>();
-    counts.into_iter().fold(Counts::ZERO, |sum, counts| sum.checked_add(counts).unwrap())
+    solver.count_job(job, &Control::default()).unwrap().unwrap().counts
+}
+
+fn count_units(units: &[Unit], solver: &mut Solver) -> Counts {
+    let tallies = solver.count(units, &Control::default()).unwrap();
+    tallies.into_iter().fold(UnitTally::default(), |sum, tally| sum.checked_add(tally).unwrap()).counts
 }
 
 fn total(plan: Plan, kernel: Kernel) -> Totals {
-    let mut solver = solver(kernel);
-    let found =
-        plan.jobs().fold(Totals::default(), |sum, job| sum.checked_add(count(&job, &mut solver)).unwrap());
+    let (found, _) = solver(kernel).count_jobs(plan.jobs(), &Control::default()).unwrap();
     found.sorted(symmetric_counts(plan.n(), &Control::default()).unwrap()).unwrap()
 }
 
@@ -69,14 +68,14 @@ fn block_engines_find_the_published_total_of_a_larger_board() {
 #[test]
 fn every_engine_agrees_with_the_reference_job_by_job() {
     let mut reference = solver(Kernel::Reference);
-    let mut solvers: Vec<_> = available().map(solver).collect();
+    let mut solvers: Vec<_> = available().map(|kernel| (kernel, solver(kernel))).collect();
     for n in board(4).up_to(board(10)) {
         for kind in PlanKind::ALL {
             for states_per_job in [20, 2_000] {
                 for job in Plan::with_states_per_job(n, kind, states_per_job).jobs() {
                     let expected = count(&job, &mut reference);
-                    for solver in &mut solvers {
-                        assert_eq!(count(&job, solver), expected, "{solver:?} {job:?}");
+                    for (kernel, solver) in &mut solvers {
+                        assert_eq!(count(&job, solver), expected, "{kernel} {job:?}");
                     }
                 }
             }
@@ -128,12 +127,8 @@ fn the_test_at_the_leaves_and_pure_counting_agree_job_by_job() {
     let mut solver = solver(Kernel::Scalar);
     for n in board(4).up_to(board(11)) {
         for job in Plan::with_states_per_job(n, PlanKind::Rows, 500).jobs() {
-            let [pure, tested] = [false, true].map(|leaf_test| {
-                let units = job.units(leaf_test);
-                units
-                    .iter()
-                    .fold(Counts::ZERO, |sum, unit| sum.checked_add(solve(unit, &mut solver)).unwrap())
-            });
+            let [pure, tested] =
+                [false, true].map(|leaf_test| count_units(&job.units(leaf_test), &mut solver));
             assert_eq!(pure, tested, "{job:?}");
         }
     }
@@ -143,7 +138,7 @@ fn the_test_at_the_leaves_and_pure_counting_agree_job_by_job() {
 fn units_split_into_units_with_the_same_orbits() {
     fn in_pieces(unit: Unit, depth: u32, solver: &mut Solver) -> Counts {
         if depth == 0 {
-            return solve(&unit, solver);
+            return count_units(&[unit], solver);
         }
         let pieces = unit.split().into_iter().map(|piece| in_pieces(piece, depth - 1, solver));
         pieces.fold(Counts::ZERO, |sum, counts| sum.checked_add(counts).unwrap())
@@ -154,7 +149,8 @@ fn units_split_into_units_with_the_same_orbits() {
             for unit in plan.jobs().flat_map(|job| [job.units(false), job.units(true)].concat()) {
                 // Splitting to the end is slow; the kinds of units that need the proof are few.
                 let depth = if matches!(unit, Unit::Count(_)) { depth.min(2) } else { depth };
-                assert_eq!(in_pieces(unit.clone(), depth, &mut solver), solve(&unit, &mut solver));
+                let whole = count_units(slice::from_ref(&unit), &mut solver);
+                assert_eq!(in_pieces(unit, depth, &mut solver), whole);
             }
         }
     }

@@ -14,7 +14,10 @@ const SEEDS: u32 = 300;
 
 /// A solver as fast as any on boards of this size.
 fn solver() -> Solver {
-    Solver::new(Kernel::Scalar, &Arc::new(SharedTables::new(1 << 20, 1))).expect("it runs everywhere")
+    Solver::new(
+        Kernel::Scalar.engine().expect("it runs everywhere"),
+        &Arc::new(SharedTables::new(1 << 20, 1)),
+    )
 }
 
 fn board(n: u32) -> BoardSize {

@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::engine::{Factory, Kernel};
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
 use nqueens_proto::random_bytes;
@@ -24,7 +24,6 @@ use crate::spool::Spool;
 const BREATH: Duration = Duration::from_millis(10);
 
 /// How a worker is set up.
-#[derive(Debug)]
 pub struct Config {
     /// What its owner calls it.
     pub name: String,
@@ -32,6 +31,8 @@ pub struct Config {
     pub build: String,
     /// Counting threads.
     pub threads: NonZeroUsize,
+    /// Where the threads have their engines from.
+    pub factory: Arc<Factory>,
     /// The engine in use.
     pub engine: Proof,
     /// Engines offered, the one in use first.
@@ -53,7 +54,7 @@ pub async fn work(
     client: Client,
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, WorkerError> {
-    let pool = Pool::start(config.engine.kernel, config.threads, config.memory_max);
+    let pool = Pool::start(config.factory, config.engine.kernel, config.threads, config.memory_max);
     let threads = u32::try_from(config.threads.get()).unwrap_or(u32::MAX);
     let registration = Registration {
         instance: random_bytes(),

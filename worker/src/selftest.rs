@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::counts::Totals;
-use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::engine::{Control, Factory, Kernel};
 use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
@@ -24,14 +23,17 @@ pub struct Proof {
 }
 
 /// Counts small boards by every plan and holds the counts against the published ones. The error says what was wrong.
-pub fn prove(kernel: Kernel) -> Result<Proof, String> {
-    let mut solver = Solver::new(kernel, &Arc::new(SharedTables::new(u64::MAX, 1)))
-        .ok_or_else(|| format!("this machine can't run the {kernel} engine"))?;
+pub fn prove(factory: &Factory, kernel: Kernel) -> Result<Proof, String> {
+    let engine =
+        factory(kernel.name()).ok_or_else(|| format!("this machine can't run the {kernel} engine"))?;
+    let mut solver = Solver::new(engine, &Arc::new(SharedTables::new(u64::MAX, 1)));
+    let control = Control::default();
     for n in [5, 8, 11].map(|n| BoardSize::new(n).expect("a small board")) {
         for kind in PlanKind::ALL {
-            let totals = count(&Plan::new(n, kind), &mut solver);
+            let counted = solver.count_jobs(Plan::new(n, kind).jobs(), &control);
+            let (totals, _) = counted.expect("nobody stops it");
             let known = published(n).expect("small boards are published");
-            let sorted = symmetric_counts(n, &Control::default()).map(|symmetric| totals.sorted(symmetric));
+            let sorted = symmetric_counts(n, &control).map(|symmetric| totals.sorted(symmetric));
             if sorted != Ok(Ok(known.orbits)) {
                 return Err(format!(
                     "{kernel} counts {totals:?} for N = {n} by plan {kind}; right is {:?}",
@@ -43,25 +45,12 @@ pub fn prove(kernel: Kernel) -> Result<Proof, String> {
     Ok(Proof { kernel, states_per_s: states_per_s(&mut solver) })
 }
 
-fn count(plan: &Plan, solver: &mut Solver) -> Totals {
-    let (control, mut totals) = (Control::default(), Totals::default());
-    for job in plan.jobs() {
-        for unit in job.units(solver.leaf_test()) {
-            let tally = unit.solve(solver, &control).expect("nobody stops it");
-            totals = totals.checked_add(tally.counts).expect("small boards");
-        }
-    }
-    totals
-}
-
 /// The engines that this machine can run and that proved themselves, fastest first. Those that fail are logged.
-pub fn proven_kernels() -> Vec<Proof> {
+pub fn proven_kernels(factory: &Factory) -> impl Iterator<Item = Proof> {
     let available = Kernel::ALL.into_iter().rev().filter(|kernel| kernel.is_available());
-    available
-        .filter_map(|kernel| {
-            prove(kernel)
-                .inspect_err(|reason| error!(reason, "an engine failed its self-test and is not offered"))
-                .ok()
-        })
-        .collect()
+    available.filter_map(|kernel| {
+        prove(factory, kernel)
+            .inspect_err(|reason| error!(reason, "an engine failed its self-test and is not offered"))
+            .ok()
+    })
 }

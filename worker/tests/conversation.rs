@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nqueens_coordinator::{Access, Coordinator, Pace, RunRow, listen};
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::engine::{Kernel, cpu};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
@@ -22,11 +22,12 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
 fn config(spool: Option<&Path>, drain: Duration) -> Config {
-    let engine = prove(Kernel::best()).expect("a good engine");
+    let engine = prove(&cpu, Kernel::best()).expect("a good engine");
     Config {
         name: "test".to_owned(),
         build: "test".to_owned(),
         threads: NonZeroUsize::MIN,
+        factory: Arc::new(cpu),
         engine,
         kernels: vec![engine.kernel],
         memory_max: 0,

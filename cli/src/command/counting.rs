@@ -1,5 +1,6 @@
 //! Counts a board on this process's threads, without database and network.
 
+use std::iter;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -10,12 +11,12 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::halves::SharedTables;
-use nqueens_kernel::job::Job;
 use nqueens_kernel::known;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
-use nqueens_kernel::unit::UnitTally;
+
+use crate::engines::ENGINES;
 
 /// What a board was counted to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(crate) struct BoardCount {
     /// Solutions up to rotation and reflection.
     pub(crate) unique: u128,
     /// Partial boards visited on the way.
-    pub(crate) states: u64,
+    pub(crate) states: u128,
     /// From the plan's first job to the sum.
     pub(crate) elapsed: Duration,
 }
@@ -51,23 +52,6 @@ impl BoardCount {
     }
 }
 
-/// Where the threads take jobs from and hand in what they found.
-struct JobQueue<J> {
-    jobs: J,
-    totals: Totals,
-    states: u64,
-}
-
-impl<J: Iterator<Item = Job>> JobQueue<J> {
-    fn hand_in(&mut self, tallies: &[UnitTally]) -> anyhow::Result<()> {
-        for tally in tallies {
-            self.totals = self.totals.checked_add(tally.counts)?;
-            self.states = self.states.checked_add(tally.states).context("too many states to count")?;
-        }
-        Ok(())
-    }
-}
-
 /// Counts a board by an engine. The threads take the plan's jobs one after the other, and jobs are the smaller the
 /// more threads there are, so that all end at about the same time.
 pub(crate) fn count(
@@ -86,40 +70,27 @@ pub(crate) fn count(
     };
     let plan = Plan::with_states_per_job(n, kind, plan.states_per_job() / share);
     let tables = Arc::new(SharedTables::new(memory_max, threads.get()));
-    let queue = Mutex::new(JobQueue { jobs: plan.jobs(), totals: Totals::default(), states: 0 });
-    thread::scope(|scope| {
-        let started: Vec<_> =
-            (0..threads.get()).map(|_| scope.spawn(|| work(&queue, kernel, &tables))).collect();
-        started.into_iter().try_for_each(|thread| thread.join().expect("a counting thread panicked"))
+    let jobs = Mutex::new(plan.jobs());
+    let work = || {
+        let engine =
+            ENGINES(kernel.name()).with_context(|| format!("this machine can't run the {kernel} kernel"))?;
+        let jobs = iter::from_fn(|| jobs.lock().expect("no thread panics with it").next());
+        Solver::new(engine, &tables).count_jobs(jobs, &Control::default()).context("nobody stops it")
+    };
+    let found: Vec<_> = thread::scope(|scope| {
+        let started: Vec<_> = (0..threads.get()).map(|_| scope.spawn(work)).collect();
+        let ended = started.into_iter().map(|thread| thread.join().expect("a counting thread panicked"));
+        ended.collect::<anyhow::Result<_>>()
     })?;
-    let JobQueue { totals, states, .. } = queue.into_inner().expect("all threads ended well");
     let elapsed = begun.elapsed();
+    let (mut totals, mut states) = (Totals::default(), 0);
+    for (totals_of_one, states_of_one) in found {
+        totals = totals.checked_add(totals_of_one)?;
+        states += states_of_one;
+    }
     let symmetric = symmetric_counts(n, &Control::default()).context("nobody stops it")?;
     let totals = totals.sorted(symmetric)?;
     Ok(BoardCount { total: totals.total(n)?, unique: totals.unique(n)?, states, elapsed })
-}
-
-/// One thread: counts jobs until there are no more.
-fn work<J: Iterator<Item = Job>>(
-    queue: &Mutex<JobQueue<J>>,
-    kernel: Kernel,
-    tables: &Arc<SharedTables>,
-) -> anyhow::Result<()> {
-    let mut solver =
-        Solver::new(kernel, tables).with_context(|| format!("this machine can't run the {kernel} kernel"))?;
-    let (leaf_test, control) = (solver.leaf_test(), Control::default());
-    let mut tallies = Vec::new();
-    loop {
-        let job = {
-            let mut queue = queue.lock().expect("no thread panics with it");
-            queue.hand_in(&tallies)?;
-            queue.jobs.next()
-        };
-        let Some(job) = job else { return Ok(()) };
-        let units = job.units(leaf_test);
-        let solved = units.iter().map(|unit| unit.solve(&mut solver, &control));
-        tallies = solved.collect::<Result<_, _>>().context("nobody stops it")?;
-    }
 }
 
 #[cfg(test)]

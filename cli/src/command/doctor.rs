@@ -16,6 +16,7 @@ use super::checkup::{self, say};
 use super::choices::default_threads;
 use super::counting;
 use crate::build::{BUILD, TARGET};
+use crate::engines::ENGINES;
 use crate::tls::CallerTls;
 
 /// The version, what the program was built for, and what it makes of this machine.
@@ -75,7 +76,7 @@ fn look_at_kernels() -> anyhow::Result<bool> {
             say(&heading, format_args!("this machine lacks {}", kernel.lacks().join(", ")))?;
             continue;
         }
-        match prove(kernel) {
+        match prove(ENGINES, kernel) {
             Ok(_) => {
                 let count = counting::count(n, PlanKind::Border, kernel, NonZeroUsize::MIN, 0)?;
                 count.check(n)?;

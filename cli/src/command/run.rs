@@ -17,13 +17,14 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Outcome, RunState};
 use nqueens_proto::{Token, random_bytes};
-use nqueens_worker::{Client, Config, Proof, prove, work};
+use nqueens_worker::{Client, Config, Proof, prove, proven_kernels, work};
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
 use super::choices::{KernelChoice, PlanChoice, default_threads, threads};
 use crate::build::BUILD;
+use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
 use crate::memory::Memory;
 use crate::output::{Json, print_line, thousands};
@@ -164,6 +165,7 @@ impl Run {
             name: "this process".to_owned(),
             build: BUILD.to_owned(),
             threads: self.threads,
+            factory: Arc::new(ENGINES),
             engine: proof,
             kernels: vec![proof.kernel],
             memory_max: self.memory.bytes(),
@@ -252,14 +254,12 @@ fn failure(run: &RunRow) -> String {
 
 /// The fastest engine that passes its test, or the one that was asked for.
 fn proven(choice: KernelChoice) -> anyhow::Result<Proof> {
-    if let Some(kernel) = choice.given() {
-        return prove(kernel).map_err(anyhow::Error::msg);
+    match choice.given() {
+        Some(kernel) => prove(ENGINES, kernel).map_err(anyhow::Error::msg),
+        None => {
+            proven_kernels(ENGINES).next().context("no counting engine passed its self-test on this machine")
+        }
     }
-    let available = Kernel::ALL.into_iter().rev().filter(|kernel| kernel.is_available());
-    let mut proofs = available.filter_map(|kernel| {
-        prove(kernel).inspect_err(|reason| tracing::error!(reason, "engine not used")).ok()
-    });
-    proofs.next().context("no counting engine passed its self-test on this machine")
 }
 
 fn stuck(run: &RunProgress) -> String {

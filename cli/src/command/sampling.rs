@@ -18,6 +18,7 @@ use nqueens_kernel::job::Class;
 use nqueens_proto::random_bytes;
 
 use super::choices::{KernelChoice, default_threads, threads};
+use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
 use crate::output::{print_line, thousands};
 use crate::progress::LINE_EVERY;
@@ -88,7 +89,7 @@ impl Draw {
         let mut progress = Progress::of(claims.len());
         let mut tally = Tally::default();
         let mut printed = Ok(());
-        recount(&claims, self.kernel, self.threads, interrupt.control(), |recount| {
+        recount(&claims, self.kernel, self.threads, ENGINES, interrupt.control(), |recount| {
             let wrong = u64::from(!recount.agrees());
             let worker = tally.by_worker.entry(recount.claim.worker).or_default();
             *worker = (worker.0 + 1, worker.1 + wrong);

@@ -89,7 +89,7 @@ impl Table {
 fn climb(rung: Rung, form: Form, n: BoardSize) -> BoardCount {
     let begun = Instant::now();
     let LadderCount { total, unique, states } = rung.count(form, n);
-    BoardCount { total, unique, states, elapsed: begun.elapsed() }
+    BoardCount { total, unique, states: states.into(), elapsed: begun.elapsed() }
 }
 
 /// A way to count a board.

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -13,6 +14,7 @@ use tracing::info;
 
 use super::choices::{KernelChoice, default_threads, threads};
 use crate::build::BUILD;
+use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
 use crate::exit::misuse;
 use crate::memory::Memory;
@@ -106,6 +108,7 @@ impl Worker {
             name: self.name.unwrap_or_else(host_name),
             build: BUILD.to_owned(),
             threads: self.threads,
+            factory: Arc::new(ENGINES),
             engine,
             kernels,
             memory_max: self.memory.bytes(),
@@ -129,12 +132,12 @@ fn farewell(summary: &Summary, told: Option<Signal>) -> ExitCode {
 
 /// The engine to use, and all that can be offered, that one first.
 fn engines(choice: KernelChoice) -> anyhow::Result<(Proof, Vec<Kernel>)> {
-    let proofs = proven_kernels();
+    let proofs: Vec<_> = proven_kernels(ENGINES).collect();
     let engine = match choice {
         KernelChoice::Auto => proofs.first().copied().ok_or(WorkerError::NoEngine)?,
         KernelChoice::Given(kernel) => match proofs.iter().find(|proof| proof.kernel == kernel) {
             Some(proof) => *proof,
-            None => prove(kernel).map_err(anyhow::Error::msg)?,
+            None => prove(ENGINES, kernel).map_err(anyhow::Error::msg)?,
         },
     };
     let others = proofs.iter().map(|proof| proof.kernel).filter(|kernel| *kernel != engine.kernel);

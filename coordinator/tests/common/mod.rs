@@ -11,6 +11,7 @@ use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
+use nqueens_kernel::unit::UnitTally;
 use nqueens_model::id::RunId;
 use nqueens_model::message::Lease;
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
@@ -225,13 +226,8 @@ fn held(leases: &[v1::Lease]) -> Vec<v1::HeldLease> {
 pub(crate) fn honest(lease: &v1::Lease) -> v1::JobResult {
     let token = lease.token;
     let job = Lease::try_from(lease.clone()).unwrap().job.decode().unwrap();
-    let mut solver = Solver::recounting(Kernel::Reference).unwrap();
-    let (mut counts, mut states) = (Counts::ZERO, 0);
-    for unit in job.units(solver.leaf_test()) {
-        let tally = unit.solve(&mut solver, &Control::default()).unwrap();
-        counts = counts.checked_add(tally.counts).unwrap();
-        states += tally.states;
-    }
+    let mut solver = Solver::recounting(Kernel::Reference.engine().unwrap());
+    let UnitTally { counts, states } = solver.count_job(&job, &Control::default()).unwrap().unwrap();
     let Counts { count2, count4, count8, solutions } = counts;
     let kernel = "reference".to_owned();
     v1::JobResult { token, count2, count4, count8, kernel, states, elapsed_us: 7, solutions }

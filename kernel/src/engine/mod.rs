@@ -1,7 +1,8 @@
 //! Counting engines behind one small interface.
 //!
-//! Every engine counts the completions of a [`Subproblem`]; they differ in speed alone. `reference` is the slow,
-//! obvious one that all others are held equal to.
+//! Every engine counts the completions of [`Subproblem`]s; they differ in speed alone. `reference` is the slow,
+//! obvious one that all others are held equal to. [`Kernel`] lists the engines for CPUs. A process is given a
+//! [`Factory`], which may have others as well.
 
 mod block;
 mod mirrored;
@@ -12,7 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::isa;
+use crate::isa::{self, Isa};
 use crate::plan::PlanKind;
 use crate::subproblem::Subproblem;
 
@@ -73,17 +74,48 @@ impl Control {
 
 /// A counting engine, with whatever buffers it keeps from one subproblem to the next. One a thread.
 pub trait Engine: Send {
-    /// Which engine this is.
-    fn kernel(&self) -> Kernel;
-
     /// Counts the completions of `problem`; exactly, or not at all when stopped.
     fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped>;
+
+    /// Most subproblems that it counts together, and as many as it needs to be at its fastest; at least 1.
+    fn batch_max(&self) -> usize {
+        1
+    }
+
+    /// Counts up to [`batch_max`](Self::batch_max) problems, which may be of boards of different sizes, each into its
+    /// tally; exactly, or not at all when stopped. There are as many tallies as problems.
+    fn count_batch(
+        &mut self,
+        problems: &[Subproblem],
+        tallies: &mut [Tally],
+        control: &Control,
+    ) -> Result<(), Stopped> {
+        for (problem, tally) in problems.iter().zip(tallies) {
+            *tally = self.count(problem, control)?;
+        }
+        Ok(())
+    }
+
+    /// The instructions by which its thread joins half boards and multiplies colours; `None` if these are counted by the
+    /// engine itself, one solution at a time.
+    fn isa(&self) -> Option<Isa> {
+        None
+    }
 
     /// Whether jobs of the edge class are to be counted by the classic search that tests every solution for its
     /// rotations, instead of by this engine's pure counting (see [`Job::units`](crate::job::Job::units)).
     fn leaf_test(&self) -> bool {
         false
     }
+}
+
+/// Makes engines by their names, one for each thread that asks; `None` if there is none of this name or this machine can't
+/// run it. What it has made once it can make again.
+pub type Factory = dyn Fn(&str) -> Option<Box<dyn Engine>> + Send + Sync;
+
+/// The [`Factory`] of the engines for CPUs, by the names of [`Kernel`].
+pub fn cpu(name: &str) -> Option<Box<dyn Engine>> {
+    name.parse::<Kernel>().ok()?.engine()
 }
 
 /// Counts the states of one search and reports them to its [`Control`] in regular steps.
@@ -122,7 +154,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// The engines by name, slowest first.
+/// The engines for CPUs by name, slowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kernel {
     /// The classic symmetry search with its test at the leaves, written to be read.

@@ -1,6 +1,6 @@
 //! Row by row, cell by cell: the engine to read, and the twin of every fast one.
 
-use super::{Control, Engine, Kernel, Meter, Stopped, Tally};
+use super::{Control, Engine, Meter, Stopped, Tally};
 use crate::board::take_lowest;
 use crate::subproblem::{OpenRow, Subproblem};
 
@@ -8,10 +8,6 @@ use crate::subproblem::{OpenRow, Subproblem};
 pub(super) struct Reference;
 
 impl Engine for Reference {
-    fn kernel(&self) -> Kernel {
-        Kernel::Reference
-    }
-
     fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
         let mut search = Search { meter: Meter::new(control), completions: 0 };
         search.descend(problem.rows(), Attacks::default())?;

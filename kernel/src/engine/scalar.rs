@@ -8,7 +8,7 @@
 
 use std::hint;
 
-use super::{Control, Engine, Kernel, Meter, Stopped, Tally};
+use super::{Control, Engine, Meter, Stopped, Tally};
 use crate::board::take_lowest;
 use crate::subproblem::Subproblem;
 
@@ -28,10 +28,6 @@ pub(super) struct Scalar {
 type Block = [Board; BLOCK];
 
 impl Engine for Scalar {
-    fn kernel(&self) -> Kernel {
-        Kernel::Scalar
-    }
-
     fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
         let rows = rows(problem);
         if self.blocks.len() < rows.len() {

@@ -67,7 +67,7 @@ impl Leaves {
         }
     }
 
-    pub(super) fn solve(&self, control: &Control) -> Result<UnitTally, Stopped> {
+    pub(crate) fn solve(&self, control: &Control) -> Result<UnitTally, Stopped> {
         let n = self.board.n();
         let mut search = LeafSearch {
             n,

@@ -8,10 +8,9 @@ pub use leaves::Leaves;
 pub use orbits::Orbits;
 pub use symmetric::Symmetric;
 
-use crate::counts::Counts;
-use crate::engine::{Control, Stopped};
+use crate::counts::{Counts, Overflow};
+use crate::engine::Tally;
 use crate::estimate;
-use crate::solver::Solver;
 use crate::subproblem::Subproblem;
 
 /// A piece of a job.
@@ -36,18 +35,25 @@ pub struct UnitTally {
     pub states: u64,
 }
 
+impl UnitTally {
+    /// The sum of both, or [`Overflow`].
+    pub fn checked_add(self, other: Self) -> Result<Self, Overflow> {
+        let counts = self.counts.checked_add(other.counts)?;
+        Ok(Self { counts, states: self.states.checked_add(other.states).ok_or(Overflow)? })
+    }
+}
+
+impl From<Tally> for UnitTally {
+    /// Of a board whose completions are orbits of 8.
+    fn from(tally: Tally) -> Self {
+        Self { counts: Counts::only8(tally.completions), states: tally.states }
+    }
+}
+
 impl Unit {
-    /// Counts what belongs to the unit; exactly, or not at all when stopped.
-    pub fn solve(&self, solver: &mut Solver, control: &Control) -> Result<UnitTally, Stopped> {
-        match self {
-            Self::Count(board) => {
-                let tally = solver.engine().count(board, control)?;
-                Ok(UnitTally { counts: Counts::only8(tally.completions), states: tally.states })
-            }
-            Self::Leaves(leaves) => leaves.solve(control),
-            Self::Symmetric(symmetric) => symmetric.solve(solver.engine(), control),
-            Self::Orbits(orbits) => orbits.solve(solver, control),
-        }
+    /// The board, if all there is to do is to count its completions: engines count several such together.
+    pub fn board(&self) -> Option<&Subproblem> {
+        if let Self::Count(board) = self { Some(board) } else { None }
     }
 
     /// Smaller units that together have the same solutions, none if there are no solutions; the unit alone where

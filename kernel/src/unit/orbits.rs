@@ -2,13 +2,10 @@
 
 use std::ops::Range;
 
-use super::{Unit, UnitTally};
+use super::Unit;
 use crate::board::BoardSize;
-use crate::counts::Counts;
-use crate::engine::{Control, Stopped};
 use crate::job::Class;
 use crate::ranges::Numbered;
-use crate::solver::Solver;
 
 /// Some orbits of the column sets or of the row sets of an N, by their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,21 +22,6 @@ impl Orbits {
     /// All orbits of the board.
     pub(crate) fn numbered(&self) -> Numbered {
         Numbered::of_class(self.n, self.class).expect("checked when the job was made")
-    }
-
-    pub(super) fn solve(&self, solver: &mut Solver, control: &Control) -> Result<UnitTally, Stopped> {
-        let range = self.range.clone();
-        let (solutions, states) = match self.numbered() {
-            Numbered::Columns(orbits) => {
-                let tally = solver.count_halves(&orbits, range, control)?;
-                (tally.weighted_solutions, tally.states)
-            }
-            Numbered::Rows(sets) => {
-                let tally = solver.count_colours(sets, range, control)?;
-                (tally.weighted_solutions, tally.states)
-            }
-        };
-        Ok(UnitTally { counts: Counts::plain(solutions), states })
     }
 
     pub(super) fn split(&self) -> Vec<Unit> {

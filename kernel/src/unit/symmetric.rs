@@ -88,7 +88,7 @@ impl Symmetric {
         })
     }
 
-    pub(super) fn solve(&self, engine: &mut dyn Engine, control: &Control) -> Result<UnitTally, Stopped> {
+    pub(crate) fn solve(&self, engine: &mut dyn Engine, control: &Control) -> Result<UnitTally, Stopped> {
         let all = engine.count(&self.board, control)?;
         let mut meter = Meter::new(control);
         let half_turn = self.invariant(&self.board, &[0, 2], &mut meter)?;

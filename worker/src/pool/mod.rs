@@ -1,9 +1,11 @@
-//! OS threads that count: each takes a job, or helps with one that another has begun.
+//! OS threads that count: each takes a job apart, or counts pieces of those that are. Where the engine counts many boards
+//! at once, these come from as many jobs as it takes.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
+use std::iter;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::{Control, Kernel, Stopped};
+use nqueens_kernel::engine::{Control, Factory, Kernel, Stopped};
 use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::job::{Class, InvalidJob};
 use nqueens_kernel::solver::Solver;
@@ -35,9 +37,6 @@ const NUMBER_MAX: u64 = i64::MAX as u64;
 const COUNTS_MAX: Counts =
     Counts { count2: NUMBER_MAX, count4: NUMBER_MAX, count8: NUMBER_MAX, solutions: NUMBER_MAX };
 
-/// Counts a unit: [`Unit::solve`], but for tests.
-type Solve = fn(&Unit, &mut Solver, &Control) -> Result<UnitTally, Stopped>;
-
 /// The counting threads of a worker.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
@@ -45,8 +44,8 @@ pub(crate) struct Pool {
 }
 
 struct Shared {
+    factory: Arc<Factory>,
     kernel: Kernel,
-    solve: Solve,
     tables: Arc<SharedTables>,
     threads: usize,
     queue: Mutex<Queue>,
@@ -62,6 +61,8 @@ struct Shared {
 struct Queue {
     waiting: VecDeque<Lease>,
     active: Vec<ActiveJob>,
+    /// What threads are counting.
+    batches: Vec<Arc<Batch>>,
     finished: Vec<Result<JobResult, ReturnedLease>>,
     closing: bool,
 }
@@ -71,7 +72,8 @@ struct ActiveJob {
     token: LeaseToken,
     states_estimate: u64,
     mirrored: bool,
-    control: Arc<Control>,
+    /// It was in a batch that came to nothing, and from now on shares none with other jobs.
+    alone: bool,
     /// Pieces that nobody has taken yet.
     units: Vec<Unit>,
     units_total: usize,
@@ -82,23 +84,34 @@ struct ActiveJob {
     elapsed: Duration,
 }
 
+/// Pieces that a thread counts together: boards, or one of another kind.
+struct Batch {
+    units: Vec<Unit>,
+    /// The jobs that these are of, in the same order, each with the number of its pieces.
+    shares: Vec<(LeaseToken, usize)>,
+    mirrored: bool,
+    /// Stopped when nobody wants any of it.
+    control: Control,
+}
+
 /// What a thread does next.
 enum Task {
     /// Take a job apart; `waiting` is the number of jobs behind it.
     Split { lease: Lease, waiting: usize },
-    /// Count a piece of one.
-    Count { token: LeaseToken, mirrored: bool, control: Arc<Control>, unit: Unit },
+    /// Count pieces.
+    Count(Arc<Batch>),
 }
 
 impl Pool {
-    /// Starts the threads. Their `kernel` must be available; joins of half boards and multiplied colours take about
+    /// Starts the threads. The `factory` must have their `kernel`; joins of half boards and multiplied colours take about
     /// `memory_max` bytes.
-    pub(crate) fn start(kernel: Kernel, threads: NonZeroUsize, memory_max: u64) -> Self {
-        Self::solving(Unit::solve, kernel, threads, memory_max)
-    }
-
-    fn solving(solve: Solve, kernel: Kernel, threads: NonZeroUsize, memory_max: u64) -> Self {
-        let shared = Arc::new(Shared::new(solve, kernel, threads.get(), memory_max));
+    pub(crate) fn start(
+        factory: Arc<Factory>,
+        kernel: Kernel,
+        threads: NonZeroUsize,
+        memory_max: u64,
+    ) -> Self {
+        let shared = Arc::new(Shared::new(factory, kernel, threads.get(), memory_max));
         let spawn = |number: usize| {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name(format!("count-{number}"));
@@ -128,7 +141,7 @@ impl Pool {
     pub(crate) fn look(&self) -> Look {
         let mut queue = self.shared.lock();
         let finished = std::mem::take(&mut queue.finished);
-        let begun = queue.active.iter().map(ActiveJob::progress).collect();
+        let begun = queue.active.iter().map(|job| job.progress(&queue.batches)).collect();
         Look { finished, begun }
     }
 
@@ -136,13 +149,8 @@ impl Pool {
     pub(crate) fn revoke(&self, tokens: &[LeaseToken]) {
         let mut queue = self.shared.lock();
         queue.waiting.retain(|lease| !tokens.contains(&lease.token));
-        queue.active.retain(|job| {
-            let revoked = tokens.contains(&job.token);
-            if revoked {
-                job.control.stop();
-            }
-            !revoked
-        });
+        queue.active.retain(|job| !tokens.contains(&job.token));
+        queue.stop_unwanted();
     }
 
     /// Gives up what waits, and with `begun` all other counting too: the next look has it among what is finished.
@@ -150,10 +158,8 @@ impl Pool {
         let mut queue = self.shared.lock();
         let mut tokens: Vec<_> = queue.waiting.drain(..).map(|lease| lease.token).collect();
         if begun {
-            tokens.extend(queue.active.drain(..).map(|job| {
-                job.control.stop();
-                job.token
-            }));
+            tokens.extend(queue.active.drain(..).map(|job| job.token));
+            queue.stop_unwanted();
         }
         let returned = tokens.into_iter().map(|token| Err(ReturnedLease { token, failure: None }));
         queue.finished.extend(returned);
@@ -176,7 +182,7 @@ impl ActiveJob {
             token: lease.token,
             states_estimate: lease.states,
             mirrored: lease.mirrored,
-            control: Arc::default(),
+            alone: false,
             units: Vec::new(),
             units_total: 0,
             open: 0,
@@ -186,12 +192,10 @@ impl ActiveJob {
         }
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self, batches: &[Arc<Batch>]) -> Progress {
         let (left, all) = (self.units.len() as u64, self.units_total.max(1) as u64);
-        Progress {
-            lease: HeldLease { token: self.token, states: self.control.states() },
-            left: self.states_estimate / all * left,
-        }
+        let states = self.states + batches.iter().map(|batch| batch.states(self.token)).sum::<u64>();
+        Progress { lease: HeldLease { token: self.token, states }, left: self.states_estimate / all * left }
     }
 
     /// Adds what a piece gave; `None` if that leaves the range of a result.
@@ -206,10 +210,10 @@ impl ActiveJob {
 }
 
 impl Shared {
-    fn new(solve: Solve, kernel: Kernel, threads: usize, memory_max: u64) -> Self {
+    fn new(factory: Arc<Factory>, kernel: Kernel, threads: usize, memory_max: u64) -> Self {
         Self {
+            factory,
             kernel,
-            solve,
             tables: Arc::new(SharedTables::new(memory_max, threads)),
             threads,
             queue: Mutex::default(),
@@ -227,11 +231,14 @@ impl Shared {
     /// A thread's life.
     fn count(&self) {
         let mut solver = self.solver();
-        while let Some(task) = self.next_task() {
-            let token = task.token();
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(task, &mut solver)));
+        while let Some(task) = self.next_task(solver.batch_max()) {
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(&task, &mut solver)));
             if let Err(panic) = outcome {
-                self.fail(token, &panic_text(&*panic));
+                let reason = panic_text(&*panic);
+                match task {
+                    Task::Split { lease, .. } => self.fail(lease.token, &reason),
+                    Task::Count(batch) => self.come_to_nothing(&batch, &reason),
+                }
                 // Its buffers may be in any state.
                 solver = self.solver();
             }
@@ -239,23 +246,22 @@ impl Shared {
     }
 
     fn solver(&self) -> Solver {
-        Solver::new(self.kernel, &self.tables).expect("an available engine")
+        let engine = (self.factory)(self.kernel.name()).expect("an available engine");
+        Solver::new(engine, &self.tables)
     }
 
-    /// What to do next; waits for something, `None` when the pool closes.
-    fn next_task(&self) -> Option<Task> {
+    /// What to do next; waits for something, `None` when the pool closes. Jobs are taken apart until their pieces fill a
+    /// batch.
+    fn next_task(&self, batch_max: usize) -> Option<Task> {
         let mut queue = self.lock();
         loop {
             if queue.closing {
                 return None;
             }
-            for job in &mut queue.active {
-                if let Some(unit) = job.units.pop() {
-                    let (token, mirrored, control) = (job.token, job.mirrored, Arc::clone(&job.control));
-                    return Some(Task::Count { token, mirrored, control, unit });
-                }
-            }
-            if let Some(lease) = queue.waiting.pop_front() {
+            let ready: usize = queue.active.iter().map(|job| job.units.len()).sum();
+            if ready < batch_max
+                && let Some(lease) = queue.waiting.pop_front()
+            {
                 // Entered before it is taken apart, so that it can be revoked meanwhile.
                 queue.active.push(ActiveJob::new(&lease));
                 let waiting = queue.waiting.len();
@@ -264,22 +270,28 @@ impl Shared {
                 }
                 return Some(Task::Split { lease, waiting });
             }
+            if let Some(batch) = Batch::gather(&mut queue.active, batch_max) {
+                let batch = Arc::new(batch);
+                queue.batches.push(Arc::clone(&batch));
+                return Some(Task::Count(batch));
+            }
             queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn perform(&self, task: Task, solver: &mut Solver) {
+    fn perform(&self, task: &Task, solver: &mut Solver) {
         match task {
-            Task::Split { lease, waiting } => match self.pieces(&lease, waiting, solver) {
+            Task::Split { lease, waiting } => match self.pieces(lease, *waiting, solver) {
                 Ok(units) => self.begin(lease.token, units),
                 Err(invalid) => self.fail(lease.token, &invalid.to_string()),
             },
-            Task::Count { token, mirrored, control, unit } => {
-                solver.mirror(mirrored);
+            Task::Count(batch) => {
+                solver.mirror(batch.mirrored);
                 let begun = Instant::now();
-                // Stopped: revoked or given up, nobody waits for it.
-                if let Ok(tally) = (self.solve)(&unit, solver, &control) {
-                    self.finish_unit(token, tally, begun.elapsed());
+                match solver.count(&batch.units, &batch.control) {
+                    Ok(tallies) => self.finish_batch(batch, &tallies, begun.elapsed()),
+                    // As a rule nobody waits for it: all its jobs were revoked or given up.
+                    Err(Stopped) => self.come_to_nothing(batch, "its engine stopped"),
                 }
             }
         }
@@ -317,17 +329,42 @@ impl Shared {
         }
     }
 
-    fn finish_unit(&self, token: LeaseToken, tally: UnitTally, elapsed: Duration) {
+    /// Gives each job its part of what a batch came to; of the time, by its states.
+    fn finish_batch(&self, batch: &Arc<Batch>, tallies: &[UnitTally], elapsed: Duration) {
         let mut queue = self.lock();
-        let Some(at) = queue.find(token) else { return };
-        let job = &mut queue.active[at];
-        if job.add(tally, elapsed).is_none() {
-            drop(queue);
-            return self.fail(token, "its counts overflowed 63 bits");
+        queue.end(batch);
+        let all = tallies.iter().map(|tally| u128::from(tally.states)).sum::<u128>().max(1);
+        for (token, tallies) in batch.parts(tallies) {
+            // Not there: revoked or given up meanwhile.
+            let Some(at) = queue.find(token) else { continue };
+            let job = &mut queue.active[at];
+            let time = |tally: &UnitTally| {
+                Duration::from_nanos_u128(elapsed.as_nanos() * u128::from(tally.states) / all)
+            };
+            if tallies.iter().try_for_each(|tally| job.add(*tally, time(tally))).is_none() {
+                self.fail_at(&mut queue, at, "its counts overflowed 63 bits");
+            } else if job.open == 0 {
+                self.finish(&mut queue, at);
+            }
         }
-        if job.open == 0 {
-            self.finish(&mut queue, at);
+    }
+
+    /// A batch came to nothing, and nobody knows by which of its jobs: each is counted once more, without the others. If
+    /// it was one job it fails.
+    fn come_to_nothing(&self, batch: &Arc<Batch>, reason: &str) {
+        let mut queue = self.lock();
+        queue.end(batch);
+        for (token, units) in batch.parts(&batch.units) {
+            let Some(at) = queue.find(token) else { continue };
+            if batch.shares.len() == 1 {
+                self.fail_at(&mut queue, at, reason);
+            } else {
+                let job = &mut queue.active[at];
+                job.units.extend_from_slice(units);
+                job.alone = true;
+            }
         }
+        self.work.notify_all();
     }
 
     fn finish(&self, queue: &mut Queue, at: usize) {
@@ -344,10 +381,16 @@ impl Shared {
 
     fn fail(&self, token: LeaseToken, reason: &str) {
         let mut queue = self.lock();
-        let Some(at) = queue.find(token) else { return };
-        queue.active.swap_remove(at).control.stop();
+        if let Some(at) = queue.find(token) {
+            self.fail_at(&mut queue, at, reason);
+        }
+    }
+
+    fn fail_at(&self, queue: &mut Queue, at: usize, reason: &str) {
+        let token = queue.active.swap_remove(at).token;
+        queue.stop_unwanted();
         let line: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).take(60).collect();
-        self.leave(&mut queue, Err(ReturnedLease { token, failure: Some(line) }));
+        self.leave(queue, Err(ReturnedLease { token, failure: Some(line) }));
     }
 
     /// A job leaves the pool.
@@ -365,14 +408,56 @@ impl Queue {
     fn find(&self, token: LeaseToken) -> Option<usize> {
         self.active.iter().position(|job| job.token == token)
     }
+
+    /// A batch is not counted any longer.
+    fn end(&mut self, batch: &Arc<Batch>) {
+        self.batches.retain(|other| !Arc::ptr_eq(other, batch));
+    }
+
+    /// Stops the batches of which all jobs have left.
+    fn stop_unwanted(&self) {
+        let unwanted = |batch: &Batch| batch.shares.iter().all(|(token, _)| self.find(*token).is_none());
+        self.batches.iter().filter(|batch| unwanted(batch)).for_each(|batch| batch.control.stop());
+    }
 }
 
-impl Task {
-    fn token(&self) -> LeaseToken {
-        match self {
-            Self::Split { lease, .. } => lease.token,
-            Self::Count { token, .. } => *token,
+impl Batch {
+    /// Takes pieces of the first job that has some, and of others as long as there is room; `None` if there are none.
+    fn gather(jobs: &mut [ActiveJob], batch_max: usize) -> Option<Self> {
+        let mut jobs = jobs.iter_mut().filter(|job| !job.units.is_empty());
+        let first = jobs.next()?;
+        let units = vec![first.units.pop()?];
+        let room = if units[0].board().is_some() { batch_max } else { 1 };
+        let (alone, mirrored) = (first.alone, first.mirrored);
+        let others = jobs.filter(|job| !alone && !job.alone && job.mirrored == mirrored);
+        let mut batch = Self { units, shares: Vec::new(), mirrored, control: Control::default() };
+        let mut before = 0;
+        for job in iter::once(first).chain(others) {
+            while batch.units.len() < room
+                && let Some(unit) = job.units.pop_if(|unit| unit.board().is_some())
+            {
+                batch.units.push(unit);
+            }
+            if batch.units.len() > before {
+                batch.shares.push((job.token, batch.units.len() - before));
+                before = batch.units.len();
+            }
         }
+        Some(batch)
+    }
+
+    /// The part of each job in what there is one of for each piece.
+    fn parts<'a, T>(&'a self, mut all: &'a [T]) -> impl Iterator<Item = (LeaseToken, &'a [T])> {
+        self.shares
+            .iter()
+            .map(move |(token, pieces)| (*token, all.split_off(..*pieces).expect("one for each piece")))
+    }
+
+    /// States visited so far for a job: of those of all jobs as large a share as it has of the pieces.
+    fn states(&self, token: LeaseToken) -> u64 {
+        let pieces: usize =
+            self.shares.iter().filter(|(other, _)| *other == token).map(|(_, pieces)| pieces).sum();
+        self.control.states() / self.units.len() as u64 * pieces as u64
     }
 }
 

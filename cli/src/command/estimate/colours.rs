@@ -128,7 +128,7 @@ impl Sampling {
         let parts = self.on_threads(|thread, solver| {
             let (control, mut sum) = (Control::default(), Draw::default());
             for unit in self.share(thread, jobs.iter()).flat_map(|job| job.units(false)) {
-                let (tally, seconds) = timed(|| unit.solve(solver, &control))?;
+                let (tally, seconds) = timed(|| solver.count_unit(&unit, &control))?;
                 sum.solutions += real(tally.counts.solutions);
                 sum.states += real(tally.states);
                 sum.seconds += seconds;

@@ -17,6 +17,8 @@ use nqueens_kernel::unit::Unit;
 use rustix::time::{ClockId, clock_gettime};
 use strum::IntoStaticStr;
 
+use crate::engines::ENGINES;
+
 pub(super) struct Sampling {
     pub(super) n: BoardSize,
     pub(super) kernel: Kernel,
@@ -107,7 +109,7 @@ impl Sampling {
 
     fn solver(&self, tables: &Arc<SharedTables>) -> anyhow::Result<Solver> {
         let missing = || format!("this machine can't run the {} kernel", self.kernel);
-        Solver::new(self.kernel, tables).with_context(missing)
+        Ok(Solver::new(ENGINES(self.kernel.name()).with_context(missing)?, tables))
     }
 
     /// What each thread makes of its number and its solver.
@@ -155,7 +157,7 @@ impl Sampling {
                 else {
                     continue;
                 };
-                let (tally, took) = timed(|| unit.solve(solver, &control))?;
+                let (tally, took) = timed(|| solver.count_unit(&unit, &control))?;
                 states += weight * real(tally.states);
                 seconds += weight * took;
             }
@@ -177,10 +179,10 @@ impl Sampling {
         let parts = self.on_threads(|thread, solver| {
             let control = Control::default();
             // Whoever comes first builds the tables: that is not the speed of the counting.
-            chosen[0].solve(solver, &control)?;
+            solver.count_unit(&chosen[0], &control)?;
             let mut measured = Vec::new();
             for range in self.share(thread, chosen.iter()) {
-                let (tally, seconds) = timed(|| range.solve(solver, &control))?;
+                let (tally, seconds) = timed(|| solver.count_unit(range, &control))?;
                 measured.push((real(tally.states), seconds));
             }
             Ok(measured)

@@ -26,8 +26,9 @@ mod step;
 mod tests;
 mod word;
 
-use super::{Control, Engine, Kernel, Stopped, Tally};
+use super::{Control, Engine, Stopped, Tally};
 use crate::board::{BoardSize, columns_of};
+use crate::isa::Isa;
 use crate::subproblem::Subproblem;
 use schedule::{CHUNK, Filter, Level, Schedule, is_ready};
 use stacks::{Buffer, Parents, Stack};
@@ -53,7 +54,7 @@ trait Steps: Copy + Send + 'static {
 
 /// The block search with lanes of one instruction set.
 struct Block<N, W> {
-    kernel: Kernel,
+    isa: Isa,
     /// For free columns that span at most 16.
     narrow: N,
     /// For any.
@@ -67,26 +68,26 @@ struct Block<N, W> {
 
 /// The engine in plain code.
 pub(super) fn portable() -> Box<dyn Engine> {
-    Block::boxed(Kernel::Portable, portable::Narrow, portable::Wide, 5)
+    Block::boxed(Isa::Portable, portable::Narrow, portable::Wide, 5)
 }
 
 /// The engine on AVX2; `None` where the machine has none.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn avx2() -> Option<Box<dyn Engine>> {
-    let isa = avx2::Avx2::detect()?;
-    Some(Block::boxed(Kernel::Avx2, avx2::Narrow(isa), avx2::Wide(isa), 5))
+    let proof = avx2::Avx2::detect()?;
+    Some(Block::boxed(Isa::Avx2, avx2::Narrow(proof), avx2::Wide(proof), 5))
 }
 
 /// The engine on AVX-512; `None` where the machine has none.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn avx512() -> Option<Box<dyn Engine>> {
-    let isa = avx512::Avx512::detect()?;
-    Some(Block::boxed(Kernel::Avx512, avx512::Narrow(isa), avx512::Wide(isa), 8))
+    let proof = avx512::Avx512::detect()?;
+    Some(Block::boxed(Isa::Avx512, avx512::Narrow(proof), avx512::Wide(proof), 8))
 }
 
 impl<N: Steps, W: Steps> Block<N, W> {
-    fn boxed(kernel: Kernel, narrow: N, wide: W, excess_max: u32) -> Box<dyn Engine> {
-        Box::new(Self { kernel, narrow, wide, excess_max, buffer: Buffer::default(), largest: None })
+    fn boxed(isa: Isa, narrow: N, wide: W, excess_max: u32) -> Box<dyn Engine> {
+        Box::new(Self { isa, narrow, wide, excess_max, buffer: Buffer::default(), largest: None })
     }
 
     /// Makes the buffer large enough for all subproblems of an `n` by `n` board, once.
@@ -112,10 +113,6 @@ impl<N: Steps, W: Steps> Block<N, W> {
 }
 
 impl<N: Steps, W: Steps> Engine for Block<N, W> {
-    fn kernel(&self) -> Kernel {
-        self.kernel
-    }
-
     fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
         let Some(schedule) = Schedule::of(problem) else {
             return super::reference::Reference.count(problem, control);
@@ -126,6 +123,10 @@ impl<N: Steps, W: Steps> Engine for Block<N, W> {
             excess if excess <= self.excess_max => self.count_all(&split_off_a_column(problem), control),
             _ => search(self.wide, &schedule, &mut self.buffer, control),
         }
+    }
+
+    fn isa(&self) -> Option<Isa> {
+        Some(self.isa)
     }
 }
 

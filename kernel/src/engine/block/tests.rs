@@ -8,6 +8,7 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 use super::schedule::{CHUNK, Schedule, is_ready};
 use super::*;
 use crate::board::BoardSize;
+use crate::engine::Kernel;
 use crate::subproblem::OpenRow;
 
 /// The block engines that this machine can run: the portable one at least.
@@ -24,10 +25,10 @@ fn assert_all_agree(engines: &mut [Box<dyn Engine>], problem: &Subproblem) {
     let expected = completions(&mut super::super::reference::Reference, problem).completions;
     let tallies: Vec<Tally> = engines.iter_mut().map(|engine| completions(&mut **engine, problem)).collect();
     for (engine, tally) in engines.iter().zip(&tallies) {
-        assert_eq!(tally.completions, expected, "{} on {problem:?}", engine.kernel());
+        assert_eq!(tally.completions, expected, "{:?} on {problem:?}", engine.isa());
         // They go the same way unless some split off columns.
         if Schedule::of(problem).is_none_or(|schedule| schedule.span() <= 16) {
-            assert_eq!(tally.states, tallies[0].states, "{} on {problem:?}", engine.kernel());
+            assert_eq!(tally.states, tallies[0].states, "{:?} on {problem:?}", engine.isa());
         }
     }
 }
@@ -78,7 +79,7 @@ fn empty_boards_have_the_published_number_of_solutions() {
         let expected = crate::known::published(n).unwrap().total;
         for engine in &mut engines {
             let found = completions(&mut **engine, &Subproblem::empty(n)).completions;
-            assert_eq!(u128::from(found), expected, "N = {n}, {}", engine.kernel());
+            assert_eq!(u128::from(found), expected, "N = {n}, {:?}", engine.isa());
         }
     }
 }
@@ -122,7 +123,7 @@ fn no_candidates_at_all_is_no_completion() {
     for row in n.lines() {
         for engine in &mut engines() {
             let tally = completions(&mut **engine, &Subproblem::empty(n).forbid(row, n.full()));
-            assert_eq!(tally.completions, 0, "row {row}, {}", engine.kernel());
+            assert_eq!(tally.completions, 0, "row {row}, {:?}", engine.isa());
         }
     }
 }
