@@ -52,7 +52,7 @@ fn is_asked(plan: PlanKind, engines: &[Engine]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(3), failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(3), failure_persistence: None, ..ProptestConfig::with_cases(250) })]
 
     #[test]
     fn checks_are_kept_for_independent_engines(
