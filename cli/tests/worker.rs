@@ -213,9 +213,9 @@ async fn what_it_can_t_work_with_it_says() {
     let said = complaint(&mut command(&place, nobody, "--spool token/spool"), 1);
     assert!(said.contains("nqueens: can't use the spool token/spool: Not a directory"), "{said}");
     let from_file = complaint(&mut command(&place, nobody, "--token-file token"), 1);
-    assert!(from_file.contains("the token file token: a token is 16 to 256 visible ASCII"), "{from_file}");
+    assert!(from_file.contains("the token file token: a token has 16 to 256 visible ASCII"), "{from_file}");
     let from_variable = complaint(command(&place, nobody, "").env("NQUEENS_TOKEN", SECRET), 1);
-    assert!(from_variable.contains("the variable NQUEENS_TOKEN: a token is 16 to 256"), "{from_variable}");
+    assert!(from_variable.contains("the variable NQUEENS_TOKEN: a token has 16 to 256"), "{from_variable}");
     assert!(!from_file.contains("horse") && !from_variable.contains("horse"));
     let missing = complaint(&mut command(&place, nobody, "--token-file none"), 1);
     assert!(missing.contains("the token file none: No such file"), "{missing}");
