@@ -38,6 +38,7 @@ impl KernelName {
     /// The family of what it counts in runs of a plan. One of our own engines has that of [`Kernel::family`], and so has
     /// one that is `said` to be of the same family as one of ours. Any other is of the family that it is said to be, or one
     /// by itself.
+    #[must_use]
     pub fn family(self, said: Option<Family>, plan: PlanKind) -> Family {
         let is_like = |kernel: &Kernel| {
             let boards = kernel.family(PlanKind::Border);

@@ -83,7 +83,7 @@ fn finish(threads: [u32; 2], says: bool) -> [(Millis, usize); 2] {
     let mut dispatch = Dispatch::new(policy, Incarnation::from_random(1), [0; 32]);
     let plan = Plan::new(BoardSize::new(20).expect("a board"), PlanKind::Border);
     let settings = RunSettings { id: RunId::from_random(7), plan, seed: 1, priority: 0, replicate_ppm: 0 };
-    dispatch.add_run(Run::planned(&settings, &[JOB; JOBS]));
+    dispatch.add_run(Run::planned(&settings, &vec![JOB; JOBS]));
     let mut workers = [
         Counting::new(&mut dispatch, 1, FAST, threads[0], says),
         Counting::new(&mut dispatch, 2, FAST / 100, threads[1], says),
@@ -91,7 +91,9 @@ fn finish(threads: [u32; 2], says: bool) -> [(Millis, usize); 2] {
     let mut now = 0;
     while !dispatch.run(settings.id).expect("added").is_complete() {
         now += STEP_MS;
-        workers.iter_mut().for_each(|worker| worker.step(now, &mut dispatch));
+        for worker in &mut workers {
+            worker.step(now, &mut dispatch);
+        }
     }
     workers.map(|worker| (now - worker.busy, worker.done))
 }
