@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Form;
 use axum::extract::rejection::FormRejection;
@@ -17,7 +17,7 @@ use nqueens_proto::{Token, random_bytes};
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{debug, info};
 
 use crate::headers::{LOGIN, login_again};
@@ -185,6 +185,16 @@ mod tests {
         assert!(names_loopback(&request("http://localhost/", "localhost")));
         assert!(!names_loopback(&request("http://evil.example/", "localhost")));
         assert!(!names_loopback(&Request::new(Body::empty())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sessions_end_after_their_time() {
+        let door = Door::new(Admission::Public);
+        let value = door.begin_session();
+        tokio::time::advance(SESSION_LIFE - Duration::from_secs(1)).await;
+        assert!(door.knows(&value));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(!door.knows(&value));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub fn identify<T>(request: &mut Request<T>, call: &str, token: Option<&Token>) 
         token.attach(request.metadata_mut());
     }
     let id = format!("{:016x}", u64::from_be_bytes(random_bytes()));
-    debug!(call, request = id, "calling");
+    debug!(call, request = %id, "calling");
     request.metadata_mut().insert(HEADER, AsciiMetadataValue::try_from(id).expect("hexadecimal digits"));
 }
 
