@@ -123,6 +123,7 @@ fn no_modules_import_each_other() {
         "cli",
         "coordinator",
         "coordinator/scheduler",
+        "coordinator/simulation",
         "desk",
         "evidence",
         "faults",

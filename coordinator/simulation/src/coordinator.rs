@@ -4,108 +4,18 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use nqueens_model::id::{Incarnation, JobId, RunId, WorkerId};
-use nqueens_model::message::{Registration, SyncRequest};
-use nqueens_scheduler::request::{
-    ActivateRun, Compare, Drain, Expire, FinishRun, GiveBack, PlanJobs, PlanRun, Register, Requeue,
-    RetryQuarantined, SetRunState, SetTrust, Sync, Synced,
-};
-use nqueens_scheduler::{
-    Basis, Change, Dispatch, Millis, Needs, Policy, Refusal, Request, Run, Scheduler, Transaction,
-};
+use nqueens_model::id::{Incarnation, JobId, RunId};
+use nqueens_model::message::SyncRequest;
+use nqueens_scheduler::{Basis, Change, Dispatch, Millis, Needs, Policy, Run, Scheduler};
 
+use crate::ask::{Answer, Ask, Asker, Failure};
 use crate::invariants::{Before, Invariants};
 use crate::ledger::Ledger;
-use crate::luck::Random;
+use crate::random::Random;
 use crate::worker::Caller;
 
 /// Requests in one transaction.
 const GROUP_MAX: usize = 256;
-
-/// What the writer can be asked.
-#[derive(Clone, Debug)]
-pub(crate) enum Ask {
-    Register(Registration),
-    Sync(SyncRequest),
-    GiveBack(GiveBack),
-    Compare(Compare),
-    PlanRun(PlanRun),
-    PlanJobs(PlanJobs),
-    ActivateRun(ActivateRun),
-    FinishRun(FinishRun),
-    SetRunState(SetRunState),
-    RetryQuarantined(RetryQuarantined),
-    Requeue(Requeue),
-    SetTrust(SetTrust),
-    Drain(Drain),
-    Expire(Expire),
-}
-
-/// What it answers.
-#[derive(Clone, Debug)]
-pub(crate) enum Answer {
-    Registered(WorkerId),
-    Synced(Option<Synced>),
-    /// Whether the run came to an end.
-    Finished(bool),
-    Done,
-}
-
-/// Why it does not.
-#[derive(Clone, Debug)]
-pub(crate) enum Failure {
-    Refused(Refusal),
-    /// The transaction failed.
-    Unavailable,
-}
-
-/// Who asks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Asker {
-    Worker(Caller),
-    /// The same, after it was kept waiting for work.
-    Parked(Caller),
-    /// A plan is stored in steps.
-    Planner {
-        submission: usize,
-        step: usize,
-    },
-    /// A run is added up.
-    Concluder(RunId),
-    /// Somebody who does not wait for the answer.
-    Nobody,
-}
-
-impl Ask {
-    fn needs(&self, needs: &mut Needs) {
-        match self {
-            Self::Sync(sync) => Sync(sync.clone()).needs(needs),
-            Self::Compare(compare) => compare.needs(needs),
-            Self::Requeue(requeue) => requeue.needs(needs),
-            _ => {}
-        }
-    }
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<Answer, Refusal> {
-        let done = |()| Answer::Done;
-        match self {
-            Self::Register(worker) => transaction.apply(Register(worker)).map(Answer::Registered),
-            Self::Sync(sync) => transaction.apply(Sync(sync)).map(Answer::Synced),
-            Self::FinishRun(finish) => transaction.apply(finish).map(Answer::Finished),
-            Self::Requeue(requeue) => transaction.apply(requeue).map(|_| Answer::Done),
-            Self::GiveBack(request) => transaction.apply(request).map(done),
-            Self::Compare(request) => transaction.apply(request).map(done),
-            Self::PlanRun(request) => transaction.apply(request).map(done),
-            Self::PlanJobs(request) => transaction.apply(request).map(done),
-            Self::ActivateRun(request) => transaction.apply(request).map(done),
-            Self::SetRunState(request) => transaction.apply(request).map(done),
-            Self::RetryQuarantined(request) => transaction.apply(request).map(done),
-            Self::SetTrust(request) => transaction.apply(request).map(done),
-            Self::Drain(request) => transaction.apply(request).map(done),
-            Self::Expire(request) => transaction.apply(request).map(done),
-        }
-    }
-}
 
 /// A transaction on its way to the disk, with the answers that wait for it.
 #[derive(Debug)]
@@ -145,8 +55,7 @@ impl Coordinator {
     ) -> Self {
         let incarnation = Incarnation::from_random(random.bits());
         let secret = std::array::from_fn(|_| random.bits().to_le_bytes()[0]);
-        ledger.drop_unplanned();
-        ledger.commit();
+        ledger.begin(incarnation);
         let scheduler = ledger.restore(Dispatch::new(policy, incarnation, secret), None, 0);
         let (queue, committing) = (VecDeque::new(), None);
         let (concluding, parked) = (BTreeSet::new(), Vec::new());

@@ -11,12 +11,10 @@ use nqueens_scheduler::{
     Change, ChangedJob, CheckOutcome, Dispatch, JobState, Machine, Millis, Policy, Suspicion,
 };
 
-use crate::coordinator::{Answer, Ask, Failure};
+use crate::ask::{Answer, Ask, Failure};
 use crate::job::truth;
 use crate::ledger::{JobRow, Ledger, RunRow};
-
-/// Every result is counted twice.
-pub(crate) const ALL: u32 = 1_000_000;
+use crate::scenario::ALL;
 
 /// Of the syncs that get nothing, one in so many is looked at closely.
 const CLOSELY_EVERY: u64 = 16;

@@ -7,16 +7,17 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::JobId;
 use nqueens_model::message::EncodedJob;
 
-/// The plan that all runs go by.
+/// The plan that all runs go by: of a board whose total nobody has published.
 pub(crate) fn plan() -> Plan {
-    Plan::new(BoardSize::new(8).expect("a board"), PlanKind::Rows)
+    Plan::new(BoardSize::MAX, PlanKind::Rows)
 }
 
-/// A job of that plan, in place of all.
+/// A job of a small board, in place of all.
 pub(crate) fn template() -> (Job, EncodedJob) {
-    let (job, _) = plan().weighed_jobs().next().expect("a plan has jobs");
+    let plan = Plan::new(BoardSize::new(8).expect("a board"), PlanKind::Rows);
+    let (job, _) = plan.weighed_jobs().next().expect("a plan has jobs");
     let encoded =
-        EncodedJob { n: plan().n(), class: job.class(), bound1: job.bound1(), prefixes: job.encode() };
+        EncodedJob { n: plan.n(), class: job.class(), bound1: job.bound1(), prefixes: job.encode() };
     (job, encoded)
 }
 

@@ -1,7 +1,7 @@
 //! The ledger in memory, in place of SQLite: a transaction's changes are there after its commit and gone after its end by
 //! any other way, and what the schema forbids fails.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 
@@ -121,14 +121,49 @@ struct Tables {
     machines: Table<Machine, Standing>,
 }
 
+/// Something that was stored.
+#[derive(Clone, Debug)]
+pub enum Record {
+    /// A life of the coordinator begins.
+    Life(Incarnation),
+    /// A transaction is committed.
+    Transaction(Vec<Change>),
+}
+
+/// The ledger in memory.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub struct Ledger {
     tables: Tables,
     backup: Option<Tables>,
+    /// All that was stored, if somebody wants to know.
+    records: Option<Vec<Record>>,
+    /// What the open transaction has changed, for the records.
+    changes: Vec<Change>,
 }
 
 impl Ledger {
+    /// An empty one that remembers all that is stored.
+    pub(crate) fn recording() -> Self {
+        Self { records: Some(Vec::new()), ..Self::default() }
+    }
+
+    /// All that was stored, of one that remembers it.
+    pub fn records(&self) -> &[Record] {
+        self.records.as_deref().unwrap_or_default()
+    }
+
+    /// A life of the coordinator begins: runs whose planning was given up half-way are gone.
+    pub(crate) fn begin(&mut self, incarnation: Incarnation) {
+        let Tables { runs, jobs, .. } = &mut self.tables;
+        drop_unplanned(runs, jobs);
+        self.commit();
+        self.records.iter_mut().for_each(|records| records.push(Record::Life(incarnation)));
+    }
+
     pub(crate) fn commit(&mut self) {
+        if let Some(records) = self.records.as_mut().filter(|_| !self.changes.is_empty()) {
+            records.push(Record::Transaction(std::mem::take(&mut self.changes)));
+        }
         let Tables { runs, jobs, workers, machines } = &mut self.tables;
         runs.before.clear();
         jobs.before.clear();
@@ -137,6 +172,7 @@ impl Ledger {
     }
 
     pub(crate) fn roll_back(&mut self) {
+        self.changes.clear();
         let Tables { runs, jobs, workers, machines } = &mut self.tables;
         runs.roll_back();
         jobs.roll_back();
@@ -166,6 +202,16 @@ impl Ledger {
 
     pub(crate) fn job(&self, id: JobId) -> Option<&JobRow> {
         self.tables.jobs.rows.get(&id)
+    }
+
+    /// The names of all jobs.
+    pub fn job_ids(&self) -> impl Iterator<Item = JobId> {
+        self.jobs().map(|(job, _)| job)
+    }
+
+    /// The names of all machines.
+    pub fn machines(&self) -> BTreeSet<&str> {
+        self.tables.workers.rows.values().map(|worker| worker.name.as_str()).collect()
     }
 
     /// All jobs, by run and number.
@@ -199,7 +245,7 @@ impl Ledger {
     }
 
     /// Looks up what requests need.
-    pub(crate) fn load(&self, needs: &Needs) -> Loaded {
+    pub fn load(&self, needs: &Needs) -> Loaded {
         let blamed = needs.blamed.iter().flat_map(|(run, of)| {
             let is_blamed = move |job: &JobId, row: &JobRow| match of {
                 Blamed::Job(number) => job.number == *number,
@@ -218,6 +264,9 @@ impl Ledger {
 
     /// Stores changes in their order.
     pub(crate) fn persist(&mut self, changes: &[Change]) {
+        if self.records.is_some() {
+            self.changes.extend_from_slice(changes);
+        }
         let Tables { runs, jobs, workers, machines } = &mut self.tables;
         for change in changes {
             match change {
@@ -317,14 +366,8 @@ impl Ledger {
         }
     }
 
-    /// Removes the runs whose planning was given up half-way.
-    pub(crate) fn drop_unplanned(&mut self) {
-        let Tables { runs, jobs, .. } = &mut self.tables;
-        drop_unplanned(runs, jobs);
-    }
-
     /// The accepted results of a machine in runs that go on, less those of jobs that another machine has confirmed.
-    pub(crate) fn unconfirmed(&self, machine: &str) -> Vec<(JobId, Opinion)> {
+    pub fn unconfirmed(&self, machine: &str) -> Vec<(JobId, Opinion)> {
         let goes_on =
             |job: &JobId| self.run(job.run).is_some_and(|run| run.state.is_some_and(RunState::is_open));
         let accepted = self.jobs().filter_map(|(job, row)| Some((job, row, row.accepted()?.1)));
@@ -341,7 +384,7 @@ impl Ledger {
     }
 
     /// Has a state machine that knows nothing yet take up all that the ledger has.
-    pub(crate) fn restore(&self, mut dispatch: Dispatch, room: Option<Room>, now: u64) -> Scheduler {
+    pub fn restore(&self, mut dispatch: Dispatch, room: Option<Room>, now: u64) -> Scheduler {
         for run in self.runs() {
             let (mut slots, mut sums, mut checks) =
                 (Vec::new(), AcceptedSums::default(), CheckCounts::default());
@@ -386,6 +429,7 @@ impl Ledger {
     }
 }
 
+/// Removes the runs whose planning was given up half-way.
 fn drop_unplanned(runs: &mut Table<RunId, RunRow>, jobs: &mut Table<JobId, JobRow>) {
     let unplanned = runs.rows.values().filter(|run| run.state.is_none());
     for run in unplanned.map(|run| run.settings.id).collect::<Vec<_>>() {

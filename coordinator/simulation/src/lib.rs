@@ -10,15 +10,24 @@
 
 #![forbid(unsafe_code)]
 
+mod ask;
 mod coordinator;
 mod invariants;
 mod job;
 mod ledger;
 mod luck;
+mod random;
 mod scenario;
 pub mod search;
 mod worker;
 mod world;
 
+pub use ledger::{Ledger, Record};
 pub use scenario::{Fault, Scenario};
 pub use world::Figures;
+
+/// The ledger in memory after this many lives of the coordinator and transactions of a scenario, with all that was stored in
+/// it: for another ledger to be held against it.
+pub fn record(scenario: &Scenario, records: usize) -> Ledger {
+    world::World::new(scenario).record(records)
+}

@@ -5,8 +5,10 @@ use std::str::FromStr;
 
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-use crate::invariants::ALL;
-use crate::luck::Random;
+use crate::random::Random;
+
+/// The share of a run whose results are all counted twice, in millionths.
+pub(crate) const ALL: u32 = 1_000_000;
 
 /// What can go wrong. Each happens now and then, and the more often the higher the rate that the seed gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]

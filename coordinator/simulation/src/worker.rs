@@ -13,7 +13,8 @@ use nqueens_worker_protocol::{
 };
 
 use crate::job::{lie, truth};
-use crate::luck::{Luck, Random};
+use crate::luck::Luck;
+use crate::random::Random;
 use crate::scenario::Fault;
 
 /// A call without an answer after this time has failed.

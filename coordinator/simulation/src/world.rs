@@ -13,11 +13,13 @@ use nqueens_scheduler::{Basis, CheckOutcome, Millis, Policy, Room};
 use nqueens_worker_protocol::{CallError, Event as Told};
 
 use self::planning::Submission;
-use crate::coordinator::{Answer, Ask, Asker, Coordinator, Failure, Group};
+use crate::ask::{Answer, Ask, Asker, Failure};
+use crate::coordinator::{Coordinator, Group};
 use crate::invariants::Invariants;
 use crate::job::{template, truth};
 use crate::ledger::{Ledger, RunRow};
-use crate::luck::{Luck, Random};
+use crate::luck::Luck;
+use crate::random::Random;
 use crate::scenario::{Fault, Scenario};
 use crate::worker::{Call, Caller, Worker, failure, machine_name};
 
@@ -196,6 +198,16 @@ impl World {
         self.look();
         self.invariants.conclude(&self.ledger);
         self.figures()
+    }
+
+    /// The ledger after this many lives and transactions, with all that was stored in it; after fewer if faults cease before.
+    pub(crate) fn record(mut self, records: usize) -> Ledger {
+        self.ledger = Ledger::recording();
+        while self.ledger.records().len() < records && self.now < self.scenario.seconds * 1_000 {
+            self.step();
+        }
+        self.ledger.roll_back();
+        self.ledger
     }
 
     fn figures(mut self) -> Figures {

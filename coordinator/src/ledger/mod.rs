@@ -10,6 +10,8 @@ mod persist;
 mod restore;
 mod results;
 mod runs;
+#[cfg(test)]
+mod tests;
 mod workers;
 
 use std::num::NonZeroU32;

@@ -7,7 +7,7 @@ use nqueens_scheduler::RunSettings;
 use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun};
 
 use super::{Event, World};
-use crate::coordinator::{Ask, Asker};
+use crate::ask::{Ask, Asker};
 use crate::job::{counts_max, plan, template};
 
 /// Batches that the jobs of a run are stored in, at most.

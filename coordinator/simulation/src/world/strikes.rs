@@ -11,7 +11,7 @@ use nqueens_scheduler::request::{
 use nqueens_worker_protocol::Event as Told;
 
 use super::{Event, World};
-use crate::coordinator::{Ask, Asker};
+use crate::ask::{Ask, Asker};
 use crate::job::truth;
 use crate::scenario::Fault;
 use crate::worker::machine_name;
