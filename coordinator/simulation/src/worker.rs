@@ -74,16 +74,16 @@ pub(crate) struct Process {
     call: Option<(u64, Millis)>,
     calls: u64,
     looked: Millis,
-    /// Since when it does not get on; what arrives meanwhile.
     pub(crate) frozen: bool,
+    /// What arrived while it was frozen.
     mail: Vec<(u64, Event)>,
     /// Whether the spool did not take the latest results.
     spool_fails: bool,
     /// All that was counted is acknowledged.
     pub(crate) has_reported: bool,
-    /// When it asked for work alone, if that was its latest call, and what it may do then.
+    /// When it made its latest call, if that asked for work and nothing else.
     asked: Option<Millis>,
-    /// Before this it may not ask again.
+    /// It got no work: it may not ask for work alone before.
     patient_until: Millis,
 }
 

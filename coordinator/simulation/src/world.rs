@@ -92,6 +92,8 @@ pub(crate) struct World {
     policy: Policy,
     /// Time between two heartbeats.
     sync_ms: u32,
+    /// Most commits take less.
+    commit_ms: Millis,
     /// Estimated work of a job, about.
     estimate: u64,
     has_canaries: bool,
@@ -143,6 +145,8 @@ impl World {
             scenario: scenario.clone(),
             policy,
             sync_ms: u32::try_from(sync_ms).expect("small"),
+            // Some disks are slow: then many requests come together in a transaction.
+            commit_ms: if scenario.seed % 8 == 5 { 3_000 } else { 10 },
             estimate,
             has_canaries,
             luck: Luck::new(random, &scenario.faults),
@@ -353,7 +357,7 @@ impl World {
         let coordinator = self.coordinator.as_mut().expect("who asks has asked somebody");
         coordinator.transact(self.now, &mut self.ledger, &mut self.invariants);
         let life = coordinator.life;
-        let takes = if self.luck.random.chance(20) { 2_000 } else { 10 };
+        let takes = if self.luck.random.chance(20) { 2_000 } else { self.commit_ms };
         let takes = self.luck.random.between(1, takes);
         self.schedule(takes, Event::Commit { life });
     }
@@ -479,7 +483,7 @@ impl World {
         // Readers see what is committed.
         if coordinator.committing.is_some() {
             let life = coordinator.life;
-            self.schedule(1, Event::Conclude { life, run, basis });
+            self.schedule(self.commit_ms / 10, Event::Conclude { life, run, basis });
             return;
         }
         let outcome = self.ledger.total(run);
