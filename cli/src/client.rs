@@ -30,13 +30,13 @@ macro_rules! call {
 
 /// A connection to one coordinator; clones share it.
 #[derive(Clone)]
-pub(crate) struct Client {
+pub(crate) struct OperatorClient {
     url: String,
     token: Option<Token>,
     inner: OperatorServiceClient<Channel>,
 }
 
-impl Client {
+impl OperatorClient {
     /// Connects at the first call. An address that is none is wrong usage.
     pub(crate) fn new(url: &str, token: Option<Token>, tls: Option<&ClientTls>) -> Self {
         let channel = connect(url, tls).unwrap_or_else(|error| misuse(error).exit());

@@ -124,7 +124,7 @@ fn no_modules_import_each_other() {
         "coordinator",
         "coordinator/scheduler",
         "coordinator/simulation",
-        "desk",
+        "web",
         "evidence",
         "faults",
         "model",

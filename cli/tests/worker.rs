@@ -8,7 +8,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Duration;
 
 use nqueens_coordinator::progress::RunProgress;
-use nqueens_coordinator::{Coordinator, Pace, RunRow, listen};
+use nqueens_coordinator::{Coordinator, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use rustix::process::{Pid, Signal, kill_process};
@@ -27,7 +27,7 @@ struct Service {
 impl Service {
     async fn start(db: &Path, address: &str) -> Self {
         // A long beat: a worker takes all the work of a small run at once.
-        let pace = Pace { sync_ms: 20_000, ..Pace::default() };
+        let pace = Timing { sync_ms: 20_000, ..Timing::default() };
         let coordinator = Coordinator::open(db, pace, "test").await.expect("a database");
         let (listener, address) = listen(address).await.expect("a port");
         let (stop, stopped) = oneshot::channel();

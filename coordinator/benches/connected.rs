@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use nqueens_coordinator::{Access, Coordinator, Pace, listen};
+use nqueens_coordinator::{Access, Coordinator, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_proto::v1;
@@ -89,7 +89,7 @@ async fn main() {
 
 /// A coordinator with a run, until nobody holds the other end of its standard input any more.
 async fn serve(path: &Path) {
-    let coordinator = Coordinator::open(path, Pace::default(), "benchmark").await.expect("a new database");
+    let coordinator = Coordinator::open(path, Timing::default(), "benchmark").await.expect("a new database");
     let n = BoardSize::new(20).expect("a board");
     let plan = Plan::with_states_per_job(n, PlanKind::Border, STATES_PER_JOB);
     coordinator.operator().submit(plan, 0).await.expect("a plan");

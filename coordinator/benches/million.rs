@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use nqueens_coordinator::{Access, Coordinator, Pace, listen};
+use nqueens_coordinator::{Access, Coordinator, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_proto::v1;
@@ -29,7 +29,7 @@ async fn main() {
     println!("planned alone:        {:6.2} s, {jobs} jobs", begun.elapsed().as_secs_f64());
 
     let begun = Instant::now();
-    let coordinator = Coordinator::open(&path, Pace::default(), "benchmark").await.expect("a new database");
+    let coordinator = Coordinator::open(&path, Timing::default(), "benchmark").await.expect("a new database");
     let run = coordinator.operator().submit(plan, 0).await.expect("a plan");
     println!("planned and stored:   {:6.2} s, {} jobs", begun.elapsed().as_secs_f64(), run.jobs);
     coordinator.close().await;
@@ -39,7 +39,7 @@ async fn main() {
     println!("database:             {:6} MB, {} bytes a job", bytes / 1_000_000, bytes / u64::from(run.jobs));
 
     let begun = Instant::now();
-    let coordinator = Coordinator::open(&path, Pace::default(), "benchmark").await.expect("the database");
+    let coordinator = Coordinator::open(&path, Timing::default(), "benchmark").await.expect("the database");
     println!("opened again:         {:6.2} s", begun.elapsed().as_secs_f64());
     let (listener, address) = listen("127.0.0.1:0").await.expect("a port");
     let server = coordinator.serve(listener, &Access::default(), std::future::pending());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use nqueens_coordinator::{Access, Coordinator, Pace, listen};
+use nqueens_coordinator::{Access, Coordinator, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_proto::v1;
@@ -25,7 +25,7 @@ async fn main() {
     let (workers, batch) = (numbers.next().unwrap_or(64), numbers.next().unwrap_or(BATCH));
     let folder = tempfile::tempdir_in(".").expect("a temporary folder");
     let path = folder.path().join("noop.db");
-    let coordinator = Coordinator::open(&path, Pace::default(), "benchmark").await.expect("a new database");
+    let coordinator = Coordinator::open(&path, Timing::default(), "benchmark").await.expect("a new database");
     let plan =
         Plan::with_states_per_job(BoardSize::new(20).expect("a board"), PlanKind::Border, STATES_PER_JOB);
     let run = coordinator.operator().submit(plan, 0).await.expect("a plan");
@@ -52,7 +52,7 @@ async fn main() {
     coordinator.close().await;
 
     let begun = Instant::now();
-    let coordinator = Coordinator::open(&path, Pace::default(), "benchmark").await.expect("the database");
+    let coordinator = Coordinator::open(&path, Timing::default(), "benchmark").await.expect("the database");
     println!("opened again with all results: {:.2} s", begun.elapsed().as_secs_f64());
     coordinator.close().await;
 }

@@ -14,8 +14,8 @@ use tonic::service::Interceptor;
 use tonic::{Request, Status};
 use tracing::debug;
 
-use crate::door::{Caller, ClientAuthorities, Limits, Tls};
 use crate::error::Error;
+use crate::listener::{Caller, ClientAuthorities, Limits, Tls};
 
 /// What a coordinator asks callers for, and what it lets them take up.
 #[derive(Clone, Debug, Default)]
@@ -111,13 +111,13 @@ impl Guard {
 
 impl Interceptor for Guard {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        let Caller(visit) = request.extensions().get().expect("each connection has its caller");
-        if let Err(refusal) = self.check(request.metadata(), visit.roles()) {
-            debug!(caller = %visit.address(), reason = refusal.message(), "call refused");
-            visit.refuse();
+        let Caller(connection_guard) = request.extensions().get().expect("each connection has its caller");
+        if let Err(refusal) = self.check(request.metadata(), connection_guard.roles()) {
+            debug!(caller = %connection_guard.address(), reason = refusal.message(), "call refused");
+            connection_guard.refuse();
             return Err(refusal);
         }
-        visit.admit(Instant::now())?;
+        connection_guard.admit(Instant::now())?;
         Ok(request)
     }
 }

@@ -30,16 +30,16 @@ use crate::access::Access;
 use crate::canary;
 use crate::database::Database;
 use crate::disk::Disk;
-use crate::door::{self, Watching};
 use crate::error::Error;
 use crate::journal;
 use crate::limits::Limits;
+use crate::listener::{self, Watching};
 use crate::operator::Operator;
 use crate::operator_service::Operators;
 use crate::reader::Reader;
 use crate::service::Workers;
 use crate::total::{SymmetricSearches, conclude};
-use crate::writer::{Handle, Pace, Writer};
+use crate::writer::{Handle, Timing, Writer};
 
 /// How often leases are looked through for those that have run out.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
@@ -63,7 +63,7 @@ const HEADER_BYTES_MAX: u32 = 16 << 10;
 pub struct Coordinator {
     operator: Operator,
     limits: Arc<Limits>,
-    pace: Pace,
+    pace: Timing,
     writing: JoinHandle<()>,
     chores: Vec<JoinHandle<()>>,
     faults: watch::Receiver<Option<Arc<Error>>>,
@@ -71,7 +71,7 @@ pub struct Coordinator {
 
 impl Coordinator {
     /// Opens a database, creates it if need be, and sets to work. `build` names the program for the record.
-    pub async fn open(path: &Path, pace: Pace, build: &str) -> Result<Self, Error> {
+    pub async fn open(path: &Path, pace: Timing, build: &str) -> Result<Self, Error> {
         let database = Database::open(path).await?;
         let incarnation = Incarnation::from_random(u64::from_ne_bytes(random_bytes()));
         let disk = Disk::new(path, pace.disk_reserve);
@@ -147,7 +147,7 @@ impl Coordinator {
                 .add_service(workers)
                 .add_service(operators)
                 .serve_with_incoming_shutdown(
-                    door::open(listener, limits, tls),
+                    listener::open(listener, limits, tls),
                     // Streams end when they see it, which a server that drains would wait for.
                     async move {
                         stop.await;

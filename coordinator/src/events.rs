@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use nqueens_model::operator::{Event, WallTime};
-use nqueens_scheduler::News;
+use nqueens_scheduler::NewEvent;
 use tokio::sync::watch;
 
 /// Number of events in memory; slow readers miss the oldest.
@@ -15,21 +15,21 @@ pub type Events = Arc<VecDeque<Event>>;
 
 /// Numbers and publishes events.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
+pub(crate) struct EventBoard {
     recent: watch::Sender<Events>,
     latest: u64,
 }
 
-impl Board {
+impl EventBoard {
     pub(crate) fn watch(&self) -> watch::Receiver<Events> {
         self.recent.subscribe()
     }
 
     /// Makes these known, as of a time. What they tell of must have been committed.
-    pub(crate) fn post(&mut self, at: WallTime, news: impl IntoIterator<Item = News>) {
+    pub(crate) fn post(&mut self, at: WallTime, news: impl IntoIterator<Item = NewEvent>) {
         let events: Vec<_> = news
             .into_iter()
-            .map(|News { kind, run, worker, text }| {
+            .map(|NewEvent { kind, run, worker, text }| {
                 self.latest += 1;
                 Event { number: self.latest, at, kind, run, worker, text }
             })
@@ -49,13 +49,13 @@ mod tests {
 
     use super::*;
 
-    fn news() -> News {
-        News { kind: EventKind::DiskShort, run: None, worker: None, text: String::new() }
+    fn news() -> NewEvent {
+        NewEvent { kind: EventKind::DiskShort, run: None, worker: None, text: String::new() }
     }
 
     #[test]
     fn the_latest_are_kept_and_numbered() {
-        let mut board = Board::default();
+        let mut board = EventBoard::default();
         let mut events = board.watch();
         board.post(0, []);
         assert!(!events.has_changed().unwrap(), "no news");

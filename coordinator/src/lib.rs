@@ -21,7 +21,7 @@
 //!   estimate of TOTAL, each with a 95 % confidence interval. The done jobs are a random sample of all, because jobs
 //!   leave in random order.
 //! * `events` keeps the latest events for operators. An event is published after its commit.
-//! * `door` accepts connections, `access` decides which calls a caller may make, and `service` and `operator_service`
+//! * `listener` accepts connections, `access` decides which calls a caller may make, and `service` and `operator_service`
 //!   answer them.
 
 #![forbid(unsafe_code)]
@@ -33,12 +33,12 @@ mod clock;
 mod coordinator;
 mod database;
 mod disk;
-mod door;
 mod error;
 mod events;
 mod journal;
 mod ledger;
 mod limits;
+mod listener;
 mod operator;
 mod operator_service;
 pub mod progress;
@@ -53,12 +53,12 @@ pub use access::Access;
 pub use backup::backup;
 pub use clock::wall_time;
 pub use coordinator::{Coordinator, listen};
-pub use door::{Limits, Rate};
 pub use error::Error;
 pub use events::Events;
 pub use ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
+pub use listener::{Limits, Rate};
 pub use nqueens_scheduler::{JobState, Policy, Refusal, Room, Sums, request};
 pub use operator::Operator;
 pub use reader::Reader;
 pub use rules::RULES;
-pub use writer::Pace;
+pub use writer::Timing;

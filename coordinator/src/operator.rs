@@ -72,8 +72,9 @@ impl Operator {
 
     /// The jobs of a run in plan order, in at most this many groups of equal size (the last may be smaller): for each
     /// group, the number of jobs in each [`JobState`](crate::JobState).
-    pub async fn census(&self, run: RunId, groups_max: usize) -> Result<Vec<[u32; 4]>, Arc<Error>> {
-        let groups = move |dispatch: &Dispatch, _| dispatch.run(run).map(|run| run.census(groups_max));
+    pub async fn connection_table(&self, run: RunId, groups_max: usize) -> Result<Vec<[u32; 4]>, Arc<Error>> {
+        let groups =
+            move |dispatch: &Dispatch, _| dispatch.run(run).map(|run| run.connection_table(groups_max));
         self.writer.look(groups).await?.ok_or_else(|| Arc::new(Refusal::NoRun(run).into()))
     }
 
@@ -144,8 +145,8 @@ impl Operator {
 fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStatus> {
     let worker = dispatch.worker(row.id)?;
     let Registration { name, build, kernels, threads, .. } = row.registration;
-    let standing = dispatch.standing(&worker.machine);
-    let seen = worker.seen.or(standing.distrusted.as_ref().map(|_| 0))?;
+    let reputation = dispatch.reputation(&worker.machine);
+    let seen = worker.seen.or(reputation.distrusted.as_ref().map(|_| 0))?;
     Some(WorkerStatus {
         id: row.id,
         name,
@@ -158,10 +159,10 @@ fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStat
         states_per_s: worker.states_per_s(),
         accepted: worker.accepted,
         draining: worker.draining,
-        checks_passed: standing.passed,
-        checks_failed: standing.failed,
-        checks_open: standing.open,
-        distrusted: standing.distrusted,
+        checks_passed: reputation.passed,
+        checks_failed: reputation.failed,
+        checks_open: reputation.open,
+        distrusted: reputation.distrusted,
     })
 }
 

@@ -12,9 +12,9 @@ use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 use tracing::warn;
 
-use crate::door::Caller;
 use crate::error::{Error, damaged};
 use crate::limits::Limits;
+use crate::listener::Caller;
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::writer::Handle;
@@ -107,8 +107,8 @@ impl WorkerService for Workers {
         &self,
         request: Request<v1::RegisterRequest>,
     ) -> Result<Response<v1::RegisterResponse>, Status> {
-        if let Some(Caller(visit)) = request.extensions().get() {
-            visit.register(Instant::now())?;
+        if let Some(Caller(connection_guard)) = request.extensions().get() {
+            connection_guard.register(Instant::now())?;
         }
         let wire = request.into_inner();
         if wire.protocol_version != PROTOCOL_VERSION {

@@ -23,7 +23,7 @@ use std::time::Instant;
 
 use nqueens_model::id::Incarnation;
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::{Dispatch, Millis, Needs, News, Policy, Room, Scheduler, Stalls};
+use nqueens_scheduler::{Dispatch, Millis, Needs, NewEvent, Policy, Room, Scheduler, Stalls};
 use sqlx::Connection;
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error};
@@ -31,7 +31,7 @@ use tracing::{debug, error};
 use crate::clock::wall_time;
 use crate::database::Database;
 use crate::error::Error;
-use crate::events::Board;
+use crate::events::EventBoard;
 use crate::ledger;
 use crate::limits::Limits;
 use crate::progress::Snapshot;
@@ -45,7 +45,7 @@ const GROUP_MAX: usize = 256;
 
 /// How workers are told to behave.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct Timing {
     /// Time between two heartbeats of a worker.
     pub sync_ms: u32,
     /// The numbers that rule leases.
@@ -56,7 +56,7 @@ pub struct Pace {
     pub canaries: bool,
 }
 
-impl Default for Pace {
+impl Default for Timing {
     fn default() -> Self {
         Self { sync_ms: 5_000, policy: Policy::default(), disk_reserve: 0, canaries: false }
     }
@@ -72,7 +72,7 @@ pub(crate) struct Writer {
     started: Instant,
     speeds: Speeds,
     stalls: Stalls,
-    pub(crate) events: Board,
+    pub(crate) events: EventBoard,
     /// The most that leased jobs can count.
     pub(crate) limits: Arc<Limits>,
     /// The state as it changes, for whoever shows it.
@@ -100,7 +100,7 @@ impl Writer {
         let scheduler = begun.await.map_err(|error| database.explain(error))?;
         let speeds = Speeds::default();
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, &speeds)));
-        let (fault, stalls, events) = (watch::Sender::new(None), Stalls::default(), Board::default());
+        let (fault, stalls, events) = (watch::Sender::new(None), Stalls::default(), EventBoard::default());
         Ok(Self {
             database,
             scheduler,
@@ -167,7 +167,7 @@ impl Writer {
     }
 
     /// Loads, applies, persists and commits; returns what is worth an event.
-    async fn transact(&mut self, requests: &mut [Box<dyn Pending>]) -> Result<Vec<News>, Error> {
+    async fn transact(&mut self, requests: &mut [Box<dyn Pending>]) -> Result<Vec<NewEvent>, Error> {
         let (now, begun) = (self.now(), Instant::now());
         let mut db = self.database.writer.begin_with("BEGIN IMMEDIATE").await?;
         let mut needs = Needs::default();

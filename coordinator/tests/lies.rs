@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
 use nqueens_coordinator::request::{ReleaseAll, Requeue, SetTrust};
-use nqueens_coordinator::{Coordinator, Pace, Policy, RunRow};
+use nqueens_coordinator::{Coordinator, Policy, RunRow, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::WorkerId;
 use nqueens_model::operator::{Blamed, EventKind, RunState, Submission};
@@ -361,7 +361,7 @@ async fn results_are_taken_back_and_stay_in_the_ledger() {
 #[tokio::test]
 async fn the_coordinator_counts_some_jobs_itself() {
     let ledger = Ledger::new();
-    let pace = Pace { canaries: true, ..Pace::default() };
+    let pace = Timing { canaries: true, ..Timing::default() };
     let coordinator = Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap();
     let house = House::on(coordinator).await;
     let mut client = house.client().await;

@@ -329,7 +329,7 @@ async fn tokens_open_their_own_door_and_no_other() {
     let before = ledger.everything().await;
     let wrong = [
         (None, Code::Unauthenticated),
-        (Some("the-token-of-strangers"), Code::Unauthenticated),
+        (Some("the-token-of-unauthenticated"), Code::Unauthenticated),
         (Some("the-token-of-operatorz"), Code::Unauthenticated),
     ];
     for (text, code) in wrong.into_iter().chain([(Some(WORKER), Code::PermissionDenied)]) {

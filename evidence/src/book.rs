@@ -50,21 +50,21 @@ struct Others {
 
 #[derive(Default)]
 struct Faults {
-    jobs: Fault,
-    plan: Fault,
-    bounds: Fault,
-    workers: Fault,
-    others: Fault,
+    jobs: Flaw,
+    plan: Flaw,
+    bounds: Flaw,
+    workers: Flaw,
+    others: Flaw,
 }
 
 /// The first of some things that are wrong, and how many more there are.
 #[derive(Default)]
-struct Fault {
+struct Flaw {
     first: Option<String>,
     more: u64,
 }
 
-impl Fault {
+impl Flaw {
     fn note(&mut self, what: impl FnOnce() -> String) {
         if self.first.is_some() {
             self.more += 1;

@@ -11,7 +11,7 @@ use crate::cluster::{Cluster, Setup};
 use crate::faults::{FAULTS, Fault};
 use crate::process::eventually;
 use crate::random::Random;
-use crate::rooms;
+use crate::sandbox;
 
 /// Runs a coordinator and workers, breaks them in ways drawn from a seed, and checks after each round that nothing is
 /// lost, nothing counted twice, and every count exact.
@@ -63,7 +63,7 @@ impl Campaign {
     /// # Panics
     /// As soon as something does not hold.
     pub fn lead(self) {
-        let rooms = rooms::enter();
+        let sandbox = sandbox::enter();
         let beside = || std::env::current_exe().expect("this program has a path").with_file_name("nqueens");
         let program = self.program.clone().unwrap_or_else(beside);
         let missing = |error| panic!("{}: {error}; build it: cargo build", program.display());
@@ -74,7 +74,7 @@ impl Campaign {
         println!("seed {}: N = {}, {} jobs, {} workers", self.seed, self.n, reference.jobs(), self.workers);
         let (kernel, workers) = (self.kernel.clone(), self.workers.into());
         let mut random = Random::new(self.seed);
-        let setup = Setup { program, board, kernel, workers, rooms };
+        let setup = Setup { program, board, kernel, workers, sandbox };
         let mut cluster = Cluster::start(setup, folder, &mut random);
         cluster.runtime.spawn(end_by_signal());
         let faults = self.faults(&cluster);
@@ -96,7 +96,7 @@ impl Campaign {
         cluster.stop_coordinator();
         check_evidence(&cluster, &ledger);
         println!("{:>7.1} s: all is exact", begun.elapsed().as_secs_f64());
-        println!("{:>9} acknowledgements", cluster.witness.seen());
+        println!("{:>9} acknowledgements", cluster.recording_proxy.seen());
         println!("{:>9} results in the ledger", ledger.results.len());
         println!("{:>9} leases of jobs that may have been begun ran out", ledger.lapses);
         for (what, times) in cluster.tally() {
@@ -131,8 +131,10 @@ fn draw<'a>(deck: &mut Vec<&'a dyn Fault>, faults: &[&'a dyn Fault], random: &mu
 /// Lets the last run end in peace.
 fn finish(cluster: &Cluster) {
     while !cluster.tend() {
-        let seen = cluster.witness.seen();
-        eventually("work goes on", || (cluster.witness.seen() > seen || cluster.tend()).then_some(()));
+        let seen = cluster.recording_proxy.seen();
+        eventually("work goes on", || {
+            (cluster.recording_proxy.seen() > seen || cluster.tend()).then_some(())
+        });
     }
 }
 

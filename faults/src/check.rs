@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::cluster::{Cluster, nqueens};
 use crate::ledger::{Ledger, Stored};
-use crate::witness::{Acknowledged, Counts, Token};
+use crate::recording_proxy::{Acknowledged, Counts, Token};
 
 /// The result of the undisturbed run.
 pub(crate) struct Reference {
@@ -78,9 +78,9 @@ impl Ledger {
 
 /// Holds the cluster's ledger against everything that is known.
 pub(crate) fn check(cluster: &Cluster, reference: &Reference) -> Ledger {
-    assert_eq!(cluster.witness.findings(), Vec::<String>::new(), "of what the coordinator said");
+    assert_eq!(cluster.recording_proxy.findings(), Vec::<String>::new(), "of what the coordinator said");
     // First the one, then the other: what comes in between is in the ledger alone.
-    let acknowledged = cluster.witness.acknowledged();
+    let acknowledged = cluster.recording_proxy.acknowledged();
     let ledger = cluster.runtime.block_on(Ledger::examine(&cluster.database()));
     ledger.check(reference, &acknowledged);
     ledger

@@ -14,8 +14,8 @@ use crate::ledger::open_runs;
 use crate::process::{Background, Outcome, eventually};
 use crate::proxy::{Proxy, Weather};
 use crate::random::Random;
-use crate::rooms::Rooms;
-use crate::witness::Witness;
+use crate::recording_proxy::RecordingProxy;
+use crate::sandbox::Rooms;
 
 /// Leases are short, so that they run out within a round. The reserve is small, as the disk is.
 const PACE: &str = "--sync-seconds 1 --lease-seconds 3 --grace-seconds 2 --disk-reserve 1MiB";
@@ -34,7 +34,7 @@ pub(crate) struct Setup {
     pub(crate) board: String,
     pub(crate) kernel: String,
     pub(crate) workers: usize,
-    pub(crate) rooms: Rooms,
+    pub(crate) sandbox: Rooms,
 }
 
 /// A place where a worker runs.
@@ -46,12 +46,12 @@ pub(crate) struct Station {
     pub(crate) process: Option<Background>,
 }
 
-/// The cluster. Its coordinator can be reached by operators at all times; workers go through the witness.
+/// The cluster. Its coordinator can be reached by operators at all times; workers go through the recording_proxy.
 pub(crate) struct Cluster {
     pub(crate) setup: Setup,
     pub(crate) runtime: Runtime,
-    pub(crate) witness: Witness,
-    /// Its only way from the witness.
+    pub(crate) recording_proxy: RecordingProxy,
+    /// Its only way from the recording_proxy.
     pub(crate) front: Proxy,
     /// None while it is down.
     pub(crate) coordinator: Option<Background>,
@@ -69,7 +69,7 @@ impl Cluster {
         let runtime = Runtime::new().expect("a runtime");
         let disk = folder.path().join("disk");
         std::fs::create_dir(&disk).expect("a folder");
-        if setup.rooms.disks {
+        if setup.sandbox.disks {
             let size = format!("size={DISK_MIB}m");
             sh(Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&disk));
         }
@@ -77,21 +77,31 @@ impl Cluster {
         let (coordinator, address) =
             listening(&mut coordinate(&setup.program, &disk.join("queens.db"), any_port));
         let target: SocketAddr = address.parse().expect("an address");
-        let (front, witness, stations) = runtime.block_on(async {
+        let (front, recording_proxy, stations) = runtime.block_on(async {
             let here = Ipv4Addr::LOCALHOST.into();
             let front = Proxy::start(here, target, random.fork()).await;
-            let (witness, ear) = Witness::start(front.address, &disk.join("queens.db")).await;
+            let (recording_proxy, ear) = RecordingProxy::start(front.address, &disk.join("queens.db")).await;
             let mut stations = Vec::new();
             for number in 0..setup.workers {
-                let on = if setup.rooms.hosts { host(number) } else { here };
+                let on = if setup.sandbox.hosts { host(number) } else { here };
                 let proxy = Proxy::start(on, ear, random.fork()).await;
                 stations.push(Station { name: format!("w{number}"), proxy, process: None });
             }
-            (front, witness, stations)
+            (front, recording_proxy, stations)
         });
         let (coordinator, variables, tally) = (Some(coordinator), Vec::new(), RefCell::default());
-        let mut cluster =
-            Self { setup, runtime, witness, front, coordinator, stations, variables, tally, address, folder };
+        let mut cluster = Self {
+            setup,
+            runtime,
+            recording_proxy,
+            front,
+            coordinator,
+            stations,
+            variables,
+            tally,
+            address,
+            folder,
+        };
         (0..cluster.stations.len()).for_each(|at| cluster.start_worker(at));
         cluster
     }
@@ -150,7 +160,7 @@ impl Cluster {
 
     pub(crate) fn start_worker(&mut self, at: usize) {
         let Station { name, proxy, .. } = &self.stations[at];
-        let mut command = if self.setup.rooms.hosts {
+        let mut command = if self.setup.sandbox.hosts {
             let mut command = program(Path::new("ip"));
             command.args(["netns", "exec", name]).arg(&self.setup.program);
             command
@@ -197,12 +207,12 @@ impl Cluster {
 
     /// Waits until the coordinator has acknowledged this many more results; starts another run after one has ended.
     pub(crate) fn wait_for_results(&self, more: u64) {
-        let enough = self.witness.seen() + more;
+        let enough = self.recording_proxy.seen() + more;
         eventually("more results are acknowledged", || {
             if self.tend() {
                 self.submit();
             }
-            (self.witness.seen() >= enough).then_some(())
+            (self.recording_proxy.seen() >= enough).then_some(())
         });
     }
 
@@ -248,7 +258,7 @@ impl Drop for Cluster {
         // Nobody may use the disk any more.
         self.stations.clear();
         self.coordinator = None;
-        if self.setup.rooms.disks {
+        if self.setup.sandbox.disks {
             drop(Command::new("umount").arg("--lazy").arg(self.folder.path().join("disk")).status());
         }
     }

@@ -7,7 +7,7 @@ use nqueens_coordinator::RULES;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, query, query_as};
 
-use crate::witness::{Counts, Token};
+use crate::recording_proxy::{Counts, Token};
 
 /// A result in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

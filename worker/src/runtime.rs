@@ -75,14 +75,14 @@ pub async fn work(
             results: spool.take_recovered(),
         }),
     });
-    let worker = Worker { client, pool, spool: spool.map(Arc::new), call: None, end: None };
+    let worker = Runtime { client, pool, spool: spool.map(Arc::new), call: None, end: None };
     worker.live(conversation, stop).await.map_err(WorkerError::Call)
 }
 
 /// A call to the coordinator and what comes of it.
 type Call = Pin<Box<dyn Future<Output = Event> + Send>>;
 
-struct Worker {
+struct Runtime {
     client: Client,
     pool: Pool,
     spool: Option<Arc<Spool>>,
@@ -90,7 +90,7 @@ struct Worker {
     end: Option<Result<Summary, CallError>>,
 }
 
-impl Worker {
+impl Runtime {
     async fn live(
         mut self,
         mut conversation: Conversation,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use nqueens_coordinator::{Access, Coordinator, Pace, RunRow, listen};
+use nqueens_coordinator::{Access, Coordinator, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Kernel, cpu};
 use nqueens_kernel::plan::{Plan, PlanKind};
@@ -204,7 +204,7 @@ struct Service {
 impl Service {
     async fn start(db: &Path, address: &str) -> (Self, SocketAddr) {
         // Workers want the work of two beats: they hold some seconds' worth when the coordinator goes.
-        let pace = Pace { sync_ms: 2_000, ..Pace::default() };
+        let pace = Timing { sync_ms: 2_000, ..Timing::default() };
         let coordinator = Coordinator::open(db, pace, "test").await.expect("a database");
         let (listener, address) = listen(address).await.expect("a port");
         let (stop, stopped) = oneshot::channel();

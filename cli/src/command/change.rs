@@ -83,7 +83,7 @@ impl Change {
     fn to(self, state: RunState, retry_quarantined: bool) -> anyhow::Result<ExitCode> {
         let run = block_on(self.target.change(self.run, state, retry_quarantined))?;
         let (id, state) = (run.progress.run, run.progress.state.name());
-        self.json.print(nqueens_desk::json::run(&run), format_args!("run {id} is {state}"))?;
+        self.json.print(nqueens_web::json::run(&run), format_args!("run {id} is {state}"))?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -10,12 +10,12 @@ use anyhow::{Context, bail};
 use bytesize::ByteSize;
 use clap::Args;
 use nqueens_coordinator::progress::Snapshot;
-use nqueens_coordinator::{Access, Coordinator, Error, Pace, Policy, Reader, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Policy, Reader, Timing, listen};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::limits::{DoorLimits, files_max};
+use super::limits::{ListenerLimits, files_max};
 use super::page::PageOptions;
 use crate::build::BUILD;
 use crate::client::TOKEN_VARIABLE;
@@ -87,7 +87,7 @@ pub(crate) struct Coordinate {
     disk_reserve: ByteSize,
 
     #[command(flatten)]
-    limits: DoorLimits,
+    limits: ListenerLimits,
 
     #[command(flatten)]
     page: PageOptions,
@@ -109,14 +109,14 @@ impl Coordinate {
         outcome
     }
 
-    fn pace(&self) -> Pace {
+    fn pace(&self) -> Timing {
         let policy = Policy {
             lease_ms: 1_000 * u64::from(self.lease_seconds),
             grace_ms: 1_000 * u64::from(self.grace_seconds),
             ..Policy::default()
         };
         let canaries = !self.no_canaries;
-        Pace { sync_ms: 1_000 * self.sync_seconds, policy, disk_reserve: self.disk_reserve.0, canaries }
+        Timing { sync_ms: 1_000 * self.sync_seconds, policy, disk_reserve: self.disk_reserve.0, canaries }
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {

@@ -13,7 +13,7 @@ const FILES_RESERVED: u64 = 100;
 
 /// Limits on connections and calls; a peer is an IPv4 address, or an IPv6 network of 64 bits.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct DoorLimits {
+pub(crate) struct ListenerLimits {
     /// Maximum number of connections
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 16_000)]
     connections_max: u32,
@@ -24,7 +24,7 @@ pub(crate) struct DoorLimits {
 
     /// Maximum number of unauthenticated connections; beyond it the oldest are closed
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 4_000)]
-    strangers_max: u32,
+    unauthenticated_max: u32,
 
     /// Close connections that are still unauthenticated after this time
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 10)]
@@ -47,7 +47,7 @@ pub(crate) struct DoorLimits {
     answer_seconds: u32,
 }
 
-impl DoorLimits {
+impl ListenerLimits {
     /// The limits, with no more connections than this process may open files.
     pub(crate) fn within(self, files_max: u64) -> Limits {
         let most = usize::try_from(files_max.saturating_sub(FILES_RESERVED)).unwrap_or(usize::MAX).max(1);
@@ -63,7 +63,7 @@ impl DoorLimits {
         Limits {
             connections: connections.min(most),
             peer_connections: self.peer_connections_max as usize,
-            strangers: self.strangers_max as usize,
+            unauthenticated: self.unauthenticated_max as usize,
             first_call: Duration::from_secs(self.first_call_seconds.into()),
             calls: Rate::a_second(self.calls_per_second),
             peer_calls: Rate::a_second(self.peer_calls_per_second),

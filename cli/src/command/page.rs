@@ -6,8 +6,8 @@ use std::str::FromStr;
 use anyhow::Context;
 use clap::Args;
 use nqueens_coordinator::{Coordinator, Error, Operator, listen};
-use nqueens_desk::{Admission, Teller, Webhook};
 use nqueens_proto::Token;
+use nqueens_web::{Admission, Webhook, WebhookSender};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
@@ -53,7 +53,7 @@ impl FromStr for Place {
 /// A page that has its address, or why not, and a webhook that is ready: nothing is served yet.
 pub(crate) struct Page {
     listening: Option<Result<(TcpListener, SocketAddr, Admission), Error>>,
-    teller: Option<Teller>,
+    teller: Option<WebhookSender>,
 }
 
 impl PageOptions {
@@ -99,7 +99,7 @@ impl Page {
         let serving = self.listening.and_then(|listening| match listening {
             Ok((listener, address, admission)) => {
                 info!(url = %format_args!("http://{address}/"), "page is up");
-                Some(tokio::spawn(nqueens_desk::serve(listener, operator.clone(), admission, stop)))
+                Some(tokio::spawn(nqueens_web::serve(listener, operator.clone(), admission, stop)))
             }
             Err(error) => {
                 warn!(%error, "no page and no metrics; choose another address with --http");

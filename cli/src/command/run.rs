@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
 use nqueens_coordinator::request::ReleaseAll;
-use nqueens_coordinator::{Access, Coordinator, Error, Limits, Pace, RunRow, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Limits, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::RunId;
@@ -86,7 +86,7 @@ impl Run {
         let begun = Instant::now();
         let kernel = self.kernel;
         let proving = tokio::task::spawn_blocking(move || proven(kernel));
-        let pace = Pace { sync_ms: SYNC_MS, ..Pace::default() };
+        let pace = Timing { sync_ms: SYNC_MS, ..Timing::default() };
         let coordinator = Coordinator::open(&self.path(), pace, BUILD).await?;
         let proof = proving.await.context("the engines' test panicked")??;
         debug!(kernel = %proof.kernel, "database is open, engine passed its self-test");
@@ -156,7 +156,7 @@ impl Run {
         let (listener, address) = listen("127.0.0.1:0").await?;
         // Nobody else on this machine is to report results, or to meddle.
         let token = random_token();
-        let limits = Limits { connections: 64, strangers: 32, ..Limits::default() };
+        let limits = Limits { connections: 64, unauthenticated: 32, ..Limits::default() };
         let access = Access::new(Some(token.clone()), Some(random_token()))?.with_limits(limits);
         let (stop_serving, serving_stopped) = oneshot::channel::<()>();
         let server = coordinator.serve(listener, &access, async { drop(serving_stopped.await) });

@@ -44,17 +44,17 @@ pub(crate) struct Sampling {
 
 impl Sampling {
     /// Gets ready to draw up to `size` jobs.
-    pub(crate) fn draw(self, size: u32) -> anyhow::Result<Draw> {
+    pub(crate) fn draw(self, size: u32) -> anyhow::Result<SampleDraw> {
         let chosen = self.recount_kernel;
         let kernel = chosen.given().map(|_| chosen.resolve()).transpose()?;
         let seed = self.seed.unwrap_or_else(|| u64::from_ne_bytes(random_bytes()));
         let sample = Sample::new(usize::try_from(size)?, seed);
-        Ok(Draw { sample, seed, kernel, threads: self.threads })
+        Ok(SampleDraw { sample, seed, kernel, threads: self.threads })
     }
 }
 
 /// A sample on its way.
-pub(crate) struct Draw {
+pub(crate) struct SampleDraw {
     /// To which every job is offered.
     pub(crate) sample: Sample,
     seed: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Population {
 }
 
 #[derive(Default)]
-struct Tally {
+struct RecountTally {
     recounted: u64,
     wrong: u64,
     /// By these engines.
@@ -82,12 +82,12 @@ struct Tally {
     by_worker: BTreeMap<u64, (u64, u64)>,
 }
 
-impl Draw {
+impl SampleDraw {
     /// Counts the sample again and says what came out.
     pub(crate) fn recount(self, population: &Population, interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
         let claims = self.sample.into_claims();
-        let mut progress = Progress::of(claims.len());
-        let mut tally = Tally::default();
+        let mut progress = ProgressLine::of(claims.len());
+        let mut tally = RecountTally::default();
         let mut printed = Ok(());
         recount(&claims, self.kernel, self.threads, ENGINES, interrupt.control(), |recount| {
             let wrong = u64::from(!recount.agrees());
@@ -131,7 +131,7 @@ fn mismatch(recount: &Recount, population: &Population) -> String {
     )
 }
 
-impl Tally {
+impl RecountTally {
     fn print(&self, population: &Population, seed: u64) -> anyhow::Result<()> {
         let (recounted, jobs) = (thousands(self.recounted), thousands(population.jobs));
         if self.recounted == 0 {
@@ -182,12 +182,12 @@ fn proof(jobs: u64, recounted: u64) -> String {
 }
 
 /// How far the counting is, on stderr: a bar on a terminal, a line now and then elsewhere.
-struct Progress {
+struct ProgressLine {
     bar: ProgressBar,
     told: Instant,
 }
 
-impl Progress {
+impl ProgressLine {
     fn of(jobs: usize) -> Self {
         let style = ProgressStyle::with_template(
             "{bar:32} {human_pos} of {human_len} jobs counted again, {eta} left",

@@ -37,7 +37,7 @@ impl Status {
             Ok((runs, self.target.disk().await?))
         })?;
         if self.json.json {
-            let runs: Vec<_> = runs.iter().map(nqueens_desk::json::run).collect();
+            let runs: Vec<_> = runs.iter().map(nqueens_web::json::run).collect();
             let mut all = json!({ "runs": runs });
             if let Some(disk) = disk {
                 all["disk"] = disk_in_json(&disk);

@@ -52,7 +52,7 @@ impl Submit {
             let plan = self.plan.cut(self.n, kernel, self.job_states);
             client.submit(plan, self.priority, self.replicate).await
         })?;
-        self.json.print(nqueens_desk::json::run(&run), run.progress.run)?;
+        self.json.print(nqueens_web::json::run(&run), run.progress.run)?;
         Ok(ExitCode::SUCCESS)
     }
 }

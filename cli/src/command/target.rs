@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use nqueens_coordinator::request::{Requeue, RetryQuarantined, SetRunState, SetTrust};
-use nqueens_coordinator::{Coordinator, Operator, Pace, Reader};
+use nqueens_coordinator::{Coordinator, Operator, Reader, Timing};
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Blamed, RunState, RunStatus};
 use nqueens_proto::v1;
@@ -150,7 +150,7 @@ async fn operate<T>(
     change: impl AsyncFnOnce(&Operator) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     Reader::open(db).await?.close().await;
-    let coordinator = Coordinator::open(db, Pace::default(), BUILD).await?;
+    let coordinator = Coordinator::open(db, Timing::default(), BUILD).await?;
     let outcome = change(coordinator.operator()).await;
     coordinator.close().await;
     outcome

@@ -52,7 +52,7 @@ impl Requeue {
             (None, None) => misuse("give --job NUMBER or --worker WORKER").exit(),
         };
         let (run, jobs) = block_on(self.target.requeue(self.run, of))?;
-        let mut line = nqueens_desk::json::run(&run);
+        let mut line = nqueens_web::json::run(&run);
         line["requeued"] = jobs.into();
         let (id, state, jobs) = (run.progress.run, run.progress.state.name(), thousands(jobs));
         self.json.print(line, format_args!("run {id} is {state}: {jobs} result(s) voided"))?;

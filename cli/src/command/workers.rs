@@ -31,7 +31,7 @@ impl Workers {
             match self.target.place()? {
                 Ok(mut client) => {
                     let workers = client.workers().await?;
-                    list(&workers, self.json, live_head(), live_line, nqueens_desk::json::worker)
+                    list(&workers, self.json, live_head(), live_line, nqueens_web::json::worker)
                 }
                 Err(db) => {
                     let workers = read(db, async |reader| Ok(reader.workers().await?)).await?;

@@ -48,8 +48,8 @@ fn metrics_alerts_dashboard_and_document_speak_of_the_same() {
         .filter_map(|line| names(line).into_iter().next())
         .collect();
     assert_eq!(samples, names(&live), "every metric has a sample");
-    let document = read("docs/desk.md");
-    assert_eq!(names(&document), samples, "docs/desk.md lists the metrics, and no others");
+    let document = read("docs/web.md");
+    assert_eq!(names(&document), samples, "docs/web.md lists the metrics, and no others");
     let (alerts, dashboard) = (read("deploy/prometheus/alerts.yml"), read("deploy/grafana/dashboard.json"));
     for text in [&alerts, &dashboard] {
         let unknown: Vec<_> = names(text).difference(&samples).copied().collect();

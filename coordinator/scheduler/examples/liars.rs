@@ -13,7 +13,7 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::SplitMix64;
 use nqueens_model::id::{Incarnation, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{HeldLease, JobResult, Registration, Verdict};
-use nqueens_scheduler::{Accepted, Dispatch, Machine, Opinion, Policy, Run, RunSettings, TrustEvent};
+use nqueens_scheduler::{Accepted, CheckVote, Dispatch, Machine, Policy, Run, RunSettings, TrustEvent};
 
 /// Machines, all equally fast; the first one lies.
 const MACHINES: u64 = 10;
@@ -28,7 +28,7 @@ struct Outcome {
     found_after: Option<u64>,
     /// Results of its that were accepted though wrong, and those that stand at the end.
     lies: u64,
-    standing: u64,
+    reputation: u64,
     /// Jobs counted, by whomever.
     counted: u64,
 }
@@ -57,12 +57,12 @@ fn print_row(jobs: u32, one_in: u64, percent: f64, outcomes: &[Outcome]) {
     // Who is never found out takes longest.
     let median = after.get((outcomes.len() - 1) / 2).map_or_else(|| "-".to_owned(), u64::to_string);
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>() as f64;
-    let (lies, standing) = (sum(|outcome| outcome.lies), sum(|outcome| outcome.standing));
-    let caught = 100.0 * (1.0 - standing / lies.max(1.0));
+    let (lies, reputation) = (sum(|outcome| outcome.lies), sum(|outcome| outcome.reputation));
+    let caught = 100.0 * (1.0 - reputation / lies.max(1.0));
     let extra = 100.0 * (sum(|outcome| outcome.counted) / runs / f64::from(jobs) - 1.0);
     println!(
         "| {jobs} | 1 of {one_in} | {percent} % | {found:.0} % | {median} | {caught:.0} % | {:.1} | {extra:.1} % |",
-        standing / runs
+        reputation / runs
     );
 }
 
@@ -113,7 +113,7 @@ fn simulate(jobs: u32, one_in: u64, percent: f64, seed: u64) -> Outcome {
     };
     while world.step(&workers).is_continue() {}
     let wrong = world.accepted.iter().filter(|(number, accepted)| accepted.counts != truth(**number));
-    Outcome { standing: wrong.count() as u64, ..world.outcome }
+    Outcome { reputation: wrong.count() as u64, ..world.outcome }
 }
 
 fn settings(seed: u64, replicate_ppm: u32) -> RunSettings {
@@ -181,7 +181,7 @@ impl World {
             let Accepted { worker, kernel, counts, .. } = *accepted;
             let (epoch, machine): (NonZeroU32, _) = (accepted.epoch, Machine::clone(suspect));
             let job = nqueens_model::id::JobId { number: *number, ..token.job };
-            (job, Opinion { worker, machine, kernel, epoch, counts })
+            (job, CheckVote { worker, machine, kernel, epoch, counts })
         });
         self.dispatch.suspect(suspect, results.collect(), all);
     }

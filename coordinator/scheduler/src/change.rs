@@ -6,7 +6,7 @@ use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::message::{JobResult, Registration, Verdict};
 use nqueens_model::operator::{Outcome, RunState};
 
-use crate::dispatch::{ChangedJob, CheckOutcome, Machine, RunSettings, Standing};
+use crate::dispatch::{ChangedJob, CheckOutcome, Machine, MachineReputation, RunSettings};
 
 /// A result with what became of it.
 pub type JudgedResult = (WorkerId, JobResult, Verdict);
@@ -58,5 +58,5 @@ pub enum Change {
     /// Checks were opened (`None`) or ended so, in this order.
     Checks(Vec<(JobId, Option<CheckOutcome>)>),
     /// What machines have shown.
-    Standings(Vec<(Machine, Standing)>),
+    Reputations(Vec<(Machine, MachineReputation)>),
 }

@@ -17,17 +17,18 @@
 
 mod change;
 mod dispatch;
-mod news;
+mod new_event;
 mod refusal;
 pub mod request;
 mod transaction;
 
 pub use change::{Change, JudgedResult};
 pub use dispatch::{
-    Accepted, AcceptedSums, Basis, ChangedJob, CheckOutcome, Dispatch, Held, JobState, Judgement, Machine,
-    Millis, Moments, Opinion, Policy, Run, RunSettings, Slot, Standing, Sums, TrustEvent, Worker,
+    Accepted, AcceptedSums, Basis, ChangedJob, CheckOutcome, CheckVote, Dispatch, Held, JobState, JobStatus,
+    Judgement, Machine, MachineReputation, Millis, Moments, Policy, Run, RunSettings, Sums, TrustEvent,
+    Worker,
 };
-pub use news::{News, Stalls};
+pub use new_event::{NewEvent, Stalls};
 pub use refusal::Refusal;
 pub use request::Request;
 pub use transaction::{Loaded, Needs, Room, Scheduler, StoredJob, Suspicion, Transaction};

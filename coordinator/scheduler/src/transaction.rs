@@ -9,8 +9,8 @@ use nqueens_model::operator::{Blamed, RunState};
 use tracing::{error, warn};
 
 use crate::change::{Change, JudgedResult};
-use crate::dispatch::{Accepted, Dispatch, Judgement, Machine, Millis, Opinion, Run, TrustEvent};
-use crate::news::News;
+use crate::dispatch::{Accepted, CheckVote, Dispatch, Judgement, Machine, Millis, Run, TrustEvent};
+use crate::new_event::NewEvent;
 use crate::refusal::Refusal;
 
 /// What the ledger is to look up before requests are applied.
@@ -120,7 +120,7 @@ pub struct Transaction<'a> {
     /// Results that are not among the changes yet.
     results: Vec<JudgedResult>,
     suspicions: Vec<Suspicion>,
-    news: Vec<News>,
+    news: Vec<NewEvent>,
 }
 
 impl Transaction<'_> {
@@ -148,7 +148,7 @@ impl Transaction<'_> {
         }
         let Scheduler { dispatch, told, .. } = &mut *self.scheduler;
         let changed: Vec<_> = dispatch.take_dirty().into_iter().map(|job| dispatch.changed(job)).collect();
-        self.news.extend(News::quarantined(&changed, dispatch, told));
+        self.news.extend(NewEvent::quarantined(&changed, dispatch, told));
         if !changed.is_empty() {
             self.changes.push(Change::Jobs(changed));
         }
@@ -162,11 +162,11 @@ impl Transaction<'_> {
     }
 
     /// Has past results of a machine counted again: `results` are those that no other machine has confirmed.
-    pub fn suspect(&mut self, suspicion: Suspicion, results: Vec<(JobId, Opinion)>) {
+    pub fn suspect(&mut self, suspicion: Suspicion, results: Vec<(JobId, CheckVote)>) {
         let Suspicion { machine, reason } = suspicion;
         let suspects = self.scheduler.dispatch.suspect(&machine, results, reason.is_none());
         if let Some(reason) = reason {
-            self.news.push(News::distrusted(&machine, &reason, suspects));
+            self.news.push(NewEvent::distrusted(&machine, &reason, suspects));
             error!(%machine, reason, suspects, "machine is untrusted: it gets no more jobs, and its past results are \
                                                 counted again");
         } else {
@@ -177,18 +177,18 @@ impl Transaction<'_> {
     /// Returns the changes that were not returned before.
     pub fn take_changes(&mut self) -> Vec<Change> {
         let dispatch = &mut self.scheduler.dispatch;
-        let (checks, standings) = (dispatch.take_checks(), dispatch.take_standings());
+        let (checks, reputations) = (dispatch.take_checks(), dispatch.take_standings());
         if !checks.is_empty() {
             self.changes.push(Change::Checks(checks));
         }
-        if !standings.is_empty() {
-            self.changes.push(Change::Standings(standings));
+        if !reputations.is_empty() {
+            self.changes.push(Change::Reputations(reputations));
         }
         std::mem::take(&mut self.changes)
     }
 
     /// Events to publish after the commit.
-    pub fn into_news(self) -> Vec<News> {
+    pub fn into_news(self) -> Vec<NewEvent> {
         self.news
     }
 
@@ -196,7 +196,7 @@ impl Transaction<'_> {
         self.changes.push(change);
     }
 
-    pub(crate) fn tell(&mut self, news: impl IntoIterator<Item = News>) {
+    pub(crate) fn tell(&mut self, news: impl IntoIterator<Item = NewEvent>) {
         self.news.extend(news);
     }
 

@@ -261,10 +261,10 @@ impl Invariants {
                         );
                     }
                 }
-                Change::Standings(standings) => {
-                    for (machine, standing) in standings {
+                Change::Reputations(reputations) => {
+                    for (machine, reputation) in reputations {
                         let honest = !self.liars.contains(&**machine);
-                        assert!(standing.failed == 0 || !honest, "{machine} never lied: {standing:?}");
+                        assert!(reputation.failed == 0 || !honest, "{machine} never lied: {reputation:?}");
                     }
                 }
                 Change::RunState { state, .. } => assert_ne!(*state, RunState::Failed),
@@ -280,7 +280,7 @@ impl Invariants {
         }
         for suspicion in suspicions {
             let suspects = match suspicion.reason {
-                Some(_) => dispatch.standing(&suspicion.machine).suspects(),
+                Some(_) => dispatch.reputation(&suspicion.machine).suspects(),
                 None => usize::MAX,
             };
             let results = ledger.unconfirmed(&suspicion.machine);
@@ -427,11 +427,15 @@ impl Invariants {
             let total = row.outcome.map(Ok);
             assert!(total.is_none_or(|total| total == ledger.total(run.id())), "run {}", run.id());
         }
-        for (machine, stored) in ledger.standings() {
-            let mut standing = dispatch.standing(machine);
-            assert_eq!(standing.open, open.get(&**machine).copied().unwrap_or(0), "open checks of {machine}");
-            standing.open = 0;
-            assert_eq!(standing, *stored, "{machine}");
+        for (machine, stored) in ledger.reputations() {
+            let mut reputation = dispatch.reputation(machine);
+            assert_eq!(
+                reputation.open,
+                open.get(&**machine).copied().unwrap_or(0),
+                "open checks of {machine}"
+            );
+            reputation.open = 0;
+            assert_eq!(reputation, *stored, "{machine}");
         }
     }
 

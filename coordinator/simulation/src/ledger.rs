@@ -10,8 +10,8 @@ use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{JobResult, Registration, Verdict};
 use nqueens_model::operator::{Blamed, CheckCounts, Checked, Outcome, RunState};
 use nqueens_scheduler::{
-    Accepted, AcceptedSums, Change, CheckOutcome, Dispatch, JobState, Loaded, Machine, Needs, Opinion, Room,
-    Run, RunSettings, Scheduler, Slot, Standing, StoredJob,
+    Accepted, AcceptedSums, Change, CheckOutcome, CheckVote, Dispatch, JobState, JobStatus, Loaded, Machine,
+    MachineReputation, Needs, Room, Run, RunSettings, Scheduler, StoredJob,
 };
 
 /// A row of the table `run`.
@@ -36,7 +36,7 @@ pub(crate) struct ResultRow {
 /// A row of the table `job`, with the rows of `result` and `recheck` that are about it.
 #[derive(Clone, Debug)]
 pub(crate) struct JobRow {
-    pub(crate) slot: Slot,
+    pub(crate) slot: JobStatus,
     pub(crate) lease: Option<(WorkerId, Incarnation)>,
     pub(crate) counts_max: Counts,
     /// In the order of their arrival.
@@ -118,7 +118,7 @@ struct Tables {
     runs: Table<RunId, RunRow>,
     jobs: Table<JobId, JobRow>,
     workers: Table<WorkerId, Registration>,
-    machines: Table<Machine, Standing>,
+    machines: Table<Machine, MachineReputation>,
 }
 
 /// Something that was stored.
@@ -228,7 +228,7 @@ impl Ledger {
         &self.tables.workers.rows[&worker].name
     }
 
-    pub(crate) fn standings(&self) -> impl Iterator<Item = (&Machine, &Standing)> {
+    pub(crate) fn reputations(&self) -> impl Iterator<Item = (&Machine, &MachineReputation)> {
         self.tables.machines.rows.iter()
     }
 
@@ -285,7 +285,7 @@ impl Ledger {
                     for (number, (_, weight)) in (*first..).zip(planned) {
                         let estimate = weight.states;
                         let slot =
-                            Slot { state: JobState::Ready, epoch: 0, failures: 0, lapses: 0, estimate };
+                            JobStatus { state: JobState::Ready, epoch: 0, failures: 0, lapses: 0, estimate };
                         let (results, checks) = (Vec::new(), Vec::new());
                         let row =
                             JobRow { slot, lease: None, counts_max: weight.counts_max, results, checks };
@@ -357,9 +357,12 @@ impl Ledger {
                         }
                     }
                 }
-                Change::Standings(standings) => {
-                    for (machine, standing) in standings {
-                        machines.put(Machine::clone(machine), Standing { open: 0, ..standing.clone() });
+                Change::Reputations(reputations) => {
+                    for (machine, reputation) in reputations {
+                        machines.put(
+                            Machine::clone(machine),
+                            MachineReputation { open: 0, ..reputation.clone() },
+                        );
                     }
                 }
             }
@@ -367,7 +370,7 @@ impl Ledger {
     }
 
     /// The accepted results of a machine in runs that go on, less those of jobs that another machine has confirmed.
-    pub fn unconfirmed(&self, machine: &str) -> Vec<(JobId, Opinion)> {
+    pub fn unconfirmed(&self, machine: &str) -> Vec<(JobId, CheckVote)> {
         let goes_on =
             |job: &JobId| self.run(job.run).is_some_and(|run| run.state.is_some_and(RunState::is_open));
         let accepted = self.jobs().filter_map(|(job, row)| Some((job, row, row.accepted()?.1)));
@@ -377,10 +380,10 @@ impl Ledger {
         unconfirmed.map(|(job, _, accepted)| (job, self.opinion(accepted))).collect()
     }
 
-    fn opinion(&self, row: &ResultRow) -> Opinion {
+    fn opinion(&self, row: &ResultRow) -> CheckVote {
         let JobResult { token, counts, kernel, .. } = row.result;
         let machine = self.machine(row.worker).into();
-        Opinion { worker: row.worker, machine, kernel, epoch: token.epoch, counts }
+        CheckVote { worker: row.worker, machine, kernel, epoch: token.epoch, counts }
     }
 
     /// Has a state machine that knows nothing yet take up all that the ledger has.
@@ -410,13 +413,13 @@ impl Ledger {
         for (id, worker) in workers {
             dispatch.add_worker(*id, worker);
         }
-        for (machine, standing) in self.standings() {
-            dispatch.add_standing(Machine::clone(machine), standing.clone());
+        for (machine, reputation) in self.reputations() {
+            dispatch.add_reputation(Machine::clone(machine), reputation.clone());
         }
         for (job, row) in self.jobs().filter(|(_, row)| row.is_checked_now()) {
             let (_, accepted) = row.accepted().expect("what is checked has a result");
-            let opinions = [Some(accepted), row.conflict()].into_iter().flatten();
-            dispatch.add_check(job, opinions.map(|row| self.opinion(row)).collect());
+            let votes = [Some(accepted), row.conflict()].into_iter().flatten();
+            dispatch.add_check(job, votes.map(|row| self.opinion(row)).collect());
         }
         for (job, row) in self.jobs() {
             if let Some((worker, incarnation)) = row.lease {

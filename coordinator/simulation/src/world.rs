@@ -217,7 +217,7 @@ impl World {
     fn figures(mut self) -> Figures {
         let figures = &mut self.figures;
         (figures.simulated_ms, figures.struck) = (self.now, self.luck.struck);
-        let distrusted = self.ledger.standings().filter(|(_, standing)| standing.distrusted.is_some());
+        let distrusted = self.ledger.reputations().filter(|(_, reputation)| reputation.distrusted.is_some());
         figures.distrusted = distrusted.count() as u64;
         for (job, row) in self.ledger.jobs() {
             let lies = row.results.iter().filter(|row| row.result.counts != truth(job));

@@ -38,7 +38,7 @@ fn verdict(answer: Result<Option<Synced>, Arc<Error>>) -> Verdict {
 async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("ledger.db");
-    let coordinator = Coordinator::open(&path, Pace::default(), "test").await.expect("a new database");
+    let coordinator = Coordinator::open(&path, Timing::default(), "test").await.expect("a new database");
     let plan = Plan::new(BoardSize::new(8).expect("a board"), PlanKind::Rows);
     let run = coordinator.operator().submit(plan, 0).await.expect("a run").id;
     let writer = coordinator.operator().writer.clone();
@@ -62,5 +62,5 @@ async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
     let again = writer.ask(sync(two, vec![result(0)], 0)).await;
     assert_eq!(verdict(again), Verdict::Accepted, "the job was open again");
     coordinator.close().await;
-    Coordinator::open(&path, Pace::default(), "test").await.expect("a sound database").close().await;
+    Coordinator::open(&path, Timing::default(), "test").await.expect("a sound database").close().await;
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use nqueens_evidence::sample::Claim;
 use nqueens_model::id::{JobId, LeaseToken, RunId};
 use nqueens_model::operator::CheckCounts;
-use nqueens_scheduler::{CheckOutcome, Machine, Opinion, Standing};
+use nqueens_scheduler::{CheckOutcome, CheckVote, Machine, MachineReputation};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
@@ -42,7 +42,7 @@ pub(super) async fn insert_checks(
 }
 
 /// Every open check with what has been counted: the accepted result, and the first after it that differs.
-pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<(JobId, Vec<Opinion>)>, Error> {
+pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<(JobId, Vec<CheckVote>)>, Error> {
     let accepted = query_scalar!(
         r#"SELECT json_group_array(json_array(result.run, result.job, worker, name, kernel, epoch,
                                               json_array(count2, count4, count8, solutions))) AS "rows!: String"
@@ -60,7 +60,7 @@ pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<(JobId, Vec<Opini
                  SELECT accepted.id FROM result AS accepted WHERE accepted.run = recheck.run
                    AND accepted.job = recheck.job AND accepted.verdict = 'accepted'))"#
     );
-    let mut checks = BTreeMap::<JobId, Vec<Opinion>>::new();
+    let mut checks = BTreeMap::<JobId, Vec<CheckVote>>::new();
     for text in [accepted.fetch_one(db).await?, differing.fetch_one(db).await?] {
         for row in rows_of::<ResultRecord>(&text)? {
             let (job, opinion) = opinion(row)?;
@@ -72,9 +72,9 @@ pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<(JobId, Vec<Opini
 
 type ResultRecord = (i64, i64, i64, String, String, u32, [u64; 4]);
 
-fn opinion(record: ResultRecord) -> Result<(JobId, Opinion), Error> {
+fn opinion(record: ResultRecord) -> Result<(JobId, CheckVote), Error> {
     let (run, job, worker, name, kernel, epoch, counts) = record;
-    let opinion = Opinion {
+    let opinion = CheckVote {
         worker: worker_id(worker)?,
         machine: name.into(),
         kernel: parsed(&kernel)?,
@@ -88,7 +88,7 @@ fn opinion(record: ResultRecord) -> Result<(JobId, Opinion), Error> {
 pub(crate) async fn unconfirmed(
     db: &mut SqliteConnection,
     machine: &str,
-) -> Result<Vec<(JobId, Opinion)>, Error> {
+) -> Result<Vec<(JobId, CheckVote)>, Error> {
     let text = query_scalar!(
         r#"SELECT json_group_array(json_array(result.run, job, worker, name, kernel, epoch,
                                               json_array(result.count2, result.count4, result.count8, solutions)))
@@ -159,31 +159,33 @@ pub(super) async fn check_sums(db: impl SqliteExecutor<'_>) -> Result<HashMap<Ru
 }
 
 /// All machines that have shown something.
-pub(super) async fn standings(db: impl SqliteExecutor<'_>) -> Result<Vec<(Machine, Standing)>, Error> {
+pub(super) async fn reputations(
+    db: impl SqliteExecutor<'_>,
+) -> Result<Vec<(Machine, MachineReputation)>, Error> {
     let rows =
         query!("SELECT name, passed, failed, distrusted FROM machine ORDER BY name").fetch_all(db).await?;
     rows.into_iter()
         .map(|row| {
-            let standing = Standing {
+            let reputation = MachineReputation {
                 passed: within("machine.passed", row.passed)?,
                 failed: within("machine.failed", row.failed)?,
                 distrusted: row.distrusted,
                 open: 0,
             };
-            Ok((row.name.into(), standing))
+            Ok((row.name.into(), reputation))
         })
         .collect()
 }
 
 /// Writes what machines have shown.
-pub(super) async fn upsert_standings(
+pub(super) async fn upsert_reputations(
     db: &mut SqliteConnection,
-    standings: &[(Machine, Standing)],
+    reputations: &[(Machine, MachineReputation)],
 ) -> Result<(), Error> {
-    let row = |(machine, standing): &(Machine, Standing)| {
-        (machine.to_string(), standing.passed, standing.failed, standing.distrusted.clone())
+    let row = |(machine, reputation): &(Machine, MachineReputation)| {
+        (machine.to_string(), reputation.passed, reputation.failed, reputation.distrusted.clone())
     };
-    let rows = json(&standings.iter().map(row).collect::<Vec<_>>());
+    let rows = json(&reputations.iter().map(row).collect::<Vec<_>>());
     query!(
         "INSERT INTO machine (name, passed, failed, distrusted)
          SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(?) WHERE true

@@ -8,7 +8,7 @@ use nqueens_kernel::job::{Job, Weight};
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::Blamed;
-use nqueens_scheduler::{Accepted, ChangedJob, JobState, Loaded, Needs, Slot, StoredJob};
+use nqueens_scheduler::{Accepted, ChangedJob, JobState, JobStatus, Loaded, Needs, StoredJob};
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
@@ -53,7 +53,7 @@ pub(super) async fn insert_jobs(
 }
 
 /// The slots of a run's jobs, by number.
-pub(crate) async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<Slot>, Error> {
+pub(crate) async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<JobStatus>, Error> {
     let id = column(run.get());
     let mut slots = Vec::with_capacity(jobs as usize);
     for first in (0..jobs).step_by(ROWS_MAX as usize) {
@@ -77,7 +77,7 @@ pub(crate) async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<
             }
             let state =
                 JobState::from_stored(state).ok_or_else(|| damaged(format!("job.state is {state}")))?;
-            slots.push(Slot { state, epoch, failures, lapses, estimate });
+            slots.push(JobStatus { state, epoch, failures, lapses, estimate });
         }
     }
     if slots.len() != jobs as usize {

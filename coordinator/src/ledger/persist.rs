@@ -4,7 +4,7 @@ use nqueens_model::operator::WallTime;
 use nqueens_scheduler::Change;
 use sqlx::sqlite::SqliteConnection;
 
-use super::checks::{insert_checks, upsert_standings};
+use super::checks::{insert_checks, upsert_reputations};
 use super::jobs::{insert_jobs, update_jobs};
 use super::results::{insert_results, void_results};
 use super::runs::{delete_unplanned, finish_planning, finish_run, insert_run, update_run_state};
@@ -34,7 +34,7 @@ pub(crate) async fn persist(
             Change::Voided(jobs) => void_results(db, jobs).await?,
             Change::Jobs(jobs) => update_jobs(db, jobs).await?,
             Change::Checks(checks) => insert_checks(db, checks).await?,
-            Change::Standings(standings) => upsert_standings(db, standings).await?,
+            Change::Reputations(reputations) => upsert_reputations(db, reputations).await?,
         }
     }
     Ok(())

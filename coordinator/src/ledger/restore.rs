@@ -3,7 +3,7 @@
 use nqueens_scheduler::{Dispatch, Millis, Room, Run, Scheduler};
 use sqlx::sqlite::SqlitePool;
 
-use super::checks::{open_checks, standings};
+use super::checks::{open_checks, reputations};
 use super::jobs::leases;
 use super::{accepted_sums, runs, slots, worker_rows};
 use crate::error::{Error, damaged};
@@ -31,11 +31,11 @@ pub(crate) async fn restore(
     for row in workers {
         dispatch.add_worker(row.id, &row.registration);
     }
-    for (machine, standing) in standings(db).await? {
-        dispatch.add_standing(machine, standing);
+    for (machine, reputation) in reputations(db).await? {
+        dispatch.add_reputation(machine, reputation);
     }
-    for (job, opinions) in open_checks(db).await? {
-        dispatch.add_check(job, opinions);
+    for (job, votes) in open_checks(db).await? {
+        dispatch.add_check(job, votes);
     }
     for (worker, token) in leases(db).await? {
         dispatch.add_lease(now, worker, token);

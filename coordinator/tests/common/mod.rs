@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use nqueens_coordinator::progress::RunProgress;
-use nqueens_coordinator::{Access, Coordinator, Error, Pace, Policy, RULES, listen};
+use nqueens_coordinator::{Access, Coordinator, Error, Policy, RULES, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
@@ -58,7 +58,7 @@ impl House {
 
     /// One that asks for tokens.
     pub(crate) async fn guarded(path: &Path, policy: Policy, access: &Access) -> Self {
-        let pace = Pace { sync_ms: 1_234, policy, ..Pace::default() };
+        let pace = Timing { sync_ms: 1_234, policy, ..Timing::default() };
         Self::serving(Coordinator::open(path, pace, "test 1.0").await.unwrap(), access).await
     }
 

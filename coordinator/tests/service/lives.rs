@@ -1,6 +1,6 @@
 //! Restarts of a coordinator: what survives its end, a failed transaction, a second process.
 
-use nqueens_coordinator::{Coordinator, Error, Pace, Policy};
+use nqueens_coordinator::{Coordinator, Error, Policy, Timing};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::{self, Verdict};
 use sqlx::{Connection, Executor};
@@ -141,14 +141,14 @@ async fn a_plan_cut_short_leaves_no_trace() {
 async fn one_coordinator_a_database() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let second = Coordinator::open(&ledger.path, Pace::default(), "test 1.0").await;
+    let second = Coordinator::open(&ledger.path, Timing::default(), "test 1.0").await;
     assert!(matches!(second.err(), Some(Error::InUse(path)) if path == ledger.path));
     // The first goes on.
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     house.worker(1).await.count_all().await;
     house.wait_for(run.id, |run| run.state == RunState::Done).await;
     house.close().await;
-    Coordinator::open(&ledger.path, Pace::default(), "test 1.0").await.unwrap().close().await;
+    Coordinator::open(&ledger.path, Timing::default(), "test 1.0").await.unwrap().close().await;
     ledger.audit().await;
 }
 

@@ -35,7 +35,7 @@ impl Fault for Cut {
         let wal = database.with_extension("db-wal");
         eventually("there is a log", || fs::metadata(&wal).is_ok_and(|file| file.len() > 0).then_some(()));
         cluster.kill_coordinator();
-        let acknowledged = cluster.witness.acknowledged();
+        let acknowledged = cluster.recording_proxy.acknowledged();
         if fs::read(&database).expect("a database") != base {
             // It has grown so long that it was copied into the database; cut then, it would not be the same.
             cluster.count("logs that were too long to be cut", 1);

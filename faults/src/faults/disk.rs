@@ -19,7 +19,7 @@ impl Fault for FullDisk {
     }
 
     fn missing(&self, cluster: &Cluster) -> Option<&'static str> {
-        (!cluster.setup.rooms.disks).then_some("it takes a mount namespace, for a small disk")
+        (!cluster.setup.sandbox.disks).then_some("it takes a mount namespace, for a small disk")
     }
 
     fn strike(&self, cluster: &mut Cluster, _: &Reference, random: &mut Random) {

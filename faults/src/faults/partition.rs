@@ -15,7 +15,7 @@ impl Fault for Partition {
     }
 
     fn missing(&self, cluster: &Cluster) -> Option<&'static str> {
-        (!cluster.setup.rooms.hosts).then_some("it takes network namespaces, and `ip` of Debian's iproute2")
+        (!cluster.setup.sandbox.hosts).then_some("it takes network namespaces, and `ip` of Debian's iproute2")
     }
 
     fn strike(&self, cluster: &mut Cluster, _: &Reference, random: &mut Random) {

@@ -29,10 +29,10 @@ impl Fault for Replay {
             cluster.kill_coordinator();
             cluster.start_coordinator();
         }
-        // A coordinator that was just restarted may still be unknown to the witness's connection.
+        // A coordinator that was just restarted may still be unknown to the recording_proxy's connection.
         let repeated = eventually("calls are answered again", || {
             let calls = random.index(100);
-            let answered = cluster.runtime.block_on(cluster.witness.repeat(calls, random));
+            let answered = cluster.runtime.block_on(cluster.recording_proxy.repeat(calls, random));
             (answered > 0).then_some(answered)
         });
         cluster.count("calls repeated", repeated as u64);

@@ -31,13 +31,13 @@ pub struct Conversation {
     /// Time for running jobs to finish after a stop.
     drain: Duration,
     id: Option<WorkerId>,
-    phase: Phase,
+    phase: LifePhase,
     call: Option<Call>,
     outage: Option<Outage>,
     pace: Pace,
     /// Everything that the threads have: waiting, begun, or finished and not told yet. A lease that its holder does not
     /// name is given to it again, so not one may be missing here.
-    leases: BTreeMap<LeaseToken, Job>,
+    leases: BTreeMap<LeaseToken, PoolJob>,
     /// Counted, not acknowledged.
     outbox: Outbox,
     /// To be given back.
@@ -52,7 +52,7 @@ pub struct Conversation {
     actions: Vec<Action>,
 }
 
-enum Phase {
+enum LifePhase {
     Working,
     /// Told to go: takes no more work, and counts until this moment.
     Leaving(Moment),
@@ -62,7 +62,7 @@ enum Phase {
 }
 
 /// A job that the threads have.
-struct Job {
+struct PoolJob {
     /// Estimated states.
     estimate: u64,
     /// States visited.
@@ -98,7 +98,7 @@ impl Conversation {
             coordinator: setup.coordinator,
             drain: setup.drain,
             id: None,
-            phase: Phase::Working,
+            phase: LifePhase::Working,
             call: None,
             outage: None,
             pace,
@@ -130,11 +130,11 @@ impl Conversation {
     /// When to look at the threads and tell [`Event::Looked`], if nothing happens before; `None` while only an answer is
     /// waited for.
     pub fn wake_at(&self) -> Option<Moment> {
-        if self.giving_up || self.outbox.is_writing() || matches!(self.phase, Phase::Gone) {
+        if self.giving_up || self.outbox.is_writing() || matches!(self.phase, LifePhase::Gone) {
             return None;
         }
         let end = match self.phase {
-            Phase::Leaving(until) | Phase::Farewell(until, _) => Some(until),
+            LifePhase::Leaving(until) | LifePhase::Farewell(until, _) => Some(until),
             _ => None,
         };
         let write = self.outbox.store_at().map(|at| at.max(self.write_from()));
@@ -165,7 +165,7 @@ impl Conversation {
                 (job.states, job.left) = (progress.lease.states, progress.left);
             }
         }
-        if std::mem::take(&mut self.giving_up) && matches!(self.phase, Phase::Leaving(_)) {
+        if std::mem::take(&mut self.giving_up) && matches!(self.phase, LifePhase::Leaving(_)) {
             let (begun, returned, drain_s) = (self.leases.len(), self.returned.len(), self.drain.as_secs());
             info!(begun, returned, drain_s, "stopping: running jobs get {drain_s} s to finish");
         }
@@ -173,10 +173,10 @@ impl Conversation {
 
     /// Takes no more work, and returns what has not started.
     fn leave(&mut self, now: Moment) {
-        if !matches!(self.phase, Phase::Working) {
+        if !matches!(self.phase, LifePhase::Working) {
             return;
         }
-        self.phase = Phase::Leaving(now + self.drain);
+        self.phase = LifePhase::Leaving(now + self.drain);
         self.give_up(false);
         if let Some(outage) = &mut self.outage {
             outage.again_at = now;
@@ -185,7 +185,7 @@ impl Conversation {
 
     /// Stops counting, and reports the results; nothing after a permanent error.
     fn part(&mut self, now: Moment, error: Option<CallError>) {
-        self.phase = Phase::Farewell(now + FAREWELL, error);
+        self.phase = LifePhase::Farewell(now + FAREWELL, error);
         self.give_up(true);
     }
 
@@ -207,8 +207,8 @@ impl Conversation {
             );
         }
         self.call = None;
-        let outcome = match std::mem::replace(&mut self.phase, Phase::Gone) {
-            Phase::Farewell(_, Some(error)) => Err(error),
+        let outcome = match std::mem::replace(&mut self.phase, LifePhase::Gone) {
+            LifePhase::Farewell(_, Some(error)) => Err(error),
             _ => Ok(self.summary),
         };
         self.actions.push(Action::End(outcome));
@@ -219,18 +219,18 @@ impl Conversation {
             return;
         }
         let over = match &self.phase {
-            Phase::Gone => return,
-            Phase::Working => None,
-            Phase::Leaving(until) => {
+            LifePhase::Gone => return,
+            LifePhase::Working => None,
+            LifePhase::Leaving(until) => {
                 if *until <= now || (self.leases.is_empty() && !self.has_to_say()) {
                     self.part(now, None);
                     return;
                 }
                 None
             }
-            Phase::Farewell(_, Some(_)) => Some("refused"),
-            Phase::Farewell(until, None) if *until <= now => Some("deadline has elapsed"),
-            Phase::Farewell(..) => (!self.has_to_say()).then_some("nothing is left"),
+            LifePhase::Farewell(_, Some(_)) => Some("refused"),
+            LifePhase::Farewell(until, None) if *until <= now => Some("deadline has elapsed"),
+            LifePhase::Farewell(..) => (!self.has_to_say()).then_some("nothing is left"),
         };
         let call = self.call_at().is_some_and(|at| at <= now);
         if (over.is_some() || (self.write_from() <= now && !(call && self.flushed)))
@@ -258,8 +258,8 @@ impl Conversation {
     /// When to call next; `None` while there is no answer to the last call.
     fn call_at(&self) -> Option<Moment> {
         match (&self.call, &self.phase, &self.outage) {
-            (Some(_), ..) | (_, Phase::Gone, _) => None,
-            (_, Phase::Farewell(..), _) => Some(Moment::ZERO),
+            (Some(_), ..) | (_, LifePhase::Gone, _) => None,
+            (_, LifePhase::Farewell(..), _) => Some(Moment::ZERO),
             (.., Some(outage)) => Some(outage.again_at),
             (.., None) => {
                 let (jobs, results) = (self.leases.len(), self.outbox.len());
@@ -276,12 +276,12 @@ impl Conversation {
 
     /// Work to have at hand, in estimated states.
     fn wanted(&self) -> u64 {
-        if matches!(self.phase, Phase::Working) { self.pace.wanted() } else { 0 }
+        if matches!(self.phase, LifePhase::Working) { self.pace.wanted() } else { 0 }
     }
 
     /// Whether there is anything to report or to hand back.
     fn has_to_say(&self) -> bool {
-        let leaving = !matches!(self.phase, Phase::Working);
+        let leaving = !matches!(self.phase, LifePhase::Working);
         !self.outbox.is_empty() || !self.returned.is_empty() || (leaving && self.in_doubt)
     }
 
@@ -352,7 +352,7 @@ impl Conversation {
 
     /// A call has failed for now, or for good.
     fn cope(&mut self, now: Moment, error: CallError, jitter: f64) {
-        if matches!(self.phase, Phase::Farewell(..)) {
+        if matches!(self.phase, LifePhase::Farewell(..)) {
             self.end(&error.to_string());
         } else if error.is_passing() {
             let outage = self.outage.get_or_insert_with(|| Outage::begin(now));
@@ -385,7 +385,7 @@ impl Conversation {
         self.returned.drain(..sent.returned);
         self.pace.answered(now, began, &answer, sent.enough, sent.nothing_but_work);
         self.revoke(answer.revoked);
-        if matches!(self.phase, Phase::Working) {
+        if matches!(self.phase, LifePhase::Working) {
             self.take(answer.leases);
             if answer.drain {
                 info!("an operator drains this worker");
@@ -410,7 +410,7 @@ impl Conversation {
 
     fn take(&mut self, leases: Vec<Lease>) {
         if !leases.is_empty() {
-            let job = |states| Job { estimate: states, states: 0, left: states };
+            let job = |states| PoolJob { estimate: states, states: 0, left: states };
             self.leases.extend(leases.iter().map(|lease| (lease.token, job(lease.states))));
             self.actions.push(Action::Count(leases));
         }

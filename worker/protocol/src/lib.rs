@@ -117,12 +117,12 @@ pub struct Look {
     /// Jobs that were counted, failed or were given up.
     pub finished: Vec<Result<JobResult, ReturnedLease>>,
     /// Jobs that have begun.
-    pub begun: Vec<Progress>,
+    pub begun: Vec<JobProgress>,
 }
 
 /// How far a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct JobProgress {
     /// The lease, with the states visited so far.
     pub lease: HeldLease,
     /// Estimated states of the pieces that no thread has taken yet.

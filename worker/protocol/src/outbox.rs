@@ -22,11 +22,11 @@ pub(crate) struct Outbox {
     results: VecDeque<JobResult>,
     /// Number of results that have left it.
     gone: u64,
-    spool: Option<Spool>,
+    spool: Option<SpoolState>,
 }
 
 /// What is known of the spool.
-struct Spool {
+struct SpoolState {
     name: String,
     /// Number of results, of all that there ever were in the outbox, that were put there or needed not be.
     stored: u64,
@@ -55,7 +55,7 @@ impl Outbox {
         if !results.is_empty() {
             info!(results = results.len(), spool = %name, "reporting results of an earlier worker");
         }
-        let spool = Spool {
+        let spool = SpoolState {
             name,
             stored: results.len() as u64,
             held: results.len(),

@@ -20,7 +20,7 @@ use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::{Unit, UnitTally};
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{HeldLease, JobResult, Lease, ReturnedLease};
-use nqueens_worker_protocol::{Look, Progress};
+use nqueens_worker_protocol::{JobProgress, Look};
 use tokio::sync::Notify;
 
 /// A job of more states than this is spread over the threads.
@@ -192,10 +192,13 @@ impl ActiveJob {
         }
     }
 
-    fn progress(&self, batches: &[Arc<Batch>]) -> Progress {
+    fn progress(&self, batches: &[Arc<Batch>]) -> JobProgress {
         let (left, all) = (self.units.len() as u64, self.units_total.max(1) as u64);
         let states = self.states + batches.iter().map(|batch| batch.states(self.token)).sum::<u64>();
-        Progress { lease: HeldLease { token: self.token, states }, left: self.states_estimate / all * left }
+        JobProgress {
+            lease: HeldLease { token: self.token, states },
+            left: self.states_estimate / all * left,
+        }
     }
 
     /// Adds what a piece gave; `None` if that leaves the range of a result.

@@ -26,7 +26,7 @@ const REACH_SCALED: f64 = 0.25;
 
 /// What a piece of a stratum stands for, as if all strata were alike.
 #[derive(Clone, Copy, Default)]
-struct Draw {
+struct PieceFigures {
     solutions: f64,
     states: f64,
     seconds: f64,
@@ -35,13 +35,13 @@ struct Draw {
 /// Row sets of about the same work as those of every other stratum, in pieces of which two are drawn.
 ///
 /// Row sets with as many white queens in even rows stand together, so the strata part those.
-struct Stratum {
+struct WorkStratum {
     orbits: Range<u64>,
     /// Orbits of a piece at most.
     length: u64,
 }
 
-impl Stratum {
+impl WorkStratum {
     fn new(sets: &RowSets, orbits: Range<u64>, states: u64) -> Self {
         let middle = orbits.start.midpoint(orbits.end);
         Self { length: sets.cut(middle, states) - middle, orbits }
@@ -126,7 +126,7 @@ impl Sampling {
     fn count_row_sets(&self, n: BoardSize) -> anyhow::Result<(Estimate, Estimate, Estimate)> {
         let jobs: Vec<_> = Plan::new(n, PlanKind::Colours).jobs().collect();
         let parts = self.on_threads(|thread, solver| {
-            let (control, mut sum) = (Control::default(), Draw::default());
+            let (control, mut sum) = (Control::default(), PieceFigures::default());
             for unit in self.share(thread, jobs.iter()).flat_map(|job| job.units(false)) {
                 let (tally, seconds) = timed(|| solver.count_unit(&unit, &control))?;
                 sum.solutions += real(tally.counts.solutions);
@@ -135,7 +135,7 @@ impl Sampling {
             }
             Ok(sum)
         })?;
-        let sum = |what: fn(&Draw) -> f64| Estimate::exact(parts.iter().map(what).sum());
+        let sum = |what: fn(&PieceFigures) -> f64| Estimate::exact(parts.iter().map(what).sum());
         Ok((sum(|part| part.solutions), sum(|part| part.states), sum(|part| part.seconds)))
     }
 
@@ -149,7 +149,7 @@ impl Sampling {
         let mut from = 0;
         while from < sets.len() {
             let end = sets.cut(from, all.div_ceil(number));
-            strata.push(Stratum::new(sets, from..end, sampled / (2 * number)));
+            strata.push(WorkStratum::new(sets, from..end, sampled / (2 * number)));
             from = end;
         }
         let each = real(strata.len() as u64);
@@ -160,12 +160,12 @@ impl Sampling {
             let mut draws = Vec::new();
             for (at, stratum) in self.share(thread, strata.iter().enumerate()) {
                 let mut random = Random::new(self.seed, u32::try_from(at)?);
-                let mut pair = [Draw::default(); 2];
+                let mut pair = [PieceFigures::default(); 2];
                 for draw in &mut pair {
                     let piece = stratum.draw(sets, &mut random);
                     let (tally, seconds) = timed(|| solver.count_colours(sets, piece.clone(), &control))?;
                     let share = real(sets.work(&stratum.orbits)) / real(sets.work(&piece));
-                    *draw = Draw {
+                    *draw = PieceFigures {
                         // A piece is drawn as often as it has orbits.
                         solutions: each * real(stratum.len()) / real(piece.end - piece.start)
                             * real(tally.weighted_solutions),
@@ -180,7 +180,9 @@ impl Sampling {
         // In their order, so that rounding is the same for any number of threads.
         let mut draws = parts.concat();
         draws.sort_unstable_by_key(|(at, _)| *at);
-        let of = |what: fn(&Draw) -> f64| stratified(draws.iter().map(|(_, pair)| pair.each_ref().map(what)));
+        let of = |what: fn(&PieceFigures) -> f64| {
+            stratified(draws.iter().map(|(_, pair)| pair.each_ref().map(what)))
+        };
         Ok((of(|draw| draw.solutions), of(|draw| draw.states), of(|draw| draw.seconds)))
     }
 }

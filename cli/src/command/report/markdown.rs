@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::facts::Facts;
-use super::summary::{UNCHECKED, checks, counts, figures, standing, title, verification};
+use super::summary::{UNCHECKED, checks, counts, figures, reputation, title, verification};
 
 pub(super) fn write(facts: &Facts) -> String {
-    let mut text = format!("## {}\n\n{}\n", plain(&title(facts)), plain(&standing(facts)));
+    let mut text = format!("## {}\n\n{}\n", plain(&title(facts)), plain(&reputation(facts)));
     let rows = counts(facts).into_iter().chain(figures(facts)).map(|(name, value)| [name.to_owned(), value]);
     table(&mut text, ["", ""], rows);
     let checks = checks(facts);

@@ -6,7 +6,7 @@ use nqueens_kernel::counts::Totals;
 
 use super::facts::{Facts, Work};
 use super::pictures::{shares, throughput};
-use super::summary::{UNCHECKED, checks, counts, figures, standing, title, verification};
+use super::summary::{UNCHECKED, checks, counts, figures, reputation, title, verification};
 use crate::build::BUILD;
 use crate::output::{local_time, quantity, thousands};
 
@@ -37,7 +37,7 @@ pub(super) fn write(facts: &Facts) -> String {
             body {
                 main {
                     h1 { (title) }
-                    p class={ "standing " (class) } { (standing(facts)) }
+                    p class={ "reputation " (class) } { (reputation(facts)) }
                     (section("Result", pairs(&counts(facts))))
                     (section("Checks", checks_made(facts)))
                     (section("Figures", pairs(&figures(facts))))

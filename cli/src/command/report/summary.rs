@@ -16,7 +16,7 @@ pub(super) fn title(facts: &Facts) -> String {
 }
 
 /// How the run stands, in a sentence or two.
-pub(super) fn standing(facts: &Facts) -> String {
+pub(super) fn reputation(facts: &Facts) -> String {
     let progress = &facts.run.progress;
     let (done, jobs, share) =
         (thousands(progress.done), thousands(progress.jobs), 100.0 * progress.share_done);

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Event, RunStatus};
 
-use super::feed::{News, Order};
+use super::feed::{FeedMessage, Order};
 use super::picture::{Picture, Worker};
 use super::table::Table;
 
@@ -86,20 +86,20 @@ impl App {
             tables: <[Table; 3]>::default(),
             history: HashMap::new(),
         };
-        app.hear(News::Picture(picture));
+        app.hear(FeedMessage::Picture(picture));
         app
     }
 
     /// Takes in what came from the other side.
-    pub(super) fn hear(&mut self, news: News) {
+    pub(super) fn hear(&mut self, news: FeedMessage) {
         match news {
-            News::Picture(picture) => {
+            FeedMessage::Picture(picture) => {
                 self.remember(&picture);
                 self.picture = picture;
                 self.lost = None;
             }
-            News::Lost(reason) => self.lost = Some(reason),
-            News::Answer(answer) => self.notice = Some(answer),
+            FeedMessage::Lost(reason) => self.lost = Some(reason),
+            FeedMessage::Answer(answer) => self.notice = Some(answer),
         }
         self.settle();
     }

@@ -25,7 +25,7 @@ pub(super) enum Order {
 
 /// What comes from the other side.
 #[derive(Clone, Debug)]
-pub(super) enum News {
+pub(super) enum FeedMessage {
     Picture(Picture),
     /// There is no picture, for this reason; the next try is under way.
     Lost(String),
@@ -67,14 +67,14 @@ impl Feed {
     }
 
     /// Takes one picture after the other, whatever happens to the other side.
-    pub(super) async fn keep_taking(mut self, news: mpsc::Sender<News>) -> Infallible {
+    pub(super) async fn keep_taking(mut self, news: mpsc::Sender<FeedMessage>) -> Infallible {
         loop {
             tokio::time::sleep(self.every).await;
             // Nobody takes it when the screen is about to close.
             match self.picture().await {
-                Ok(picture) => drop(news.send(News::Picture(picture)).await),
+                Ok(picture) => drop(news.send(FeedMessage::Picture(picture)).await),
                 Err(error) => {
-                    drop(news.send(News::Lost(format!("{error:#}"))).await);
+                    drop(news.send(FeedMessage::Lost(format!("{error:#}"))).await);
                     tokio::time::sleep(RETRY.saturating_sub(self.every)).await;
                 }
             }
@@ -103,7 +103,11 @@ async fn of_database(db: &Path) -> anyhow::Result<Picture> {
 }
 
 /// Carries out orders, one after the other.
-pub(super) async fn obey(mut client: Client, mut orders: mpsc::Receiver<Order>, news: mpsc::Sender<News>) {
+pub(super) async fn obey(
+    mut client: Client,
+    mut orders: mpsc::Receiver<Order>,
+    news: mpsc::Sender<FeedMessage>,
+) {
     while let Some(order) = orders.recv().await {
         let answer = match order {
             Order::Pause(run) => set(&mut client, run, RunState::Paused).await,
@@ -112,7 +116,7 @@ pub(super) async fn obey(mut client: Client, mut orders: mpsc::Receiver<Order>, 
                 client.drain(worker).await.map(|()| format!("worker {worker} is draining"))
             }
         };
-        drop(news.send(News::Answer(answer.map_err(|error| format!("{error:#}")))).await);
+        drop(news.send(FeedMessage::Answer(answer.map_err(|error| format!("{error:#}")))).await);
     }
 }
 

@@ -67,7 +67,7 @@ impl Watch {
 
     fn show(&self, run: &Progress, busy_workers: Option<u32>) -> std::io::Result<()> {
         if self.json.json {
-            let mut line = nqueens_desk::json::progress(run);
+            let mut line = nqueens_web::json::progress(run);
             line["busy_workers"] = busy_workers.into();
             return print_line(line);
         }
@@ -80,7 +80,7 @@ impl Watch {
     fn conclude(&self, runs: &[RunStatus]) -> anyhow::Result<ExitCode> {
         for run in runs {
             if self.json.json {
-                print_line(nqueens_desk::json::run(run))?;
+                print_line(nqueens_web::json::run(run))?;
                 continue;
             }
             let (id, n) = (run.progress.run, run.progress.n);

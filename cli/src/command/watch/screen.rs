@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::Watch;
 use super::app::{App, Effect};
 use super::draw::{Palette, draw};
-use super::feed::{Feed, News, Order, obey};
+use super::feed::{Feed, FeedMessage, Order, obey};
 use crate::console::colours_wanted;
 use crate::exit::INTERRUPTED;
 
@@ -53,7 +53,7 @@ impl Watch {
 /// Draws, waits for a key or for news, and draws again.
 async fn converse(
     mut app: App,
-    mut news: mpsc::Receiver<News>,
+    mut news: mpsc::Receiver<FeedMessage>,
     order: mpsc::Sender<Order>,
 ) -> anyhow::Result<ExitCode> {
     let _restore = Restore;

@@ -163,7 +163,7 @@ fn withstand(
 }
 
 /// Small enough to be reached at once.
-const TIGHT: &str = "--strangers-max 100 --first-call-seconds 2 --answer-seconds 1 --calls-per-second 200 \
+const TIGHT: &str = "--unauthenticated-max 100 --first-call-seconds 2 --answer-seconds 1 --calls-per-second 200 \
                      --peer-registrations-per-hour 100";
 
 /// Some thousand jobs, seconds of work.
@@ -225,7 +225,7 @@ fn ten_thousand_idle_connections_and_all_other_attacks() {
     let runtime = Runtime::new().expect("a runtime");
     let tasks = runtime.block_on(async { siege.begin(10_000) });
     // By default so many may be there without a token.
-    eventually("the house is full of strangers", || (cluster.open_files() > 4_000).then_some(()));
+    eventually("the house is full of unauthenticated", || (cluster.open_files() > 4_000).then_some(()));
     let during = measure("during");
     siege.stop();
     runtime.block_on(async {

@@ -21,7 +21,7 @@ const ASKED_MAX: usize = 8;
 
 /// What one worker counted for a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opinion {
+pub struct CheckVote {
     /// Who counted.
     pub worker: WorkerId,
     /// On which machine.
@@ -34,7 +34,7 @@ pub struct Opinion {
     pub counts: Counts,
 }
 
-impl Opinion {
+impl CheckVote {
     pub(super) fn accepted(accepted: &Accepted, machine: Machine) -> Self {
         let Accepted { worker, kernel, epoch, counts, .. } = *accepted;
         Self { worker, machine, kernel, epoch, counts }
@@ -81,7 +81,7 @@ impl CheckOutcome {
 #[derive(Clone, Debug)]
 pub(super) struct Check {
     /// What has been counted so far; the first is the accepted result.
-    pub(super) opinions: Vec<Opinion>,
+    pub(super) votes: Vec<CheckVote>,
     /// The leases given for it in this life of the coordinator. A result of nobody who was asked settles nothing, or
     /// a liar under a second name could confirm itself.
     asked: Vec<(WorkerId, NonZeroU32)>,
@@ -89,9 +89,9 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Whether its opinions differ.
+    /// Whether its votes differ.
     pub(super) fn is_dispute(&self) -> bool {
-        self.opinions.len() > 1
+        self.votes.len() > 1
     }
 
     pub(super) fn was_asked(&self, worker: WorkerId, token: &LeaseToken) -> bool {
@@ -100,7 +100,7 @@ impl Check {
 
     /// Whether a machine has not counted the job yet.
     pub(super) fn is_new_to(&self, machine: &Machine) -> bool {
-        self.opinions.iter().all(|opinion| opinion.machine != *machine)
+        self.votes.iter().all(|opinion| opinion.machine != *machine)
     }
 
     pub(super) fn ask(&mut self, worker: WorkerId, epoch: NonZeroU32) {
@@ -125,13 +125,13 @@ pub(super) struct Checks {
 
 impl Checks {
     /// Takes up a check that the database has.
-    pub(super) fn add(&mut self, job: JobId, opinions: Vec<Opinion>, estimate: u64) {
-        self.open.insert(job, Check { opinions, asked: Vec::new(), estimate });
+    pub(super) fn add(&mut self, job: JobId, votes: Vec<CheckVote>, estimate: u64) {
+        self.open.insert(job, Check { votes, asked: Vec::new(), estimate });
         self.wait(job);
     }
 
     /// Asks for a check of an accepted result. Does nothing if one is open.
-    pub(super) fn open(&mut self, job: JobId, accepted: Opinion, estimate: u64) -> bool {
+    pub(super) fn open(&mut self, job: JobId, accepted: CheckVote, estimate: u64) -> bool {
         if self.open.contains_key(&job) {
             return false;
         }
@@ -159,7 +159,7 @@ impl Checks {
     /// Somebody counts it.
     pub(super) fn begin(&mut self, job: JobId) {
         let Some(check) = self.open.get(&job) else { return };
-        let machine = &check.opinions[0].machine;
+        let machine = &check.votes[0].machine;
         let Some(waiting) = self.waiting.get_mut(machine) else { return };
         if waiting.remove(&job) {
             self.estimate_waiting -= u128::from(check.estimate);
@@ -172,7 +172,7 @@ impl Checks {
     /// Nobody counts it any more.
     pub(super) fn wait(&mut self, job: JobId) {
         let Some(check) = self.open.get(&job) else { return };
-        let machine = Machine::clone(&check.opinions[0].machine);
+        let machine = Machine::clone(&check.votes[0].machine);
         if self.waiting.entry(machine).or_default().insert(job) {
             self.estimate_waiting += u128::from(check.estimate);
         }

@@ -82,7 +82,7 @@ impl Dispatch {
         let waiting = self.checks.waiting().iter().filter(|(owner, _)| *owner != machine);
         let mut jobs = waiting.flat_map(|(_, jobs)| jobs.iter().take(LOOKED_AT_MAX).copied());
         let job = jobs.find(|job| self.suits(*job, worker))?;
-        let first = self.checks.get(job)?.opinions[0].epoch.get();
+        let first = self.checks.get(job)?.votes[0].epoch.get();
         let mut leap = self.leap(job);
         // The other image than the first time.
         if self.runs[&job.run].is_replicated()
@@ -103,11 +103,13 @@ impl Dispatch {
         if run.state() != RunState::Active || !check.is_new_to(machine) {
             return false;
         }
-        let first = &check.opinions[0];
+        let first = &check.votes[0];
         let family = self.family(first.worker, first.kernel, run.plan());
         let is_independent = || self.family(worker, *kernel, run.plan()) != family;
         let has_independent = || {
-            self.crowd.as_ref().is_some_and(|crowd| crowd.has_independent_engine(check, family, run.plan()))
+            self.worker_summary.as_ref().is_some_and(|worker_summary| {
+                worker_summary.has_independent_engine(check, family, run.plan())
+            })
         };
         check.is_dispute() || run.estimate_ready() == 0 || is_independent() || !has_independent()
     }

@@ -90,7 +90,7 @@ impl Dispatch {
         let Some(known) = self.workers.get_mut(&worker) else { return Held::default() };
         let earlier = known.seen.replace(now);
         if earlier.is_none_or(|seen| now.saturating_sub(seen) > self.policy.lease_ms) {
-            self.crowd = None;
+            self.worker_summary = None;
         }
         let mut lost = known.jobs.clone();
         let mut revoked = Vec::new();

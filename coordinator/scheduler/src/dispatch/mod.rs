@@ -19,7 +19,7 @@
 //!
 //! | module | decides |
 //! |---|---|
-//! | `grant` | which worker gets which job; `crowd` is the summary of workers that it uses |
+//! | `grant` | which worker gets which job; `worker_summary` is the summary of workers that it uses |
 //! | `lease` | how long a lease lasts, and how it ends |
 //! | `report` | what a result is worth |
 //! | `checks` | which second counts are open |
@@ -27,7 +27,6 @@
 //! | `trust` | which machines are checked, how often, and which are untrusted |
 
 mod checks;
-mod crowd;
 mod grant;
 mod lease;
 mod report;
@@ -38,6 +37,7 @@ mod sums;
 mod tests;
 mod trust;
 mod worker;
+mod worker_summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -47,19 +47,19 @@ use nqueens_model::message::Registration;
 use nqueens_model::operator::RunState;
 use sha2::{Digest, Sha256};
 
-pub use checks::{CheckOutcome, Opinion};
+pub use checks::{CheckOutcome, CheckVote};
 pub use lease::Held;
 pub use report::{Accepted, Judgement};
 pub use review::TrustEvent;
-pub use run::{Basis, JobState, Run, RunSettings, Slot};
+pub use run::{Basis, JobState, JobStatus, Run, RunSettings};
 pub use sums::{AcceptedSums, Moments, Sums};
-pub use trust::Standing;
+pub use trust::MachineReputation;
 pub use worker::Worker;
 
 use checks::Checks;
-use crowd::Crowd;
 use lease::{Lease, Outcome};
 use trust::Trust;
+use worker_summary::WorkerSummary;
 
 /// What workers are trusted by: the name that they register under, which is their host's unless told otherwise. Workers
 /// of one name share their faults: they don't check each other.
@@ -69,7 +69,7 @@ pub type Machine = Arc<str>;
 pub type Millis = u64;
 
 /// A job as the database is to have it: its slot, and the lease on it with the life of the coordinator that gave it.
-pub type ChangedJob = (JobId, Slot, Option<(WorkerId, Incarnation)>);
+pub type ChangedJob = (JobId, JobStatus, Option<(WorkerId, Incarnation)>);
 
 /// The numbers that rule leases.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +111,7 @@ pub struct Dispatch {
     /// The leases of each leased job: one, or two for a straggler.
     leases: BTreeMap<JobId, Vec<Lease>>,
     workers: BTreeMap<WorkerId, Worker>,
-    crowd: Option<Crowd>,
+    worker_summary: Option<WorkerSummary>,
     /// The workers that hold a lease, and their threads.
     busy: (usize, u64),
     /// Jobs whose slots differ from the database.
@@ -134,7 +134,7 @@ impl Dispatch {
             runs: BTreeMap::new(),
             leases: BTreeMap::new(),
             workers: BTreeMap::new(),
-            crowd: None,
+            worker_summary: None,
             busy: (0, 0),
             dirty: BTreeSet::new(),
             checks: Checks::default(),
@@ -154,18 +154,18 @@ impl Dispatch {
     /// Adds a worker that the database has, or is to have, as it registered.
     pub fn add_worker(&mut self, id: WorkerId, worker: &Registration) {
         self.workers.entry(id).or_insert_with(|| Worker::new(worker));
-        self.crowd = None;
+        self.worker_summary = None;
     }
 
     /// Adds what the database knows of a machine.
-    pub fn add_standing(&mut self, machine: Machine, standing: Standing) {
-        self.trust.add(machine, standing);
+    pub fn add_reputation(&mut self, machine: Machine, reputation: MachineReputation) {
+        self.trust.add(machine, reputation);
     }
 
     /// Takes up an open check that the database has; the first opinion is the accepted result.
-    pub fn add_check(&mut self, job: JobId, opinions: Vec<Opinion>) {
-        self.trust.count_open(&opinions[0].machine, 1);
-        self.checks.add(job, opinions, self.estimate(job));
+    pub fn add_check(&mut self, job: JobId, votes: Vec<CheckVote>) {
+        self.trust.count_open(&votes[0].machine, 1);
+        self.checks.add(job, votes, self.estimate(job));
     }
 
     /// The runs, by id.
@@ -201,7 +201,7 @@ impl Dispatch {
 
     /// Asks a worker to go; false if it has not registered.
     pub fn set_draining(&mut self, worker: WorkerId) -> bool {
-        self.crowd = None;
+        self.worker_summary = None;
         self.workers.get_mut(&worker).map(|worker| worker.draining = true).is_some()
     }
 
@@ -228,7 +228,7 @@ impl Dispatch {
     }
 
     /// What is known of a machine.
-    pub fn standing(&self, machine: &str) -> Standing {
+    pub fn reputation(&self, machine: &str) -> MachineReputation {
         self.trust.of(machine)
     }
 
@@ -268,8 +268,8 @@ impl Dispatch {
         self.checks.take_changes()
     }
 
-    /// Standings that changed since the last call.
-    pub fn take_standings(&mut self) -> Vec<(Machine, Standing)> {
+    /// Reputations that changed since the last call.
+    pub fn take_standings(&mut self) -> Vec<(Machine, MachineReputation)> {
         self.trust.take_dirty()
     }
 

@@ -7,7 +7,7 @@ use nqueens_model::id::{Incarnation, LeaseToken, WorkerId};
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::{JobResult, Verdict};
 
-use super::checks::{CheckOutcome, Opinion};
+use super::checks::{CheckOutcome, CheckVote};
 use super::lease::Outcome;
 use super::{Dispatch, JobState, RunState};
 
@@ -87,12 +87,12 @@ impl Dispatch {
             worker.measure(slot.estimate, result.states, result.elapsed_us);
             if worker.accepted == 1 {
                 // Until now its speed was a guess.
-                self.crowd = None;
+                self.worker_summary = None;
             }
         }
         self.remove_leases(job);
         self.dirty.insert(job);
-        let opinion = Opinion::reported(worker, result, self.machine(worker));
+        let opinion = CheckVote::reported(worker, result, self.machine(worker));
         self.maybe_check(job, opinion);
         Judgement::kept(Verdict::Accepted, "")
     }
@@ -104,15 +104,15 @@ impl Dispatch {
         if own && accepted.counts == result.counts {
             return Judgement::passing(Verdict::Accepted, "");
         }
-        let opinion = Opinion::reported(worker, result, self.machine(worker));
+        let opinion = CheckVote::reported(worker, result, self.machine(worker));
         let asked = incarnation == self.incarnation
             && self.checks.get(job).is_some_and(|check| {
                 check.was_asked(worker, &result.token) && check.is_new_to(&opinion.machine)
             });
         self.end_lease(worker, &result.token, Outcome::Unneeded);
         let is_done = self.runs[&job.run].slot(job.number).state == JobState::Done;
-        let opinions = self.checks.get(job).map_or(&[][..], |check| &check.opinions);
-        if asked && !is_done && opinions.iter().any(|other| other.counts == result.counts) {
+        let votes = self.checks.get(job).map_or(&[][..], |check| &check.votes);
+        if asked && !is_done && votes.iter().any(|other| other.counts == result.counts) {
             return self.settle(result, opinion);
         }
         if accepted.counts != result.counts {
@@ -125,7 +125,7 @@ impl Dispatch {
     }
 
     /// Two machines agree on a disputed job: what they counted stands, and what stood before is void.
-    fn settle(&mut self, result: &JobResult, opinion: Opinion) -> Judgement {
+    fn settle(&mut self, result: &JobResult, opinion: CheckVote) -> Judgement {
         let job = result.token.job;
         self.runs.get_mut(&job.run).expect("looked up before").accept(job.number, result);
         self.dirty.insert(job);
@@ -139,7 +139,7 @@ impl Dispatch {
         &mut self,
         result: &JobResult,
         accepted: &Accepted,
-        opinion: Opinion,
+        opinion: CheckVote,
         asked: bool,
     ) -> Judgement {
         let job = result.token.job;
@@ -152,12 +152,12 @@ impl Dispatch {
         if is_news {
             run.withdraw(job.number, accepted);
             self.dirty.insert(job);
-            self.open_check(job, Opinion::accepted(accepted, self.machine(accepted.worker)));
+            self.open_check(job, CheckVote::accepted(accepted, self.machine(accepted.worker)));
         }
         if (is_news || asked)
             && let Some(check) = self.checks.get_mut(job)
         {
-            check.opinions.push(opinion);
+            check.votes.push(opinion);
         }
         Judgement::kept(Verdict::Conflict, reason)
     }

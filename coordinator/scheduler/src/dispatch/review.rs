@@ -6,9 +6,9 @@ use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::JobResult;
 
-use super::checks::{Check, CheckOutcome, Opinion};
+use super::checks::{Check, CheckOutcome, CheckVote};
 use super::lease::Outcome;
-use super::{Accepted, Dispatch, Draw, JobState, Machine, Millis, RunState, Standing};
+use super::{Accepted, Dispatch, Draw, JobState, Machine, MachineReputation, Millis, RunState};
 
 /// A change of trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum TrustEvent {
 
 impl Dispatch {
     /// Asks for a second count of a result that was just accepted, if the lot falls on it.
-    pub(super) fn maybe_check(&mut self, job: JobId, accepted: Opinion) {
+    pub(super) fn maybe_check(&mut self, job: JobId, accepted: CheckVote) {
         let base = self.runs[&job.run].replicate();
         if base == 0.0 {
             return;
@@ -50,7 +50,7 @@ impl Dispatch {
     }
 
     /// Asks for a count of a result by another machine; does nothing if it has been asked for.
-    pub(super) fn open_check(&mut self, job: JobId, accepted: Opinion) {
+    pub(super) fn open_check(&mut self, job: JobId, accepted: CheckVote) {
         let machine = Machine::clone(&accepted.machine);
         if self.checks.open(job, accepted, self.estimate(job)) {
             self.trust.count_open(&machine, 1);
@@ -61,7 +61,7 @@ impl Dispatch {
     /// Ends a job's check, if one is open.
     pub(super) fn close_check(&mut self, job: JobId, outcome: CheckOutcome) -> Option<Check> {
         let check = self.checks.close(job, outcome)?;
-        self.trust.count_open(&check.opinions[0].machine, -1);
+        self.trust.count_open(&check.votes[0].machine, -1);
         self.note_check(job, Some(outcome));
         if self.runs[&job.run].slot(job.number).state != JobState::Leased {
             self.remove_leases(job);
@@ -74,12 +74,12 @@ impl Dispatch {
     }
 
     /// Two machines agree on a job: they have passed a check, and a machine with another result has failed one.
-    pub(super) fn conclude_check(&mut self, job: JobId, outcome: CheckOutcome, last: Opinion) {
+    pub(super) fn conclude_check(&mut self, job: JobId, outcome: CheckOutcome, last: CheckVote) {
         let Some(mut check) = self.close_check(job, outcome) else { return };
         let counts = last.counts;
-        check.opinions.push(last);
+        check.votes.push(last);
         let (right, wrong): (Vec<_>, Vec<_>) =
-            check.opinions.into_iter().partition(|opinion| opinion.counts == counts);
+            check.votes.into_iter().partition(|opinion| opinion.counts == counts);
         let wrong_machines: BTreeSet<_> =
             wrong.iter().map(|opinion| Machine::clone(&opinion.machine)).collect();
         for opinion in right {
@@ -103,8 +103,8 @@ impl Dispatch {
         }
     }
 
-    fn fail_against(&mut self, job: JobId, opinion: &Opinion, right: Counts) {
-        let Opinion { worker, machine, kernel, counts, .. } = opinion;
+    fn fail_against(&mut self, job: JobId, opinion: &CheckVote, right: Counts) {
+        let CheckVote { worker, machine, kernel, counts, .. } = opinion;
         let reason = format!(
             "its worker {worker} counted {counts:?} for job {job} with {kernel}, and two other machines {right:?}"
         );
@@ -112,9 +112,9 @@ impl Dispatch {
     }
 
     fn fail(&mut self, machine: &Machine, reason: String) {
-        let standing = self.trust.change(machine);
-        standing.failed += 1;
-        let times = standing.failed;
+        let reputation = self.trust.change(machine);
+        reputation.failed += 1;
+        let times = reputation.failed;
         if self.trust.distrusts(machine).is_none() {
             self.distrust(machine, reason);
         } else if times == 2 {
@@ -124,7 +124,7 @@ impl Dispatch {
 
     /// Hands out nothing more to a machine, and takes back what it has.
     pub fn distrust(&mut self, machine: &Machine, reason: String) {
-        self.crowd = None;
+        self.worker_summary = None;
         self.trust.change(machine).distrusted = Some(reason.clone());
         let own = self.workers.iter().filter(|(_, worker)| worker.machine == *machine);
         let held: Vec<_> = own.flat_map(|(id, worker)| worker.jobs.iter().map(|job| (*id, *job))).collect();
@@ -138,18 +138,18 @@ impl Dispatch {
 
     /// Forgets what a machine has shown, and gives it jobs again; false if nobody of that name was distrusted.
     pub fn readmit(&mut self, machine: &Machine) -> bool {
-        self.crowd = None;
+        self.worker_summary = None;
         let known = self.trust.distrusts(machine).is_some();
         if known {
-            let standing = self.trust.change(machine);
-            *standing = Standing { open: standing.open, ..Standing::default() };
+            let reputation = self.trust.change(machine);
+            *reputation = MachineReputation { open: reputation.open, ..MachineReputation::default() };
         }
         known
     }
 
     /// Has results of a machine counted again by others: all, or a sample that nobody can foresee. Jobs that are not
     /// done any more are passed over. Returns how many are.
-    pub fn suspect(&mut self, machine: &str, mut results: Vec<(JobId, Opinion)>, all: bool) -> usize {
+    pub fn suspect(&mut self, machine: &str, mut results: Vec<(JobId, CheckVote)>, all: bool) -> usize {
         let open = |job: &JobId| {
             let run = self.runs.get(&job.run);
             run.is_some_and(|run| {

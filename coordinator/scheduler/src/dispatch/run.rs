@@ -47,7 +47,7 @@ impl JobState {
 
 /// The state of a job in the ledger, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct JobStatus {
     /// Where it stands.
     pub state: JobState,
     /// Leases given out so far.
@@ -80,7 +80,7 @@ pub struct RunSettings {
 pub struct Run {
     settings: RunSettings,
     state: RunState,
-    slots: Vec<Slot>,
+    slots: Vec<JobStatus>,
     /// All job numbers, in the order in which they leave.
     order: Vec<u32>,
     /// How much of the order has left.
@@ -105,7 +105,7 @@ impl Run {
     pub fn new(
         settings: &RunSettings,
         state: RunState,
-        slots: Vec<Slot>,
+        slots: Vec<JobStatus>,
         accepted: AcceptedSums,
         checks: CheckCounts,
     ) -> Self {
@@ -121,7 +121,7 @@ impl Run {
 
     /// A run that was just planned: all its jobs, of this much estimated work, are ready.
     pub fn planned(settings: &RunSettings, estimates: &[u64]) -> Self {
-        let ready = |estimate: &u64| Slot {
+        let ready = |estimate: &u64| JobStatus {
             state: JobState::Ready,
             epoch: 0,
             failures: 0,
@@ -166,7 +166,7 @@ impl Run {
     /// the number of jobs in each [`JobState`].
     pub fn census(&self, groups_max: usize) -> Vec<[u32; 4]> {
         let size = self.slots.len().div_ceil(groups_max.max(1)).max(1);
-        let count = |group: &[Slot]| {
+        let count = |group: &[JobStatus]| {
             let mut states = [0; 4];
             for slot in group {
                 states[slot.state as usize] += 1;
@@ -238,7 +238,7 @@ impl Run {
     }
 
     /// One job's slot.
-    pub fn slot(&self, number: u32) -> Slot {
+    pub fn slot(&self, number: u32) -> JobStatus {
         self.slots[number as usize]
     }
 

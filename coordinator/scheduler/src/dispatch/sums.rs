@@ -3,7 +3,7 @@
 use nqueens_kernel::counts::{Counts, Overflow, Totals};
 use nqueens_model::operator::CheckCounts;
 
-use super::{Accepted, JobState, Slot};
+use super::{Accepted, JobState, JobStatus};
 
 /// The sums over a run's jobs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -111,14 +111,14 @@ impl Sums {
         }
     }
 
-    pub(super) fn enter(&mut self, slot: &Slot) {
+    pub(super) fn enter(&mut self, slot: &JobStatus) {
         if let Some((jobs, estimate)) = self.of(slot.state) {
             *jobs += 1;
             *estimate += u128::from(slot.estimate);
         }
     }
 
-    pub(super) fn leave(&mut self, slot: &Slot) {
+    pub(super) fn leave(&mut self, slot: &JobStatus) {
         if let Some((jobs, estimate)) = self.of(slot.state) {
             *jobs -= 1;
             *estimate -= u128::from(slot.estimate);

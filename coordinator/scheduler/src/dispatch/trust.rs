@@ -10,7 +10,7 @@ const SUSPECTS_MIN: u64 = 300;
 
 /// What a machine has shown so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct MachineReputation {
     /// Checks in which it agreed with another machine.
     pub passed: u64,
     /// Checks in which two other machines agreed against it.
@@ -21,7 +21,7 @@ pub struct Standing {
     pub open: u64,
 }
 
-impl Standing {
+impl MachineReputation {
     /// The share of its results to check, at least the run's `base`: all results of a new machine, fewer with each
     /// check that it passed or that is pending.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
@@ -39,18 +39,18 @@ impl Standing {
 
 #[derive(Debug, Default)]
 pub(super) struct Trust {
-    machines: BTreeMap<Machine, Standing>,
-    /// Those whose standing differs from the database's.
+    machines: BTreeMap<Machine, MachineReputation>,
+    /// Those whose reputation differs from the database's.
     dirty: BTreeSet<Machine>,
 }
 
 impl Trust {
     /// Takes up what the database has.
-    pub(super) fn add(&mut self, machine: Machine, standing: Standing) {
-        self.machines.insert(machine, standing);
+    pub(super) fn add(&mut self, machine: Machine, reputation: MachineReputation) {
+        self.machines.insert(machine, reputation);
     }
 
-    pub(super) fn of(&self, machine: &str) -> Standing {
+    pub(super) fn of(&self, machine: &str) -> MachineReputation {
         self.machines.get(machine).cloned().unwrap_or_default()
     }
 
@@ -60,18 +60,18 @@ impl Trust {
 
     /// A check of a result of its is opened or ended.
     pub(super) fn count_open(&mut self, machine: &Machine, change: i64) {
-        let standing = self.machines.entry(Machine::clone(machine)).or_default();
-        standing.open = standing.open.checked_add_signed(change).expect("what ends has begun");
+        let reputation = self.machines.entry(Machine::clone(machine)).or_default();
+        reputation.open = reputation.open.checked_add_signed(change).expect("what ends has begun");
     }
 
     /// Changes what is stored of a machine.
-    pub(super) fn change(&mut self, machine: &Machine) -> &mut Standing {
+    pub(super) fn change(&mut self, machine: &Machine) -> &mut MachineReputation {
         self.dirty.insert(Machine::clone(machine));
         self.machines.entry(Machine::clone(machine)).or_default()
     }
 
-    /// The standings that changed since the last call.
-    pub(super) fn take_dirty(&mut self) -> Vec<(Machine, Standing)> {
+    /// The reputations that changed since the last call.
+    pub(super) fn take_dirty(&mut self) -> Vec<(Machine, MachineReputation)> {
         let dirty = std::mem::take(&mut self.dirty);
         dirty.into_iter().map(|machine| (Machine::clone(&machine), self.of(&machine))).collect()
     }
@@ -83,7 +83,9 @@ mod tests {
 
     #[test]
     fn newcomers_are_checked_most() {
-        let share = |passed, open| Standing { passed, open, ..Standing::default() }.share(0.01).to_bits();
+        let share = |passed, open| {
+            MachineReputation { passed, open, ..MachineReputation::default() }.share(0.01).to_bits()
+        };
         assert_eq!(
             [share(0, 0), share(1, 0), share(0, 1), share(2, 1)],
             [1.0, 0.5, 0.5, 0.25].map(f64::to_bits)

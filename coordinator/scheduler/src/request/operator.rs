@@ -6,7 +6,7 @@ use tracing::{debug, info};
 
 use super::Request;
 use crate::dispatch::Machine;
-use crate::news::News;
+use crate::new_event::NewEvent;
 use crate::refusal::Refusal;
 use crate::transaction::{Needs, Room, Transaction};
 
@@ -36,7 +36,7 @@ impl Request for SetRunState {
             .scheduler
             .dispatch
             .run(run)
-            .map(|run| News::of(run, EventKind::RunChanged, format_args!("now {}.", state.name())));
+            .map(|run| NewEvent::of(run, EventKind::RunChanged, format_args!("now {}.", state.name())));
         transaction.tell(news);
         info!(%run, from = from.name(), to = state.name(), "run changed its state");
         Ok(())
@@ -175,13 +175,14 @@ impl Request for Expire {
         let was_short = transaction.scheduler.is_short();
         transaction.scheduler.room = self.room;
         let is_short = transaction.scheduler.is_short();
-        transaction.tell((was_short != is_short).then(|| News::disk(is_short)));
+        transaction.tell((was_short != is_short).then(|| NewEvent::disk(is_short)));
         let (now, dispatch) = (transaction.now, &mut transaction.scheduler.dispatch);
         let ended = dispatch.expire(now);
         for (worker, token) in &ended {
             debug!(%worker, job = %token.job, "lease ended: no heartbeat in time, or no progress");
         }
-        let news = News::lapses(ended.iter().map(|(worker, _)| (*worker, dispatch.is_live(now, *worker))));
+        let news =
+            NewEvent::lapses(ended.iter().map(|(worker, _)| (*worker, dispatch.is_live(now, *worker))));
         transaction.tell(news);
         Ok(())
     }

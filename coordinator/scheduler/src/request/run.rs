@@ -9,7 +9,7 @@ use tracing::{error, info};
 use super::Request;
 use crate::change::Change;
 use crate::dispatch::{Basis, Run, RunSettings};
-use crate::news::News;
+use crate::new_event::NewEvent;
 use crate::refusal::Refusal;
 use crate::transaction::Transaction;
 
@@ -72,7 +72,7 @@ impl Request for ActivateRun {
         let jobs = run.jobs();
         info!(run = %id, n = plan.n().get(), plan = %plan.kind(), jobs, priority, "run is planned");
         transaction.change(Change::RunActivated { run: id, jobs, fingerprint });
-        transaction.tell([News::of(&run, EventKind::RunPlanned, format_args!("planned, {jobs} jobs."))]);
+        transaction.tell([NewEvent::of(&run, EventKind::RunPlanned, format_args!("planned, {jobs} jobs."))]);
         transaction.scheduler.dispatch.add_run(run);
         Ok(())
     }
@@ -106,13 +106,13 @@ impl Request for FinishRun {
                 info!(run = %id, n, total = %outcome.total, "run is done");
                 let (total, check) = (outcome.total, outcome.checked.describe());
                 let what = format_args!("done, TOTAL {total}: {check}.");
-                (Change::RunDone(id, outcome), News::of(run, EventKind::RunDone, what))
+                (Change::RunDone(id, outcome), NewEvent::of(run, EventKind::RunDone, what))
             }
             Err(reason) => {
                 run.set_state(RunState::Failed);
                 error!(run = %id, n, reason, "run has no total: a check failed");
                 let what = format_args!("no total, because a check failed: {reason}.");
-                let news = News::of(run, EventKind::RunFailed, what);
+                let news = NewEvent::of(run, EventKind::RunFailed, what);
                 (Change::RunState { run: id, state: RunState::Failed, reason: Some(reason) }, news)
             }
         };

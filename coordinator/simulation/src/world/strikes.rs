@@ -184,7 +184,7 @@ impl World {
                 self.ask(Ask::RetryQuarantined(RetryQuarantined(run)), Asker::Nobody);
             }
         }
-        let distrusted = self.ledger.standings().filter(|(_, standing)| standing.distrusted.is_some());
+        let distrusted = self.ledger.reputations().filter(|(_, reputation)| reputation.distrusted.is_some());
         let is_liar = |name: &str| self.liars.iter().any(|liar| machine_name(*liar) == name);
         let honest: Vec<_> =
             distrusted.map(|(machine, _)| machine.clone()).filter(|machine| !is_liar(machine)).collect();

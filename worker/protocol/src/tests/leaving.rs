@@ -5,7 +5,7 @@ use std::time::Duration;
 use nqueens_model::message::{HeldLease, SyncResponse};
 
 use super::stage::{BEAT, Stage, accepted, held, leases, returned, token, told};
-use crate::{Action, CallError, Event, Look, Progress, Summary};
+use crate::{Action, CallError, Event, JobProgress, Look, Summary};
 
 #[test]
 fn told_to_go_it_hands_back_what_has_not_begun_and_finishes_the_rest() {
@@ -65,7 +65,7 @@ fn an_answer_to_a_call_that_was_given_up_changes_nothing() {
     stage.serve(0..1);
     stage.begun = 1;
     let lease = HeldLease { token: token(0), states: 0 };
-    stage.tell(Event::Looked(Look { begun: vec![Progress { lease, left: 0 }], ..Look::default() }));
+    stage.tell(Event::Looked(Look { begun: vec![JobProgress { lease, left: 0 }], ..Look::default() }));
     let sync = stage.next_sync();
     stage.tell(Event::Stop);
     assert_eq!(stage.call.take(), Some(Action::Sync(sync.clone())), "no other yet");

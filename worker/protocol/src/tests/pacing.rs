@@ -5,7 +5,7 @@ use std::time::Duration;
 use nqueens_model::message::{BATCH_MAX, HeldLease, ReturnedLease, SyncResponse};
 
 use super::stage::{BEAT, STATES, Stage, accepted, held, leases, result, returned, token, told};
-use crate::{Action, Event, Look, Progress};
+use crate::{Action, Event, JobProgress, Look};
 
 #[test]
 fn a_coordinator_without_work_is_asked_once_a_beat() {
@@ -84,7 +84,7 @@ fn a_busy_worker_syncs_at_each_beat_and_says_how_far_it_is() {
     let mut lease = HeldLease { token: token(0), states: 0 };
     for beat in 1..10 {
         lease.states = beat * STATES;
-        let begun = vec![Progress { lease, left: 0 }];
+        let begun = vec![JobProgress { lease, left: 0 }];
         stage.tell(Event::Looked(Look { begun, ..Look::default() }));
         let before = stage.now;
         let sync = stage.serve(0..0);
@@ -103,7 +103,7 @@ fn it_asks_for_more_when_half_of_what_it_got_is_used_up() {
     assert_eq!((sync.wanted_states, sync.wanted_jobs), (2 * STATES, BATCH_MAX));
     let served = stage.now;
     let mut begin = |number, left| {
-        let begun = vec![Progress { lease: HeldLease { token: token(number), states: 0 }, left }];
+        let begun = vec![JobProgress { lease: HeldLease { token: token(number), states: 0 }, left }];
         stage.tell(Event::Looked(Look { begun, ..Look::default() }));
         stage.pass(Duration::from_millis(20));
         stage.call.clone()

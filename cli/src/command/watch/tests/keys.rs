@@ -16,7 +16,7 @@ fn a_run_is_paused_only_by_a_yes() {
     }
     assert_eq!(type_in(&mut app, "py"), Some(Effect::Obey(Order::Pause(run_id(0)))));
     assert_eq!(app.mode, Mode::Look);
-    app.hear(News::Answer(Err("it is over".to_owned())));
+    app.hear(FeedMessage::Answer(Err("it is over".to_owned())));
     assert!(screen(&app, 80, 24).to_string().contains("it is over"));
 }
 
@@ -26,7 +26,7 @@ fn the_order_is_for_what_the_question_named() {
     type_in(&mut app, "p");
     let mut changed = picture();
     changed.runs.remove(0);
-    app.hear(News::Picture(changed));
+    app.hear(FeedMessage::Picture(changed));
     assert_eq!(type_in(&mut app, "y"), Some(Effect::Obey(Order::Pause(run_id(0)))));
 }
 
@@ -76,7 +76,7 @@ fn lists_are_sorted_and_the_selection_stays_on_its_row() {
     let mut next = picture();
     next.workers.remove(0);
     next.workers.push(worker(4, "south", 9e9));
-    app.hear(News::Picture(next));
+    app.hear(FeedMessage::Picture(next));
     assert_eq!((app.shown(Pane::Workers), app.position(Pane::Workers)), (vec![3, 2, 4], 1));
     type_in(&mut app, "ss");
     assert_eq!(app.shown(Pane::Workers), [4, 3, 2], "by number, reversed");
@@ -117,10 +117,10 @@ fn q_leaves_and_control_c_interrupts() {
 fn the_history_is_bounded_and_forgets_runs_that_are_gone() {
     let mut app = app();
     for _ in 0..1_000 {
-        app.hear(News::Picture(picture()));
+        app.hear(FeedMessage::Picture(picture()));
     }
     assert_eq!(app.speeds(run_id(0), 10_000).len(), 400);
     assert_eq!(app.speeds(run_id(0), 3), [8_010_000_000; 3]);
-    app.hear(News::Picture(Picture::default()));
+    app.hear(FeedMessage::Picture(Picture::default()));
     assert!(app.speeds(run_id(0), 10).is_empty());
 }

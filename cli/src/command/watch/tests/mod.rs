@@ -12,7 +12,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::app::{App, Effect, Mode, Pane};
 use super::draw::{Palette, draw};
-use super::feed::{News, Order};
+use super::feed::{FeedMessage, Order};
 use super::picture::{Picture, Worker};
 
 mod keys;

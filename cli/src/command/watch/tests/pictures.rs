@@ -9,7 +9,7 @@ fn the_picture_at_80_by_24() {
         let mut next = picture();
         let speed = Speed { threads: 11.8, states_per_s: 8.01e9 + 1e8 * f64::from(picture_number % 10) };
         next.runs[0].progress.speed = Some(speed);
-        app.hear(News::Picture(next));
+        app.hear(FeedMessage::Picture(next));
     }
     insta::assert_snapshot!(screen(&app, 80, 24));
 }
@@ -31,10 +31,10 @@ fn a_question_and_the_keys_lie_over_it() {
 #[test]
 fn a_lost_coordinator_is_told_of_until_it_is_back() {
     let mut app = app();
-    app.hear(News::Lost("can't reach a coordinator".to_owned()));
+    app.hear(FeedMessage::Lost("can't reach a coordinator".to_owned()));
     let alarm = "out of date; trying again: can't reach a coordinator";
     assert!(screen(&app, 80, 24).to_string().contains(alarm));
-    app.hear(News::Picture(picture()));
+    app.hear(FeedMessage::Picture(picture()));
     assert!(!screen(&app, 80, 24).to_string().contains("out of date"));
 }
 

@@ -115,7 +115,7 @@ pub(super) struct World {
     pub(super) dispatch: Dispatch,
     pub(super) now: Millis,
     lives: u64,
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<JobStatus>,
     holders: HashMap<u32, (WorkerId, Incarnation)>,
     pub(super) accepted: HashMap<u32, Accepted>,
     /// Every token ever given out, and to whom.
@@ -124,15 +124,15 @@ pub(super) struct World {
     replicate_ppm: u32,
     /// Open checks, and the first result of their jobs that differs.
     open: HashSet<u32>,
-    conflicts: HashMap<u32, Opinion>,
-    standings: HashMap<Machine, Standing>,
+    conflicts: HashMap<u32, CheckVote>,
+    reputations: HashMap<Machine, MachineReputation>,
     /// Machines that have reported a wrong result.
     liars: HashSet<Machine>,
 }
 
 impl World {
     pub(super) fn new(replicate_ppm: u32) -> Self {
-        let slot = |number: u32| Slot {
+        let slot = |number: u32| JobStatus {
             state: JobState::Ready,
             epoch: 0,
             failures: 0,
@@ -151,7 +151,7 @@ impl World {
             replicate_ppm,
             open: HashSet::new(),
             conflicts: HashMap::new(),
-            standings: HashMap::new(),
+            reputations: HashMap::new(),
             liars: HashSet::new(),
         };
         world.restart();
@@ -166,8 +166,8 @@ impl World {
             let kernel = if worker.get() == 2 { "scalar" } else { "reference" };
             self.dispatch.add_worker(worker, &registration(&machine(worker), kernel, 2));
         }
-        for (machine, standing) in &self.standings {
-            self.dispatch.add_standing(Machine::clone(machine), standing.clone());
+        for (machine, reputation) in &self.reputations {
+            self.dispatch.add_reputation(Machine::clone(machine), reputation.clone());
         }
         let done = |number: &u32| self.slots[*number as usize].state == JobState::Done;
         let mut sums = AcceptedSums::default();
@@ -189,9 +189,9 @@ impl World {
         }
         for number in &self.open {
             let accepted = &self.accepted[number];
-            let first = Opinion::accepted(accepted, machine(accepted.worker));
-            let opinions = std::iter::once(first).chain(self.conflicts.get(number).cloned()).collect();
-            self.dispatch.add_check(JobId { run: run_id(), number: *number }, opinions);
+            let first = CheckVote::accepted(accepted, machine(accepted.worker));
+            let votes = std::iter::once(first).chain(self.conflicts.get(number).cloned()).collect();
+            self.dispatch.add_check(JobId { run: run_id(), number: *number }, votes);
         }
     }
 
@@ -207,12 +207,12 @@ impl World {
             let results = own.map(|(number, accepted)| {
                 (
                     JobId { run: run_id(), number: *number },
-                    Opinion::accepted(accepted, Machine::clone(&suspect)),
+                    CheckVote::accepted(accepted, Machine::clone(&suspect)),
                 )
             });
             self.dispatch.suspect(&suspect, results.collect(), all);
         }
-        self.standings.extend(self.dispatch.take_standings());
+        self.reputations.extend(self.dispatch.take_standings());
         for (JobId { number, .. }, outcome) in self.dispatch.take_checks() {
             match outcome {
                 None => assert!(self.open.insert(number), "opened once"),
@@ -351,7 +351,7 @@ impl World {
             (Some(before), Verdict::Duplicate) => assert_eq!(before.counts, counts),
             (Some(before), Verdict::Conflict) => {
                 assert_ne!(before.counts, counts);
-                let opinion = Opinion::reported(worker, &result, machine(worker));
+                let opinion = CheckVote::reported(worker, &result, machine(worker));
                 self.conflicts.entry(number).or_insert(opinion);
             }
             (None, Verdict::Implausible) => assert!(implausible),

@@ -8,7 +8,7 @@ use nqueens_coordinator::Operator;
 use nqueens_model::id::RunId;
 use tokio::sync::{Semaphore, watch};
 
-use crate::door::{Admission, Door};
+use crate::auth::{Admission, Auth};
 use crate::fresh::Fresh;
 use crate::history::Histories;
 use crate::picture::Picture;
@@ -24,7 +24,7 @@ const DETAIL_AGE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Shared {
     pub(crate) operator: Operator,
-    pub(crate) door: Arc<Door>,
+    pub(crate) auth: Arc<Auth>,
     pub(crate) picture: Fresh<Picture>,
     pub(crate) histories: Histories,
     pub(crate) streams: Arc<Semaphore>,
@@ -42,7 +42,7 @@ impl Shared {
     ) -> Self {
         Self {
             operator,
-            door: Arc::new(Door::new(admission)),
+            auth: Arc::new(Auth::new(admission)),
             picture: Fresh::new(PICTURE_EVERY / 2),
             histories,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),

@@ -1,4 +1,4 @@
-//! The coordinator's metrics in Prometheus' text format. `docs/desk.md` lists them.
+//! The coordinator's metrics in Prometheus' text format. `docs/web.md` lists them.
 
 use std::sync::Arc;
 

@@ -20,7 +20,7 @@ const ENGINES: usize = 64;
 
 /// What a look at all workers found.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(super) struct WorkerSummary {
     looked: Millis,
     /// The speed of each that was heard of in the time of a lease, and the sum.
     speeds: BTreeMap<WorkerId, u64>,
@@ -32,14 +32,15 @@ pub(super) struct Crowd {
 }
 
 impl Dispatch {
-    /// The crowd, looked at again if the last look is too old.
-    pub(super) fn crowd(&mut self, now: Millis) -> &Crowd {
-        let is_fresh = |crowd: &Crowd| now.saturating_sub(crowd.looked) < FRESH_MS;
-        let crowd = self.crowd.take().filter(is_fresh).unwrap_or_else(|| self.look_around(now));
-        self.crowd.insert(crowd)
+    /// The worker_summary, looked at again if the last look is too old.
+    pub(super) fn worker_summary(&mut self, now: Millis) -> &WorkerSummary {
+        let is_fresh = |worker_summary: &WorkerSummary| now.saturating_sub(worker_summary.looked) < FRESH_MS;
+        let worker_summary =
+            self.worker_summary.take().filter(is_fresh).unwrap_or_else(|| self.look_around(now));
+        self.worker_summary.insert(worker_summary)
     }
 
-    fn look_around(&self, now: Millis) -> Crowd {
+    fn look_around(&self, now: Millis) -> WorkerSummary {
         let heard = || self.workers.iter().filter(|(_, worker)| self.is_heard(now, worker));
         let known = heard().filter_map(|(_, worker)| Some((worker.speed()?, worker.threads)));
         let (speed, threads) = known.fold((0_u128, 0_u128), |(speeds, threads), (speed, of)| {
@@ -59,15 +60,15 @@ impl Dispatch {
                 known.push(Machine::clone(&worker.machine));
             }
         }
-        Crowd { looked: now, speeds, speed, speed_of_thread: mean, machines }
+        WorkerSummary { looked: now, speeds, speed, speed_of_thread: mean, machines }
     }
 
     /// A worker's part of the speed of all that were heard of in the time of a lease; `None` if it is alone.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub(super) fn part_of_speed(&mut self, now: Millis, id: WorkerId) -> Option<f64> {
-        let crowd = self.crowd(now);
-        let others = crowd.speed - u128::from(crowd.speeds.get(&id).copied().unwrap_or(0));
-        let mean = crowd.speed_of_thread;
+        let worker_summary = self.worker_summary(now);
+        let others = worker_summary.speed - u128::from(worker_summary.speeds.get(&id).copied().unwrap_or(0));
+        let mean = worker_summary.speed_of_thread;
         let own = self.workers[&id].speed_or(mean) as f64;
         (others > 0).then(|| own / (own + others as f64))
     }
@@ -77,7 +78,7 @@ impl Dispatch {
     }
 }
 
-impl Crowd {
+impl WorkerSummary {
     /// Whether somebody could check a job by an engine of another family than the first count's.
     pub(super) fn has_independent_engine(&self, check: &Check, first: Family, plan: PlanKind) -> bool {
         let independent =

@@ -6,7 +6,7 @@
 //!          +--events--> webhook
 //! ```
 //!
-//! * `server` is an HTTP/1.1 listener of its own. `door` decides who may look: by the Host header on loopback,
+//! * `server` is an HTTP/1.1 listener of its own. `auth` decides who may look: by the Host header on loopback,
 //!   elsewhere by the operator token and then a session cookie.
 //! * `live` sends pictures as server-sent events. They are computed when somebody looks, once for all (`fresh`).
 //!   `history` keeps a few hundred points per run.
@@ -19,7 +19,7 @@
 
 #![forbid(unsafe_code)]
 
-mod door;
+mod auth;
 mod fresh;
 mod headers;
 mod history;
@@ -32,6 +32,6 @@ mod shared;
 mod solutions;
 mod webhook;
 
-pub use door::Admission;
+pub use auth::Admission;
 pub use server::serve;
-pub use webhook::{InvalidWebhook, Teller, Webhook};
+pub use webhook::{InvalidWebhook, Webhook, WebhookSender};

@@ -13,10 +13,10 @@
 //! continues. Warnings about unauthenticated callers are limited to 10 per minute; the rest are logged at `debug`.
 
 mod bucket;
-mod census;
 mod connection;
-mod patience;
+mod connection_table;
 mod tls;
+mod write_timeout;
 
 use std::io;
 use std::sync::Arc;
@@ -29,12 +29,12 @@ use tracing::{debug, warn};
 
 pub use bucket::Rate;
 pub(crate) use connection::Caller;
-pub(crate) use patience::Watching;
 pub(crate) use tls::{ClientAuthorities, Tls};
+pub(crate) use write_timeout::Watching;
 
 use bucket::Bucket;
-use census::{Census, Visit};
 use connection::Connection;
+use connection_table::{ConnectionGuard, ConnectionTable};
 
 /// How often those are looked for who have said nothing for too long.
 const DISMISS_EVERY: Duration = Duration::from_millis(500);
@@ -57,7 +57,7 @@ pub struct Limits {
     /// Connections of one peer.
     pub peer_connections: usize,
     /// Unauthenticated connections; beyond this number, the oldest are closed.
-    pub strangers: usize,
+    pub unauthenticated: usize,
     /// Unauthenticated connections are closed after this time.
     pub first_call: Duration,
     /// Calls on one connection, which is one worker's.
@@ -67,7 +67,7 @@ pub struct Limits {
     /// Registrations of workers from one peer.
     pub peer_registrations: Rate,
     /// A connection is closed if its caller does not read a piece of a response within this time.
-    pub patience: Duration,
+    pub write_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -75,12 +75,12 @@ impl Default for Limits {
         Self {
             connections: 16_000,
             peer_connections: 12_000,
-            strangers: 4_000,
+            unauthenticated: 4_000,
             first_call: Duration::from_secs(10),
             calls: Rate::a_second(1_000),
             peer_calls: Rate::a_second(20_000),
             peer_registrations: Rate::an_hour(20_000),
-            patience: Duration::from_mins(1),
+            write_timeout: Duration::from_mins(1),
         }
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn open(
     let (sender, connections) = mpsc::channel(16);
     let complaints = std::sync::Mutex::new(Bucket::new(COMPLAINTS, Instant::now()));
     let porter = Porter { tls, complaints, sender };
-    tokio::spawn(Arc::new(porter).attend(listener, Arc::new(Census::new(limits))));
+    tokio::spawn(Arc::new(porter).attend(listener, Arc::new(ConnectionTable::new(limits))));
     ReceiverStream::new(connections)
 }
 
@@ -105,13 +105,13 @@ struct Porter {
 }
 
 impl Porter {
-    async fn attend(self: Arc<Self>, listener: TcpListener, census: Arc<Census>) {
+    async fn attend(self: Arc<Self>, listener: TcpListener, connection_table: Arc<ConnectionTable>) {
         let mut rounds = tokio::time::interval(DISMISS_EVERY);
         loop {
             let accepted = tokio::select! {
                 () = self.sender.closed() => return,
                 _ = rounds.tick() => {
-                    census.dismiss(Instant::now());
+                    connection_table.dismiss(Instant::now());
                     continue;
                 }
                 accepted = listener.accept() => accepted,
@@ -124,17 +124,22 @@ impl Porter {
                     continue;
                 }
             };
-            match census.enter(address, Instant::now()) {
-                Ok((visit, ended)) => {
-                    tokio::spawn(Arc::clone(&self).welcome(stream, visit, ended));
+            match connection_table.enter(address, Instant::now()) {
+                Ok((connection_guard, ended)) => {
+                    tokio::spawn(Arc::clone(&self).welcome(stream, connection_guard, ended));
                 }
                 Err(full) => self.complain(&format_args!("connection from {address} refused: {full}")),
             }
         }
     }
 
-    async fn welcome(self: Arc<Self>, stream: TcpStream, visit: Visit, mut ended: oneshot::Receiver<()>) {
-        let address = visit.address();
+    async fn welcome(
+        self: Arc<Self>,
+        stream: TcpStream,
+        connection_guard: ConnectionGuard,
+        mut ended: oneshot::Receiver<()>,
+    ) {
+        let address = connection_guard.address();
         if let Err(error) = stream.set_nodelay(true) {
             debug!(caller = %address, %error, "without TCP_NODELAY");
         }
@@ -148,7 +153,7 @@ impl Porter {
                 match shaken {
                     Ok(stream) => {
                         if let Some(roles) = tls::roles(&stream) {
-                            visit.set_roles(roles);
+                            connection_guard.set_roles(roles);
                         }
                         Box::new(stream)
                     }
@@ -161,7 +166,8 @@ impl Porter {
                 }
             }
         };
-        let connection = Connection { stream, caller: Caller(Arc::new(visit)), ended: Some(ended) };
+        let connection =
+            Connection { stream, caller: Caller(Arc::new(connection_guard)), ended: Some(ended) };
         // An error means that the server is going.
         drop(self.sender.send(Ok(connection)).await);
     }

@@ -32,21 +32,21 @@ struct Point {
 
 /// The moments of one run.
 #[derive(Clone, Debug)]
-struct Line {
+struct Series {
     points: Vec<Point>,
     /// Looks between two points, and since the last.
     stride: u32,
     passed: u32,
 }
 
-impl Default for Line {
+impl Default for Series {
     fn default() -> Self {
         // The first look is a point.
         Self { points: Vec::new(), stride: 1, passed: 0 }
     }
 }
 
-impl Line {
+impl Series {
     fn add(&mut self, point: Point) {
         self.passed += 1;
         if self.passed < self.stride {
@@ -64,7 +64,7 @@ impl Line {
 
 /// The moments of all runs that were active while somebody kept this; cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Histories(Arc<Mutex<HashMap<RunId, Line>>>);
+pub(crate) struct Histories(Arc<Mutex<HashMap<RunId, Series>>>);
 
 impl Histories {
     /// Looks at the runs again and again, until the coordinator has gone.
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_long_run_keeps_few_points_evenly_spread() {
-        let mut line = Line::default();
+        let mut line = Series::default();
         for at_ms in 0..100_000 {
             line.add(Point { at_ms, share: 0.0, states_per_s: None, total: None, left_s: None });
             assert!(line.points.len() <= POINTS_MAX);

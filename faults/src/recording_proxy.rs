@@ -45,15 +45,15 @@ pub(crate) type Acknowledgements = HashMap<(Token, bool), Acknowledged>;
 
 /// Answers workers by asking the coordinator, and writes down what it says.
 #[derive(Clone)]
-pub(crate) struct Witness {
-    book: Arc<Mutex<Book>>,
+pub(crate) struct RecordingProxy {
+    record: Arc<Mutex<Record>>,
     coordinator: WorkerServiceClient<Channel>,
     /// Of the coordinator's database.
     wal_index: PathBuf,
 }
 
 #[derive(Default)]
-struct Book {
+struct Record {
     acknowledged: Acknowledgements,
     /// Acknowledgements that were seen, repetitions and all.
     seen: u64,
@@ -64,7 +64,7 @@ struct Book {
     calls: VecDeque<Request<SyncRequest>>,
 }
 
-impl Witness {
+impl RecordingProxy {
     /// Begins to answer on a port of this machine.
     pub(crate) async fn start(coordinator: SocketAddr, database: &Path) -> (Self, SocketAddr) {
         let endpoint = Endpoint::from_shared(format!("http://{coordinator}")).expect("an address");
@@ -77,53 +77,54 @@ impl Witness {
             WorkerServiceClient::new(endpoint.connect_lazy()).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let mut wal_index = database.as_os_str().to_owned();
         wal_index.push("-shm");
-        let witness = Self { book: Arc::default(), coordinator, wal_index: wal_index.into() };
+        let recording_proxy = Self { record: Arc::default(), coordinator, wal_index: wal_index.into() };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
-        let service = WorkerServiceServer::new(witness.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let service =
+            WorkerServiceServer::new(recording_proxy.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX);
         tokio::spawn(
             Server::builder().add_service(service).serve_with_incoming(TcpListenerStream::new(listener)),
         );
-        (witness, address)
+        (recording_proxy, address)
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().expect("nobody panics with it")
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().expect("nobody panics with it")
     }
 
     /// What was acknowledged until now.
     pub(crate) fn acknowledged(&self) -> Acknowledgements {
-        self.book().acknowledged.clone()
+        self.record().acknowledged.clone()
     }
 
     /// How many acknowledgements were seen, repetitions and all.
     pub(crate) fn seen(&self) -> u64 {
-        self.book().seen
+        self.record().seen
     }
 
     /// What may never be said, and was.
     pub(crate) fn findings(&self) -> Vec<String> {
-        self.book().findings.clone()
+        self.record().findings.clone()
     }
 
     /// An older ledger takes the place of the coordinator's: only this was acknowledged by it.
     pub(crate) fn restore(&self, acknowledged: Acknowledgements) {
-        let mut book = self.book();
-        book.acknowledged = acknowledged;
-        book.ledger += 1;
+        let mut record = self.record();
+        record.acknowledged = acknowledged;
+        record.ledger += 1;
     }
 
     /// Repeats this many earlier calls at once; returns how many of them were answered.
     pub(crate) async fn repeat(&self, calls: usize, random: &mut Random) -> usize {
         let old: Vec<_> = {
-            let book = &self.book();
-            (0..calls.min(book.calls.len()))
-                .map(|_| copy(&book.calls[random.index(book.calls.len())]))
+            let record = &self.record();
+            (0..calls.min(record.calls.len()))
+                .map(|_| copy(&record.calls[random.index(record.calls.len())]))
                 .collect()
         };
         let calls = old.into_iter().map(|call| {
-            let witness = self.clone();
-            tokio::spawn(async move { witness.pass_on(call).await })
+            let recording_proxy = self.clone();
+            tokio::spawn(async move { recording_proxy.pass_on(call).await })
         });
         let mut answered = 0;
         for call in calls.collect::<Vec<_>>() {
@@ -133,21 +134,21 @@ impl Witness {
     }
 
     async fn pass_on(&self, call: Request<SyncRequest>) -> Result<Response<SyncResponse>, Status> {
-        let (ledger, results) = (self.book().ledger, call.get_ref().results.clone());
+        let (ledger, results) = (self.record().ledger, call.get_ref().results.clone());
         let answer = self.coordinator.clone().sync(call).await?;
         let mark = Mark::read(&self.wal_index);
-        let mut book = self.book();
-        if book.ledger == ledger {
+        let mut record = self.record();
+        if record.ledger == ledger {
             for (result, ack) in results.iter().zip(&answer.get_ref().acks) {
-                book.note(result, ack, mark);
+                record.note(result, ack, mark);
             }
         }
-        drop(book);
+        drop(record);
         Ok(answer)
     }
 }
 
-impl Book {
+impl Record {
     fn note(&mut self, result: &JobResult, ack: &v1::ResultAck, mark: Option<Mark>) {
         self.seen += 1;
         let accepted = match ack.verdict() {
@@ -185,7 +186,7 @@ async fn on_its_own<T: Send + 'static>(
 }
 
 #[tonic::async_trait]
-impl WorkerService for Witness {
+impl WorkerService for RecordingProxy {
     async fn register(&self, call: Request<RegisterRequest>) -> Result<Response<RegisterResponse>, Status> {
         let mut coordinator = self.coordinator.clone();
         on_its_own(async move { coordinator.register(call).await }).await
@@ -193,13 +194,13 @@ impl WorkerService for Witness {
 
     async fn sync(&self, call: Request<SyncRequest>) -> Result<Response<SyncResponse>, Status> {
         {
-            let mut book = self.book();
-            if book.calls.len() == CALLS_MAX {
-                book.calls.pop_front();
+            let mut record = self.record();
+            if record.calls.len() == CALLS_MAX {
+                record.calls.pop_front();
             }
-            book.calls.push_back(copy(&call));
+            record.calls.push_back(copy(&call));
         }
-        let witness = self.clone();
-        on_its_own(async move { witness.pass_on(call).await }).await
+        let recording_proxy = self.clone();
+        on_its_own(async move { recording_proxy.pass_on(call).await }).await
     }
 }

@@ -45,15 +45,15 @@ const TRIES_MAX: usize = 4;
 
 const NAME: &str = "nqueens";
 
-/// The door: the rule, and who has come in.
-pub(crate) struct Door {
+/// The auth: the rule, and who has come in.
+pub(crate) struct Auth {
     admission: Admission,
     /// Oldest first.
     sessions: Mutex<VecDeque<(String, Instant)>>,
     tries: Semaphore,
 }
 
-impl Door {
+impl Auth {
     pub(crate) fn new(admission: Admission) -> Self {
         Self { admission, sessions: Mutex::default(), tries: Semaphore::new(TRIES_MAX) }
     }
@@ -106,13 +106,13 @@ fn names_loopback(request: &Request) -> bool {
 }
 
 /// Lets a request through, or says why not.
-pub(crate) async fn keep(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    let refusal = match &door.admission {
+pub(crate) async fn keep(State(auth): State<Arc<Auth>>, request: Request, next: Next) -> Response {
+    let refusal = match &auth.admission {
         Admission::Loopback if !names_loopback(&request) => {
             let why = "this page is only for this machine: open it as localhost or 127.0.0.1";
             Some((StatusCode::MISDIRECTED_REQUEST, why).into_response())
         }
-        Admission::Token(token) if !door.admits(token, request.headers()) => Some(ask(request.uri().path())),
+        Admission::Token(token) if !auth.admits(token, request.headers()) => Some(ask(request.uri().path())),
         _ => None,
     };
     match refusal {
@@ -140,12 +140,12 @@ pub(crate) struct Shown {
 
 /// The form comes back: a cookie for the right token.
 pub(crate) async fn enter(
-    State(door): State<Arc<Door>>,
+    State(auth): State<Arc<Auth>>,
     headers: HeaderMap,
     shown: Result<Form<Shown>, FormRejection>,
 ) -> Response {
-    let Admission::Token(token) = &door.admission else { return Redirect::to("/").into_response() };
-    let Ok(_turn) = door.tries.try_acquire() else {
+    let Admission::Token(token) = &auth.admission else { return Redirect::to("/").into_response() };
+    let Ok(_turn) = auth.tries.try_acquire() else {
         return (StatusCode::TOO_MANY_REQUESTS, "too many attempts at once; wait a moment").into_response();
     };
     if !shown.is_ok_and(|Form(Shown { token: shown })| token.is(shown.trim_ascii().as_bytes())) {
@@ -153,7 +153,7 @@ pub(crate) async fn enter(
         info!("wrong token on the page");
         return login_again();
     }
-    let value = door.begin_session();
+    let value = auth.begin_session();
     // Over TLS, which only a proxy before this can speak, the cookie stays there.
     let secure = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
     let secure = if secure { "; Secure" } else { "" };
@@ -189,22 +189,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn sessions_end_after_their_time() {
-        let door = Door::new(Admission::Public);
-        let value = door.begin_session();
+        let auth = Auth::new(Admission::Public);
+        let value = auth.begin_session();
         tokio::time::advance(SESSION_LIFE - Duration::from_secs(1)).await;
-        assert!(door.knows(&value));
+        assert!(auth.knows(&value));
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(!door.knows(&value));
+        assert!(!auth.knows(&value));
     }
 
     #[test]
     fn sessions_are_few_and_their_own() {
-        let door = Door::new(Admission::Public);
-        let values: Vec<_> = (0..=SESSIONS_MAX).map(|_| door.begin_session()).collect();
-        assert!(!door.knows(&values[0]), "the first had to go");
-        assert!(values[1..].iter().all(|value| door.knows(value)));
+        let auth = Auth::new(Admission::Public);
+        let values: Vec<_> = (0..=SESSIONS_MAX).map(|_| auth.begin_session()).collect();
+        assert!(!auth.knows(&values[0]), "the first had to go");
+        assert!(values[1..].iter().all(|value| auth.knows(value)));
         assert!(
-            values.iter().all(|value| value.len() == 64) && !door.knows("") && !door.knows(&values[1][1..])
+            values.iter().all(|value| value.len() == 64) && !auth.knows("") && !auth.knows(&values[1][1..])
         );
     }
 

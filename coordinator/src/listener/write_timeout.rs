@@ -66,15 +66,15 @@ impl tonic::codegen::Body for Watched {
     }
 }
 
-/// Ends a visit, unless it is dropped in time.
+/// Ends a connection_guard, unless it is dropped in time.
 struct Watch(AbortHandle);
 
 impl Watch {
-    fn begin(Caller(visit): Caller) -> Self {
+    fn begin(Caller(connection_guard): Caller) -> Self {
         let watch = async move {
-            tokio::time::sleep(visit.patience()).await;
-            tracing::debug!(caller = %visit.address(), "connection closed: it does not read its responses");
-            visit.end();
+            tokio::time::sleep(connection_guard.write_timeout()).await;
+            tracing::debug!(caller = %connection_guard.address(), "connection closed: it does not read its responses");
+            connection_guard.end();
         };
         Self(tokio::spawn(watch).abort_handle())
     }

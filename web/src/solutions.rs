@@ -36,7 +36,7 @@ const TURNS: [&str; 8] = [
 ];
 
 #[derive(Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct SolutionQuery {
     n: u32,
     /// From 1.
     number: usize,
@@ -44,7 +44,7 @@ pub(crate) struct Wanted {
 
 type Answer = Result<Json<Value>, (StatusCode, String)>;
 
-pub(crate) async fn solution(Query(Wanted { n, number }): Query<Wanted>) -> Answer {
+pub(crate) async fn solution(Query(SolutionQuery { n, number }): Query<SolutionQuery>) -> Answer {
     let refuse = |why: String| (StatusCode::NOT_FOUND, why);
     if !SIZES.contains(&n) {
         return Err(refuse(format!("boards of {} to {} are shown", SIZES.start(), SIZES.end())));
@@ -85,7 +85,7 @@ mod tests {
 
     #[tokio::test]
     async fn solutions_come_one_by_one_with_their_images() {
-        let ask = |n, number| solution(Query(Wanted { n, number }));
+        let ask = |n, number| solution(Query(SolutionQuery { n, number }));
         let Json(first) = ask(8, 1).await.expect("there is one");
         assert_eq!(
             (&first["of"], &first["images"][0]["columns"]),

@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::door::{Admission, enter, keep};
+use crate::auth::{Admission, enter, keep};
 use crate::headers::{FILES, LOGIN, STYLE, guard};
 use crate::history::Histories;
 use crate::live::{STREAM_LIFE, live};
@@ -70,9 +70,9 @@ fn router(shared: Arc<Shared>) -> Router {
     let outside = Router::new()
         .route(STYLE.path, get(|| async { STYLE }))
         .route(LOGIN.path, get(|| async { LOGIN }).post(enter))
-        .with_state(Arc::clone(&shared.door));
+        .with_state(Arc::clone(&shared.auth));
     inside
-        .route_layer(from_fn_with_state(Arc::clone(&shared.door), keep))
+        .route_layer(from_fn_with_state(Arc::clone(&shared.auth), keep))
         .merge(outside)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn(in_time))

@@ -105,7 +105,7 @@ export function rangeOf(points, mark) {
   return [Math.max(low - margin, 0), high + margin];
 }
 
-/** A run's jobs as cells, by the letters that `desk/src/picture.rs` explains. Returns the cell at a place on it. */
+/** A run's jobs as cells, by the letters that `web/src/picture.rs` explains. Returns the cell at a place on it. */
 export function mapOfJobs(canvas, cells) {
   const width = canvas.clientWidth;
   if (!width || !cells) return () => undefined;

@@ -56,7 +56,7 @@ impl FromStr for Webhook {
 
 impl Webhook {
     /// Gets ready to post. For `https` that means to read the system's certificates, and fails where there are none.
-    pub fn connect(self) -> io::Result<Teller> {
+    pub fn connect(self) -> io::Result<WebhookSender> {
         let client = Client::builder(TokioExecutor::new());
         let poster = if self.0.scheme_str() == Some("https") {
             let connector =
@@ -65,12 +65,12 @@ impl Webhook {
         } else {
             Poster::Plain(client.build_http())
         };
-        Ok(Teller { poster, uri: self.0 })
+        Ok(WebhookSender { poster, uri: self.0 })
     }
 }
 
 /// Posts events to a webhook.
-pub struct Teller {
+pub struct WebhookSender {
     poster: Poster,
     uri: Uri,
 }
@@ -93,7 +93,7 @@ impl Failure {
     }
 }
 
-impl Teller {
+impl WebhookSender {
     /// Posts each event from now on, in order, until the coordinator ends. It delays nobody: while an event is
     /// retried, the others wait in the list of events, and those that drop out of it are missed.
     pub async fn tell(self, mut events: watch::Receiver<Events>) {

@@ -47,12 +47,12 @@ struct Books {
     connections: usize,
     peers: HashMap<Peer, Record>,
     /// Connections with no call that was let in, oldest first. A line that is struck out hangs up.
-    strangers: BTreeMap<u64, (Instant, oneshot::Sender<()>)>,
+    unauthenticated: BTreeMap<u64, (Instant, oneshot::Sender<()>)>,
     next: u64,
 }
 
 /// All connections.
-pub(crate) struct Census {
+pub(crate) struct ConnectionTable {
     limits: Limits,
     books: Mutex<Books>,
 }
@@ -66,9 +66,10 @@ pub(crate) enum Full {
     Peer,
 }
 
-impl Census {
+impl ConnectionTable {
     pub(crate) fn new(limits: Limits) -> Self {
-        let books = Books { connections: 0, peers: HashMap::new(), strangers: BTreeMap::new(), next: 0 };
+        let books =
+            Books { connections: 0, peers: HashMap::new(), unauthenticated: BTreeMap::new(), next: 0 };
         Self { limits, books: Mutex::new(books) }
     }
 
@@ -83,11 +84,11 @@ impl Census {
         self: &Arc<Self>,
         address: SocketAddr,
         now: Instant,
-    ) -> Result<(Visit, oneshot::Receiver<()>), Full> {
+    ) -> Result<(ConnectionGuard, oneshot::Receiver<()>), Full> {
         let (peer, limits, mut books) = (Peer::of(address), &self.limits, self.books());
         let is_full = books.connections >= limits.connections;
-        let makes_place = (is_full || books.strangers.len() >= limits.strangers)
-            .then(|| books.strangers.pop_first())
+        let makes_place = (is_full || books.unauthenticated.len() >= limits.unauthenticated)
+            .then(|| books.unauthenticated.pop_first())
             .flatten()
             .is_some();
         // Those who were hung up on are counted until they have gone.
@@ -109,9 +110,9 @@ impl Census {
         let number = books.next;
         books.next += 1;
         let (stay, ended) = oneshot::channel();
-        books.strangers.insert(number, (now, stay));
-        let visit = Visit {
-            census: Arc::clone(self),
+        books.unauthenticated.insert(number, (now, stay));
+        let connection_guard = ConnectionGuard {
+            connection_table: Arc::clone(self),
             address,
             peer,
             number,
@@ -121,13 +122,13 @@ impl Census {
             refusals: AtomicU32::new(0),
             calls: Mutex::new(Bucket::new(limits.calls, now)),
         };
-        Ok((visit, ended))
+        Ok((connection_guard, ended))
     }
 
     /// Closes unauthenticated connections whose time is over.
     pub(crate) fn dismiss(&self, now: Instant) {
         let mut books = self.books();
-        while let Some(oldest) = books.strangers.first_entry()
+        while let Some(oldest) = books.unauthenticated.first_entry()
             && now.saturating_duration_since(oldest.get().0) >= self.limits.first_call
         {
             oldest.remove();
@@ -138,7 +139,7 @@ impl Census {
     #[cfg(test)]
     fn count(&self) -> (usize, usize) {
         let books = self.books();
-        (books.connections, books.strangers.len())
+        (books.connections, books.unauthenticated.len())
     }
 }
 
@@ -158,8 +159,8 @@ impl Books {
 }
 
 /// One connection, as far as its calls are concerned.
-pub(crate) struct Visit {
-    census: Arc<Census>,
+pub(crate) struct ConnectionGuard {
+    connection_table: Arc<ConnectionTable>,
     address: SocketAddr,
     peer: Peer,
     number: u64,
@@ -173,7 +174,7 @@ pub(crate) struct Visit {
     calls: Mutex<Bucket>,
 }
 
-impl Visit {
+impl ConnectionGuard {
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -191,12 +192,17 @@ impl Visit {
     /// A call was let in, as far as the caller's rates allow.
     pub(crate) fn admit(&self, now: Instant) -> Result<(), Status> {
         if !self.is_known.swap(true, Ordering::Relaxed) {
-            let stay = self.census.books().strangers.remove(&self.number);
+            let stay = self.connection_table.books().unauthenticated.remove(&self.number);
             *self.stay.lock().unwrap_or_else(PoisonError::into_inner) = stay.map(|(_, stay)| stay);
         }
         let own = self.calls.lock().unwrap_or_else(PoisonError::into_inner).take(now);
-        let all =
-            own && self.census.books().peers.get_mut(&self.peer).is_none_or(|peer| peer.calls.take(now));
+        let all = own
+            && self
+                .connection_table
+                .books()
+                .peers
+                .get_mut(&self.peer)
+                .is_none_or(|peer| peer.calls.take(now));
         let refuse =
             |whose: &str| Status::resource_exhausted(format!("too many calls of this {whose}; make fewer"));
         match (own, all) {
@@ -209,13 +215,13 @@ impl Visit {
     pub(crate) fn refuse(&self) {
         let refusals = self.refusals.fetch_add(1, Ordering::Relaxed) + 1;
         if refusals >= REFUSALS_MAX && !self.is_known.load(Ordering::Relaxed) {
-            self.census.books().strangers.remove(&self.number);
+            self.connection_table.books().unauthenticated.remove(&self.number);
         }
     }
 
     /// A worker wants to register.
     pub(crate) fn register(&self, now: Instant) -> Result<(), Status> {
-        let mut books = self.census.books();
+        let mut books = self.connection_table.books();
         let may = books.peers.get_mut(&self.peer).is_none_or(|peer| peer.registrations.take(now));
         let refusal = "too many registrations from this address; try again later, or raise the coordinator's \
                        --peer-registrations-per-hour";
@@ -223,26 +229,26 @@ impl Visit {
     }
 
     /// How long it may leave an answer lying.
-    pub(crate) fn patience(&self) -> Duration {
-        self.census.limits.patience
+    pub(crate) fn write_timeout(&self) -> Duration {
+        self.connection_table.limits.write_timeout
     }
 
     pub(crate) fn end(&self) {
         self.stay.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.census.books().strangers.remove(&self.number);
+        self.connection_table.books().unauthenticated.remove(&self.number);
     }
 }
 
-impl fmt::Debug for Visit {
+impl fmt::Debug for ConnectionGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Visit({})", self.address)
+        write!(f, "ConnectionGuard({})", self.address)
     }
 }
 
-impl Drop for Visit {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        let mut books = self.census.books();
-        books.strangers.remove(&self.number);
+        let mut books = self.connection_table.books();
+        books.unauthenticated.remove(&self.number);
         books.connections -= 1;
         let record = books.peers.get_mut(&self.peer).expect("whoever is here is on record");
         record.connections -= 1;
@@ -252,17 +258,17 @@ impl Drop for Visit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::door::Rate;
+    use crate::listener::Rate;
 
     const LIMITS: Limits = Limits {
         connections: 6,
         peer_connections: 4,
-        strangers: 3,
+        unauthenticated: 3,
         first_call: Duration::from_secs(10),
         calls: Rate::a_second(3),
         peer_calls: Rate::a_second(5),
         peer_registrations: Rate::an_hour(2),
-        patience: Duration::from_secs(30),
+        write_timeout: Duration::from_secs(30),
     };
 
     fn address(host: u8) -> SocketAddr {
@@ -271,62 +277,67 @@ mod tests {
 
     #[test]
     fn strangers_make_place_and_known_callers_stay() {
-        let (census, now) = (Arc::new(Census::new(LIMITS)), Instant::now());
-        let enter = |host| census.enter(address(host), now);
+        let (connection_table, now) = (Arc::new(ConnectionTable::new(LIMITS)), Instant::now());
+        let enter = |host| connection_table.enter(address(host), now);
         let (known, mut known_ended) = enter(1).expect("it is empty");
         known.admit(now).unwrap();
-        let mut strangers: Vec<_> = (2..5).map(|host| enter(host).expect("room")).collect();
-        assert_eq!(census.count(), (4, 3));
+        let mut unauthenticated: Vec<_> = (2..5).map(|host| enter(host).expect("room")).collect();
+        assert_eq!(connection_table.count(), (4, 3));
         let (latest, mut latest_ended) = enter(5).expect("room");
-        assert_eq!(census.count(), (5, 3), "the oldest is hung up on, and still here");
-        let ended: Vec<_> = strangers.iter_mut().map(|(_, ended)| ended.try_recv()).collect();
+        assert_eq!(connection_table.count(), (5, 3), "the oldest is hung up on, and still here");
+        let ended: Vec<_> = unauthenticated.iter_mut().map(|(_, ended)| ended.try_recv()).collect();
         assert_eq!(ended[0], Err(oneshot::error::TryRecvError::Closed));
         assert!(ended[1..].iter().all(|ended| *ended == Err(oneshot::error::TryRecvError::Empty)));
         let others: Vec<_> = (6..8).map(|host| enter(host).expect("the oldest makes place")).collect();
-        assert_eq!(census.count(), (7, 3), "one more than there may be, until those have gone who have to");
-        drop((strangers, others));
-        assert_eq!(census.count(), (2, 1));
+        assert_eq!(
+            connection_table.count(),
+            (7, 3),
+            "one more than there may be, until those have gone who have to"
+        );
+        drop((unauthenticated, others));
+        assert_eq!(connection_table.count(), (2, 1));
 
-        census.dismiss(now + Duration::from_millis(9_999));
+        connection_table.dismiss(now + Duration::from_millis(9_999));
         assert!(latest_ended.try_recv() == Err(oneshot::error::TryRecvError::Empty));
-        census.dismiss(now + Duration::from_secs(10));
+        connection_table.dismiss(now + Duration::from_secs(10));
         assert_eq!(latest_ended.try_recv(), Err(oneshot::error::TryRecvError::Closed));
         assert_eq!(known_ended.try_recv(), Err(oneshot::error::TryRecvError::Empty));
         known.end();
         assert_eq!(known_ended.try_recv(), Err(oneshot::error::TryRecvError::Closed));
         drop((known, latest));
-        assert_eq!(census.count(), (0, 0));
+        assert_eq!(connection_table.count(), (0, 0));
     }
 
     #[test]
     fn a_full_house_stays_as_it_is() {
-        let (census, now) = (Arc::new(Census::new(LIMITS)), Instant::now());
-        let mut here: Vec<_> = (0..6).map(|host| census.enter(address(host), now).expect("room")).collect();
+        let (connection_table, now) = (Arc::new(ConnectionTable::new(LIMITS)), Instant::now());
+        let mut here: Vec<_> =
+            (0..6).map(|host| connection_table.enter(address(host), now).expect("room")).collect();
         here.drain(..3);
-        here.extend((0..3).map(|host| census.enter(address(host), now).expect("room")));
-        for (visit, _) in &here {
-            visit.admit(now).unwrap();
+        here.extend((0..3).map(|host| connection_table.enter(address(host), now).expect("room")));
+        for (connection_guard, _) in &here {
+            connection_guard.admit(now).unwrap();
         }
-        assert_eq!(census.enter(address(9), now).err(), Some(Full::House));
+        assert_eq!(connection_table.enter(address(9), now).err(), Some(Full::House));
         here.pop();
-        census.enter(address(9), now).expect("one has gone");
+        connection_table.enter(address(9), now).expect("one has gone");
     }
 
     #[test]
     fn a_peer_has_its_share_and_no_more() {
-        let (census, now) = (Arc::new(Census::new(LIMITS)), Instant::now());
+        let (connection_table, now) = (Arc::new(ConnectionTable::new(LIMITS)), Instant::now());
         let visits: Vec<_> = (0..4)
             .map(|_| {
-                let (visit, ended) = census.enter(address(1), now).expect("room");
-                visit.admit(now).unwrap();
-                (visit, ended)
+                let (connection_guard, ended) = connection_table.enter(address(1), now).expect("room");
+                connection_guard.admit(now).unwrap();
+                (connection_guard, ended)
             })
             .collect();
-        assert_eq!(census.enter(address(1), now).err(), Some(Full::Peer));
+        assert_eq!(connection_table.enter(address(1), now).err(), Some(Full::Peer));
         let (first, _) = &visits[0];
         first.admit(now).unwrap();
         assert!(first.admit(now).unwrap_err().message().contains("this address"), "the sixth of all");
-        let (other, _ended) = census.enter(address(2), now).expect("room");
+        let (other, _ended) = connection_table.enter(address(2), now).expect("room");
         for _ in 0..3 {
             other.admit(now).unwrap();
         }
@@ -340,27 +351,27 @@ mod tests {
 
     #[test]
     fn whoever_is_refused_too_often_is_hung_up_on() {
-        let (census, now) = (Arc::new(Census::new(LIMITS)), Instant::now());
-        let (visit, mut ended) = census.enter(address(1), now).expect("room");
+        let (connection_table, now) = (Arc::new(ConnectionTable::new(LIMITS)), Instant::now());
+        let (connection_guard, mut ended) = connection_table.enter(address(1), now).expect("room");
         for _ in 1..REFUSALS_MAX {
-            visit.refuse();
+            connection_guard.refuse();
         }
         assert_eq!(ended.try_recv(), Err(oneshot::error::TryRecvError::Empty));
-        visit.refuse();
+        connection_guard.refuse();
         assert_eq!(ended.try_recv(), Err(oneshot::error::TryRecvError::Closed));
     }
 
     #[test]
     fn peers_are_forgotten_when_there_are_too_many() {
         let limits = Limits { connections: 2, ..LIMITS };
-        let (census, now) = (Arc::new(Census::new(limits)), Instant::now());
-        let (here, _ended) = census.enter(address(1), now).expect("room");
+        let (connection_table, now) = (Arc::new(ConnectionTable::new(limits)), Instant::now());
+        let (here, _ended) = connection_table.enter(address(1), now).expect("room");
         for host in 0..30_000_u32 {
             let address = SocketAddr::from((std::net::Ipv4Addr::from_bits(0x0b00_0000 + host), 7));
-            let (visit, _ended) = census.enter(address, now).expect("room");
-            visit.register(now).unwrap();
+            let (connection_guard, _ended) = connection_table.enter(address, now).expect("room");
+            connection_guard.register(now).unwrap();
         }
-        assert!(census.books().peers.len() <= limits.connections + ABSENT_MAX);
+        assert!(connection_table.books().peers.len() <= limits.connections + ABSENT_MAX);
         here.register(now).unwrap();
         let network = |text: &str| Peer::of(SocketAddr::new(text.parse().expect("an address"), 7));
         assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:1"));

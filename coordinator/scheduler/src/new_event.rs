@@ -10,7 +10,7 @@ use crate::dispatch::{ChangedJob, Dispatch, JobState, Millis, Run};
 
 /// An event before it is numbered and published as an [`Event`](nqueens_model::operator::Event).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct NewEvent {
     /// What kind of event.
     pub kind: EventKind,
     /// Which run it is about, if it is about one.
@@ -21,7 +21,7 @@ pub struct News {
     pub text: String,
 }
 
-impl News {
+impl NewEvent {
     pub(crate) fn of(run: &Run, kind: EventKind, what: impl std::fmt::Display) -> Self {
         Self { kind, run: Some(run.id()), worker: None, text: format!("N = {}: {what}", run.n()) }
     }
@@ -103,7 +103,7 @@ pub struct Stalls {
 
 impl Stalls {
     /// The runs that had jobs to lease for this long while nobody counted; each is reported once.
-    pub fn look(&mut self, now: Millis, patience: Millis, dispatch: &Dispatch) -> Vec<News> {
+    pub fn look(&mut self, now: Millis, patience: Millis, dispatch: &Dispatch) -> Vec<NewEvent> {
         let is_idle =
             |run: &Run| run.state() == RunState::Active && run.estimate_ready() > 0 && run.sums().leased == 0;
         self.idle.retain(|run, _| dispatch.run(*run).is_some_and(is_idle));
@@ -115,7 +115,7 @@ impl Stalls {
                 let seconds = patience / 1_000;
                 warn!(run = %run.id(), n = run.n().get(), seconds, "run stalled: nobody counts");
                 let what = format_args!("nobody has counted for {seconds} seconds.");
-                news.push(News::of(run, EventKind::RunStalled, what));
+                news.push(NewEvent::of(run, EventKind::RunStalled, what));
             }
         }
         news
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_line_for_each_worker() {
         let worker = |id| WorkerId::new(id).unwrap();
-        let news = News::lapses([(worker(2), false), (worker(1), true), (worker(2), false)]);
+        let news = NewEvent::lapses([(worker(2), false), (worker(1), true), (worker(2), false)]);
         let told: Vec<_> = news.iter().map(|news| (news.worker.unwrap().get(), news.kind)).collect();
         assert_eq!(told, [(1, EventKind::WorkerStalled), (2, EventKind::WorkerLost)]);
         assert_eq!(news[1].text, "Worker 2 sent no heartbeat in time: 2 of its jobs go to other workers.");
