@@ -364,7 +364,7 @@ fn files_that_are_cut_off_or_no_ledgers() {
         ["form format version 3 is not known here, 2 is; use the nqueens that wrote it, or a later one"]
     );
     for (name, value, said) in [
-        ("kernel", json!("abacus"), "form line 3: 'abacus' is no such value"),
+        ("kernel", json!("an abacus"), "form line 3: 'an abacus' is no such value"),
         ("states", json!("+1"), "form line 3: '+1' is no such value"),
         ("states", json!(1), "form line 3: invalid type: integer `1`, expected a string"),
         ("bytes", json!("0"), "form line 3: Odd number of digits"),
@@ -373,6 +373,8 @@ fn files_that_are_cut_off_or_no_ledgers() {
         let fault = Ledger::faults(ROWS, |lines| lines[2][name] = value);
         assert!(fault.len() == 1 && fault[0].starts_with(said), "{fault:?}");
     }
+    let foreign = Ledger::faults(ROWS, |lines| lines[2]["kernel"] = json!("abacus"));
+    assert!(foreign.is_empty(), "an engine that is not known here spoils nothing: {foreign:?}");
 }
 
 #[test]
