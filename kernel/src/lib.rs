@@ -9,7 +9,6 @@ pub mod colours;
 pub mod counts;
 pub mod engine;
 mod estimate;
-mod fingerprint;
 pub mod halves;
 pub mod isa;
 pub mod job;

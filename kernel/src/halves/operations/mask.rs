@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::super::geometry::Exchange;
-use super::super::leaf::{BLOCKS_MAX, Row, Table, Weighted, Windows};
+use super::super::windows::{BLOCKS_MAX, Row, Table, Weighted, Windows};
 use super::Operations;
 
 /// A mask: `u64` has a bit for every diagonal, `u32` only for those that matter, when they are few.

@@ -3,17 +3,19 @@
 //! A plan is nothing but N, its kind and the target size of a job; the jobs follow from these, in the same order
 //! on every machine, and a fingerprint proves it.
 
+mod fingerprint;
+
 use std::fmt;
 use std::str::FromStr;
 
 use crate::board::BoardSize;
 use crate::engine::Kernel;
 use crate::estimate;
-pub use crate::fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
 use crate::halves::Orbits;
 use crate::job::{Class, Job, Weight};
 use crate::prefix::Prefix;
 use crate::ranges::Numbered;
+pub use fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
 
 /// The ways to cut a board into jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -197,7 +199,11 @@ impl Plan {
 
     /// The numbered orbits that its jobs are ranges of, if they are.
     fn numbered(&self) -> Option<Numbered> {
-        Numbered::of_plan(self.n, self.kind)
+        match self.kind {
+            PlanKind::Rows | PlanKind::Border => None,
+            PlanKind::Halves => Numbered::of_class(self.n, Class::Halves),
+            PlanKind::Colours => Numbered::of_class(self.n, Class::Colours),
+        }
     }
 
     /// Ranges of about equal work.
