@@ -1,4 +1,4 @@
-//! Tells the program which source it was built from, and for which machines.
+//! Records the source revision and the target.
 
 use std::process::Command;
 

@@ -1,10 +1,10 @@
-//! An own certificate authority: makes certificates, and reads what is in them.
+//! A certificate authority: makes certificates, and reads them.
 
 use std::net::IpAddr;
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use nqueens_proto::Role;
+use nqueens_proto::{Role, random_bytes};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
@@ -15,7 +15,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::Pem;
 
-/// Clocks of machines may differ by so much.
+/// Tolerated difference between the clocks of machines.
 const SLACK: Duration = Duration::HOUR;
 
 fn now() -> OffsetDateTime {
@@ -38,7 +38,6 @@ pub(crate) enum Holder {
     Caller(Role),
 }
 
-/// What a certificate says.
 pub(crate) struct Facts {
     /// What a coordinator's is for; a caller's role; neither for an authority's.
     pub(crate) holder: Option<Holder>,
@@ -49,7 +48,7 @@ pub(crate) struct Facts {
 
 /// Reads the first certificate of a PEM text.
 pub(crate) fn facts(pem: &[u8]) -> anyhow::Result<Facts> {
-    let pem = Pem::iter_from_buffer(pem).next().context("there is no certificate in it")??;
+    let pem = Pem::iter_from_buffer(pem).next().context("it contains no certificate")??;
     let (_, certificate) = parse_x509_certificate(&pem.contents).context("it is damaged")?;
     let names = certificate.subject_alternative_name()?;
     let names = names.map_or(&[][..], |names| &names.value.general_names);
@@ -91,7 +90,7 @@ pub(crate) fn split(pem: &str) -> Vec<String> {
 
 /// A new authority. Its name has digits drawn at random, so that no two have the same.
 pub(crate) fn found(days: u32) -> anyhow::Result<Made> {
-    let name = format!("nqueens CA {:08x}", nqueens_coordinator::random_bits() >> 32);
+    let name = format!("nqueens CA {}", hex::encode(random_bytes::<4>()));
     let mut params = params(&name, now() + Duration::days(days.into()));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -123,7 +122,7 @@ impl Authority {
             facts.until > now(),
             "this authority has expired; create another with 'nqueens certs new-ca'"
         );
-        let newest = split(certificate).into_iter().next().context("there is no certificate in it")?;
+        let newest = split(certificate).into_iter().next().context("it contains no certificate")?;
         let Ok(key) = KeyPair::from_pem(key) else { bail!("its key can't be read; it must be PEM text") };
         Ok(Self { issuer: Issuer::from_ca_cert_pem(&newest, key)?, facts })
     }

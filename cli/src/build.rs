@@ -1,4 +1,4 @@
-//! What this program was built from, and for which machines.
+//! The source revision and the target of this program.
 
 /// The version and the source revision.
 pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NQUEENS_REVISION"), ")");

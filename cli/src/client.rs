@@ -1,18 +1,18 @@
-//! The operator's way to a coordinator, and its errors in words that help.
+//! The operators' connection to a coordinator, and advice for its errors.
 
 use std::error::Error;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use nqueens_coordinator::random_bits;
 use nqueens_kernel::plan::Plan;
-use nqueens_model::id::{RequestId, RunId, WorkerId};
+use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{Blamed, Event, Progress, RunState, RunStatus, Submission, WorkerStatus};
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
-use nqueens_proto::{ClientTls, MESSAGE_BYTES_MAX, Token, connect, present, request_id, tls, v1};
+use nqueens_proto::{
+    ClientTls, MESSAGE_BYTES_MAX, Token, connect, present, random_bytes, request_id, tls, v1,
+};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming, TimeoutExpired};
-use tracing::debug;
 
 use crate::exit::misuse;
 
@@ -56,8 +56,7 @@ impl Client {
         priority: i32,
         replicate_ppm: u32,
     ) -> anyhow::Result<RunStatus> {
-        let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());
-        let submission = Submission { request: bits.to_be_bytes(), plan, priority, replicate_ppm };
+        let submission = Submission { request: random_bytes(), plan, priority, replicate_ppm };
         loop {
             let request = self.request("submit", v1::SubmitRequest::from(submission));
             match self.inner.submit(request).await {
@@ -75,7 +74,6 @@ impl Client {
         Ok(runs.into_iter().map(RunStatus::try_from).collect::<Result<_, _>>()?)
     }
 
-    /// One run.
     pub(crate) async fn run(&mut self, run: RunId) -> anyhow::Result<RunStatus> {
         Ok(present("run", call!(self.get_run(v1::GetRunRequest { run: run.get() })).run)?)
     }
@@ -115,7 +113,6 @@ impl Client {
         Ok(events.into_iter().map(Event::try_from).collect::<Result<_, _>>()?)
     }
 
-    /// Drains a worker.
     pub(crate) async fn drain(&mut self, worker: WorkerId) -> anyhow::Result<()> {
         call!(self.drain_worker(v1::DrainWorkerRequest { worker_id: worker.get() }));
         Ok(())
@@ -126,7 +123,7 @@ impl Client {
         let interval_ms = u32::try_from(interval.as_millis()).unwrap_or(u32::MAX);
         let mut request =
             Request::new(v1::WatchProgressRequest { run: run.map_or(0, RunId::get), interval_ms });
-        self.identify("watch_progress", &mut request);
+        request_id::identify(&mut request, "watch_progress", self.token.as_ref());
         match self.inner.watch_progress(request).await {
             Ok(answer) => Ok(Pictures(answer.into_inner())),
             Err(status) => Err(self.lost(&status)),
@@ -136,18 +133,8 @@ impl Client {
     fn request<T>(&self, call: &str, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.set_timeout(CALL_TIMEOUT);
-        self.identify(call, &mut request);
+        request_id::identify(&mut request, call, self.token.as_ref());
         request
-    }
-
-    /// Says who calls, and by what name both sides' logs have the call.
-    fn identify<T>(&self, call: &str, request: &mut Request<T>) {
-        if let Some(token) = &self.token {
-            token.attach(request.metadata_mut());
-        }
-        let id = RequestId::from_random(random_bits());
-        request_id::attach(id, request.metadata_mut());
-        debug!(call, request = %id, "calling");
     }
 
     fn lost(&self, status: &Status) -> Lost {

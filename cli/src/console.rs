@@ -1,4 +1,4 @@
-//! What people see beside results: logs and errors.
+//! Logs and errors on stderr.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;

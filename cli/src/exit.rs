@@ -1,4 +1,4 @@
-//! How the program ends, where that is no plain success or failure.
+//! Exit codes other than plain success and failure.
 
 use std::fmt::Display;
 

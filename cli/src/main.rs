@@ -1,6 +1,10 @@
 //! `nqueens`: counts all solutions of the N-Queens problem, on one machine or on a cluster.
 //!
-//! Thin by intent: arguments in, calls into the other crates, text out.
+//! Thin by intent: arguments in, calls into the other crates, text out. Each command is one file of `command`.
+//! Modules import in one direction: `exit`, `build`, `output` and `runtime` at the bottom; `console`, `signals`,
+//! `settings`, `client`, `tls` and other shared parts on top of them; then the commands, and `main`. `command` gives
+//! `settings` the options to read, and the commands that list all options. `command::target` is where an operator's
+//! command goes: a coordinator or a database.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! How much memory the counting may take.
+//! The memory limit of the counting.
 
 use bytesize::ByteSize;
 use clap::Args;

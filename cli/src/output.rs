@@ -1,4 +1,4 @@
-//! What commands print: for programs as JSON, for people with numbers and times as they read them.
+//! Output of commands: JSON for programs, and numbers and times for people.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -8,6 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use nqueens_model::operator::WallTime;
+use serde_json::Value;
 
 /// Whether a command's result is to be machine-readable.
 #[derive(Clone, Copy, Debug, Args)]
@@ -15,6 +16,13 @@ pub(crate) struct Json {
     /// Print JSON; counts are decimal strings because they can exceed 2^53
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Json {
+    /// Prints a result, for programs or for people.
+    pub(crate) fn print(self, json: Value, text: impl Display) -> io::Result<()> {
+        if self.json { print_line(json) } else { print_line(text) }
+    }
 }
 
 /// Prints a line to stdout. A reader that has gone is an error here, where `println!` would panic.

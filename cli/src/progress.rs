@@ -1,4 +1,4 @@
-//! How far a run is, on stderr: a bar on a terminal, a line now and then elsewhere.
+//! The progress of a run on stderr: a bar on a terminal, otherwise a line per interval.
 
 use std::convert::Infallible;
 use std::io::IsTerminal;
@@ -37,7 +37,6 @@ impl Bar {
         Self { run, snapshots, terminal }
     }
 
-    /// Keeps showing.
     pub(crate) async fn show(&self) -> Infallible {
         let every = if self.terminal.is_some() { PICTURE_EVERY } else { LINE_EVERY };
         let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
@@ -63,7 +62,7 @@ impl Bar {
     }
 }
 
-/// How far a run is, how fast it goes, what time it will take and what it may come to, in one line.
+/// Progress, speed, time left and estimated total of a run, in one line.
 pub(crate) fn describe(run: &Progress) -> String {
     let (share, done, jobs) = (100.0 * run.share_done, thousands(run.done), thousands(run.jobs));
     let left = run.time_left_s.map_or_else(|| "?".to_owned(), Interval::describe_time);

@@ -1,9 +1,8 @@
-//! Where settings come from: a flag wins over its `NQUEENS_*` variable, that over the settings file, and that over
-//! the default.
+//! Settings: a flag wins over its `NQUEENS_*` variable, that over the settings file, that over the default.
 //!
-//! Clap is the only parser. The variables follow from the names of the options, and what the settings file says
-//! becomes the options' defaults before anything is parsed; so whatever is wrong with a value is reported in the
-//! same words wherever it came from.
+//! Clap is the only parser. The variables follow from the names of the options. Values of the settings file become
+//! the options' defaults before anything is parsed, so a wrong value gets the same error message wherever it came
+//! from.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,6 +13,7 @@ use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
+use strum::IntoStaticStr;
 
 use crate::exit::misuse;
 
@@ -52,23 +52,13 @@ fn variable(long: &str) -> String {
 }
 
 /// Which source a setting's value came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Source {
     Flag,
     Variable,
     File,
     Default,
-}
-
-impl Source {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Flag => "flag",
-            Self::Variable => "variable",
-            Self::File => "file",
-            Self::Default => "default",
-        }
-    }
 }
 
 /// A setting as it stands.

@@ -1,4 +1,4 @@
-//! What ends a process from outside.
+//! Signals that stop the process.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -8,13 +8,13 @@ use crate::exit::INTERRUPTED;
 /// How a process was told to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// SIGTERM: whoever started it wants it to end.
+    /// SIGTERM: a request to stop.
     Terminate,
     /// Ctrl-C: somebody at the terminal does.
     Interrupt,
 }
 
-/// Listens for SIGTERM and Ctrl-C from now on. The first is told; the second ends the process.
+/// Listens for SIGTERM and Ctrl-C from now on. The first is delivered; the second ends the process.
 pub(crate) fn signals() -> std::io::Result<watch::Receiver<Option<Signal>>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -61,7 +61,8 @@ pub(crate) struct CoordinatorTls {
     #[arg(long = "tls-key", value_name = "FILE")]
     key: Option<PathBuf>,
 
-    /// Certificate of the authority that signs those of workers and operators, which then need no tokens (PEM)
+    /// Certificate of the authority that signs client certificates (PEM); workers and operators with such a
+    /// certificate need no token
     #[arg(long = "tls-ca", value_name = "FILE")]
     ca: Option<PathBuf>,
 }

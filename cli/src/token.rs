@@ -1,4 +1,4 @@
-//! Tokens from files and variables: never from the command line, which every user of a machine can read.
+//! Tokens from files and variables. Never from the command line, which every user of a machine can read.
 
 use std::path::Path;
 

@@ -147,7 +147,7 @@ async fn a_second_signal_ends_it_at_once() {
     let mut worker = Worker::start(&place, service.address, "--drain-seconds 3600");
     service.until(|run| run.sums.leased > 0).await;
     worker.signal(Signal::TERM);
-    worker.read_until("leaving");
+    worker.read_until("stopping");
     worker.signal(Signal::TERM);
     assert_eq!(worker.end().0, Some(130));
     service.stop().await;
@@ -174,7 +174,7 @@ async fn a_killed_worker_s_results_are_reported_by_the_next() {
     let before = service.until(|_| true).await.sums;
     assert_eq!(before.done + before.leased, run.jobs);
     let mut second = Worker::start(&place, address, "");
-    let line = second.read_until("reporting what an earlier worker counted");
+    let line = second.read_until("reporting results of an earlier worker");
     let kept =
         line.split("results=").nth(1).and_then(|rest| rest.split_whitespace().next()).expect("a number");
     let kept: u32 = kept.parse().expect("a number");
@@ -201,7 +201,7 @@ async fn what_it_can_t_work_with_it_says() {
     let place = TempDir::new().expect("a directory");
     let nobody: SocketAddr = "127.0.0.1:1".parse().expect("an address");
     let mut busy = Worker::start(&place, nobody, "");
-    busy.read_until("no coordinator: see that it runs");
+    busy.read_until("no coordinator: check that it runs");
     let said = complaint(&mut command(&place, nobody, ""), 1);
     assert!(said.contains("nqueens: another worker uses the spool nqueens-spool;"), "{said}");
     busy.signal(Signal::TERM);
@@ -213,9 +213,9 @@ async fn what_it_can_t_work_with_it_says() {
     let said = complaint(&mut command(&place, nobody, "--spool token/spool"), 1);
     assert!(said.contains("nqueens: can't use the spool token/spool: Not a directory"), "{said}");
     let from_file = complaint(&mut command(&place, nobody, "--token-file token"), 1);
-    assert!(from_file.contains("the token file token: a token is 16 to 256 visible ASCII"), "{from_file}");
+    assert!(from_file.contains("the token file token: a token has 16 to 256 visible ASCII"), "{from_file}");
     let from_variable = complaint(command(&place, nobody, "").env("NQUEENS_TOKEN", SECRET), 1);
-    assert!(from_variable.contains("the variable NQUEENS_TOKEN: a token is 16 to 256"), "{from_variable}");
+    assert!(from_variable.contains("the variable NQUEENS_TOKEN: a token has 16 to 256"), "{from_variable}");
     assert!(!from_file.contains("horse") && !from_variable.contains("horse"));
     let missing = complaint(&mut command(&place, nobody, "--token-file none"), 1);
     assert!(missing.contains("the token file none: No such file"), "{missing}");

@@ -124,6 +124,7 @@ async fn connect(url: String, number: u32) -> Worker {
         build: "benchmark".to_owned(),
         kernels: vec!["reference".to_owned()],
         threads: 16,
+        capability: None,
     };
     let worker_id = client.register(registration).await.expect("a registration").into_inner().worker_id;
     let sync = v1::SyncRequest { worker_id, instance, ..Default::default() };

@@ -70,6 +70,7 @@ async fn connect(url: String, number: u32) -> WorkerServiceClient<Channel> {
         build: "benchmark".to_owned(),
         kernels: vec!["reference".to_owned()],
         threads: 16,
+        capability: None,
     };
     let worker_id = client.register(registration).await.expect("a registration").into_inner().worker_id;
     let wanted =

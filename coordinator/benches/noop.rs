@@ -69,6 +69,7 @@ async fn work(url: String, number: u32, batch: u32, accepted: Arc<AtomicU64>) {
         build: "benchmark".to_owned(),
         kernels: vec!["reference".to_owned()],
         threads: 1,
+        capability: None,
     };
     let worker_id = client.register(registration).await.expect("a registration").into_inner().worker_id;
     let mut results = Vec::new();

@@ -1,4 +1,10 @@
-//! Who may speak to a coordinator: workers by one token or certificate, operators by another, neither by the other's.
+//! Which calls a caller may make. Workers have one token or certificate, operators another.
+//!
+//! The role comes from the bearer token, compared in constant time, or from a URI in the client certificate,
+//! `urn:nqueens:worker` or `urn:nqueens:operator`. A missing or wrong token is `UNAUTHENTICATED`, the other role's
+//! token or certificate is `PERMISSION_DENIED`. The check is made before the message is read. If there is an authority
+//! for client certificates and no token, the handshake fails without a certificate. The health service is open to
+//! all.
 
 use std::time::Instant;
 
@@ -43,7 +49,7 @@ impl Access {
         Ok(Self { tls: Some(Tls::new(certificate, key, clients.as_ref())?), ..self })
     }
 
-    /// Lets callers take up so much.
+    /// Sets the limits on callers.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
@@ -58,12 +64,10 @@ impl Access {
         self.tls.as_ref().is_some_and(|tls| tls.asks)
     }
 
-    /// For the workers' service.
     pub(crate) fn workers(&self) -> Guard {
         self.guard(Role::Worker, self.worker.as_ref(), self.operator.as_ref())
     }
 
-    /// For the operators' service.
     pub(crate) fn operators(&self) -> Guard {
         self.guard(Role::Operator, self.operator.as_ref(), self.worker.as_ref())
     }

@@ -25,8 +25,7 @@ pub async fn backup(from: &Path, to: &Path) -> Result<Vec<(RunRow, u32)>, Error>
             return Err(Error::BackupExists(name.into()));
         }
     }
-    let cant_open =
-        |error: std::io::Error| Error::CantOpen { path: to.to_owned(), reason: error.to_string() };
+    let cant_open = |error: std::io::Error| Error::CantOpen(to.to_owned(), error.to_string());
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut prefix = to.file_name().unwrap_or_default().to_owned();
     prefix.push(".");

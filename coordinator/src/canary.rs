@@ -1,8 +1,9 @@
-//! Jobs whose answer is known without any worker: the coordinator counts a few itself, on one thread and for a small part
-//! of the time, and holds what workers reported against it.
+//! Canaries: the coordinator counts a few jobs itself, with another engine, and compares its counts with the workers'
+//! results.
 //!
-//! Any job can be one, so nobody can tell; and workers that agreed on a lie among themselves meet one that did not. Its
-//! count is one opinion like any other: where it differs, the job is quarantined, and a third machine decides.
+//! It uses one thread for 5 % of the time. A worker can't recognise such a job, because it is chosen after it was
+//! counted. Workers that agreed on a wrong count meet an independent one here. The coordinator's count is one opinion
+//! like any other: if it differs, the job is quarantined and a third machine decides.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -16,10 +17,10 @@ use nqueens_kernel::plan::PlanKind;
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{JobResult, Registration};
 use nqueens_model::operator::RunState;
+use nqueens_proto::random_bytes;
 use nqueens_scheduler::request::{Compare, OWN_MACHINE};
 use tracing::{error, info};
 
-use crate::coordinator::random_bits;
 use crate::error::Error;
 use crate::ledger;
 use crate::operator::Operator;
@@ -48,7 +49,7 @@ impl Drop for Counting {
     }
 }
 
-/// Counts jobs of runs that are checked, for as long as somebody takes the answers.
+/// Counts jobs of runs with second counts, until the coordinator ends.
 pub(crate) async fn count(operator: Operator) {
     let counting = Counting(Arc::default());
     let mut counted = HashSet::new();
@@ -58,7 +59,7 @@ pub(crate) async fn count(operator: Operator) {
             Ok(Some((token, claim))) if counted.insert(token.job) => Some((token, claim)),
             Ok(_) => None,
             Err(error) => {
-                error!(%error, "no job can be read to count it for comparison");
+                error!(%error, "can't read a job for a canary count");
                 return;
             }
         };
@@ -83,9 +84,9 @@ async fn pick(operator: &Operator) -> Result<Option<(LeaseToken, Claim)>, Error>
     if runs.is_empty() {
         return Ok(None);
     }
-    let run = runs[usize::try_from(random_bits() % runs.len() as u64).expect("an index")];
+    let run = runs[usize::from_ne_bytes(random_bytes()) % runs.len()];
     let states_max = if run.plan.kind() == PlanKind::Colours { COLOURS_MAX } else { STATES_MAX };
-    let first = u32::try_from(random_bits() % u64::from(run.jobs)).expect("below the number of jobs");
+    let first = u32::from_ne_bytes(random_bytes()) % run.jobs;
     ledger::accepted_from(operator.reader.pool(), run.id, first, states_max).await
 }
 
@@ -99,20 +100,22 @@ async fn compare(operator: &Operator, token: LeaseToken, claim: Claim, control: 
     });
     let Ok(Some(Recount { kernel, found: Ok(counts), .. })) = counting.await else { return false };
     let elapsed_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-    info!(job = %token.job, %kernel, elapsed_us, "job counted for comparison");
+    info!(job = %token.job, %kernel, elapsed_us, "canary counted");
+    let kernel = kernel.into();
     let result = JobResult { token, counts, kernel, states: 0, elapsed_us };
     let own = Registration {
         instance: [0; 16],
         name: OWN_MACHINE.to_owned(),
         build: operator.build.to_string(),
         kernels: vec![kernel],
+        capability: None,
         threads: 1,
     };
     let compared = operator.writer.ask(Compare { own, result }).await;
     if let Err(error) = &compared
         && let Error::Refused(refusal) = &**error
     {
-        error!(%refusal, "this machine counts no more for comparison");
+        error!(%refusal, "no more canary counts on this machine");
     }
     compared.is_ok()
 }

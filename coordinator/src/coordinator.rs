@@ -1,4 +1,7 @@
-//! One coordinator: its ledger, its door, and the chores between them.
+//! One coordinator: its ledger, its listener, and its background tasks.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -7,11 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_model::id::{Incarnation, RequestId, RunId};
+use nqueens_model::id::{Incarnation, RunId};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::operator_service_server::OperatorServiceServer;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
-use nqueens_proto::{MESSAGE_BYTES_MAX, request_id};
+use nqueens_proto::{MESSAGE_BYTES_MAX, random_bytes, request_id};
 use nqueens_scheduler::request::{Expire, FinishRun};
 use nqueens_scheduler::{Dispatch, Run};
 use tokio::net::TcpListener;
@@ -30,6 +33,7 @@ use crate::disk::Disk;
 use crate::door::{self, Watching};
 use crate::error::Error;
 use crate::journal;
+use crate::limits::Limits;
 use crate::operator::Operator;
 use crate::operator_service::Operators;
 use crate::reader::Reader;
@@ -43,10 +47,10 @@ const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 /// A call is answered within this time, or refused. Watching counts from its first answer.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A silent connection is asked for a sign of life so often, and has as long to give it.
+/// Keep-alive interval of silent connections, and the time to answer.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
-/// When told to stop, calls that have begun have so long to end.
+/// Time for calls in progress to end, when the coordinator stops.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// Calls at once on one connection.
@@ -58,6 +62,7 @@ const HEADER_BYTES_MAX: u32 = 16 << 10;
 /// A coordinator at work on one database.
 pub struct Coordinator {
     operator: Operator,
+    limits: Arc<Limits>,
     pace: Pace,
     writing: JoinHandle<()>,
     chores: Vec<JoinHandle<()>>,
@@ -68,11 +73,13 @@ impl Coordinator {
     /// Opens a database, creates it if need be, and sets to work. `build` names the program for the record.
     pub async fn open(path: &Path, pace: Pace, build: &str) -> Result<Self, Error> {
         let database = Database::open(path).await?;
-        let incarnation = Incarnation::from_random(random_bits());
+        let incarnation = Incarnation::from_random(u64::from_ne_bytes(random_bytes()));
         let disk = Disk::new(path, pace.disk_reserve);
         let writer = Writer::new(database, disk.room(), pace.policy, incarnation, build).await?;
-        let reader = Reader::new(path, writer.readers());
-        let (snapshot, events, faults) = (writer.watch(), writer.events(), writer.faults());
+        let reader = Reader::new(path, writer.database.readers.clone());
+        let (snapshot, events, faults) =
+            (writer.snapshot.subscribe(), writer.events.watch(), writer.fault.subscribe());
+        let limits = Arc::clone(&writer.limits);
         let (writer, writing) = writer.spawn();
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
         let operator = Operator { writer, reader, snapshot, events, build, planning };
@@ -83,11 +90,11 @@ impl Coordinator {
         if pace.canaries {
             chores.push(tokio::spawn(canary::count(operator.clone())));
         }
-        Ok(Self { operator, pace, writing, chores, faults })
+        Ok(Self { operator, limits, pace, writing, chores, faults })
     }
 
-    /// Writes the progress of every active run into the log, so often; and transactions that fail, which is for the
-    /// caller to tell where there is no such journal.
+    /// Logs the progress of every active run at this interval, and failed transactions. Without this journal, the
+    /// caller has to report those.
     pub fn keep_journal(&mut self, every: Duration) {
         self.chores.push(tokio::spawn(journal::keep(self.operator.watch(), self.faults(), every)));
     }
@@ -113,6 +120,7 @@ impl Coordinator {
         let workers = Workers {
             writer: self.operator.writer.clone(),
             reader: self.operator.reader.clone(),
+            limits: Arc::clone(&self.limits),
             next_sync_ms: self.pace.sync_ms,
             snapshot: self.operator.watch(),
             stopping: stopped.clone(),
@@ -148,7 +156,7 @@ impl Coordinator {
                 );
             tokio::select! {
                 outcome = serving => outcome?,
-                () = overdue(stopped) => warn!("some calls were still open and are cut off"),
+                () = overdue(stopped) => warn!("some calls were still open and are aborted"),
             }
             Ok(())
         })
@@ -171,8 +179,7 @@ impl Coordinator {
 fn call_span(request: &http::Request<()>) -> Span {
     // As high as any line in it, so that no filter that lets the line through drops the name.
     let span = error_span!("call", method = request.uri().path(), request = field::Empty);
-    let id = request.headers().get(request_id::HEADER).and_then(|value| RequestId::read(value.as_bytes()));
-    if let Some(id) = id {
+    if let Some(id) = request_id::read(request.headers()) {
         span.record("request", field::display(id));
     }
     debug!(parent: &span, "called");
@@ -187,16 +194,10 @@ async fn overdue(mut stopped: watch::Receiver<bool>) {
 
 /// Listens on an address.
 pub async fn listen(address: &str) -> Result<(TcpListener, SocketAddr), Error> {
-    let cant_listen =
-        |error: std::io::Error| Error::CantListen { address: address.to_owned(), reason: error.to_string() };
+    let cant_listen = |error: std::io::Error| Error::CantListen(address.to_owned(), error.to_string());
     let listener = TcpListener::bind(address).await.map_err(cant_listen)?;
     let bound = listener.local_addr().map_err(cant_listen)?;
     Ok((listener, bound))
-}
-
-/// Random bits from the operating system.
-pub fn random_bits() -> u64 {
-    getrandom::u64().expect("the operating system has random bits")
 }
 
 /// Has the writer look for leases that have run out, and tells it how much room the disk has, regularly.
@@ -228,7 +229,7 @@ async fn conclude_runs(mut operator: Operator) {
                 // A result was withdrawn meanwhile, which changed the snapshot.
                 Ok(false) => drop(concluded.remove(&run)),
                 Err(error) => {
-                    error!(%run, %error, "adding up failed; it is tried again at the next change");
+                    error!(%run, %error, "adding up failed; trying again at the next change");
                     concluded.remove(&run);
                 }
             }

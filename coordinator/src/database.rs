@@ -1,4 +1,4 @@
-//! The SQLite file: created, recognised, locked, migrated, opened.
+//! The SQLite file: creates, recognises, locks, migrates and opens it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) struct Database {
     pub(crate) writer: SqliteConnection,
     /// A few that read.
     pub(crate) readers: SqlitePool,
-    /// Locked as long as it is open. A file of its own, for closing any handle of the database file itself would drop
+    /// Locked while it is open. A separate file, because closing any handle of the database file would release
     /// SQLite's locks on it.
     _lock: File,
 }
@@ -41,9 +41,7 @@ impl Database {
         let found = if empty { 0 } else { recognise(path).await? };
         let lock = lock(path)?;
         let fail = |error| storage_error(path, error);
-        let mut writer =
-            SqliteConnection::connect_with(&options(path).create_if_missing(true)).await.map_err(fail)?;
-        writer.execute(DURABLE).await.map_err(fail)?;
+        let mut writer = connect_writer(path).await?;
         if found == 0 {
             let mark = format!("PRAGMA application_id = {APPLICATION_ID}");
             writer.execute(sqlx::AssertSqlSafe(mark)).await.map_err(fail)?;
@@ -56,11 +54,8 @@ impl Database {
     /// Takes a new connection to write by. After a transaction that SQLite itself has rolled back, as it does on a full
     /// disk, the old one takes itself to be in that transaction for ever.
     pub(crate) async fn reconnect(&mut self) -> Result<(), Error> {
-        let fail = |error| storage_error(&self.path, error);
-        let mut writer = SqliteConnection::connect_with(&options(&self.path)).await.map_err(fail)?;
-        writer.execute(DURABLE).await.map_err(fail)?;
-        let old = std::mem::replace(&mut self.writer, writer);
-        old.close().await.map_err(fail)
+        let old = std::mem::replace(&mut self.writer, connect_writer(&self.path).await?);
+        old.close().await.map_err(|error| storage_error(&self.path, error))
     }
 
     /// Gives an error of SQLite the words that help.
@@ -71,8 +66,8 @@ impl Database {
 
 /// Opens a database to read it, while another process may be writing to it.
 ///
-/// Changes are refused by the connections themselves. Opened as read-only they could not tidy up: whoever closes a
-/// database last takes the files beside it (`-wal`, `-shm`) away, which needs the right to write.
+/// The connections themselves refuse changes. The file is not opened as read-only: the last connection that closes a
+/// database removes the files beside it (`-wal`, `-shm`), which needs write access.
 pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
     if !path.exists() {
         return Err(Error::NoDatabase(path.to_owned()));
@@ -82,6 +77,15 @@ pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
         return Err(Error::OlderSchema { path: path.to_owned(), found, known });
     }
     connect_readers(path).await
+}
+
+async fn connect_writer(path: &Path) -> Result<SqliteConnection, Error> {
+    let connecting = async {
+        let mut writer = SqliteConnection::connect_with(&options(path).create_if_missing(true)).await?;
+        writer.execute(DURABLE).await?;
+        Ok(writer)
+    };
+    connecting.await.map_err(|error| storage_error(path, error))
 }
 
 async fn connect_readers(path: &Path) -> Result<SqlitePool, Error> {
@@ -106,7 +110,7 @@ fn newest_schema() -> i64 {
 /// version, 0 if it has no tables yet.
 async fn recognise(path: &Path) -> Result<i64, Error> {
     if path.is_dir() {
-        return Err(Error::CantOpen { path: path.to_owned(), reason: "it is a directory".to_owned() });
+        return Err(Error::CantOpen(path.to_owned(), "it is a directory".to_owned()));
     }
     // SQLite takes what is shorter than its smallest page for a database yet to be written.
     if path.metadata().is_ok_and(|file| (1..512).contains(&file.len())) {
@@ -144,8 +148,7 @@ async fn recognise(path: &Path) -> Result<i64, Error> {
 fn lock(path: &Path) -> Result<File, Error> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let cant_open =
-        |error: std::io::Error| Error::CantOpen { path: path.to_owned(), reason: error.to_string() };
+    let cant_open = |error: std::io::Error| Error::CantOpen(path.to_owned(), error.to_string());
     let file = File::options().create(true).truncate(false).write(true).open(&name).map_err(cant_open)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -172,8 +175,8 @@ pub(crate) fn storage_error(path: &Path, error: sqlx::Error) -> Error {
     // SQLite's primary result codes; the higher bits are details.
     let code = database.code().and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
     match code {
-        Some(3 | 8 | 14) => Error::CantOpen { path, reason: database.message().to_owned() },
-        Some(10) => Error::DiskFailed { path, reason: database.message().to_owned() },
+        Some(3 | 8 | 14) => Error::CantOpen(path, database.message().to_owned()),
+        Some(10) => Error::DiskFailed(path, database.message().to_owned()),
         Some(11) => {
             // Where the schema is damaged, the text goes on with many lines of it.
             let reason = database.message().lines().next().unwrap_or_default();

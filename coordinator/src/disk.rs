@@ -1,11 +1,10 @@
-//! Room on the disk with the database. While there is little, no more work leaves, and what is out still finds a place.
+//! Free space on the database's disk. When it is low, no more jobs are leased, and results of leased jobs still fit.
 
 use std::path::{Path, PathBuf};
 
 use nqueens_scheduler::Room;
 use tracing::{info, warn};
 
-/// Watches the room.
 pub(crate) struct Disk {
     database: PathBuf,
     reserve: u64,
@@ -21,7 +20,7 @@ impl Disk {
         disk
     }
 
-    /// Looks how much room there is now, and logs whenever it has become too little, and enough again.
+    /// Measures the free space, and logs when it becomes too small or sufficient again.
     pub(crate) fn look(&mut self) -> Option<Room> {
         let was_short = self.is_short();
         let free = (self.reserve > 0).then(|| free(&self.database)).flatten();
@@ -33,9 +32,9 @@ impl Disk {
         let (database, reserve) = (self.database.display(), self.reserve);
         match (was_short, self.is_short()) {
             (false, true) => {
-                warn!(%database, free, reserve, "the disk is nearly full: no more jobs are handed out");
+                warn!(%database, free, reserve, "the disk is nearly full: no more jobs are leased");
             }
-            (true, false) => info!(%database, free, reserve, "the disk has room again: jobs are handed out"),
+            (true, false) => info!(%database, free, reserve, "the disk has space again: jobs are leased"),
             _ => {}
         }
         self.room

@@ -1,4 +1,4 @@
-//! What can go wrong in a coordinator, each with what to do about it.
+//! Errors of a coordinator, each with advice.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,8 @@ pub enum Error {
     #[error("there is no database at {0}; check the path, or start a run to create one")]
     NoDatabase(PathBuf),
     /// The file can't be opened or created.
-    #[error("can't open the database {path}: {reason}; check that the directory exists and is writable")]
-    CantOpen {
-        /// The database.
-        path: PathBuf,
-        /// In the system's words.
-        reason: String,
-    },
+    #[error("can't open the database {0}: {1}; check that the directory exists and is writable")]
+    CantOpen(PathBuf, String),
     /// The file is of another kind.
     #[error("{0} is not an SQLite database; it was left as it is, choose another --db")]
     NotADatabase(PathBuf),
@@ -57,19 +52,16 @@ pub enum Error {
     #[error("{0} exists; a backup replaces nothing, choose another name for it")]
     BackupExists(PathBuf),
     /// Nothing more can be stored.
-    #[error("the disk with {0} is full; make room and start again, everything acknowledged so far is safe")]
+    #[error(
+        "the disk with {0} is full; free some space and start again, everything acknowledged so far is safe"
+    )]
     DiskFull(PathBuf),
     /// Reading or writing failed below SQLite: a broken disk, a quota, a limit on the size of files.
     #[error(
-        "{path} can't be read or written ({reason}); check the disk and its quota and start again, everything \
-         acknowledged so far is safe"
+        "{0} can't be read or written ({1}); check the disk and its quota and start again, everything acknowledged so \
+         far is safe"
     )]
-    DiskFailed {
-        /// The database.
-        path: PathBuf,
-        /// In SQLite's words.
-        reason: String,
-    },
+    DiskFailed(PathBuf, String),
     /// The database holds a run of another board.
     #[error("{path} holds a run of N = {found}, not of N = {wanted}; choose another --db")]
     OtherRun {
@@ -96,22 +88,14 @@ pub enum Error {
     #[error("run {0} exists and has another plan; draw a new request id")]
     OtherSubmission(RunId),
     /// More jobs than a coordinator can keep.
-    #[error("the plan has more than {jobs_max} jobs; ask for more states a job")]
-    PlanTooLarge {
-        /// The most that there may be.
-        jobs_max: usize,
-    },
+    #[error("the plan has more than {0} jobs; use more states per job")]
+    PlanTooLarge(usize),
     /// Workers could do what operators do.
     #[error("the tokens for workers and operators are the same; give each its own")]
     SameTokens,
-    /// Certificates or keys that can't be used.
-    #[error("{what} can't be used: {reason}")]
-    Tls {
-        /// The setting.
-        what: &'static str,
-        /// What is wrong with it; nothing of the key.
-        reason: String,
-    },
+    /// The certificates or keys of a setting can't be used. The reason has nothing of the key.
+    #[error("{0} can't be used: {1}")]
+    Tls(&'static str, String),
     /// The request can't be granted.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -125,13 +109,8 @@ pub enum Error {
     #[error("the coordinator is shutting down")]
     ShuttingDown,
     /// The listening address can't be had.
-    #[error("can't listen on {address}: {reason}; choose another address, or stop what uses this one")]
-    CantListen {
-        /// As asked for.
-        address: String,
-        /// In the system's words.
-        reason: String,
-    },
+    #[error("can't listen on {0}: {1}; choose another address, or stop what uses this one")]
+    CantListen(String, String),
     /// Serving broke off.
     #[error("serving failed: {0}")]
     Serve(#[from] tonic::transport::Error),

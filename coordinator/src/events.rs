@@ -1,21 +1,19 @@
-//! What happened of late, for those who do not read the log: kept in memory, the latest only.
+//! The latest events, for operators who do not read the log; kept in memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use nqueens_model::operator::Event;
+use nqueens_model::operator::{Event, WallTime};
 use nqueens_scheduler::News;
 use tokio::sync::watch;
 
-use crate::ledger::wall_time;
-
-/// Events that are kept; whoever reads more slowly than they come misses the oldest.
+/// Number of events in memory; slow readers miss the oldest.
 const EVENTS_MAX: usize = 300;
 
 /// The latest events, oldest first.
 pub type Events = Arc<VecDeque<Event>>;
 
-/// Where events are made known.
+/// Numbers and publishes events.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     recent: watch::Sender<Events>,
@@ -27,9 +25,8 @@ impl Board {
         self.recent.subscribe()
     }
 
-    /// Makes these known. What they tell of must have been committed.
-    pub(crate) fn post(&mut self, news: impl IntoIterator<Item = News>) {
-        let at = wall_time();
+    /// Makes these known, as of a time. What they tell of must have been committed.
+    pub(crate) fn post(&mut self, at: WallTime, news: impl IntoIterator<Item = News>) {
         let events: Vec<_> = news
             .into_iter()
             .map(|News { kind, run, worker, text }| {
@@ -60,10 +57,10 @@ mod tests {
     fn the_latest_are_kept_and_numbered() {
         let mut board = Board::default();
         let mut events = board.watch();
-        board.post([]);
+        board.post(0, []);
         assert!(!events.has_changed().unwrap(), "no news");
         for _ in 0..EVENTS_MAX {
-            board.post([news(), news()]);
+            board.post(0, [news(), news()]);
         }
         let kept = events.borrow_and_update().clone();
         assert_eq!(kept.len(), EVENTS_MAX);

@@ -1,5 +1,4 @@
-//! The progress log: a line for each open run now and then, to be read after three weeks; and what went wrong with the
-//! database.
+//! The progress log: one line per open run and interval, and database errors.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,17 +1,35 @@
-//! The coordinator: plans runs into jobs, stores them, leases them to workers, keeps the ledger of their results, and
-//! adds up the totals.
+//! The coordinator: plans runs into jobs, stores them, leases them to workers, stores their results and computes
+//! totals.
 //!
 //! ```text
 //! service, operator_service --requests--> writer: load (ledger), apply (scheduler), persist (ledger) --commit--> answers
 //!                          |
 //!                          +--> snapshot --> progress, and total once all jobs are done
 //! ```
+//!
+//! * `writer` is the only task that changes the ledger. `ledger` has all SQL.
+//! * `total` adds up a complete ledger, or says which check failed. `canary` counts a few jobs in this process to
+//!   check the workers.
+//! * `database` creates, recognises, locks and migrates the file. A coordinator stops if SQLite's `quick_check`, made
+//!   after the start, finds damage.
+//! * `reader` reads a ledger while another process may write to it. `rules` are queries for states that no ledger may
+//!   have; `doctor` and the tests run them.
+//! * `backup` copies a ledger with `VACUUM INTO`, examines the copy, and then gives it its name.
+//! * `disk` watches the free space. Below the reserve no more jobs are leased, so that results of leased jobs still
+//!   fit.
+//! * `speed` measures runs by their results. `progress` turns speeds and the sums of done jobs into time left and an
+//!   estimate of TOTAL, each with a 95 % confidence interval. The done jobs are a random sample of all, because jobs
+//!   leave in random order.
+//! * `events` keeps the latest events for operators. An event is published after its commit.
+//! * `door` accepts connections, `access` decides which calls a caller may make, and `service` and `operator_service`
+//!   answer them.
 
 #![forbid(unsafe_code)]
 
 mod access;
 mod backup;
 mod canary;
+mod clock;
 mod coordinator;
 mod database;
 mod disk;
@@ -20,6 +38,7 @@ mod error;
 mod events;
 mod journal;
 mod ledger;
+mod limits;
 mod operator;
 mod operator_service;
 pub mod progress;
@@ -32,12 +51,13 @@ mod writer;
 
 pub use access::Access;
 pub use backup::backup;
-pub use coordinator::{Coordinator, listen, random_bits};
+pub use clock::wall_time;
+pub use coordinator::{Coordinator, listen};
 pub use door::{Limits, Rate};
 pub use error::Error;
 pub use events::Events;
-pub use ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow, wall_time};
-pub use nqueens_scheduler::{JobState, Policy, Refusal, Room};
+pub use ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
+pub use nqueens_scheduler::{JobState, Policy, Refusal, Room, Sums, request};
 pub use operator::Operator;
 pub use reader::Reader;
 pub use rules::RULES;

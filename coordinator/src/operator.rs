@@ -1,21 +1,22 @@
-//! What an operator can ask of a coordinator, whatever door the word comes through.
+//! What an operator can ask of a coordinator, over gRPC or on a database file.
 
 use std::sync::Arc;
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::{Fingerprinter, Plan};
-use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{Blamed, RunState, RunStatus, Submission, WorkerStatus};
-use nqueens_scheduler::request::{
-    ActivateRun, Drain, PlanJobs, PlanRun, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust,
-};
-use nqueens_scheduler::{Dispatch, Millis, Refusal, RunSettings};
+use nqueens_model::id::RunId;
+use nqueens_model::kernel::KernelName;
+use nqueens_model::message::Registration;
+use nqueens_model::operator::{RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_proto::random_bytes;
+use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun};
+use nqueens_scheduler::{Dispatch, Millis, Refusal, Request, RunSettings};
 use tokio::sync::{Mutex, mpsc, watch};
 
-use crate::coordinator::random_bits;
+use crate::clock::wall_time;
 use crate::error::Error;
 use crate::events::Events;
-use crate::ledger::{RunRow, WorkerRow, wall_time};
+use crate::ledger::{RunRow, WorkerRow};
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::writer::Handle;
@@ -50,7 +51,7 @@ impl Operator {
         self.snapshot.clone()
     }
 
-    /// What happens, of interest to whoever is responsible.
+    /// Events for operators.
     pub fn events(&self) -> watch::Receiver<Events> {
         self.events.clone()
     }
@@ -69,18 +70,17 @@ impl Operator {
         Ok(rows.into_iter().filter_map(status).collect())
     }
 
-    /// The jobs of a run in its plan's order, in at most so many groups of the same size (the last may be smaller): how
-    /// many of each are in each state, by [`JobState`](crate::JobState).
+    /// The jobs of a run in plan order, in at most this many groups of equal size (the last may be smaller): for each
+    /// group, the number of jobs in each [`JobState`](crate::JobState).
     pub async fn census(&self, run: RunId, groups_max: usize) -> Result<Vec<[u32; 4]>, Arc<Error>> {
         let groups = move |dispatch: &Dispatch, _| dispatch.run(run).map(|run| run.census(groups_max));
         self.writer.look(groups).await?.ok_or_else(|| Arc::new(Refusal::NoRun(run).into()))
     }
 
-    /// Plans a run and stores its jobs; they are handed out once all are stored, those of higher priority first.
-    /// Nothing is counted twice.
+    /// Plans a run and stores its jobs. They can be leased once all are stored; runs of higher priority go first. A
+    /// repeated request finds the same run.
     pub async fn submit(&self, plan: Plan, priority: i32) -> Result<RunRow, Arc<Error>> {
-        let bits = u128::from(random_bits()) << 64 | u128::from(random_bits());
-        self.submit_once(Submission { request: bits.to_be_bytes(), plan, priority, replicate_ppm: 0 }).await
+        self.submit_once(Submission { request: random_bytes(), plan, priority, replicate_ppm: 0 }).await
     }
 
     /// As [`submit`](Self::submit), but the same submission again is the same run. Given up half-way, it leaves nothing.
@@ -97,15 +97,15 @@ impl Operator {
         }
         let (batches, mut planned) = mpsc::channel::<Vec<(Job, Weight)>>(2);
         let planning = tokio::task::spawn_blocking(move || plan_jobs(&plan, &batches));
-        self.writer.ask(PlanRun(settings)).await?;
+        self.ask(PlanRun(settings)).await?;
         let mut estimates = Vec::new();
         while let Some(jobs) = planned.recv().await {
             let first = u32::try_from(estimates.len()).expect("checked below");
             estimates.extend(jobs.iter().map(|(_, weight)| weight.states));
             if estimates.len() > JOBS_MAX {
-                return Err(Arc::new(Error::PlanTooLarge { jobs_max: JOBS_MAX }));
+                return Err(Arc::new(Error::PlanTooLarge(JOBS_MAX)));
             }
-            self.writer.ask(PlanJobs { run: id, first, jobs }).await?;
+            self.ask(PlanJobs { run: id, first, jobs }).await?;
         }
         let row = RunRow {
             id,
@@ -121,43 +121,16 @@ impl Operator {
             finished_at: None,
             outcome: None,
         };
-        self.writer.ask(ActivateRun { settings, fingerprint: row.fingerprint, estimates }).await?;
+        self.ask(ActivateRun { settings, fingerprint: row.fingerprint, estimates }).await?;
         Ok(row)
     }
 
-    /// Pauses, resumes or cancels a run that is not over.
-    pub async fn set_state(&self, run: RunId, state: RunState) -> Result<(), Arc<Error>> {
-        self.writer.ask(SetRunState { run, state }).await
+    /// Asks for something, and waits until it is on disk; [`request`](crate::request) has what can be asked for.
+    pub async fn ask<R: Request>(&self, request: R) -> Result<R::Answer, Arc<Error>> {
+        self.writer.ask(request).await
     }
 
-    /// Opens the quarantined jobs of a run again, their failures forgotten. Results that stood for them are voided: each
-    /// job is counted anew.
-    pub async fn retry_quarantined(&self, run: RunId) -> Result<(), Arc<Error>> {
-        self.writer.ask(RetryQuarantined(run)).await
-    }
-
-    /// Takes back the accepted results of one job, or of one worker, also of a run that is done: they stay in the ledger
-    /// as voided, and their jobs are counted anew. Returns how many there are.
-    pub async fn requeue(&self, run: RunId, of: Blamed) -> Result<usize, Arc<Error>> {
-        self.writer.ask(Requeue { run, of }).await
-    }
-
-    /// Believes a machine no longer (it gets no more jobs, and past results of it are counted again), or again.
-    pub async fn set_trust(&self, machine: &str, trusted: bool) -> Result<(), Arc<Error>> {
-        self.writer.ask(SetTrust { machine: machine.into(), trusted }).await
-    }
-
-    /// Asks a worker to finish what is short, hand back the rest, and stop.
-    pub async fn drain(&self, worker: WorkerId) -> Result<(), Arc<Error>> {
-        self.writer.ask(Drain(worker)).await
-    }
-
-    /// Takes back every lease, for one who knows that all workers are gone.
-    pub async fn release_all(&self) -> Result<(), Arc<Error>> {
-        self.writer.ask(ReleaseAll).await
-    }
-
-    /// The workers heard of since the coordinator started, and the distrusted ones, in full, by id.
+    /// The workers seen since the coordinator started, and the untrusted ones, by id.
     pub async fn workers(&self) -> Result<Vec<WorkerStatus>, Arc<Error>> {
         let rows = self.reader.workers().await?;
         let statuses = |dispatch: &Dispatch, now| {
@@ -167,17 +140,18 @@ impl Operator {
     }
 }
 
-/// A worker that was heard of, or is distrusted.
+/// A worker that was seen since the start, or is untrusted.
 fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStatus> {
     let worker = dispatch.worker(row.id)?;
+    let Registration { name, build, kernels, threads, .. } = row.registration;
     let standing = dispatch.standing(&worker.machine);
     let seen = worker.seen.or(standing.distrusted.as_ref().map(|_| 0))?;
     Some(WorkerStatus {
         id: row.id,
-        name: row.name,
-        build: row.build,
-        kernels: row.kernels.split(',').map(str::to_owned).collect(),
-        threads: row.threads,
+        name,
+        build,
+        kernels: kernels.iter().map(KernelName::to_string).collect(),
+        threads,
         registered_at: row.registered_at,
         silent_ms: now.saturating_sub(seen),
         leases: worker.leases() as u64,
@@ -191,7 +165,7 @@ fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStat
     })
 }
 
-/// Makes a plan's jobs on a thread of its own, in batches; whoever takes them may stop early.
+/// Makes a plan's jobs on a thread of its own, in batches; the receiver may stop early.
 fn plan_jobs(plan: &Plan, batches: &mpsc::Sender<Vec<(Job, Weight)>>) -> Fingerprinter {
     let mut fingerprint = Fingerprinter::new(plan);
     let mut jobs = plan.weighed_jobs();

@@ -1,4 +1,4 @@
-//! The operators' door: gRPC in, calls of [`Operator`] out.
+//! The operators' gRPC service: calls in, methods of [`Operator`] out.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,8 +7,9 @@ use std::time::Duration;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Progress, RunStatus, Submission};
 use nqueens_proto::v1::operator_service_server::OperatorService;
-use nqueens_proto::{InvalidMessage, PROTOCOL_VERSION, v1};
+use nqueens_proto::{InvalidMessage, PROTOCOL_VERSION, run_id, v1, worker_id};
 use nqueens_scheduler::Refusal;
+use nqueens_scheduler::request::{Drain, Requeue, RetryQuarantined, SetRunState, SetTrust};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_stream::Stream;
@@ -21,7 +22,6 @@ use crate::ledger::RunRow;
 use crate::operator::Operator;
 use crate::progress::{RunProgress, Snapshot};
 
-/// Answers operators.
 pub(crate) struct Operators {
     pub(crate) operator: Operator,
     /// True, or its sender gone, once the coordinator stops.
@@ -40,7 +40,7 @@ fn refused(error: &Error) -> Status {
         }
         Error::Refused(Refusal::RunIsOver { .. }) => Status::failed_precondition(text),
         Error::OtherSubmission(_) => Status::already_exists(text),
-        Error::PlanTooLarge { .. } => Status::invalid_argument(text),
+        Error::PlanTooLarge(_) => Status::invalid_argument(text),
         _ => Status::unavailable(text),
     }
 }
@@ -56,7 +56,7 @@ impl From<&RunProgress> for Progress {
             leased: run.sums.leased,
             quarantined: run.sums.quarantined,
             share_done: run.share_done(),
-            states: run.sums.states,
+            states: run.sums.accepted.states,
             estimated_states: run.sums.estimate,
             estimated_total: run.estimated_total(),
             speed: run.measured.map(|measured| measured.speed),
@@ -133,7 +133,7 @@ impl OperatorService for Operators {
     }
 
     async fn get_run(&self, request: Request<v1::GetRunRequest>) -> Answer<v1::GetRunResponse> {
-        let run = self.run(request.get_ref().id().map_err(invalid)?).await?;
+        let run = self.run(run_id("run", request.get_ref().run).map_err(invalid)?).await?;
         Ok(Response::new(v1::GetRunResponse { run: Some(run) }))
     }
 
@@ -142,7 +142,7 @@ impl OperatorService for Operators {
         request: Request<v1::SetRunStateRequest>,
     ) -> Answer<v1::SetRunStateResponse> {
         let (run, state) = request.get_ref().change().map_err(invalid)?;
-        self.operator.set_state(run, state).await.map_err(|error| refused(&error))?;
+        self.operator.ask(SetRunState { run, state }).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::SetRunStateResponse { run: Some(self.run(run).await?) }))
     }
 
@@ -150,20 +150,21 @@ impl OperatorService for Operators {
         &self,
         request: Request<v1::RetryQuarantinedRequest>,
     ) -> Answer<v1::RetryQuarantinedResponse> {
-        let run = request.get_ref().id().map_err(invalid)?;
-        self.operator.retry_quarantined(run).await.map_err(|error| refused(&error))?;
+        let run = run_id("run", request.get_ref().run).map_err(invalid)?;
+        self.operator.ask(RetryQuarantined(run)).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::RetryQuarantinedResponse { run: Some(self.run(run).await?) }))
     }
 
     async fn requeue(&self, request: Request<v1::RequeueRequest>) -> Answer<v1::RequeueResponse> {
         let (run, of) = request.get_ref().subject().map_err(invalid)?;
-        let jobs = self.operator.requeue(run, of).await.map_err(|error| refused(&error))?;
+        let jobs = self.operator.ask(Requeue { run, of }).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::RequeueResponse { run: Some(self.run(run).await?), jobs: jobs as u64 }))
     }
 
     async fn set_trust(&self, request: Request<v1::SetTrustRequest>) -> Answer<v1::SetTrustResponse> {
         let v1::SetTrustRequest { machine, trusted } = request.into_inner();
-        self.operator.set_trust(&machine, trusted).await.map_err(|error| refused(&error))?;
+        let machine = machine.into();
+        self.operator.ask(SetTrust { machine, trusted }).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::SetTrustResponse {}))
     }
 
@@ -180,8 +181,8 @@ impl OperatorService for Operators {
         &self,
         request: Request<v1::DrainWorkerRequest>,
     ) -> Answer<v1::DrainWorkerResponse> {
-        let worker = request.get_ref().id().map_err(invalid)?;
-        self.operator.drain(worker).await.map_err(|error| refused(&error))?;
+        let worker = worker_id("worker_id", request.get_ref().worker_id).map_err(invalid)?;
+        self.operator.ask(Drain(worker)).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::DrainWorkerResponse {}))
     }
 
@@ -219,7 +220,7 @@ impl OperatorService for Operators {
     }
 }
 
-/// Sends a picture at each interval, for as long as somebody takes it.
+/// Sends a picture at each interval, until the caller goes.
 async fn tell(
     snapshots: watch::Receiver<Arc<Snapshot>>,
     run: Option<RunId>,

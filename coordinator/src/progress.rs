@@ -1,9 +1,9 @@
-//! How far the runs are: a picture for whoever shows it.
+//! The progress of runs: a snapshot for operators.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Interval, RunState};
-use nqueens_scheduler::{Room, Run, Scheduler, Sums};
+use nqueens_scheduler::{AcceptedSums, Room, Run, Scheduler, Sums};
 
 pub use crate::speed::Measured;
 use crate::speed::Speeds;
@@ -17,7 +17,7 @@ pub struct Snapshot {
     pub busy_workers: usize,
     /// The room on the disk with the database, if somebody watches it.
     pub room: Option<Room>,
-    /// Whether some run has a job to hand out, and it may leave.
+    /// Whether some run has a job that can be leased.
     pub(crate) has_ready: bool,
     /// Open checks that nobody counts.
     pub(crate) checks_waiting: usize,
@@ -90,7 +90,7 @@ impl RunProgress {
     /// Jobs leave in random order, so the done ones are a fair sample: this is the ratio estimator of survey sampling
     /// (Cochran 1977, chapter 6) with the estimated work as the auxiliary variable.
     pub fn estimated_total(&self) -> Option<Interval> {
-        let Sums { found, moments, .. } = &self.sums;
+        let AcceptedSums { found, moments, .. } = &self.sums.accepted;
         let solutions = real(found.total(self.n).ok()?);
         let sample = self.sample()?;
         let ratio = solutions / sample.x;
@@ -112,8 +112,9 @@ impl RunProgress {
     /// Thread time that the open jobs will take, in seconds, estimated from those that are done.
     fn estimated_work_left_s(&self) -> Option<Interval> {
         let sample = self.sample()?;
-        let ratio = real(self.sums.elapsed_us) / sample.x;
-        let variance = sample.residual_variance(ratio, self.sums.moments.xt, self.sums.moments.tt);
+        let AcceptedSums { elapsed_us, moments, .. } = self.sums.accepted;
+        let ratio = real(elapsed_us) / sample.x;
+        let variance = sample.residual_variance(ratio, moments.xt, moments.tt);
         let (all, open) = (sample.jobs, sample.jobs - sample.done);
         // Both the ratio and the open jobs themselves scatter.
         let error = (open * all / sample.done * variance).sqrt();
@@ -121,13 +122,13 @@ impl RunProgress {
     }
 
     fn sample(&self) -> Option<Sample> {
-        let Sums { done, estimate, estimate_done, moments, .. } = self.sums;
+        let Sums { done, estimate, estimate_done, accepted, .. } = self.sums;
         (done >= JOBS_MIN && done < self.jobs).then(|| Sample {
             jobs: f64::from(self.jobs),
             done: f64::from(done),
             x_all: real(estimate),
             x: real(estimate_done),
-            xx: moments.xx,
+            xx: accepted.moments.xx,
         })
     }
 }
@@ -194,9 +195,7 @@ mod tests {
             if random() % 400 < 60 {
                 sums.done += 1;
                 sums.estimate_done += u128::from(estimate);
-                sums.found = sums.found.checked_add(counts).unwrap();
-                sums.elapsed_us += u128::from(elapsed_us);
-                sums.moments.add(1.0, estimate, counts, elapsed_us);
+                sums.accepted.add(estimate, counts, 0, elapsed_us).unwrap();
             } else {
                 time_left += real(elapsed_us.into()) / 1e6;
             }

@@ -1,10 +1,11 @@
-//! A ledger for reading, beside whoever writes it.
+//! Reads a ledger while another process may write to it.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::{Fingerprint, Fingerprinter};
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
@@ -100,8 +101,8 @@ impl Reader {
     /// How far a run is. From a ledger alone its speed can't be told.
     pub async fn progress(&self, run: &RunRow) -> Result<RunProgress, Error> {
         let slots = ledger::slots(&self.db, run.id, run.jobs).await?;
-        let accepted = ledger::accepted_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
-        Ok(RunProgress::of(&Run::new(&run.settings(), run.state, slots, &accepted), None))
+        let (accepted, checks) = ledger::accepted_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
+        Ok(RunProgress::of(&Run::new(&run.settings(), run.state, slots, accepted, checks), None))
     }
 
     /// All workers that ever registered, oldest first.
@@ -109,11 +110,11 @@ impl Reader {
         ledger::worker_rows(&self.db).await
     }
 
-    /// What some jobs are; those that do not exist are left out.
+    /// What some jobs are, and the most that each can count; those that do not exist are left out.
     pub(crate) async fn jobs(
         &self,
         ids: impl Iterator<Item = JobId>,
-    ) -> Result<HashMap<JobId, EncodedJob>, Error> {
+    ) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Error> {
         ledger::encoded_jobs(&self.db, ids).await.map_err(|error| self.explain(error))
     }
 

@@ -1,4 +1,4 @@
-//! What holds in every ledger, whatever has happened to it.
+//! Rules that every ledger must satisfy.
 
 use sqlx::sqlite::SqlitePool;
 use sqlx::{AssertSqlSafe, query_scalar};

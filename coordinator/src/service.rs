@@ -1,4 +1,4 @@
-//! The workers' door: gRPC in, requests to the writer out.
+//! The workers' gRPC service: calls in, requests to the writer out.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use tracing::warn;
 
 use crate::door::Caller;
 use crate::error::{Error, damaged};
+use crate::limits::Limits;
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::writer::Handle;
@@ -24,11 +25,11 @@ const LEASE_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
 /// Bytes of a lease beside its job's prefixes, at most.
 const LEASE_BYTES: usize = 100;
 
-/// Answers workers.
 pub(crate) struct Workers {
     pub(crate) writer: Handle,
     pub(crate) reader: Reader,
-    /// How often workers are to be heard of.
+    pub(crate) limits: Arc<Limits>,
+    /// Heartbeat interval.
     pub(crate) next_sync_ms: u32,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
     /// Turns true when the server is to go.
@@ -36,7 +37,7 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Waits for work to hand out, but no longer than until the worker is to be heard of again.
+    /// Waits for work, at most until the worker's next heartbeat is due.
     async fn work_or_timeout(&self, wait_ms: u32) {
         let (mut snapshot, mut stopping) = (self.snapshot.clone(), self.stopping.clone());
         let before = snapshot.borrow().checks_waiting;
@@ -55,22 +56,24 @@ impl Workers {
             return Err(Status::not_found(format!("worker {worker} is not registered here; register again")));
         };
         let leases = self.leases(worker, granted).await.inspect_err(|error| {
-            warn!(%worker, %error, "what new leases are about can't be told; the worker gets them with its next sync");
+            warn!(%worker, %error, "can't read the content of new leases; the worker gets them with its next sync");
         });
         let leases = leases.map_err(refused)?;
         Ok(SyncResponse { acks, leases, revoked, next_sync_ms: self.next_sync_ms, drain })
     }
 
-    /// What leases are about. A worker that does not get to know of its leases gets them with its next sync; those that one
-    /// answer has no room for are taken back, to be handed out again.
+    /// The content of leases. If it can't be read, the worker gets its leases with its next sync. Leases that do not
+    /// fit into one response are returned, and their jobs are leased again.
     async fn leases(&self, worker: WorkerId, granted: Vec<Granted>) -> Result<Vec<Lease>, Arc<Error>> {
         if granted.is_empty() {
             return Ok(Vec::new());
         }
         let mut jobs = self.reader.jobs(granted.iter().map(|granted| granted.token.job)).await?;
+        self.limits.keep(jobs.iter().map(|(id, (_, counts_max))| (*id, *counts_max)));
         let (mut leases, mut bytes, mut tokens) = (Vec::with_capacity(granted.len()), 0, Vec::new());
         for Granted { token, states, mirrored } in granted {
-            let job = jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
+            let (job, _) =
+                jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
             bytes += LEASE_BYTES + job.prefixes.len();
             // One at least, or it would never leave.
             if leases.is_empty() || bytes <= LEASE_BYTES_MAX {
@@ -117,7 +120,7 @@ impl WorkerService for Workers {
         }
         if wire.plans != PLANS.0 {
             return Err(Status::failed_precondition(
-                "this coordinator and the worker cut boards into jobs in different ways; \
+                "this coordinator and the worker split boards into jobs in different ways; \
                  install the same version of nqueens on both",
             ));
         }

@@ -1,10 +1,10 @@
-//! How fast runs go, measured by the results that come in.
+//! The speed of runs, measured by their results.
 
 use std::collections::HashMap;
 
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{RunState, Speed};
-use nqueens_scheduler::{Dispatch, Millis, Run, Sums};
+use nqueens_scheduler::{AcceptedSums, Dispatch, Millis, Run, Sums};
 
 /// What is older than so many seconds fades, ...
 const FADE_S: f64 = 300.0;
@@ -12,7 +12,7 @@ const FADE_S: f64 = 300.0;
 /// ... or, where jobs take long, what is older than so many of them.
 const FADE_JOBS: f64 = 10.0;
 
-/// Results are gathered for so long at least, so that no single one makes a speed.
+/// Minimum time over which results are collected, so that no single result determines a speed.
 const GATHER_MS: Millis = 1_000;
 
 /// The speed of each run, with how far it can be trusted.
@@ -74,9 +74,18 @@ struct Gauge {
 
 impl Gauge {
     fn at(now: Millis, sums: &Sums) -> Self {
-        let Sums { done, elapsed_us, states, .. } = *sums;
+        let AcceptedSums { elapsed_us, states, .. } = sums.accepted;
         let (seconds, thread_seconds, states_visited, results) = (0.0, 0.0, 0.0, 0.0);
-        Self { since: now, done, elapsed_us, states, seconds, thread_seconds, states_visited, results }
+        Self {
+            since: now,
+            done: sums.done,
+            elapsed_us,
+            states,
+            seconds,
+            thread_seconds,
+            states_visited,
+            results,
+        }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a speed")]
@@ -92,8 +101,8 @@ impl Gauge {
             return;
         }
         let seconds = time as f64 / 1e3;
-        let thread_seconds = sums.elapsed_us.saturating_sub(self.elapsed_us) as f64 / 1e6;
-        let states = sums.states.saturating_sub(self.states) as f64;
+        let thread_seconds = sums.accepted.elapsed_us.saturating_sub(self.elapsed_us) as f64 / 1e6;
+        let states = sums.accepted.states.saturating_sub(self.states) as f64;
         let kept = (-seconds / FADE_S.max(FADE_JOBS * thread_seconds / results)).exp();
         *self = Self {
             seconds: kept * self.seconds + seconds,
@@ -132,8 +141,11 @@ mod tests {
             let sums = Sums {
                 done: done as u32,
                 leased: threads,
-                elapsed_us: (done * job_s * 1e6) as u128,
-                states: (done * job_s * 1e9) as u128,
+                accepted: AcceptedSums {
+                    elapsed_us: (done * job_s * 1e6) as u128,
+                    states: (done * job_s * 1e9) as u128,
+                    ..AcceptedSums::default()
+                },
                 ..Sums::default()
             };
             gauge.note(u64::from(second) * 1_000, &sums);
@@ -172,7 +184,8 @@ mod tests {
         let idle = Sums { leased: 0, ..at(&gauge) };
         gauge.note(3_600_000, &idle);
         assert_eq!(gauge.read(), before);
-        let job = Sums { done: idle.done + 2, elapsed_us: idle.elapsed_us + 2_000_000, leased: 2, ..idle };
+        let mut job = Sums { done: idle.done + 2, leased: 2, ..idle };
+        job.accepted.elapsed_us += 2_000_000;
         gauge.note(3_601_000, &job);
         let after = gauge.read().expect("measured").speed.threads;
         assert!((after - 2.0).abs() < 0.05, "{after}");
@@ -180,6 +193,7 @@ mod tests {
 
     fn at(gauge: &Gauge) -> Sums {
         let Gauge { done, elapsed_us, states, .. } = *gauge;
-        Sums { done, states, elapsed_us, ..Sums::default() }
+        let accepted = AcceptedSums { states, elapsed_us, ..AcceptedSums::default() };
+        Sums { done, accepted, ..Sums::default() }
     }
 }

@@ -1,4 +1,4 @@
-//! From the ledger to the total: what has to hold before a run may say its number.
+//! From the ledger to the total: the checks that a run must pass before it gets one.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,29 +1,39 @@
-//! The one task that changes anything: it owns the writing connection and the [`Scheduler`].
+//! The one task that changes the ledger. It owns the writing connection and the [`Scheduler`].
 //!
-//! Requests queue up while a commit is on its way to the disk; the next transaction takes all that have come by then: it
-//! loads what they need, applies them, and persists what that changes. Each is answered after the commit, so whatever
-//! somebody was told survives a power cut. When a transaction fails, nothing of it has happened: the state is read again
-//! from the database, and everyone in it gets the error.
+//! Requests queue up while a commit is on its way to the disk. The next transaction takes all that have arrived, in
+//! three steps:
+//!
+//! | step | by | what |
+//! |---|---|---|
+//! | load | `ledger::load` | what the requests need: how much the reported jobs can count, and their current results |
+//! | apply | `scheduler::Transaction` | each request gives its own type of answer, or a `Refusal`; together they give a list of `Change`s |
+//! | persist | `ledger::persist` | the changes in their order: withdrawn results are stored before new ones |
+//!
+//! Each request is answered after the commit, so every answer survives a power cut. When a transaction fails, nothing
+//! of it has happened: the state is read again from the database, and all its requests get the error.
+//!
+//! When a machine turns out to be wrong, the same transaction reads the ledger a second time: for that machine's past
+//! results that nobody has confirmed. Questions do not enter a transaction: `Handle::look` shows them the committed
+//! state.
 
 mod request;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use nqueens_model::id::Incarnation;
+use nqueens_proto::random_bytes;
 use nqueens_scheduler::{Dispatch, Millis, Needs, News, Policy, Room, Scheduler, Stalls};
 use sqlx::Connection;
-use sqlx::sqlite::SqlitePool;
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error};
 
-use crate::coordinator::random_bits;
+use crate::clock::wall_time;
 use crate::database::Database;
 use crate::error::Error;
-use crate::events::{Board, Events};
-use crate::ledger::{self, wall_time};
+use crate::events::Board;
+use crate::ledger;
+use crate::limits::Limits;
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
 
@@ -40,7 +50,7 @@ pub struct Pace {
     pub sync_ms: u32,
     /// The numbers that rule leases.
     pub policy: Policy,
-    /// With less than so many bytes free on the database's disk no more jobs leave; 0 lets them leave in any case.
+    /// With fewer free bytes on the database's disk, no more jobs are leased; 0 for no limit.
     pub disk_reserve: u64,
     /// Whether the coordinator counts a few jobs itself, to hold results of workers against them.
     pub canaries: bool,
@@ -54,7 +64,7 @@ impl Default for Pace {
 
 /// The writer, before it is set to work.
 pub(crate) struct Writer {
-    database: Database,
+    pub(crate) database: Database,
     scheduler: Scheduler,
     incarnation: Incarnation,
     secret: [u8; 32],
@@ -62,9 +72,13 @@ pub(crate) struct Writer {
     started: Instant,
     speeds: Speeds,
     stalls: Stalls,
-    events: Board,
-    snapshot: watch::Sender<Arc<Snapshot>>,
-    fault: watch::Sender<Option<Arc<Error>>>,
+    pub(crate) events: Board,
+    /// The most that leased jobs can count.
+    pub(crate) limits: Arc<Limits>,
+    /// The state as it changes, for whoever shows it.
+    pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
+    /// Why the latest transaction that failed did so.
+    pub(crate) fault: watch::Sender<Option<Arc<Error>>>,
 }
 
 impl Writer {
@@ -76,7 +90,7 @@ impl Writer {
         incarnation: Incarnation,
         build: &str,
     ) -> Result<Self, Error> {
-        let secret = std::array::from_fn(|_| random_bits().to_le_bytes()[0]);
+        let secret = random_bytes();
         let started = Instant::now();
         let begun = async {
             ledger::insert_incarnation(&mut database.writer, incarnation, build, wall_time()).await?;
@@ -97,32 +111,13 @@ impl Writer {
             speeds,
             stalls,
             events,
+            limits: Arc::default(),
             snapshot,
             fault,
         })
     }
 
-    /// The state as it changes, for whoever shows it.
-    pub(crate) fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
-        self.snapshot.subscribe()
-    }
-
-    /// Why the latest transaction that failed did so.
-    pub(crate) fn faults(&self) -> watch::Receiver<Option<Arc<Error>>> {
-        self.fault.subscribe()
-    }
-
-    /// What happens, of interest to operators.
-    pub(crate) fn events(&self) -> watch::Receiver<Events> {
-        self.events.watch()
-    }
-
-    /// The readers' pool.
-    pub(crate) fn readers(&self) -> SqlitePool {
-        self.database.readers.clone()
-    }
-
-    /// Sets it to work on a task of its own, until it is told to close or the last handle is gone.
+    /// Runs it on a task of its own, until it is closed or the last handle is gone.
     pub(crate) fn spawn(self) -> (Handle, tokio::task::JoinHandle<()>) {
         let (handle, requests) = Handle::new();
         (handle, tokio::spawn(self.work(requests)))
@@ -156,14 +151,15 @@ impl Writer {
     async fn group(&mut self, mut requests: Vec<Box<dyn Pending>>) {
         let failure = match self.transact(&mut requests).await {
             Ok(news) => {
-                self.events.post(news);
+                self.events.post(wall_time(), news);
                 None
             }
             Err(error) => Some(self.recover(error).await),
         };
         let now = self.now();
         self.speeds.note(now, self.scheduler.dispatch());
-        self.events.post(self.stalls.look(now, self.policy.stall_ms, self.scheduler.dispatch()));
+        let stalls = self.stalls.look(now, self.policy.stall_ms, self.scheduler.dispatch());
+        self.events.post(wall_time(), stalls);
         self.snapshot.send_replace(Arc::new(Snapshot::of(&self.scheduler, &self.speeds)));
         for request in requests {
             request.answer(failure.as_ref());
@@ -178,17 +174,19 @@ impl Writer {
         for request in &*requests {
             request.needs(&mut needs);
         }
-        let loaded = ledger::load(&mut db, &needs).await?;
+        let mut loaded = self.limits.load(&mut needs, self.scheduler.dispatch());
+        loaded.extend(ledger::load(&mut db, &needs).await?);
         let mut transaction = self.scheduler.begin(now, loaded);
         for request in &mut *requests {
             request.apply(&mut transaction);
         }
-        ledger::persist(&mut db, &transaction.settle()).await?;
+        let at = wall_time();
+        ledger::persist(&mut db, &transaction.settle(), at).await?;
         for suspicion in transaction.take_suspicions() {
             let results = ledger::unconfirmed(&mut db, &suspicion.machine).await?;
             transaction.suspect(suspicion, results);
         }
-        ledger::persist(&mut db, &transaction.take_changes()).await?;
+        ledger::persist(&mut db, &transaction.take_changes(), at).await?;
         let news = transaction.into_news();
         db.commit().await?;
         debug!(requests = requests.len(), elapsed_us = begun.elapsed().as_micros(), "committed");

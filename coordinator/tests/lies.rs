@@ -1,11 +1,12 @@
-//! Workers that are wrong, by accident or on purpose, among honest ones: the run comes to its exact total, and whoever
-//! lied gets no more jobs.
+//! Workers that are wrong, by accident or on purpose, among honest ones: the run gets its exact total, and the wrong
+//! workers get no more jobs.
 
 mod common;
 
 use std::collections::HashMap;
 
 use common::{ALL, House, Ledger, Worker, board, falsified, honest, registration, rows_8};
+use nqueens_coordinator::request::{ReleaseAll, Requeue, SetTrust};
 use nqueens_coordinator::{Coordinator, Pace, Policy, RunRow};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::WorkerId;
@@ -105,7 +106,7 @@ async fn a_liar_is_found_out_whatever_its_lie() {
     for (kind, replicate_ppm, lie) in lies {
         let refusal = count_with_a_liar(lie, replicate_ppm).await;
         assert_eq!(refusal.code(), Code::PermissionDenied, "{kind}: {refusal}");
-        for part in ["machine worker 9 is distrusted", "nqueens readmit worker 9"] {
+        for part in ["machine worker 9 is untrusted", "nqueens readmit worker 9"] {
             assert!(refusal.message().contains(part), "{kind}: {refusal}");
         }
     }
@@ -247,15 +248,25 @@ async fn a_distrusted_machine_is_refused_under_every_process_until_it_is_readmit
     denied(house.client().await.register(again.clone()).await.unwrap_err());
     let operator = house.coordinator.operator();
     assert!(
-        operator.set_trust("worker 2", true).await.unwrap_err().to_string().contains("no distrusted machine")
+        operator
+            .ask(SetTrust { machine: "worker 2".into(), trusted: true })
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("no untrusted machine")
     );
-    operator.set_trust("worker 1", true).await.unwrap();
+    operator.ask(SetTrust { machine: "worker 1".into(), trusted: true }).await.unwrap();
     house.client().await.register(again).await.unwrap();
     // And an operator can send one away.
     assert!(
-        operator.set_trust("nobody", false).await.unwrap_err().to_string().contains("no machine of the name")
+        operator
+            .ask(SetTrust { machine: "nobody".into(), trusted: false })
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("no machine of the name")
     );
-    operator.set_trust("worker 2", false).await.unwrap();
+    operator.ask(SetTrust { machine: "worker 2".into(), trusted: false }).await.unwrap();
     denied(house.known_worker(two.id).await.sync(v1::SyncRequest::default()).await.unwrap_err());
     assert!(house.progress(run.id).sums.done > 0);
     house.close().await;
@@ -298,7 +309,7 @@ async fn nobody_is_waited_for_who_is_known_to_be_gone() {
     let endless = Policy { lease_ms: u64::MAX, ..Policy::default() };
     let house = House::open(&ledger.path, endless).await;
     assert_eq!(house.progress(run.id).sums.checks.waived, 0);
-    house.coordinator.operator().release_all().await.unwrap();
+    house.coordinator.operator().ask(ReleaseAll).await.unwrap();
     let checks = house.wait_for(run.id, |run| run.state == RunState::Done).await.sums.checks;
     assert_eq!((checks.open, checks.waived), (0, 8));
     house.close().await;
@@ -317,15 +328,22 @@ async fn results_are_taken_back_and_stay_in_the_ledger() {
     house.wait_for(run.id, |run| run.state == RunState::Done).await;
     let operator = house.coordinator.operator();
     let worker = |worker: &Worker| Blamed::Worker(WorkerId::new(worker.id).unwrap());
-    assert_eq!(operator.requeue(run.id, worker(&one)).await.unwrap(), 3);
+    assert_eq!(operator.ask(Requeue { run: run.id, of: worker(&one) }).await.unwrap(), 3);
     let progress = house.progress(run.id);
     assert_eq!((progress.state, progress.sums.done), (RunState::Active, 5));
     assert_eq!(ledger.ask("SELECT state || ' ' || coalesce(total, 'none') FROM run").await, ["active none"]);
-    assert_eq!(operator.requeue(run.id, worker(&one)).await.unwrap(), 0, "there are no more");
-    assert_eq!(operator.requeue(run.id, Blamed::Job(some[0].token.unwrap().job)).await.unwrap(), 0);
+    assert_eq!(
+        operator.ask(Requeue { run: run.id, of: worker(&one) }).await.unwrap(),
+        0,
+        "there are no more"
+    );
+    assert_eq!(
+        operator.ask(Requeue { run: run.id, of: Blamed::Job(some[0].token.unwrap().job) }).await.unwrap(),
+        0
+    );
     assert_eq!(count_all(&mut two, |right| right).await.len(), 3);
     house.wait_for(run.id, |run| run.state == RunState::Done).await;
-    assert_eq!(operator.requeue(run.id, Blamed::Job(0)).await.unwrap(), 1);
+    assert_eq!(operator.ask(Requeue { run: run.id, of: Blamed::Job(0) }).await.unwrap(), 1);
     house.close().await;
 
     let house = House::open(&ledger.path, Policy::default()).await;

@@ -169,9 +169,7 @@ async fn runs_are_paused_resumed_and_cancelled() {
     assert_eq!(worker.report(&[honest(&held[1])]).await, [v1::Verdict::SetAside]);
     let refusal = client.set_run_state(change(run, v1::RunState::Active)).await.unwrap_err();
     assert_eq!(refusal.code(), Code::FailedPrecondition);
-    assert!(
-        refusal.message().ends_with("is cancelled; only active and paused runs change at an operator's word")
-    );
+    assert!(refusal.message().ends_with("is cancelled; only active and paused runs can be changed"));
     house.close().await;
     ledger.audit().await;
 }
@@ -410,7 +408,7 @@ async fn what_happens_is_told() {
     let lost = told(2, v1::EventKind::WorkerLost).await;
     assert_eq!(lost.worker_id, worker.id);
     assert!(
-        lost.text.starts_with(&format!("Worker {} was not heard of in time: ", worker.id)),
+        lost.text.starts_with(&format!("Worker {} sent no heartbeat in time: ", worker.id)),
         "{}",
         lost.text
     );

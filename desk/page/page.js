@@ -45,7 +45,7 @@ function showRun(run) {
   if (!run) return;
   const open = run.state === "active" || run.state === "paused";
   put(by("run-title"), `N = ${run.n}`);
-  put(by("run-state"), run.stuck ? "waits for you" : run.state);
+  put(by("run-state"), run.stuck ? "needs attention" : run.state);
   by("run-state").className = `state ${run.stuck ? "stuck" : run.state}`;
   put(by("run-name"), `run ${run.id}, plan ${run.plan}`);
   by("bar").value = run.share;
@@ -54,7 +54,7 @@ function showRun(run) {
 
   const estimate = run.estimated_total && numbers(run.estimated_total);
   put(by("total-name"), estimate ? "TOTAL, estimated" : "TOTAL");
-  put(by("total"), run.total ? thousands(run.total) : estimate ? about(estimate.value) : "not yet known");
+  put(by("total"), run.total ? thousands(run.total) : estimate ? about(estimate.value) : "not known yet");
   const checks = { published: "equal to the published count", symmetric: "symmetric solutions checked; no count is published" };
   const totalMore = run.total ? checks[run.check] : run.reason ?? (estimate ? bounds(estimate, about) : "");
   put(by("total-more"), totalMore);
@@ -104,14 +104,14 @@ function showWorkers({ workers, workers_in_all: all, busy_workers: busy }) {
   fill(by("workers"), workers, () => element("tr", columns), (row, worker) => {
     const silent = worker.silent_ms / 1000;
     row.className = silent > 60 ? "silent" : "";
-    const heard = worker.draining ? "asked to go" : silent < 10 ? "now" : `${span(silent)} ago`;
+    const heard = worker.draining ? "draining" : silent < 10 ? "now" : `${span(silent)} ago`;
     const speed = worker.states_per_s ? short(worker.states_per_s) : "-";
     const texts = [worker.name || `worker ${worker.id}`, worker.id, worker.kernels[0] ?? "-", thousands(worker.threads),
       thousands(worker.leases), thousands(worker.accepted), speed, heard];
     texts.forEach((text, index) => put(row.children[index], String(text)));
   });
-  const hidden = all > workers.length ? `; the ${thousands(workers.length)} that hold most are shown` : "";
-  put(by("workers-more"), all ? `${thousands(all)} heard of, ${thousands(busy)} at work${hidden}` : "No worker has come yet.");
+  const hidden = all > workers.length ? `; the ${thousands(workers.length)} with the most jobs are shown` : "";
+  put(by("workers-more"), all ? `${thousands(all)} seen, ${thousands(busy)} busy${hidden}` : "No worker has registered yet.");
 }
 
 /** Workers of one name are one host. */
@@ -122,7 +122,7 @@ function showHosts(workers) {
   }
   const sorted = [...hosts].sort((one, other) => other[1] - one[1]);
   const all = sorted.reduce((sum, [, speed]) => sum + speed, 0);
-  put(by("hosts-text"), all ? "Measured speed in states a second, and share of all" : "Nobody counts at the moment.");
+  put(by("hosts-text"), all ? "Measured speed in states per second, and share of the total" : "Nobody counts at the moment.");
   const make = () => {
     const item = element("li", [["span", "name"], ["span", "rail"], ["span", "value"]]);
     item.children[1].append(document.createElement("span"));
@@ -161,7 +161,7 @@ function showDisk({ disk, build }) {
   const bytes = disk && `${short(disk.free_bytes)}B free, ${short(disk.reserve_bytes)}B reserved`;
   put(by("disk"), disk ? `· disk: ${bytes}` : "");
   by("notice").hidden = !disk?.is_short;
-  if (disk?.is_short) put(by("notice"), `The coordinator's disk is nearly full (${bytes}): no more jobs are handed out.`);
+  if (disk?.is_short) put(by("notice"), `The coordinator's disk is nearly full (${bytes}): no more jobs are leased.`);
 }
 
 function showHistory({ history }, run) {
@@ -170,8 +170,8 @@ function showHistory({ history }, run) {
   const fastest = Math.max(...speeds.map((point) => point.value), 1);
   plot(by("throughput"), speeds, { range: [0, 1.08 * fastest], format: short });
   put(by("throughput-text"), speeds.length > 1
-    ? `States a second since ${new Date(speeds[0].at).toLocaleString()}: now ${short(speeds.at(-1).value)}, at most ${short(fastest)}`
-    : "Nothing measured since the coordinator started");
+    ? `States per second since ${new Date(speeds[0].at).toLocaleString()}: now ${short(speeds.at(-1).value)}, at most ${short(fastest)}`
+    : "No measurements since the coordinator started");
 
   const estimates = history.at_ms.map((at, index) => ({ at, interval: history.total[index] }))
     .filter((point) => point.interval).map(({ at, interval: [low, value, high] }) => ({ at, low, value, high }));

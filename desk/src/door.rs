@@ -1,9 +1,9 @@
-//! Who may look: anybody on this machine, or who has shown the operator's token, or everybody.
+//! Who may look: everyone on this machine, callers with the operator token, or everyone.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Form;
 use axum::extract::rejection::FormRejection;
@@ -13,12 +13,11 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
-use nqueens_coordinator::random_bits;
-use nqueens_proto::Token;
+use nqueens_proto::{Token, random_bytes};
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{debug, info};
 
 use crate::headers::{LOGIN, login_again};
@@ -26,9 +25,9 @@ use crate::headers::{LOGIN, login_again};
 /// Who may look.
 #[derive(Clone, Debug)]
 pub enum Admission {
-    /// Whoever is on this machine. For a listener on a loopback address.
+    /// Everyone on this machine. For a listener on a loopback address.
     Loopback,
-    /// Whoever shows this token.
+    /// Callers with this token.
     Token(Token),
     /// Everybody.
     Public,
@@ -37,14 +36,13 @@ pub enum Admission {
 /// Browsers that are let in at once; of more, the first to come have to show their token again.
 const SESSIONS_MAX: usize = 64;
 
-/// After so long a browser has to show its token again.
+/// Time after which a browser must present the token again.
 const SESSION_LIFE: Duration = Duration::from_hours(7 * 24);
 
-/// A wrong token is answered after so long, and so many are looked at at once.
+/// Delay of the answer to a wrong token, and the number of concurrent attempts.
 const WRONG_WAITS: Duration = Duration::from_millis(500);
 const TRIES_MAX: usize = 4;
 
-/// The cookie's name.
 const NAME: &str = "nqueens";
 
 /// The door: the rule, and who has come in.
@@ -62,8 +60,7 @@ impl Door {
 
     /// Lets a browser in: the value of its cookie.
     fn begin_session(&self) -> String {
-        let bits: [_; 4] = std::array::from_fn(|_| random_bits().to_be_bytes());
-        let value = hex::encode(bits.as_flattened());
+        let value = hex::encode(random_bytes::<32>());
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.push_back((value.clone(), Instant::now()));
         if sessions.len() > SESSIONS_MAX {
@@ -112,7 +109,7 @@ fn names_loopback(request: &Request) -> bool {
 pub(crate) async fn keep(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
     let refusal = match &door.admission {
         Admission::Loopback if !names_loopback(&request) => {
-            let why = "this page is for this machine: ask for it as localhost or 127.0.0.1";
+            let why = "this page is only for this machine: open it as localhost or 127.0.0.1";
             Some((StatusCode::MISDIRECTED_REQUEST, why).into_response())
         }
         Admission::Token(token) if !door.admits(token, request.headers()) => Some(ask(request.uri().path())),
@@ -149,11 +146,11 @@ pub(crate) async fn enter(
 ) -> Response {
     let Admission::Token(token) = &door.admission else { return Redirect::to("/").into_response() };
     let Ok(_turn) = door.tries.try_acquire() else {
-        return (StatusCode::TOO_MANY_REQUESTS, "too many tries at once; wait a moment").into_response();
+        return (StatusCode::TOO_MANY_REQUESTS, "too many attempts at once; wait a moment").into_response();
     };
     if !shown.is_ok_and(|Form(Shown { token: shown })| token.is(shown.trim_ascii().as_bytes())) {
         sleep(WRONG_WAITS).await;
-        info!("somebody showed a wrong token to the page");
+        info!("wrong token on the page");
         return login_again();
     }
     let value = door.begin_session();
@@ -188,6 +185,16 @@ mod tests {
         assert!(names_loopback(&request("http://localhost/", "localhost")));
         assert!(!names_loopback(&request("http://evil.example/", "localhost")));
         assert!(!names_loopback(&Request::new(Body::empty())));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sessions_end_after_their_time() {
+        let door = Door::new(Admission::Public);
+        let value = door.begin_session();
+        tokio::time::advance(SESSION_LIFE - Duration::from_secs(1)).await;
+        assert!(door.knows(&value));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(!door.knows(&value));
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! What many ask for and one makes, now and then.
+//! A cache for values that many requests need and one computes from time to time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
-/// A thing that is made again when it is asked for and has grown old.
+/// A value that is computed again when it is requested and too old.
 pub(crate) struct Fresh<T> {
     age_max: Duration,
     made: Mutex<Option<(Instant, T)>>,
@@ -15,7 +16,7 @@ impl<T: Clone> Fresh<T> {
         Self { age_max, made: Mutex::new(None) }
     }
 
-    /// The thing, at most so old. Who asks while it is being made waits for it.
+    /// The value. Requests during its computation wait for it.
     pub(crate) async fn get<E>(&self, make: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         let mut made = self.made.lock().await;
         if let Some((at, thing)) = &*made
@@ -26,5 +27,21 @@ impl<T: Clone> Fresh<T> {
         let thing = make.await?;
         *made = Some((Instant::now(), thing.clone()));
         Ok(thing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thing_is_made_again_when_it_is_old() {
+        let fresh = Fresh::new(Duration::from_secs(2));
+        let get = async |number: u32| fresh.get(async { Ok::<_, Infallible>(number) }).await.expect("made");
+        assert_eq!((get(1).await, get(2).await), (1, 1));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(get(3).await, 3);
     }
 }

@@ -1,4 +1,4 @@
-//! What every answer says beside its content, and the files of the page.
+//! Headers of every response, and the files of the page.
 
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -12,7 +12,6 @@ use axum::response::{IntoResponse, Response};
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Adds them.
 pub(crate) async fn guard(mut response: Response) -> Response {
     let all = [
         (CONTENT_SECURITY_POLICY, POLICY),

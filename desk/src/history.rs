@@ -1,4 +1,4 @@
-//! How the runs went so far: their speeds and estimates over time, a few hundred points each.
+//! Speeds and estimates of the runs over time, a few hundred points each.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Runs, workers and events as programs read them, on the command line as on the wire of the page.
+//! Runs, workers and events as JSON, for the command line's `--json` and the web page.
 
 use nqueens_model::operator::{Event, Interval, Progress, RunStatus, WorkerStatus};
 use serde_json::{Value, json};

@@ -1,14 +1,21 @@
-//! The operator's desk: what a coordinator shows to browsers, to Prometheus and to a webhook. It looks on, and changes
-//! nothing.
+//! The web page, Prometheus metrics and webhook of a coordinator. All of it is read-only.
 //!
 //! ```text
-//! Operator --snapshots, census, events--> picture, history --> live (server-sent events) --> page/
-//!          |                                              +--> metrics
+//! Operator --snapshots, workers, events--> picture, history --> live (server-sent events) --> page/
+//!          |                                                +--> metrics
 //!          +--events--> webhook
 //! ```
 //!
-//! Everything here is bounded: connections, streams, sessions, sizes of requests and of what is kept; a reader that is
-//! slow misses pictures, and holds nobody up.
+//! * `server` is an HTTP/1.1 listener of its own. `door` decides who may look: by the Host header on loopback,
+//!   elsewhere by the operator token and then a session cookie.
+//! * `live` sends pictures as server-sent events. They are computed when somebody looks, once for all (`fresh`).
+//!   `history` keeps a few hundred points per run.
+//! * `metrics` are written anew for each scrape. `webhook` posts events one at a time.
+//! * `page/` is HTML, CSS and modules without a build step. Its policy allows no other scripts.
+//! * `json` defines the JSON of runs, workers and events, here and in the command line's `--json`.
+//!
+//! Connections, streams, sessions, request sizes and stored data have limits. A slow reader misses pictures and
+//! delays nobody.
 
 #![forbid(unsafe_code)]
 

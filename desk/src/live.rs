@@ -1,4 +1,5 @@
-//! The page's stream of server-sent events: a picture each second, and now and then what concerns the chosen run.
+//! The page's stream of server-sent events: a picture every second, and from time to time details of the selected
+//! run.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::shared::{PICTURE_EVERY, Shared};
 /// Pictures between two looks at the chosen run.
 const DETAIL_EVERY: u32 = 3;
 
-/// A browser that lost its stream asks for a new one after so long.
+/// Time after which a browser reconnects a lost stream.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Then a stream ends; the browser begins a new one.

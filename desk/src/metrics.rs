@@ -1,4 +1,4 @@
-//! The coordinator's numbers in Prometheus' text format, made anew for whoever asks. `docs/desk.md` lists them.
+//! The coordinator's metrics in Prometheus' text format. `docs/desk.md` lists them.
 
 use std::sync::Arc;
 
@@ -7,8 +7,10 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use nqueens_coordinator::Events;
+use nqueens_coordinator::Sums;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
 use nqueens_model::operator::{EventKind, Interval, RunState, WorkerStatus};
+use prometheus::proto::MetricType::{COUNTER, GAUGE};
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{TEXT_FORMAT, TextEncoder};
 
@@ -18,7 +20,7 @@ use crate::shared::Shared;
 const RUNS_OVER_MAX: usize = 20;
 const WORKERS_MAX: usize = 1_000;
 
-/// A worker that was heard of since so many milliseconds is there.
+/// A worker whose last heartbeat is at most this many milliseconds old is present.
 const SILENT_MAX_MS: u64 = 60_000;
 
 pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
@@ -34,173 +36,156 @@ pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 fn text(build: &str, snapshot: &Snapshot, workers: &[WorkerStatus], events: &Events) -> String {
-    let mut families = vec![
-        Family::gauge("nqueens_build_info", "The program that answers here; always 1.")
-            .with(&[("version", build)], 1.0)
-            .done(),
-    ];
+    let build_help = "The program that answers here; always 1.";
+    let mut families = vec![Family::gauge("nqueens_build_info", build_help).with(&[("version", build)], 1.0)];
     families.extend(of_runs(snapshot));
     families.extend(of_workers(snapshot, workers));
     if let Some(room) = snapshot.room {
         let free = "Bytes that the coordinator may still write to the disk with its database.";
-        let reserve = "Bytes that are to stay free: with less, no more jobs are handed out.";
-        families.push(Family::gauge("nqueens_disk_free_bytes", free).with(&[], real(room.free)).done());
-        families
-            .push(Family::gauge("nqueens_disk_reserve_bytes", reserve).with(&[], real(room.reserve)).done());
+        let reserve = "Free bytes below which no more jobs are leased.";
+        families.push(Family::gauge("nqueens_disk_free_bytes", free).with(&[], real(room.free)));
+        families.push(Family::gauge("nqueens_disk_reserve_bytes", reserve).with(&[], real(room.reserve)));
     }
     families.push(of_events(events));
-    families.retain(|family| !family.get_metric().is_empty());
+    let families: Vec<_> = families.into_iter().filter_map(Family::done).collect();
     TextEncoder::new().encode_to_string(&families).expect("families have names and samples")
 }
 
-fn of_runs(snapshot: &Snapshot) -> Vec<MetricFamily> {
+/// What there is to tell of a thing of its kind: a metric's type, name, help and value.
+type Told<T> = (MetricType, &'static str, &'static str, fn(&T) -> Option<f64>);
+
+const OF_A_RUN: [Told<RunProgress>; 5] = [
+    (GAUGE, "nqueens_run_progress_ratio", "Share of the estimated work that is done.", |run| {
+        Some(run.share_done())
+    }),
+    (COUNTER, "nqueens_run_visited_states_total", "States visited by the jobs that are done.", |run| {
+        Some(whole(run.sums.accepted.states))
+    }),
+    (COUNTER, "nqueens_run_thread_seconds_total", "Thread time spent on the jobs that are done.", |run| {
+        Some(whole(run.sums.accepted.elapsed_us) / 1e6)
+    }),
+    (
+        GAUGE,
+        "nqueens_run_states_per_second",
+        "States visited per second, according to the latest results.",
+        |run| Some(run.measured?.speed.states_per_s),
+    ),
+    (GAUGE, "nqueens_run_busy_threads", "Busy threads, according to the latest results.", |run| {
+        Some(run.measured?.speed.threads)
+    }),
+];
+
+/// An estimate of a run: the metric's name and unit, its help, and the numbers.
+type Estimated = (&'static str, &'static str, &'static str, fn(&RunProgress) -> Option<Interval>);
+
+const ESTIMATES: [Estimated; 2] = [
+    (
+        "nqueens_run_time_left",
+        "_seconds",
+        "Estimated time until all jobs are done, with the present number of threads",
+        RunProgress::time_left_s,
+    ),
+    (
+        "nqueens_run_estimated",
+        "_solutions",
+        "Estimated number of solutions of the whole board",
+        RunProgress::estimated_total,
+    ),
+];
+
+/// One number of an interval.
+type Part = fn(Interval) -> f64;
+
+fn of_runs(snapshot: &Snapshot) -> Vec<Family> {
     let (open, over): (Vec<_>, Vec<_>) = snapshot.runs.iter().partition(|run| run.state.is_open());
     let runs: Vec<_> = open.into_iter().chain(over.into_iter().take(RUNS_OVER_MAX)).collect();
-    let each = |family: Family, value: &dyn Fn(&RunProgress) -> Option<f64>| {
-        runs.iter().fold(family, |family, run| match value(run) {
-            Some(value) => family.with(&[("run", &run.id.to_string()), ("n", &run.n.to_string())], value),
-            None => family,
-        })
-    };
-    let interval = |name: &str, unit: &str, help: &str, of: &dyn Fn(&RunProgress) -> Option<Interval>| {
-        let parts: [(_, _, Part); 3] = [
-            ("", "the best guess", |found| found.value),
-            ("_low", "it is hardly less", |found| found.low),
-            ("_high", "it is hardly more", |found| found.high),
-        ];
-        parts.map(|(end, which, part)| {
-            let family = Family::gauge(&format!("{name}{end}{unit}"), &format!("{help}: {which}."));
-            each(family, &|run| of(run).map(part)).done()
-        })
-    };
-    let left = "Estimated time until all jobs are done, if as many threads go on counting";
-    let total = "Estimated solutions of the whole board";
-    let mut families = vec![
-        states(&runs),
-        jobs(&runs),
-        each(
-            Family::gauge("nqueens_run_progress_ratio", "Share of the estimated work that is done."),
-            &|run| Some(run.share_done()),
-        )
-        .done(),
-        each(
-            Family::counter("nqueens_run_visited_states_total", "States visited for the jobs that are done."),
-            &|run| Some(whole(run.sums.states)),
-        )
-        .done(),
-        each(
-            Family::counter(
-                "nqueens_run_thread_seconds_total",
-                "Thread time spent on the jobs that are done.",
-            ),
-            &|run| Some(whole(run.sums.elapsed_us) / 1e6),
-        )
-        .done(),
-        each(
-            Family::gauge(
-                "nqueens_run_states_per_second",
-                "States visited in a second, over the latest results.",
-            ),
-            &|run| Some(run.measured?.speed.states_per_s),
-        )
-        .done(),
-        each(
-            Family::gauge("nqueens_run_busy_threads", "Threads at work, over the latest results."),
-            &|run| Some(run.measured?.speed.threads),
-        )
-        .done(),
+    let names: Vec<_> = runs.iter().map(|run| (run.id.to_string(), run.n.to_string())).collect();
+    let each =
+        || runs.iter().zip(&names).map(|(run, (id, n))| (*run, [("run", id.as_str()), ("n", n.as_str())]));
+    let mut state =
+        Family::gauge("nqueens_run_state", "1 for the current state of the run, 0 for the others.");
+    let mut jobs = Family::gauge("nqueens_run_jobs", "Jobs of the run, by their state.");
+    for (run, [id, n]) in each() {
+        for one in RunState::ALL {
+            let is = f64::from(u8::from(*one == run.state));
+            state = state.with(&[id, n, ("state", one.name())], is);
+        }
+        let Sums { done, leased, quarantined, .. } = run.sums;
+        let ready = run.jobs - done - leased - quarantined;
+        for (one, number) in
+            [("ready", ready), ("leased", leased), ("done", done), ("quarantined", quarantined)]
+        {
+            jobs = jobs.with(&[id, n, ("state", one)], f64::from(number));
+        }
+    }
+    let mut families = vec![state, jobs];
+    families.extend(OF_A_RUN.map(|(kind, name, help, value)| {
+        Family::new(kind, name, help).with_each(each().map(|(run, labels)| (labels, value(run))))
+    }));
+    let parts: [(_, _, Part); 3] = [
+        ("", "best estimate", |found| found.value),
+        ("_low", "lower end of the 95 % confidence interval", |found| found.low),
+        ("_high", "upper end of the 95 % confidence interval", |found| found.high),
     ];
-    families.extend(interval("nqueens_run_time_left", "_seconds", left, &RunProgress::time_left_s));
-    families.extend(interval("nqueens_run_estimated", "_solutions", total, &RunProgress::estimated_total));
+    for (name, unit, help, of) in ESTIMATES {
+        families.extend(parts.map(|(end, which, part)| {
+            let family = Family::gauge(&format!("{name}{end}{unit}"), &format!("{help}: {which}."));
+            family.with_each(each().map(|(run, labels)| (labels, of(run).map(part))))
+        }));
+    }
     families
 }
 
-fn states(runs: &[&RunProgress]) -> MetricFamily {
-    let mut family =
-        Family::gauge("nqueens_run_state", "1 for the state that the run is in, 0 for the others.");
-    for run in runs {
-        for state in RunState::ALL {
-            let (id, n) = (run.id.to_string(), run.n.to_string());
-            let is = f64::from(u8::from(*state == run.state));
-            family = family.with(&[("run", &id), ("n", &n), ("state", state.name())], is);
-        }
-    }
-    family.done()
-}
+const OF_A_WORKER: [Told<WorkerStatus>; 4] = [
+    (GAUGE, "nqueens_worker_silence_seconds", "Time since the worker's last heartbeat.", |worker| {
+        Some(real(worker.silent_ms) / 1e3)
+    }),
+    (GAUGE, "nqueens_worker_jobs_leased", "Jobs that the worker holds.", |worker| Some(real(worker.leases))),
+    (COUNTER, "nqueens_worker_results_total", "Results accepted from the worker.", |worker| {
+        Some(real(worker.accepted))
+    }),
+    (
+        GAUGE,
+        "nqueens_worker_states_per_second",
+        "Speed of the worker in states per second, all threads together.",
+        |worker| worker.states_per_s,
+    ),
+];
 
-fn jobs(runs: &[&RunProgress]) -> MetricFamily {
-    let mut family = Family::gauge("nqueens_run_jobs", "Jobs of the run, by their state.");
-    for run in runs {
-        let sums = &run.sums;
-        let ready = run.jobs - sums.done - sums.leased - sums.quarantined;
-        let all = [
-            ("ready", ready),
-            ("leased", sums.leased),
-            ("done", sums.done),
-            ("quarantined", sums.quarantined),
-        ];
-        for (state, jobs) in all {
-            let (id, n) = (run.id.to_string(), run.n.to_string());
-            family = family.with(&[("run", &id), ("n", &n), ("state", state)], f64::from(jobs));
-        }
-    }
-    family.done()
-}
-
-fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<MetricFamily> {
+fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<Family> {
     let here = workers.iter().filter(|worker| worker.silent_ms <= SILENT_MAX_MS);
     let (seen, threads) =
         here.fold((0, 0), |(seen, threads), worker| (seen + 1, threads + u64::from(worker.threads)));
-    let each = |family: Family, value: &dyn Fn(&WorkerStatus) -> Option<f64>| {
-        let family = workers.iter().take(WORKERS_MAX).fold(family, |family, worker| match value(worker) {
-            Some(value) => family.with(&[("worker", &worker.id.to_string()), ("name", &worker.name)], value),
-            None => family,
-        });
-        family.done()
-    };
-    let sum = |name, help, value| Family::gauge(name, help).with(&[], value).done();
-    vec![
-        sum("nqueens_workers_seen", "Workers heard of in the last minute.", real(seen)),
-        sum("nqueens_workers_busy", "Workers that hold jobs.", whole(snapshot.busy_workers as u128)),
-        sum(
-            "nqueens_worker_threads_seen",
-            "Counting threads of the workers heard of in the last minute.",
-            real(threads),
-        ),
-        each(
-            Family::gauge("nqueens_worker_silence_seconds", "Time since the worker was last heard of."),
-            &|worker| Some(real(worker.silent_ms) / 1e3),
-        ),
-        each(Family::gauge("nqueens_worker_jobs_leased", "Jobs that the worker holds."), &|worker| {
-            Some(real(worker.leases))
-        }),
-        each(
-            Family::counter("nqueens_worker_results_total", "Results accepted from the worker."),
-            &|worker| Some(real(worker.accepted)),
-        ),
-        each(
-            Family::gauge(
-                "nqueens_worker_states_per_second",
-                "Estimated states that all its threads do in a second.",
-            ),
-            &|worker| worker.states_per_s,
-        ),
-    ]
+    let busy = whole(snapshot.busy_workers as u128);
+    let threads_help = "Counting threads of the workers with a heartbeat in the last minute.";
+    let sum = |name, help, value| Family::gauge(name, help).with(&[], value);
+    let mut families = vec![
+        sum("nqueens_workers_seen", "Workers with a heartbeat in the last minute.", real(seen)),
+        sum("nqueens_workers_busy", "Workers that hold jobs.", busy),
+        sum("nqueens_worker_threads_seen", threads_help, real(threads)),
+    ];
+    let shown = &workers[..workers.len().min(WORKERS_MAX)];
+    let ids: Vec<_> = shown.iter().map(|worker| worker.id.to_string()).collect();
+    families.extend(OF_A_WORKER.map(|(kind, name, help, value)| {
+        let each = shown
+            .iter()
+            .zip(&ids)
+            .map(|(worker, id)| ([("worker", id.as_str()), ("name", worker.name.as_str())], value(worker)));
+        Family::new(kind, name, help).with_each(each)
+    }));
+    families
 }
 
-fn of_events(events: &Events) -> MetricFamily {
-    let help = "When an event of the kind last happened, in seconds since 1970; 0 if none is remembered.";
+fn of_events(events: &Events) -> Family {
+    let help = "Time of the last event of this kind, in seconds since 1970; 0 if there is none in memory.";
     let mut family = Family::gauge("nqueens_last_event_timestamp_seconds", help);
     for kind in EventKind::ALL {
         let last = events.iter().rev().find(|event| event.kind == *kind);
         let at = last.map_or(0, |event| event.at);
         family = family.with(&[("kind", kind.name())], whole(at.unsigned_abs().into()) / 1e3);
     }
-    family.done()
+    family
 }
-
-/// One number of an interval.
-type Part = fn(Interval) -> f64;
 
 /// A metric with all its samples.
 struct Family {
@@ -210,14 +195,10 @@ struct Family {
 
 impl Family {
     fn gauge(name: &str, help: &str) -> Self {
-        Self::new(name, help, MetricType::GAUGE)
+        Self::new(GAUGE, name, help)
     }
 
-    fn counter(name: &str, help: &str) -> Self {
-        Self::new(name, help, MetricType::COUNTER)
-    }
-
-    fn new(name: &str, help: &str, kind: MetricType) -> Self {
+    fn new(kind: MetricType, name: &str, help: &str) -> Self {
         let mut family = MetricFamily::default();
         family.set_name(name.to_owned());
         family.set_help(help.to_owned());
@@ -225,7 +206,12 @@ impl Family {
         Self { family, samples: Vec::new() }
     }
 
-    /// With one more sample.
+    /// With a sample for each that has a value.
+    fn with_each<'a>(self, samples: impl Iterator<Item = ([(&'a str, &'a str); 2], Option<f64>)>) -> Self {
+        let known = samples.filter_map(|(labels, value)| Some((labels, value?)));
+        known.fold(self, |family, (labels, value)| family.with(&labels, value))
+    }
+
     fn with(mut self, labels: &[(&str, &str)], value: f64) -> Self {
         let label = |(name, value): &(&str, &str)| {
             let mut label = LabelPair::default();
@@ -234,7 +220,7 @@ impl Family {
             label
         };
         let mut sample = Metric::from_label(labels.iter().map(label).collect());
-        if self.family.get_field_type() == MetricType::COUNTER {
+        if self.family.get_field_type() == COUNTER {
             let mut counter = Counter::default();
             counter.set_value(value);
             sample.set_counter(counter);
@@ -247,9 +233,11 @@ impl Family {
         self
     }
 
-    fn done(mut self) -> MetricFamily {
+    /// Nothing if there are no samples.
+    fn done(mut self) -> Option<MetricFamily> {
+        let is_empty = self.samples.is_empty();
         self.family.set_metric(self.samples);
-        self.family
+        (!is_empty).then_some(self.family)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The listener for browsers and Prometheus.
+//! The HTTP listener for browsers and Prometheus. Each connection has limits on size and time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ const BODY_BYTES_MAX: usize = 1 << 10;
 /// A request's head comes within this time, and its answer begins within it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// No connection outlasts a stream by more than this, whoever reads it how slowly.
+/// Maximum time by which a connection outlasts its stream, however slow the reader.
 const LINGER: Duration = Duration::from_secs(10);
 
 /// Serves the page and the metrics on `listener` until `stop`.
@@ -83,10 +83,9 @@ fn router(shared: Arc<Shared>) -> Router {
 /// Gives up on requests whose body does not come.
 async fn in_time(request: Request, next: Next) -> Response {
     let answer = timeout(PATIENCE, next.run(request)).await;
-    answer.unwrap_or_else(|_| (StatusCode::REQUEST_TIMEOUT, "that took too long").into_response())
+    answer.unwrap_or_else(|_| (StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response())
 }
 
-/// Takes connections for ever.
 async fn accept(listener: TcpListener, app: &Router) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
@@ -101,14 +100,14 @@ async fn accept(listener: TcpListener, app: &Router) {
             }
             // Too many open files, most likely; or the caller has gone.
             Err(error) => {
-                warn!(%error, "the page's listener can't take a connection");
+                warn!(%error, "the page's listener can't accept a connection");
                 sleep(Duration::from_secs(1)).await;
             }
         }
     }
 }
 
-/// Serves one connection, for so long.
+/// Serves one connection, up to its maximum duration.
 async fn converse(stream: TcpStream, app: Router) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -118,6 +117,6 @@ async fn converse(stream: TcpStream, app: Router) {
     match timeout(STREAM_LIFE + LINGER, connection).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!(%error, "a connection to the page ended"),
-        Err(_) => debug!("a connection to the page has lasted long enough"),
+        Err(_) => debug!("a connection to the page reached its maximum duration"),
     }
 }

@@ -1,4 +1,4 @@
-//! What all requests share.
+//! State that all requests share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Events for a program elsewhere: each is posted to a URL as JSON.
+//! Posts each event to a URL as JSON.
 
 use std::fmt;
 use std::io;
@@ -80,7 +80,6 @@ enum Poster {
     Tls(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
 }
 
-/// Why a try failed.
 #[derive(Debug)]
 struct Failure {
     why: String,
@@ -95,8 +94,8 @@ impl Failure {
 }
 
 impl Teller {
-    /// Posts each event from now on, in their order, until the coordinator has gone. Holds nobody up: while one event is
-    /// tried again the others wait where they are kept, and those that are not kept so long are missed.
+    /// Posts each event from now on, in order, until the coordinator ends. It delays nobody: while an event is
+    /// retried, the others wait in the list of events, and those that drop out of it are missed.
     pub async fn tell(self, mut events: watch::Receiver<Events>) {
         let mut told = 0;
         loop {
@@ -108,7 +107,7 @@ impl Teller {
                 continue;
             };
             if event.number > told + 1 {
-                warn!(missed = event.number - told - 1, "events came faster than the webhook took them");
+                warn!(missed = event.number - told - 1, "events came faster than the webhook accepted them");
             }
             told = event.number;
             self.deliver(&event).await;
@@ -120,7 +119,7 @@ impl Teller {
         let patience = ExponentialBuilder::default().with_jitter().with_max_times(TRIES - 1);
         let posting = (|| self.post(body.clone())).retry(patience).when(|failure| failure.passing);
         match posting.await {
-            Ok(()) => debug!(event = event.number, "the webhook took an event"),
+            Ok(()) => debug!(event = event.number, "the webhook accepted an event"),
             Err(Failure { why, .. }) => {
                 let kind = event.kind.name();
                 warn!(event = event.number, kind, why, "an event could not be posted to the webhook");

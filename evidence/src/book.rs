@@ -1,4 +1,4 @@
-//! A ledger's lines as they pass by, held against the plan and against each other.
+//! A ledger's lines in one pass, compared with the plan and with each other.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use nqueens_kernel::plan::Fingerprinter;
 use nqueens_model::message::EncodedJob;
 
 use crate::finding::{Check, Verdict};
-use crate::line::{Four, Header, JobLine, OtherLine, OtherVerdict, WorkerLine};
+use crate::line::{Header, JobLine, OtherLine, OtherVerdict, WorkerLine};
 use crate::sample::{Claim, Sample};
 
 /// What was read so far.
@@ -18,7 +18,6 @@ pub(crate) struct Book {
     /// The jobs that should stand there.
     plan: Box<dyn Iterator<Item = (Job, Weight)> + Send>,
     fingerprint: Fingerprinter,
-    /// Jobs read.
     jobs: u64,
     /// The number that the next job should have.
     next: u64,
@@ -37,7 +36,7 @@ struct Latest {
     number: Option<u32>,
     worker: u64,
     /// Of the result that stands, and of those that stood before.
-    counts: Vec<Four<u64>>,
+    counts: Vec<Counts>,
     confirmed: bool,
 }
 
@@ -133,7 +132,7 @@ impl Book {
         self.next = u64::from(number) + 1;
         self.jobs += 1;
         self.fingerprint.add_encoded(line.class, line.bound1, &line.bytes);
-        self.found = self.found.and_then(|found| found.checked_add(Counts::from(line.counts)));
+        self.found = self.found.and_then(|found| found.checked_add(line.counts));
         *self.by_worker.entry(line.worker).or_default() += 1;
         self.latest =
             Latest { number: Some(number), worker: line.worker, counts: vec![line.counts], confirmed: false };
@@ -143,7 +142,7 @@ impl Book {
         }
         sample.offer(number, || Claim {
             number,
-            counts: line.counts.into(),
+            counts: line.counts,
             kernel: line.kernel,
             worker: line.worker,
             job: EncodedJob {
@@ -164,9 +163,9 @@ impl Book {
         if (job.class(), job.bound1(), job.encode()) != (line.class, line.bound1, line.bytes.clone()) {
             return self.faults.plan.note(|| format!("job {number} is not the plan's"));
         }
-        if !Counts::from(line.counts).within(weight.counts_max) {
-            let (found, max) = (line.counts, Four::from(weight.counts_max));
-            self.faults.bounds.note(|| format!("job {number} has {found}, and can have no more than {max}"));
+        if !line.counts.within(weight.counts_max) {
+            let (found, max) = (line.counts, weight.counts_max);
+            self.faults.bounds.note(|| format!("job {number} has {found}, more than the possible {max}"));
         }
     }
 
@@ -185,9 +184,9 @@ impl Book {
                 latest.counts.push(line.counts);
             }
             OtherVerdict::Duplicate if !latest.counts.contains(&line.counts) => {
-                self.faults
-                    .others
-                    .note(|| format!("job {number} has {} twice, and that is not so", line.counts));
+                self.faults.others.note(|| {
+                    format!("job {number} has a duplicate result {} that equals no other result", line.counts)
+                });
             }
             OtherVerdict::Duplicate => {
                 let confirms = line.counts == latest.counts[0] && line.worker != latest.worker;
@@ -195,7 +194,9 @@ impl Book {
                 latest.confirmed |= confirms;
             }
             OtherVerdict::Conflict if latest.counts.iter().all(|counts| *counts == line.counts) => {
-                self.faults.others.note(|| format!("job {number} has results that differ, and they don't"));
+                self.faults
+                    .others
+                    .note(|| format!("job {number} has a conflicting result that equals the others"));
             }
             OtherVerdict::Conflict | OtherVerdict::Implausible | OtherVerdict::SetAside => {}
         }
@@ -237,21 +238,22 @@ impl Book {
         let fingerprint = match read {
             Err(why) => Verdict::NotMade(why.to_owned()),
             Ok(()) if stated == stored => Verdict::Passed(stored.to_string()),
-            Ok(()) => Verdict::Failed(format!("the first line's {stated} is not that of the jobs, {stored}")),
+            Ok(()) => Verdict::Failed(format!("the first line has {stated}, the jobs have {stored}")),
         };
         let Header { n, plan, states_per_job, .. } = &self.header;
-        let made =
-            format!("made anew for N = {n}, plan {plan}, {states_per_job} states a job: the same jobs");
-        let workers = format!("each result is of one of the {} that are listed", self.workers.len());
+        let made = format!(
+            "computed again for N = {n}, plan {plan}, {states_per_job} states per job: the same jobs"
+        );
+        let workers = format!("each result is from one of the {} listed workers", self.workers.len());
         let Others { confirmed, voided } = self.others;
         let others = format!(
-            "{confirmed} jobs were counted alike by a second worker, {voided} results were taken back"
+            "{confirmed} jobs have an equal result from a second worker, {voided} results were voided"
         );
         [
             (Check::Jobs, self.faults.jobs.verdict(read, format_args!("{jobs}, each once and in order"))),
             (Check::Plan, self.faults.plan.verdict(in_order, made)),
             (Check::Fingerprint, fingerprint),
-            (Check::Bounds, self.faults.bounds.verdict(in_order, "no job found more than it can have")),
+            (Check::Bounds, self.faults.bounds.verdict(in_order, "no job has more solutions than possible")),
             (Check::Workers, self.faults.workers.verdict(read, workers)),
             (Check::Others, self.faults.others.verdict(read, others)),
         ]

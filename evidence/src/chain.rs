@@ -1,4 +1,4 @@
-//! Lines of JSON, each sealed by a hash over itself and all lines before it.
+//! Lines of JSON, each with a hash over itself and all lines before it.
 
 use std::io::{self, BufRead, Read, Write};
 

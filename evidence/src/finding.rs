@@ -1,8 +1,8 @@
-//! The checks on a ledger, and how each can go.
+//! The checks on a ledger and their possible outcomes.
 
 use strum::IntoStaticStr;
 
-/// What is checked, in the order in which it is told.
+/// The checks, in the order of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Check {
@@ -12,7 +12,7 @@ pub enum Check {
     Chain,
     /// Every job stands there once, in the plan's order.
     Jobs,
-    /// The jobs are those of the plan, which is made anew.
+    /// The jobs are those of the plan, which is computed again.
     Plan,
     /// The header's fingerprint is that of the jobs.
     Fingerprint,

@@ -1,8 +1,17 @@
-//! What makes a total believable: the checks that every sum of a run has to pass, the ledger as one file that anybody can
-//! check, and recounts of jobs by another road.
+//! Evidence for a total: the checks that every sum of a run must pass, the ledger as one file that everyone can
+//! check, and recounts of jobs by an independent engine.
 //!
-//! Pure but for the reader and writer that it is given: no database, no network. `docs/ledger.md` has the format of the file
-//! and tells what each check proves.
+//! Pure, except for the reader and writer that it is given: no database, no network. `docs/ledger.md` has the format
+//! of the file and says what each check proves.
+//!
+//! * `total` makes all checks on a sum. The coordinator calls it before it gives a run its total, `verify` calls it
+//!   on a file.
+//! * `line` and `chain` are the file: one JSON object per line, each with a hash over all before it.
+//! * `book` compares the lines with the plan, which it computes anew, in one pass. `finding` names the checks and
+//!   their outcomes.
+//! * `sample` draws jobs by hashes of a seed and their numbers, so that everyone draws the same.
+//! * `recount` counts jobs again as mirror images, by an engine that shares no search with the first; `confidence`
+//!   says what that proves.
 
 #![forbid(unsafe_code)]
 

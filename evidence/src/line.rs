@@ -2,14 +2,12 @@
 //!
 //! Numbers that can outgrow 2^53 are decimal strings.
 
-use std::fmt;
-
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
-use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::Class;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::RunId;
+use nqueens_model::kernel::KernelName;
 use nqueens_model::operator::WallTime;
 use serde::{Deserialize, Serialize};
 
@@ -91,10 +89,11 @@ pub struct JobLine {
     #[serde(with = "hex")]
     pub bytes: Vec<u8>,
     /// What was found.
-    pub counts: Four<u64>,
+    #[serde(with = "CountsText")]
+    pub counts: Counts,
     /// The engine that counted.
     #[serde(with = "text")]
-    pub kernel: Kernel,
+    pub kernel: KernelName,
     /// Number of the worker that counted.
     pub worker: u64,
     /// Number of the lease, among those that were given for the job.
@@ -109,7 +108,7 @@ pub struct JobLine {
     pub reported_at_ms: WallTime,
 }
 
-/// A result that does not stand for its job: it came second, was taken back, or can't be right.
+/// A result that is not accepted: it came second, was voided, or is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OtherLine {
@@ -118,10 +117,11 @@ pub struct OtherLine {
     /// What became of it.
     pub verdict: OtherVerdict,
     /// What was found.
-    pub counts: Four<u64>,
+    #[serde(with = "CountsText")]
+    pub counts: Counts,
     /// The engine that counted.
     #[serde(with = "text")]
-    pub kernel: Kernel,
+    pub kernel: KernelName,
     /// Number of the worker that counted.
     pub worker: u64,
     /// Number of the lease.
@@ -136,15 +136,15 @@ pub struct OtherLine {
     pub reported_at_ms: WallTime,
 }
 
-/// What became of a result that does not stand.
+/// The verdict on a result that is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OtherVerdict {
-    /// It stood once and was taken back: found wrong, in doubt, or exchanged for one that two workers agree on.
+    /// It was accepted and later voided: wrong, in doubt, or replaced by one that two workers agree on.
     Voided,
-    /// It is equal to the one that stood then.
+    /// It is equal to the result that was accepted at the time.
     Duplicate,
-    /// It differs from the one that stood then.
+    /// It differs from the result that was accepted at the time.
     Conflict,
     /// It can't be right.
     Implausible,
@@ -175,76 +175,42 @@ pub struct WorkerLine {
 #[serde(deny_unknown_fields)]
 pub struct TotalLine {
     /// The sums over all jobs.
-    pub counts: Four<u128>,
+    #[serde(with = "TotalsText")]
+    pub counts: Totals,
     /// The same, sorted into orbits: there are no plain solutions left.
-    pub orbits: Four<u128>,
+    #[serde(with = "TotalsText")]
+    pub orbits: Totals,
     /// All solutions.
     #[serde(with = "text")]
     pub total: u128,
 }
 
-/// The four counts of a job or a sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(
-    deny_unknown_fields,
-    bound(serialize = "T: ToString", deserialize = "T: std::str::FromStr + ToString")
-)]
-pub struct Four<T> {
-    /// Orbits of 2.
+/// Counts as text.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Counts", deny_unknown_fields)]
+struct CountsText {
     #[serde(with = "text")]
-    pub count2: T,
-    /// Orbits of 4.
+    count2: u64,
     #[serde(with = "text")]
-    pub count4: T,
-    /// Orbits of 8.
+    count4: u64,
     #[serde(with = "text")]
-    pub count8: T,
-    /// Plain solutions, which plans `halves` and `colours` find instead of orbits.
+    count8: u64,
     #[serde(with = "text")]
-    pub solutions: T,
+    solutions: u64,
 }
 
-impl fmt::Display for Four<u64> {
-    /// Those that are not 0, for people: `COUNT4 = 1, COUNT8 = 11`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = [
-            ("COUNT2", self.count2),
-            ("COUNT4", self.count4),
-            ("COUNT8", self.count8),
-            ("solutions", self.solutions),
-        ];
-        let found: Vec<_> = named
-            .iter()
-            .filter(|(_, count)| *count > 0)
-            .map(|(name, count)| format!("{name} = {count}"))
-            .collect();
-        f.write_str(if found.is_empty() { "nothing" } else { "" })?;
-        f.write_str(&found.join(", "))
-    }
-}
-
-impl From<Counts> for Four<u64> {
-    fn from(Counts { count2, count4, count8, solutions }: Counts) -> Self {
-        Self { count2, count4, count8, solutions }
-    }
-}
-
-impl From<Four<u64>> for Counts {
-    fn from(Four { count2, count4, count8, solutions }: Four<u64>) -> Self {
-        Self { count2, count4, count8, solutions }
-    }
-}
-
-impl From<Totals> for Four<u128> {
-    fn from(Totals { count2, count4, count8, solutions }: Totals) -> Self {
-        Self { count2, count4, count8, solutions }
-    }
-}
-
-impl From<Four<u128>> for Totals {
-    fn from(Four { count2, count4, count8, solutions }: Four<u128>) -> Self {
-        Self { count2, count4, count8, solutions }
-    }
+/// Sums of counts as text.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Totals", deny_unknown_fields)]
+struct TotalsText {
+    #[serde(with = "text")]
+    count2: u128,
+    #[serde(with = "text")]
+    count4: u128,
+    #[serde(with = "text")]
+    count8: u128,
+    #[serde(with = "text")]
+    solutions: u128,
 }
 
 /// Values as their text, which is read back only as it would be written.
@@ -269,7 +235,6 @@ mod text {
     }
 }
 
-/// Board sizes as numbers.
 mod board {
     use nqueens_kernel::board::BoardSize;
     use serde::de::Error;

@@ -1,4 +1,4 @@
-//! Parts of jobs whose solutions are too many to be found one by one.
+//! Parts of jobs, for jobs whose solutions are too many to be found one by one.
 
 use std::ops::Range;
 
@@ -7,6 +7,7 @@ use nqueens_kernel::engine::{Control, Kernel, Stopped};
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::random::SplitMix64;
 use nqueens_kernel::solver::Solver;
+use nqueens_model::kernel::KernelName;
 
 /// Some parts of a job of colours, drawn by its place in the plan.
 pub(crate) struct Parts {
@@ -41,14 +42,13 @@ impl Parts {
         Self { sets, parts }
     }
 
-    /// How many there are.
     pub(crate) fn number(&self) -> u32 {
         u32::try_from(self.parts.len()).expect("a few")
     }
 
     /// The engine that multiplies the whole job again: the fastest with other instructions than the one that counted.
-    pub(crate) fn multiplied_by(counted_by: Kernel) -> Kernel {
-        let others = Kernel::ALL.into_iter().rev().filter(|&kernel| kernel != counted_by);
+    pub(crate) fn multiplied_by(counted_by: KernelName) -> Kernel {
+        let others = Kernel::ALL.into_iter().rev().filter(|&kernel| KernelName::from(kernel) != counted_by);
         let mut multiply = others.filter(|&kernel| kernel >= Kernel::Portable && kernel.is_available());
         multiply.next().unwrap_or(Kernel::Portable)
     }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn other_instructions_multiply_again() {
         for kernel in Kernel::ALL {
-            let again = Parts::multiplied_by(kernel);
+            let again = Parts::multiplied_by(kernel.into());
             assert!(again >= Kernel::Portable && again.is_available());
             assert!(again != kernel || Kernel::best() == Kernel::Portable);
         }

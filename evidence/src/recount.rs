@@ -1,4 +1,4 @@
-//! Jobs counted again by another road.
+//! Jobs counted again by an independent engine.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -9,7 +9,9 @@ use std::thread;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Factory, Kernel, Stopped};
 use nqueens_kernel::job::{Class, Job};
+use nqueens_kernel::plan::PlanKind;
 use nqueens_kernel::solver::Solver;
+use nqueens_model::kernel::KernelName;
 
 use crate::parts::Parts;
 use crate::sample::Claim;
@@ -34,20 +36,20 @@ impl Recount {
     }
 }
 
-/// The fastest engine that shares no search with the one that counted. The block engines are one search for several kinds
-/// of CPU; half boards were joined, and are counted row by row now; colours were multiplied by the block engines, and are
-/// searched by the plain ones.
-pub fn other_road(class: Class, counted_by: Kernel) -> Kernel {
-    match counted_by {
-        Kernel::Portable | Kernel::Avx2 | Kernel::Avx512 if class != Class::Halves => Kernel::Scalar,
-        _ => Kernel::best(),
-    }
+/// The fastest engine of another family than the one that counted. Half boards are counted row by row, whatever
+/// counted them first. An unknown engine is taken for a block engine.
+pub fn independent_engine(class: Class, counted_by: KernelName) -> Kernel {
+    let known = counted_by.as_str().parse().unwrap_or(Kernel::Portable);
+    let plan = if class == Class::Halves { PlanKind::Border } else { class.plan() };
+    let available = Kernel::ALL.into_iter().rev().filter(|kernel| kernel.is_available());
+    let mut independent = available.filter(|kernel| kernel.family(plan) != known.family(class.plan()));
+    independent.next().expect("engines of several families run everywhere")
 }
 
-/// Counts jobs again, in their order, on some threads: each job's mirror image, by the engine that is asked for or by
-/// [another one](other_road) than counted it before. Jobs of colours that would take too long by the other road are
-/// multiplied again with other instructions, and some of their [parts](nqueens_kernel::colours::Part) go by the other
-/// road. The engines are those of the `factory`. `done` hears of every job that is done; those that were not when `control` stopped it, it never hears of.
+/// Counts jobs again, in order, on some threads: each job's mirror image, by the given engine or by an [independent
+/// one](independent_engine). If a search would take too long for jobs of colours, they are multiplied again with other
+/// instructions, and some of their [parts](nqueens_kernel::colours::Part) are searched. `done` gets every recounted
+/// job; after `control` stopped the counting, the rest is left out.
 ///
 /// # Panics
 /// If the factory has no `kernel` for this machine.
@@ -92,17 +94,21 @@ impl Solvers<'_> {
         chosen: Option<Kernel>,
         control: &Control,
     ) -> Result<Recount, Stopped> {
-        let road = other_road(claim.job.class, claim.kernel);
+        let independent = independent_engine(claim.job.class, claim.kernel);
         let recount = |kernel, parts, found| Recount { claim: claim.clone(), kernel, parts, found };
         let job = match claim.job.decode() {
             Ok(job) => job,
             Err(invalid) => {
-                return Ok(recount(chosen.unwrap_or(road), 0, Err(format!("it is no job: {invalid}"))));
+                return Ok(recount(
+                    chosen.unwrap_or(independent),
+                    0,
+                    Err(format!("it is no job: {invalid}")),
+                ));
             }
         };
-        let parts = if chosen.is_none() && road < Kernel::Portable { Parts::of(&job) } else { None };
+        let parts = if chosen.is_none() && independent < Kernel::Portable { Parts::of(&job) } else { None };
         let Some(parts) = parts else {
-            let kernel = chosen.unwrap_or(road);
+            let kernel = chosen.unwrap_or(independent);
             return Ok(recount(kernel, 0, count(&job, self.get(kernel), control)?));
         };
         let kernel = Parts::multiplied_by(claim.kernel);

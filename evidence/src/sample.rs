@@ -1,13 +1,13 @@
-//! Some jobs of many, drawn by a seed.
+//! A sample of jobs, drawn by a seed.
 
 use std::collections::BTreeMap;
 
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::Kernel;
+use nqueens_model::kernel::KernelName;
 use nqueens_model::message::EncodedJob;
 use sha2::{Digest, Sha256};
 
-/// What a ledger says that a job has come to.
+/// The result of a job according to a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The job's number in the plan.
@@ -17,7 +17,7 @@ pub struct Claim {
     /// What was found.
     pub counts: Counts,
     /// The engine that counted.
-    pub kernel: Kernel,
+    pub kernel: KernelName,
     /// Number of the worker that counted.
     pub worker: u64,
 }
@@ -73,7 +73,8 @@ mod tests {
         let mut sample = Sample::new(size, seed);
         for number in numbers {
             let job = EncodedJob { n: BoardSize::MIN, class: Class::Edge, bound1: 0, prefixes: Vec::new() };
-            let claim = Claim { number, job, counts: Counts::ZERO, kernel: Kernel::Scalar, worker: 1 };
+            let kernel = "scalar".parse().expect("a name");
+            let claim = Claim { number, job, counts: Counts::ZERO, kernel, worker: 1 };
             sample.offer(number, || claim);
         }
         sample.into_claims().iter().map(|claim| claim.number).collect()

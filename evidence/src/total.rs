@@ -1,4 +1,4 @@
-//! From a sum to a total: what has to hold before it may be said.
+//! From a sum to a total: the checks that must pass.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Overflow, SymmetricCounts, Totals, Unsortable};
@@ -47,8 +47,8 @@ pub fn conclude(n: BoardSize, found: Totals, symmetric: SymmetricCounts) -> Resu
     outcome(n, orbits)
 }
 
-/// What orbits come to, held against the published count. A stored outcome that is another one has changed since it was
-/// concluded.
+/// The total of the orbits, compared with the published count. A stored outcome that differs has changed since it was
+/// stored.
 pub fn outcome(n: BoardSize, orbits: Totals) -> Result<Outcome, Doubt> {
     let total = orbits.total(n)?;
     let checked = match published(n) {

@@ -1,4 +1,4 @@
-//! Every check that an exported ledger admits, from the file alone.
+//! All checks that are possible on an exported ledger, from the file alone.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
@@ -131,7 +131,7 @@ fn read(
             Ok(Line::Total(total)) => {
                 return Ok(match lines.next_line()? {
                     Ok(None) => Ok(total),
-                    _ => Err(format!("there is more after the total on line {number}")),
+                    _ => Err(format!("the file continues after the total, on line {number}")),
                 });
             }
             Ok(Line::Ledger(_)) => return Ok(Err(format!("line {number} is a second header"))),
@@ -143,7 +143,7 @@ fn read(
 fn chain(lines: &ChainReader<impl BufRead>, complete: bool) -> Verdict {
     match lines.broken() {
         [] if complete => Verdict::Passed(format!("the last hash is {}", lines.hash())),
-        [] => Verdict::NotMade("whole as far as the file could be read".to_owned()),
+        [] => Verdict::NotMade("no error as far as the file could be read".to_owned()),
         broken => {
             let broken = broken.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
             Verdict::Failed(format!("the hash does not fit on line {broken}"))
@@ -154,7 +154,7 @@ fn chain(lines: &ChainReader<impl BufRead>, complete: bool) -> Verdict {
 /// The checks on what the jobs add up to.
 fn sums(book: &Book, last: &TotalLine, symmetric: SymmetricCounts) -> Vec<(Check, Verdict)> {
     let n = book.header.n;
-    let unmade = || Verdict::NotMade("a check before it failed".to_owned());
+    let unmade = || Verdict::NotMade("an earlier check failed".to_owned());
     let found = match book.found() {
         Ok(found) => found,
         Err(overflow) => {
@@ -163,10 +163,10 @@ fn sums(book: &Book, last: &TotalLine, symmetric: SymmetricCounts) -> Vec<(Check
             return std::iter::once(sums).chain(rest.map(|check| (check, unmade()))).collect();
         }
     };
-    let sums = if found == last.counts.into() {
-        Verdict::Passed("the jobs' counts add up to the last line's".to_owned())
+    let sums = if found == last.counts {
+        Verdict::Passed("the sums over the jobs equal the last line".to_owned())
     } else {
-        Verdict::Failed("the jobs' counts add up to other sums than the last line's".to_owned())
+        Verdict::Failed("the sums over the jobs differ from the last line".to_owned())
     };
     let whole = || {
         Verdict::Passed(if found.solutions > 0 {
@@ -179,20 +179,22 @@ fn sums(book: &Book, last: &TotalLine, symmetric: SymmetricCounts) -> Vec<(Check
         let (count2, count4) = (symmetric.count2(), symmetric.count4());
         if found.solutions > 0 {
             Verdict::NotMade(format!(
-                "plain solutions hide theirs: taken as COUNT2 = {count2} and COUNT4 = {count4}"
+                "not checkable in this plan; COUNT2 = {count2} and COUNT4 = {count4} are taken from the symmetric search"
             ))
         } else {
-            Verdict::Passed(format!("COUNT2 = {count2} and COUNT4 = {count4}, as counted on their own"))
+            Verdict::Passed(format!(
+                "COUNT2 = {count2} and COUNT4 = {count4}, equal to the separate symmetric search"
+            ))
         }
     };
     let failed = |doubt: &Doubt| Verdict::Failed(doubt.to_string());
     let outcome = conclude(n, found, symmetric);
     let [orbits, symmetric, published] = match &outcome {
         Ok(Outcome { checked: Checked::Published, .. }) => {
-            [whole(), equal(), Verdict::Passed("the total is the published one".to_owned())]
+            [whole(), equal(), Verdict::Passed("the total equals the published count".to_owned())]
         }
         Ok(Outcome { checked: Checked::Symmetric, .. }) => {
-            [whole(), equal(), Verdict::NotMade(format!("nothing is published for N = {n}"))]
+            [whole(), equal(), Verdict::NotMade(format!("there is no published count for N = {n}"))]
         }
         Err(doubt @ (Doubt::Unsortable(_) | Doubt::Overflow(_))) => [failed(doubt), unmade(), unmade()],
         Err(doubt @ Doubt::Symmetry { .. }) => [whole(), failed(doubt), unmade()],
@@ -219,7 +221,7 @@ fn total(header: &Header, last: &TotalLine, outcome: &Outcome) -> Verdict {
             "the last line's total {} differs from that of the jobs, {total}",
             last.total
         ))
-    } else if outcome.totals != last.orbits.into() {
+    } else if outcome.totals != last.orbits {
         Verdict::Failed("the last line's orbits differ from those of the jobs".to_owned())
     } else {
         Verdict::Passed(total.to_string())

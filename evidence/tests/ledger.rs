@@ -2,24 +2,25 @@
 
 use nqueens_evidence::chain::ChainWriter;
 use nqueens_evidence::finding::{Check, Verdict};
-use nqueens_evidence::line::{FORMAT, Four, Header, JobLine, Line, TotalLine, WorkerLine};
+use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, TotalLine, WorkerLine};
 use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::{Report, verify};
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_kernel::engine::Control;
 use nqueens_kernel::job::Class;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::RunId;
 
-/// A ledger whose one job found this.
+/// A ledger whose one job found this, by an engine that is not known here.
 fn ledger(n: u32, solutions: u64) -> Vec<u8> {
     let n = BoardSize::new(n).expect("a board");
     let plan = Plan::with_states_per_job(n, PlanKind::Halves, 1 << 62);
     let job = plan.jobs().next().expect("a job");
     let known = published(n).expect("published");
-    let counts = Four { count2: 0, count4: 0, count8: 0, solutions };
-    let [name, build, kernels] = ["one", "test", "avx2"].map(str::to_owned);
+    let counts = Counts::plain(solutions);
+    let [name, build, kernels] = ["one", "test", "cuda-sm90,avx2"].map(str::to_owned);
     let lines = [
         Line::Ledger(Header {
             format: FORMAT,
@@ -41,7 +42,7 @@ fn ledger(n: u32, solutions: u64) -> Vec<u8> {
             bound1: 0,
             bytes: job.encode(),
             counts,
-            kernel: Kernel::Avx2,
+            kernel: "cuda-sm90".parse().expect("a name"),
             worker: 1,
             epoch: 1,
             states: 1,
@@ -50,8 +51,8 @@ fn ledger(n: u32, solutions: u64) -> Vec<u8> {
         }),
         Line::Worker(WorkerLine { worker: 1, name, build, kernels, threads: 1, jobs: 1 }),
         Line::Total(TotalLine {
-            counts: Four { count2: 0, count4: 0, count8: 0, solutions: solutions.into() },
-            orbits: known.orbits.into(),
+            counts: Totals { solutions: solutions.into(), ..Totals::default() },
+            orbits: known.orbits,
             total: known.total,
         }),
     ];

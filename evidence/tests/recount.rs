@@ -1,8 +1,8 @@
-//! Every job of every plan comes to the same by every other road, and a wrong count shows.
+//! Every job of every plan comes to the same by every independent engine, and a wrong count shows.
 
 use std::num::NonZeroUsize;
 
-use nqueens_evidence::recount::{Recount, other_road, recount};
+use nqueens_evidence::recount::{Recount, independent_engine, recount};
 use nqueens_evidence::sample::Claim;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
@@ -22,7 +22,7 @@ fn claims(n: BoardSize, kind: PlanKind, kernel: Kernel) -> Vec<Claim> {
             number,
             job: EncodedJob { n, class, bound1, prefixes },
             counts: Counts::ZERO,
-            kernel,
+            kernel: kernel.into(),
             worker: 1,
         }
     };
@@ -72,14 +72,35 @@ fn a_wrong_count_differs() {
     }
 }
 
+/// What is recounted by whom, to the letter; engines of one family are recounted by the same.
 #[test]
-fn the_other_road_is_another_one() {
+fn engines_of_a_family_are_recounted_by_one_of_another() {
+    let best = Kernel::best();
+    assert!(best >= Kernel::Portable);
     for class in Class::ALL {
-        for kernel in Kernel::ALL {
-            let road = other_road(class, kernel);
-            assert!(road.is_available());
-            // The reference may be the best there is, on no machine that there is.
-            assert!(road != kernel || class == Class::Halves, "{class} {kernel}");
+        for block in [Kernel::Portable, Kernel::Avx2, Kernel::Avx512] {
+            let expected = if class == Class::Halves { best } else { Kernel::Scalar };
+            assert_eq!(independent_engine(class, block.into()), expected, "{class} {block}");
+        }
+        for plain in [Kernel::Reference, Kernel::Scalar] {
+            assert_eq!(independent_engine(class, plain.into()), best, "{class} {plain}");
+        }
+        let foreign = "cuda-sm90".parse().expect("a name");
+        assert_eq!(independent_engine(class, foreign), independent_engine(class, best.into()), "{class}");
+    }
+}
+
+#[test]
+fn what_an_unknown_engine_counted_is_recounted() {
+    let n = BoardSize::new(8).expect("a board");
+    for kind in PlanKind::ALL {
+        let mut claims = claims(n, kind, Kernel::Reference);
+        for claim in &mut claims {
+            claim.kernel = "cuda-sm90".parse().expect("a name");
+        }
+        for recount in recounted(&claims, None, 1) {
+            assert_eq!(recount.kernel, independent_engine(recount.claim.job.class, recount.claim.kernel));
+            assert!(recount.found.is_ok());
         }
     }
 }
@@ -89,7 +110,7 @@ fn whoever_is_stopped_tells_what_was_done() {
     let n = BoardSize::new(20).expect("a board");
     let job = Plan::with_states_per_job(n, PlanKind::Halves, 1 << 62).jobs().next().expect("a job");
     let job = EncodedJob { n, class: job.class(), bound1: 0, prefixes: job.encode() };
-    let long = Claim { number: 1, job, counts: Counts::ZERO, kernel: Kernel::Avx2, worker: 1 };
+    let long = Claim { number: 1, job, counts: Counts::ZERO, kernel: Kernel::Avx2.into(), worker: 1 };
     let short = claims(BoardSize::new(6).expect("a board"), PlanKind::Halves, Kernel::Avx2).remove(0);
     let control = Control::default();
     let mut done = Vec::new();

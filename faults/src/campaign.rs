@@ -1,4 +1,4 @@
-//! Rounds of faults, and what they come to.
+//! Rounds of faults, and their result.
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What has to hold after each round, and at the end.
+//! The checks after each round, and at the end.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::cluster::{Cluster, nqueens};
 use crate::ledger::{Ledger, Stored};
 use crate::witness::{Acknowledged, Counts, Token};
 
-/// What the run comes to when nobody disturbs it.
+/// The result of the undisturbed run.
 pub(crate) struct Reference {
     total: String,
     jobs: Vec<Counts>,

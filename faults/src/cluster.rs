@@ -1,4 +1,4 @@
-//! A coordinator and its workers, as real processes, and everything around them that can be broken.
+//! A coordinator and its workers as real processes, and everything around them that can be broken.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const DISK_MIB: u32 = 160;
 /// A command of the program that takes longer hangs.
 const COMMAND_SECONDS: &str = "300";
 
-/// What a cluster is to be.
+/// The configuration of a cluster.
 pub(crate) struct Setup {
     /// The program `nqueens`.
     pub(crate) program: PathBuf,
@@ -179,7 +179,7 @@ impl Cluster {
         }
     }
 
-    /// Starts whoever is down; nobody else may have ended.
+    /// Starts the processes that are down; no other may have ended.
     pub(crate) fn mend(&mut self) {
         if self.coordinator.is_none() {
             self.start_coordinator();
@@ -195,7 +195,7 @@ impl Cluster {
         }
     }
 
-    /// Waits until the coordinator has acknowledged so many results more; begins another run where one has ended.
+    /// Waits until the coordinator has acknowledged this many more results; starts another run after one has ended.
     pub(crate) fn wait_for_results(&self, more: u64) {
         let enough = self.witness.seen() + more;
         eventually("more results are acknowledged", || {
@@ -206,8 +206,7 @@ impl Cluster {
         });
     }
 
-    /// Does what an operator would: jobs whose leases ran out so often that they were set aside are opened again. Tells
-    /// whether nothing is left to count.
+    /// Acts like an operator: quarantined jobs are made ready again. Returns whether nothing is left to count.
     pub(crate) fn tend(&self) -> bool {
         let open = self.runtime.block_on(open_runs(&self.database()));
         for (run, quarantined) in &open {
@@ -227,7 +226,6 @@ impl Cluster {
         ways.for_each(|proxy| proxy.set(weather));
     }
 
-    /// Begins a run.
     pub(crate) fn submit(&self) {
         let url = format!("http://{}", self.address);
         // A coordinator whose disk was short of room a moment ago takes none.

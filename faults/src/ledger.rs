@@ -1,4 +1,4 @@
-//! What a database file says, read beside the program's own code.
+//! The content of a database file, read without the program's own code.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, Connection, query, query_as};
 
 use crate::witness::{Counts, Token};
 
-/// A result as the ledger has it.
+/// A result in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) token: Token,
@@ -26,7 +26,7 @@ pub(crate) struct RunRow {
 /// Run, job, epoch and incarnation; the four counts; the verdict.
 type ResultRow = (i64, i64, i64, i64, i64, i64, i64, i64, String);
 
-/// A ledger as it is at one moment, held against its own rules.
+/// A ledger at one moment, compared with its own rules.
 pub(crate) struct Ledger {
     pub(crate) runs: Vec<RunRow>,
     /// In the order of their commits.
@@ -36,7 +36,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Reads it, and what is wrong with it, whoever else may be writing to it.
+    /// Reads it and its faults, also while another process writes to it.
     pub(crate) async fn examine(path: &Path) -> Self {
         let mut db = open(path).await;
         // A transaction sees one moment.
@@ -51,7 +51,7 @@ impl Ledger {
         ledger
     }
 
-    /// Reads it, and nothing but what it comes to.
+    /// Reads only its sums.
     pub(crate) async fn read(path: &Path) -> Self {
         let mut db = open(path).await;
         let ledger = Self::at(&mut db).await;

@@ -1,4 +1,4 @@
-//! Breaks clusters of real processes on purpose, and looks whether the count stays exact.
+//! Fault injection: breaks clusters of real processes on purpose, and checks that the count stays exact.
 //!
 //! ```text
 //!              +-- proxy --+                     +-- proxy --+
@@ -7,9 +7,9 @@
 //!   spool      +-----------+  is acknowledged    +-----------+                   check, each round
 //! ```
 //!
-//! A [`Campaign`] draws faults from a seed, one a round; `faults::FAULTS` is the list of them. After each round the
-//! `check` holds the ledger against its own rules, against what the witness has heard acknowledged, and against the
-//! counts of every single job from a run that nobody disturbed.
+//! A [`Campaign`] draws faults from a seed, one per round; `faults::FAULTS` is the list of them. After each round
+//! `check` compares the ledger with its own rules, with what the witness saw acknowledged, and with the counts of
+//! every job from an undisturbed run.
 
 #![forbid(unsafe_code)]
 

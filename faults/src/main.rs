@@ -1,4 +1,4 @@
-//! The faults, as a command.
+//! Fault injection as a command.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A way between two processes on which things happen: a TCP proxy.
+//! A TCP proxy that delays, cuts and resets connections.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::random::Random;
 /// What happens on the way. Shares are of 1,000 for each piece of up to 16 KiB that is passed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Weather {
-    /// A piece waits so long at most, in milliseconds.
+    /// Maximum delay of a piece, in milliseconds.
     pub(crate) delay_ms: u64,
     /// Nothing moves until the weather changes; nothing is lost either.
     pub(crate) stalled: bool,
@@ -22,13 +22,13 @@ pub(crate) struct Weather {
     pub(crate) cut: bool,
     /// Part of a piece is passed on, then the connection is reset on both sides.
     pub(crate) reset: u64,
-    /// From here on nothing comes through in this direction, and nobody is told.
+    /// From here on nothing passes in this direction, and no side is told.
     pub(crate) swallow: u64,
-    /// From here on nothing comes through in this direction, and the receiver is told that it is the end.
+    /// From here on nothing passes in this direction, and the receiver sees the end of the stream.
     pub(crate) half_close: u64,
 }
 
-/// A listener that passes on whatever comes to another address.
+/// A listener that forwards everything to another address.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     weather: watch::Sender<Weather>,
@@ -48,7 +48,7 @@ impl Proxy {
     }
 }
 
-/// The connection is to be reset on both sides.
+/// The connection must be reset on both sides.
 struct Broken;
 
 impl From<std::io::Error> for Broken {

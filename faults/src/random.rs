@@ -1,4 +1,4 @@
-//! Draws from a seed.
+//! Random draws from a seed.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,7 +13,7 @@ impl Random {
         Self(SplitMix64::new(seed))
     }
 
-    /// A series of its own for whoever goes on by himself.
+    /// An independent series.
     pub(crate) fn fork(&mut self) -> Self {
         Self::new(self.0.next())
     }
@@ -29,12 +29,11 @@ impl Random {
         usize::try_from(self.number(0..=length as u64 - 1)).expect("below a length")
     }
 
-    /// True so many times of 1,000.
+    /// True with this probability, in thousandths.
     pub(crate) fn permille(&mut self, share: u64) -> bool {
         self.number(0..=999) < share
     }
 
-    /// Some milliseconds.
     pub(crate) fn millis(&mut self, range: RangeInclusive<u64>) -> Duration {
         Duration::from_millis(self.number(range))
     }

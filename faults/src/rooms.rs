@@ -1,16 +1,15 @@
-//! A place where all can be broken and nothing leaks: namespaces of the kernel, with disks, network and processes of
-//! their own, that go when this process goes.
+//! A sandbox in which everything can be broken and nothing leaks: kernel namespaces with their own disks, network and
+//! processes, which end with this process.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Tells the process inside what there is.
+/// Tells the process inside what is available.
 const VARIABLE: &str = "NQUEENS_FAULTS_ROOMS";
 
 /// What can be had here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rooms {
-    /// Disks of any size.
     pub(crate) disks: bool,
     /// Hosts with links between them.
     pub(crate) hosts: bool,

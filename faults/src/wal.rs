@@ -1,4 +1,4 @@
-//! SQLite's write-ahead log, as far as it takes to cut it: <https://www.sqlite.org/fileformat2.html#walformat>.
+//! SQLite's write-ahead log, as far as needed to cut it: <https://www.sqlite.org/fileformat2.html#walformat>.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ const HEADER: usize = 32;
 /// Bytes before the page in a frame.
 const FRAME_HEADER: usize = 24;
 
-/// How much was in a log at some moment. Its salts change whenever it begins anew, when all in it is in the database.
+/// The length of a log at some moment. Its salts change whenever it starts again, after a full checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     salts: [u8; 8],
@@ -43,30 +43,28 @@ impl Wal {
         (wal.frames() > 0).then_some(wal)
     }
 
-    /// Frames in it.
     pub(crate) fn frames(&self) -> usize {
         (self.bytes.len() - HEADER) / self.frame_bytes()
     }
 
-    /// The log without its frames from this one on, but for so many bytes of the first of these.
+    /// The log up to this frame, plus this many bytes of it.
     pub(crate) fn cut(&self, frames: usize, more: usize) -> &[u8] {
         let end = HEADER + frames * self.frame_bytes();
         &self.bytes[..(end + more).min(self.bytes.len())]
     }
 
-    /// Whether a transaction ends with so many frames.
+    /// Whether a transaction ends at this number of frames.
     pub(crate) fn ends_transaction(&self, frames: usize) -> bool {
         let Some(last) = frames.checked_sub(1) else { return true };
         // The size of the database after it, in pages; 0 in all frames but its last.
         self.bytes[HEADER + last * self.frame_bytes()..][4..8] != [0; 4]
     }
 
-    /// Bytes of a frame.
     pub(crate) fn frame_bytes(&self) -> usize {
         FRAME_HEADER + self.page
     }
 
-    /// Whether so many frames of this log were all that there was at some moment, or more.
+    /// Whether this number of frames is at least the length of the log at that moment.
     pub(crate) fn holds(&self, frames: usize, mark: Mark) -> bool {
         // An earlier log is in the database as a whole.
         mark.salts != self.bytes[16..24] || mark.frames as usize <= frames

@@ -1,7 +1,7 @@
-//! A witness outside the coordinator: all that workers say to it and hear from it goes through here.
+//! A recording proxy: everything that workers and coordinator say to each other passes through it.
 //!
-//! Whatever the coordinator has acknowledged is written down before the worker learns of it, so that the ledger can be
-//! held against it. And what was said once can be said again.
+//! It writes down each acknowledgement before the worker receives it, so that the ledger can be compared with it. It
+//! can also repeat recorded calls.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -113,7 +113,7 @@ impl Witness {
         book.ledger += 1;
     }
 
-    /// Says so much again, all at once, of what was said before; how much of it was answered.
+    /// Repeats this many earlier calls at once; returns how many of them were answered.
     pub(crate) async fn repeat(&self, calls: usize, random: &mut Random) -> usize {
         let old: Vec<_> = {
             let book = &self.book();

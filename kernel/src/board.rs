@@ -65,16 +65,9 @@ impl FromStr for BoardSize {
 }
 
 /// What was given is no board size.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("N must be a whole number from {min} to {max}, not '{0}'", min = BoardSize::MIN, max = BoardSize::MAX)]
 pub struct InvalidBoardSize(String);
-
-impl fmt::Display for InvalidBoardSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "N must be a whole number from {} to {}, not '{}'", BoardSize::MIN, BoardSize::MAX, self.0)
-    }
-}
-
-impl std::error::Error for InvalidBoardSize {}
 
 /// Takes the lowest column out of a bitmap: `Some(its bit)` and the bitmap without it, `None` when empty.
 #[inline]

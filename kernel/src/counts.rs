@@ -3,26 +3,25 @@
 //! Widths: Q(29) no longer fits 64 bits, and a silent 32-bit overflow has spoiled published counts before. One
 //! job's counts are 64-bit, sums over jobs 128-bit, and every addition and multiplication is checked.
 
+use std::fmt;
+
 use crate::board::BoardSize;
 
 /// A sum left the width of its type; nothing was added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a count overflowed its integer width")]
 pub struct Overflow;
 
-impl std::fmt::Display for Overflow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a count overflowed its integer width")
-    }
-}
-
-impl std::error::Error for Overflow {}
-
 /// Plain solutions that can't be sorted into orbits: some were missed, or counted twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsortable {
     /// Jobs of one run found both orbits and plain solutions.
+    #[error("some jobs found orbits and others plain solutions")]
     Mixed,
     /// Without the symmetric ones they are no multiple of 8.
+    #[error(
+        "{solutions} solutions less the symmetric ones, COUNT2 = {count2} and COUNT4 = {count4}, are no multiple of 8"
+    )]
     Indivisible {
         /// Plain solutions.
         solutions: u128,
@@ -32,21 +31,6 @@ pub enum Unsortable {
         count4: u128,
     },
 }
-
-impl std::fmt::Display for Unsortable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Mixed => f.write_str("some jobs found orbits and others plain solutions"),
-            Self::Indivisible { solutions, count2, count4 } => write!(
-                f,
-                "{solutions} solutions less the symmetric ones, COUNT2 = {count2} and COUNT4 = {count4}, are no \
-                 multiple of 8"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Unsortable {}
 
 /// What was found in one job: orbits of solutions, by the number of their members (see [`Totals`]), or plain solutions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -95,10 +79,31 @@ impl Counts {
 
     /// Whether none of the four exceeds its like in `max`.
     pub fn within(self, max: Self) -> bool {
-        self.count2 <= max.count2
-            && self.count4 <= max.count4
-            && self.count8 <= max.count8
-            && self.solutions <= max.solutions
+        <[u64; 4]>::from(self).iter().zip(<[u64; 4]>::from(max)).all(|(count, max)| *count <= max)
+    }
+}
+
+/// COUNT2, COUNT4, COUNT8 and plain solutions.
+impl From<[u64; 4]> for Counts {
+    fn from([count2, count4, count8, solutions]: [u64; 4]) -> Self {
+        Self { count2, count4, count8, solutions }
+    }
+}
+
+impl From<Counts> for [u64; 4] {
+    fn from(Counts { count2, count4, count8, solutions }: Counts) -> Self {
+        [count2, count4, count8, solutions]
+    }
+}
+
+impl fmt::Display for Counts {
+    /// Those that are not 0, for people: `COUNT4 = 1, COUNT8 = 11`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = ["COUNT2", "COUNT4", "COUNT8", "solutions"].into_iter().zip(<[u64; 4]>::from(*self));
+        let found = named.filter(|(_, count)| *count > 0);
+        let found: Vec<_> = found.map(|(name, count)| format!("{name} = {count}")).collect();
+        f.write_str(if found.is_empty() { "nothing" } else { "" })?;
+        f.write_str(&found.join(", "))
     }
 }
 

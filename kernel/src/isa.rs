@@ -1,10 +1,10 @@
 //! Instruction sets: the one place that asks the processor.
 
-use std::fmt;
-use std::str::FromStr;
+use strum::{Display, EnumString};
 
 /// An instruction set that joins and multiplications have a version for, slowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum Isa {
     /// Plain code for every machine.
     Portable,
@@ -17,15 +17,6 @@ pub enum Isa {
 impl Isa {
     /// All versions, slowest first.
     pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
-
-    /// The name used on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Portable => "portable",
-            Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
-        }
-    }
 
     /// Whether this machine has all of it.
     pub fn is_available(self) -> bool {
@@ -44,22 +35,6 @@ impl Isa {
     /// The fastest version that this machine can run.
     pub fn best() -> Self {
         *Self::ALL.iter().rev().find(|isa| isa.is_available()).expect("portable code runs everywhere")
-    }
-}
-
-impl fmt::Display for Isa {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Isa {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let known = || Self::ALL.map(Self::name).join(", ");
-        let found = Self::ALL.into_iter().find(|isa| isa.name() == text);
-        found.ok_or_else(|| format!("unknown instruction set '{text}'; known are: {}", known()))
     }
 }
 

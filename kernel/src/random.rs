@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same for a seed, on every machine and for ever.
+//! Pseudo-random numbers: the same for a seed, on every machine and for ever.
 
 /// The generator `SplitMix64` (G. Steele, D. Lea, C. Flood, 2014).
 #[derive(Clone, Debug)]

@@ -61,7 +61,7 @@ impl Numbered {
         }
     }
 
-    /// The ranges that all orbits fall into, of about so many states each.
+    /// The ranges of all orbits, of about this many states each.
     pub(crate) fn ranges(self, states: u64) -> impl Iterator<Item = Range<u64>> + Send {
         let mut from = 0;
         std::iter::from_fn(move || {
@@ -71,7 +71,7 @@ impl Numbered {
         })
     }
 
-    /// The end of the range of about so many states that begins at `from`; with column sets of whole clusters, if one is
+    /// The end of the range of about this many states that begins at `from`; column sets in whole clusters, if one is
     /// not too heavy.
     fn cut(&self, from: u64, states: u64) -> u64 {
         match self {

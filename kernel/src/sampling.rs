@@ -1,16 +1,16 @@
-//! The solutions and the states of a board, estimated from a sample of a plan's search.
+//! Estimates of a board's solutions and states, from a sample of a plan's search.
 //!
 //! D. E. Knuth's estimator ("Estimating the efficiency of backtrack programs", Mathematics of Computation 29, 1975):
-//! whoever descends a search tree at random, and multiplies what is found below by the inverse of the chance of having
-//! come there, is right on average. Three things make one descent say more:
-//! * A descent begins at one of the plan's prefixes and takes each step with a chance in proportion to the guess at the
-//!   work below, not with equal chances (importance sampling).
-//! * It ends where an engine counts all that is left in a moment.
-//! * The descents are spread evenly over the prefixes, two a **stratum** (stratified sampling). How far apart these two
-//!   are is all that the interval depends on.
+//! descend a search tree at random, and multiply what is found below by the inverse of the probability of the path.
+//! The mean of these values is the truth. Three changes reduce the variance:
+//! * A descent begins at one of the plan's prefixes, and takes each step with a probability in proportion to the
+//!   estimated work below, not with equal probabilities (importance sampling).
+//! * It ends where an engine counts the rest in a moment.
+//! * The descents are spread evenly over the prefixes, two per **stratum** (stratified sampling). Only the difference
+//!   of these two enters the interval.
 //!
-//! Only sums, products and quotients of IEEE numbers in a fixed order: a seed gives the same on every machine, states of
-//! another engine apart.
+//! It uses only sums, products and quotients of IEEE numbers in a fixed order: a seed gives the same estimate on
+//! every machine, except for the states of another engine.
 
 use crate::board::BoardSize;
 use crate::counts::Totals;
@@ -134,7 +134,7 @@ impl Sampler {
         Ok(draws)
     }
 
-    /// The estimates that all strata's draws come to.
+    /// The estimates from the draws of all strata.
     pub fn estimate(&self, strata: &[[Draw; 2]]) -> Estimates {
         let of = |what: fn(&Draw) -> f64| stratified(strata.iter().map(|pair| pair.each_ref().map(what)));
         let mut solutions = of(|draw| draw.solutions);
@@ -143,7 +143,7 @@ impl Sampler {
     }
 }
 
-/// What two draws of each of some strata come to, each draw standing for the whole.
+/// Two draws from each of some strata; each draw is scaled to the whole.
 pub fn stratified(strata: impl Iterator<Item = [f64; 2]> + Clone) -> Estimate {
     let squares = || strata.clone().map(|[a, b]| (a - b) * (a - b));
     let (number, sum) = (real(strata.clone().count() as u128), squares().sum::<f64>());
@@ -178,7 +178,7 @@ impl Estimate {
         Self { value, reach: 0.0 }
     }
 
-    /// From the standard error, itself estimated with so many degrees of freedom.
+    /// The interval from a standard error that was itself estimated with this many degrees of freedom.
     pub fn new(value: f64, error: f64, freedom: f64) -> Self {
         Self { value, reach: if error > 0.0 { student(freedom) * error } else { 0.0 } }
     }
@@ -189,19 +189,19 @@ impl Estimate {
         Self { value: self.value / number, reach: self.reach / number }
     }
 
-    /// It is hardly less.
+    /// Lower end of the 95 % confidence interval.
     pub fn low(self) -> f64 {
         (self.value - self.reach).max(0.0)
     }
 
-    /// It is hardly more.
+    /// Upper end of the 95 % confidence interval.
     pub fn high(self) -> f64 {
         self.value + self.reach
     }
 }
 
-/// Standard errors on either side of an interval that holds the truth 95 times of 100, if the standard error has so many
-/// degrees of freedom: Student's quantile by the series of Cornish and Fisher, right within a hundredth of it from 5 on.
+/// Half-width of a 95 % confidence interval, in standard errors with this many degrees of freedom: Student's quantile
+/// by the series of Cornish and Fisher, within 1 % of it from 5 degrees on.
 fn student(freedom: f64) -> f64 {
     const Z: f64 = 1.96;
     let square = Z * Z;

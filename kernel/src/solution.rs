@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use strum::{Display, IntoStaticStr};
+
 use crate::board::BoardSize;
 
 /// Whether no two queens, one a row, share a column or a diagonal: `columns[r]` is the column of row `r`'s queen.
@@ -195,9 +197,11 @@ impl Image {
 }
 
 /// The turns that leave a solution as it is. The more of them, the fewer different images it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Symmetry {
     /// None but the full turn: 8 images, counted by COUNT8.
+    #[strum(serialize = "none")]
     Identity,
     /// The half turn: 4 images, counted by COUNT4.
     HalfTurn,
@@ -217,17 +221,7 @@ impl Symmetry {
     }
 
     /// The name to print: `none`, `half-turn` or `quarter-turn`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Identity => "none",
-            Self::HalfTurn => "half-turn",
-            Self::QuarterTurn => "quarter-turn",
-        }
-    }
-}
-
-impl fmt::Display for Symmetry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }

@@ -1,33 +1,42 @@
-//! Names of runs, workers, leases and calls.
+//! Ids of runs, workers and leases.
 
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
+/// Gives a name its numbers: not zero, and below 2 to the power of so many bits.
+macro_rules! numbers {
+    ($name:ident, $bits:literal) => {
+        impl $name {
+            const MAX: u64 = (1 << $bits) - 1;
+
+            #[doc = concat!("The name with this number; `None` unless it is in `1..2^", $bits, "`.")]
+            pub fn new(number: u64) -> Option<Self> {
+                (1..=Self::MAX).contains(&number).then_some(Self(number))
+            }
+
+            /// A name from random bits.
+            pub fn from_random(bits: u64) -> Self {
+                Self((bits & Self::MAX).max(1))
+            }
+
+            #[doc = concat!("The number, in `1..2^", $bits, "`.")]
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+        }
+    };
+}
+
+numbers!(RunId, 48);
+numbers!(WorkerId, 63);
+numbers!(Incarnation, 63);
+
 /// Name of a run: 48 random bits, never zero, shown as 12 hexadecimal digits.
 ///
-/// Random, so that a result that wanders off to another database is recognised as a stranger.
+/// Random, so that a result of another database is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(u64);
-
-impl RunId {
-    const MAX: u64 = (1 << 48) - 1;
-
-    /// The run with this number; `None` unless it is in `1..2^48`.
-    pub fn new(number: u64) -> Option<Self> {
-        (1..=Self::MAX).contains(&number).then_some(Self(number))
-    }
-
-    /// A run's name from random bits.
-    pub fn from_random(bits: u64) -> Self {
-        Self((bits & Self::MAX).max(1))
-    }
-
-    /// The number, in `1..2^48`.
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
 
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,24 +56,12 @@ impl FromStr for RunId {
 
 /// What was given names no run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a run is named by 12 hexadecimal digits, as 'nqueens status' shows them, not '{0}'")]
+#[error("a run id has 12 hexadecimal digits, as 'nqueens status' shows them, not '{0}'")]
 pub struct InvalidRunId(String);
 
 /// Name of a registered worker process, unique in one database; at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(u64);
-
-impl WorkerId {
-    /// The worker with this number; `None` unless it is in `1..2^63`.
-    pub fn new(number: u64) -> Option<Self> {
-        (number >= 1 && i64::try_from(number).is_ok()).then_some(Self(number))
-    }
-
-    /// The number, in `1..2^63`.
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
 
 impl fmt::Display for WorkerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,25 +72,6 @@ impl fmt::Display for WorkerId {
 /// Name of one life of a coordinator process: 63 random bits, never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(u64);
-
-impl Incarnation {
-    const MAX: u64 = (1 << 63) - 1;
-
-    /// The incarnation with this number; `None` unless it is in `1..2^63`.
-    pub fn new(number: u64) -> Option<Self> {
-        (1..=Self::MAX).contains(&number).then_some(Self(number))
-    }
-
-    /// An incarnation's name from random bits.
-    pub fn from_random(bits: u64) -> Self {
-        Self((bits & Self::MAX).max(1))
-    }
-
-    /// The number, in `1..2^63`.
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
 
 /// A job of a run: its number in the plan, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,30 +99,6 @@ pub struct LeaseToken {
     pub incarnation: Incarnation,
 }
 
-/// Names one call: 64 bits that the caller draws at random, shown as 16 hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestId(u64);
-
-impl RequestId {
-    /// A call's name from random bits.
-    pub const fn from_random(bits: u64) -> Self {
-        Self(bits)
-    }
-
-    /// The name in a header's value; `None` if that is anything else, so that no stranger writes into a log.
-    pub fn read(value: &[u8]) -> Option<Self> {
-        let text = str::from_utf8(value).ok().filter(|_| value.len() == 16)?;
-        let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        digits.then(|| u64::from_str_radix(text, 16).ok()).flatten().map(Self)
-    }
-}
-
-impl fmt::Display for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,19 +112,5 @@ mod tests {
         for text in ["", "1", "000000000000", "00000000000g", "+00000000001", "0000000000001"] {
             assert!(text.parse::<RunId>().is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn request_ids_read_what_they_print_and_nothing_else() {
-        for bits in [0, 0xab, u64::MAX] {
-            let id = RequestId::from_random(bits);
-            assert_eq!(RequestId::read(id.to_string().as_bytes()), Some(id));
-        }
-        let strange =
-            ["", "ab", "+123456789abcdef", "123456789abcdefg", "0123456789abcdef0", "one line\nanother"];
-        for value in strange {
-            assert_eq!(RequestId::read(value.as_bytes()), None, "{value:?}");
-        }
-        assert_eq!(RequestId::read(&[0xff; 16]), None);
     }
 }

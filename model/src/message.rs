@@ -1,12 +1,12 @@
-//! What worker and coordinator tell each other. `proto/nqueens/v1/worker.proto` has the full story of each field.
+//! Messages between worker and coordinator. `proto/nqueens/v1/worker.proto` documents each field.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::{Class, InvalidJob, Job};
 use strum::{IntoStaticStr, VariantArray};
 
 use crate::id::{LeaseToken, WorkerId};
+use crate::kernel::{Capability, KernelName};
 
 /// Most results, returned leases or new leases in one message.
 pub const BATCH_MAX: usize = 1_000;
@@ -21,7 +21,9 @@ pub struct Registration {
     /// Program version and source revision, at most 64 bytes.
     pub build: String,
     /// Engines that it offers, the one in use first; at least one.
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<KernelName>,
+    /// Of the engine in use; workers of earlier versions do not say.
+    pub capability: Option<Capability>,
     /// Counting threads, at least 1.
     pub threads: u32,
 }
@@ -31,7 +33,7 @@ pub struct Registration {
 pub struct SyncRequest {
     /// Who speaks.
     pub worker: WorkerId,
-    /// The process that speaks; workers of earlier versions do not say.
+    /// The worker's process; missing from workers of earlier versions.
     pub instance: Option<[u8; 16]>,
     /// Jobs counted and not yet acknowledged.
     pub results: Vec<JobResult>,
@@ -41,7 +43,7 @@ pub struct SyncRequest {
     pub returned: Vec<ReturnedLease>,
     /// Work wanted on top, in estimated states.
     pub wanted_states: u64,
-    /// At most so many jobs, up to [`BATCH_MAX`].
+    /// Maximum number of jobs, up to [`BATCH_MAX`].
     pub wanted_jobs: usize,
 }
 
@@ -60,7 +62,7 @@ pub struct SyncResponse {
     pub drain: bool,
 }
 
-/// A job as it is stored and sent; whoever counts it decodes it.
+/// A job as it is stored and sent; the worker decodes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedJob {
     /// Board size.
@@ -119,7 +121,7 @@ pub struct JobResult {
     /// What was found.
     pub counts: Counts,
     /// The engine that counted.
-    pub kernel: Kernel,
+    pub kernel: KernelName,
     /// States visited.
     pub states: u64,
     /// Thread time spent, in microseconds.

@@ -1,4 +1,4 @@
-//! The way to a coordinator.
+//! Connections to a coordinator.
 
 use std::error::Error;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::tls::ClientTls;
 /// A connection that is not made within this time is given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A silent connection is asked for a sign of life so often, and has as long to give it.
+/// Keep-alive interval of silent connections, and the time to answer.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
 /// An address that no coordinator can have, or not with the settings beside it.

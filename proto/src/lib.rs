@@ -1,7 +1,7 @@
-//! The wire of the cluster: the protobuf messages of `nqueens/v1/*.proto`, the one place where they become the types of
-//! `nqueens-model` and back, and the way to a coordinator.
+//! The wire of the cluster: the protobuf messages of `nqueens/v1/*.proto`, their conversion to the types of
+//! `nqueens-model` and back, and connections to a coordinator.
 //!
-//! Whatever arrives is parsed here once; past this crate an illegal value can't be built.
+//! Incoming messages are parsed here once; past this crate an illegal value can't be built.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ use nqueens_kernel::plan::Fingerprint;
 
 mod connect;
 mod convert;
+mod random;
 pub mod request_id;
 pub mod tls;
 mod token;
@@ -22,7 +23,8 @@ pub mod v1 {
 }
 
 pub use connect::{InvalidAddress, connect};
-pub use convert::{InvalidMessage, present};
+pub use convert::{InvalidMessage, present, run_id, worker_id};
+pub use random::random_bytes;
 pub use tls::{ClientTls, Role};
 pub use token::{InvalidToken, Token};
 

@@ -1,13 +1,54 @@
-//! The header that names a call, by which the logs of both ends can be held together.
+//! The header that identifies a call in the logs of both ends.
+//!
+//! Every caller draws a random `x-request-id` for each call and logs it at `debug`. The coordinator's log lines of a
+//! call are in a span with this id, those of the writer's transaction too. A malformed id is not logged.
 
-use nqueens_model::id::RequestId;
-use tonic::metadata::{AsciiMetadataValue, MetadataMap};
+use tonic::Request;
+use tonic::codegen::http::HeaderMap;
+use tonic::metadata::AsciiMetadataValue;
+use tracing::debug;
 
-/// The header that carries a [`RequestId`].
-pub const HEADER: &str = "x-request-id";
+use crate::random::random_bytes;
+use crate::token::Token;
 
-/// Names a request.
-pub fn attach(id: RequestId, metadata: &mut MetadataMap) {
-    let value = AsciiMetadataValue::try_from(id.to_string()).expect("hexadecimal digits");
-    metadata.insert(HEADER, value);
+const HEADER: &str = "x-request-id";
+
+/// Says who calls, and by what name both sides' logs have the call.
+pub fn identify<T>(request: &mut Request<T>, call: &str, token: Option<&Token>) {
+    if let Some(token) = token {
+        token.attach(request.metadata_mut());
+    }
+    let id = format!("{:016x}", u64::from_be_bytes(random_bytes()));
+    debug!(call, request = %id, "calling");
+    request.metadata_mut().insert(HEADER, AsciiMetadataValue::try_from(id).expect("hexadecimal digits"));
+}
+
+/// The name of a call; `None` if the header is anything else, so that no stranger writes into a log.
+pub fn read(headers: &HeaderMap) -> Option<&str> {
+    let id = headers.get(HEADER)?.to_str().ok()?;
+    (id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::codegen::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_were_drawn_and_nothing_else_is() {
+        let mut request = Request::new(());
+        identify(&mut request, "sync", None);
+        let headers = request.metadata().clone().into_headers();
+        assert_eq!(read(&headers).map(str::as_bytes), headers.get(HEADER).map(HeaderValue::as_bytes));
+        let is_read = |value: &[u8]| {
+            let value = HeaderValue::from_bytes(value).expect("a header");
+            read(&HeaderMap::from_iter([(HEADER.parse().expect("a name"), value)])).is_some()
+        };
+        assert!(is_read(b"0123456789abcdef"));
+        for value in ["", "ab", "+123456789abcdef", "123456789abcdefg", "0123456789abcdef0"] {
+            assert!(!is_read(value.as_bytes()), "{value:?}");
+        }
+        assert!(!is_read(&[0xff; 16]));
+    }
 }

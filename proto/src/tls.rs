@@ -1,4 +1,4 @@
-//! TLS: what both ends make of certificates, and the caller's end of a connection.
+//! TLS: the roles in certificates, and the caller's end of a connection.
 
 use std::error::Error;
 use std::fmt;
@@ -16,7 +16,8 @@ use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfig, RootCertStore};
 
 /// What a caller may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "snake_case")]
 pub enum Role {
     /// Take jobs and report results.
     Worker,
@@ -28,14 +29,6 @@ impl Role {
     /// Both of them.
     pub const ALL: [Self; 2] = [Self::Worker, Self::Operator];
 
-    /// For people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Worker => "worker",
-            Self::Operator => "operator",
-        }
-    }
-
     /// How a client certificate says it: as a URI among its subject alternative names. One certificate may say both.
     pub const fn uri(self) -> &'static str {
         match self {
@@ -45,20 +38,14 @@ impl Role {
     }
 }
 
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// What was given is no certificate or no key, or they don't fit; nothing of what was there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPem {
     /// Nothing that begins with `-----BEGIN CERTIFICATE-----`, or it does not end well.
-    #[error("there is no certificate in it; it is to be PEM text, as 'nqueens certs' writes it")]
+    #[error("it contains no certificate; it must be PEM text, as 'nqueens certs' writes it")]
     Certificate,
     /// No private key.
-    #[error("there is no private key in it; it is to be PEM text, as 'nqueens certs' writes it")]
+    #[error("it contains no private key; it must be PEM text, as 'nqueens certs' writes it")]
     Key,
     /// Both are there and are of no use.
     #[error("{0}")]
@@ -68,7 +55,7 @@ pub enum InvalidPem {
 impl From<rustls::Error> for InvalidPem {
     fn from(error: rustls::Error) -> Self {
         Self::Unfit(match error {
-            rustls::Error::InconsistentKeys(_) => "the key is not this certificate's".to_owned(),
+            rustls::Error::InconsistentKeys(_) => "the key does not belong to this certificate".to_owned(),
             error => error.to_string(),
         })
     }
@@ -117,7 +104,10 @@ impl ClientTls {
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let mut stream = TlsConnector::from(Arc::clone(&self.0)).connect(name, stream).await?;
         if stream.fill_buf().await?.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the coordinator hung up"));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the coordinator closed the connection",
+            ));
         }
         Ok(stream)
     }
@@ -146,7 +136,7 @@ pub fn explain(error: &(dyn Error + 'static)) -> Option<String> {
         Some(rustls::Error::InvalidCertificate(error)) => Some(distrust(error)),
         Some(rustls::Error::AlertReceived(alert)) => Some(refusal(*alert)),
         Some(rustls::Error::InvalidMessage(_)) => Some(
-            "it does not speak TLS; write http:// where the network is trusted, or give the coordinator a certificate"
+            "it does not use TLS; write http:// where the network is trusted, or give the coordinator a certificate"
                 .to_owned(),
         ),
         Some(error) => Some(format!("TLS failed: {error}")),
@@ -154,16 +144,16 @@ pub fn explain(error: &(dyn Error + 'static)) -> Option<String> {
     }
 }
 
-/// Why the coordinator's certificate is not good.
+/// Why the coordinator's certificate is refused.
 fn distrust(error: &CertificateError) -> String {
     match error {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "the coordinator's certificate has expired; make a new one with 'nqueens certs renew' and restart the \
-             coordinator with it, or set this machine's clock right"
+             coordinator with it, or correct this machine's clock"
                 .to_owned()
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "the coordinator's certificate is not valid yet; look at the clocks of both machines".to_owned()
+            "the coordinator's certificate is not valid yet; check the clocks of both machines".to_owned()
         }
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "the coordinator's certificate comes from another authority than those in --tls-ca; give the ca.pem that \
@@ -171,16 +161,16 @@ fn distrust(error: &CertificateError) -> String {
                 .to_owned()
         }
         CertificateError::NotValidForNameContext { expected, presented } => format!(
-            "the coordinator's certificate is not for {}, but for {}; use a name of these in the address, or make \
+            "the coordinator's certificate is not for {}, but for {}; use one of these names in the address, or make \
              one for this name with 'nqueens certs renew --host'",
             expected.to_str(),
             presented.iter().map(|name| bare(name)).collect::<Vec<_>>().join(", ")
         ),
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            "the coordinator shows a certificate that is none for coordinators; start it with coordinator.pem"
+            "the coordinator's certificate is not for coordinators; start it with coordinator.pem"
                 .to_owned()
         }
-        error => format!("the coordinator's certificate is not good: {error}"),
+        error => format!("the coordinator's certificate is invalid: {error}"),
     }
 }
 
@@ -194,11 +184,11 @@ fn bare(name: &str) -> &str {
 fn refusal(alert: AlertDescription) -> String {
     match alert {
         AlertDescription::CertificateRequired => {
-            "the coordinator lets in nobody without a certificate; give --tls-cert and --tls-key".to_owned()
+            "the coordinator requires a certificate; give --tls-cert and --tls-key".to_owned()
         }
         AlertDescription::CertificateExpired => {
             "the coordinator says that the certificate in --tls-cert has expired or is not valid yet; make a new one \
-             with 'nqueens certs renew' and start again with it, or set the clocks right"
+             with 'nqueens certs renew' and start again with it, or correct the clocks"
                 .to_owned()
         }
         AlertDescription::UnknownCA | AlertDescription::DecryptError => {
@@ -207,7 +197,7 @@ fn refusal(alert: AlertDescription) -> String {
                 .to_owned()
         }
         alert => format!(
-            "the coordinator does not take the certificate in --tls-cert ({alert:?}); its log says why"
+            "the coordinator rejects the certificate in --tls-cert ({alert:?}); its log says why"
         ),
     }
 }

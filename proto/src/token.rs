@@ -1,4 +1,4 @@
-//! Bearer tokens: who may speak to a coordinator.
+//! Bearer tokens: they tell the role of a caller.
 
 use std::fmt;
 use std::str::FromStr;
@@ -52,7 +52,7 @@ impl fmt::Debug for Token {
 
 /// What was given is no token; says why, and not what it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a token is {LENGTH_MIN} to {LENGTH_MAX} visible ASCII characters without blanks, {0}")]
+#[error("a token has {LENGTH_MIN} to {LENGTH_MAX} visible ASCII characters without spaces, {0}")]
 pub struct InvalidToken(String);
 
 impl FromStr for Token {
@@ -62,7 +62,7 @@ impl FromStr for Token {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim_ascii();
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(InvalidToken("this one has others in it".to_owned()));
+            return Err(InvalidToken("this one has other characters".to_owned()));
         }
         if !(LENGTH_MIN..=LENGTH_MAX).contains(&text.len()) {
             return Err(InvalidToken(format!("this one has {}", text.len())));
@@ -105,7 +105,7 @@ mod tests {
         assert!(refused("fifteen-letters").ends_with("this one has 15"));
         assert!(refused(&"x".repeat(257)).ends_with("this one has 257"));
         for text in ["with a blank in it", "sixteen-or-more-\u{e9}", "new\nline-new-line"] {
-            assert!(refused(text).ends_with("this one has others in it"), "{text:?}");
+            assert!(refused(text).ends_with("this one has other characters"), "{text:?}");
         }
         assert!("x".repeat(16).parse::<Token>().is_ok() && "x".repeat(256).parse::<Token>().is_ok());
 

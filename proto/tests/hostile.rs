@@ -12,6 +12,7 @@ use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::kernel::{Capability, KernelName};
 use nqueens_model::message::{
     EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest,
     SyncResponse, Verdict,
@@ -39,15 +40,21 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
         epoch: NonZeroU32::new(epoch).expect("not 0"),
         incarnation: Incarnation::from_random(u64::MAX),
     };
+    let name = |text: &str| text.parse::<KernelName>().expect("a name");
     let registration = Registration {
         instance: *b"12345678abcdefgh",
         name: "west".to_owned(),
         build: "1.0".to_owned(),
-        kernels: Kernel::ALL.to_vec(),
+        kernels: Kernel::ALL.map(KernelName::from).to_vec(),
+        capability: Some(Capability {
+            family: name("block-search"),
+            device: "x86_64 avx2".to_owned(),
+            states_per_s: 14,
+        }),
         threads: 16,
     };
     let counts = Counts { count2: 1, count4: 0, count8: u64::MAX >> 1, solutions: 0 };
-    let result = JobResult { token: token(1), counts, kernel: Kernel::Scalar, states: 10, elapsed_us: 11 };
+    let result = JobResult { token: token(1), counts, kernel: name("cuda-sm90"), states: 10, elapsed_us: 11 };
     let sync = SyncRequest {
         worker: WorkerId::new(7).expect("in range"),
         instance: Some(registration.instance),

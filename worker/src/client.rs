@@ -1,17 +1,16 @@
-//! The way to the coordinator: register, sync, and what their errors mean.
+//! Calls to the coordinator: register, sync, and the meaning of their errors.
 
 use std::time::Duration;
 
-use nqueens_model::id::{RequestId, WorkerId};
+use nqueens_model::id::WorkerId;
 use nqueens_model::message::{Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
 use nqueens_proto::{ClientTls, InvalidAddress, Token, connect, request_id, tls, v1};
 use nqueens_worker_protocol::CallError;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
-use tracing::debug;
 
-/// A call without an answer for so long has failed.
+/// Timeout of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a worker can't go on.
@@ -21,7 +20,7 @@ pub enum WorkerError {
     #[error(transparent)]
     Call(#[from] CallError),
     /// No engine passed its test.
-    #[error("no counting engine of this machine passed its test; see the log")]
+    #[error("no counting engine passed its self-test on this machine; see the log")]
     NoEngine,
 }
 
@@ -51,7 +50,7 @@ fn in_full(status: &Status) -> String {
     }
 }
 
-/// A connection to one coordinator; made anew whenever it breaks.
+/// A connection to one coordinator; renewed whenever it breaks.
 #[derive(Clone, Debug)]
 pub struct Client {
     url: String,
@@ -60,22 +59,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects at the first call, and again after every break. `token` goes with every call.
-    pub fn new(url: &str, token: Option<Token>) -> Result<Self, InvalidAddress> {
-        Self::with_tls(url, token, None)
-    }
-
-    /// The same; an `https://` address wants `tls`.
-    pub fn with_tls(
-        url: &str,
-        token: Option<Token>,
-        tls: Option<&ClientTls>,
-    ) -> Result<Self, InvalidAddress> {
+    /// Connects at the first call, and again after every break. `token` goes with every call; an `https://` address wants
+    /// `tls`.
+    pub fn new(url: &str, token: Option<Token>, tls: Option<&ClientTls>) -> Result<Self, InvalidAddress> {
         let inner = WorkerServiceClient::new(connect(url, tls)?);
         Ok(Self { url: url.to_owned(), token, inner })
     }
 
-    /// The coordinator's address.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -97,12 +87,7 @@ impl Client {
     fn request<T>(&self, call: &str, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.set_timeout(CALL_TIMEOUT);
-        if let Some(token) = &self.token {
-            token.attach(request.metadata_mut());
-        }
-        let id = RequestId::from_random(getrandom::u64().expect("the operating system has random bits"));
-        request_id::attach(id, request.metadata_mut());
-        debug!(call, request = %id, "calling");
+        request_id::identify(&mut request, call, self.token.as_ref());
         request
     }
 }

@@ -1,11 +1,16 @@
-//! The worker: proves its engines, pulls leases, counts them on OS threads, and reports until everything is
-//! acknowledged. With a [`Spool`], what it has counted survives its process.
+//! The worker: tests its engines, leases jobs, counts them on OS threads, and reports until everything is
+//! acknowledged. With a [`Spool`], its results survive its process.
 //!
-//! What it says and when, [`nqueens_worker_protocol`] decides; here are the network, the threads, the disk and the clock.
-//! Counting never runs on the async runtime, and the conversation with the coordinator never waits for the counting.
+//! [`nqueens_worker_protocol`] decides what to send and when. Here are the network, the threads, the disk and the
+//! clock: `runtime` carries out actions, `client` calls the coordinator, `spool` writes to disk, `pool` runs the
+//! engines. A thread takes a job, or helps with a job that another thread has begun. A panic costs the job and no
+//! thread. `selftest` has each engine count small boards before the worker offers it.
+//!
+//! Counting never runs on the async runtime, and the conversation with the coordinator never waits for counting.
 
 #![forbid(unsafe_code)]
 
+mod capability;
 mod client;
 mod pool;
 mod runtime;

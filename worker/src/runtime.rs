@@ -1,4 +1,4 @@
-//! A worker's life: carries out what the conversation wants, and tells it what comes of it.
+//! The worker's main loop: carries out the conversation's actions, in order, and reports what they lead to.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -8,10 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nqueens_kernel::engine::{Factory, Kernel};
+use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
+use nqueens_proto::random_bytes;
 use nqueens_worker_protocol::{Action, CallError, Conversation, Event, Setup, SpoolContents, Summary};
 use tokio::time::{Instant, sleep_until};
 
+use crate::capability::capability;
 use crate::client::{Client, WorkerError};
 use crate::pool::Pool;
 use crate::selftest::Proof;
@@ -38,33 +41,33 @@ pub struct Config {
     pub memory_max: u64,
     /// Where results are kept until they are acknowledged; without one they die with the process.
     pub spool: Option<Spool>,
-    /// Time to finish begun jobs once it is told to go; it hands back the others at once.
+    /// Time for running jobs to finish after a stop; the others are returned at once.
     pub drain: Duration,
 }
 
 /// Works for a coordinator until `stop`, or until that tells it to go; then finishes what it can in the time that
 /// it has for it, and hands back the rest.
 ///
-/// Waits for a coordinator that is not there, as long as it takes; an error is one that waiting does not mend.
+/// Waits for an unreachable coordinator without a limit; an error is one that does not pass by waiting.
 pub async fn work(
     config: Config,
     client: Client,
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, WorkerError> {
     let pool = Pool::start(config.factory, config.engine.kernel, config.threads, config.memory_max);
+    let threads = u32::try_from(config.threads.get()).unwrap_or(u32::MAX);
     let registration = Registration {
-        instance: instance(),
+        instance: random_bytes(),
         name: config.name,
         build: config.build,
-        kernels: config.kernels,
-        threads: u32::try_from(config.threads.get()).unwrap_or(u32::MAX),
+        kernels: config.kernels.into_iter().map(KernelName::from).collect(),
+        capability: Some(capability(config.engine, threads)),
+        threads,
     };
     let mut spool = config.spool;
-    #[expect(clippy::cast_precision_loss, reason = "a speed")]
-    let states_per_s = config.engine.states_per_s * config.threads.get() as f64;
     let conversation = Conversation::new(Setup {
         registration,
-        states_per_s,
+        states_per_s: config.engine.states_per_s * f64::from(threads),
         drain: config.drain,
         coordinator: client.url().to_owned(),
         spool: spool.as_mut().map(|spool| SpoolContents {
@@ -76,12 +79,6 @@ pub async fn work(
     worker.live(conversation, stop).await.map_err(WorkerError::Call)
 }
 
-fn instance() -> [u8; 16] {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the operating system has random bits");
-    bytes
-}
-
 /// A call to the coordinator and what comes of it.
 type Call = Pin<Box<dyn Future<Output = Event> + Send>>;
 
@@ -90,7 +87,6 @@ struct Worker {
     pool: Pool,
     spool: Option<Arc<Spool>>,
     call: Option<Call>,
-    /// How the conversation ended.
     end: Option<Result<Summary, CallError>>,
 }
 
@@ -173,8 +169,8 @@ impl Worker {
     fn call(&mut self, call: impl Future<Output = Result<Event, CallError>> + Send + 'static) {
         self.call = Some(Box::pin(async {
             call.await.unwrap_or_else(|error| {
-                let random = getrandom::u32().expect("the operating system has random bits");
-                Event::Failed { error, jitter: f64::from(random) / 2_f64.powi(32) }
+                let jitter = f64::from(u32::from_ne_bytes(random_bytes())) / 2_f64.powi(32);
+                Event::Failed { error, jitter }
             })
         }));
     }

@@ -37,7 +37,7 @@ fn config(spool: Option<&Path>, drain: Duration) -> Config {
 }
 
 fn client(address: SocketAddr) -> Client {
-    Client::new(&format!("http://{address}"), None).expect("an address")
+    Client::new(&format!("http://{address}"), None, None).expect("an address")
 }
 
 /// A coordinator that says what a test wants it to, and remembers what it was told.
@@ -142,7 +142,7 @@ async fn every_call_carries_the_token_and_a_name_of_its_own() {
     let script = vec![answer(Vec::new(), false), answer(Vec::new(), true)];
     let (address, heard) = Scripted::new(script).serve().await;
     let token: Token = "correct-horse-battery".parse().expect("a token");
-    let client = Client::new(&format!("http://{address}"), Some(token)).expect("an address");
+    let client = Client::new(&format!("http://{address}"), Some(token), None).expect("an address");
     work(config(None, Duration::ZERO), client, std::future::pending()).await.expect("dismissed");
     let mut heard = heard.lock().expect("no panics");
     assert!(heard.request_ids.len() >= 3, "a registration and two syncs");
@@ -189,7 +189,7 @@ async fn a_worker_that_is_sent_away_reports_and_hands_back_everything() {
 #[tokio::test]
 async fn addresses_that_are_none_are_refused() {
     for url in ["", "localhost:7327", "https://localhost:7327", "ftp://localhost", "http://"] {
-        let refused = Client::new(url, None).expect_err(url).to_string();
+        let refused = Client::new(url, None, None).expect_err(url).to_string();
         assert!(refused.contains("write it like http://host:7327"), "{refused}");
     }
 }

@@ -1,8 +1,7 @@
-//! `nqueens audit`: jobs of a database, counted again.
+//! `nqueens audit`: counts jobs of a database again.
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Args;
 use nqueens_evidence::sample::Claim;
 
@@ -60,8 +59,7 @@ impl Audit {
             for row in rows {
                 let number = row.number;
                 let Some(result) = row.accepted else { continue };
-                let (worker, counts) = (result.worker.get(), result.counts);
-                let kernel = result.kernel.parse().with_context(|| format!("job {number}"))?;
+                let (worker, counts, kernel) = (result.worker.get(), result.counts, result.kernel);
                 population.jobs += 1;
                 population.workers.entry(worker).or_insert((result.worker_name, 0)).1 += 1;
                 draw.sample.offer(number, || Claim { number, job: row.job, counts, kernel, worker });

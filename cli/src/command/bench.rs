@@ -1,4 +1,4 @@
-//! `nqueens bench`: the speed of the counting alone.
+//! `nqueens bench`: the counting speed alone.
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::command::choices::{KernelChoice, PlanChoice, threads};
 use crate::command::counting;
 use crate::memory::Memory;
-use crate::output::{Json, print_line, thousands};
+use crate::output::{Json, thousands};
 
 /// Measures the counting speed of a kernel, without database and network.
 #[derive(Clone, Debug, Args)]
@@ -46,26 +46,24 @@ impl Bench {
         let count = counting::count(n, plan, kernel, self.threads, self.memory.bytes())?;
         count.check(n)?;
         let elapsed_s = count.elapsed.as_secs_f64();
-        if self.json.json {
-            print_line(json!({
-                "n": n.get(),
-                "plan": plan.name(),
-                "kernel": kernel.name(),
-                "threads": self.threads,
-                "elapsed_s": elapsed_s,
-                "total": count.total.to_string(),
-                "states": count.states.to_string(),
-            }))?;
-        } else {
-            let speed = count.states_per_s() / 1e6;
-            print_line(format_args!(
-                "N = {n}: {} solutions in {elapsed_s:.3} s\n\
-                 {kernel} kernel, plan {plan}, {} thread(s): {} states, {speed:.0} million/s",
-                thousands(count.total),
-                self.threads,
-                thousands(count.states)
-            ))?;
-        }
+        let line = json!({
+            "n": n.get(),
+            "plan": plan.name(),
+            "kernel": kernel.name(),
+            "threads": self.threads,
+            "elapsed_s": elapsed_s,
+            "total": count.total.to_string(),
+            "states": count.states.to_string(),
+        });
+        let speed = count.states_per_s() / 1e6;
+        let text = format!(
+            "N = {n}: {} solutions in {elapsed_s:.3} s\n\
+             {kernel} kernel, plan {plan}, {} thread(s): {} states, {speed:.0} million/s",
+            thousands(count.total),
+            self.threads,
+            thousands(count.states)
+        );
+        self.json.print(line, text)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,4 +1,4 @@
-//! `nqueens certs`: certificates for a cluster, from an authority of its own.
+//! `nqueens certs`: a certificate authority and the certificates of a cluster.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, Permissions};
@@ -170,7 +170,7 @@ impl Certs {
     fn new_ca(&self, dir: &Folder) -> anyhow::Result<()> {
         // Read, so that nobody replaces what is none.
         let former =
-            split(&dir.read("ca.pem")?).into_iter().next().context("ca.pem has no certificate in it")?;
+            split(&dir.read("ca.pem")?).into_iter().next().context("ca.pem contains no certificate")?;
         let Made { certificate, key } = found(self.ca_days)?;
         dir.write(CA, &Made { certificate: certificate + &former, key }, true)?;
         dir.list()?;
@@ -192,7 +192,7 @@ fn retire_ca(dir: &Folder) -> anyhow::Result<()> {
              machines"
         );
     }
-    let newest = all.first().context("ca.pem has no certificate in it")?;
+    let newest = all.first().context("ca.pem contains no certificate")?;
     dir.put("ca.pem", newest, 0o644, true)?;
     dir.list()?;
     print_line(

@@ -1,4 +1,4 @@
-//! `nqueens pause`, `resume` and `cancel`: an operator's word on a run.
+//! `nqueens pause`, `resume` and `cancel`.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use nqueens_model::operator::RunState;
 
 use super::target::OperatorTarget;
 use crate::exit::misuse;
-use crate::output::{Json, print_line};
+use crate::output::Json;
 use crate::runtime::block_on;
 
 /// Pauses a run: no more of its jobs are leased, and workers finish the jobs they hold.
@@ -82,11 +82,8 @@ struct Change {
 impl Change {
     fn to(self, state: RunState, retry_quarantined: bool) -> anyhow::Result<ExitCode> {
         let run = block_on(self.target.change(self.run, state, retry_quarantined))?;
-        if self.json.json {
-            print_line(nqueens_desk::json::run(&run))?;
-        } else {
-            print_line(format_args!("run {} is {}", run.progress.run, run.progress.state.name()))?;
-        }
+        let (id, state) = (run.progress.run, run.progress.state.name());
+        self.json.print(nqueens_desk::json::run(&run), format_args!("run {id} is {state}"))?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -1,4 +1,4 @@
-//! Whether a coordinator and a database are well, for `nqueens doctor`.
+//! Checks of a coordinator and a database, for `nqueens doctor`.
 
 use std::fmt::Display;
 use std::io;
@@ -22,7 +22,6 @@ pub(super) fn say(what: &str, how: impl Display) -> io::Result<()> {
     print_line(format_args!("{what:<18}{how}"))
 }
 
-/// What a coordinator told.
 struct Told {
     coordinator: v1::GetCoordinatorResponse,
     /// What it made of the token or certificate that went with the calls.

@@ -1,4 +1,4 @@
-//! The values that several commands take.
+//! Option values that several commands share.
 
 use std::error::Error;
 use std::fmt;

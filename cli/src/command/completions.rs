@@ -1,4 +1,4 @@
-//! `nqueens completions`: what a shell needs to complete commands and options.
+//! `nqueens completions`: completion scripts for shells.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

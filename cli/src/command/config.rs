@@ -1,4 +1,4 @@
-//! `nqueens config`: every setting, and which of its sources won.
+//! `nqueens config`: every setting, and the source of its value.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use clap::{Args, Command};
 use serde_json::{Value, json};
 
 use crate::exit::misuse;
-use crate::output::{Json, print_line};
+use crate::output::Json;
 use crate::settings::{Setting, Sources};
 
 /// Shows every setting with its value and the source of the value.
@@ -34,13 +34,9 @@ impl Config {
         let sources = Sources::find(commands, &arguments).unwrap_or_else(|error| error.exit());
         let settings = sources.settings(&arguments, only).unwrap_or_else(|error| error.exit());
         let file = sources.file().map(|path| path.display().to_string());
-        if self.json.json {
-            let settings: Vec<_> = settings.iter().map(in_json).collect();
-            print_line(json!({ "file": file, "settings": settings }))?;
-        } else {
-            print_line(format_args!("settings file: {}", file.as_deref().unwrap_or("none")))?;
-            print_line(table(&settings))?;
-        }
+        let line = json!({ "file": file, "settings": settings.iter().map(in_json).collect::<Vec<_>>() });
+        let file = file.as_deref().unwrap_or("none");
+        self.json.print(line, format_args!("settings file: {file}\n{}", table(&settings)))?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -50,7 +46,7 @@ fn in_json(setting: &Setting) -> Value {
         "command": setting.command,
         "setting": setting.name,
         "value": setting.value,
-        "source": setting.source.name(),
+        "source": <&str>::from(setting.source),
         "variable": setting.variable,
     })
 }
@@ -60,7 +56,7 @@ fn table(settings: &[Setting]) -> String {
     let heading = ["COMMAND", "SETTING", "VALUE", "SOURCE", "VARIABLE"];
     let cells = settings.iter().map(|Setting { command, name, value, source, variable }| {
         let (command, value) = (command.as_deref().unwrap_or("(all)"), value.as_deref().unwrap_or("(none)"));
-        [command, name, value, source.name(), variable]
+        [command, name, value, (*source).into(), variable]
     });
     let rows: Vec<_> = std::iter::once(heading).chain(cells).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! `nqueens coordinator`: the ledger, and the door to it.
+//! `nqueens coordinator`: runs a coordinator.
 
 use std::future::pending;
 use std::path::PathBuf;
@@ -156,7 +156,7 @@ impl Coordinate {
         for task in shown {
             task.abort();
         }
-        info!("no more calls; closing the database");
+        info!("no more calls are accepted; closing the database");
         coordinator.close().await;
         info!("coordinator is down");
         let signal = *told.borrow_and_update();
@@ -169,7 +169,7 @@ async fn damage(reader: &Reader) -> Error {
     match reader.glance().await {
         Err(error @ Error::Damaged(_)) => error,
         Err(error) => {
-            warn!(%error, "looking whether the database is sound");
+            warn!(%error, "checking whether the database is sound");
             pending().await
         }
         Ok(()) => pending().await,

@@ -1,4 +1,4 @@
-//! Counting a board on this process's own threads, with no database and no wire between.
+//! Counts a board on this process's threads, without database and network.
 
 use std::iter;
 use std::num::NonZeroUsize;
@@ -21,7 +21,6 @@ use crate::engines::ENGINES;
 /// What a board was counted to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoardCount {
-    /// All solutions.
     pub(crate) total: u128,
     /// Solutions up to rotation and reflection.
     pub(crate) unique: u128,
@@ -32,7 +31,6 @@ pub(crate) struct BoardCount {
 }
 
 impl BoardCount {
-    /// Speed of the search.
     #[expect(clippy::cast_precision_loss, reason = "a speed, for people")]
     pub(crate) fn states_per_s(&self) -> f64 {
         self.states as f64 / self.elapsed.as_secs_f64()

@@ -1,4 +1,4 @@
-//! `nqueens doctor`: what this machine offers and whether all is well; and what `--version` tells of it.
+//! `nqueens doctor`: what this machine supports and whether it works; and the text of `--version`.
 
 use std::collections::BTreeSet;
 use std::fs;

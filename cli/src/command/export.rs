@@ -1,4 +1,4 @@
-//! `nqueens export`: a run's results as tables, or as a ledger for others to check.
+//! `nqueens export`: a run's results as tables, or as a ledger that others can check.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -133,7 +133,7 @@ fn by_job(row: &LedgerRow) -> anyhow::Result<Vec<(&'static str, Value)>> {
         ("count4", text(accepted.map(|result| result.counts.count4))),
         ("count8", text(accepted.map(|result| result.counts.count8))),
         ("solutions", text(accepted.map(|result| result.counts.solutions))),
-        ("kernel", json!(accepted.map(|result| &result.kernel))),
+        ("kernel", json!(accepted.map(|result| result.kernel.as_str()))),
         ("worker", json!(accepted.map(|result| &result.worker_name))),
         ("states", text(accepted.map(|result| result.states))),
         ("elapsed_us", text(accepted.map(|result| result.elapsed_us))),

@@ -1,4 +1,4 @@
-//! A finished run as one file that others can check; `docs/ledger.md` has its format.
+//! Exports a finished run as one file that others can check; `docs/ledger.md` has its format.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write, stdout};
@@ -7,8 +7,10 @@ use anyhow::{Context, bail, ensure};
 use nqueens_coordinator::{JobState, LedgerRow, OtherResult, Reader, RunRow};
 use nqueens_evidence::chain::ChainWriter;
 use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, OtherLine, TotalLine, WorkerLine};
-use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_kernel::counts::Totals;
 use nqueens_model::id::WorkerId;
+use nqueens_model::kernel::KernelName;
+use nqueens_model::message::Registration;
 use nqueens_model::operator::Outcome;
 
 use crate::build::BUILD;
@@ -47,7 +49,7 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         for row in rows {
             let (line, worker) = job_line(row)?;
             let number = line.number;
-            found = found.checked_add(Counts::from(line.counts))?;
+            found = found.checked_add(line.counts)?;
             *by_worker.entry(worker).or_default() += 1;
             out.write(&Line::Job(line))?;
             while let Some(other) = others.next_if(|other| other.number == number) {
@@ -58,7 +60,8 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
     }
     for worker in reader.workers().await? {
         let Some(&jobs) = by_worker.get(&worker.id) else { continue };
-        let (name, build, kernels, threads) = (worker.name, worker.build, worker.kernels, worker.threads);
+        let Registration { name, build, kernels, threads, .. } = worker.registration;
+        let kernels = kernels.iter().map(KernelName::as_str).collect::<Vec<_>>().join(",");
         let line = WorkerLine { worker: worker.id.get(), name, build, kernels, threads, jobs };
         out.write(&Line::Worker(line))?;
     }
@@ -67,8 +70,7 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         "the results of run {} no longer add up to its total; 'nqueens run' or a coordinator reports which check fails",
         run.id
     );
-    let (counts, orbits, total) = (found.into(), outcome.totals.into(), outcome.total);
-    out.write(&Line::Total(TotalLine { counts, orbits, total }))?;
+    out.write(&Line::Total(TotalLine { counts: found, orbits: outcome.totals, total: outcome.total }))?;
     Ok(out.finish()?)
 }
 
@@ -94,14 +96,13 @@ fn job_line(row: LedgerRow) -> anyhow::Result<(JobLine, WorkerId)> {
     let accepted = row.accepted.filter(|_| row.state == JobState::Done);
     let result =
         accepted.with_context(|| format!("job {number} is not done: the run changed during the export"))?;
-    let kernel = result.kernel.parse().with_context(|| format!("job {number}"))?;
     let line = JobLine {
         number,
         class: row.job.class,
         bound1: row.job.bound1,
         bytes: row.job.prefixes,
-        counts: result.counts.into(),
-        kernel,
+        counts: result.counts,
+        kernel: result.kernel,
         worker: result.worker.get(),
         epoch: result.epoch,
         states: result.states,
@@ -116,8 +117,8 @@ fn other_line(other: OtherResult) -> anyhow::Result<OtherLine> {
     Ok(OtherLine {
         number,
         verdict: serde_json::from_value(verdict.into()).with_context(|| format!("job {number}"))?,
-        counts: result.counts.into(),
-        kernel: result.kernel.parse().with_context(|| format!("job {number}"))?,
+        counts: result.counts,
+        kernel: result.kernel,
         worker: result.worker.get(),
         epoch: result.epoch,
         states: result.states,

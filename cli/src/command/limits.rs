@@ -1,4 +1,4 @@
-//! What a coordinator lets its callers take up.
+//! Options that limit a coordinator's callers.
 
 use std::time::Duration;
 

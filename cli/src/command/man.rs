@@ -1,4 +1,4 @@
-//! `nqueens man`: the manual, made of the same text as the help.
+//! `nqueens man`: manual pages, made from the help.
 
 use std::fs;
 use std::path::PathBuf;

@@ -141,7 +141,6 @@ pub(crate) fn parse() -> Arguments {
     settings::parse(commands())
 }
 
-/// Does what was asked.
 pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     match arguments.command {
         Command::Run(run) => run.execute(),

@@ -1,4 +1,4 @@
-//! The coordinator's page, metrics and webhook, as its options have them.
+//! Options of the coordinator's web page, metrics and webhook.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use crate::client::TOKEN_VARIABLE;
 use crate::exit::misuse;
 
-/// Where the page is unless one is told otherwise.
+/// Default address of the page.
 const ADDRESS: &str = "127.0.0.1:7328";
 
 /// What a coordinator shows and tells.

@@ -1,4 +1,4 @@
-//! `nqueens run`: the main job on one machine.
+//! `nqueens run`: counts a board on one machine.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
-use nqueens_coordinator::{Access, Coordinator, Error, Limits, Pace, RunRow, listen, random_bits};
+use nqueens_coordinator::request::ReleaseAll;
+use nqueens_coordinator::{Access, Coordinator, Error, Limits, Pace, RunRow, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Outcome, RunState};
-use nqueens_proto::Token;
+use nqueens_proto::{Token, random_bytes};
 use nqueens_worker::{Client, Config, Proof, prove, proven_kernels, work};
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
@@ -88,7 +89,7 @@ impl Run {
         let pace = Pace { sync_ms: SYNC_MS, ..Pace::default() };
         let coordinator = Coordinator::open(&self.path(), pace, BUILD).await?;
         let proof = proving.await.context("the engines' test panicked")??;
-        debug!(kernel = %proof.kernel, "database is open, engine has proved itself");
+        debug!(kernel = %proof.kernel, "database is open, engine passed its self-test");
         let outcome = self.finish(&coordinator, proof).await;
         debug!("run has ended");
         coordinator.close().await;
@@ -112,7 +113,7 @@ impl Run {
             None => self.submit(coordinator, proof.kernel).await?,
         };
         debug!(run = %id, "run is planned");
-        coordinator.operator().release_all().await.map_err(anyhow::Error::new)?;
+        coordinator.operator().ask(ReleaseAll).await.map_err(anyhow::Error::new)?;
         let bar = Bar::new(id, coordinator.operator().watch());
         tokio::select! {
             end = self.drive(coordinator, id, proof) => end,
@@ -171,7 +172,7 @@ impl Run {
             spool: None,
             drain: Duration::ZERO,
         };
-        let client = Client::new(&format!("http://{address}"), Some(token))?;
+        let client = Client::new(&format!("http://{address}"), Some(token), None)?;
         let mut working = tokio::spawn(work(worker, client, async { drop(working_stopped.await) }));
         let mut faults = coordinator.faults();
         let end = tokio::select! {
@@ -243,7 +244,7 @@ impl Run {
 }
 
 fn random_token() -> Token {
-    format!("{:016x}{:016x}", random_bits(), random_bits()).parse().expect("32 digits are a token")
+    hex::encode(random_bytes::<16>()).parse().expect("32 digits are a token")
 }
 
 fn failure(run: &RunRow) -> String {

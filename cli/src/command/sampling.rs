@@ -1,4 +1,4 @@
-//! Counting a sample of jobs again, and what that proves: for `verify` and `audit`.
+//! Counts a sample of jobs again and states the confidence, for `verify` and `audit`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -10,13 +10,12 @@ use std::time::Instant;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nqueens_coordinator::random_bits;
 use nqueens_evidence::confidence::fewer_than;
-use nqueens_evidence::line::Four;
 use nqueens_evidence::recount::{Recount, recount};
 use nqueens_evidence::sample::Sample;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::job::Class;
+use nqueens_proto::random_bytes;
 
 use super::choices::{KernelChoice, default_threads, threads};
 use crate::engines::ENGINES;
@@ -48,7 +47,7 @@ impl Sampling {
     pub(crate) fn draw(self, size: u32) -> anyhow::Result<Draw> {
         let chosen = self.recount_kernel;
         let kernel = chosen.given().map(|_| chosen.resolve()).transpose()?;
-        let seed = self.seed.unwrap_or_else(random_bits);
+        let seed = self.seed.unwrap_or_else(|| u64::from_ne_bytes(random_bytes()));
         let sample = Sample::new(usize::try_from(size)?, seed);
         Ok(Draw { sample, seed, kernel, threads: self.threads })
     }
@@ -66,13 +65,11 @@ pub(crate) struct Draw {
 /// The jobs that a sample was drawn from.
 #[derive(Debug, Default)]
 pub(crate) struct Population {
-    /// How many.
     pub(crate) jobs: u64,
     /// Each worker's name and its part of them.
     pub(crate) workers: BTreeMap<u64, (String, u64)>,
 }
 
-/// What was counted again.
 #[derive(Default)]
 struct Tally {
     recounted: u64,
@@ -121,7 +118,7 @@ impl Draw {
 
 fn mismatch(recount: &Recount, population: &Population) -> String {
     let claim = &recount.claim;
-    let found = recount.found.clone().map_or_else(|why| why, |counts| Four::from(counts).to_string());
+    let found = recount.found.clone().map_or_else(|why| why, |counts| counts.to_string());
     let name = population.workers.get(&claim.worker).map_or("?", |(name, _)| name);
     let road = match claim.job.class {
         Class::Halves => " row by row",
@@ -130,11 +127,7 @@ fn mismatch(recount: &Recount, population: &Population) -> String {
     };
     format!(
         "FAILED  job {}: worker {} ({name}) counted {} by {}, recounted{road} by {}: {found}",
-        claim.number,
-        claim.worker,
-        Four::from(claim.counts),
-        claim.kernel,
-        recount.kernel
+        claim.number, claim.worker, claim.counts, claim.kernel, recount.kernel
     )
 }
 
@@ -153,11 +146,11 @@ impl Tally {
             let kernels = self.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and ");
             let parts = match self.parts {
                 0 => String::new(),
-                parts => format!(" ({} parts of them one by one, too)", thousands(parts)),
+                parts => format!(" ({} parts of them also one by one)", thousands(parts)),
             };
             let proof = proof(population.jobs, self.recounted);
             print_line(format_args!(
-                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}{parts}, all alike (seed {seed}): {proof}"
+                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}{parts}, all equal (seed {seed}): {proof}"
             ))?;
         }
         for (id, (recounted, wrong)) in &self.by_worker {
@@ -205,7 +198,6 @@ impl Progress {
         Self { bar: bar.with_style(style.expect("a valid template")), told: Instant::now() }
     }
 
-    /// One more is done.
     fn step(&mut self) {
         self.bar.inc(1);
         if self.bar.is_hidden() && self.told.elapsed() >= LINE_EVERY {
@@ -220,7 +212,6 @@ impl Progress {
 pub(crate) struct Interrupt(Arc<Control>);
 
 impl Interrupt {
-    /// Listens from now on.
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let control = Arc::new(Control::default());
         let stopped = Arc::clone(&control);

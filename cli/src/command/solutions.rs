@@ -1,4 +1,4 @@
-//! `nqueens solutions`: the boards themselves.
+//! `nqueens solutions`: prints the boards.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! A run in a database file that is only read.
+//! A run in a database file, opened for reading only.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `nqueens status`: what the runs are doing.
+//! `nqueens status`: the state of the runs.
 
 use std::process::ExitCode;
 

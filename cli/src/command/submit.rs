@@ -10,7 +10,7 @@ use nqueens_model::operator::WorkerStatus;
 
 use super::choices::PlanChoice;
 use super::target::Contact;
-use crate::output::{Json, print_line};
+use crate::output::Json;
 use crate::runtime::block_on;
 
 /// Plans a run on a coordinator and prints its id.
@@ -52,11 +52,7 @@ impl Submit {
             let plan = self.plan.cut(self.n, kernel, self.job_states);
             client.submit(plan, self.priority, self.replicate).await
         })?;
-        if self.json.json {
-            print_line(nqueens_desk::json::run(&run))?;
-        } else {
-            print_line(run.progress.run)?;
-        }
+        self.json.print(nqueens_desk::json::run(&run), run.progress.run)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,4 +1,4 @@
-//! `nqueens table`: the classic table, by any way of counting.
+//! `nqueens table`: the classic table, by any algorithm.
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;

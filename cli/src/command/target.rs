@@ -1,8 +1,9 @@
-//! Where an operator's command goes: to a running coordinator, or to a database that nobody runs.
+//! The target of an operator's command: a running coordinator, or a database that no coordinator serves.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use nqueens_coordinator::request::{Requeue, RetryQuarantined, SetRunState, SetTrust};
 use nqueens_coordinator::{Coordinator, Operator, Pace, Reader};
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Blamed, RunState, RunStatus};
@@ -64,7 +65,6 @@ impl OperatorTarget {
         }
     }
 
-    /// One run.
     pub(crate) async fn run(&self, id: RunId) -> anyhow::Result<RunStatus> {
         match self.place()? {
             Ok(mut client) => client.run(id).await,
@@ -97,9 +97,9 @@ impl OperatorTarget {
             Err(db) => {
                 let change = async |operator: &Operator| {
                     if retry {
-                        operator.retry_quarantined(id).await?;
+                        operator.ask(RetryQuarantined(id)).await?;
                     }
-                    operator.set_state(id, state).await?;
+                    operator.ask(SetRunState { run: id, state }).await?;
                     status(operator.reader(), id).await
                 };
                 operate(db, change).await
@@ -113,7 +113,7 @@ impl OperatorTarget {
             Ok(mut client) => client.requeue(id, of).await,
             Err(db) => {
                 let requeue = async |operator: &Operator| {
-                    let jobs = operator.requeue(id, of).await?;
+                    let jobs = operator.ask(Requeue { run: id, of }).await?;
                     Ok((status(operator.reader(), id).await?, jobs as u64))
                 };
                 operate(db, requeue).await
@@ -126,7 +126,8 @@ impl OperatorTarget {
         match self.place()? {
             Ok(mut client) => client.set_trust(machine, trusted).await,
             Err(db) => {
-                operate(db, async |operator: &Operator| Ok(operator.set_trust(machine, trusted).await?)).await
+                let request = SetTrust { machine: machine.into(), trusted };
+                operate(db, async |operator: &Operator| Ok(operator.ask(request).await?)).await
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What holds for all commands: their settings, and what their help shows.
+//! Tests of all commands: their settings and their help.
 
 use std::ffi::OsString;
 

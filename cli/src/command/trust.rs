@@ -1,4 +1,4 @@
-//! `nqueens requeue`, `distrust` and `readmit`: what an operator no longer believes, or believes again.
+//! `nqueens requeue`, `distrust` and `readmit`.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::target::OperatorTarget;
 use super::workers::worker;
 use crate::exit::misuse;
-use crate::output::{Json, print_line, thousands};
+use crate::output::{Json, thousands};
 use crate::runtime::block_on;
 
 /// Voids accepted results of a run and counts their jobs again.
@@ -52,14 +52,10 @@ impl Requeue {
             (None, None) => misuse("give --job NUMBER or --worker WORKER").exit(),
         };
         let (run, jobs) = block_on(self.target.requeue(self.run, of))?;
-        if self.json.json {
-            let mut line = nqueens_desk::json::run(&run);
-            line["requeued"] = jobs.into();
-            print_line(line)?;
-        } else {
-            let (id, state, jobs) = (run.progress.run, run.progress.state.name(), thousands(jobs));
-            print_line(format_args!("run {id} is {state}: {jobs} result(s) voided"))?;
-        }
+        let mut line = nqueens_desk::json::run(&run);
+        line["requeued"] = jobs.into();
+        let (id, state, jobs) = (run.progress.run, run.progress.state.name(), thousands(jobs));
+        self.json.print(line, format_args!("run {id} is {state}: {jobs} result(s) voided"))?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -74,7 +70,7 @@ pub(crate) struct Distrust {
 
 impl Distrust {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        self.machine.mark(false, "distrusted: it gets no more jobs")
+        self.machine.mark(false, "untrusted: it gets no more jobs")
     }
 }
 
@@ -109,11 +105,8 @@ impl Machine {
     fn mark(self, trusted: bool, state: &str) -> anyhow::Result<ExitCode> {
         let machine = &self.name;
         block_on(self.target.set_trust(machine, trusted))?;
-        if self.json.json {
-            print_line(json!({ "machine": machine, "trusted": trusted }))?;
-        } else {
-            print_line(format_args!("machine {machine} is {state}"))?;
-        }
+        let line = json!({ "machine": machine, "trusted": trusted });
+        self.json.print(line, format_args!("machine {machine} is {state}"))?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,4 +1,4 @@
-//! `nqueens verify`: an exported ledger, checked from the file alone.
+//! `nqueens verify`: checks an exported ledger from the file alone.
 
 use std::fs::File;
 use std::io::BufReader;

@@ -98,7 +98,7 @@ impl Worker {
     async fn serve(self) -> anyhow::Result<ExitCode> {
         let mut told = signals().context("listening for signals")?;
         let token = token::read(self.token_file.as_deref(), TOKEN_VARIABLE)?;
-        let client = Client::with_tls(&self.coordinator, token, self.tls.read()?.as_ref())
+        let client = Client::new(&self.coordinator, token, self.tls.read()?.as_ref())
             .unwrap_or_else(|error| misuse(error).exit());
         let spool = Spool::open(&self.spool)?;
         let choice = self.kernel;

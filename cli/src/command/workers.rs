@@ -1,10 +1,12 @@
-//! `nqueens workers` and `nqueens drain`: who counts, and who is to stop.
+//! `nqueens workers` and `nqueens drain`.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_coordinator::WorkerRow;
 use nqueens_model::id::WorkerId;
+use nqueens_model::kernel::KernelName;
+use nqueens_model::message::Registration;
 use nqueens_model::operator::WorkerStatus;
 use serde_json::{Value, json};
 
@@ -67,7 +69,7 @@ fn live_line(worker: &WorkerStatus) -> String {
     let speed = worker.states_per_s.map_or_else(|| "-".to_owned(), |speed| format!("{speed:.2e}"));
     let silent = format!("{} s", thousands(worker.silent_ms / 1_000));
     let state = match &worker.distrusted {
-        Some(reason) => format!("distrusted: {reason}"),
+        Some(reason) => format!("untrusted: {reason}"),
         None if worker.draining => "draining".to_owned(),
         None => "-".to_owned(),
     };
@@ -89,17 +91,18 @@ fn row_head() -> String {
 }
 
 fn row_line(row: &WorkerRow) -> String {
-    let kernel = row.kernels.split(',').next().unwrap_or("-");
-    format!("{:>6}  {:<20}  {:>7}  {kernel:<10}  {}", row.id.get(), row.name, row.threads, row.build)
+    let Registration { name, build, kernels, threads, .. } = &row.registration;
+    format!("{:>6}  {name:<20}  {threads:>7}  {:<10}  {build}", row.id.get(), kernels[0])
 }
 
 fn row_json(row: &WorkerRow) -> Value {
+    let Registration { name, build, kernels, threads, .. } = &row.registration;
     json!({
         "id": row.id.get(),
-        "name": row.name,
-        "build": row.build,
-        "kernels": row.kernels.split(',').collect::<Vec<_>>(),
-        "threads": row.threads,
+        "name": name,
+        "build": build,
+        "kernels": kernels.iter().map(KernelName::as_str).collect::<Vec<_>>(),
+        "threads": threads,
         "registered_at_ms": row.registered_at,
     })
 }
@@ -127,11 +130,8 @@ pub(crate) fn worker(text: &str) -> Result<WorkerId, String> {
 impl Drain {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         block_on(async { self.contact.client()?.drain(self.worker).await })?;
-        if self.json.json {
-            print_line(json!({ "id": self.worker.get(), "draining": true }))?;
-        } else {
-            print_line(format_args!("worker {} is draining", self.worker))?;
-        }
+        let line = json!({ "id": self.worker.get(), "draining": true });
+        self.json.print(line, format_args!("worker {} is draining", self.worker))?;
         Ok(ExitCode::SUCCESS)
     }
 }

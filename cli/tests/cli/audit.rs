@@ -30,7 +30,7 @@ fn a_database_and_its_ledger_give_the_same_sample() {
         let sample: Vec<_> = audit.lines().skip(1).collect();
         assert!(sample[0].starts_with("ok      sample       5 of "), "{audit}");
         let proof =
-            format!(" jobs counted again by {road}, all alike (seed 7): with 95 % confidence fewer than ");
+            format!(" jobs counted again by {road}, all equal (seed 7): with 95 % confidence fewer than ");
         assert!(sample[0].contains(&proof), "{audit}");
         assert!(sample[1].starts_with("ok      worker 1     5 of "), "{audit}");
         assert!(verify.trim_end().ends_with(&sample.join("\n")), "{verify}");

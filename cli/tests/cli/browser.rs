@@ -215,5 +215,5 @@ fn the_token_opens_the_page() {
     browser.type_into("input[name=token]", &format!("{OPERATOR_TOKEN}\n"));
     browser.wait("document.getElementById('link')?.textContent === 'live'");
     assert_eq!(browser.run("return document.cookie"), "", "no script sees the cookie");
-    assert_eq!(browser.text("#empty"), "No run yet. nqueens submit 16 begins one.");
+    assert_eq!(browser.text("#empty"), "No run yet. nqueens submit 16 starts one.");
 }

@@ -32,7 +32,7 @@ fn both_ends_log_a_call_under_one_name() {
         ("run is planned", &submitted, "submit"),
         ("run changed its state", &paused, "set_run_state"),
         ("worker registered", &worked, "register"),
-        ("worker is asked to go", &drained, "drain_worker"),
+        ("worker is drained", &drained, "drain_worker"),
     ];
     for (event, log, call) in events {
         let (line, name) = (served.lines().find(|line| line.contains(event)), name_of(log, call));

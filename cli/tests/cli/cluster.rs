@@ -110,7 +110,7 @@ fn runs_change_at_an_operators_word_online_and_offline() {
     );
     assert_eq!(
         place.failure(&format!("resume {run} --db queens.db")),
-        format!("run {run} is cancelled; only active and paused runs change at an operator's word")
+        format!("run {run} is cancelled; only active and paused runs can be changed")
     );
     let none = "there is no database at none.db; check the path, or start a run to create one";
     assert_eq!(place.failure(&format!("pause {run} --db none.db")), none);
@@ -138,7 +138,7 @@ fn tokens_are_asked_for_and_never_logged() {
     assert_eq!((other.code, other.stderr), (1, format!("nqueens: {denied}; {where_from}\n")));
     let short = with("short", "submit 8");
     assert_eq!(short.code, 1);
-    assert!(short.stderr.starts_with("nqueens: the variable NQUEENS_OPERATOR_TOKEN: a token is 16 to 256"));
+    assert!(short.stderr.starts_with("nqueens: the variable NQUEENS_OPERATOR_TOKEN: a token has 16 to 256"));
 
     let accepted = with(OPERATOR_TOKEN, "submit 8 --log trace");
     assert_eq!(accepted.code, 0, "{}", accepted.stderr);

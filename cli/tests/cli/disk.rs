@@ -56,8 +56,8 @@ fn a_small_disk() {
         let outcome = shell(&place, "unshare", &private, &script, kib);
         assert_fails(
             &outcome,
-            "nqueens: the disk with twelve.db is full; make room and start again, everything acknowledged so far is \
-             safe",
+            "nqueens: the disk with twelve.db is full; free some space and start again, everything acknowledged so far \
+             is safe",
         );
         let result = std::fs::read_to_string(place.path("result.json")).expect("the second one's result");
         assert!(result.contains("\"total\":\"14200\""), "{kib} KiB: {result}");
@@ -118,10 +118,10 @@ fn a_coordinator_without_room_takes_results_and_hands_out_nothing() {
     assert!(doctor.code == 1 && doctor.stdout.contains(&format!("FAILED: {line}")), "{}", doctor.stdout);
     assert_eq!(
         place.failure(&format!("submit 8 {at}")),
-        "the coordinator's disk has less room left than its --disk-reserve; make room and submit again"
+        "the coordinator's disk has less free space than its --disk-reserve; free some space and submit again"
     );
     let log = coordinator.stop().stderr;
-    assert_eq!(log.matches("the disk is nearly full: no more jobs are handed out").count(), 1, "{log}");
+    assert_eq!(log.matches("the disk is nearly full: no more jobs are leased").count(), 1, "{log}");
 
     let coordinator = Coordinator::start_at(&address, &place, &[], "--sync-seconds 1 --disk-reserve 1KB");
     let total = eventually("the run is done", || {
@@ -149,7 +149,7 @@ fn a_small_disk_that_gets_full_and_has_room_again() {
         until grep -q 'nearly full' log; do sleep 0.1; done
         "$0" status $at
         rm ballast
-        until grep -q 'room again' log; do sleep 0.1; done
+        until grep -q 'space again' log; do sleep 0.1; done
         "$0" status $at"#;
     let outcome = shell(&place, "timeout", &[&["180", "unshare"], &private[..]].concat(), script, 0);
     if outcome.code == 77 || outcome.stderr.starts_with("unshare") {

@@ -53,7 +53,7 @@ fn events_reach_a_webhook_in_their_order() {
         (status["runs"][0]["leased"].as_u64() > Some(0)).then_some(())
     });
     worker.kill();
-    let lost = "worker was not heard of in time: its jobs go to others";
+    let lost = "worker sent no heartbeat in time: its jobs go to other workers";
     eventually("its leases run out", || coordinator.process.said().contains(lost).then_some(()));
     place.stdout(&format!("cancel {large} --yes --coordinator {at}"));
     let small = place.stdout(&format!("submit 8 --coordinator {at}")).trim_end().to_owned();
@@ -87,7 +87,7 @@ fn events_reach_a_webhook_in_their_order() {
     assert!(told.iter().zip(1..).all(|(event, number)| event["number"] == number));
     let outcome = coordinator.stop();
     assert_eq!(outcome.code, 0);
-    assert!(outcome.stderr.contains("the webhook took an event") && !outcome.stderr.contains("s3cret"));
+    assert!(outcome.stderr.contains("the webhook accepted an event") && !outcome.stderr.contains("s3cret"));
 }
 
 #[test]

@@ -144,8 +144,8 @@ fn other_results_that_are_not_what_they_are_said_to_be() {
     for (verdict, more) in [("duplicate", 0), ("conflict", 1), ("voided", 1), ("voided", 0)] {
         assert_eq!(found(0, verdict, more), "", "{verdict}");
     }
-    assert!(found(0, "duplicate", 1).starts_with("others job 0 has COUNT"));
-    assert_eq!(found(0, "conflict", 0), "others job 0 has results that differ, and they don't");
+    assert!(found(0, "duplicate", 1).starts_with("others job 0 has a duplicate result COUNT"));
+    assert_eq!(found(0, "conflict", 0), "others job 0 has a conflicting result that equals the others");
     assert_eq!(found(1, "voided", 0), "others a result of job 1 does not stand below its job");
 }
 
@@ -162,7 +162,7 @@ fn results_that_were_taken_back_stay_in_the_ledger() {
     let exported = place.run("export --db run.db --format ledger").stdout;
     assert_eq!(exported.matches(r#""verdict":"voided""#).count(), 8);
     let verified = place.with_file("ledger", &exported).stdout("verify ledger");
-    assert!(verified.contains("0 jobs were counted alike by a second worker, 8 results were taken back"));
+    assert!(verified.contains("0 jobs have an equal result from a second worker, 8 results were voided"));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_count_that_is_off_by_one() {
     assert_eq!(
         Ledger::faults(BORDER, off),
         [
-            "sums the jobs' counts add up to other sums than the last line's",
+            "sums the sums over the jobs differ from the last line",
             "published the total 100 differs from the published count 92"
         ]
     );
@@ -191,7 +191,7 @@ fn a_count_that_is_off_by_one() {
     assert_eq!(
         Ledger::faults(HALVES, |lines| add(&mut lines[1]["counts"]["solutions"], 1)),
         [
-            "sums the jobs' counts add up to other sums than the last line's",
+            "sums the sums over the jobs differ from the last line",
             "orbits 93 solutions less the symmetric ones, COUNT2 = 0 and COUNT4 = 1, are no multiple of 8"
         ]
     );
@@ -202,7 +202,7 @@ fn a_count_that_is_off_by_one() {
     assert_eq!(
         Ledger::faults(ROWS, symmetric),
         [
-            "sums the jobs' counts add up to other sums than the last line's",
+            "sums the sums over the jobs differ from the last line",
             "symmetric COUNT2 = 0 and COUNT4 = 0 differ from the separately counted symmetric solutions, 0 and 1"
         ]
     );
@@ -237,7 +237,7 @@ fn jobs_that_are_missing_twice_or_out_of_order() {
         faults[0],
         "jobs job 3 stands where job 2 should: one is missing, comes twice or is out of order"
     );
-    assert!(faults[1].starts_with("fingerprint the first line's "), "{faults:?}");
+    assert!(faults[1].starts_with("fingerprint the first line has "), "{faults:?}");
     let faults = Ledger::faults(ROWS, |lines| lines.insert(3, lines[3].clone()));
     assert_eq!(
         faults[0],
@@ -270,15 +270,17 @@ fn jobs_of_another_plan() {
         std::mem::swap(&mut one[1]["bytes"], &mut two[0]["bytes"]);
     });
     assert_eq!(changed[0], "plan job 0 is not the plan's; and 1 more");
-    assert!(changed[1].starts_with("fingerprint the first line's "), "{changed:?}");
+    assert!(changed[1].starts_with("fingerprint the first line has "), "{changed:?}");
     let other_board = Ledger::faults(BORDER, |lines| lines[0]["n"] = json!(9));
     assert!(other_board[0].starts_with("plan job 0 is not the plan's; and "), "{other_board:?}");
-    assert!(other_board[1].starts_with("fingerprint the first line's "), "{other_board:?}");
+    assert!(other_board[1].starts_with("fingerprint the first line has "), "{other_board:?}");
     assert!(other_board.last().expect("faults").starts_with("symmetric COUNT2 = 0 and COUNT4 = 1 differ"));
     let finer = Ledger::faults(BORDER, |lines| lines[0]["states_per_job"] = json!("99"));
     assert!(finer.iter().any(|fault| fault.starts_with("fingerprint ")), "{finer:?}");
     let print = Ledger::faults(ROWS, |lines| lines[0]["fingerprint"] = json!("0".repeat(64)));
-    assert!(print[0].starts_with(&format!("fingerprint the first line's {} is not", "0".repeat(64))));
+    assert!(
+        print[0].starts_with(&format!("fingerprint the first line has {}, the jobs have ", "0".repeat(64)))
+    );
     assert_eq!(print.len(), 1);
 }
 
@@ -286,9 +288,9 @@ fn jobs_of_another_plan() {
 fn a_count_that_no_job_can_have() {
     let faults = Ledger::faults(ROWS, |lines| add(&mut lines[2]["counts"]["count8"], 1 << 32));
     assert!(faults[0].starts_with("bounds job 1 has COUNT8 = 429496729"), "{faults:?}");
-    assert!(faults[0].contains(", and can have no more than COUNT8 = "), "{faults:?}");
+    assert!(faults[0].contains(", more than the possible COUNT8 = "), "{faults:?}");
     let mixed = Ledger::faults(ROWS, |lines| lines[1]["counts"]["solutions"] = json!("8"));
-    assert!(mixed[0].starts_with("bounds job 0 has solutions = 8, and can have no more than "), "{mixed:?}");
+    assert!(mixed[0].starts_with("bounds job 0 has solutions = 8, more than the possible "), "{mixed:?}");
     assert_eq!(mixed[2], "orbits some jobs found orbits and others plain solutions");
 }
 
@@ -344,7 +346,7 @@ fn files_that_are_cut_off_or_no_ledgers() {
     assert_eq!(damaged("eight queens\n"), ["form line 1 does not end with its hash"]);
     assert_eq!(damaged(&format!("{}\n", lines[1])), ["form line 1 is not the header of a ledger"]);
     let longer = damaged(&format!("{text}{}\n", lines[1]));
-    assert_eq!(longer[0], "form there is more after the total on line 11");
+    assert_eq!(longer[0], "form the file continues after the total, on line 11");
     let outcome = ledger.place.run("verify none");
     assert_eq!(
         (outcome.code, &*outcome.stderr),

@@ -298,7 +298,7 @@ fn colours_with_kills(n: u32, job_states: u64, kernel: &str, sample: u32) {
     let Outcome { code, stdout: verified, .. } =
         cluster.place.run(&format!("verify ledger --sample {sample} --threads 2"));
     assert_eq!(code, 0, "{verified}");
-    assert!(verified.contains(&format!("{sample} of ")) && verified.contains("all alike"), "{verified}");
+    assert!(verified.contains(&format!("{sample} of ")) && verified.contains("all equal"), "{verified}");
     println!("{verified}");
     cluster.close();
 }

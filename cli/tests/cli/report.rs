@@ -138,15 +138,15 @@ fn a_finished_run_in_short() {
     |---|---|---|
     | form | ok | 11 lines of format 2 |
     | jobs | ok | 8, each once and in order |
-    | plan | ok | made anew for N = 8, plan rows, 500000 states a job: the same jobs |
+    | plan | ok | computed again for N = 8, plan rows, 500000 states per job: the same jobs |
     | fingerprint | ok | 8c5430ddbbf7922ad8e318b42018f64035aa7cabcbbba45ffced527c007ae11d |
-    | bounds | ok | no job found more than it can have |
-    | workers | ok | each result is of one of the 1 that are listed |
-    | others | ok | 0 jobs were counted alike by a second worker, 0 results were taken back |
-    | sums | ok | the jobs' counts add up to the last line's |
+    | bounds | ok | no job has more solutions than possible |
+    | workers | ok | each result is from one of the 1 listed workers |
+    | others | ok | 0 jobs have an equal result from a second worker, 0 results were voided |
+    | sums | ok | the sums over the jobs equal the last line |
     | orbits | ok | every job counted orbits |
-    | symmetric | ok | COUNT2 = 0 and COUNT4 = 1, as counted on their own |
-    | published | ok | the total is the published one |
+    | symmetric | ok | COUNT2 = 0 and COUNT4 = 1, equal to the separate symmetric search |
+    | published | ok | the total equals the published count |
     | total | ok | 92 |
 
     To verify it:
@@ -181,7 +181,7 @@ fn a_finished_run_as_a_page() {
         "The run is done; its total is equal to the published count.",
         "COUNT8",
         "published",
-        "the total is the published one",
+        "the total equals the published count",
         "corner",
         "reference",
         "this process",

@@ -95,10 +95,7 @@ fn certificates_do_instead_of_tokens_and_keys_are_never_logged() {
     assert_eq!(outcome.code, 1);
     assert!(outcome.stderr.contains("this certificate is not for workers"), "{}", outcome.stderr);
     let nobody = refusal(&place, &coordinator, TRUSTING);
-    assert!(
-        nobody.ends_with("lets in nobody without a certificate; give --tls-cert and --tls-key"),
-        "{nobody}"
-    );
+    assert!(nobody.ends_with("requires a certificate; give --tls-cert and --tls-key"), "{nobody}");
     let with_token = [("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
     assert_eq!(
         place.run_with(&with_token, &format!("status {at} {TRUSTING}")).code,
@@ -108,7 +105,7 @@ fn certificates_do_instead_of_tokens_and_keys_are_never_logged() {
 
     honest.signal("-TERM");
     let logs = [submitted.stderr, honest.end().stderr, coordinator.stop().stderr];
-    assert!(logs[2].contains("is not let in: it shows no certificate"), "{}", logs[2]);
+    assert!(logs[2].contains("refused: it has no certificate"), "{}", logs[2]);
     let secrets = secrets(&place);
     assert!(secrets.len() >= 4);
     for log in logs {
@@ -152,14 +149,14 @@ fn a_coordinator_with_a_wrong_certificate_is_not_trusted_and_both_sides_say_why(
             "the coordinator's certificate has expired; make a new one",
             "CertificateExpired",
         ),
-        ("early", TRUSTING, "is not valid yet; look at the clocks of both machines", "CertificateExpired"),
+        ("early", TRUSTING, "is not valid yet; check the clocks of both machines", "CertificateExpired"),
         (
             "elsewhere",
             TRUSTING,
-            "but for elsewhere.example; use a name of these in the address",
+            "but for elsewhere.example; use one of these names in the address",
             "BadCertificate",
         ),
-        ("operator", TRUSTING, "none for coordinators; start it with coordinator.pem", ""),
+        ("operator", TRUSTING, "is not for coordinators; start it with coordinator.pem", ""),
         (
             "coordinator",
             "--tls-ca other/ca.pem",
@@ -181,7 +178,7 @@ fn a_coordinator_with_a_wrong_certificate_is_not_trusted_and_both_sides_say_why(
         eventually("the worker says so", || patient.said().contains(wrong).then_some(()));
         assert!(patient.is_running());
         let log = coordinator.stop().stderr;
-        assert!(log.contains("is not let in: it does not take this coordinator's certificate"), "{log}");
+        assert!(log.contains("refused: it rejects this coordinator's certificate"), "{log}");
         assert!(log.contains(alert), "{name}: {log}");
     }
 }
@@ -203,11 +200,7 @@ fn a_caller_with_a_wrong_certificate_is_not_let_in_and_both_sides_say_why() {
     let cases = [
         (showing("expired"), "the certificate in --tls-cert has expired", "its certificate has expired"),
         (other, "does not trust the authority of the certificate in --tls-cert", "from another authority"),
-        (
-            showing("coordinator"),
-            "does not take the certificate in --tls-cert",
-            "none for workers or operators",
-        ),
+        (showing("coordinator"), "rejects the certificate in --tls-cert", "no role for workers or operators"),
     ];
     for (options, told, logged) in cases {
         let said = refusal(&place, &coordinator, &options);
@@ -220,11 +213,11 @@ fn a_caller_with_a_wrong_certificate_is_not_let_in_and_both_sides_say_why() {
     // One side speaks TLS, the other does not.
     let plain = place.failure(&format!("status --coordinator {}", coordinator.url()));
     assert!(plain.contains("whether the address must begin with https://"), "{plain}");
-    eventually("it is logged", || coordinator.process.said().contains("it does not speak TLS").then_some(()));
+    eventually("it is logged", || coordinator.process.said().contains("it does not use TLS").then_some(()));
     assert_eq!(coordinator.stop().code, 0);
     let coordinator = Coordinator::start(&place, &[], "");
     let said = refusal(&place, &coordinator, TRUSTING);
-    assert!(said.contains("it does not speak TLS; write http://"), "{said}");
+    assert!(said.contains("it does not use TLS; write http://"), "{said}");
 }
 
 #[test]
@@ -302,7 +295,7 @@ fn settings_that_make_no_sense_are_refused() {
     let failures = [
         (
             format!("{everywhere} {TRUSTING} --tls-cert c/coordinator.pem --tls-key c/worker.key"),
-            "the key is not this certificate's",
+            "the key does not belong to this certificate",
         ),
         (
             format!("{everywhere} {TRUSTING} --tls-cert c/none.pem --tls-key c/worker.key"),
@@ -310,13 +303,13 @@ fn settings_that_make_no_sense_are_refused() {
         ),
         (
             "status --coordinator https://head:1 --tls-ca c/ca.key".to_owned(),
-            "c/ca.key: there is no certificate in it",
+            "c/ca.key: it contains no certificate",
         ),
         (
             format!(
                 "status --coordinator https://head:1 {TRUSTING} --tls-cert c/worker.pem --tls-key c/worker.pem"
             ),
-            "c/worker.pem: there is no private key in it",
+            "c/worker.pem: it contains no private key",
         ),
     ];
     for (arguments, why) in failures {

@@ -12,7 +12,7 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::SplitMix64;
 use nqueens_model::id::{Incarnation, LeaseToken, RunId, WorkerId};
-use nqueens_model::message::{HeldLease, JobResult, Verdict};
+use nqueens_model::message::{HeldLease, JobResult, Registration, Verdict};
 use nqueens_scheduler::{Accepted, Dispatch, Machine, Opinion, Policy, Run, RunSettings, TrustEvent};
 
 /// Machines, all equally fast; the first one lies.
@@ -92,7 +92,11 @@ fn simulate(jobs: u32, one_in: u64, percent: f64, seed: u64) -> Outcome {
     let mut dispatch = Dispatch::new(Policy::default(), Incarnation::from_random(random.next()), secret);
     let workers: Vec<_> = (1..=MACHINES).filter_map(WorkerId::new).collect();
     for worker in &workers {
-        dispatch.add_worker(*worker, machine(*worker), Kernel::Reference, 1);
+        let name = machine(*worker).to_string();
+        let (kernels, build) = (vec![Kernel::Reference.into()], String::new());
+        let worker_of =
+            Registration { instance: [0; 16], name, build, kernels, capability: None, threads: 1 };
+        dispatch.add_worker(*worker, &worker_of);
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1,000,000")]
     let replicate_ppm = (1e4 * percent) as u32;
@@ -147,7 +151,7 @@ impl World {
             self.reported += 1;
             counts.count8 += u64::from(self.random.next().is_multiple_of(self.one_in));
         }
-        let kernel = Kernel::Reference;
+        let kernel = Kernel::Reference.into();
         let result = JobResult { token, counts, kernel, states: 1_000, elapsed_us: 1 };
         let before = self.accepted.get(&number).copied();
         let judged = self.dispatch.report(worker, &result, before.as_ref(), true);

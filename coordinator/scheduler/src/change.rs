@@ -1,13 +1,15 @@
-//! What a transaction changes in the ledger.
+//! The changes that a transaction makes to the ledger.
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprint;
 use nqueens_model::id::{JobId, RunId, WorkerId};
-use nqueens_model::message::Registration;
+use nqueens_model::message::{JobResult, Registration, Verdict};
 use nqueens_model::operator::{Outcome, RunState};
 
 use crate::dispatch::{ChangedJob, CheckOutcome, Machine, RunSettings, Standing};
-use crate::transaction::JudgedResult;
+
+/// A result with what became of it.
+pub type JudgedResult = (WorkerId, JobResult, Verdict);
 
 /// One change of the ledger. Those of a transaction are persisted in their order, all or none.
 #[derive(Clone, Debug)]

@@ -1,15 +1,17 @@
-//! Who counts which job, and what becomes of the results: the coordinator's decisions, without its clock, its disk and its
+//! The coordinator's decisions: which worker counts which job, and what happens to the results. No clock, no disk, no
 //! network.
 //!
 //! ```text
-//! request --needs--> (ledger loads) --Loaded--> Transaction::apply --> answer
+//! request --needs--> (ledger loads) --Loaded--> Transaction: apply --> answer
 //!                                                       |
 //!                                                       +--> changes --> (ledger persists, in their order)
 //! ```
 //!
-//! Time, random bits and what the ledger has stored come in with the calls. What is to be stored comes out as a list of
-//! [`Change`]s, which has to be persisted in its order: a result that is withdrawn must be in the ledger before the one that
-//! takes its place. Nobody may see an answer before its transaction is on disk.
+//! Time, random bits, free disk space and stored data come in with the calls. What is to be stored comes out as a
+//! list of [`Change`]s, which must be persisted in their order: a withdrawn result must be in the ledger before the
+//! one that takes its place. An answer must not leave before its transaction is on disk.
+//!
+//! [`Dispatch`] is the state machine, [`request`] has the requests with their answers.
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +22,7 @@ mod refusal;
 pub mod request;
 mod transaction;
 
-pub use change::Change;
+pub use change::{Change, JudgedResult};
 pub use dispatch::{
     Accepted, AcceptedSums, Basis, ChangedJob, CheckOutcome, Dispatch, Held, JobState, Judgement, Machine,
     Millis, Moments, Opinion, Policy, Run, RunSettings, Slot, Standing, Sums, TrustEvent, Worker,
@@ -28,4 +30,4 @@ pub use dispatch::{
 pub use news::{News, Stalls};
 pub use refusal::Refusal;
 pub use request::Request;
-pub use transaction::{JudgedResult, Loaded, Needs, Room, Scheduler, StoredJob, Suspicion, Transaction};
+pub use transaction::{Loaded, Needs, Room, Scheduler, StoredJob, Suspicion, Transaction};

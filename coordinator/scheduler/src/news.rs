@@ -1,4 +1,4 @@
-//! What operators are to hear of.
+//! Events for operators, published after the commit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use tracing::warn;
 
 use crate::dispatch::{ChangedJob, Dispatch, JobState, Millis, Run};
 
-/// An event that nobody knows of yet, as [`Event`](nqueens_model::operator::Event) has it.
+/// An event before it is numbered and published as an [`Event`](nqueens_model::operator::Event).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct News {
     /// What kind of event.
@@ -22,7 +22,6 @@ pub struct News {
 }
 
 impl News {
-    /// About a run.
     pub(crate) fn of(run: &Run, kind: EventKind, what: impl std::fmt::Display) -> Self {
         Self { kind, run: Some(run.id()), worker: None, text: format!("N = {}: {what}", run.n()) }
     }
@@ -30,14 +29,14 @@ impl News {
     /// About the disk with the database.
     pub(crate) fn disk(is_short: bool) -> Self {
         let (kind, text) = if is_short {
-            (EventKind::DiskShort, "The disk is nearly full: no more jobs are handed out.")
+            (EventKind::DiskShort, "The disk is nearly full: no more jobs are leased.")
         } else {
-            (EventKind::DiskRoomy, "The disk has room again: jobs are handed out.")
+            (EventKind::DiskRoomy, "The disk has space again: jobs are leased.")
         };
         Self { kind, run: None, worker: None, text: text.to_owned() }
     }
 
-    /// Leases that were ended, each with whether its worker had been heard of: a line for each worker.
+    /// Ended leases, each with whether its worker still sends heartbeats: one event per worker.
     pub(crate) fn lapses(ended: impl IntoIterator<Item = (WorkerId, bool)>) -> Vec<Self> {
         let mut leases = BTreeMap::<_, usize>::new();
         for lapse in ended {
@@ -45,12 +44,12 @@ impl News {
         }
         let news = leases.into_iter().map(|((worker, heard_of), leases)| {
             let (kind, what) = if heard_of {
-                (EventKind::WorkerStalled, "counts, but does not get on")
+                (EventKind::WorkerStalled, "sends heartbeats, but its counting makes no progress")
             } else {
-                (EventKind::WorkerLost, "was not heard of in time")
+                (EventKind::WorkerLost, "sent no heartbeat in time")
             };
-            warn!(%worker, leases, "worker {what}: its jobs go to others");
-            let text = format!("Worker {worker} {what}: {leases} of its jobs go to others.");
+            warn!(%worker, leases, "worker {what}: its jobs go to other workers");
+            let text = format!("Worker {worker} {what}: {leases} of its jobs go to other workers.");
             Self { kind, run: None, worker: Some(worker), text }
         });
         news.collect()
@@ -59,7 +58,7 @@ impl News {
     /// A machine whose results were wrong.
     pub(crate) fn distrusted(machine: &str, reason: &str, suspects: usize) -> Self {
         let text = format!(
-            "Machine {machine} is distrusted and gets no more jobs; {suspects} of its results are counted again. {reason}"
+            "Machine {machine} is untrusted and gets no more jobs; {suspects} of its results are counted again. {reason}"
         );
         Self { kind: EventKind::MachineDistrusted, run: None, worker: None, text }
     }
@@ -83,7 +82,7 @@ impl News {
             let (job, slot) = jobs[0];
             let (count, failures, lapses) = (jobs.len(), slot.failures, slot.lapses);
             warn!(%run, jobs = count, first = %job, failures, lapses, "jobs quarantined");
-            let why = format!("attempts that failed: {failures}, leases that ran out: {lapses}");
+            let why = format!("failed attempts: {failures}, expired leases: {lapses}");
             let what = if count == 1 {
                 format!("job {job} is quarantined; {why}")
             } else {
@@ -103,7 +102,7 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// The runs that have had jobs to hand out and nobody to count them for so long; each is told once.
+    /// The runs that had jobs to lease for this long while nobody counted; each is reported once.
     pub fn look(&mut self, now: Millis, patience: Millis, dispatch: &Dispatch) -> Vec<News> {
         let is_idle =
             |run: &Run| run.state() == RunState::Active && run.estimate_ready() > 0 && run.sums().leased == 0;
@@ -114,7 +113,7 @@ impl Stalls {
             if !*told && now.saturating_sub(*since) >= patience {
                 *told = true;
                 let seconds = patience / 1_000;
-                warn!(run = %run.id(), n = run.n().get(), seconds, "run stalls: nobody counts");
+                warn!(run = %run.id(), n = run.n().get(), seconds, "run stalled: nobody counts");
                 let what = format_args!("nobody has counted for {seconds} seconds.");
                 news.push(News::of(run, EventKind::RunStalled, what));
             }
@@ -133,6 +132,6 @@ mod tests {
         let news = News::lapses([(worker(2), false), (worker(1), true), (worker(2), false)]);
         let told: Vec<_> = news.iter().map(|news| (news.worker.unwrap().get(), news.kind)).collect();
         assert_eq!(told, [(1, EventKind::WorkerStalled), (2, EventKind::WorkerLost)]);
-        assert_eq!(news[1].text, "Worker 2 was not heard of in time: 2 of its jobs go to others.");
+        assert_eq!(news[1].text, "Worker 2 sent no heartbeat in time: 2 of its jobs go to other workers.");
     }
 }

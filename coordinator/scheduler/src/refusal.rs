@@ -1,4 +1,4 @@
-//! Requests that can't be granted, which is no fault of the others in their transaction.
+//! Requests that can't be granted. The other requests in the transaction go on.
 
 use nqueens_model::id::{RunId, WorkerId};
 
@@ -6,7 +6,9 @@ use nqueens_model::id::{RunId, WorkerId};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// A plan would take the room that results need.
-    #[error("the coordinator's disk has less room left than its --disk-reserve; make room and submit again")]
+    #[error(
+        "the coordinator's disk has less free space than its --disk-reserve; free some space and submit again"
+    )]
     DiskShort,
     /// Nothing of this name.
     #[error("there is no run {0} here; 'nqueens status' lists the runs")]
@@ -16,7 +18,7 @@ pub enum Refusal {
     NoWorker(WorkerId),
     /// It was wrong too often.
     #[error(
-        "machine {machine} is distrusted, and its results are not wanted: {reason}; examine it, then let it in again with \
+        "machine {machine} is untrusted, and its results are refused: {reason}; examine it, then trust it again with \
          'nqueens readmit {machine}'"
     )]
     Distrusted {
@@ -25,11 +27,11 @@ pub enum Refusal {
         /// What it did.
         reason: String,
     },
-    /// The coordinator goes by it.
+    /// The coordinator itself has this name.
     #[error("no worker may be called {0}; choose another --name")]
     ReservedName(String),
     /// No machine to do that with.
-    #[error("no {} of the name {machine} is here; 'nqueens workers' lists them", if *.trusted { "distrusted machine" } else { "machine" })]
+    #[error("no {} of the name {machine} is here; 'nqueens workers' lists them", if *.trusted { "untrusted machine" } else { "machine" })]
     NoMachine {
         /// As asked for.
         machine: String,
@@ -37,7 +39,7 @@ pub enum Refusal {
         trusted: bool,
     },
     /// It can't be paused, resumed or cancelled any more.
-    #[error("run {run} is {state}; only active and paused runs change at an operator's word")]
+    #[error("run {run} is {state}; only active and paused runs can be changed")]
     RunIsOver {
         /// The run.
         run: RunId,

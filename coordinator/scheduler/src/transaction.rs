@@ -1,7 +1,4 @@
-//! What the requests of one transaction decide together.
-
-#[cfg(test)]
-mod tests;
+//! The requests of one transaction, and what they decide together.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,21 +8,17 @@ use nqueens_model::message::{JobResult, Registration, ResultAck, Verdict};
 use nqueens_model::operator::{Blamed, RunState};
 use tracing::{error, warn};
 
-use crate::change::Change;
+use crate::change::{Change, JudgedResult};
 use crate::dispatch::{Accepted, Dispatch, Judgement, Machine, Millis, Opinion, Run, TrustEvent};
 use crate::news::News;
 use crate::refusal::Refusal;
-use crate::request::Request;
-
-/// A result with what became of it.
-pub type JudgedResult = (WorkerId, JobResult, Verdict);
 
 /// What the ledger is to look up before requests are applied.
 #[derive(Debug, Default)]
 pub struct Needs {
     /// Jobs that results are reported for.
     pub reported: Vec<JobId>,
-    /// Jobs of a run whose results are to be taken back.
+    /// Jobs of a run whose results must be voided.
     pub blamed: Vec<(RunId, Blamed)>,
 }
 
@@ -48,7 +41,7 @@ pub struct Room {
     pub free: u64,
     /// Bytes that are to stay free.
     pub reserve: u64,
-    /// No jobs are handed out until there is more room.
+    /// No jobs are leased until there is more space.
     pub is_short: bool,
 }
 
@@ -90,7 +83,7 @@ impl Scheduler {
         self.room.is_some_and(|room| room.is_short)
     }
 
-    /// Whether a worker's name belongs to a process; workers of earlier versions do not say who they are.
+    /// Whether a worker's id belongs to a process; workers of earlier versions do not identify it.
     pub(crate) fn is_own(&self, worker: WorkerId, process: Option<[u8; 16]>) -> bool {
         process.is_none_or(|process| self.processes.get(&process) == Some(&worker))
     }
@@ -107,13 +100,13 @@ impl Scheduler {
     }
 }
 
-/// Past results of a machine that was wrong are to be counted again.
+/// Past results of a wrong machine must be counted again.
 #[derive(Clone, Debug)]
 pub struct Suspicion {
     /// The machine.
     pub machine: Machine,
     /// Why it is distrusted; `None` if it was before, and was wrong once more: then all of its results are in doubt.
-    reason: Option<String>,
+    pub reason: Option<String>,
 }
 
 /// A transaction that requests are applied to.
@@ -131,19 +124,19 @@ pub struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// Does what a request asks for.
-    pub fn apply<R: Request>(&mut self, request: R) -> Result<R::Answer, Refusal> {
-        request.apply(self)
+    /// The state after the requests so far.
+    pub fn dispatch(&self) -> &Dispatch {
+        &self.scheduler.dispatch
     }
 
-    /// Draws the consequences of the requests, and gives out all that is to be persisted so far.
+    /// Applies the consequences of the requests, and returns all changes so far.
     pub fn settle(&mut self) -> Vec<Change> {
         self.scheduler.dispatch.waive(self.now);
         self.give_out_results();
         for event in self.scheduler.dispatch.take_trust_events() {
             match event {
                 TrustEvent::Waived { run, jobs } => {
-                    warn!(%run, jobs, "checks waived: no other machine is there to count these jobs a second time");
+                    warn!(%run, jobs, "second counts waived: there is no other machine to count these jobs");
                 }
                 TrustEvent::Distrusted { machine, reason } => {
                     self.suspicions.push(Suspicion { machine, reason: Some(reason) });
@@ -162,8 +155,8 @@ impl Transaction<'_> {
         self.take_changes()
     }
 
-    /// Machines whose past results are to be counted again. Once the changes are persisted, each is answered by
-    /// [`suspect`](Self::suspect).
+    /// Machines whose past results must be counted again. After the changes are persisted, call
+    /// [`suspect`](Self::suspect) for each.
     pub fn take_suspicions(&mut self) -> Vec<Suspicion> {
         std::mem::take(&mut self.suspicions)
     }
@@ -174,14 +167,14 @@ impl Transaction<'_> {
         let suspects = self.scheduler.dispatch.suspect(&machine, results, reason.is_none());
         if let Some(reason) = reason {
             self.news.push(News::distrusted(&machine, &reason, suspects));
-            error!(%machine, reason, suspects, "machine is distrusted: it gets no more jobs, and past results of it are \
+            error!(%machine, reason, suspects, "machine is untrusted: it gets no more jobs, and its past results are \
                                                 counted again");
         } else {
-            error!(%machine, suspects, "machine was wrong again: all results of it are counted again");
+            error!(%machine, suspects, "machine was wrong again: all its results are counted again");
         }
     }
 
-    /// Gives out what is to be persisted beyond what was given out before.
+    /// Returns the changes that were not returned before.
     pub fn take_changes(&mut self) -> Vec<Change> {
         let dispatch = &mut self.scheduler.dispatch;
         let (checks, standings) = (dispatch.take_checks(), dispatch.take_standings());
@@ -194,7 +187,7 @@ impl Transaction<'_> {
         std::mem::take(&mut self.changes)
     }
 
-    /// What is to be made known once the transaction is committed.
+    /// Events to publish after the commit.
     pub fn into_news(self) -> Vec<News> {
         self.news
     }
@@ -232,7 +225,7 @@ impl Transaction<'_> {
         };
         let known = processes.get(&worker.instance).copied();
         let id = known.unwrap_or_else(next);
-        dispatch.add_worker(id, worker.name.as_str().into(), worker.kernels[0], worker.threads);
+        dispatch.add_worker(id, worker);
         if known.is_none() {
             processes.insert(worker.instance, id);
             self.change(Change::Worker(id, worker.clone()));
@@ -267,7 +260,7 @@ impl Transaction<'_> {
                     Some(Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us });
             }
             Verdict::Accepted | Verdict::Duplicate => {}
-            Verdict::Conflict => error!(%worker, %job, reason, "results disagree: job quarantined"),
+            Verdict::Conflict => error!(%worker, %job, reason, "results differ: job quarantined"),
             _ => warn!(%worker, %job, reason, "result not accepted"),
         }
         if keep {

@@ -1,4 +1,4 @@
-//! How often something may happen.
+//! Rate limits: token buckets.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Who is connected: how many, from where, and since when without a call that was let in.
+//! Who is connected: how many, from where, and for how long without an allowed call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -14,7 +14,7 @@ use tonic::Status;
 use super::Limits;
 use super::bucket::Bucket;
 
-/// Refused so often, a caller that was never let in is hung up on.
+/// After this many refused calls, an unauthenticated connection is closed.
 const REFUSALS_MAX: u32 = 16;
 
 /// Connections beyond the limit while others are on their way out.
@@ -51,28 +51,19 @@ struct Books {
     next: u64,
 }
 
-/// Everybody who is connected.
+/// All connections.
 pub(crate) struct Census {
     limits: Limits,
     books: Mutex<Books>,
 }
 
 /// Why a connection is not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Full {
-    /// There are as many as there may be.
+    #[error("the limit of --connections-max is reached")]
     House,
-    /// There are as many of this peer.
+    #[error("this peer has reached the limit of --peer-connections-max")]
     Peer,
-}
-
-impl fmt::Display for Full {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::House => "there are as many connections as --connections-max allows",
-            Self::Peer => "there are as many connections of this address as --peer-connections-max allows",
-        })
-    }
 }
 
 impl Census {
@@ -85,9 +76,9 @@ impl Census {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection in; what is returned beside it resolves when it is to be hung up on.
+    /// Admits a connection; the receiver resolves when the connection must be closed.
     ///
-    /// Where there are too many strangers, the one who has said nothing for longest makes place.
+    /// If there are too many unauthenticated connections, the oldest of them is closed.
     pub(crate) fn enter(
         self: &Arc<Self>,
         address: SocketAddr,
@@ -133,7 +124,7 @@ impl Census {
         Ok((visit, ended))
     }
 
-    /// Hangs up on strangers whose time is over.
+    /// Closes unauthenticated connections whose time is over.
     pub(crate) fn dismiss(&self, now: Instant) {
         let mut books = self.books();
         while let Some(oldest) = books.strangers.first_entry()
@@ -143,7 +134,7 @@ impl Census {
         }
     }
 
-    /// Connections, and those of them that are strangers'.
+    /// All connections, and the unauthenticated ones.
     #[cfg(test)]
     fn count(&self) -> (usize, usize) {
         let books = self.books();
@@ -152,8 +143,8 @@ impl Census {
 }
 
 impl Books {
-    /// Makes room for another peer, if there are so many: those who are not here and have used nothing up are
-    /// forgotten, and if that does not do, all who are not here.
+    /// Makes room for another peer, if there are too many. Forgets peers that have no connection and full buckets,
+    /// and if that is not enough, all peers without a connection.
     fn forget(&mut self, most: usize, now: Instant) {
         if self.peers.len() >= most {
             self.peers.retain(|_, peer| {
@@ -183,7 +174,6 @@ pub(crate) struct Visit {
 }
 
 impl Visit {
-    /// Where it comes from.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -216,7 +206,6 @@ impl Visit {
         }
     }
 
-    /// A call was refused.
     pub(crate) fn refuse(&self) {
         let refusals = self.refusals.fetch_add(1, Ordering::Relaxed) + 1;
         if refusals >= REFUSALS_MAX && !self.is_known.load(Ordering::Relaxed) {
@@ -238,7 +227,6 @@ impl Visit {
         self.census.limits.patience
     }
 
-    /// Hangs up.
     pub(crate) fn end(&self) {
         self.stay.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.census.books().strangers.remove(&self.number);

@@ -1,4 +1,4 @@
-//! A connection that can be hung up on.
+//! A connection that can be closed from outside.
 
 use std::io;
 use std::pin::Pin;

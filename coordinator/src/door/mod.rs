@@ -1,4 +1,16 @@
-//! The door: who gets a connection, and for how long. What is said on it is for `access` and the services.
+//! Accepts connections, and limits how many there are and how long they stay. `access` and the services handle the
+//! calls.
+//!
+//! A connection is unauthenticated until one of its calls is allowed (health checks do not count). Unauthenticated
+//! connections are closed after 10 seconds, after 16 refused calls, and, oldest first, when there are too many. That
+//! bounds handshakes and silent connections. Connections are limited in total and per peer (IPv4 address or IPv6 /64
+//! network), calls by rate (token buckets per connection and per peer), registrations per peer: see [`Limits`]. Peers
+//! without a connection are forgotten when their number exceeds the number of connections by 10,000.
+//!
+//! TLS is rustls with ring, version 1.3 only, without session resumption. Connections whose caller does not read a
+//! response are closed. Messages over 4 MiB, headers over 16 KiB and more than 64 concurrent calls on a connection
+//! are refused; a call may take 30 seconds. When the process has no file descriptors left, accepting pauses and
+//! continues. Warnings about unauthenticated callers are limited to 10 per minute; the rest are logged at `debug`.
 
 mod bucket;
 mod census;
@@ -30,21 +42,23 @@ const DISMISS_EVERY: Duration = Duration::from_millis(500);
 /// When there is nothing left to accept a connection with, it is tried again after this time.
 const BREATH: Duration = Duration::from_millis(100);
 
-/// Lines about strangers in the log at `warn`; more of them go to `debug`, or they could fill the disk.
+/// Limit of log lines about unauthenticated callers at `warn`; the rest go to `debug`, because they could fill the
+/// disk.
 const COMPLAINTS: Rate = Rate { most: 10, each: Duration::from_mins(1) };
 
 /// What callers may take up, by default enough for thousands of workers behind one address.
 ///
-/// A connection is a stranger's until one of its calls is let in. A peer is an IPv4 address or an IPv6 network of 64 bits.
+/// A connection is unauthenticated until one of its calls is allowed. A peer is an IPv4 address or an IPv6 /64
+/// network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections in all.
     pub connections: usize,
     /// Connections of one peer.
     pub peer_connections: usize,
-    /// Connections of strangers; of more, the oldest are hung up on.
+    /// Unauthenticated connections; beyond this number, the oldest are closed.
     pub strangers: usize,
-    /// A stranger is hung up on after this time.
+    /// Unauthenticated connections are closed after this time.
     pub first_call: Duration,
     /// Calls on one connection, which is one worker's.
     pub calls: Rate,
@@ -52,7 +66,7 @@ pub struct Limits {
     pub peer_calls: Rate,
     /// Registrations of workers from one peer.
     pub peer_registrations: Rate,
-    /// A piece of an answer that is not taken for so long ends the connection.
+    /// A connection is closed if its caller does not read a piece of a response within this time.
     pub patience: Duration,
 }
 
@@ -114,7 +128,7 @@ impl Porter {
                 Ok((visit, ended)) => {
                     tokio::spawn(Arc::clone(&self).welcome(stream, visit, ended));
                 }
-                Err(full) => self.complain(&format_args!("{address} is not let in: {full}")),
+                Err(full) => self.complain(&format_args!("connection from {address} refused: {full}")),
             }
         }
     }
@@ -129,7 +143,7 @@ impl Porter {
             Some(tls) => {
                 let shaken = tokio::select! {
                     shaken = tls.accept(stream) => shaken,
-                    _ = &mut ended => return debug!(caller = %address, "no handshake in time: hung up"),
+                    _ = &mut ended => return debug!(caller = %address, "connection closed: no handshake in time"),
                 };
                 match shaken {
                     Ok(stream) => {
@@ -139,8 +153,10 @@ impl Porter {
                         Box::new(stream)
                     }
                     Err(error) => {
-                        return self
-                            .complain(&format_args!("{address} is not let in: {}", tls::explain(&error)));
+                        return self.complain(&format_args!(
+                            "connection from {address} refused: {}",
+                            tls::explain(&error)
+                        ));
                     }
                 }
             }

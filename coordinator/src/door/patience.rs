@@ -1,4 +1,4 @@
-//! Answers that their caller leaves lying: who asks and does not read is hung up on, for what waits takes memory.
+//! Responses that their caller does not read: such connections are closed, because unread responses take memory.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -31,7 +31,7 @@ impl Service<http::Request<Body>> for Watching {
     }
 }
 
-/// An answer. Each piece of it is to be taken within the caller's time; waiting for the next piece is no fault of theirs.
+/// A response. The caller must read each piece of it in time; waiting for the next piece does not count.
 pub(crate) struct Watched {
     body: Body,
     caller: Option<Caller>,
@@ -73,7 +73,7 @@ impl Watch {
     fn begin(Caller(visit): Caller) -> Self {
         let watch = async move {
             tokio::time::sleep(visit.patience()).await;
-            tracing::debug!(caller = %visit.address(), "it does not read its answers: hung up");
+            tracing::debug!(caller = %visit.address(), "connection closed: it does not read its responses");
             visit.end();
         };
         Self(tokio::spawn(watch).abort_handle())

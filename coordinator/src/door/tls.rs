@@ -19,7 +19,7 @@ use webpki::EndEntityCert;
 
 use crate::error::Error;
 
-/// A caller whose handshake failed has so long to read why.
+/// Time for a caller whose handshake failed to read the reason.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Proves who the coordinator is, and reads who calls.
@@ -49,7 +49,7 @@ impl Tls {
         key: &[u8],
         clients: Option<&ClientAuthorities<'_>>,
     ) -> Result<Self, Error> {
-        let wrong = |what, reason: &dyn fmt::Display| Error::Tls { what, reason: reason.to_string() };
+        let wrong = |what, reason: &dyn fmt::Display| Error::Tls(what, reason.to_string());
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&rustls::version::TLS13])
@@ -78,7 +78,7 @@ impl Tls {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), asks: clients.is_some() })
     }
 
-    /// Shakes hands. A caller that is refused is told why before it is hung up on.
+    /// Makes the handshake. A refused caller gets the reason before its connection is closed.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         let (error, mut stream) = match self.acceptor.accept(stream).into_fallible().await {
             Ok(stream) => return Ok(stream),
@@ -117,26 +117,26 @@ pub(crate) fn explain(error: &io::Error) -> String {
                 "its certificate has expired; make a new one with 'nqueens certs renew'".to_owned()
             }
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                "its certificate is not valid yet; look at the clocks of both machines".to_owned()
+                "its certificate is not valid yet; check the clocks of both machines".to_owned()
             }
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 "its certificate comes from another authority than those in this coordinator's --tls-ca"
                     .to_owned()
             }
             CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-                "its certificate is none for workers or operators".to_owned()
+                "its certificate has no role for workers or operators".to_owned()
             }
-            error => format!("its certificate is not good: {error}"),
+            error => format!("its certificate is invalid: {error}"),
         },
         Some(rustls::Error::NoCertificatesPresented) => {
-            "it shows no certificate; start it with --tls-cert and --tls-key".to_owned()
+            "it has no certificate; start it with --tls-cert and --tls-key".to_owned()
         }
         Some(rustls::Error::AlertReceived(alert)) => format!(
-            "it does not take this coordinator's certificate ({alert:?}): that has expired, or is not for the name \
+            "it rejects this coordinator's certificate ({alert:?}): that has expired, or is not for the name \
              in its address, or its --tls-ca has another authority"
         ),
         Some(rustls::Error::InvalidMessage(_)) => {
-            "it does not speak TLS; its address of this coordinator is to begin with https://".to_owned()
+            "it does not use TLS; its address of this coordinator must begin with https://".to_owned()
         }
         _ => error.to_string(),
     }

@@ -1,10 +1,9 @@
-//! Checks and what is known of machines by them.
+//! Second counts, and the reputation of machines.
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 
 use nqueens_evidence::sample::Claim;
-use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::{JobId, LeaseToken, RunId};
 use nqueens_model::operator::CheckCounts;
 use nqueens_scheduler::{CheckOutcome, Machine, Opinion, Standing};
@@ -12,8 +11,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, column, counts, counts_of, encoded_job, job_id, json, parsed, rows_of, run_id, token, within,
-    worker_id,
+    ROWS_MAX, column, counts, encoded_job, job_id, json, parsed, rows_of, run_id, token, within, worker_id,
 };
 use crate::error::{Error, damaged};
 
@@ -79,9 +77,9 @@ fn opinion(record: ResultRecord) -> Result<(JobId, Opinion), Error> {
     let opinion = Opinion {
         worker: worker_id(worker)?,
         machine: name.into(),
-        kernel: parsed::<Kernel>(&kernel)?,
+        kernel: parsed(&kernel)?,
         epoch: NonZeroU32::new(epoch).ok_or_else(|| damaged("a result's epoch is zero"))?,
-        counts: counts_of(counts),
+        counts: counts.into(),
     };
     Ok((job_id(run, job)?, opinion))
 }
@@ -105,8 +103,8 @@ pub(crate) async fn unconfirmed(
     rows_of::<ResultRecord>(&text)?.into_iter().map(opinion).collect()
 }
 
-/// A job that is done and of no more than so many states, the first from a number on, with its accepted result and that
-/// result's lease; `None` if there is none nearby.
+/// The first done job from a number on with at most this many states, with its accepted result and that result's
+/// lease; `None` if there is none nearby.
 pub(crate) async fn accepted_from(
     db: &SqlitePool,
     run: RunId,

@@ -1,4 +1,4 @@
-//! Jobs: what they are, where they stand, who has them.
+//! Jobs: their content, their states, their leases.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -13,7 +13,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, column, counts_of, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within,
+    ROWS_MAX, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within,
     worker_id,
 };
 use crate::error::{Error, damaged};
@@ -26,15 +26,14 @@ pub(super) async fn insert_jobs(
     jobs: &[(Job, Weight)],
 ) -> Result<(), Error> {
     let row = |(number, (job, weight)): (u32, &(Job, Weight))| {
-        let Counts { count2, count4, count8, solutions } = weight.counts_max;
-        let prefixes = hex(&job.encode());
+        let prefixes = hex::encode(job.encode());
         (
             number,
             job.class().name(),
             job.bound1(),
             prefixes,
             weight.states,
-            (count2, count4, count8, solutions),
+            <[u64; 4]>::from(weight.counts_max),
         )
     };
     let rows = json(&(first..).zip(jobs).map(row).collect::<Vec<_>>());
@@ -51,14 +50,6 @@ pub(super) async fn insert_jobs(
     .await?;
     assert_eq!(done.rows_affected(), jobs.len() as u64, "every job of the batch is stored");
     Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes it");
-        text
-    })
 }
 
 /// The slots of a run's jobs, by number.
@@ -137,9 +128,8 @@ pub(crate) async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loa
     let rows = rows_of::<(i64, i64, [u64; 4], Option<AcceptedRecord>)>(&text)?;
     rows.into_iter()
         .map(|(run, number, counts_max, record)| {
-            let counts_max = counts_of(counts_max);
             let accepted = record.map(accepted).transpose()?;
-            Ok((job_id(run, number)?, StoredJob { counts_max, accepted }))
+            Ok((job_id(run, number)?, StoredJob { counts_max: counts_max.into(), accepted }))
         })
         .collect()
 }
@@ -152,7 +142,7 @@ fn accepted(record: AcceptedRecord) -> Result<Accepted, Error> {
         epoch: u32::try_from(epoch).ok().and_then(NonZeroU32::new).ok_or_else(missing)?,
         incarnation: Incarnation::new(incarnation).ok_or_else(missing)?,
         kernel: parsed(&kernel)?,
-        counts: counts_of(counts),
+        counts: counts.into(),
         states,
         elapsed_us,
     })
@@ -177,15 +167,16 @@ async fn blamed_jobs(db: &mut SqliteConnection, run: RunId, of: Blamed) -> Resul
     jobs.into_iter().map(|number| Ok(JobId { run, number: within("result.job", number)? })).collect()
 }
 
-/// Looks up what jobs are; those that do not exist are left out.
+/// Looks up what jobs are, and the most that each can count; those that do not exist are left out.
 pub(crate) async fn encoded_jobs(
     db: &SqlitePool,
     ids: impl Iterator<Item = JobId>,
-) -> Result<HashMap<JobId, EncodedJob>, Error> {
+) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Error> {
     let wanted = json_of_ids(ids);
     let rows = query!(
         r#"SELECT job.run AS "run!", job.number AS "number!", run.n AS "n!", job.class AS "class!",
-                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!"
+                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!", count2_max AS "count2_max!",
+                  count4_max AS "count4_max!", count8_max AS "count8_max!", solutions_max AS "solutions_max!"
            FROM jsonb_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
            JOIN run ON run.id = job.run"#,
@@ -195,7 +186,9 @@ pub(crate) async fn encoded_jobs(
     .await?;
     rows.into_iter()
         .map(|row| {
-            Ok((job_id(row.run, row.number)?, encoded_job(row.n, &row.class, row.bound1, row.prefixes)?))
+            let counts_max = counts([row.count2_max, row.count4_max, row.count8_max, row.solutions_max])?;
+            let job = encoded_job(row.n, &row.class, row.bound1, row.prefixes)?;
+            Ok((job_id(row.run, row.number)?, (job, counts_max)))
         })
         .collect()
 }

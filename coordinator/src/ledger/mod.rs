@@ -1,7 +1,7 @@
-//! Every SQL statement of the coordinator, and the road between the ledger and the scheduler: [`restore`] reads all that
-//! decisions are made by, [`load`] what a transaction needs beyond that, and [`persist`] stores what it changes.
+//! All SQL of the coordinator, checked against the schema at compile time. [`restore`] reads the scheduler's state,
+//! [`load`] reads what a transaction needs beyond that, and [`persist`] stores its changes.
 //!
-//! Rows travel in batches as JSON arrays, packed and unpacked by SQLite itself: one statement for a thousand rows costs
+//! Rows travel in batches as JSON arrays, which SQLite packs and unpacks: one statement for a thousand rows costs
 //! little more than one for a single row.
 
 mod checks;
@@ -10,17 +10,17 @@ mod persist;
 mod restore;
 mod results;
 mod runs;
+#[cfg(test)]
+mod tests;
 mod workers;
 
 use std::num::NonZeroU32;
 use std::str::FromStr;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
-use nqueens_model::operator::WallTime;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, damaged};
@@ -38,12 +38,6 @@ pub(crate) use workers::{insert_incarnation, worker_rows};
 
 /// Rows read or written by one statement.
 const ROWS_MAX: u32 = 10_000;
-
-/// The present by this machine's clock, in milliseconds since 1970.
-pub fn wall_time() -> WallTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    WallTime::try_from(since.as_millis()).unwrap_or(WallTime::MAX)
-}
 
 /// A number from a column that the schema keeps within the range of its type.
 fn within<Narrow: TryFrom<i64>>(column: &str, number: i64) -> Result<Narrow, Error> {
@@ -98,17 +92,9 @@ fn all<const K: usize>(numbers: [Option<i64>; K]) -> Option<[i64; K]> {
 }
 
 /// Counts as the schema keeps them: not negative.
-fn counts([count2, count4, count8, solutions]: [i64; 4]) -> Result<Counts, Error> {
-    Ok(counts_of([
-        within("count2", count2)?,
-        within("count4", count4)?,
-        within("count8", count8)?,
-        within("solutions", solutions)?,
-    ]))
-}
-
-fn counts_of([count2, count4, count8, solutions]: [u64; 4]) -> Counts {
-    Counts { count2, count4, count8, solutions }
+fn counts(numbers: [i64; 4]) -> Result<Counts, Error> {
+    let [count2, count4, count8, solutions] = numbers.map(|number| within("a result's count", number));
+    Ok([count2?, count4?, count8?, solutions?].into())
 }
 
 fn encoded_job(n: i64, class: &str, bound1: i64, prefixes: Vec<u8>) -> Result<EncodedJob, Error> {

@@ -1,5 +1,6 @@
-//! Stores what a transaction changes.
+//! Stores the changes of a transaction.
 
+use nqueens_model::operator::WallTime;
 use nqueens_scheduler::Change;
 use sqlx::sqlite::SqliteConnection;
 
@@ -7,13 +8,15 @@ use super::checks::{insert_checks, upsert_standings};
 use super::jobs::{insert_jobs, update_jobs};
 use super::results::{insert_results, void_results};
 use super::runs::{delete_unplanned, finish_planning, finish_run, insert_run, update_run_state};
-use super::wall_time;
 use super::workers::insert_worker;
 use crate::error::Error;
 
-/// Stores changes in their order, inside of the transaction that is open on `db`.
-pub(crate) async fn persist(db: &mut SqliteConnection, changes: &[Change]) -> Result<(), Error> {
-    let now = wall_time();
+/// Stores changes in their order, inside of the transaction that is open on `db`, as of `now`.
+pub(crate) async fn persist(
+    db: &mut SqliteConnection,
+    changes: &[Change],
+    now: WallTime,
+) -> Result<(), Error> {
     for change in changes {
         match change {
             Change::Worker(id, worker) => insert_worker(db, *id, worker, now).await?,

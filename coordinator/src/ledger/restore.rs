@@ -1,4 +1,4 @@
-//! Reads all that decisions are made by.
+//! Reads the whole state of the scheduler.
 
 use nqueens_scheduler::{Dispatch, Millis, Room, Run, Scheduler};
 use sqlx::sqlite::SqlitePool;
@@ -18,8 +18,8 @@ pub(crate) async fn restore(
     let mut sums = accepted_sums(db).await?;
     for row in runs(db).await? {
         let slots = slots(db, row.id, row.jobs).await?;
-        let accepted = sums.remove(&row.id).unwrap_or_default();
-        let run = Run::new(&row.settings(), row.state, slots, &accepted);
+        let (accepted, checks) = sums.remove(&row.id).unwrap_or_default();
+        let run = Run::new(&row.settings(), row.state, slots, accepted, checks);
         if accepted.results != u64::from(run.sums().done) {
             let (done, found) = (run.sums().done, accepted.results);
             return Err(damaged(format!("run {} has {done} jobs done but {found} accepted results", row.id)));
@@ -27,10 +27,9 @@ pub(crate) async fn restore(
         dispatch.add_run(run);
     }
     let workers = worker_rows(db).await?;
-    let processes = workers.iter().map(|row| (row.instance, row.id)).collect();
+    let processes = workers.iter().map(|row| (row.registration.instance, row.id)).collect();
     for row in workers {
-        let kernel = row.kernel();
-        dispatch.add_worker(row.id, row.name.into(), kernel, row.threads);
+        dispatch.add_worker(row.id, &row.registration);
     }
     for (machine, standing) in standings(db).await? {
         dispatch.add_standing(machine, standing);

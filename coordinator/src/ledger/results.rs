@@ -1,31 +1,32 @@
-//! Results: kept, summed, listed.
+//! Results: stored, summed, listed.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::kernel::KernelName;
 use nqueens_model::message::EncodedJob;
-use nqueens_model::operator::WallTime;
+use nqueens_model::operator::{CheckCounts, WallTime};
 use nqueens_scheduler::{AcceptedSums, JobState, JudgedResult};
-use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
+use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, all, column, counts, encoded_job, json, json_of_ids, rows_of, run_id, within, worker_id,
+    ROWS_MAX, all, column, counts, encoded_job, json, json_of_ids, parsed, rows_of, run_id, within, worker_id,
 };
 use crate::error::{Error, damaged};
 
-/// Sums over the accepted results of every run: in 128 bits, checked.
+/// Sums over the accepted results of every run, in 128 bits, checked; and how its checks stand.
 pub(crate) async fn accepted_sums(
-    db: impl SqliteExecutor<'_> + Copy,
-) -> Result<HashMap<RunId, AcceptedSums>, Error> {
-    let mut sums = HashMap::<RunId, AcceptedSums>::new();
+    db: &SqlitePool,
+) -> Result<HashMap<RunId, (AcceptedSums, CheckCounts)>, Error> {
+    let mut sums = HashMap::<_, (AcceptedSums, CheckCounts)>::new();
     let mut last = 0;
     loop {
         let text = query_scalar!(
-            r#"SELECT json_group_array(json_array(id, run, json_array(count2, count4, count8, solutions, states, elapsed_us,
-                                                                     estimate)))
+            r#"SELECT json_group_array(json_array(id, run, json_array(count2, count4, count8, solutions),
+                                                          json_array(states, elapsed_us, estimate)))
                       AS "rows!: String"
                FROM (SELECT result.*, job.states AS estimate
                      FROM result JOIN job ON job.run = result.run AND job.number = result.job
@@ -35,27 +36,22 @@ pub(crate) async fn accepted_sums(
         )
         .fetch_one(db)
         .await?;
-        let rows: Vec<(i64, i64, [u64; 7])> = rows_of(&text)?;
+        let rows: Vec<(i64, i64, [u64; 4], [u64; 3])> = rows_of(&text)?;
         if rows.is_empty() {
             break;
         }
-        for (id, run, [count2, count4, count8, solutions, states, elapsed_us, estimate]) in rows {
+        for (id, run, counts, [states, elapsed_us, estimate]) in rows {
             // A damaged table may lead back to where it came from, for ever.
             if id <= last {
                 return Err(damaged(format!("result {id} stands after result {last}")));
             }
             last = id;
-            let sum = sums.entry(run_id(run)?).or_default();
-            let counts = Counts { count2, count4, count8, solutions };
-            sum.results += 1;
-            sum.found = sum.found.checked_add(counts).map_err(damaged)?;
-            sum.states += u128::from(states);
-            sum.elapsed_us += u128::from(elapsed_us);
-            sum.moments.add(1.0, estimate, counts, elapsed_us);
+            let (sum, _) = sums.entry(run_id(run)?).or_default();
+            sum.add(estimate, counts.into(), states, elapsed_us).map_err(damaged)?;
         }
     }
     for (run, checks) in super::checks::check_sums(db).await? {
-        sums.entry(run).or_default().checks = checks;
+        sums.entry(run).or_default().1 = checks;
     }
     Ok(sums)
 }
@@ -79,20 +75,19 @@ pub(super) async fn insert_results(
     results: &[JudgedResult],
     now: WallTime,
 ) -> Result<(), Error> {
-    let row = |(worker, result, verdict): &JudgedResult| {
+    let rows = results.iter().map(|(worker, result, verdict)| {
         let LeaseToken { job, epoch, incarnation } = result.token;
-        let Counts { count2, count4, count8, solutions } = result.counts;
         let lease = (job.run.get(), job.number, epoch.get(), incarnation.get(), worker.get());
         (
             lease,
-            result.kernel.name(),
-            (count2, count4, count8, solutions),
+            result.kernel.as_str(),
+            <[u64; 4]>::from(result.counts),
             result.states,
             result.elapsed_us,
             verdict.name(),
         )
-    };
-    let rows = json(&results.iter().map(row).collect::<Vec<_>>());
+    });
+    let rows = json(&rows.collect::<Vec<_>>());
     let done = query!(
         "INSERT INTO result (run, job, epoch, incarnation, worker, kernel, count2, count4, count8, solutions, states,
                              elapsed_us, verdict, reported_at)
@@ -132,7 +127,7 @@ pub struct LedgerResult {
     /// What its owner calls it.
     pub worker_name: String,
     /// The engine that counted.
-    pub kernel: String,
+    pub kernel: KernelName,
     /// Number of the lease, among those given for the job.
     pub epoch: u32,
     /// States visited.
@@ -141,6 +136,23 @@ pub struct LedgerResult {
     pub elapsed_us: u64,
     /// When it arrived.
     pub reported_at: WallTime,
+}
+
+fn ledger_result(
+    found: [i64; 4],
+    [worker, epoch, states, elapsed_us, reported_at]: [i64; 5],
+    (worker_name, kernel): (String, String),
+) -> Result<LedgerResult, Error> {
+    Ok(LedgerResult {
+        counts: counts(found)?,
+        worker: worker_id(worker)?,
+        worker_name,
+        kernel: parsed(&kernel)?,
+        epoch: within("result.epoch", epoch)?,
+        states: within("result.states", states)?,
+        elapsed_us: within("result.elapsed_us", elapsed_us)?,
+        reported_at,
+    })
 }
 
 /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
@@ -165,22 +177,9 @@ pub(crate) async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<
     for row in rows {
         let found = all([row.count2, row.count4, row.count8, row.solutions]);
         let work = all([row.worker, row.epoch, row.states, row.elapsed_us, row.reported_at]);
-        let accepted = match found.zip(work).zip(row.worker_name.zip(row.kernel)) {
-            None => None,
-            Some(((found, work), (worker_name, kernel))) => {
-                let [worker, epoch, states, elapsed_us, reported_at] = work;
-                Some(LedgerResult {
-                    counts: counts(found)?,
-                    worker: worker_id(worker)?,
-                    worker_name,
-                    kernel,
-                    epoch: within("result.epoch", epoch)?,
-                    states: within("result.states", states)?,
-                    elapsed_us: within("result.elapsed_us", elapsed_us)?,
-                    reported_at,
-                })
-            }
-        };
+        let accepted = found.zip(work).zip(row.worker_name.zip(row.kernel));
+        let accepted =
+            accepted.map(|((found, work), names)| ledger_result(found, work, names)).transpose()?;
         let number = within("job.number", row.number)?;
         // Whoever asks for the next rows gets on.
         if ledger.last().map_or(first, |last: &LedgerRow| last.number + 1) > number {
@@ -223,16 +222,9 @@ pub(crate) async fn others(db: &SqlitePool, run: RunId, jobs: Range<u32>) -> Res
     .await?;
     rows.into_iter()
         .map(|row| {
-            let result = LedgerResult {
-                counts: counts([row.count2, row.count4, row.count8, row.solutions])?,
-                worker: worker_id(row.worker)?,
-                worker_name: row.name,
-                kernel: row.kernel,
-                epoch: within("result.epoch", row.epoch)?,
-                states: within("result.states", row.states)?,
-                elapsed_us: within("result.elapsed_us", row.elapsed_us)?,
-                reported_at: row.reported_at,
-            };
+            let found = [row.count2, row.count4, row.count8, row.solutions];
+            let work = [row.worker, row.epoch, row.states, row.elapsed_us, row.reported_at];
+            let result = ledger_result(found, work, (row.name, row.kernel))?;
             Ok(OtherResult { number: within("result.job", row.job)?, verdict: row.verdict, result })
         })
         .collect()

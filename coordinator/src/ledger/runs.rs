@@ -1,4 +1,4 @@
-//! Runs: planned, found again, ended.
+//! Runs: planned, restored, ended.
 
 use nqueens_evidence::total::outcome;
 use nqueens_kernel::board::BoardSize;

@@ -1,13 +1,13 @@
-//! Witnesses: lives of coordinators and processes of workers.
+//! Coordinator and worker processes.
 
-use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::{Incarnation, WorkerId};
+use nqueens_model::kernel::{Capability, KernelName};
 use nqueens_model::message::Registration;
 use nqueens_model::operator::WallTime;
 use sqlx::query;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 
-use super::{column, within, worker_id};
+use super::{column, parsed, within, worker_id};
 use crate::error::{Error, damaged};
 
 /// Records this life of the coordinator.
@@ -32,64 +32,67 @@ pub(super) async fn insert_worker(
     now: WallTime,
 ) -> Result<(), Error> {
     let (id, instance) = (column(id.get()), worker.instance.to_vec());
-    let kernels = worker.kernels.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let kernels = worker.kernels.iter().map(KernelName::as_str).collect::<Vec<_>>().join(",");
+    let capability = worker.capability.as_ref();
+    let family = capability.map(|capability| capability.family.as_str());
+    let device = capability.map(|capability| capability.device.as_str());
+    let states_per_s = capability.map(|capability| column(capability.states_per_s));
     query!(
-        "INSERT INTO worker (id, instance, name, build, kernels, threads, registered_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO worker (id, instance, name, build, kernels, threads, registered_at, family, device, states_per_s)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         id,
         instance,
         worker.name,
         worker.build,
         kernels,
         worker.threads,
-        now
+        now,
+        family,
+        device,
+        states_per_s
     )
     .execute(db)
     .await?;
     Ok(())
 }
 
-/// A worker as it registered.
+/// A worker that has registered.
 #[derive(Clone, Debug)]
 pub struct WorkerRow {
     /// Its name in the ledger.
     pub id: WorkerId,
-    /// What its owner calls it.
-    pub name: String,
-    /// Program version and source revision.
-    pub build: String,
-    /// Its engines, the one in use first, separated by commas.
-    pub kernels: String,
-    /// Its counting threads.
-    pub threads: u32,
-    /// When it registered.
+    /// How it introduced itself.
+    pub registration: Registration,
+    /// When.
     pub registered_at: WallTime,
-    /// Drawn at random by its process.
-    pub(crate) instance: [u8; 16],
-}
-
-impl WorkerRow {
-    /// The engine that it counts with: the first of those that it offers.
-    pub fn kernel(&self) -> Kernel {
-        self.kernels.split(',').next().and_then(|name| name.parse().ok()).unwrap_or(Kernel::Reference)
-    }
 }
 
 /// All workers that ever registered, oldest first.
 pub(crate) async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error> {
-    let rows =
-        query!("SELECT id, instance, name, build, kernels, threads, registered_at FROM worker ORDER BY id");
+    let rows = query!(
+        "SELECT id, instance, name, build, kernels, threads, registered_at, family, device, states_per_s
+         FROM worker ORDER BY id"
+    );
     let rows = rows.fetch_all(db).await?;
     rows.into_iter()
         .map(|row| {
-            Ok(WorkerRow {
-                id: worker_id(row.id)?,
+            let capability = match (row.family, row.device, row.states_per_s) {
+                (Some(family), Some(device), Some(speed)) => Some(Capability {
+                    family: parsed(&family)?,
+                    device,
+                    states_per_s: within("worker.states_per_s", speed)?,
+                }),
+                _ => None,
+            };
+            let registration = Registration {
+                instance: row.instance.try_into().map_err(|_| damaged("worker.instance has not 16 bytes"))?,
                 name: row.name,
                 build: row.build,
-                kernels: row.kernels,
+                kernels: row.kernels.split(',').map(parsed).collect::<Result<_, _>>()?,
+                capability,
                 threads: within("worker.threads", row.threads)?,
-                registered_at: row.registered_at,
-                instance: row.instance.try_into().map_err(|_| damaged("worker.instance has not 16 bytes"))?,
-            })
+            };
+            Ok(WorkerRow { id: worker_id(row.id)?, registration, registered_at: row.registered_at })
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-//! The way to the writer: requests with their answers, and questions.
+//! The queue to the writer: requests with their answers, and questions.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) enum Message {
     Request(Box<dyn Pending>),
     /// A question about the state as it is committed; needs no transaction.
     Question(Question),
-    /// The writer takes no more messages, whoever holds a handle, and ends once those that wait are answered.
+    /// The writer accepts no more messages, and ends after it has answered the waiting ones.
     Close,
 }
 
@@ -35,7 +35,7 @@ pub(super) trait Pending: Send {
     fn answer(self: Box<Self>, failure: Option<&Arc<Error>>);
 }
 
-/// A request, then its answer, and whoever waits for that.
+/// A request, then its answer, and the channel to its sender.
 struct Envelope<R: Request> {
     request: Option<R>,
     answer: Option<Result<R::Answer, Refusal>>,

@@ -96,8 +96,13 @@ impl House {
 
     /// A registered worker; the same number is the same process.
     pub(crate) async fn worker(&self, number: u8) -> Worker {
+        self.register(registration(number)).await
+    }
+
+    /// A worker that introduces itself so.
+    pub(crate) async fn register(&self, registration: v1::RegisterRequest) -> Worker {
         let mut client = self.client().await;
-        let id = client.register(registration(number)).await.unwrap().into_inner().worker_id;
+        let id = client.register(registration).await.unwrap().into_inner().worker_id;
         Worker { client, id }
     }
 
@@ -128,6 +133,7 @@ pub(crate) fn registration(number: u8) -> v1::RegisterRequest {
         kernels: vec!["reference".to_owned()],
         // As long as it has fewer jobs than threads, it gets more.
         threads: 100,
+        capability: None,
     }
 }
 

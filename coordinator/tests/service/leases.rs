@@ -1,4 +1,4 @@
-//! Who holds what: leases that are lost, given back, run out, or claimed by the wrong one.
+//! Leases that are lost, returned, expired, or claimed by the wrong worker.
 
 use nqueens_coordinator::Policy;
 use nqueens_proto::v1::{self, Verdict};

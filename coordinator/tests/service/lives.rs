@@ -1,4 +1,4 @@
-//! A coordinator's lives: what outlasts its end, a failed transaction, a second process.
+//! Restarts of a coordinator: what survives its end, a failed transaction, a second process.
 
 use nqueens_coordinator::{Coordinator, Error, Pace, Policy};
 use nqueens_model::operator::RunState;

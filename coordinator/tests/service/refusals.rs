@@ -34,9 +34,12 @@ async fn registering_is_checked_and_happens_once() {
     for plans in [vec![], vec![0; 32]] {
         let refusal = client.register(v1::RegisterRequest { plans, ..registration(1) }).await.unwrap_err();
         assert_eq!(refusal.code(), Code::FailedPrecondition);
-        assert!(refusal.message().contains("cut boards into jobs in different ways"), "{refusal:?}");
+        assert!(refusal.message().contains("split boards into jobs in different ways"), "{refusal:?}");
     }
     let good = || registration(1);
+    let capability =
+        || v1::Capability { family: "row-masks".into(), device: "abacus".into(), states_per_s: 1 };
+    let with = |capability| v1::RegisterRequest { capability: Some(capability), ..good() };
     let malformed = [
         ("instance", v1::RegisterRequest { instance: vec![1; 15], ..good() }),
         ("instance", v1::RegisterRequest { instance: vec![], ..good() }),
@@ -44,9 +47,13 @@ async fn registering_is_checked_and_happens_once() {
         ("name", v1::RegisterRequest { name: "two\nlines".into(), ..good() }),
         ("build", v1::RegisterRequest { build: "x".repeat(65), ..good() }),
         ("kernels", v1::RegisterRequest { kernels: vec![], ..good() }),
-        ("kernels", v1::RegisterRequest { kernels: vec!["abacus".into()], ..good() }),
+        ("kernels", v1::RegisterRequest { kernels: vec!["an abacus".into()], ..good() }),
         ("kernels", v1::RegisterRequest { kernels: vec!["scalar".into(); 65], ..good() }),
         ("threads", v1::RegisterRequest { threads: 0, ..good() }),
+        ("family", with(v1::Capability { family: "a family".into(), ..capability() })),
+        ("device", with(v1::Capability { device: "x".repeat(65), ..capability() })),
+        ("states_per_s", with(v1::Capability { states_per_s: 0, ..capability() })),
+        ("states_per_s", with(v1::Capability { states_per_s: u64::MAX, ..capability() })),
     ];
     for (field, request) in malformed {
         let refusal = client.register(request).await.unwrap_err();
@@ -117,7 +124,7 @@ async fn messages_beyond_the_limits_change_nothing() {
         ("count8", report(v1::JobResult { count8: u64::MAX, ..right.clone() })),
         ("states", report(v1::JobResult { states: 1 << 63, ..right.clone() })),
         ("elapsed_us", report(v1::JobResult { elapsed_us: 1 << 63, ..right.clone() })),
-        ("kernel", report(v1::JobResult { kernel: "abacus".into(), ..right.clone() })),
+        ("kernel", report(v1::JobResult { kernel: "an abacus".into(), ..right.clone() })),
         ("token", report(v1::JobResult { token: None, ..right.clone() })),
         ("token.run", with(v1::LeaseToken { run: 0, ..token })),
         ("token.run", with(v1::LeaseToken { run: 1 << 48, ..token })),

@@ -1,10 +1,10 @@
-//! What becomes of a result: the first, the second, the late, the wrong.
+//! Results: the first, the second, the late, the wrong.
 
 use nqueens_coordinator::Policy;
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::{self, Verdict};
 
-use crate::common::{House, Ledger, falsified, honest, rows_8};
+use crate::common::{House, Ledger, falsified, honest, registration, rows_8};
 
 #[tokio::test]
 async fn a_result_counts_once_however_often_it_comes() {
@@ -23,8 +23,36 @@ async fn a_result_counts_once_however_often_it_comes() {
     assert_eq!(ledger.verdicts().await, ["accepted", "accepted", "duplicate", "duplicate"]);
     let sums = house.progress(run.id).sums;
     assert_eq!((sums.done, sums.leased, sums.quarantined), (2, 0, 0));
-    assert_eq!(sums.found.count8, u128::from(first.count8 + second.count8));
-    assert_eq!(sums.states, u128::from(first.states + second.states));
+    assert_eq!(sums.accepted.found.count8, u128::from(first.count8 + second.count8));
+    assert_eq!(sums.accepted.states, u128::from(first.states + second.states));
+    house.close().await;
+    ledger.audit().await;
+}
+
+/// Whoever counts by an engine that is not known here counts all the same, and the ledger has the engine's name.
+#[tokio::test]
+async fn engines_of_other_programs_keep_their_names() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    let device = "NVIDIA H200".to_owned();
+    let capability = v1::Capability { family: "dancing-links".to_owned(), device, states_per_s: 1 << 40 };
+    let kernels = ["cuda-sm90", "scalar"].map(str::to_owned).to_vec();
+    let foreign = v1::RegisterRequest { kernels, capability: Some(capability), ..registration(1) };
+    let mut worker = house.register(foreign).await;
+    let named = |lease| v1::JobResult { kernel: "cuda-sm90".to_owned(), ..honest(lease) };
+    let results: Vec<_> = worker.take(4).await.iter().map(named).collect();
+    assert_eq!(worker.report(&results).await, [Verdict::Accepted; 4]);
+    house.close().await;
+    // The next life of the coordinator reads all that, and the rest is counted by another.
+    let house = House::open(&ledger.path, Policy::default()).await;
+    house.worker(2).await.count_all().await;
+    house.wait_for(run.id, |run| run.state == RunState::Done).await;
+    let workers = "SELECT json_array(kernels, family, device, states_per_s) FROM worker ORDER BY id";
+    let foreign = format!(r#"["cuda-sm90,scalar","dancing-links","NVIDIA H200",{}]"#, 1_u64 << 40);
+    assert_eq!(ledger.ask(workers).await, [foreign.as_str(), r#"["reference",null,null,null]"#]);
+    let kernels = ledger.ask("SELECT kernel || ' ' || count(*) FROM result GROUP BY kernel").await;
+    assert_eq!(kernels, ["cuda-sm90 4", "reference 4"]);
     house.close().await;
     ledger.audit().await;
 }
@@ -54,7 +82,7 @@ async fn results_that_disagree_quarantine_the_job_and_leave_no_total() {
     assert_eq!(two.report(&results[..1]).await, [Verdict::Duplicate]);
     let sums = house.progress(run.id).sums;
     assert_eq!((sums.done, sums.leased, sums.quarantined), (7, 0, 1));
-    assert_eq!(sums.found.count8, 11 - u128::from(results[0].count8));
+    assert_eq!(sums.accepted.found.count8, 11 - u128::from(results[0].count8));
     let kept = "SELECT worker || ' ' || count8 || ' ' || verdict FROM result WHERE job = ";
     let expected = [
         format!("{} {} accepted", one.id, results[0].count8),

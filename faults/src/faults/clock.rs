@@ -1,4 +1,4 @@
-//! Clocks that jump both ways: Debian's libfaketime stands between the processes and the system's clocks.
+//! Clocks that jump in both directions: Debian's libfaketime stands between the processes and the system's clocks.
 
 use std::fs;
 use std::path::{Path, PathBuf};

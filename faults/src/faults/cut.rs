@@ -1,4 +1,4 @@
-//! The power goes while the database's log is being written: only part of it is there, up to any frame or within one.
+//! The power fails while the database's log is written: only part of it is there, up to any frame or within one.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A disk that fills up under the coordinator and the workers' spools.
+//! The disk of the coordinator and the workers' spools fills up.
 
 use std::fs;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! Bytes of the database change on the disk: that is told, or it does not matter to the total.
+//! Bytes of the database change on disk: the program reports it, or the total is not affected.
 
 use std::fs;
 

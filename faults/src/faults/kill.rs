@@ -1,4 +1,4 @@
-//! `kill -9` of anybody at any moment.
+//! `kill -9` of any process at any moment.
 
 use std::thread::sleep;
 

@@ -1,4 +1,4 @@
-//! The ways in which things go wrong, a file each. Whoever knows another adds it to [`FAULTS`].
+//! The faults, one file each. A new fault is added to [`FAULTS`].
 
 mod clock;
 mod cut;
@@ -35,7 +35,6 @@ pub(crate) trait Fault: Sync {
     fn strike(&self, cluster: &mut Cluster, reference: &Reference, random: &mut Random);
 }
 
-/// All of them.
 pub(crate) const FAULTS: [&dyn Fault; 10] = [
     &kill::Kill,
     &stop::Stop,

@@ -1,4 +1,4 @@
-//! A network cut in two: hosts whose cables are pulled.
+//! A network partition: hosts whose cables are pulled.
 
 use std::thread::sleep;
 

@@ -1,4 +1,4 @@
-//! What was said once is said again: calls of earlier, and a spool of earlier.
+//! Earlier calls and an earlier spool are sent again.
 
 use std::fs;
 use std::thread::sleep;

@@ -1,4 +1,4 @@
-//! The coordinator's disk is lost, and an older backup takes its place while the workers go on.
+//! The coordinator's disk is lost, and an older backup takes its place while the workers continue.
 
 use std::fs;
 use std::thread::sleep;

@@ -1,4 +1,4 @@
-//! Processes that stop and go on, SIGSTOP and SIGCONT: their leases run out meanwhile, and they do not know.
+//! Processes that are stopped and continued (SIGSTOP, SIGCONT): their leases expire meanwhile, and they do not know.
 
 use std::thread::sleep;
 

@@ -2,6 +2,7 @@
 
 use super::lines::Lines;
 use super::lists::{Class, ColumnSets, Placed};
+use super::trie::Set;
 use crate::board::take_lowest;
 use crate::engine::{Control, Stopped};
 
@@ -77,9 +78,9 @@ impl Shape {
         usize::try_from(8 * leaves).unwrap_or(usize::MAX)
     }
 
-    /// The cheapest number of queens in a branch for these sets of rows, each in the order in which they are filled, in
-    /// lexicographic order: from `least` to one less than there are, or 0.
-    pub(super) fn depth(&self, lines: Lines, sets: &[&[u32]], least: usize) -> usize {
+    /// The cheapest number of queens in a branch for these sorted sets of rows: from `least` to one less than there are
+    /// rows, or 0.
+    pub(super) fn depth(&self, lines: Lines, sets: &[Set], least: usize) -> usize {
         let queens = self.placements.len() - 1;
         let cost = |depth: &usize| self.cost(lines, sets, *depth);
         let depths = least.max(1)..queens;
@@ -88,7 +89,7 @@ impl Shape {
 
     /// A guess at the time of one group of column sets, in cycles of a core. The constants are fits to measurements of
     /// N = 20 to 28 by AVX2.
-    fn cost(&self, lines: Lines, sets: &[&[u32]], depth: usize) -> f64 {
+    fn cost(&self, lines: Lines, sets: &[Set], depth: usize) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let real = |count: usize| count as f64;
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
@@ -98,7 +99,7 @@ impl Shape {
         let diagonals = f64::from(lines.n().get()) - 2.0;
         let survive = (1.0 - 1.57 * queens / diagonals).max(0.1).powi(2);
         let branches = |rows: usize| {
-            let prefixes = sets.chunk_by(|one, other| one[..rows] == other[..rows]).count();
+            let prefixes = sets.chunk_by(|(one, _), (other, _)| one[..rows] == other[..rows]).count();
             real(prefixes) * placements(rows)
         };
         let (mut cost, mut mean) = (0.0, mean);
@@ -107,10 +108,10 @@ impl Shape {
             mean *= survive;
         }
         let asked: f64 = sets
-            .chunk_by(|one, other| one[..depth] == other[..depth])
+            .chunk_by(|(one, _), (other, _)| one[..depth] == other[..depth])
             .map(|sets| {
                 let rows =
-                    sets.iter().flat_map(|rows| &rows[depth..]).fold(0_u32, |rows, row| rows | 1 << row);
+                    sets.iter().flat_map(|(rows, _)| &rows[depth..]).fold(0_u32, |rows, row| rows | 1 << row);
                 f64::from(rows.count_ones() * lines.n().get() / 3)
             })
             .sum();

@@ -10,7 +10,7 @@ use super::lists::{Class, ColumnSets, Lists, Only};
 use super::loops::{self, Loops};
 use super::product::{Buffers, Matrices, Product, Side};
 use super::row_sets::{Major, RowSets, Stratum, Tile};
-use super::trie::{REST_MAX, Trie, Wanted};
+use super::trie::{REST_MAX, Set, Trie, Wanted};
 use super::{ColourTally, Part};
 use crate::engine::{Control, Stopped};
 use crate::isa::Isa;
@@ -248,14 +248,13 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
     ) -> Result<(), Stopped> {
         let (lines, minor) = (tile.stratum.lines, tile.stratum.major.other());
         let order = |&(white, _): &(u32, u32)| in_order(lines, minor, side.colour.of(lines, minor, white));
-        let sets: Vec<Vec<u32>> = tile.block[minors].iter().map(order).collect();
-        let mut sorted: Vec<&[u32]> = sets.iter().map(Vec::as_slice).collect();
-        sorted.sort_unstable();
-        let least = sets[0].len().saturating_sub(REST_MAX);
+        let mut sets: Vec<Set> = tile.block[minors].iter().map(order).zip(0..).collect();
+        sets.sort_unstable();
+        let least = sets[0].0.len().saturating_sub(REST_MAX);
         let wanted = Wanted {
             class: Class::new(lines, side.colour, minor, side.diagonals),
             sets: &sets,
-            depth: shape.depth(lines, &sorted, least),
+            depth: shape.depth(lines, &sets, least),
             columns: side.leaves,
             places,
             control,

@@ -1,8 +1,8 @@
-//! The same numbers by another road: the solutions of a row set found one by one.
+//! The same numbers by an independent search: the solutions of a row set found one by one.
 //!
-//! A row set says of every row whether its queen stands on a white or on a black cell, so it is a board with a mask of
-//! allowed columns a row. The search places one queen after the other, keeps the columns of the white ones, and
-//! weighs each solution when it is complete. It shares nothing with the multiplication but the numbering of the
+//! A row set says for every row whether its queen stands on a white or on a black cell, so it is a board with a mask
+//! of allowed columns for each row. The search places one queen after the other, keeps the columns of the white ones,
+//! and weighs each solution when it is complete. It shares nothing with the multiplication but the numbering of the
 //! orbits and their weights; [`count_rows`] checks the search itself, by any engine and without weights.
 
 use std::ops::Range;

@@ -59,15 +59,15 @@ pub(super) const fn words(queens: usize) -> usize {
     queens.div_ceil(4)
 }
 
-/// The rows of a set in the order in which they are filled, and the first row of a matrix that belongs to it.
-type Set<'a> = (&'a [u32], u32);
+/// The rows of a set in the order in which they are filled, and the set's place in the matrix.
+pub(super) type Set = (Vec<u32>, u32);
 
 /// The row sets of a block, and what is wanted of them.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) class: Class<'a>,
-    /// For each row set its rows in the order in which they are filled. There are some, as many in each.
-    pub(super) sets: &'a [Vec<u32>],
+    /// Sorted, so that those with the same first rows stand together. There is at least one, and all have as many rows.
+    pub(super) sets: &'a [Set],
     /// How many of them a branch fills.
     pub(super) depth: usize,
     pub(super) columns: &'a ColumnSets,
@@ -79,7 +79,7 @@ pub(super) struct Wanted<'a> {
 impl Trie {
     /// The tree of a block. Its leaves are rows of a matrix: by row set, then by column set wanted.
     pub(super) fn fill(&mut self, wanted: &Wanted<'_>) -> Result<(), Stopped> {
-        let rest = wanted.sets[0].len() - wanted.depth;
+        let rest = wanted.sets[0].0.len() - wanted.depth;
         assert!(rest <= REST_MAX, "{rest} leaf rows");
         self.steps.clear();
         self.asked.clear();
@@ -93,22 +93,17 @@ impl Trie {
             .extend(wanted.places.clone().map(|place| wanted.columns.used(wanted.class.colour, place)));
         self.queens.clear();
         self.queens.resize(256, 0);
-        for &row in wanted.sets.iter().flat_map(|rows| &rows[wanted.depth..]) {
+        for &row in wanted.sets.iter().flat_map(|(rows, _)| &rows[wanted.depth..]) {
             for bit in (0..16).map(|column| 1 << column) {
                 self.queens[number(row, bit) as usize] = wanted.class.cell(row, bit);
             }
         }
-        let height = u32::try_from(self.columns.len()).expect("at most 12,870 column sets");
-        let firsts = (0..).map(|set| set * height);
-        let mut sets: Vec<Set<'_>> = wanted.sets.iter().map(Vec::as_slice).zip(firsts).collect();
-        assert!(sets.len() * self.columns.len() <= 1 << 24, "rows of a matrix");
-        // Those with the same first rows together.
-        sets.sort_unstable();
+        assert!(wanted.sets.len() * self.columns.len() <= 1 << 24, "rows of a matrix");
         if wanted.depth == 0 {
             // One branch, which attacks nothing.
             self.steps.push(Step::default());
         }
-        self.branch(wanted, &sets, 0, Placed::default())?;
+        self.branch(wanted, wanted.sets, 0, Placed::default())?;
         Ok(())
     }
 
@@ -117,7 +112,7 @@ impl Trie {
     fn branch(
         &mut self,
         wanted: &Wanted<'_>,
-        sets: &[Set<'_>],
+        sets: &[Set],
         level: usize,
         placed: Placed,
     ) -> Result<bool, Stopped> {
@@ -143,12 +138,13 @@ impl Trie {
     }
 
     /// Writes the program of the latest branch; `false` if it has no leaves.
-    fn finish(&mut self, wanted: &Wanted<'_>, sets: &[Set<'_>], placed: Placed) -> Result<bool, Stopped> {
+    fn finish(&mut self, wanted: &Wanted<'_>, sets: &[Set], placed: Placed) -> Result<bool, Stopped> {
         wanted.control.advance(0)?;
         let (program, first_asked) = (self.program.len(), self.asked.len());
         let mut below = Below { wanted, nodes: &mut self.nodes, asked: [0; 16], first: 0 };
-        for (rows, first) in sets {
-            below.first = *first;
+        let height = u32::try_from(self.columns.len()).expect("at most 12,870 column sets");
+        for (rows, place) in sets {
+            below.first = place * height;
             below.search(&rows[wanted.depth..], placed, 0);
         }
         for (row, mut columns) in (0..).zip(below.asked) {
@@ -248,7 +244,7 @@ impl Below<'_> {
         if count == 0 {
             return;
         }
-        let before = self.wanted.sets[0].len() - self.wanted.depth - 1;
+        let before = self.wanted.sets[0].0.len() - self.wanted.depth - 1;
         let nodes = &mut self.nodes[count];
         #[expect(clippy::cast_possible_truncation, reason = "word by word")]
         nodes.extend((0..words(before)).map(|word| (queens >> (32 * word)) as u32));

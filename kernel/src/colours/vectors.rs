@@ -1,4 +1,4 @@
-//! What instruction sets do in their own ways: filters and bit planes.
+//! Operations that each instruction set does in its own way: filters and bit planes.
 
 #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 

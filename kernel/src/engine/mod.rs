@@ -13,6 +13,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::isa::{self, Isa};
+use crate::plan::kind::PlanKind;
 use crate::subproblem::Subproblem;
 
 /// What counting one subproblem gave.
@@ -197,6 +198,19 @@ impl Kernel {
     /// Whether this machine can run it.
     pub fn is_available(self) -> bool {
         self.lacks().is_empty()
+    }
+
+    /// The family of its counts in runs of a plan. Engines of one family are one search, compiled for several kinds of CPU;
+    /// an error in it is in all of them.
+    pub const fn family(self, plan: PlanKind) -> &'static str {
+        match (self, plan) {
+            (Self::Reference | Self::Scalar, PlanKind::Colours) => "colour-search",
+            (Self::Reference, _) => "classic-rows",
+            (Self::Scalar, _) => "row-masks",
+            (Self::Portable | Self::Avx2 | Self::Avx512, PlanKind::Rows | PlanKind::Border) => "block-search",
+            (Self::Portable | Self::Avx2 | Self::Avx512, PlanKind::Halves) => "half-join",
+            (Self::Portable | Self::Avx2 | Self::Avx512, PlanKind::Colours) => "colour-product",
+        }
     }
 
     /// The fastest engine that this machine can run.

@@ -55,7 +55,6 @@ pub(super) struct RowList<'a> {
 }
 
 impl Lists {
-    /// No lists.
     pub(super) fn new() -> Self {
         Self {
             blocks: 0,

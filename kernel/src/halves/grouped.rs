@@ -107,9 +107,9 @@ impl<M: Mask> Grouped<M> {
         let untied = self.bounds.untied[GROUPS];
         grow(&mut self.masks, untied + masks.len());
         if untied > 0 {
-            M::pick(tools.operations, masks, &chosen.untied, &mut self.masks);
+            M::of(tools.operations).pick(masks, &chosen.untied, &mut self.masks);
         }
-        M::pick(tools.operations, masks, &chosen.tied, &mut self.masks[untied..]);
+        M::of(tools.operations).pick(masks, &chosen.tied, &mut self.masks[untied..]);
     }
 }
 

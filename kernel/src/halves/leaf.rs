@@ -52,7 +52,8 @@ impl Leaf {
         progress: &mut Progress<'_>,
     ) -> Result<u64, Stopped> {
         progress.enter(Phase::Tables);
-        let live = exchange.live(M::union(operations, queries.masks), M::union(operations, blocks.masks));
+        let live =
+            exchange.live(M::of(operations).union(queries.masks), M::of(operations).union(blocks.masks));
         let all = (queries.len() * blocks.len() + queries.untied * blocks.untied) as u64;
         if live == 0 {
             progress.add(all)?;
@@ -65,7 +66,7 @@ impl Leaf {
             progress.enter(Phase::Queries);
             progress.add((queries.len() * blocks.len()) as u64)?;
             let parts = queries.parts((PAIRS_MAX / blocks.len()).max(1));
-            return Ok(parts.map(|part| M::small(operations, exchange, part, blocks)).sum());
+            return Ok(parts.map(|part| M::of(operations).small(exchange, part, blocks)).sum());
         };
         let (untied, tied) = queries.masks.split_at(queries.untied);
         let size = blocks.len().div_ceil(blocks.len().div_ceil(BLOCK)).next_multiple_of(64);
@@ -73,7 +74,7 @@ impl Leaf {
         for (number, part) in blocks.masks.chunks(BLOCKS_MAX * size).enumerate() {
             progress.enter(Phase::Tables);
             for (block, planes) in part.chunks(size).zip(&mut self.planes) {
-                M::transpose(operations, block, planes);
+                M::of(operations).transpose(block, planes);
             }
             let first = |len: usize| -> [Row; BLOCKS_MAX] {
                 std::array::from_fn(|k| Row::first::<M>(len.saturating_sub(k * size).min(size)))
@@ -82,7 +83,7 @@ impl Leaf {
             operations.table(&windows, &self.planes, &first(part.len()), asked, &mut self.table);
             progress.enter(Phase::Queries);
             let query = |list: &[M], double: Option<&_>| {
-                M::query(operations, &self.table, &windows, asked, list, double)
+                M::of(operations).query(&self.table, &windows, asked, list, double)
             };
             let doubles = blocks.untied.saturating_sub(number * BLOCKS_MAX * size);
             sum += match doubles {

@@ -1,12 +1,12 @@
 //! The half-board join: all solutions of a board as the fitting pairs of an upper and a lower half.
 //!
-//! The upper half's queens use some set of columns, the lower half's the others. For one such set all placements
-//! of both halves are listed, each as a mask of the diagonals that it occupies in the other half's reach, and the
-//! pairs of disjoint masks are counted, hundreds of them at once. Column sets that are images of each other give
-//! the same number, so one of each [orbit](Orbits) is joined; the quarter turn, which does not map halves to
-//! halves, is used by a criterion (`geometry.rs`) on the queens of the middle rows and columns.
+//! The upper half's queens use some set of columns, the lower half's the others. For one such set all placements of
+//! both halves are listed, each as a mask of the diagonals that it occupies in the other half's reach, and the pairs
+//! of disjoint masks are counted, hundreds of them at once. Column sets that are images of each other give the same
+//! number, so one of each [orbit](Orbits) is joined; the quarter turn, which does not map halves to halves, is used
+//! by a criterion (`geometry.rs`) on the queens of the middle rows and columns.
 //!
-//! `docs/halves.md` tells the method, its measurements and what did not pay.
+//! `docs/halves.md` has the method, its measurements and what did not pay.
 
 mod generate;
 mod geometry;

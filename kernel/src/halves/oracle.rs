@@ -1,4 +1,4 @@
-//! The same numbers by another road: the solutions of a column set counted row by row.
+//! The same numbers by an independent search: the solutions of a column set counted row by row.
 
 use std::ops::Range;
 

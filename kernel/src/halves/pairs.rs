@@ -173,8 +173,8 @@ impl<M: Mask> Parts<M> {
             grow(&mut self.sifted, queries.len());
             let struck = struck(group);
             let (untied, tied) = queries.masks.split_at(queries.untied);
-            let untied = M::sift(tools.operations, untied, struck, &mut self.sifted);
-            let tied = M::sift(tools.operations, tied, struck, &mut self.sifted[untied..]);
+            let untied = M::of(tools.operations).sift(untied, struck, &mut self.sifted);
+            let tied = M::of(tools.operations).sift(tied, struck, &mut self.sifted[untied..]);
             let sifted = Weighted { masks: &self.sifted[..untied + tied], untied };
             let block = gather(&mut self.block, blocks, std::iter::once(group));
             sum += splitter.join(tools, exchange, sifted, block, progress)?;

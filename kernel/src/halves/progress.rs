@@ -1,4 +1,4 @@
-//! Telling whoever waits how far a join has come.
+//! Reports the progress of a join.
 
 use crate::engine::{Control, Stopped};
 
@@ -41,7 +41,6 @@ impl<'a> Progress<'a> {
         Self { observer: Some(observer), ..Self::new(control) }
     }
 
-    /// Another phase begins.
     #[inline]
     pub(super) fn enter(&mut self, phase: Phase) {
         if let Some(observer) = &mut self.observer {
@@ -49,7 +48,6 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// `pairs` more were joined.
     pub(super) fn add(&mut self, pairs: u64) -> Result<(), Stopped> {
         self.pairs += pairs;
         if self.pairs - self.reported >= Self::INTERVAL { self.report() } else { Ok(()) }

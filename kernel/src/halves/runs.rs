@@ -45,7 +45,6 @@ pub(super) fn key(first: u32, second: u32) -> u16 {
     (32 * first + second) as u16
 }
 
-/// Number of keys.
 pub(super) const KEYS: usize = 32 * 32;
 
 impl Runs {

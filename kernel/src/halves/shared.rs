@@ -1,4 +1,4 @@
-//! Tables for all threads of a process: each built once, by whoever needs it first.
+//! Tables for all threads of a process, each built once, by the first thread that needs it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -144,17 +144,21 @@ fn split<M: Mask>(
             // Blocks on the diagonal meet queries off it; blocks off it meet all.
             let (off_buffer, rest) = buffer.split_at_mut(queries.len() + SLACK);
             let (untied_masks, tied_masks) = queries.masks.split_at(queries.untied);
-            let untied = M::sift(operations, untied_masks, hot, off_buffer);
-            let tied = M::sift(operations, tied_masks, hot, &mut off_buffer[untied..]);
+            let untied = M::of(operations).sift(untied_masks, hot, off_buffer);
+            let tied = M::of(operations).sift(tied_masks, hot, &mut off_buffer[untied..]);
             let queries_off = Weighted { masks: &off_buffer[..untied + tied], untied };
             let bit = exchange.of(hot);
             let (off_buffer, rest) = rest.split_at_mut(blocks.len() + SLACK);
             let (on_buffer, rest) = rest.split_at_mut(blocks.len() + SLACK);
             let (untied_masks, tied_masks) = blocks.masks.split_at(blocks.untied);
-            let untied = M::part(operations, untied_masks, bit, off_buffer, on_buffer);
+            let untied = M::of(operations).part(untied_masks, bit, off_buffer, on_buffer);
             let untied_on = untied_masks.len() - untied;
-            let tied =
-                M::part(operations, tied_masks, bit, &mut off_buffer[untied..], &mut on_buffer[untied_on..]);
+            let tied = M::of(operations).part(
+                tied_masks,
+                bit,
+                &mut off_buffer[untied..],
+                &mut on_buffer[untied_on..],
+            );
             let tied_on = tied_masks.len() - tied;
             let blocks_off = Weighted { masks: &off_buffer[..untied + tied], untied };
             let blocks_on = Weighted { masks: &on_buffer[..untied_on + tied_on], untied: untied_on };
@@ -215,7 +219,7 @@ fn hottest<M: Mask>(tools: Tools<'_>, exchange: Exchange, queries: &[M], blocks:
         // Parts of the list, evenly spread.
         for k in 0..SAMPLES {
             let from = k * (masks.len() - size) / SAMPLES;
-            M::sample(operations, &masks[from..from + size], &mut counts);
+            M::of(operations).sample(&masks[from..from + size], &mut counts);
         }
         (counts, (size * SAMPLES) as f64)
     };

@@ -265,7 +265,7 @@ proptest! {
             let found = Splitter::new().join(tools, geometry.exchange(), a, b, &mut Progress::new(&control));
             prop_assert_eq!(found, Ok(expected), "{} with splits", isa);
             // Lists too long for one call are given in pieces.
-            let pieces = a.parts(100).map(|part| u64::small(operations, geometry.exchange(), part, b));
+            let pieces = a.parts(100).map(|part| operations.small(geometry.exchange(), part, b));
             prop_assert_eq!(pieces.sum::<u64>(), expected, "{} in pieces", isa);
         }
     }
@@ -314,17 +314,17 @@ fn check_filters<M: Mask + PartialEq>(
     let (leave, keep): (Vec<M>, Vec<M>) = list.iter().partition(|&&mask| mask.into() & bits != 0);
     let [mut without, mut with] =
         [vec![M::default(); list.len() + SLACK], vec![M::default(); list.len() + SLACK]];
-    let kept = M::sift(operations, list, bits, &mut without);
+    let kept = M::of(operations).sift(list, bits, &mut without);
     prop_assert_eq!(&without[..kept], &keep[..], "{:?}", operations);
     without.fill(M::default());
-    let kept = M::part(operations, list, bits, &mut without, &mut with);
+    let kept = M::of(operations).part(list, bits, &mut without, &mut with);
     prop_assert_eq!(&without[..kept], &keep[..], "{:?}", operations);
     prop_assert_eq!(&with[..list.len() - kept], &leave[..], "{:?}", operations);
     let union = list.iter().fold(0, |union, &mask| union | mask.into());
-    prop_assert_eq!(M::union(operations, list), union, "{:?}", operations);
+    prop_assert_eq!(M::of(operations).union(list), union, "{:?}", operations);
     for some in list.chunks(64 * M::IN_WORD) {
         let mut counts = [0; 64];
-        M::sample(operations, some, &mut counts);
+        M::of(operations).sample(some, &mut counts);
         for (bit, &count) in counts.iter().enumerate() {
             let expected = some.iter().filter(|&&mask| mask.into() >> bit & 1 == 1).count();
             prop_assert_eq!(count, expected as u64, "{:?}, bit {}", operations, bit);
@@ -339,7 +339,7 @@ fn check_pick<M: Mask + PartialEq>(
     chosen: &[u64],
 ) -> Result<(), TestCaseError> {
     let mut out = vec![M::default(); list.len() + SLACK];
-    let picked = M::pick(operations, list, chosen, &mut out);
+    let picked = M::of(operations).pick(list, chosen, &mut out);
     let is_chosen = |i: &usize| chosen[i / 64] >> (i % 64) & 1 == 1;
     let expected: Vec<M> = (0..list.len()).filter(is_chosen).map(|i| list[i]).collect();
     prop_assert_eq!(&out[..picked], &expected[..], "{:?}", operations);

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::plan::kind::PlanKind;
+
 /// The classes that solutions are sorted into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
@@ -21,6 +23,16 @@ pub enum Class {
 impl Class {
     /// All classes.
     pub const ALL: [Self; 5] = [Self::Corner, Self::Edge, Self::Border, Self::Halves, Self::Colours];
+
+    /// The plan that is made for its jobs; small boards of others have some, too.
+    pub const fn plan(self) -> PlanKind {
+        match self {
+            Self::Corner | Self::Edge => PlanKind::Rows,
+            Self::Border => PlanKind::Border,
+            Self::Halves => PlanKind::Halves,
+            Self::Colours => PlanKind::Colours,
+        }
+    }
 
     /// Whether its jobs are ranges of numbered orbits and count plain solutions; else they are groups of prefixes and
     /// count orbits of solutions.

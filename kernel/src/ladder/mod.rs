@@ -32,8 +32,7 @@ mod flags;
 mod mirror;
 mod symmetry;
 
-use std::fmt;
-use std::str::FromStr;
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::board::BoardSize;
 use crate::solution::{Image, Solution, Symmetry};
@@ -67,7 +66,10 @@ pub fn unique_solutions(n: BoardSize) -> impl Iterator<Item = (Solution, Symmetr
 }
 
 /// A way to count, lowest rung first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantNames,
+)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownRung, parse_err_fn = UnknownRung::new)]
 pub enum Rung {
     /// All N^N boards, tested when full.
     BruteForce,
@@ -146,15 +148,8 @@ impl Rung {
         [Self::BruteForce, Self::Backtracking, Self::Flags, Self::Bitmap, Self::Mirror, Self::Symmetry];
 
     /// The name used on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BruteForce => "brute-force",
-            Self::Backtracking => "backtracking",
-            Self::Flags => "flags",
-            Self::Bitmap => "bitmap",
-            Self::Mirror => "mirror",
-            Self::Symmetry => "symmetry",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The largest board that takes up to about a minute. Advice, not a limit: each row more takes six to eight
@@ -208,29 +203,13 @@ impl Rung {
     }
 }
 
-impl fmt::Display for Rung {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Rung {
-    type Err = UnknownRung;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|rung| rung.name() == text).ok_or_else(|| UnknownRung(text.to_owned()))
-    }
-}
-
 /// No rung has this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown algorithm '{0}'; known are: {known}", known = Rung::VARIANTS.join(", "))]
 pub struct UnknownRung(String);
 
-impl fmt::Display for UnknownRung {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Rung::ALL.map(Rung::name).join(", ");
-        write!(f, "unknown algorithm '{}'; known are: {names}", self.0)
+impl UnknownRung {
+    fn new(name: &str) -> Self {
+        Self(name.to_owned())
     }
 }
-
-impl std::error::Error for UnknownRung {}

@@ -1,4 +1,4 @@
-//! Which plan is it? A digest that tells any two plans apart.
+//! Fingerprints: a digest that tells any two plans apart.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,17 +15,18 @@ use crate::job::{Class, Job};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
 
-/// The orbits that [`Fingerprint::of_all_plans`] looks at, of so many.
+/// The sample of orbits that [`Fingerprint::of_all_plans`] uses, out of this number.
 fn sample(orbits: u64) -> impl Iterator<Item = u64> {
     const SAMPLE: u64 = 64;
     (0..SAMPLE).map(move |at| at * orbits / SAMPLE)
 }
 
 impl Fingerprint {
-    /// Of all plans together: two programs with the same one cut boards alike, and mean the same by every job.
+    /// The fingerprint of all plans together: two programs with the same one split boards in the same way, and mean
+    /// the same by every job.
     ///
-    /// Small boards stand for all, but where jobs only name numbers of column or row sets: what these stand for is
-    /// sampled on every board.
+    /// Small boards represent all boards. But jobs of half boards and colours only contain numbers of column or row
+    /// sets, so the meaning of these numbers is sampled on every board.
     pub fn of_all_plans() -> Self {
         let mut digest = Sha256::new();
         for n in BoardSize::MIN.up_to(BoardSize::MAX) {
@@ -57,7 +58,7 @@ impl Fingerprint {
 impl fmt::Display for Fingerprint {
     /// 64 lowercase hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(self.0))
     }
 }
 
@@ -71,32 +72,23 @@ impl FromStr for Fingerprint {
     type Err = InvalidFingerprint;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digit = |byte: u8| char::from(byte).to_digit(16).filter(|_| !byte.is_ascii_uppercase());
-        let byte = |pair: &[u8]| u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok();
-        let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(InvalidFingerprint) };
-        let bytes: Option<Vec<u8>> = pairs.iter().map(|pair| byte(pair)).collect();
-        bytes.and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or(InvalidFingerprint)
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| InvalidFingerprint)?;
+        if text.contains(char::is_uppercase) { Err(InvalidFingerprint) } else { Ok(Self(bytes)) }
     }
 }
 
 /// What was given is no fingerprint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a fingerprint is 64 lowercase hexadecimal digits")]
 pub struct InvalidFingerprint;
 
-impl fmt::Display for InvalidFingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a fingerprint is 64 lowercase hexadecimal digits")
-    }
-}
-
-impl std::error::Error for InvalidFingerprint {}
-
-/// Makes the fingerprint of a plan while its jobs pass by.
+/// Computes the fingerprint of a plan from its jobs, one at a time.
 #[derive(Clone, Debug)]
 pub struct Fingerprinter(Sha256);
 
 impl Fingerprinter {
-    /// Starts with what the plan is; its jobs follow, all of them in their order.
+    /// Starts with the plan; all its jobs follow, in order.
     pub fn new(plan: &Plan) -> Self {
         let (n, kind, states_per_job) = (plan.n(), plan.kind(), plan.states_per_job());
         let head = format!("nqueens plan 1\nn {n}\nkind {kind}\nstates-per-job {states_per_job}\n");

@@ -4,9 +4,7 @@
 //! on every machine, and a fingerprint proves it.
 
 mod fingerprint;
-
-use std::fmt;
-use std::str::FromStr;
+pub(crate) mod kind;
 
 use crate::board::BoardSize;
 use crate::engine::Kernel;
@@ -16,62 +14,7 @@ use crate::job::{Class, Job, Weight};
 use crate::prefix::Prefix;
 use crate::ranges::Numbered;
 pub use fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
-
-/// The ways to cut a board into jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PlanKind {
-    /// The classic BOUND1/BOUND2 classes with their first rows placed.
-    Rows,
-    /// Canonical border configurations, with inner rows placed where one is too heavy.
-    Border,
-    /// Column sets of half boards. Boards below [`Orbits::N_MIN`] have no half boards:
-    /// there its jobs are those of `border`.
-    Halves,
-    /// Rows whose queens stand on white cells. Below [`RowSets::N_MIN`](crate::colours::RowSets::N_MIN) its jobs are
-    /// those of `border`, too.
-    Colours,
-}
-
-impl PlanKind {
-    /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Rows, Self::Border, Self::Halves, Self::Colours];
-
-    /// The name used on the command line, the wire and in the database.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rows => "rows",
-            Self::Border => "border",
-            Self::Halves => "halves",
-            Self::Colours => "colours",
-        }
-    }
-}
-
-impl fmt::Display for PlanKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for PlanKind {
-    type Err = UnknownPlan;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| UnknownPlan(text.to_owned()))
-    }
-}
-
-/// No plan has this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownPlan(String);
-
-impl fmt::Display for UnknownPlan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown plan '{}'; known are: {}", self.0, PlanKind::ALL.map(PlanKind::name).join(", "))
-    }
-}
-
-impl std::error::Error for UnknownPlan {}
+pub use kind::{PlanKind, UnknownPlan};
 
 /// Seconds of CPU time that one thread took for a board by the plans `border`, `halves` and `colours`, tables included, by
 /// `nqueens bench`: a Zen 3 core without AVX-512. Engines that neither join nor multiply are not listed. Below N = 16 all
@@ -108,7 +51,7 @@ pub struct Plan {
 impl Plan {
     /// A job that any engine counts in about a second or less than a minute.
     const STATES_PER_JOB: u128 = 20_000_000_000;
-    /// More jobs than this are a burden to whoever keeps them.
+    /// Maximum number of jobs, for the sake of the ledger.
     const JOBS_MAX: u128 = 2_000_000;
     /// The same two for jobs of half boards: these are counted several times as fast, are small to keep, and take
     /// minutes each on the largest boards.

@@ -1,18 +1,18 @@
-//! Numbers that are not known exactly.
+//! Estimated values, with their confidence intervals.
 
-/// A number that is not known exactly, with the bounds that hold it 95 times of 100. All are finite, none is negative.
+/// An estimate with its 95 % confidence interval. All numbers are finite, none is negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The best guess.
+    /// The estimate.
     pub value: f64,
-    /// It is hardly less.
+    /// Lower end of the 95 % confidence interval.
     pub low: f64,
-    /// It is hardly more.
+    /// Upper end of the 95 % confidence interval.
     pub high: f64,
 }
 
 impl Interval {
-    /// With something done to each of its numbers.
+    /// Applies a function to each of its numbers.
     #[must_use]
     pub fn map(self, change: impl Fn(f64) -> f64) -> Self {
         Self { value: change(self.value), low: change(self.low), high: change(self.high) }

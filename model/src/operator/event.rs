@@ -1,4 +1,4 @@
-//! What happened, for those who do not read the log.
+//! Events, for operators who do not read the log.
 
 use strum::{IntoStaticStr, VariantArray};
 
@@ -26,7 +26,7 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum EventKind {
-    /// A run was planned: its jobs are handed out.
+    /// A run was planned: its jobs can be leased.
     RunPlanned,
     /// An operator paused, resumed or cancelled a run.
     RunChanged,
@@ -34,17 +34,17 @@ pub enum EventKind {
     RunDone,
     /// A run has all its jobs done, and no total: a check did not pass.
     RunFailed,
-    /// A run has jobs to hand out, and nobody has counted for a long while.
+    /// A run has jobs to lease, and nobody has counted for ten minutes.
     RunStalled,
     /// Jobs failed too often, or their results disagree.
     JobsQuarantined,
-    /// A worker was not heard of in time; its jobs go to others.
+    /// A worker sent no heartbeat in time; its jobs go to other workers.
     WorkerLost,
-    /// A worker is heard of, but its counting does not move; its jobs go to others.
+    /// A worker sends heartbeats, but its counting makes no progress; its jobs go to other workers.
     WorkerStalled,
     /// A machine's results were wrong: it gets no more jobs.
     MachineDistrusted,
-    /// The disk is nearly full: no more jobs are handed out.
+    /// The disk is nearly full: no more jobs are leased.
     DiskShort,
     /// The disk has room again.
     DiskRoomy,

@@ -1,4 +1,4 @@
-//! What operator and coordinator tell each other. `proto/nqueens/v1/operator.proto` has the full story of each field.
+//! Messages between operator and coordinator. `proto/nqueens/v1/operator.proto` documents each field.
 
 mod estimate;
 mod event;

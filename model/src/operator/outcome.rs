@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The final counts of a run.
 
 use nqueens_kernel::counts::Totals;
 use strum::{IntoStaticStr, VariantArray};
@@ -10,11 +10,11 @@ pub struct Outcome {
     pub totals: Totals,
     /// All solutions.
     pub total: u128,
-    /// What they were held against.
+    /// What they were compared with.
     pub checked: Checked,
 }
 
-/// What a result was held against.
+/// What a total was compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Checked {

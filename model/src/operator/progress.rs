@@ -1,4 +1,4 @@
-//! How far a run is.
+//! The progress of a run.
 
 use nqueens_kernel::board::BoardSize;
 
@@ -24,7 +24,7 @@ pub struct Progress {
     pub quarantined: u32,
     /// Share of the estimated work that is done, `0.0..=1.0`.
     pub share_done: f64,
-    /// States visited for the jobs that are done.
+    /// States visited by the jobs that are done.
     pub states: u128,
     /// Estimated work of all jobs, in states.
     pub estimated_states: u128,

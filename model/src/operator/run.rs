@@ -1,4 +1,4 @@
-//! Runs: what is asked for, what they are doing, and all that is known of one.
+//! Runs: what is submitted, their states, and everything known about one.
 
 use nqueens_kernel::plan::{Fingerprint, Plan};
 use strum::{EnumString, IntoStaticStr, VariantArray};
@@ -9,9 +9,9 @@ use crate::id::{RunId, WorkerId};
 /// A request for a run. The same one again is the same run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Submission {
-    /// Drawn by whoever asks; the run's name and the order of its jobs follow from it.
+    /// Drawn by the caller; it determines the run's id and the order of its jobs.
     pub request: [u8; 16],
-    /// How N is to be cut into jobs.
+    /// How N is split into jobs.
     pub plan: Plan,
     /// Among active runs, higher goes first.
     pub priority: i32,
@@ -89,7 +89,7 @@ pub struct RunStatus {
     pub outcome: Option<Outcome>,
 }
 
-/// Whose results are taken back.
+/// Whose results are voided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blamed {
     /// That of the job of this number.

@@ -3,7 +3,7 @@
 use super::WallTime;
 use crate::id::WorkerId;
 
-/// A worker that has been heard of since the coordinator started.
+/// A worker that was seen since the coordinator started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerStatus {
     /// Its name in the ledger.
@@ -18,7 +18,7 @@ pub struct WorkerStatus {
     pub threads: u32,
     /// When it registered.
     pub registered_at: WallTime,
-    /// Since it was last heard of, in milliseconds.
+    /// Time since its last heartbeat, in milliseconds.
     pub silent_ms: u64,
     /// Jobs leased to it.
     pub leases: u64,
@@ -34,6 +34,6 @@ pub struct WorkerStatus {
     pub checks_failed: u64,
     /// Checks of its machine's results that are open.
     pub checks_open: u64,
-    /// Why its machine gets no more jobs; `None` as long as it is trusted.
+    /// Why its machine gets no more jobs; `None` while it is trusted.
     pub distrusted: Option<String>,
 }

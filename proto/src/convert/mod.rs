@@ -1,10 +1,12 @@
-//! Wire to domain, with every check that a message on its own allows, and back.
+//! Conversion from wire to domain types, with every check that is possible on a single message, and back.
 
 mod operator;
 #[cfg(test)]
 mod tests;
 mod worker;
 
+use nqueens_kernel::board::BoardSize;
+use nqueens_model::id::{RunId, WorkerId};
 use strum::VariantArray;
 
 /// A message that no honest peer sends.
@@ -37,6 +39,21 @@ where
 {
     let known = Domain::VARIANTS.iter().copied().find(|known| Wire::from(*known) == wire);
     known.ok_or_else(|| invalid(field, "is missing or of a later version"))
+}
+
+/// A board size that messages may have.
+fn board(n: u32) -> Result<BoardSize, InvalidMessage> {
+    BoardSize::new(n).map_err(|error| invalid("n", error))
+}
+
+/// The run that a field names.
+pub fn run_id(field: &'static str, number: u64) -> Result<RunId, InvalidMessage> {
+    RunId::new(number).ok_or_else(|| invalid(field, "must be in 1..2^48"))
+}
+
+/// The worker that a field names.
+pub fn worker_id(field: &'static str, number: u64) -> Result<WorkerId, InvalidMessage> {
+    WorkerId::new(number).ok_or_else(|| invalid(field, "must be in 1..2^63"))
 }
 
 /// A number that fits the 63 bits that the database has for it.

@@ -1,4 +1,4 @@
-//! What operators and the coordinator tell each other.
+//! Messages between operators and the coordinator.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use nqueens_model::operator::{
     Submission, WorkerStatus,
 };
 
-use super::{InvalidMessage, invalid, present, stored, variant};
+use super::{InvalidMessage, board, invalid, present, run_id, stored, variant, worker_id};
 use crate::v1;
 
 fn decimal(field: &'static str, text: &str) -> Result<u128, InvalidMessage> {
@@ -20,14 +20,6 @@ fn decimal(field: &'static str, text: &str) -> Result<u128, InvalidMessage> {
         .then(|| text.parse().ok())
         .flatten()
         .ok_or_else(|| invalid(field, "must be a decimal number below 2^128"))
-}
-
-fn run_id(number: u64) -> Result<RunId, InvalidMessage> {
-    RunId::new(number).ok_or_else(|| invalid("run", "must be in 1..2^48"))
-}
-
-fn worker_id(field: &'static str, number: u64) -> Result<WorkerId, InvalidMessage> {
-    WorkerId::new(number).ok_or_else(|| invalid(field, "must be in 1..2^63"))
 }
 
 fn plan(n: BoardSize, kind: &str, states_per_job: u64) -> Result<Plan, InvalidMessage> {
@@ -126,8 +118,8 @@ impl TryFrom<v1::RunProgress> for Progress {
         }
         let estimate = |field, wire: Option<_>| wire.map(|wire| interval(field, wire)).transpose();
         Ok(Self {
-            run: run_id(wire.run)?,
-            n: BoardSize::new(wire.n).map_err(|error| invalid("n", error))?,
+            run: run_id("run", wire.run)?,
+            n: board(wire.n)?,
             state: variant("state", wire.state())?,
             jobs: wire.jobs,
             done: wire.done,
@@ -294,14 +286,12 @@ impl TryFrom<v1::Event> for Event {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::Event) -> Result<Self, Self::Error> {
-        let kind = variant("kind", wire.kind())?;
-        let worker = |id| worker_id("worker_id", id);
         Ok(Self {
             number: wire.number,
             at: wire.at_ms,
-            kind,
-            run: Some(wire.run).filter(|id| *id != 0).map(run_id).transpose()?,
-            worker: Some(wire.worker_id).filter(|id| *id != 0).map(worker).transpose()?,
+            kind: variant("kind", wire.kind())?,
+            run: (wire.run != 0).then(|| run_id("run", wire.run)).transpose()?,
+            worker: (wire.worker_id != 0).then(|| worker_id("worker_id", wire.worker_id)).transpose()?,
             text: wire.text,
         })
     }
@@ -324,7 +314,7 @@ impl TryFrom<v1::SubmitRequest> for Submission {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::SubmitRequest) -> Result<Self, Self::Error> {
-        let n = BoardSize::new(wire.n).map_err(|error| invalid("n", error))?;
+        let n = board(wire.n)?;
         Ok(Self {
             request: wire.request_id.try_into().map_err(|_| invalid("request_id", "must be 16 bytes"))?,
             plan: plan(n, &wire.plan, wire.states_per_job)?,
@@ -336,27 +326,13 @@ impl TryFrom<v1::SubmitRequest> for Submission {
     }
 }
 
-impl v1::GetRunRequest {
-    /// The run asked for.
-    pub fn id(&self) -> Result<RunId, InvalidMessage> {
-        run_id(self.run)
-    }
-}
-
 impl v1::SetRunStateRequest {
     /// The run, and what it is to be: active, paused or cancelled.
     pub fn change(&self) -> Result<(RunId, RunState), InvalidMessage> {
         match variant("state", self.state())? {
             RunState::Done | RunState::Failed => Err(invalid("state", "must be active, paused or cancelled")),
-            state => Ok((run_id(self.run)?, state)),
+            state => Ok((run_id("run", self.run)?, state)),
         }
-    }
-}
-
-impl v1::RetryQuarantinedRequest {
-    /// The run asked for.
-    pub fn id(&self) -> Result<RunId, InvalidMessage> {
-        run_id(self.run)
     }
 }
 
@@ -368,7 +344,7 @@ impl v1::RequeueRequest {
             (None, worker) => Blamed::Worker(worker_id("worker_id", worker)?),
             (Some(_), _) => return Err(invalid("job", "and worker_id exclude each other")),
         };
-        Ok((run_id(self.run)?, blamed))
+        Ok((run_id("run", self.run)?, blamed))
     }
 }
 
@@ -382,20 +358,13 @@ impl From<(RunId, Blamed)> for v1::RequeueRequest {
     }
 }
 
-impl v1::DrainWorkerRequest {
-    /// The worker asked for.
-    pub fn id(&self) -> Result<WorkerId, InvalidMessage> {
-        worker_id("worker_id", self.worker_id)
-    }
-}
-
 impl v1::WatchProgressRequest {
     /// The run to watch, or `None` for all, and the milliseconds between two messages, `200..=3_600_000`.
     pub fn subject(&self) -> Result<(Option<RunId>, u32), InvalidMessage> {
         if !(200..=3_600_000).contains(&self.interval_ms) {
             return Err(invalid("interval_ms", "must be in 200..3600000"));
         }
-        let run = (self.run != 0).then(|| run_id(self.run)).transpose()?;
+        let run = (self.run != 0).then(|| run_id("run", self.run)).transpose()?;
         Ok((run, self.interval_ms))
     }
 }

@@ -1,4 +1,4 @@
-//! What is sent arrives, and what no honest peer sends is refused.
+//! Messages arrive as sent, and what no honest peer sends is refused.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;

@@ -1,16 +1,16 @@
-//! What workers and the coordinator tell each other.
+//! Messages between workers and the coordinator.
 
 use std::num::NonZeroU32;
 
-use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
-use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::id::{Incarnation, JobId, LeaseToken};
+use nqueens_model::kernel::Capability;
 use nqueens_model::message::{
     BATCH_MAX, EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest,
     SyncResponse, Verdict,
 };
 
-use super::{InvalidMessage, invalid, present, stored, variant};
+use super::{InvalidMessage, board, invalid, present, run_id, stored, variant, worker_id};
 use crate::v1;
 
 fn short(field: &'static str, text: String, bytes_max: usize) -> Result<String, InvalidMessage> {
@@ -57,9 +57,8 @@ impl TryFrom<v1::LeaseToken> for LeaseToken {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::LeaseToken) -> Result<Self, Self::Error> {
-        let run = RunId::new(wire.run).ok_or_else(|| invalid("token.run", "must be in 1..2^48"))?;
         Ok(Self {
-            job: JobId { run, number: wire.job },
+            job: JobId { run: run_id("token.run", wire.run)?, number: wire.job },
             epoch: NonZeroU32::new(wire.epoch).ok_or_else(|| invalid("token.epoch", "must be at least 1"))?,
             incarnation: Incarnation::new(wire.incarnation)
                 .ok_or_else(|| invalid("token.incarnation", "must be in 1..2^63"))?,
@@ -77,6 +76,7 @@ impl From<Registration> for v1::RegisterRequest {
             kernels: worker.kernels.iter().map(ToString::to_string).collect(),
             threads: worker.threads,
             plans: crate::PLANS.0.to_vec(),
+            capability: worker.capability.map(v1::Capability::from),
         }
     }
 }
@@ -99,7 +99,30 @@ impl TryFrom<v1::RegisterRequest> for Registration {
             name: short("name", wire.name, 64)?,
             build: short("build", wire.build, 64)?,
             kernels,
+            capability: wire.capability.map(Capability::try_from).transpose()?,
             threads: wire.threads,
+        })
+    }
+}
+
+impl From<Capability> for v1::Capability {
+    fn from(capability: Capability) -> Self {
+        let Capability { family, device, states_per_s } = capability;
+        Self { family: family.to_string(), device, states_per_s }
+    }
+}
+
+impl TryFrom<v1::Capability> for Capability {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::Capability) -> Result<Self, Self::Error> {
+        if wire.states_per_s == 0 {
+            return Err(invalid("states_per_s", "must be at least 1"));
+        }
+        Ok(Self {
+            family: wire.family.parse().map_err(|error| invalid("family", error))?,
+            device: short("device", wire.device, 64)?,
+            states_per_s: stored("states_per_s", wire.states_per_s)?,
         })
     }
 }
@@ -124,8 +147,7 @@ impl TryFrom<v1::SyncRequest> for SyncRequest {
     fn try_from(wire: v1::SyncRequest) -> Result<Self, Self::Error> {
         let wanted_jobs = usize::try_from(wire.wanted_jobs).ok().filter(|jobs| *jobs <= BATCH_MAX);
         Ok(Self {
-            worker: WorkerId::new(wire.worker_id)
-                .ok_or_else(|| invalid("worker_id", "must be in 1..2^63"))?,
+            worker: worker_id("worker_id", wire.worker_id)?,
             instance: (!wire.instance.is_empty()).then(|| instance(wire.instance)).transpose()?,
             results: batch("results", BATCH_MAX, wire.results)?,
             // A worker holds a few batches at most.
@@ -182,7 +204,7 @@ impl TryFrom<v1::Lease> for Lease {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::Lease) -> Result<Self, Self::Error> {
-        let n = BoardSize::new(wire.n).map_err(|error| invalid("n", error))?;
+        let n = board(wire.n)?;
         let class = wire.class.parse().map_err(|error| invalid("class", error))?;
         let bound1 = u8::try_from(wire.bound1).map_err(|error| invalid("bound1", error))?;
         let job = EncodedJob { n, class, bound1, prefixes: wire.prefixes };

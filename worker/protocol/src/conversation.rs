@@ -1,4 +1,4 @@
-//! The worker's part: register, then sync until told to go.
+//! The worker's side of the conversation: register, then sync until stopped.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const HELD_MAX: usize = 5 * BATCH_MAX;
 pub struct Conversation {
     registration: Registration,
     coordinator: String,
-    /// Time for begun jobs once the worker is told to go.
+    /// Time for running jobs to finish after a stop.
     drain: Duration,
     id: Option<WorkerId>,
     phase: Phase,
@@ -113,7 +113,7 @@ impl Conversation {
         }
     }
 
-    /// Takes what has happened by `now`, which never goes back, and says what is to be done.
+    /// Takes an event that happened by `now`, which never goes back, and returns the actions.
     pub fn on(&mut self, now: Moment, event: Event) -> Vec<Action> {
         match event {
             Event::Looked(look) => self.look(now, look),
@@ -154,7 +154,7 @@ impl Conversation {
                 Err(returned) => {
                     self.leases.remove(&returned.token);
                     if returned.failure.is_some() {
-                        warn!(job = %returned.token.job, failure = returned.failure, "could not count a job");
+                        warn!(job = %returned.token.job, failure = returned.failure, "failed to count a job");
                     }
                     self.returned.push(returned);
                 }
@@ -167,11 +167,11 @@ impl Conversation {
         }
         if std::mem::take(&mut self.giving_up) && matches!(self.phase, Phase::Leaving(_)) {
             let (begun, returned, drain_s) = (self.leases.len(), self.returned.len(), self.drain.as_secs());
-            info!(begun, returned, drain_s, "leaving: begun jobs have so long to finish");
+            info!(begun, returned, drain_s, "stopping: running jobs get {drain_s} s to finish");
         }
     }
 
-    /// Takes no more work, and gives back what has not begun.
+    /// Takes no more work, and returns what has not started.
     fn leave(&mut self, now: Moment) {
         if !matches!(self.phase, Phase::Working) {
             return;
@@ -183,7 +183,7 @@ impl Conversation {
         }
     }
 
-    /// Counts no more, and hands over what there is; nothing after an error that does not pass.
+    /// Stops counting, and reports the results; nothing after a permanent error.
     fn part(&mut self, now: Moment, error: Option<CallError>) {
         self.phase = Phase::Farewell(now + FAREWELL, error);
         self.give_up(true);
@@ -203,7 +203,7 @@ impl Conversation {
             let kept = self.outbox.is_kept();
             warn!(
                 reason,
-                unreported, kept, unreturned, "could not hand over everything; the leases will run out"
+                unreported, kept, unreturned, "could not report everything; the leases will expire"
             );
         }
         self.call = None;
@@ -214,7 +214,6 @@ impl Conversation {
         self.actions.push(Action::End(outcome));
     }
 
-    /// Does what is due.
     fn proceed(&mut self, now: Moment) {
         if self.giving_up {
             return;
@@ -312,7 +311,7 @@ impl Conversation {
         let results = self.outbox.batch();
         let returned: Vec<_> = self.returned.iter().take(BATCH_MAX).cloned().collect();
         let holds = self.leases.len() + self.outbox.len();
-        let wanted_jobs = HELD_MAX.saturating_sub(holds).min(self.pace.jobs_max());
+        let wanted_jobs = HELD_MAX.saturating_sub(holds).min(BATCH_MAX);
         let wanted_states = self.wanted().saturating_sub(self.states_left());
         // What waits for a later report is still held.
         let later = self.outbox.after(results.len()).map(|result| result.token);
@@ -389,7 +388,7 @@ impl Conversation {
         if matches!(self.phase, Phase::Working) {
             self.take(answer.leases);
             if answer.drain {
-                info!("an operator asked this worker to go");
+                info!("an operator drains this worker");
                 self.summary.dismissed = true;
                 self.leave(now);
             }

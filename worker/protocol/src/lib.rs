@@ -1,6 +1,11 @@
-//! A worker's side of the conversation with its coordinator, without I/O: [`Conversation::on`] takes what has happened and
-//! when, and returns what is to be done. It decides when to register and to sync, how much work to ask for, what is
-//! spooled and what may be dropped, how to sit out an outage, and how to leave.
+//! A worker's side of the conversation with its coordinator, without I/O: [`Conversation::on`] takes an event and its
+//! time, and returns actions. It decides when to register and to sync, how much work to ask for, what to spool and
+//! what to drop, how to wait out an outage, and how to stop.
+//!
+//! It syncs when threads are about to run out of work, when results wait, and at the heartbeat interval (`pace`).
+//! Results are on disk before they are reported, with one fsync for many (`outbox`). The spool is emptied when
+//! everything in it is acknowledged. `outage` paces the attempts to reach the coordinator. A worker that is drained
+//! or stopped returns jobs that have not started at once, and the others at a deadline.
 //!
 //! Time and randomness come in with the events, so the same events always lead to the same actions.
 
@@ -32,7 +37,7 @@ pub struct Setup {
     pub registration: Registration,
     /// Speed of all threads together in estimated states a second: a guess, replaced by what the first jobs show.
     pub states_per_s: f64,
-    /// Time to finish begun jobs once the worker is told to go.
+    /// Time for running jobs to finish after a stop.
     pub drain: Duration,
     /// The coordinator's address, for the log.
     pub coordinator: String,
@@ -71,7 +76,7 @@ pub enum Event {
     Written(Write, Result<(), String>),
 }
 
-/// What is to be done, in this order, before the next event is told.
+/// An action. The caller carries actions out in their order, before it passes the next event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Call the coordinator. A call that is still on its way is given up: its answer is no longer wanted.

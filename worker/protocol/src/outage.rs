@@ -1,4 +1,4 @@
-//! A coordinator that does not answer: when to try again, and when to say so.
+//! A coordinator that does not answer: when to try again, and when to log it.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tracing::{debug, info, warn};
 
 use crate::{CallError, Moment};
 
-/// The first pause; each is twice as long as the one before.
+/// The first pause; each following one is twice as long.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 
 /// Longest pause, without its jitter.
@@ -21,7 +21,6 @@ const WARN_AT_LEAST: Duration = Duration::from_hours(1);
 /// From the first call that failed to the next that succeeds.
 pub(crate) struct Outage {
     began: Moment,
-    /// When to try again.
     pub(crate) again_at: Moment,
     pause: Duration,
     warn_at: Moment,
@@ -42,7 +41,7 @@ impl Outage {
         if now >= self.warn_at {
             warn!(
                 %error, coordinator, for_s,
-                "no coordinator: see that it runs and that the address is right; trying again until it answers"
+                "no coordinator: check that it runs and that the address is right; trying again until it answers"
             );
             self.warn_at = now + self.warn_again;
             self.warn_again = (2 * self.warn_again).min(WARN_AT_LEAST);
@@ -51,7 +50,6 @@ impl Outage {
         }
     }
 
-    /// The coordinator answers.
     pub(crate) fn end(self, now: Moment) {
         info!(for_s = now.saturating_sub(self.began).as_secs(), "the coordinator answers again");
     }

@@ -1,4 +1,4 @@
-//! What is counted and not yet acknowledged, in memory and in the spool.
+//! Results that are not acknowledged yet, in memory and in the spool.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Outbox {
             return Self { results: VecDeque::new(), gone: 0, spool: None };
         };
         if !results.is_empty() {
-            info!(results = results.len(), spool = %name, "reporting what an earlier worker counted");
+            info!(results = results.len(), spool = %name, "reporting results of an earlier worker");
         }
         let spool = Spool {
             name,
@@ -131,8 +131,8 @@ impl Outbox {
         self.spool.as_ref().is_some_and(|spool| spool.writing)
     }
 
-    /// What is to be done to the spool, one thing after the other. `flush` puts results there that wait for company;
-    /// but not on a disk that failed a short while ago, for they are still in memory.
+    /// The next change of the spool. `flush` writes results that wait for more results, but not to a disk that failed
+    /// recently, because they are still in memory.
     pub(crate) fn next_write(&mut self, now: Moment, flush: bool) -> Option<Write> {
         let stored = self.stored();
         let spool = self.spool.as_mut().filter(|spool| !spool.writing)?;
@@ -168,7 +168,7 @@ impl Outbox {
         match (change, outcome) {
             (Write::Append(results), Ok(())) => {
                 if std::mem::take(&mut spool.failing) {
-                    info!(spool = %name, "the spool takes results again");
+                    info!(spool = %name, "the spool can be written again");
                 }
                 spool.stored += results.len() as u64;
                 spool.held += results.len();
@@ -178,7 +178,7 @@ impl Outbox {
                 if !std::mem::replace(&mut spool.failing, true) {
                     error!(
                         spool = %name, %error,
-                        "the spool takes nothing; results stay in memory alone until it does: make room"
+                        "can't write to the spool; results stay in memory only: free some disk space"
                     );
                 }
                 spool.store_at = Some(now + DISK_RETRY);

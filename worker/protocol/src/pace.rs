@@ -12,8 +12,8 @@ const FLUSH: Duration = Duration::from_millis(250);
 /// Shortest time between two syncs, unless threads have run out of work.
 const BREATH: Duration = Duration::from_millis(10);
 
-/// Jobs for each thread at once while its speed is not known.
-const FIRST_JOBS: usize = 32;
+/// Work to have at hand, by the speed that the engine showed in its test, until the first job of the run is counted.
+const FIRST: Duration = Duration::from_millis(400);
 
 /// The worker's speed and the coordinator's rhythm.
 pub(crate) struct Pace {
@@ -62,15 +62,10 @@ impl Pace {
 
     /// The work to have at hand, in estimated states: for two beats, so that one is left when the worker asks.
     pub(crate) fn wanted(&self) -> u64 {
+        let time = if self.measured { 2 * self.ahead } else { FIRST };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-        let states = (self.states_per_s * 2.0 * self.ahead.as_secs_f64()) as u64;
-        // Engines are far faster on larger boards than in their test.
-        if self.measured { states.max(1) } else { states.saturating_mul(100) }
-    }
-
-    /// Most jobs to ask for at once.
-    pub(crate) fn jobs_max(&self) -> usize {
-        if self.measured { BATCH_MAX } else { BATCH_MAX.min(FIRST_JOBS * self.threads) }
+        let states = (self.states_per_s * time.as_secs_f64()) as u64;
+        states.max(1)
     }
 
     /// Learns the coordinator's rhythm from its answer. When it was asked, at `asked_at`, the worker had `enough` work or

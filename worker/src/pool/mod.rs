@@ -372,7 +372,7 @@ impl Shared {
         let result = JobResult {
             token: job.token,
             counts: job.counts,
-            kernel: self.kernel,
+            kernel: self.kernel.into(),
             states: job.states,
             elapsed_us: u64::try_from(job.elapsed.as_micros()).unwrap_or(NUMBER_MAX),
         };

@@ -1,18 +1,18 @@
-//! Results on disk until they are acknowledged, so that they outlive the worker's process.
+//! Results on disk until they are acknowledged, so that they survive the worker's process.
 //!
 //! ```text
-//! DIR/results    what the coordinator has not acknowledged yet
-//! DIR/rejected   what it does not know: results of another database, set aside for somebody to look at
+//! DIR/results    results that the coordinator has not acknowledged yet
+//! DIR/rejected   results that the coordinator does not know: of another database, set aside for inspection
 //! DIR/lock       keeps other processes out
 //! ```
 //!
-//! The first two are sequences of records: length and CRC-32C, four bytes each, little-endian, then so many bytes of
-//! `v1::JobResult`. The checksum covers the length too.
+//! The first two are sequences of records: length and CRC-32C, four bytes each, little-endian, then a `v1::JobResult`
+//! of that length. The checksum covers the length too.
 //!
-//! `results` grows until all in it is acknowledged; then it is emptied. A worker that is never idle rewrites it once
-//! most of it is acknowledged: what still waits goes into `results.new`, which then takes the place of `results`. The old
-//! file holds all that the new one does, so it does not matter where this is cut short. Results that were acknowledged
-//! and are still there are simply reported again: the coordinator recognises them.
+//! `results` grows until everything in it is acknowledged; then it is emptied. A worker that is never idle rewrites
+//! it once most of it is acknowledged: the remaining results go into `results.new`, which then replaces `results`.
+//! The old file holds all that the new one does, so an interruption at any point is safe. Acknowledged results that
+//! are still there are reported again, and the coordinator recognises them.
 
 mod record;
 #[cfg(test)]
@@ -38,7 +38,7 @@ const NEW: &str = "results.new";
 /// Why a spool can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
-    /// Another process has it.
+    /// Another process uses it.
     #[error("another worker uses the spool {0}; give each worker a --spool of its own")]
     InUse(PathBuf),
     /// The directory can't be made, read or written.
@@ -67,7 +67,7 @@ pub struct Spool {
     dir: PathBuf,
     results: Mutex<Results>,
     recovered: Vec<JobResult>,
-    /// Locked as long as it is open. A file of its own, for `results` is replaced now and then.
+    /// Locked while it is open. A separate file, because `results` is sometimes replaced.
     _lock: File,
 }
 

@@ -1,4 +1,4 @@
-//! Results on real files: kept, torn, damaged, rewritten.
+//! Spools in real files: kept, torn, damaged, rewritten.
 
 use std::num::NonZeroU32;
 
@@ -18,7 +18,7 @@ fn result(seed: u64) -> JobResult {
     let incarnation = Incarnation::from_random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let token = LeaseToken { job, epoch: NonZeroU32::MIN, incarnation };
     let counts = Counts { count4: seed % 3, count8: seed, ..Counts::ZERO };
-    JobResult { token, counts, kernel: Kernel::ALL[0], states: seed, elapsed_us: seed / 2 }
+    JobResult { token, counts, kernel: Kernel::ALL[0].into(), states: seed, elapsed_us: seed / 2 }
 }
 
 fn results(count: u64) -> Vec<JobResult> {
@@ -150,13 +150,13 @@ fn unusable_places_are_refused() {
     );
 
     let mut later = v1::JobResult::from(result(1));
-    later.kernel = "abacus".to_owned();
+    later.kernel = "Abacus 2".to_owned();
     let payload = later.encode_to_vec();
     let length = u32::try_from(payload.len()).expect("short").to_le_bytes();
     let bytes = [&length[..], &checksum(&length, &payload).to_le_bytes(), &payload].concat();
     std::fs::write(place.path().join("results"), &bytes).expect("a file");
     let refused = Spool::open(place.path()).expect_err("of a later version").to_string();
-    assert!(refused.contains("abacus"), "{refused}");
+    assert!(refused.contains("kernel"), "{refused}");
     assert_eq!(std::fs::read(place.path().join("results")).expect("a file"), bytes, "left as it was");
 }
 

@@ -1,4 +1,4 @@
-//! Sampling and measuring row sets, which plan `colours` multiplies.
+//! Samples and measures row sets, for plan `colours`.
 
 use std::ops::Range;
 
@@ -20,7 +20,8 @@ const STRATA_MAX: u64 = 64;
 const STRATA_MIN: u64 = 8;
 /// Orbits of a piece, at least: fewer share so little that they take far longer than in a job.
 const ORBITS_MIN: u64 = 40;
-/// Another board is scaled up with so much more reach, as a share of the value, for each two rows between.
+/// When another board is scaled up: additional half-width of the interval, as a share of the value, for every two
+/// rows between.
 const REACH_SCALED: f64 = 0.25;
 
 /// What a piece of a stratum stands for, as if all strata were alike.

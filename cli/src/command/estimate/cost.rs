@@ -7,7 +7,6 @@ use nqueens_model::operator::Interval;
 pub(super) struct Cost {
     /// Hours of one thread.
     pub(super) core_hours: Interval,
-    /// Threads of the fleet.
     pub(super) threads: u32,
     /// Power of one thread.
     pub(super) watts: Option<f64>,
@@ -32,7 +31,6 @@ impl Cost {
     }
 }
 
-/// What a coordinator keeps.
 pub(super) struct Ledger {
     pub(super) jobs: u64,
     /// Size of the database when all is counted.

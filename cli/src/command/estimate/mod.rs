@@ -1,4 +1,4 @@
-//! `nqueens estimate`: what a run would find and cost, before it is begun.
+//! `nqueens estimate`: estimates solutions and cost before a run.
 
 mod colours;
 mod cost;
@@ -21,7 +21,7 @@ use super::choices::{KernelChoice, PlanChoice, amount, default_threads, threads}
 use crate::memory::Memory;
 use crate::output::{Json, print_line, thousands};
 use cost::{Cost, Ledger};
-use sample::{Sampling, Work};
+use sample::{Sampling, Source, Work};
 
 /// Estimates the number of solutions of a board and the cost of counting them, from a random sample.
 ///
@@ -142,7 +142,7 @@ impl Estimate {
             "published": published(self.n).map(|known| known.total.to_string()),
             "states": count(interval(work.states)),
             "states_per_s": work.states_per_s,
-            "speed_from": work.source.name(),
+            "speed_from": <&str>::from(work.source),
             "scaled_from_n": work.scaled_from.map(BoardSize::get),
             "core_hours": real(cost.core_hours),
             "threads_total": cost.threads,
@@ -170,7 +170,8 @@ impl Estimate {
         }
         say("states", describe(interval(work.states)))?;
         let speed = thousands(whole(work.states_per_s / 1e6));
-        say("speed", format!("{speed} million states/s per thread, {}", work.source.describe()))?;
+        let source = if work.source == Source::Given { "as given" } else { "measured here" };
+        say("speed", format!("{speed} million states/s per thread, {source}"))?;
         if let Some(from) = work.scaled_from {
             let how = match plan {
                 PlanKind::Colours => {

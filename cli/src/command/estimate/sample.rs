@@ -1,4 +1,4 @@
-//! Sampling and measuring on this machine's threads.
+//! Samples and measures on this machine's threads.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use nqueens_kernel::sampling::{Descent, Estimate, Estimates, Random, Sampler};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::Unit;
 use rustix::time::{ClockId, clock_gettime};
+use strum::IntoStaticStr;
 
 use crate::engines::ENGINES;
 
-/// How to sample.
 pub(super) struct Sampling {
     pub(super) n: BoardSize,
     pub(super) kernel: Kernel,
@@ -42,26 +42,11 @@ pub(super) struct Work {
 }
 
 /// Where a speed comes from.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(super) enum Source {
     Given,
     Measured,
-}
-
-impl Source {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Given => "given",
-            Self::Measured => "measured",
-        }
-    }
-
-    pub(super) const fn describe(self) -> &'static str {
-        match self {
-            Self::Given => "as given",
-            Self::Measured => "measured here",
-        }
-    }
 }
 
 /// A descent ends where so many states are left: more cost more time than they bring certainty.
@@ -145,7 +130,6 @@ impl Sampling {
         pieces.skip(thread).step_by(self.threads.get())
     }
 
-    /// Samples the board.
     fn descend(&self, sampler: &Sampler) -> anyhow::Result<Estimates> {
         let parts = self.on_threads(|thread, solver| {
             let control = Control::default();

@@ -1,4 +1,4 @@
-//! What is known of a run, gathered in one walk through its ledger.
+//! Facts about a run, gathered in one pass through its ledger.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,7 +103,7 @@ impl Facts {
         }
         let counted: BTreeSet<_> = facts.hosts.values().flat_map(|host| &host.workers).collect();
         let workers = reader.workers().await?.into_iter().filter(|worker| counted.contains(&worker.id));
-        facts.builds = workers.map(|worker| harmless(&worker.build)).collect();
+        facts.builds = workers.map(|worker| harmless(&worker.registration.build)).collect();
         if run.outcome.is_some() {
             facts.findings = Some(check(reader, run).await?);
         }
@@ -111,7 +111,7 @@ impl Facts {
     }
 
     fn enter(&mut self, class: Class, result: LedgerResult) -> anyhow::Result<()> {
-        let kernel = harmless(&result.kernel);
+        let kernel = result.kernel.to_string();
         self.work.add(&result);
         let (work, sum) = self.classes.entry(class).or_default();
         work.add(&result);

@@ -1,4 +1,4 @@
-//! A report in short, as Markdown for a README.
+//! The short report, as Markdown for a README.
 
 use std::fmt::Write;
 

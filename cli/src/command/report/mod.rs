@@ -1,4 +1,4 @@
-//! `nqueens report`: what there is to show of a run.
+//! `nqueens report`: a report on a run.
 
 mod facts;
 mod markdown;

@@ -1,4 +1,4 @@
-//! A report as one HTML page. Whatever a run brings with it passes through maud, which escapes it.
+//! A report as one HTML page. All text of a run passes through maud, which escapes it.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use nqueens_coordinator::wall_time;

@@ -1,4 +1,4 @@
-//! Pictures of a run, as SVG within the page.
+//! Charts of a run, as SVG within the page.
 
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
-//! The words and numbers that every form of a report has.
+//! Texts and numbers that all forms of a report share.
 
-use nqueens_evidence::finding::Verdict;
+use nqueens_evidence::finding::{Check, Verdict};
 use nqueens_model::operator::RunState;
 
 use super::facts::Facts;
@@ -106,19 +106,18 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
 
 /// The checks, each with its outcome and what there is to say of it.
 pub(super) fn checks(facts: &Facts) -> Vec<(&'static str, &'static str, String)> {
-    let findings = facts.findings.iter().flatten();
-    let told = |verdict: &Verdict| {
+    let told = |(check, verdict): &(Check, Verdict)| {
         let (outcome, what) = verdict.told();
-        (outcome, harmless(what))
+        (check.name(), outcome, harmless(what))
     };
-    findings.map(|(check, verdict)| (check.name(), told(verdict))).map(|(a, (b, c))| (a, b, c)).collect()
+    facts.findings.iter().flatten().map(told).collect()
 }
 
 /// What stands where checks would.
 pub(super) const UNCHECKED: &str =
     "No checks yet: a run is checked, and gets its total, when all its jobs are done.";
 
-/// Commands by which a reader comes to the same, each with what it does.
+/// Commands that verify the run, each with its purpose.
 pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
     let (run, n) = (facts.run.progress.run, facts.run.progress.n);
     let audit = (

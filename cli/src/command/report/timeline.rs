@@ -1,4 +1,4 @@
-//! How fast a run went, from its submission to its last result.
+//! The speed of a run, from its submission to its last result.
 
 use nqueens_model::operator::WallTime;
 
@@ -8,7 +8,6 @@ const SPANS_MAX: usize = 120;
 /// States by time, in at most 120 spans of equal length, however long the run takes.
 pub(super) struct Timeline {
     begin: WallTime,
-    /// Of a span.
     length_ms: i64,
     spans: Vec<u128>,
     /// When the first result arrived, and the last.

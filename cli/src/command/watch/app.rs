@@ -1,4 +1,4 @@
-//! What the screen shows, and what becomes of it when a key is pressed or news come. It neither draws nor calls anybody.
+//! The state of the screen, and how keys and updates change it. No drawing, no calls.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};

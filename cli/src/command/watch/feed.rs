@@ -1,4 +1,4 @@
-//! Where pictures come from, and where orders go.
+//! Fetches pictures from a coordinator or a database, and carries out commands.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};

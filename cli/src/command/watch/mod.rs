@@ -1,7 +1,7 @@
-//! `nqueens watch`: the runs as they go on, as a picture that fills the terminal, or line by line.
+//! `nqueens watch`: the progress of runs, full-screen or as plain lines.
 //!
-//! `feed` fetches pictures, `app` is the state that keys and pictures change, `draw` puts it on the screen, and `screen`
-//! has the three talk to each other.
+//! `feed` fetches pictures, `app` is the state that keys and pictures change, `draw` draws it, and `screen` connects
+//! the three on one task.
 
 mod app;
 mod draw;

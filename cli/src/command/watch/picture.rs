@@ -1,7 +1,8 @@
-//! All that there is to see at one moment.
+//! Everything that is shown at one moment.
 
 use nqueens_coordinator::WorkerRow;
 use nqueens_model::id::WorkerId;
+use nqueens_model::message::Registration;
 use nqueens_model::operator::{Event, RunStatus, WallTime, WorkerStatus};
 
 /// What the coordinator or the database shows at one moment.
@@ -32,10 +33,10 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// What there is to say of it; nothing, as long as it is well.
+    /// Its state in a word; empty if there is nothing unusual.
     pub(super) fn state(&self) -> &'static str {
         match &self.live {
-            Some(live) if live.distrusted.is_some() => "distrusted",
+            Some(live) if live.distrusted.is_some() => "untrusted",
             Some(live) if live.draining => "draining",
             _ => "-",
         }
@@ -73,7 +74,7 @@ impl From<WorkerStatus> for Worker {
 
 impl From<WorkerRow> for Worker {
     fn from(row: WorkerRow) -> Self {
-        let kernel = row.kernels.split(',').next().unwrap_or_default().to_owned();
-        Self { id: row.id, name: row.name, kernel, threads: row.threads, live: None }
+        let Registration { name, kernels, threads, .. } = row.registration;
+        Self { id: row.id, name, kernel: kernels[0].to_string(), threads, live: None }
     }
 }

@@ -1,4 +1,4 @@
-//! The runs line by line, for whoever reads no pictures.
+//! The runs as plain lines.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::client::{Client, Lost};
 use crate::output::{print_line, thousands};
 use crate::progress::describe;
 
-/// Between two lines unless one is told otherwise.
+/// Default interval between two lines.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 impl Watch {

@@ -1,4 +1,4 @@
-//! The terminal: taken over, drawn on, and given back as it was, however this ends.
+//! The terminal: taken over, drawn on, and restored in every case, after a panic too.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! A list on the screen: what of it is shown, in which order, and which row is meant.
+//! A list on the screen: its filter, its order, and the selected row.
 
 use std::cmp::Ordering;
 

@@ -302,10 +302,11 @@ fn registration() -> v1::RegisterRequest {
     v1::RegisterRequest {
         protocol_version: PROTOCOL_VERSION,
         plans: PLANS.0.to_vec(),
-        instance: nqueens_coordinator::random_bits().to_be_bytes().repeat(2),
+        instance: nqueens_proto::random_bytes::<16>().to_vec(),
         name: "one of many".to_owned(),
         build: "attack".to_owned(),
         kernels: vec!["scalar".to_owned()],
         threads: 1,
+        capability: None,
     }
 }

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::{JobId, LeaseToken, WorkerId};
+use nqueens_model::kernel::KernelName;
 use nqueens_model::message::JobResult;
 use nqueens_model::operator::CheckCounts;
 use strum::{EnumString, IntoStaticStr};
@@ -27,7 +27,7 @@ pub struct Opinion {
     /// On which machine.
     pub machine: Machine,
     /// By which engine.
-    pub kernel: Kernel,
+    pub kernel: KernelName,
     /// Under which lease.
     pub epoch: NonZeroU32,
     /// What came out.

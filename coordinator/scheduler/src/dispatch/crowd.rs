@@ -2,26 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::plan::PlanKind;
 use nqueens_model::id::WorkerId;
+use nqueens_model::kernel::{Family, KernelName};
 
 use super::checks::Check;
 use super::{Dispatch, Machine, Millis, Worker};
 
-/// A look holds for so long, unless a worker comes or goes at somebody's word.
+/// A look holds for so long, unless a worker comes or goes at somebody's word, or its speed gets known.
 const FRESH_MS: Millis = 1_000;
 
 /// Machines remembered of each engine: one that has not counted a job is among them, for one at most has.
 const MACHINES: usize = 2;
 
+/// Engines remembered.
+const ENGINES: usize = 64;
+
 /// What a look at all workers found.
 #[derive(Debug)]
 pub(super) struct Crowd {
     looked: Millis,
-    /// Counting threads of those that were heard of in the time of a lease.
-    threads: u128,
-    /// Of those that may count: some machines of each engine.
-    machines: BTreeMap<Kernel, Vec<Machine>>,
+    /// The speed of each that was heard of in the time of a lease, and the sum.
+    speeds: BTreeMap<WorkerId, u64>,
+    speed: u128,
+    /// What is taken for the speed of a thread where nothing is known of it: the mean of the others.
+    speed_of_thread: u64,
+    /// Of those that may count: some machines of each engine, by its name and what it is said to be of.
+    machines: BTreeMap<(KernelName, Option<Family>), Vec<Machine>>,
 }
 
 impl Dispatch {
@@ -33,24 +40,36 @@ impl Dispatch {
     }
 
     fn look_around(&self, now: Millis) -> Crowd {
-        let mut crowd = Crowd { looked: now, threads: 0, machines: BTreeMap::new() };
+        let heard = || self.workers.iter().filter(|(_, worker)| self.is_heard(now, worker));
+        let known = heard().filter_map(|(_, worker)| Some((worker.speed()?, worker.threads)));
+        let (speed, threads) = known.fold((0_u128, 0_u128), |(speeds, threads), (speed, of)| {
+            (speeds + u128::from(speed), threads + u128::from(of))
+        });
+        let mean = u64::try_from(speed / threads.max(1)).unwrap_or(u64::MAX).max(1);
+        let speeds: BTreeMap<_, _> = heard().map(|(id, worker)| (*id, worker.speed_or(mean))).collect();
+        let speed = speeds.values().copied().map(u128::from).sum();
+        let mut machines = BTreeMap::<_, Vec<Machine>>::new();
         for worker in self.workers.values() {
-            if self.is_heard(now, worker) {
-                crowd.threads += u128::from(worker.threads);
+            let engine = (worker.kernel, worker.family());
+            if machines.len() == ENGINES && !machines.contains_key(&engine) {
+                continue;
             }
-            let known = crowd.machines.entry(worker.kernel).or_default();
+            let known = machines.entry(engine).or_default();
             if known.len() < MACHINES && !known.contains(&worker.machine) && self.may_count(now, worker) {
                 known.push(Machine::clone(&worker.machine));
             }
         }
-        crowd
+        Crowd { looked: now, speeds, speed, speed_of_thread: mean, machines }
     }
 
-    /// Counting threads of a worker and of all others that were heard of in the time of a lease.
-    pub(super) fn threads_with(&mut self, now: Millis, worker: WorkerId) -> u128 {
-        let worker = &self.workers[&worker];
-        let own = if self.is_heard(now, worker) { 0 } else { u128::from(worker.threads) };
-        self.crowd(now).threads + own
+    /// A worker's part of the speed of all that were heard of in the time of a lease; `None` if it is alone.
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    pub(super) fn part_of_speed(&mut self, now: Millis, id: WorkerId) -> Option<f64> {
+        let crowd = self.crowd(now);
+        let others = crowd.speed - u128::from(crowd.speeds.get(&id).copied().unwrap_or(0));
+        let mean = crowd.speed_of_thread;
+        let own = self.workers[&id].speed_or(mean) as f64;
+        (others > 0).then(|| own / (own + others as f64))
     }
 
     fn is_heard(&self, now: Millis, worker: &Worker) -> bool {
@@ -59,10 +78,10 @@ impl Dispatch {
 }
 
 impl Crowd {
-    /// Whether somebody could make a check by another engine than the first count's.
-    pub(super) fn has_other_engine(&self, check: &Check) -> bool {
-        let first = check.opinions[0].kernel;
-        let others = self.machines.iter().filter(|(kernel, _)| **kernel != first);
-        others.flat_map(|(_, machines)| machines).any(|machine| check.is_new_to(machine))
+    /// Whether somebody could check a job by an engine of another family than the first count's.
+    pub(super) fn has_independent_engine(&self, check: &Check, first: Family, plan: PlanKind) -> bool {
+        let independent =
+            self.machines.iter().filter(|((kernel, said), _)| kernel.family(*said, plan) != first);
+        independent.flat_map(|(_, machines)| machines).any(|machine| check.is_new_to(machine))
     }
 }

@@ -1,10 +1,11 @@
 //! Who gets which job.
 
-use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::plan::PlanKind;
 use nqueens_model::id::{JobId, LeaseToken, WorkerId};
+use nqueens_model::kernel::{Family, KernelName};
 
 use super::lease::Lease;
-use super::{Dispatch, Draw, JobState, Machine, Millis, RunState, Worker};
+use super::{Dispatch, Draw, JobState, Millis, RunState, Worker};
 
 /// In runs whose jobs are counted twice epochs leap, for an epoch of 2 would give a second lease away: the first by up to
 /// this, the others by up to [`LEAP_MAX`], so that none can be told from a first one.
@@ -55,29 +56,32 @@ impl Dispatch {
         granted
     }
 
-    /// What a worker may take so that all end together: half of its threads' share of the work that is ready or out,
-    /// less what it has. At least one job as long as it has fewer jobs than threads; everything if it is alone.
+    /// What a worker may take so that all end together: half of the work that is ready or out, times its part of the speed
+    /// of all, less what it has. At least one job as long as it has fewer jobs than threads; everything if it is alone.
     fn fair_share(&mut self, now: Millis, id: WorkerId) -> u64 {
-        let threads = self.threads_with(now, id);
+        let Some(part) = self.part_of_speed(now, id) else { return u64::MAX };
         let worker = &self.workers[&id];
-        let own = u128::from(worker.threads);
-        if threads == own {
-            return u64::MAX;
-        }
         let active = self.runs.values().filter(|run| run.state() == RunState::Active);
         let open: u128 = active.map(|run| run.estimate_ready() + run.sums().estimate_leased).sum();
         let open = open + self.checks.waiting_work().1;
-        let share = (open * own / (2 * threads)).saturating_sub(worker.estimate);
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a guess"
+        )]
+        let share = (open as f64 * part / 2.0) as u128;
+        let share = share.saturating_sub(worker.estimate);
         let at_least = u64::from(worker.jobs.len() < worker.threads as usize);
         u64::try_from(share).unwrap_or(u64::MAX).max(at_least)
     }
 
     /// Leases a job that another machine has counted and this one has not.
     fn lease_check(&mut self, now: Millis, worker: WorkerId) -> Option<LeaseToken> {
-        let Worker { machine, kernel, .. } = &self.workers[&worker];
+        let machine = &self.workers[&worker].machine;
         let waiting = self.checks.waiting().iter().filter(|(owner, _)| *owner != machine);
         let mut jobs = waiting.flat_map(|(_, jobs)| jobs.iter().take(LOOKED_AT_MAX).copied());
-        let job = jobs.find(|job| self.suits(*job, machine, *kernel))?;
+        let job = jobs.find(|job| self.suits(*job, worker))?;
         let first = self.checks.get(job)?.opinions[0].epoch.get();
         let mut leap = self.leap(job);
         // The other image than the first time.
@@ -91,15 +95,27 @@ impl Dispatch {
         Some(token)
     }
 
-    /// Whether a machine can check a job. As long as there is other work, checks are kept for machines that count by
-    /// another engine, if there is one that could.
-    fn suits(&self, job: JobId, machine: &Machine, kernel: Kernel) -> bool {
+    /// Whether a worker can check a job. As long as there is other work, checks are kept for machines that count by an
+    /// independent engine, if there is one that could.
+    fn suits(&self, job: JobId, worker: WorkerId) -> bool {
         let (Some(check), run) = (self.checks.get(job), &self.runs[&job.run]) else { return false };
+        let Worker { machine, kernel, .. } = &self.workers[&worker];
         if run.state() != RunState::Active || !check.is_new_to(machine) {
             return false;
         }
-        let has_other = || self.crowd.as_ref().is_some_and(|crowd| crowd.has_other_engine(check));
-        check.is_dispute() || kernel != check.opinions[0].kernel || run.estimate_ready() == 0 || !has_other()
+        let first = &check.opinions[0];
+        let family = self.family(first.worker, first.kernel, run.plan());
+        let is_independent = || self.family(worker, *kernel, run.plan()) != family;
+        let has_independent = || {
+            self.crowd.as_ref().is_some_and(|crowd| crowd.has_independent_engine(check, family, run.plan()))
+        };
+        check.is_dispute() || run.estimate_ready() == 0 || is_independent() || !has_independent()
+    }
+
+    /// The family of what a worker counts by an engine, in runs of a plan.
+    fn family(&self, worker: WorkerId, kernel: KernelName, plan: PlanKind) -> Family {
+        let worker = self.workers.get(&worker).filter(|worker| worker.kernel == kernel);
+        kernel.family(worker.and_then(Worker::family), plan)
     }
 
     /// Whether a worker is trusted, and was heard of in the time of a lease; whoever may be there still since an earlier

@@ -1,4 +1,4 @@
-//! Leases: who holds what, for how long, and how that ends.
+//! Leases: who holds which job, when a lease expires, and what happens then.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -17,11 +17,11 @@ pub(super) struct Lease {
     pub(super) granted: Millis,
     /// Its place among those that were granted with it: its holder counts them in this order.
     pub(super) turn: usize,
-    /// Ends then unless its holder is heard of.
+    /// Expires at this time; a heartbeat extends it.
     pub(super) expires: Millis,
-    /// Ends then unless its counting moves.
+    /// Ends at this time unless its counting makes progress.
     pub(super) stalls: Millis,
-    /// How far its counting was when last heard of, in states.
+    /// States visited at the last heartbeat.
     pub(super) states: u64,
     /// Taken up from the database, which has the number of the job's latest lease alone: this one's may be an earlier.
     pub(super) inherited: bool,
@@ -53,12 +53,12 @@ pub(super) enum Outcome {
     Unneeded,
     /// The attempt failed.
     Failed,
-    /// Its holder was not heard of in time, and may have begun it.
+    /// It expired, and its holder may have begun it.
     Lapsed,
 }
 
 impl Dispatch {
-    /// Takes up a lease that an earlier life of the coordinator gave; it ends after the grace time unless renewed.
+    /// Restores a lease from before a restart of the coordinator; it ends after the grace period unless renewed.
     pub fn add_lease(&mut self, now: Millis, worker: WorkerId, token: LeaseToken) {
         let slot = self.runs[&token.job.run].slot(token.job.number);
         assert_eq!((slot.state, slot.epoch), (JobState::Leased, token.epoch.get()), "job {}", token.job);
@@ -76,7 +76,7 @@ impl Dispatch {
         self.insert_lease(token.job, lease);
     }
 
-    /// A worker gives a lease back. A token that holds nothing is passed over.
+    /// A worker returns a lease. A token without a lease is ignored.
     pub fn give_back(&mut self, worker: WorkerId, returned: &ReturnedLease) {
         let outcome = if returned.failure.is_some() { Outcome::Failed } else { Outcome::Unneeded };
         self.end_lease(worker, &returned.token, outcome);
@@ -84,7 +84,8 @@ impl Dispatch {
 
     /// A worker names all the leases that it holds: they are renewed.
     ///
-    /// A lease that has ended meanwhile is given again as it was if nobody else has had its job since.
+    /// A lease that has ended meanwhile is given again as it was if nobody else has had its job since, and its holder's
+    /// machine is trusted.
     pub fn heartbeat(&mut self, now: Millis, worker: WorkerId, held: &[HeldLease]) -> Held {
         let Some(known) = self.workers.get_mut(&worker) else { return Held::default() };
         let earlier = known.seen.replace(now);
@@ -134,7 +135,8 @@ impl Dispatch {
                 })
                 .is_some();
         }
-        let Some(run) = self.runs.get_mut(&token.job.run) else { return false };
+        let trusted = self.distrusts(&self.workers[&worker].machine).is_none();
+        let Some(run) = self.runs.get_mut(&token.job.run).filter(|_| trusted) else { return false };
         let latest = token.incarnation == self.incarnation
             && run.contains(token.job.number)
             && run.slot(token.job.number).epoch == token.epoch.get();
@@ -150,7 +152,7 @@ impl Dispatch {
         revived
     }
 
-    /// When a lease that a worker has ends: unless it is heard of, and unless its counting moves.
+    /// When a worker's lease ends without a heartbeat, and when it ends without progress.
     pub(super) fn deadlines(&self, now: Millis, worker: WorkerId) -> (Millis, Millis) {
         let patience = self.time_for_all(worker).saturating_mul(10).max(self.policy.stall_ms);
         (now.saturating_add(self.policy.lease_ms), now.saturating_add(patience))
@@ -169,9 +171,9 @@ impl Dispatch {
         (1e3 * worker.estimate as f64 / (speed * f64::from(worker.threads))) as Millis
     }
 
-    /// Ends the leases whose holders were not heard of in time, or whose counting does not move; returns what ended.
+    /// Ends the leases that have expired, and those whose counting makes no progress; returns them.
     ///
-    /// Only what its holder may have begun has anything to do with that: of the others nothing is remembered.
+    /// An expiry counts only against jobs that the holder may have begun.
     pub fn expire(&mut self, now: Millis) -> Vec<(WorkerId, LeaseToken)> {
         let all = self.leases.iter().flat_map(|(job, leases)| leases.iter().map(|lease| (*job, lease)));
         let ended = all.filter(|(_, lease)| lease.expires.min(lease.stalls) <= now);
@@ -199,7 +201,7 @@ impl Dispatch {
         queue.into_iter().take(counting.max(worker.threads as usize)).map(move |(.., job)| (id, job))
     }
 
-    /// Takes all leases back at once, at no cost to their jobs; for a coordinator that knows all its workers gone.
+    /// Revokes all leases, at no cost to their jobs; for a coordinator whose workers are all gone.
     pub fn release_all(&mut self) {
         self.expects_earlier = false;
         for job in self.leases.keys().copied().collect::<Vec<_>>() {
@@ -241,7 +243,7 @@ impl Dispatch {
         }
     }
 
-    /// Ends one lease, if it is alive. The job stays leased if somebody else has it too.
+    /// Ends one lease, if it is alive. The job stays leased if another worker holds it too.
     pub(super) fn end_lease(&mut self, worker: WorkerId, token: &LeaseToken, outcome: Outcome) {
         let job = token.job;
         let Some(leases) = self.leases.get_mut(&job) else { return };

@@ -1,22 +1,30 @@
-//! Who counts which job: leases, reports and returns, as a pure state machine.
+//! Which worker counts which job: leases, reports and returns, as a pure state machine.
 //!
-//! No clock, no I/O: time comes in with each call as [`Millis`], what changed goes out as a list of jobs to store.
-//! A [`Transaction`](crate::Transaction) applies requests to it.
+//! No clock, no I/O: time comes in with each call as [`Millis`], and the changed jobs go out as a list to store. A
+//! [`Transaction`](crate::Transaction) applies requests to it.
 //!
 //! ```text
 //!          grant                    report
 //!  ready --------> leased ------------------------> done
 //!    ^               |  return, expiry                |
 //!    +---------------+                                | a second result that differs
-//!                    |  too many failures or lapses   v
+//!                    |  too many failures or expiries v
 //!                    +--------------------------> quarantined
 //! ```
 //!
-//! A result is welcome as long as its job is open, whoever holds the lease by then: late work is not thrown away.
-//! What a lease's token fences is the lease: renewing it, failing it, giving it back.
+//! A result is accepted while its job is open, whoever holds the lease by then: late work is not lost. The lease
+//! token protects the lease only: its renewal, its failure and its return.
 //!
-//! A chosen share of the results is counted a second time, by another machine; `checks` has those that are open, `trust`
-//! what came of them, and `docs/trust.md` the rules.
+//! A share of the results is counted a second time, by another machine. `docs/trust.md` has the rules.
+//!
+//! | module | decides |
+//! |---|---|
+//! | `grant` | which worker gets which job; `crowd` is the summary of workers that it uses |
+//! | `lease` | how long a lease lasts, and how it ends |
+//! | `report` | what a result is worth |
+//! | `checks` | which second counts are open |
+//! | `review` | what follows when results agree or differ |
+//! | `trust` | which machines are checked, how often, and which are untrusted |
 
 mod checks;
 mod crowd;
@@ -25,8 +33,6 @@ mod lease;
 mod report;
 mod review;
 mod run;
-#[cfg(test)]
-mod simulation;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -36,8 +42,8 @@ mod worker;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::Registration;
 use nqueens_model::operator::RunState;
 use sha2::{Digest, Sha256};
 
@@ -68,18 +74,18 @@ pub type ChangedJob = (JobId, Slot, Option<(WorkerId, Incarnation)>);
 /// The numbers that rule leases.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// A lease ends so long after its holder was last heard of.
+    /// Time from the holder's last heartbeat to the end of its lease.
     pub lease_ms: Millis,
-    /// It also ends when its holder sends heartbeats but its counting has not moved for ten times as long as all that
-    /// the holder has should take at its measured speed, and at least for so long.
+    /// A lease also ends when its holder sends heartbeats but its counting makes no progress: for 10 times the
+    /// expected time of all its jobs at its measured speed, and at least for this time.
     pub stall_ms: Millis,
     /// When there is nothing else to do, a job whose lease is older than this may be leased a second time.
     pub second_lease_ms: Millis,
-    /// Leases found in the database at start end so long after it, unless renewed.
+    /// Grace period for leases found in the database at the start.
     pub grace_ms: Millis,
-    /// A job with so many failed attempts is quarantined.
+    /// A job with this many failed attempts is quarantined.
     pub failures_max: u32,
-    /// A job with so many leases run out is quarantined.
+    /// A job with this many expired leases is quarantined.
     pub lapses_max: u32,
 }
 
@@ -113,7 +119,7 @@ pub struct Dispatch {
     checks: Checks,
     trust: Trust,
     trust_events: Vec<TrustEvent>,
-    /// Workers of earlier lives of the coordinator may be there still.
+    /// Workers known from before the coordinator's restart may still hold leases.
     expects_earlier: bool,
     /// What nobody outside can foresee follows from it.
     secret: [u8; 32],
@@ -145,9 +151,9 @@ impl Dispatch {
         assert!(earlier.is_none(), "a run is added once");
     }
 
-    /// Adds a worker that the database has.
-    pub fn add_worker(&mut self, worker: WorkerId, machine: Machine, kernel: Kernel, threads: u32) {
-        self.workers.entry(worker).or_insert_with(|| Worker::new(machine, kernel, threads));
+    /// Adds a worker that the database has, or is to have, as it registered.
+    pub fn add_worker(&mut self, id: WorkerId, worker: &Registration) {
+        self.workers.entry(id).or_insert_with(|| Worker::new(worker));
         self.crowd = None;
     }
 
@@ -187,7 +193,7 @@ impl Dispatch {
         self.workers.iter().map(|(id, worker)| (*id, worker))
     }
 
-    /// Whether a worker was heard of in time.
+    /// Whether a worker's last heartbeat is recent enough.
     pub fn is_live(&self, now: Millis, worker: WorkerId) -> bool {
         let seen = self.workers.get(&worker).and_then(|worker| worker.seen);
         seen.is_some_and(|seen| now.saturating_sub(seen) < self.policy.lease_ms)
@@ -197,6 +203,12 @@ impl Dispatch {
     pub fn set_draining(&mut self, worker: WorkerId) -> bool {
         self.crowd = None;
         self.workers.get_mut(&worker).map(|worker| worker.draining = true).is_some()
+    }
+
+    /// The leases on a job, each with its holder: one, or two for a straggler.
+    pub fn leases(&self, job: JobId) -> impl Iterator<Item = (WorkerId, LeaseToken)> {
+        let leases = self.leases.get(&job).into_iter().flatten();
+        leases.map(move |lease| (lease.worker, lease.token(job)))
     }
 
     /// How many workers hold a lease, and how many counting threads these have.
@@ -220,7 +232,7 @@ impl Dispatch {
         self.trust.of(machine)
     }
 
-    /// Why a machine gets no more jobs; `None` as long as it is trusted.
+    /// Why a machine gets no more jobs; `None` while it is trusted.
     pub fn distrusts(&self, machine: &str) -> Option<&str> {
         self.trust.distrusts(machine)
     }
@@ -266,7 +278,7 @@ impl Dispatch {
         std::mem::take(&mut self.trust_events)
     }
 
-    /// Changes what a run is doing; false if there is no such run. Leases of a cancelled run are taken back.
+    /// Changes the state of a run; false if there is no such run. Leases of a cancelled run are revoked.
     pub fn set_run_state(&mut self, id: RunId, state: RunState) -> bool {
         let Some(run) = self.runs.get_mut(&id) else { return false };
         run.set_state(state);
@@ -293,7 +305,7 @@ impl Dispatch {
         jobs
     }
 
-    /// A number that nobody can foresee who does not know the secret; the same for the same question.
+    /// A number that nobody can predict without the secret; the same for the same question.
     fn draw(&self, what: Draw, job: JobId, epoch: u32) -> u64 {
         let hash = Sha256::new()
             .chain_update(self.secret)
@@ -306,7 +318,6 @@ impl Dispatch {
     }
 }
 
-/// What is drawn.
 #[derive(Clone, Copy, Debug)]
 enum Draw {
     /// Whether a result is checked.

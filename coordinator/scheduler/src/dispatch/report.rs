@@ -1,17 +1,17 @@
-//! What becomes of results.
+//! Results: accepted, compared or refused.
 
 use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::{Incarnation, LeaseToken, WorkerId};
+use nqueens_model::kernel::KernelName;
 use nqueens_model::message::{JobResult, Verdict};
 
 use super::checks::{CheckOutcome, Opinion};
 use super::lease::Outcome;
 use super::{Dispatch, JobState, RunState};
 
-/// The result that stands for a job, as the database has it.
+/// The accepted result of a job, from the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
     /// Who counted.
@@ -21,7 +21,7 @@ pub struct Accepted {
     /// And whose.
     pub incarnation: Incarnation,
     /// By which engine.
-    pub kernel: Kernel,
+    pub kernel: KernelName,
     /// What came out.
     pub counts: Counts,
     /// States visited.
@@ -85,6 +85,10 @@ impl Dispatch {
         run.accept(job.number, result);
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.measure(slot.estimate, result.states, result.elapsed_us);
+            if worker.accepted == 1 {
+                // Until now its speed was a guess.
+                self.crowd = None;
+            }
         }
         self.remove_leases(job);
         self.dirty.insert(job);

@@ -1,4 +1,4 @@
-//! Checks opened and ended, and what that means for whoever counted.
+//! Opens and ends second counts, and applies their outcome to the machines.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,22 @@ use super::checks::{Check, CheckOutcome, Opinion};
 use super::lease::Outcome;
 use super::{Accepted, Dispatch, Draw, JobState, Machine, Millis, RunState, Standing};
 
-/// Something that became of trust.
+/// A change of trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustEvent {
-    /// A machine gets no more jobs. Some of its past results are to be counted again.
+    /// A machine gets no more jobs. Some of its past results must be counted again.
     Distrusted {
         /// The machine.
         machine: Machine,
         /// Why.
         reason: String,
     },
-    /// A machine that was distrusted before was wrong once more: all that it ever counted is to be counted again.
+    /// An untrusted machine was wrong once more: all its past results must be counted again.
     WrongAgain {
         /// The machine.
         machine: Machine,
     },
-    /// There is no other machine to check results of a run that is counted otherwise.
+    /// There is no other machine to check results of a run that is otherwise complete.
     Waived {
         /// The run.
         run: RunId,
@@ -73,7 +73,7 @@ impl Dispatch {
         self.runs.get_mut(&job.run).expect("a checked job has a run").note_check(outcome);
     }
 
-    /// Two machines agree on a job: they have passed a check, and whoever counted something else has failed one.
+    /// Two machines agree on a job: they have passed a check, and a machine with another result has failed one.
     pub(super) fn conclude_check(&mut self, job: JobId, outcome: CheckOutcome, last: Opinion) {
         let Some(mut check) = self.close_check(job, outcome) else { return };
         let counts = last.counts;
@@ -172,8 +172,8 @@ impl Dispatch {
 
     /// Waives the checks that nobody can make, in runs that wait for nothing else.
     ///
-    /// Whoever is trusted and was heard of in the time of a lease could make them; whoever may be there still since an
-    /// earlier life of the coordinator has that time from its start.
+    /// Every trusted machine with a heartbeat within the lease duration could make them. After a restart of the
+    /// coordinator, known machines have that time from the start.
     pub fn waive(&mut self, now: Millis) {
         let waits = |run: &&super::Run| run.is_counted() && run.sums().checks.open > 0;
         let runs: Vec<_> = self.runs.values().filter(waits).map(super::Run::id).collect();
@@ -202,7 +202,7 @@ impl Dispatch {
         }
     }
 
-    /// Takes accepted results back: their jobs are counted anew. Jobs without one are passed over; returns the others.
+    /// Voids accepted results: their jobs are counted again. Jobs without one are ignored; returns the others.
     pub fn take_back(&mut self, results: &[(JobId, Accepted)]) -> Vec<JobId> {
         let mut taken = Vec::new();
         for (job, accepted) in results {

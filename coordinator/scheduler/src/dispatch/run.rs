@@ -1,15 +1,15 @@
-//! One run's jobs: their states, the order in which they leave, and the sums of what is done.
+//! One run's jobs: their states, the order in which they leave, and the sums of done jobs.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
-use nqueens_kernel::plan::Plan;
+use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::SplitMix64;
 use nqueens_model::id::RunId;
 use nqueens_model::message::JobResult;
-use nqueens_model::operator::RunState;
+use nqueens_model::operator::{CheckCounts, RunState};
 use strum::IntoStaticStr;
 
 use super::lease::Outcome;
@@ -45,7 +45,7 @@ impl JobState {
     }
 }
 
-/// A job as the ledger has it, less what it is.
+/// The state of a job in the ledger, without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Where it stands.
@@ -60,7 +60,7 @@ pub struct Slot {
     pub estimate: u64,
 }
 
-/// What a run is to be, from the moment on when it is planned.
+/// The settings of a run, fixed when it is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunSettings {
     /// Its name.
@@ -100,12 +100,17 @@ pub struct Basis {
 }
 
 impl Run {
-    /// A run as the database has it, with its jobs' slots; `accepted` sums the accepted results of the jobs that are
-    /// done.
-    pub fn new(settings: &RunSettings, state: RunState, slots: Vec<Slot>, accepted: &AcceptedSums) -> Self {
+    /// A run from the database, with its jobs' slots; `accepted` has the sums of the accepted results of done jobs,
+    /// `checks` the second counts of all.
+    pub fn new(
+        settings: &RunSettings,
+        state: RunState,
+        slots: Vec<Slot>,
+        accepted: AcceptedSums,
+        checks: CheckCounts,
+    ) -> Self {
         let jobs = u32::try_from(slots.len()).expect("a plan stays under a few million jobs");
-        let AcceptedSums { found, states, elapsed_us, moments, checks, .. } = *accepted;
-        let mut sums = Sums { found, states, elapsed_us, moments, checks, ..Sums::default() };
+        let mut sums = Sums { accepted, checks, ..Sums::default() };
         for slot in &slots {
             sums.estimate += u128::from(slot.estimate);
             sums.enter(slot);
@@ -124,12 +129,17 @@ impl Run {
             estimate: *estimate,
         };
         let slots = estimates.iter().map(ready).collect();
-        Self::new(settings, RunState::Active, slots, &AcceptedSums::default())
+        Self::new(settings, RunState::Active, slots, AcceptedSums::default(), CheckCounts::default())
     }
 
     /// Its name.
     pub fn id(&self) -> RunId {
         self.settings.id
+    }
+
+    /// How its board is cut into jobs.
+    pub(super) fn plan(&self) -> PlanKind {
+        self.settings.plan.kind()
     }
 
     /// The board that it counts.
@@ -152,8 +162,8 @@ impl Run {
         self.settings.priority
     }
 
-    /// The jobs in the plan's order, in at most so many groups of the same size (the last may be smaller): how many of
-    /// each are in each state, by [`JobState`].
+    /// The jobs in plan order, in at most this many groups of equal size (the last may be smaller): for each group,
+    /// the number of jobs in each [`JobState`].
     pub fn census(&self, groups_max: usize) -> Vec<[u32; 4]> {
         let size = self.slots.len().div_ceil(groups_max.max(1)).max(1);
         let count = |group: &[Slot]| {
@@ -166,7 +176,7 @@ impl Run {
         self.slots.chunks(size).map(count).collect()
     }
 
-    /// Estimated work that can be handed out now, in states.
+    /// Estimated work that can be leased now, in states.
     pub fn estimate_ready(&self) -> u128 {
         let Sums { estimate, estimate_done, estimate_leased, estimate_quarantined, .. } = self.sums;
         if self.state == RunState::Active {
@@ -176,14 +186,14 @@ impl Run {
         }
     }
 
-    /// What its jobs come to.
+    /// The sums over its jobs.
     pub fn sums(&self) -> &Sums {
         &self.sums
     }
 
     /// What a total of the run is made of at present. Of a complete run another one means that a result was withdrawn.
     pub fn basis(&self) -> Basis {
-        Basis { found: self.sums.found, withdrawn: self.withdrawn }
+        Basis { found: self.sums.accepted.found, withdrawn: self.withdrawn }
     }
 
     /// Number of jobs.
@@ -237,7 +247,7 @@ impl Run {
         self.slot(number).estimate
     }
 
-    /// Whether it is active and has a job to hand out.
+    /// Whether it is active and has a job that can be leased.
     fn has_ready(&mut self) -> bool {
         if self.state != RunState::Active {
             return false;
@@ -269,7 +279,7 @@ impl Run {
         NonZeroU32::new(slot.epoch).expect("counted up")
     }
 
-    /// Gives a ready job back to whoever had its latest lease; false if it is no longer ready.
+    /// Gives a ready job back to the holder of its latest lease; false if it is no longer ready.
     pub(super) fn revive(&mut self, number: u32) -> bool {
         let ready = self.slot(number).state == JobState::Ready;
         if ready {
@@ -305,12 +315,9 @@ impl Run {
     /// Takes a result as the job's own.
     pub(super) fn accept(&mut self, number: u32, result: &JobResult) {
         self.enter(number, JobState::Done);
-        let sums = &mut self.sums;
-        sums.found = sums.found.checked_add(result.counts).expect("128 bits hold any board's solutions");
-        sums.states += u128::from(result.states);
-        sums.elapsed_us += u128::from(result.elapsed_us);
-        let estimate = self.slots[number as usize].estimate;
-        sums.moments.add(1.0, estimate, result.counts, result.elapsed_us);
+        let (JobResult { counts, states, elapsed_us, .. }, estimate) = (*result, self.estimate(number));
+        let added = self.sums.accepted.add(estimate, counts, states, elapsed_us);
+        added.expect("128 bits hold any board's solutions");
     }
 
     /// Takes a done job's result out again: it is disputed.
@@ -330,12 +337,8 @@ impl Run {
     }
 
     fn subtract(&mut self, number: u32, accepted: &Accepted) {
-        let Accepted { counts, states, elapsed_us, .. } = *accepted;
-        let estimate = self.slots[number as usize].estimate;
-        self.sums.moments.add(-1.0, estimate, counts, elapsed_us);
-        self.sums.states -= u128::from(states);
-        self.sums.elapsed_us -= u128::from(elapsed_us);
-        self.sums.found = self.sums.found.less(counts);
+        let estimate = self.estimate(number);
+        self.sums.accepted.subtract(estimate, accepted);
         self.withdrawn += 1;
         if self.state == RunState::Done {
             self.state = RunState::Active;

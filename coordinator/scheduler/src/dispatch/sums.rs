@@ -1,11 +1,11 @@
-//! What the jobs of a run come to so far.
+//! The sums over a run's done jobs.
 
-use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_kernel::counts::{Counts, Overflow, Totals};
 use nqueens_model::operator::CheckCounts;
 
-use super::{JobState, Slot};
+use super::{Accepted, JobState, Slot};
 
-/// What the jobs of a run come to so far.
+/// The sums over a run's jobs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
     /// Jobs with an accepted result, those leased, and those in quarantine.
@@ -22,19 +22,13 @@ pub struct Sums {
     pub estimate_leased: u128,
     /// Estimated work of the quarantined ones.
     pub estimate_quarantined: u128,
-    /// Accepted orbits.
-    pub found: Totals,
-    /// States visited for them.
-    pub states: u128,
-    /// Thread time spent on them, in microseconds.
-    pub elapsed_us: u128,
-    /// For estimates from the jobs that are done.
-    pub moments: Moments,
+    /// The results of the done ones.
+    pub accepted: AcceptedSums,
     /// Of results that are counted twice.
     pub checks: CheckCounts,
 }
 
-/// What the accepted results of one run come to; those of jobs in quarantine are left out.
+/// The sums over the accepted results of one run, without jobs in quarantine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AcceptedSums {
     /// How many there are.
@@ -47,8 +41,34 @@ pub struct AcceptedSums {
     pub elapsed_us: u128,
     /// For estimates.
     pub moments: Moments,
-    /// Of results that are counted twice.
-    pub checks: CheckCounts,
+}
+
+impl AcceptedSums {
+    /// Adds a job's result.
+    pub fn add(
+        &mut self,
+        estimate: u64,
+        counts: Counts,
+        states: u64,
+        elapsed_us: u64,
+    ) -> Result<(), Overflow> {
+        self.results += 1;
+        self.found = self.found.checked_add(counts)?;
+        self.states += u128::from(states);
+        self.elapsed_us += u128::from(elapsed_us);
+        self.moments.add(1.0, estimate, counts, elapsed_us);
+        Ok(())
+    }
+
+    /// Takes a job's result out again.
+    pub(super) fn subtract(&mut self, estimate: u64, accepted: &Accepted) {
+        let Accepted { counts, states, elapsed_us, .. } = *accepted;
+        self.results -= 1;
+        self.found = self.found.less(counts);
+        self.states -= u128::from(states);
+        self.elapsed_us -= u128::from(elapsed_us);
+        self.moments.add(-1.0, estimate, counts, elapsed_us);
+    }
 }
 
 /// Second moments over the done jobs, of estimated work x, solutions y and thread time t (microseconds). Only
@@ -70,7 +90,7 @@ pub struct Moments {
 impl Moments {
     /// Adds a job, or with `sign` -1 takes it out again.
     #[expect(clippy::cast_precision_loss, reason = "statistics")]
-    pub fn add(&mut self, sign: f64, estimate: u64, counts: Counts, elapsed_us: u64) {
+    fn add(&mut self, sign: f64, estimate: u64, counts: Counts, elapsed_us: u64) {
         let (x, t, y) = (estimate as f64, elapsed_us as f64, counts.total() as f64);
         self.xx += sign * x * x;
         self.xy += sign * x * y;

@@ -1,4 +1,4 @@
-//! What is known of the machines that count: whom to check how often, and whom to believe no longer.
+//! The reputation of machines: how often their results are checked, and which machines are untrusted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,29 +15,28 @@ pub struct Standing {
     pub passed: u64,
     /// Checks in which two other machines agreed against it.
     pub failed: u64,
-    /// Why it gets no more jobs; `None` as long as it is trusted.
+    /// Why it gets no more jobs; `None` while it is trusted.
     pub distrusted: Option<String>,
     /// Open checks of its results.
     pub open: u64,
 }
 
 impl Standing {
-    /// Which share of its results is to be checked, where the run asks for `base` at least: all of a machine that has
-    /// shown nothing, less with each check that it passed or that is on its way.
+    /// The share of its results to check, at least the run's `base`: all results of a new machine, fewer with each
+    /// check that it passed or that is pending.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub fn share(&self, base: f64) -> f64 {
         (1.0 / (1 + self.passed + self.open) as f64).max(base)
     }
 
-    /// How many of its past results are to be counted again once it was wrong. It was so once in the checks that it has
-    /// had; three times as many miss a machine that is wrong so often in one case of twenty.
+    /// The number of past results to count again after a wrong one. It was wrong once in its checks so far; a sample
+    /// of three times that size misses a machine with this error rate in 1 of 20 cases.
     pub fn suspects(&self) -> usize {
         let suspects = self.passed.saturating_mul(3).max(SUSPECTS_MIN);
         usize::try_from(suspects).unwrap_or(usize::MAX)
     }
 }
 
-/// All machines.
 #[derive(Debug, Default)]
 pub(super) struct Trust {
     machines: BTreeMap<Machine, Standing>,

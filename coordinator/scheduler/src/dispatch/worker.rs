@@ -1,9 +1,10 @@
-//! Workers, as far as leases go.
+//! Workers: their leases and their speed.
 
 use std::collections::BTreeSet;
 
-use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::JobId;
+use nqueens_model::kernel::{Capability, Family, KernelName};
+use nqueens_model::message::Registration;
 
 use super::{Machine, Millis};
 
@@ -13,10 +14,12 @@ pub struct Worker {
     /// Where it runs, as far as its name tells.
     pub machine: Machine,
     /// The engine that it counts with.
-    pub kernel: Kernel,
+    pub kernel: KernelName,
+    /// What its program says of that.
+    pub capability: Option<Capability>,
     /// Its counting threads.
     pub threads: u32,
-    /// When it was last heard of.
+    /// Time of its last heartbeat.
     pub seen: Option<Millis>,
     /// Results accepted from it since the coordinator started.
     pub accepted: u64,
@@ -38,11 +41,12 @@ struct Recent {
 }
 
 impl Worker {
-    pub(super) fn new(machine: Machine, kernel: Kernel, threads: u32) -> Self {
+    pub(super) fn new(worker: &Registration) -> Self {
         Self {
-            machine,
-            kernel,
-            threads,
+            machine: worker.name.as_str().into(),
+            kernel: worker.kernels[0],
+            capability: worker.capability.clone(),
+            threads: worker.threads,
             seen: None,
             accepted: 0,
             draining: false,
@@ -74,6 +78,26 @@ impl Worker {
         (self.accepted > 0).then(|| self.recent.estimated_states / self.recent.thread_seconds)
     }
 
+    /// Estimated states that it counts in a second, at least 1: as its results show, or before the first of them as its own
+    /// program says. `None` if neither is known.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    pub(super) fn speed(&self) -> Option<u64> {
+        let measured = self.estimated_states_per_thread_second();
+        let measured = measured.map(|of_a_thread| (f64::from(self.threads) * of_a_thread) as u64);
+        let said = || self.capability.as_ref().map(|capability| capability.states_per_s);
+        measured.or_else(said).map(|speed| speed.max(1))
+    }
+
+    /// Its speed, or where nothing is known of that what its threads come to at `of_thread` each.
+    pub(super) fn speed_or(&self, of_thread: u64) -> u64 {
+        self.speed().unwrap_or_else(|| of_thread.saturating_mul(self.threads.into()))
+    }
+
+    /// The family that its engine is said to be of.
+    pub(super) fn family(&self) -> Option<Family> {
+        self.capability.as_ref().map(|capability| capability.family)
+    }
+
     /// States that all its threads visit in a second; `None` while it counts nothing or has reported nothing.
     pub fn states_per_s(&self) -> Option<f64> {
         let of_a_thread = self.recent.visited_states / self.recent.thread_seconds;
@@ -85,11 +109,12 @@ impl Worker {
 mod tests {
     use nqueens_model::id::RunId;
 
+    use super::super::tests::registration;
     use super::*;
 
     #[test]
     fn a_speed_is_of_visited_states_and_of_whoever_counts() {
-        let mut worker = Worker::new("host".into(), Kernel::Reference, 4);
+        let mut worker = Worker::new(&registration("host", "scalar", 4));
         let job = JobId { run: RunId::new(1).expect("a name"), number: 0 };
         worker.jobs.insert(job);
         assert_eq!(worker.states_per_s(), None, "nothing is known of it");

@@ -1,7 +1,9 @@
-//! What a transaction can be asked for, each with its answer.
+//! All requests, each with the type of its answer.
 
 mod operator;
 mod run;
+#[cfg(test)]
+mod tests;
 mod worker;
 
 pub use operator::{Drain, Expire, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust};
@@ -21,4 +23,11 @@ pub trait Request: Send + 'static {
 
     /// Does it.
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<Self::Answer, Refusal>;
+}
+
+impl Transaction<'_> {
+    /// Does what a request asks for.
+    pub fn apply<R: Request>(&mut self, request: R) -> Result<R::Answer, Refusal> {
+        request.apply(self)
+    }
 }

@@ -1,4 +1,4 @@
-//! Operators' words, and what the coordinator does of itself at its rhythm.
+//! Requests of operators, and the coordinator's periodic tasks.
 
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{Blamed, EventKind, RunState};
@@ -54,14 +54,14 @@ impl Request for RetryQuarantined {
         let Self(run) = self;
         transaction.run_state(run)?;
         let jobs = transaction.scheduler.dispatch.retry_quarantined(run);
-        info!(%run, jobs = jobs.len(), "quarantined jobs are open again");
+        info!(%run, jobs = jobs.len(), "quarantined jobs are ready again");
         transaction.void(jobs);
         Ok(())
     }
 }
 
-/// Takes back the accepted results of one job of a run, or of one worker: they stand no longer, and their jobs are counted
-/// anew. The answer is how many they are.
+/// Voids the accepted results of one job of a run, or of one worker: their jobs are counted again. The answer is
+/// their number.
 #[derive(Clone, Copy, Debug)]
 pub struct Requeue {
     /// The run.
@@ -98,7 +98,7 @@ impl Request for Requeue {
         if count > 0 && matches!(from, RunState::Done | RunState::Failed) {
             transaction.set_run_state(run, RunState::Active);
         }
-        info!(%run, ?of, jobs = count, "accepted results are taken back: their jobs are counted anew");
+        info!(%run, ?of, jobs = count, "accepted results are voided: their jobs are counted again");
         Ok(count)
     }
 }
@@ -143,7 +143,7 @@ impl Request for Drain {
         if !transaction.scheduler.dispatch.set_draining(worker) {
             return Err(Refusal::NoWorker(worker));
         }
-        info!(%worker, "worker is asked to go");
+        info!(%worker, "worker is drained");
         Ok(())
     }
 }
@@ -179,7 +179,7 @@ impl Request for Expire {
         let (now, dispatch) = (transaction.now, &mut transaction.scheduler.dispatch);
         let ended = dispatch.expire(now);
         for (worker, token) in &ended {
-            debug!(%worker, job = %token.job, "lease ended: the worker was not heard of, or its counting stalled");
+            debug!(%worker, job = %token.job, "lease ended: no heartbeat in time, or no progress");
         }
         let news = News::lapses(ended.iter().map(|(worker, _)| (*worker, dispatch.is_live(now, *worker))));
         transaction.tell(news);

@@ -1,4 +1,4 @@
-//! How a run begins and ends.
+//! Start and end of a run.
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprint;
@@ -110,8 +110,8 @@ impl Request for FinishRun {
             }
             Err(reason) => {
                 run.set_state(RunState::Failed);
-                error!(run = %id, n, reason, "run has no total: a check did not pass");
-                let what = format_args!("no total, for a check did not pass: {reason}.");
+                error!(run = %id, n, reason, "run has no total: a check failed");
+                let what = format_args!("no total, because a check failed: {reason}.");
                 let news = News::of(run, EventKind::RunFailed, what);
                 (Change::RunState { run: id, state: RunState::Failed, reason: Some(reason) }, news)
             }

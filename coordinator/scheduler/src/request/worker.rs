@@ -1,4 +1,4 @@
-//! What workers ask for, and the coordinator where it counts like one.
+//! Requests of workers, and of the coordinator where it counts like one.
 
 use nqueens_model::id::{LeaseToken, WorkerId};
 use nqueens_model::message::{JobResult, Registration, ResultAck, ReturnedLease, SyncRequest};
@@ -35,7 +35,7 @@ impl Request for Register {
 #[derive(Clone, Debug)]
 pub struct Sync(pub SyncRequest);
 
-/// What a worker is told. What it is to count stands in the ledger.
+/// The answer to a worker. The content of its jobs is in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Synced {
     /// One for each result, in the same order.
@@ -55,7 +55,7 @@ pub struct Granted {
     pub token: LeaseToken,
     /// Estimated work in states.
     pub states: u64,
-    /// The mirror image of each board is to be counted.
+    /// The worker must count the mirror image of each board.
     pub mirrored: bool,
 }
 
@@ -79,7 +79,7 @@ impl Request for Sync {
         let dispatch = &mut transaction.scheduler.dispatch;
         for returned in &returned {
             if let Some(failure) = &returned.failure {
-                warn!(%worker, job = %returned.token.job, failure, "a worker could not count a job");
+                warn!(%worker, job = %returned.token.job, failure, "a worker failed to count a job");
             }
             dispatch.give_back(worker, returned);
         }
@@ -101,7 +101,7 @@ impl Request for Sync {
     }
 }
 
-/// Leases that an answer had no room for are taken back, to be handed out again.
+/// Returns leases that did not fit into the response; their jobs are leased again.
 #[derive(Clone, Debug)]
 pub struct GiveBack {
     /// Who was to have them.
@@ -122,7 +122,7 @@ impl Request for GiveBack {
     }
 }
 
-/// What the coordinator counted itself is held against the result that stands; it gets no leases.
+/// Compares the coordinator's own count with the accepted result.
 #[derive(Clone, Debug)]
 pub struct Compare {
     /// As what it counts.

@@ -53,7 +53,7 @@ fn counts_that_are_too_large_are_found() {
     let mut trie = Trie::default();
     let wanted = Wanted {
         class: Class::new(lines, Colour::White, Parity::Even, &diagonals),
-        sets: &[vec![2, 3, 0], vec![2, 3, 5]],
+        sets: &[(vec![2, 3, 0], 0), (vec![2, 3, 5], 1)],
         depth: 1,
         columns: &columns,
         places: 0..columns.len(),

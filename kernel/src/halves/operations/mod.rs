@@ -3,35 +3,10 @@
 //! Each operation works on a whole list or block, so that choosing the version at run time costs nothing. The
 //! portable version is the one to read; the others are held equal to it by tests.
 
-/// Implements [`Operations`] by the functions named in the module it stands in, compiled for the instructions named.
+/// Implements [`Operations`] by the functions of these names in the module it stands in, compiled for the instructions
+/// named.
 macro_rules! implement {
     ($type:ty, $isa:expr, $costs:expr $(, $features:literal)?) => {
-        implement! { @each $type, $isa, $costs, [$($features)?];
-            survivors = survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, queens: [u32; 2], runs: &mut Runs);
-            emit = emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]);
-            planes = planes(masks: &[u64], bits: &[u64], planes: &mut [u64]);
-            standing = standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &mut [u64]) -> [usize; 2];
-            pick = pick(masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize;
-            pick_short = pick(masks: &[u32], chosen: &[u64], out: &mut [u32]) -> usize;
-            squeeze = squeeze(masks: &[u64], live: u64, out: &mut [u32]);
-            table = table(windows: &Windows, planes: &[Box<[Row; 64]>; BLOCKS_MAX], valid: &[Row; BLOCKS_MAX], blocks: usize, table: &mut Table);
-            sift = sift(masks: &[u64], bits: u64, without: &mut [u64]) -> usize;
-            sift_short = sift(masks: &[u32], bits: u64, without: &mut [u32]) -> usize;
-            part = part(masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize;
-            part_short = part(masks: &[u32], bits: u64, without: &mut [u32], with: &mut [u32]) -> usize;
-            union = union(masks: &[u64]) -> u64;
-            union_short = union(masks: &[u32]) -> u64;
-            sample = sample(masks: &[u64], counts: &mut [u64; 64]);
-            sample_short = sample(masks: &[u32], counts: &mut [u64; 64]);
-            small = small(exchange: Exchange, a: Weighted<'_, u64>, b: Weighted<'_, u64>) -> u64;
-            small_short = small(exchange: Exchange, a: Weighted<'_, u32>, b: Weighted<'_, u32>) -> u64;
-            transpose = transpose(masks: &[u64], planes: &mut [Row; 64]);
-            transpose_short = transpose(masks: &[u32], planes: &mut [Row; 64]);
-            query = query(table: &Table, windows: &Windows, blocks: usize, queries: &[u64], double: Option<&[Row; BLOCKS_MAX]>) -> u64;
-            query_short = query(table: &Table, windows: &Windows, blocks: usize, queries: &[u32], double: Option<&[Row; BLOCKS_MAX]>) -> u64;
-        }
-    };
-    (@each $type:ty, $isa:expr, $costs:expr, $features:tt; $($name:ident = $with:ident($($arg:ident: $arg_type:ty),*) $(-> $result:ty)?;)*) => {
         impl $crate::halves::operations::Operations for $type {
             fn isa(&self) -> $crate::halves::operations::Isa {
                 $isa
@@ -41,10 +16,37 @@ macro_rules! implement {
                 $costs
             }
 
-            $(fn $name(&self, $($arg: $arg_type),*) $(-> $result)? {
-                implement! { @call $features $with($($arg: $arg_type),*) $(-> $result)? }
-            })*
+            implement! { @each [$($features)?];
+                survivors(outer: &Outer, sets: &[(u32, usize)], columns: u32, queens: [u32; 2], runs: &mut Runs);
+                emit(runs: &Runs, outer: &[u64], at: &mut [usize; KEYS], list: &mut [u64]);
+                planes(masks: &[u64], bits: &[u64], planes: &mut [u64]);
+                standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &mut [u64]) -> [usize; 2];
+                squeeze(masks: &[u64], live: u64, out: &mut [u32]);
+                table(windows: &Windows, planes: &[Box<[Row; 64]>; BLOCKS_MAX], valid: &[Row; BLOCKS_MAX], blocks: usize, table: &mut Table);
+            }
         }
+
+        implement! { @on u64, $type, [$($features)?] }
+        implement! { @on u32, $type, [$($features)?] }
+    };
+    (@on $mask:ty, $type:ty, $features:tt) => {
+        impl $crate::halves::operations::MaskOperations<$mask> for $type {
+            implement! { @each $features;
+                pick(masks: &[$mask], chosen: &[u64], out: &mut [$mask]) -> usize;
+                sift(masks: &[$mask], bits: u64, without: &mut [$mask]) -> usize;
+                part(masks: &[$mask], bits: u64, without: &mut [$mask], with: &mut [$mask]) -> usize;
+                union(masks: &[$mask]) -> u64;
+                sample(masks: &[$mask], counts: &mut [u64; 64]);
+                small(exchange: Exchange, a: Weighted<'_, $mask>, b: Weighted<'_, $mask>) -> u64;
+                transpose(masks: &[$mask], planes: &mut [Row; 64]);
+                query(table: &Table, windows: &Windows, blocks: usize, queries: &[$mask], double: Option<&[Row; BLOCKS_MAX]>) -> u64;
+            }
+        }
+    };
+    (@each $features:tt; $($name:ident($($arg:ident: $arg_type:ty),*) $(-> $result:ty)?;)*) => {
+        $(fn $name(&self, $($arg: $arg_type),*) $(-> $result)? {
+            implement! { @call $features $name($($arg: $arg_type),*) $(-> $result)? }
+        })*
     };
     (@call [] $with:ident($($arg:ident: $arg_type:ty),*) $(-> $result:ty)?) => {
         self::$with($($arg),*)
@@ -76,8 +78,9 @@ pub(super) use mask::Mask;
 
 /// The inner loops. Masks are those of [`geometry`](super::geometry); bit `i` of word `i / 64` of a bit vector
 /// stands for element `i` of a list.
-pub(super) trait Operations: std::fmt::Debug + Send + Sync {
-    /// Which version this is.
+pub(super) trait Operations:
+    MaskOperations<u64> + MaskOperations<u32> + std::fmt::Debug + Send + Sync
+{
     fn isa(&self) -> Isa;
 
     /// What things cost, in cycles: for the plan of a join.
@@ -113,11 +116,6 @@ pub(super) trait Operations: std::fmt::Debug + Send + Sync {
         tied: &mut [u64],
     ) -> [usize; 2];
 
-    /// [`Mask::pick`].
-    fn pick(&self, masks: &[u64], chosen: &[u64], out: &mut [u64]) -> usize;
-    /// [`Mask::pick`].
-    fn pick_short(&self, masks: &[u32], chosen: &[u64], out: &mut [u32]) -> usize;
-
     /// The bits of each mask at `live`, at most 32, moved together, from the lowest on.
     fn squeeze(&self, masks: &[u64], live: u64, out: &mut [u32]);
 
@@ -131,47 +129,42 @@ pub(super) trait Operations: std::fmt::Debug + Send + Sync {
         blocks: usize,
         table: &mut Table,
     );
+}
 
-    /// [`Mask::sift`].
-    fn sift(&self, masks: &[u64], bits: u64, without: &mut [u64]) -> usize;
-    /// [`Mask::sift`].
-    fn sift_short(&self, masks: &[u32], bits: u64, without: &mut [u32]) -> usize;
-    /// [`Mask::part`].
-    fn part(&self, masks: &[u64], bits: u64, without: &mut [u64], with: &mut [u64]) -> usize;
-    /// [`Mask::part`].
-    fn part_short(&self, masks: &[u32], bits: u64, without: &mut [u32], with: &mut [u32]) -> usize;
-    /// [`Mask::union`].
-    fn union(&self, masks: &[u64]) -> u64;
-    /// [`Mask::union`].
-    fn union_short(&self, masks: &[u32]) -> u64;
-    /// [`Mask::sample`].
-    fn sample(&self, masks: &[u64], counts: &mut [u64; 64]);
-    /// [`Mask::sample`].
-    fn sample_short(&self, masks: &[u32], counts: &mut [u64; 64]);
-    /// [`Mask::small`].
-    fn small(&self, exchange: Exchange, a: Weighted<'_, u64>, b: Weighted<'_, u64>) -> u64;
-    /// [`Mask::small`].
-    fn small_short(&self, exchange: Exchange, a: Weighted<'_, u32>, b: Weighted<'_, u32>) -> u64;
-    /// [`Mask::transpose`].
-    fn transpose(&self, masks: &[u64], planes: &mut [Row; 64]);
-    /// [`Mask::transpose`].
-    fn transpose_short(&self, masks: &[u32], planes: &mut [Row; 64]);
-    /// [`Mask::query`].
+/// The inner loops over masks of one length.
+pub(super) trait MaskOperations<M> {
+    /// Copies the masks chosen by a bit vector to the start of `out`, in order; returns their number. `out` must
+    /// have [`SLACK`] elements to spare.
+    fn pick(&self, masks: &[M], chosen: &[u64], out: &mut [M]) -> usize;
+
+    /// Copies the masks with none of `bits` to the start of `without`, in order, and returns their number.
+    /// `without` must have [`SLACK`] elements to spare.
+    fn sift(&self, masks: &[M], bits: u64, without: &mut [M]) -> usize;
+
+    /// [`sift`](Self::sift), and the masks left over go to `with`.
+    fn part(&self, masks: &[M], bits: u64, without: &mut [M], with: &mut [M]) -> usize;
+
+    /// OR of all masks.
+    fn union(&self, masks: &[M]) -> u64;
+
+    /// How many of 64 words of masks have each bit, added to `counts`.
+    fn sample(&self, masks: &[M], counts: &mut [u64; 64]);
+
+    /// The weighted number of pairs (a, b) that fit together, for short lists: no more than [`PAIRS_MAX`] pairs.
+    fn small(&self, exchange: Exchange, a: Weighted<'_, M>, b: Weighted<'_, M>) -> u64;
+
+    /// The bit planes of at most 512 masks: row t says which masks have bit t, in the order of [`Row::first`]. Bits
+    /// beyond the last mask are anything.
+    fn transpose(&self, masks: &[M], planes: &mut [Row; 64]);
+
+    /// Sum over the queries, and the first `blocks` blocks, of the elements left by all windows, each element counted
+    /// once, or twice if it is in `double`.
     fn query(
         &self,
         table: &Table,
         windows: &Windows,
         blocks: usize,
-        queries: &[u64],
-        double: Option<&[Row; BLOCKS_MAX]>,
-    ) -> u64;
-    /// [`Mask::query`].
-    fn query_short(
-        &self,
-        table: &Table,
-        windows: &Windows,
-        blocks: usize,
-        queries: &[u32],
+        queries: &[M],
         double: Option<&[Row; BLOCKS_MAX]>,
     ) -> u64;
 }
@@ -179,7 +172,7 @@ pub(super) trait Operations: std::fmt::Debug + Send + Sync {
 /// Elements that operations may overwrite beyond those they deliver.
 pub(super) const SLACK: usize = 16;
 
-/// Pairs that [`Mask::small`] takes at once: 32 bits hold what they count.
+/// Pairs that [`MaskOperations::small`] takes at once: 32 bits hold what they count.
 pub(super) const PAIRS_MAX: usize = 1 << 30;
 
 impl Isa {

@@ -1,4 +1,4 @@
-//! How a worker goes.
+//! How a worker stops.
 
 use std::time::Duration;
 

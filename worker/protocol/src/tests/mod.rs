@@ -1,4 +1,4 @@
-//! Conversations at made-up times: what the worker says when, to coordinators that are idle, gone, forgetful or in the way.
+//! Conversations with simulated time: with a coordinator that is idle, unreachable, restarted or draining the worker.
 
 #![expect(clippy::unchecked_time_subtraction, reason = "a test's time only goes on")]
 

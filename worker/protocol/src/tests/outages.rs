@@ -1,4 +1,4 @@
-//! A coordinator that is gone for a while, or for good.
+//! A coordinator that is unreachable for a while, or for good.
 
 use std::time::Duration;
 

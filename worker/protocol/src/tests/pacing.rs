@@ -75,7 +75,11 @@ fn results_wait_for_company_while_there_is_other_work() {
 fn a_busy_worker_syncs_at_each_beat_and_says_how_far_it_is() {
     let mut stage = Stage::new(None);
     let sync = stage.next_sync();
-    assert!(sync.wanted_states > 0 && sync.wanted_jobs == 32, "of unknown speed");
+    assert_eq!(
+        (sync.wanted_states, sync.wanted_jobs),
+        (2 * STATES / 5, BATCH_MAX),
+        "0.4 s of work, at the speed that it is said to have"
+    );
     stage.answer(SyncResponse { leases: leases(0..1000), ..accepted(&sync) });
     let mut lease = HeldLease { token: token(0), states: 0 };
     for beat in 1..10 {

@@ -1,4 +1,4 @@
-//! What is put on disk, and what is dropped.
+//! What is spooled, and what is dropped.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A worker without a machine: its threads, its disk and its network are a test's, and so is the time.
+//! A worker whose threads, disk, network and clock belong to a test.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -47,7 +47,13 @@ pub(super) fn token(number: u32) -> LeaseToken {
 
 pub(super) fn result(number: u32) -> JobResult {
     let counts = Counts::only8(number.into());
-    JobResult { token: token(number), counts, kernel: Kernel::ALL[0], states: STATES, elapsed_us: 1_000_000 }
+    JobResult {
+        token: token(number),
+        counts,
+        kernel: Kernel::ALL[0].into(),
+        states: STATES,
+        elapsed_us: 1_000_000,
+    }
 }
 
 /// Leases on these jobs.
@@ -99,7 +105,8 @@ impl Stage {
             instance: [7; 16],
             name: "test".to_owned(),
             build: "test".to_owned(),
-            kernels: vec![Kernel::ALL[0]],
+            kernels: vec![Kernel::ALL[0].into()],
+            capability: None,
             threads: 1,
         };
         #[expect(clippy::cast_precision_loss, reason = "a speed")]

@@ -1,4 +1,4 @@
-//! The picture on the screen. It fits itself into whatever room there is.
+//! Draws the picture, whatever the size of the terminal.
 
 mod lists;
 mod popup;
@@ -74,7 +74,6 @@ fn share_out(lines: u16, focus: Pane, runs: usize) -> [u16; 4] {
     [runs, run, lists - events - runs, events]
 }
 
-/// Draws everything.
 pub(super) fn draw(frame: &mut Frame, app: &App, palette: Palette) {
     let alarm = alarm(app);
     let alarms = u16::from(alarm.is_some());

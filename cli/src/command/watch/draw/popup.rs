@@ -1,4 +1,4 @@
-//! What lies over the picture: a question, or the keys.
+//! Pop-ups over the picture: a question, or the keys.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

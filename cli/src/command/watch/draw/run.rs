@@ -59,7 +59,7 @@ fn jobs_line(progress: &Progress, palette: Palette) -> Line<'static> {
     Line::from(spans)
 }
 
-/// What the run has come to, or may come to and when.
+/// The total of the run, or its estimate and the time left.
 fn prospects(run: &RunStatus) -> String {
     match (&run.outcome, &run.reason) {
         (Some(outcome), _) => format!("TOTAL {}, {}", thousands(outcome.total), outcome.checked.describe()),

@@ -1,4 +1,4 @@
-//! What keys do to the state, and what the screen looks like.
+//! Tests of the keys and of the drawing.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
@@ -101,7 +101,12 @@ fn picture() -> Picture {
         workers: vec![worker(1, "east", 2.0e9), worker(2, "west", 6.0e9), worker(3, "attic", 0.0)],
         events: vec![
             event(1, EventKind::RunPlanned, 0, "N = 22: planned, 40,572 jobs."),
-            event(2, EventKind::WorkerLost, 3, "'attic' was not heard of in time: its jobs go to others."),
+            event(
+                2,
+                EventKind::WorkerLost,
+                3,
+                "'attic' sent no heartbeat in time: its jobs go to other workers.",
+            ),
         ],
         disk: None,
     }

@@ -1,4 +1,4 @@
-//! What the screen looks like.
+//! Tests of the drawing.
 
 use super::*;
 

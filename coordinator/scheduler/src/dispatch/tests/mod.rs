@@ -1,5 +1,7 @@
 //! Random histories of leases, reports, returns, silences and restarts: what must hold after every single event.
 
+mod independence;
+mod shares;
 mod world;
 
 use nqueens_model::message::{HeldLease, Verdict};
@@ -8,6 +10,18 @@ use proptest::test_runner::RngSeed;
 
 use self::world::{Event, JOBS, WORKERS, World, events, result, run_id, settings, truth};
 use super::*;
+
+/// A worker on a machine, whose program says nothing of its engine.
+pub(super) fn registration(machine: &str, kernel: &str, threads: u32) -> Registration {
+    Registration {
+        instance: [0; 16],
+        name: machine.to_owned(),
+        build: String::new(),
+        kernels: vec![kernel.parse().expect("a name")],
+        capability: None,
+        threads,
+    }
+}
 
 /// A job that is out for long is leased a second time to a worker that has nothing to do; the first result counts, and
 /// the other lease is gone.
@@ -81,16 +95,24 @@ fn a_job_that_was_never_begun_is_not_blamed() {
     assert_eq!(world.dispatch.run(run_id()).unwrap().sums().quarantined, JOBS);
 }
 
+/// Its leases end when it is found out, and naming them does not bring them back.
+#[test]
+fn a_distrusted_machine_keeps_no_lease() {
+    let mut world = World::new(1_000_000);
+    let worker = WorkerId::new(1).unwrap();
+    let tokens = world.dispatch.grant(0, worker, u64::MAX, 2);
+    world.dispatch.report(worker, &result(tokens[0], truth(0)), None, false);
+    let held = [HeldLease { token: tokens[1], states: 1 }];
+    assert_eq!(world.dispatch.heartbeat(1, worker, &held).revoked, [tokens[1]]);
+    assert_eq!(world.dispatch.worker(worker).unwrap().leases(), 0);
+}
+
 #[test]
 fn runs_of_higher_priority_come_first() {
     let mut world = World::new(0);
     let urgent = RunSettings { id: RunId::from_random(9), priority: 5, ..settings(0) };
-    world.dispatch.add_run(Run::new(
-        &urgent,
-        RunState::Active,
-        world.slots.clone(),
-        &AcceptedSums::default(),
-    ));
+    let estimates: Vec<_> = world.slots.iter().map(|slot| slot.estimate).collect();
+    world.dispatch.add_run(Run::planned(&urgent, &estimates));
     let worker = WorkerId::new(1).unwrap();
     let granted = world.dispatch.grant(0, worker, u64::MAX, 2 * JOBS as usize);
     let runs: Vec<_> = granted.iter().map(|token| token.job.run == urgent.id).collect();

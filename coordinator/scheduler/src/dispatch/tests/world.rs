@@ -5,12 +5,13 @@ use std::num::NonZeroU32;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
-use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::message::{HeldLease, JobResult, ReturnedLease, Verdict};
+use nqueens_model::operator::CheckCounts;
 use proptest::prelude::*;
 
 use super::super::*;
+use super::registration;
 
 pub(super) const JOBS: u32 = 12;
 /// The last one runs on the first one's machine.
@@ -52,7 +53,7 @@ pub(super) fn truth(number: u32) -> Counts {
 }
 
 pub(super) fn result(token: LeaseToken, counts: Counts) -> JobResult {
-    JobResult { token, counts, kernel: Kernel::Reference, states: 10, elapsed_us: 5 }
+    JobResult { token, counts, kernel: "reference".parse().expect("a name"), states: 10, elapsed_us: 5 }
 }
 
 #[derive(Clone, Debug)]
@@ -162,22 +163,21 @@ impl World {
         self.lives += 1;
         self.dispatch = Dispatch::new(policy(), Incarnation::from_random(self.lives), SECRET);
         for worker in (1..=WORKERS).map(|worker| WorkerId::new(worker).unwrap()) {
-            let kernel = if worker.get() == 2 { Kernel::Scalar } else { Kernel::Reference };
-            self.dispatch.add_worker(worker, machine(worker), kernel, 2);
+            let kernel = if worker.get() == 2 { "scalar" } else { "reference" };
+            self.dispatch.add_worker(worker, &registration(&machine(worker), kernel, 2));
         }
         for (machine, standing) in &self.standings {
             self.dispatch.add_standing(Machine::clone(machine), standing.clone());
         }
         let done = |number: &u32| self.slots[*number as usize].state == JobState::Done;
         let mut sums = AcceptedSums::default();
-        sums.checks.open = u32::try_from(self.open.len()).unwrap();
-        for (_, one) in self.accepted.iter().filter(|(number, _)| done(number)) {
-            sums.results += 1;
-            sums.found = sums.found.checked_add(one.counts).unwrap();
-            sums.states += u128::from(one.states);
-            sums.elapsed_us += u128::from(one.elapsed_us);
+        let checks = CheckCounts { open: u32::try_from(self.open.len()).unwrap(), ..CheckCounts::default() };
+        for (number, one) in self.accepted.iter().filter(|(number, _)| done(number)) {
+            let estimate = self.slots[*number as usize].estimate;
+            sums.add(estimate, one.counts, one.states, one.elapsed_us).unwrap();
         }
-        self.dispatch.add_run(Run::new(&settings(self.replicate_ppm), self.state, self.slots.clone(), &sums));
+        let (settings, slots) = (settings(self.replicate_ppm), self.slots.clone());
+        self.dispatch.add_run(Run::new(&settings, self.state, slots, sums, checks));
         for (number, (worker, incarnation)) in &self.holders {
             let epoch = NonZeroU32::new(self.slots[*number as usize].epoch).unwrap();
             let token = LeaseToken {
@@ -382,7 +382,7 @@ impl World {
                 assert!(slot.state == JobState::Quarantined || !self.accepted.contains_key(&number));
             }
         }
-        assert_eq!((sums.found, sums.estimate_done), (orbits, estimate_done));
+        assert_eq!((sums.accepted.found, sums.estimate_done), (orbits, estimate_done));
         let estimate = |state| {
             (0..JOBS)
                 .map(|number| run.slot(number))

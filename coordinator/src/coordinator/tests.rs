@@ -1,4 +1,4 @@
-//! What one transaction does with requests that have to do with each other.
+//! Requests that affect each other in one transaction.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
@@ -9,7 +9,6 @@ use nqueens_model::message::{JobResult, Registration, SyncRequest, Verdict};
 use nqueens_scheduler::request::{Register, RetryQuarantined, Sync, Synced};
 
 use super::*;
-use crate::coordinator::Coordinator;
 
 /// A worker that has registered.
 async fn worker(writer: &Handle, number: u8) -> WorkerId {
@@ -17,7 +16,8 @@ async fn worker(writer: &Handle, number: u8) -> WorkerId {
         instance: [number; 16],
         name: "worker".to_owned(),
         build: "test".to_owned(),
-        kernels: vec![Kernel::Reference],
+        kernels: vec![Kernel::Reference.into()],
+        capability: None,
         threads: 1,
     };
     writer.ask(Register(registration)).await.expect("a name")
@@ -48,7 +48,7 @@ async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
     let result = |count8| JobResult {
         token,
         counts: Counts::only8(count8),
-        kernel: Kernel::Reference,
+        kernel: Kernel::Reference.into(),
         states: 1,
         elapsed_us: 1,
     };

@@ -3,13 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-use nqueens_kernel::random::SplitMix64;
 use strum::{EnumString, IntoStaticStr, VariantArray};
+
+use crate::random::Random;
+
+/// The share of a run whose results are all counted twice, in millionths.
+pub(crate) const ALL: u32 = 1_000_000;
 
 /// What can go wrong. Each happens now and then, and the more often the higher the rate that the seed gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
-pub(super) enum Fault {
+pub enum Fault {
     /// A message is lost.
     Loss,
     /// A message takes long, up to minutes: others overtake it, and its sender has given it up by then.
@@ -24,6 +28,12 @@ pub(super) enum Fault {
     Freeze,
     /// A worker can't count a job.
     Failure,
+    /// A thread does not get on with a job.
+    Hang,
+    /// A change of a worker's spool fails.
+    Spool,
+    /// A minority of the machines counts wrong: all jobs, or one of a few.
+    Lie,
     /// The coordinator's process dies; a commit on its way has reached the disk, or it has not.
     Crash,
     /// A transaction fails; all the same it has reached the disk, or it has not.
@@ -32,58 +42,69 @@ pub(super) enum Fault {
     Restore,
     /// The coordinator's clock leaps ahead: its process was stopped, or its machine.
     Leap,
-    /// An operator pauses, resumes, cancels, opens quarantined jobs again, and submits more.
+    /// The coordinator's disk is short of room for a while.
+    Disk,
+    /// An operator pauses, resumes, cancels, opens quarantined jobs again, takes results back, distrusts a machine or trusts
+    /// it again, and submits more.
     Operator,
-    /// An operator asks a worker to go.
+    /// An operator or its owner asks a worker to go.
     Drain,
 }
 
 impl Fault {
-    pub(super) const ALL: &[Self] = Self::VARIANTS;
+    /// All faults.
+    pub const ALL: &[Self] = Self::VARIANTS;
 
-    pub(super) fn name(self) -> &'static str {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
         self.into()
     }
 }
 
 /// One simulation; the same gives the same history on every machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Scenario {
-    pub(super) seed: u64,
-    pub(super) workers: usize,
-    pub(super) runs: u32,
+pub struct Scenario {
+    pub(crate) seed: u64,
+    pub(crate) workers: usize,
+    pub(crate) runs: u32,
     /// Of each run.
-    pub(super) jobs: u32,
+    pub(crate) jobs: u32,
+    /// At least this share of the results is counted twice, in millionths.
+    pub(crate) replicate_ppm: u32,
     /// How long faults happen, in simulated seconds.
-    pub(super) seconds: u64,
-    pub(super) faults: Vec<Fault>,
+    pub(crate) seconds: u64,
+    pub(crate) faults: Vec<Fault>,
 }
 
 impl Scenario {
-    /// Half of the seeds have few workers and jobs, where the rare things meet; the others up to hundreds.
-    pub(super) fn of(seed: u64) -> Self {
+    /// Most seeds have few workers and jobs, where the rare things meet; one in 20 has up to hundreds.
+    pub fn of(seed: u64) -> Self {
         let mut random = Random::new(seed);
+        let is_large = random.chance(50);
         let mut logarithmic = |low: u64, high: u64| {
             let doublings = (high / low).ilog2() + 1;
             let base = low << random.below(u64::from(doublings));
             (base + random.below(base)).min(high)
         };
-        let workers = usize::try_from(logarithmic(1, 300)).expect("small");
-        let jobs = u32::try_from(logarithmic(1, 600)).expect("small");
+        let (workers_max, jobs_max) = if is_large { (300, 600) } else { (40, 160) };
+        let workers = usize::try_from(logarithmic(1, workers_max)).expect("small");
+        let jobs = u32::try_from(logarithmic(1, jobs_max)).expect("small");
         let runs = u32::try_from(logarithmic(1, 4)).expect("small");
         let seconds = logarithmic(30, 600);
         let faults = Fault::ALL.iter().copied().filter(|_| random.chance(600)).collect();
-        Self { seed, workers, runs, jobs, seconds, faults }
+        let replicate_ppm = [0, 0, 10_000, 200_000, ALL, ALL][random.place(6)];
+        Self { seed, workers, runs, jobs, replicate_ppm, seconds, faults }
     }
 
     /// The same with less of everything but faults, as it takes a few milliseconds.
-    pub(super) fn small(self) -> Self {
+    #[must_use]
+    pub fn small(self) -> Self {
         let (workers, jobs) = (self.workers % 12 + 1, self.jobs % 40 + 1);
         Self { workers, jobs, runs: self.runs.min(2), seconds: self.seconds.min(120), ..self }
     }
 
     /// Less of one thing each, the largest cuts first.
-    pub(super) fn simpler(&self) -> Vec<Self> {
+    pub(crate) fn simpler(&self) -> Vec<Self> {
         let mut simpler = Vec::new();
         for (from, to) in [(self.workers, self.workers / 2), (self.workers, self.workers.saturating_sub(1))] {
             if (1..from).contains(&to) {
@@ -97,6 +118,9 @@ impl Scenario {
         }
         if self.runs > 1 {
             simpler.push(Self { runs: self.runs - 1, ..self.clone() });
+        }
+        if self.replicate_ppm > 0 {
+            simpler.push(Self { replicate_ppm: 0, ..self.clone() });
         }
         if self.seconds > 1 {
             simpler.push(Self { seconds: self.seconds / 2, ..self.clone() });
@@ -117,10 +141,10 @@ impl Scenario {
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, workers, runs, jobs, seconds, faults } = self;
+        let Self { seed, workers, runs, jobs, replicate_ppm, seconds, faults } = self;
         let faults: Vec<_> = faults.iter().map(|fault| fault.name()).collect();
-        write!(f, "{seed} workers={workers} runs={runs} jobs={jobs} seconds={seconds} ")?;
-        write!(f, "faults={}", faults.join(","))
+        write!(f, "{seed} workers={workers} runs={runs} jobs={jobs} replicate={replicate_ppm} ")?;
+        write!(f, "seconds={seconds} faults={}", faults.join(","))
     }
 }
 
@@ -139,6 +163,7 @@ impl FromStr for Scenario {
                 "workers" => scenario.workers = value.parse().map_err(|_| wrong())?,
                 "runs" => scenario.runs = value.parse().map_err(|_| wrong())?,
                 "jobs" => scenario.jobs = value.parse().map_err(|_| wrong())?,
+                "replicate" => scenario.replicate_ppm = value.parse().map_err(|_| wrong())?,
                 "seconds" => scenario.seconds = value.parse().map_err(|_| wrong())?,
                 "faults" => {
                     let names = value.split(',').filter(|name| !name.is_empty());
@@ -149,39 +174,5 @@ impl FromStr for Scenario {
             }
         }
         Ok(scenario)
-    }
-}
-
-/// The luck of a simulation.
-#[derive(Clone, Debug)]
-pub(super) struct Random(SplitMix64);
-
-impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(SplitMix64::new(seed))
-    }
-
-    pub(super) fn bits(&mut self) -> u64 {
-        self.0.next()
-    }
-
-    /// A number below `end`, or 0.
-    pub(super) fn below(&mut self, end: u64) -> u64 {
-        self.bits() % end.max(1)
-    }
-
-    /// A number from `low` on, below `high`.
-    pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
-        low + self.below(high - low)
-    }
-
-    /// True so many times of a thousand.
-    pub(super) fn chance(&mut self, of_1000: u64) -> bool {
-        self.below(1_000) < of_1000
-    }
-
-    /// A place in a sequence of this length, which is not 0.
-    pub(super) fn place(&mut self, length: usize) -> usize {
-        usize::try_from(self.below(length as u64)).expect("below a length")
     }
 }

@@ -1,15 +1,19 @@
 //! What one transaction changes, and in which order.
 
+use std::collections::HashMap;
+
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
-use nqueens_model::id::Incarnation;
-use nqueens_model::message::SyncRequest;
-use nqueens_model::operator::RunState;
+use nqueens_model::id::{Incarnation, LeaseToken, RunId, WorkerId};
+use nqueens_model::message::{JobResult, Registration, SyncRequest, Verdict};
+use nqueens_model::operator::{Blamed, RunState};
 
 use super::*;
-use crate::dispatch::{Policy, RunSettings};
-use crate::request::{ActivateRun, FinishRun, Register, Requeue, RetryQuarantined, Sync};
+use crate::change::{Change, JudgedResult};
+use crate::dispatch::{Dispatch, Policy, RunSettings};
+use crate::transaction::{Loaded, Scheduler, StoredJob};
 
 /// A scheduler with a run of two jobs.
 fn scheduler() -> (Scheduler, RunId) {
@@ -27,7 +31,8 @@ fn registration(process: u8) -> Registration {
         instance: [process; 16],
         name: format!("machine {process}"),
         build: "test".to_owned(),
-        kernels: vec![Kernel::Reference],
+        kernels: vec![Kernel::Reference.into()],
+        capability: None,
         threads: 1,
     }
 }
@@ -38,7 +43,13 @@ fn sync(worker: WorkerId, results: Vec<JobResult>) -> Sync {
 }
 
 fn result(token: LeaseToken, count8: u64) -> JobResult {
-    JobResult { token, counts: Counts::only8(count8), kernel: Kernel::Reference, states: 1, elapsed_us: 1 }
+    JobResult {
+        token,
+        counts: Counts::only8(count8),
+        kernel: Kernel::Reference.into(),
+        states: 1,
+        elapsed_us: 1,
+    }
 }
 
 #[test]

@@ -1,0 +1,98 @@
+//! What the coordinator's writer can be asked, by whom, and what it answers.
+
+use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::message::{Registration, SyncRequest};
+use nqueens_scheduler::request::{
+    ActivateRun, Compare, Drain, Expire, FinishRun, GiveBack, PlanJobs, PlanRun, Register, Requeue,
+    RetryQuarantined, SetRunState, SetTrust, Sync, Synced,
+};
+use nqueens_scheduler::{Needs, Refusal, Request, Transaction};
+
+use crate::worker::Caller;
+
+/// What the writer can be asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Ask {
+    Register(Registration),
+    Sync(SyncRequest),
+    GiveBack(GiveBack),
+    Compare(Compare),
+    PlanRun(PlanRun),
+    PlanJobs(PlanJobs),
+    ActivateRun(ActivateRun),
+    FinishRun(FinishRun),
+    SetRunState(SetRunState),
+    RetryQuarantined(RetryQuarantined),
+    Requeue(Requeue),
+    SetTrust(SetTrust),
+    Drain(Drain),
+    Expire(Expire),
+}
+
+/// What it answers.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    Registered(WorkerId),
+    Synced(Option<Synced>),
+    /// Whether the run came to an end.
+    Finished(bool),
+    Done,
+}
+
+/// Why it does not.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    Refused(Refusal),
+    /// The transaction failed.
+    Unavailable,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asker {
+    Worker(Caller),
+    /// The same, after it was kept waiting for work.
+    Parked(Caller),
+    /// A plan is stored in steps.
+    Planner {
+        submission: usize,
+        step: usize,
+    },
+    /// A run is added up.
+    Concluder(RunId),
+    /// Somebody who does not wait for the answer.
+    Nobody,
+}
+
+impl Ask {
+    /// Says what has to be loaded before.
+    pub(crate) fn needs(&self, needs: &mut Needs) {
+        match self {
+            Self::Sync(sync) => Sync(sync.clone()).needs(needs),
+            Self::Compare(compare) => compare.needs(needs),
+            Self::Requeue(requeue) => requeue.needs(needs),
+            _ => {}
+        }
+    }
+
+    /// Does it.
+    pub(crate) fn apply(self, transaction: &mut Transaction<'_>) -> Result<Answer, Refusal> {
+        let done = |()| Answer::Done;
+        match self {
+            Self::Register(worker) => transaction.apply(Register(worker)).map(Answer::Registered),
+            Self::Sync(sync) => transaction.apply(Sync(sync)).map(Answer::Synced),
+            Self::FinishRun(finish) => transaction.apply(finish).map(Answer::Finished),
+            Self::Requeue(requeue) => transaction.apply(requeue).map(|_| Answer::Done),
+            Self::GiveBack(request) => transaction.apply(request).map(done),
+            Self::Compare(request) => transaction.apply(request).map(done),
+            Self::PlanRun(request) => transaction.apply(request).map(done),
+            Self::PlanJobs(request) => transaction.apply(request).map(done),
+            Self::ActivateRun(request) => transaction.apply(request).map(done),
+            Self::SetRunState(request) => transaction.apply(request).map(done),
+            Self::RetryQuarantined(request) => transaction.apply(request).map(done),
+            Self::SetTrust(request) => transaction.apply(request).map(done),
+            Self::Drain(request) => transaction.apply(request).map(done),
+            Self::Expire(request) => transaction.apply(request).map(done),
+        }
+    }
+}

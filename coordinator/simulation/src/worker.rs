@@ -1,0 +1,447 @@
+//! A worker's machine and the processes on it, one after the other: carries out what the conversation that ships wants, with
+//! threads, a spool and a clock that are simulated. In place of `worker/src/runtime.rs`.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use nqueens_kernel::engine::Kernel;
+use nqueens_model::id::{LeaseToken, WorkerId};
+use nqueens_model::message::{HeldLease, JobResult, Lease, Registration, ReturnedLease, SyncRequest};
+use nqueens_scheduler::Millis;
+use nqueens_worker_protocol::{
+    Action, CallError, Conversation, Event, Look, Progress, Setup, SpoolContents, Write,
+};
+
+use crate::job::{lie, truth};
+use crate::luck::Luck;
+use crate::random::Random;
+use crate::scenario::Fault;
+
+/// A call without an answer after this time has failed.
+const CALL_TIMEOUT: Millis = 30_000;
+
+/// Shortest time between two looks at what the threads have finished, while they have more to do.
+const BREATH: Millis = 10;
+
+/// What a worker asks its coordinator.
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    Register(Registration),
+    Sync(SyncRequest),
+}
+
+/// Who waits for an answer: a worker's place, its process, and the number of its call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    pub(crate) place: usize,
+    pub(crate) instance: [u8; 16],
+    pub(crate) call: u64,
+}
+
+/// How a machine counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Engine {
+    /// Estimated states a thread and millisecond.
+    rate: u64,
+    threads: u32,
+    kernel: Kernel,
+    /// Number of the machine; several workers may run on one.
+    pub(crate) machine: usize,
+    /// It lies about one job of this many, if it lies.
+    pub(crate) lies_in: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) engine: Engine,
+    /// Outlives the processes; `None` for a worker that keeps nothing.
+    spool: Option<Vec<JobResult>>,
+    pub(crate) process: Option<Process>,
+    /// Until when the network is cut.
+    pub(crate) cut_off: Millis,
+    /// When it acts next; earlier alarms are void.
+    pub(crate) alarm: Option<Millis>,
+}
+
+pub(crate) struct Process {
+    pub(crate) instance: [u8; 16],
+    /// As it last registered.
+    pub(crate) id: Option<WorkerId>,
+    born: Millis,
+    conversation: Conversation,
+    pool: Pool,
+    /// The latest call, and when it is given up.
+    call: Option<(u64, Millis)>,
+    calls: u64,
+    looked: Millis,
+    /// Since when it does not get on; what arrives meanwhile.
+    pub(crate) frozen: bool,
+    mail: Vec<(u64, Event)>,
+    /// Whether the spool did not take the latest results.
+    spool_fails: bool,
+    /// All that was counted is acknowledged.
+    pub(crate) has_reported: bool,
+    /// When it asked for work alone, if that was its latest call, and what it may do then.
+    asked: Option<Millis>,
+    /// Before this it may not ask again.
+    patient_until: Millis,
+}
+
+impl std::fmt::Debug for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Process").field("id", &self.id).field("born", &self.born).finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// A worker on one of so many machines.
+    pub(crate) fn new(random: &mut Random, machines: usize) -> Self {
+        let engine = Engine {
+            // Some are ten times slower than the others.
+            rate: random.between(10, 200) / if random.chance(50) { 10 } else { 1 },
+            threads: 1 + u32::from(random.chance(300)) * 3,
+            kernel: Kernel::ALL[random.place(3)],
+            machine: random.place(machines),
+            lies_in: None,
+        };
+        let spool = random.chance(800).then(Vec::new);
+        Self { engine, spool, process: None, cut_off: 0, alarm: None }
+    }
+
+    pub(crate) fn speed(&self) -> u64 {
+        self.engine.rate * u64::from(self.engine.threads)
+    }
+
+    /// A process begins, with what is in the spool.
+    pub(crate) fn begin(&mut self, now: Millis, random: &mut Random) {
+        let instance = random.bytes();
+        let Engine { kernel, threads, machine, .. } = self.engine;
+        let registration = Registration {
+            instance,
+            name: machine_name(machine),
+            build: "simulated".to_owned(),
+            kernels: vec![kernel.into()],
+            capability: None,
+            threads,
+        };
+        let results = self.spool.clone();
+        let has_reported = results.as_ref().is_none_or(Vec::is_empty);
+        #[expect(clippy::cast_precision_loss, reason = "a speed")]
+        let conversation = Conversation::new(Setup {
+            registration,
+            // Engines are far faster on larger boards than in their test.
+            states_per_s: self.speed() as f64 * 10.0,
+            drain: Duration::from_millis(random.between(0, 20_000)),
+            coordinator: "simulated".to_owned(),
+            spool: results.map(|results| SpoolContents { name: "simulated".to_owned(), results }),
+        });
+        self.process = Some(Process {
+            instance,
+            id: None,
+            born: now,
+            conversation,
+            pool: Pool::new(self.engine),
+            call: None,
+            calls: 0,
+            looked: now,
+            frozen: false,
+            mail: Vec::new(),
+            spool_fails: false,
+            has_reported,
+            asked: None,
+            patient_until: 0,
+        });
+    }
+
+    /// Does what is due: what it calls the coordinator with.
+    pub(crate) fn act(&mut self, now: Millis, luck: &mut Luck) -> Vec<(u64, Call)> {
+        let Some(process) = self.process.as_mut().filter(|process| !process.frozen) else {
+            return Vec::new();
+        };
+        process.pool.advance(now, luck);
+        if process.call.is_some_and(|(_, give_up)| give_up <= now) {
+            process.call = None;
+            let event = failure(CallError::Unavailable("no answer in time".to_owned()), luck);
+            return self.on(now, event, luck);
+        }
+        if process.look_at(now).is_some_and(|at| at <= now) {
+            let look = process.look(now);
+            return self.on(now, Event::Looked(look), luck);
+        }
+        Vec::new()
+    }
+
+    /// When it acts next, if nothing comes before.
+    pub(crate) fn wake_at(&self, now: Millis) -> Option<Millis> {
+        let process = self.process.as_ref().filter(|process| !process.frozen)?;
+        let give_up = process.call.map(|(_, give_up)| give_up);
+        let pool = process.pool.next_end();
+        [process.look_at(now), give_up, pool].into_iter().flatten().min().map(|at| at.max(now + 1))
+    }
+
+    /// Takes an answer to a call, unless that was given up.
+    pub(crate) fn hear(&mut self, now: Millis, call: u64, event: Event, luck: &mut Luck) -> Vec<(u64, Call)> {
+        let Some(process) = &mut self.process else { return Vec::new() };
+        if process.frozen {
+            process.mail.push((call, event));
+            return Vec::new();
+        }
+        if process.call.is_none_or(|(number, _)| number != call) {
+            return Vec::new();
+        }
+        process.call = None;
+        match &event {
+            Event::Registered(id) => process.id = Some(*id),
+            Event::Answered(answer) if answer.leases.is_empty() => {
+                let asked = process.asked.take();
+                process.patient_until = asked.map_or(0, |at| at + Millis::from(answer.next_sync_ms));
+            }
+            _ => {}
+        }
+        self.on(now, event, luck)
+    }
+
+    /// Goes on after it was stopped for this time.
+    pub(crate) fn thaw(&mut self, now: Millis, slept: Millis, luck: &mut Luck) -> Vec<(u64, Call)> {
+        let Some(process) = self.process.as_mut().filter(|process| process.frozen) else { return Vec::new() };
+        process.frozen = false;
+        process.pool.postpone(slept);
+        let mail = std::mem::take(&mut process.mail);
+        mail.into_iter().flat_map(|(call, event)| self.hear(now, call, event, luck)).collect()
+    }
+
+    /// Tells the conversation what has happened, and does what it wants.
+    pub(crate) fn on(&mut self, now: Millis, event: Event, luck: &mut Luck) -> Vec<(u64, Call)> {
+        let mut calls = Vec::new();
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            let Some(process) = &mut self.process else { break };
+            let local = Duration::from_millis(now - process.born);
+            for action in process.conversation.on(local, event) {
+                match action {
+                    Action::Register(registration) => {
+                        process.asked = None;
+                        calls.push((process.call(now), Call::Register(registration)));
+                    }
+                    Action::Sync(sync) => {
+                        process.check(now, &sync, self.spool.as_deref());
+                        calls.push((process.call(now), Call::Sync(sync)));
+                    }
+                    Action::Count(leases) => process.pool.add(now, leases, luck),
+                    Action::Revoke(tokens) => process.pool.revoke(now, &tokens, luck),
+                    Action::GiveUp { begun } => {
+                        process.pool.give_up(begun);
+                        events.push_back(Event::Looked(process.look(now)));
+                    }
+                    Action::Write(change) => {
+                        let spool = self.spool.as_mut().expect("only who has a spool is asked to write");
+                        let outcome = write(spool, &change, luck);
+                        if matches!(change, Write::Append(_)) {
+                            process.spool_fails = outcome.is_err();
+                        }
+                        events.push_back(Event::Written(change, outcome));
+                    }
+                    Action::End(outcome) => {
+                        if let (Ok(summary), Some(spool)) = (outcome, &self.spool) {
+                            let is_kept = summary.unreported <= spool.len() || process.spool_fails;
+                            assert!(is_kept, "what a worker could not report is in its spool");
+                        }
+                        self.process = None;
+                        break;
+                    }
+                }
+            }
+        }
+        calls
+    }
+}
+
+/// The name of a machine, by its number.
+pub(crate) fn machine_name(machine: usize) -> String {
+    format!("m{machine}")
+}
+
+/// A call that failed.
+pub(crate) fn failure(error: CallError, luck: &mut Luck) -> Event {
+    Event::Failed { error, jitter: luck.random.part() }
+}
+
+fn write(spool: &mut Vec<JobResult>, change: &Write, luck: &mut Luck) -> Result<(), String> {
+    if luck.strikes(Fault::Spool) {
+        return Err("no space left on device".to_owned());
+    }
+    match change {
+        Write::Append(results) => spool.extend(results),
+        Write::Clear => spool.clear(),
+        Write::Rewrite(results) => spool.clone_from(results),
+        Write::Reject(_) => {}
+    }
+    Ok(())
+}
+
+impl Process {
+    fn call(&mut self, now: Millis) -> u64 {
+        self.calls += 1;
+        self.call = Some((self.calls, now + CALL_TIMEOUT));
+        self.calls
+    }
+
+    fn look(&mut self, now: Millis) -> Look {
+        self.looked = now;
+        let look = self.pool.look(now);
+        self.has_reported &= look.finished.is_empty();
+        look
+    }
+
+    /// When to look at the threads, as things stand.
+    fn look_at(&self, now: Millis) -> Option<Millis> {
+        let wanted = self.conversation.wake_at();
+        let wanted =
+            wanted.map(|at| self.born + Millis::try_from(at.as_micros().div_ceil(1_000)).expect("soon"));
+        let progressed =
+            self.pool.progressed.then(|| if self.pool.is_idle() { now } else { self.looked + BREATH });
+        wanted.into_iter().chain(progressed).min()
+    }
+
+    /// What has to hold of everything that a worker says.
+    fn check(&mut self, now: Millis, sync: &SyncRequest, spool: Option<&[JobResult]>) {
+        let held: BTreeSet<_> = sync.held.iter().map(|held| held.token).collect();
+        let own = self.pool.tokens();
+        assert!(own.iter().all(|token| held.contains(token)), "a worker names all that it has");
+        if let Some(spool) = spool.filter(|_| !self.spool_fails) {
+            let ends = sync.results.first().into_iter().chain(sync.results.last());
+            let mut ends = ends.map(|result| result.token);
+            let is_kept = |token| spool.iter().any(|kept| kept.token == token);
+            assert!(ends.all(is_kept), "what is reported is in the spool");
+        }
+        let is_quiet = sync.results.is_empty() && sync.returned.is_empty();
+        self.has_reported = is_quiet && held.len() == own.len();
+        let asks = is_quiet && held.is_empty() && sync.wanted_jobs > 0;
+        assert!(!asks || now >= self.patient_until, "a worker that got nothing waits");
+        (self.asked, self.patient_until) = (asks.then_some(now), 0);
+    }
+}
+
+/// Threads that count, as long as the clock says.
+struct Pool {
+    engine: Engine,
+    waiting: VecDeque<Lease>,
+    active: Vec<Active>,
+    finished: Vec<Result<JobResult, ReturnedLease>>,
+    /// A job is finished, or the last one that waited has begun, since the last look.
+    progressed: bool,
+}
+
+/// A job that a thread is at.
+struct Active {
+    token: LeaseToken,
+    estimate: u64,
+    began: Millis,
+    /// `None`: it hangs.
+    ends: Option<Millis>,
+}
+
+impl Pool {
+    fn new(engine: Engine) -> Self {
+        let (waiting, active, finished) = (VecDeque::new(), Vec::new(), Vec::new());
+        Self { engine, waiting, active, finished, progressed: false }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.active.is_empty()
+    }
+
+    fn next_end(&self) -> Option<Millis> {
+        self.active.iter().filter_map(|job| job.ends).min()
+    }
+
+    /// What it has not finished.
+    fn tokens(&self) -> Vec<LeaseToken> {
+        let waiting = self.waiting.iter().map(|lease| lease.token);
+        waiting.chain(self.active.iter().map(|job| job.token)).collect()
+    }
+
+    fn add(&mut self, now: Millis, leases: Vec<Lease>, luck: &mut Luck) {
+        self.waiting.extend(leases);
+        self.start(now, luck);
+    }
+
+    /// Has idle threads begin with what waits.
+    fn start(&mut self, now: Millis, luck: &mut Luck) {
+        while self.active.len() < self.engine.threads as usize {
+            let Some(lease) = self.waiting.pop_front() else { return };
+            self.progressed |= self.waiting.is_empty();
+            let took = lease.states / self.engine.rate + 1;
+            let ends = (!luck.strikes(Fault::Hang)).then_some(now + took);
+            self.active.push(Active { token: lease.token, estimate: lease.states, began: now, ends });
+        }
+    }
+
+    /// Counts until now.
+    fn advance(&mut self, now: Millis, luck: &mut Luck) {
+        while let Some(end) = self.next_end().filter(|end| *end <= now) {
+            let at = self.active.iter().position(|job| job.ends == Some(end)).expect("it is there");
+            let job = self.active.remove(at);
+            self.finished.push(self.engine.count(&job, end, luck));
+            self.progressed = true;
+            self.start(end, luck);
+        }
+    }
+
+    /// It was stopped for this time.
+    fn postpone(&mut self, slept: Millis) {
+        for job in &mut self.active {
+            job.began += slept;
+            job.ends = job.ends.map(|end| end + slept);
+        }
+    }
+
+    fn look(&mut self, now: Millis) -> Look {
+        self.progressed = false;
+        let progress = |job: &Active| {
+            let states = (now.saturating_sub(job.began) * self.engine.rate).min(job.estimate);
+            let states = if job.ends.is_some() { states } else { states.min(1) };
+            Progress { lease: HeldLease { token: job.token, states }, left: 0 }
+        };
+        let begun = self.active.iter().map(progress).collect();
+        Look { finished: std::mem::take(&mut self.finished), begun }
+    }
+
+    fn revoke(&mut self, now: Millis, tokens: &[LeaseToken], luck: &mut Luck) {
+        self.waiting.retain(|lease| !tokens.contains(&lease.token));
+        self.active.retain(|job| !tokens.contains(&job.token));
+        self.start(now, luck);
+    }
+
+    fn give_up(&mut self, begun: bool) {
+        let mut tokens: Vec<_> = self.waiting.drain(..).map(|lease| lease.token).collect();
+        if begun {
+            tokens.extend(self.active.drain(..).map(|job| job.token));
+        }
+        self.finished.extend(tokens.into_iter().map(|token| Err(ReturnedLease { token, failure: None })));
+    }
+}
+
+impl Engine {
+    /// What comes of counting a job.
+    fn count(&self, job: &Active, end: Millis, luck: &mut Luck) -> Result<JobResult, ReturnedLease> {
+        let Active { token, estimate, began, .. } = *job;
+        if luck.strikes(Fault::Failure) {
+            return Err(ReturnedLease { token, failure: Some("told to".to_owned()) });
+        }
+        let mut counts = truth(token.job);
+        // Whether it lies about a job depends on both alone: it makes the same mistake again.
+        let mut draw =
+            Random::new(token.job.run.get() ^ u64::from(token.job.number) << 48 ^ self.machine as u64);
+        if self.lies_in.is_some_and(|jobs| draw.below(jobs) == 0) {
+            counts = lie(token.job, self.machine, !draw.chance(100));
+        }
+        Ok(JobResult {
+            token,
+            counts,
+            kernel: self.kernel.into(),
+            states: estimate,
+            elapsed_us: (end - began) * 1_000,
+        })
+    }
+}

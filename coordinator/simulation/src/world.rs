@@ -1,0 +1,540 @@
+//! The world: its clock, its network, and who acts when.
+
+mod planning;
+mod strikes;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nqueens_model::id::{JobId, RunId};
+use nqueens_model::message::{EncodedJob, Lease, SyncRequest, SyncResponse};
+use nqueens_model::operator::RunState;
+use nqueens_scheduler::request::{Expire, FinishRun, GiveBack, Synced};
+use nqueens_scheduler::{Basis, CheckOutcome, Millis, Policy, Room};
+use nqueens_worker_protocol::{CallError, Event as Told};
+
+use self::planning::Submission;
+use crate::ask::{Answer, Ask, Asker, Failure};
+use crate::coordinator::{Coordinator, Group};
+use crate::invariants::Invariants;
+use crate::job::{template, truth};
+use crate::ledger::{Ledger, RunRow};
+use crate::luck::Luck;
+use crate::random::Random;
+use crate::scenario::{Fault, Scenario};
+use crate::worker::{Call, Caller, Worker, failure, machine_name};
+
+/// Once faults have ceased, everything is done within this time: leases run out, and slow workers get slow jobs.
+const CALM_MAX: Millis = 24 * 3_600_000;
+
+/// What all workers take together for all jobs, at most.
+const WORK_MAX: Millis = 1_200_000;
+
+/// Transactions between two looks at everything.
+const LOOK_EVERY: u64 = 128;
+
+/// What a simulation came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures {
+    /// Messages, alarms, commits and faults.
+    pub steps: u64,
+    /// Transactions.
+    pub transactions: u64,
+    /// Results in the ledger at the end.
+    pub results: u64,
+    /// Those that were not true.
+    pub lies: u64,
+    /// Jobs with an accepted result at the end.
+    pub done: u64,
+    /// Checks in the ledger at the end that ended so: agreed, settled, waived, dropped.
+    pub checks: [u64; 4],
+    /// Machines that were distrusted at the end.
+    pub distrusted: u64,
+    /// Simulated time, in milliseconds.
+    pub simulated_ms: u64,
+    /// How often each fault struck, in the order of [`Fault::ALL`].
+    pub struck: [u64; Fault::ALL.len()],
+}
+
+#[derive(Debug)]
+enum Event {
+    /// A call reaches the coordinator.
+    Arrive(Caller, Box<Call>),
+    /// An answer reaches a worker.
+    Tell(Caller, Box<Told>),
+    /// A transaction has reached the disk.
+    Commit { life: u64 },
+    /// Leases are looked through.
+    Tick { life: u64 },
+    /// A complete run is added up, from what the ledger has now.
+    Conclude { life: u64, run: RunId, basis: Basis },
+    /// A worker has waited long enough for work.
+    Unpark { life: u64, caller: Caller },
+    /// The coordinator counts a job itself.
+    Canary { life: u64 },
+    /// An operator submits what is not stored.
+    Plan,
+    /// A worker acts.
+    Alarm(usize),
+    /// A fault may strike.
+    Strike,
+    /// A worker's process begins.
+    Birth(usize),
+    /// A worker goes on, after this time.
+    Thaw(usize, Millis),
+    /// The coordinator's process begins.
+    Start,
+    /// An operator does what is to be done so that all runs end.
+    Tidy,
+}
+
+pub(crate) struct World {
+    scenario: Scenario,
+    policy: Policy,
+    /// Time between two heartbeats.
+    sync_ms: u32,
+    /// Estimated work of a job, about.
+    estimate: u64,
+    has_canaries: bool,
+    luck: Luck,
+    now: Millis,
+    events: BTreeMap<(Millis, u64), Event>,
+    scheduled: u64,
+    ledger: Ledger,
+    coordinator: Option<Coordinator>,
+    lives: u64,
+    /// Until when the coordinator's disk is short of room.
+    short_until: Millis,
+    workers: Vec<Worker>,
+    liars: BTreeSet<usize>,
+    /// What was submitted; it may not be stored yet.
+    submitted: Vec<Submission>,
+    /// Which of them is being stored.
+    planning: Option<usize>,
+    /// Jobs that this life of the coordinator has counted itself.
+    counted: BTreeSet<JobId>,
+    job: EncodedJob,
+    figures: Figures,
+    invariants: Invariants,
+}
+
+impl World {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let mut random = Random::new(scenario.seed ^ 0x5eed);
+        let policy = Policy {
+            lease_ms: random.between(5_000, 60_000),
+            stall_ms: random.between(20_000, 600_000),
+            second_lease_ms: random.between(500, 10_000),
+            grace_ms: random.between(5_000, 120_000),
+            failures_max: 3,
+            lapses_max: 20,
+        };
+        let machines = if random.chance(300) { scenario.workers.div_ceil(3) } else { 4 * scenario.workers };
+        let mut workers: Vec<_> = (0..scenario.workers).map(|_| Worker::new(&mut random, machines)).collect();
+        let liars = Self::liars(scenario, &mut workers, &mut random);
+        // A job takes an average worker some time between a tenth of a second and a minute, and all of them together take
+        // some minutes for everything.
+        let enough = WORK_MAX * workers.iter().map(Worker::speed).sum::<u64>();
+        let estimate =
+            (10_000 << random.below(10)).min(enough / u64::from(scenario.runs * scenario.jobs)).max(10);
+        let sync_ms = random.between(500, 5_000).min(policy.lease_ms / 4);
+        let has_canaries = random.chance(300);
+        let names = liars.iter().map(|machine| machine_name(*machine)).collect();
+        let mut world = Self {
+            scenario: scenario.clone(),
+            policy,
+            sync_ms: u32::try_from(sync_ms).expect("small"),
+            estimate,
+            has_canaries,
+            luck: Luck::new(random, &scenario.faults),
+            now: 0,
+            events: BTreeMap::new(),
+            scheduled: 0,
+            ledger: Ledger::default(),
+            coordinator: None,
+            lives: 0,
+            short_until: 0,
+            workers,
+            liars,
+            submitted: Vec::new(),
+            planning: None,
+            counted: BTreeSet::new(),
+            job: template().1,
+            figures: Figures::default(),
+            invariants: Invariants::new(names, policy),
+        };
+        (0..scenario.runs).for_each(|_| world.submit());
+        world.schedule(0, Event::Start);
+        (0..scenario.workers).for_each(|place| world.schedule(1, Event::Birth(place)));
+        world.schedule(1_000, Event::Strike);
+        world
+    }
+
+    /// Has a minority of the machines lie, if machines lie at all.
+    fn liars(scenario: &Scenario, workers: &mut [Worker], random: &mut Random) -> BTreeSet<usize> {
+        let machines: BTreeSet<_> = workers.iter().map(|worker| worker.engine.machine).collect();
+        let most =
+            if scenario.faults.contains(&Fault::Lie) { machines.len().saturating_sub(1) / 2 } else { 0 };
+        let liars = 1 + random.place(most.max(1));
+        let liars: BTreeSet<_> = machines.into_iter().take(liars.min(most)).collect();
+        let lies_in = [1, 3, 10, 100][random.place(4)];
+        for worker in workers.iter_mut().filter(|worker| liars.contains(&worker.engine.machine)) {
+            worker.engine.lies_in = Some(lies_in);
+        }
+        liars
+    }
+
+    /// Lets it all happen: first with faults, then without, until every run that was not cancelled is done.
+    pub(crate) fn run(mut self) -> Figures {
+        let faulty = self.scenario.seconds * 1_000;
+        while self.now < faulty {
+            self.step();
+        }
+        self.calm_down();
+        let limit = self.now + CALM_MAX;
+        while !self.is_settled() {
+            assert!(self.now < limit, "not everything is done: {}", Invariants::open(&self.ledger));
+            self.step();
+        }
+        self.look();
+        self.invariants.conclude(&self.ledger);
+        self.figures()
+    }
+
+    /// The ledger after this many lives and transactions, with all that was stored in it; after fewer if faults cease before.
+    pub(crate) fn record(mut self, records: usize) -> Ledger {
+        self.ledger = Ledger::recording();
+        while self.ledger.records().len() < records && self.now < self.scenario.seconds * 1_000 {
+            self.step();
+        }
+        self.ledger.roll_back();
+        self.ledger
+    }
+
+    fn figures(mut self) -> Figures {
+        let figures = &mut self.figures;
+        (figures.simulated_ms, figures.struck) = (self.now, self.luck.struck);
+        let distrusted = self.ledger.standings().filter(|(_, standing)| standing.distrusted.is_some());
+        figures.distrusted = distrusted.count() as u64;
+        for (job, row) in self.ledger.jobs() {
+            let lies = row.results.iter().filter(|row| row.result.counts != truth(job));
+            figures.results += row.results.len() as u64;
+            figures.lies += lies.count() as u64;
+            figures.done += u64::from(row.accepted().is_some());
+            for outcome in row.checks.iter().flatten() {
+                figures.checks[match outcome {
+                    CheckOutcome::Agreed => 0,
+                    CheckOutcome::Settled => 1,
+                    CheckOutcome::Waived => 2,
+                    CheckOutcome::Dropped => 3,
+                }] += 1;
+            }
+        }
+        self.figures
+    }
+
+    fn schedule(&mut self, after: Millis, event: Event) {
+        self.scheduled += 1;
+        self.events.insert((self.now + after, self.scheduled), event);
+    }
+
+    fn step(&mut self) {
+        let ((now, _), event) = self.events.pop_first().expect("something always happens");
+        self.now = now;
+        self.figures.steps += 1;
+        match event {
+            Event::Arrive(caller, call) => self.arrive(caller, *call),
+            Event::Tell(caller, told) => self.tell_worker(caller, *told),
+            Event::Commit { life } if self.is_alive(life) => self.commit(),
+            Event::Tick { life } if self.is_alive(life) => {
+                let is_short = self.short_until > now;
+                let room = Room { free: u64::from(!is_short), reserve: 1, is_short };
+                self.ask(Ask::Expire(Expire { room: Some(room) }), Asker::Nobody);
+                self.schedule(1_000, Event::Tick { life });
+            }
+            Event::Conclude { life, run, basis } if self.is_alive(life) => self.conclude(run, basis),
+            Event::Unpark { life, caller } if self.is_alive(life) => self.unpark(caller),
+            Event::Canary { life } if self.is_alive(life) => self.count_canary(),
+            Event::Commit { .. }
+            | Event::Tick { .. }
+            | Event::Conclude { .. }
+            | Event::Unpark { .. }
+            | Event::Canary { .. } => {}
+            Event::Plan => self.plan_next(),
+            Event::Alarm(place) => {
+                if self.workers[place].alarm == Some(now) {
+                    self.workers[place].alarm = None;
+                    let calls = self.workers[place].act(now, &mut self.luck);
+                    self.acted(place, calls);
+                }
+            }
+            Event::Strike => self.strike_all(),
+            Event::Birth(place) => {
+                if self.workers[place].process.is_none() {
+                    self.workers[place].begin(now, &mut self.luck.random);
+                    self.acted(place, Vec::new());
+                }
+            }
+            Event::Thaw(place, slept) => {
+                let calls = self.workers[place].thaw(now, slept, &mut self.luck);
+                self.acted(place, calls);
+            }
+            Event::Start => self.start(),
+            Event::Tidy => self.tidy(),
+        }
+    }
+
+    fn is_alive(&self, life: u64) -> bool {
+        self.coordinator.as_ref().is_some_and(|coordinator| coordinator.life == life)
+    }
+
+    /// Sends a message on its way: how long it takes, and how many of it arrive.
+    fn deliver(&mut self, place: usize, make: impl Fn() -> Event) {
+        if self.workers[place].cut_off > self.now || self.luck.strikes(Fault::Loss) {
+            return;
+        }
+        let copies = 1 + u64::from(self.luck.strikes(Fault::Duplicate));
+        for _ in 0..copies {
+            let slow = if self.luck.strikes(Fault::Delay) { 1 << self.luck.random.below(18) } else { 0 };
+            let delay = self.luck.random.between(1, 30) + slow;
+            self.schedule(delay, make());
+        }
+    }
+
+    /// A worker has acted: its calls leave, and it acts again when it has to.
+    fn acted(&mut self, place: usize, calls: Vec<(u64, Call)>) {
+        let worker = &self.workers[place];
+        let Some(process) = &worker.process else {
+            let gone = self.luck.random.between(1, 60_000);
+            self.schedule(gone, Event::Birth(place));
+            return;
+        };
+        let instance = process.instance;
+        let wake = worker.wake_at(self.now);
+        if let Some(at) = wake.filter(|_| wake != worker.alarm) {
+            self.workers[place].alarm = wake;
+            self.schedule(at - self.now, Event::Alarm(place));
+        }
+        for (call, asked) in calls {
+            let caller = Caller { place, instance, call };
+            self.deliver(place, || Event::Arrive(caller, Box::new(asked.clone())));
+        }
+    }
+
+    fn tell_worker(&mut self, caller: Caller, told: Told) {
+        let worker = &mut self.workers[caller.place];
+        if worker.process.as_ref().is_some_and(|process| process.instance == caller.instance) {
+            let calls = worker.hear(self.now, caller.call, told, &mut self.luck);
+            self.acted(caller.place, calls);
+        }
+    }
+
+    fn arrive(&mut self, caller: Caller, call: Call) {
+        if self.coordinator.is_none() {
+            self.refuse(caller, CallError::Unavailable("connection refused".to_owned()));
+            return;
+        }
+        let ask = match call {
+            Call::Register(registration) => Ask::Register(registration),
+            Call::Sync(sync) => Ask::Sync(sync),
+        };
+        self.ask(ask, Asker::Worker(caller));
+    }
+
+    /// Somebody's word reaches the coordinator, if there is one.
+    fn ask(&mut self, ask: Ask, asker: Asker) {
+        let Some(coordinator) = &mut self.coordinator else { return };
+        coordinator.queue.push_back((ask, asker));
+        if !coordinator.is_busy {
+            self.transact();
+        }
+    }
+
+    fn transact(&mut self) {
+        let coordinator = self.coordinator.as_mut().expect("who asks has asked somebody");
+        coordinator.transact(self.now, &mut self.ledger, &mut self.invariants);
+        let life = coordinator.life;
+        let takes = if self.luck.random.chance(20) { 2_000 } else { 10 };
+        let takes = self.luck.random.between(1, takes);
+        self.schedule(takes, Event::Commit { life });
+    }
+
+    fn commit(&mut self) {
+        let fails = self.luck.strikes(Fault::Refusal);
+        let is_stored = !fails || self.luck.random.chance(500);
+        if is_stored {
+            self.ledger.commit();
+        } else {
+            self.ledger.roll_back();
+        }
+        let coordinator = self.coordinator.as_mut().expect("it waits for this");
+        let group = if fails {
+            coordinator.recover(self.now, &self.ledger, &mut self.invariants)
+        } else {
+            coordinator.committing.take().expect("it was on its way")
+        };
+        if is_stored {
+            self.invariants.stored(&self.ledger, &group.voided);
+        }
+        self.figures.transactions += 1;
+        self.answer(group);
+        if fails || self.figures.transactions.is_multiple_of(LOOK_EVERY) {
+            self.look();
+        }
+        let coordinator = self.coordinator.as_mut().expect("it answers");
+        let life = coordinator.life;
+        let (complete, unparked) = (coordinator.conclude(), coordinator.unpark());
+        for (sync, caller) in unparked {
+            coordinator.queue.push_back((Ask::Sync(sync), Asker::Parked(caller)));
+        }
+        for (run, basis) in complete {
+            let takes = self.luck.random.between(1, 3_000);
+            self.schedule(takes, Event::Conclude { life, run, basis });
+        }
+        let coordinator = self.coordinator.as_mut().expect("it answers");
+        coordinator.is_busy = false;
+        if !coordinator.queue.is_empty() {
+            self.transact();
+        }
+    }
+
+    /// Answers those who asked.
+    fn answer(&mut self, group: Group) {
+        for (ask, asker, answer) in group.answers {
+            match asker {
+                Asker::Worker(caller) | Asker::Parked(caller) => match (answer, ask) {
+                    (Ok(Answer::Registered(id)), _) => {
+                        self.deliver(caller.place, || Event::Tell(caller, Box::new(Told::Registered(id))));
+                    }
+                    (Ok(Answer::Synced(Some(synced))), Ask::Sync(sync)) => {
+                        self.invariants.told(&self.ledger, caller.instance, &sync, &synced, &group.voided);
+                        self.answer_sync(caller, matches!(asker, Asker::Parked(_)), sync, synced);
+                    }
+                    (Ok(_), _) => self.refuse(caller, CallError::Unregistered),
+                    (Err(Failure::Refused(refusal)), _) => {
+                        self.refuse(caller, CallError::Refused(refusal.to_string()));
+                    }
+                    (Err(Failure::Unavailable), _) => {
+                        self.refuse(caller, CallError::Unavailable("not stored".to_owned()));
+                    }
+                },
+                Asker::Planner { submission, step } => self.planned(submission, step, answer.is_ok()),
+                Asker::Concluder(run) => {
+                    if !matches!(answer, Ok(Answer::Finished(true))) {
+                        self.coordinator.as_mut().expect("it answers").conclude_again(run);
+                    }
+                }
+                Asker::Nobody => {}
+            }
+        }
+    }
+
+    /// As the coordinator's service does: a worker with nothing to do and nothing to say is kept waiting, once, and leases
+    /// that an answer has no room for are taken back.
+    fn answer_sync(&mut self, caller: Caller, has_waited: bool, sync: SyncRequest, synced: Synced) {
+        let Synced { acks, granted, revoked, drain } = synced;
+        let coordinator = self.coordinator.as_mut().expect("it answers");
+        let is_idle = sync.results.is_empty() && sync.held.is_empty() && sync.returned.is_empty();
+        if is_idle && sync.wanted_jobs > 0 && granted.is_empty() && !drain && !has_waited {
+            let checks = coordinator.scheduler.dispatch().checks_waiting();
+            let life = coordinator.life;
+            coordinator.parked.push((sync, caller, checks));
+            self.schedule(self.sync_ms.into(), Event::Unpark { life, caller });
+            return;
+        }
+        let mut tokens = granted.iter().map(|granted| granted.token);
+        let mut room = granted.len();
+        if room > 1 && self.luck.random.chance(5) {
+            room = 1 + self.luck.random.place(room - 1);
+            let tokens = tokens.by_ref().skip(room).collect();
+            self.ask(Ask::GiveBack(GiveBack { worker: sync.worker, tokens }), Asker::Nobody);
+        }
+        let lease = |granted: &nqueens_scheduler::request::Granted| Lease {
+            token: granted.token,
+            job: self.job.clone(),
+            states: granted.states,
+            mirrored: granted.mirrored,
+        };
+        let leases = granted.iter().take(room).map(lease).collect();
+        let response = SyncResponse { acks, leases, revoked, next_sync_ms: self.sync_ms, drain };
+        self.deliver(caller.place, || Event::Tell(caller, Box::new(Told::Answered(response.clone()))));
+    }
+
+    fn refuse(&mut self, caller: Caller, error: CallError) {
+        let told = failure(error, &mut self.luck);
+        self.deliver(caller.place, || Event::Tell(caller, Box::new(told.clone())));
+    }
+
+    fn unpark(&mut self, caller: Caller) {
+        let coordinator = self.coordinator.as_mut().expect("it is alive");
+        let same = |other: &Caller| (other.instance, other.call) == (caller.instance, caller.call);
+        let parked = coordinator.parked.iter().position(|(_, other, _)| same(other));
+        if let Some(at) = parked {
+            let (sync, caller, _) = coordinator.parked.remove(at);
+            self.ask(Ask::Sync(sync), Asker::Parked(caller));
+        }
+    }
+
+    fn conclude(&mut self, run: RunId, basis: Basis) {
+        let coordinator = self.coordinator.as_ref().expect("it is alive");
+        // Readers see what is committed.
+        if coordinator.committing.is_some() {
+            let life = coordinator.life;
+            self.schedule(1, Event::Conclude { life, run, basis });
+            return;
+        }
+        let outcome = self.ledger.total(run);
+        self.ask(Ask::FinishRun(FinishRun { run, basis, outcome }), Asker::Concluder(run));
+    }
+
+    fn look(&self) {
+        let idle = self.coordinator.as_ref().filter(|coordinator| coordinator.committing.is_none());
+        if let Some(coordinator) = idle {
+            self.invariants.look(&self.ledger, coordinator.scheduler.dispatch());
+        }
+    }
+
+    fn start(&mut self) {
+        if self.coordinator.is_some() {
+            return;
+        }
+        self.lives += 1;
+        let (random, ledger) = (&mut self.luck.random, &mut self.ledger);
+        let life = self.lives;
+        self.coordinator = Some(Coordinator::begin(life, random, self.policy, self.now, ledger));
+        self.counted.clear();
+        self.invariants.reread(0);
+        self.look();
+        self.schedule(1, Event::Tick { life });
+        if self.has_canaries {
+            self.schedule(1_000, Event::Canary { life });
+        }
+        self.plan_next();
+    }
+
+    fn stop(&mut self) {
+        self.planning = None;
+        let Some(coordinator) = self.coordinator.take() else { return };
+        if let Some(group) = coordinator.committing {
+            if self.luck.random.chance(500) {
+                self.ledger.commit();
+                self.invariants.stored(&self.ledger, &group.voided);
+            } else {
+                self.ledger.roll_back();
+            }
+        }
+    }
+
+    /// Whether every run has ended, and every worker that is trusted knows what became of its results.
+    fn is_settled(&self) -> bool {
+        let over = |run: &RunRow| matches!(run.state, Some(RunState::Done | RunState::Cancelled));
+        let Some(coordinator) = &self.coordinator else { return false };
+        let dispatch = coordinator.scheduler.dispatch();
+        coordinator.committing.is_none()
+            && self.ledger.runs().count() == self.submitted.len()
+            && self.ledger.runs().all(over)
+            && self.workers.iter().all(|worker| {
+                worker.process.as_ref().is_some_and(|process| process.has_reported)
+                    || dispatch.distrusts(&machine_name(worker.engine.machine)).is_some()
+            })
+    }
+}

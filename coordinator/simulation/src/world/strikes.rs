@@ -1,0 +1,197 @@
+//! What befalls the world: faults, operators, and the calm after them.
+
+use nqueens_kernel::engine::Kernel;
+use nqueens_model::id::JobId;
+use nqueens_model::message::{JobResult, Registration};
+use nqueens_model::operator::{Blamed, RunState};
+use nqueens_scheduler::JobState;
+use nqueens_scheduler::request::{
+    Compare, Drain, OWN_MACHINE, Requeue, RetryQuarantined, SetRunState, SetTrust,
+};
+use nqueens_worker_protocol::Event as Told;
+
+use super::{Event, World};
+use crate::ask::{Ask, Asker};
+use crate::job::truth;
+use crate::scenario::Fault;
+use crate::worker::machine_name;
+
+/// Time between two looks of an operator, once faults have ceased; every so many looks disputes are ended by force.
+const TIDY_MS: u64 = 10_000;
+const PATIENCE: u64 = 60;
+
+impl World {
+    /// Once a second: what may strike as a whole.
+    pub(super) fn strike_all(&mut self) {
+        if self.luck.is_calm() {
+            return;
+        }
+        self.schedule(1_000, Event::Strike);
+        if self.luck.strikes(Fault::Crash) {
+            self.stop();
+            self.start_soon();
+        }
+        if self.luck.strikes(Fault::Restore) {
+            self.restore();
+        }
+        if self.luck.strikes(Fault::Leap) {
+            let leap = 1 << self.luck.random.below(24);
+            self.coordinator.iter_mut().for_each(|coordinator| coordinator.leapt += leap);
+        }
+        if self.luck.strikes(Fault::Disk) {
+            self.short_until = self.now + self.luck.random.between(1_000, 60_000);
+        }
+        if self.luck.strikes(Fault::Operator) {
+            self.operate();
+        }
+        for place in 0..self.workers.len() {
+            self.strike(place);
+        }
+    }
+
+    fn start_soon(&mut self) {
+        let down = self.luck.random.between(1, 20_000);
+        self.schedule(down, Event::Start);
+    }
+
+    /// What may strike one worker.
+    fn strike(&mut self, place: usize) {
+        let (now, luck) = (self.now, &mut self.luck);
+        let worker = &mut self.workers[place];
+        if luck.strikes(Fault::Partition) {
+            worker.cut_off = now + luck.random.between(100, 120_000);
+        }
+        if worker.process.is_some() && luck.strikes(Fault::Death) {
+            worker.process = None;
+            let dead = luck.random.between(1, 90_000);
+            self.schedule(dead, Event::Birth(place));
+            return;
+        }
+        let Some(process) = &mut worker.process else { return };
+        let id = process.id;
+        if !process.frozen && luck.strikes(Fault::Freeze) {
+            process.frozen = true;
+            let asleep = luck.random.between(100, 180_000);
+            self.schedule(asleep, Event::Thaw(place, asleep));
+            return;
+        }
+        if !process.frozen && luck.strikes(Fault::Drain) {
+            if let Some(worker) = id.filter(|_| luck.random.chance(500)) {
+                self.ask(Ask::Drain(Drain(worker)), Asker::Nobody);
+            } else {
+                let calls = worker.on(now, Told::Stop, luck);
+                self.acted(place, calls);
+            }
+        }
+    }
+
+    /// Copies the ledger, or takes the copy in its place.
+    fn restore(&mut self) {
+        self.stop();
+        if self.luck.random.chance(500) {
+            self.ledger.back_up();
+        } else if self.ledger.take_backup() {
+            self.invariants.restored(&self.ledger);
+        }
+        self.start_soon();
+    }
+
+    fn operate(&mut self) {
+        let runs: Vec<_> = self.ledger.runs().map(|run| run.settings.id).collect();
+        if runs.is_empty() {
+            return;
+        }
+        let random = &mut self.luck.random;
+        let run = runs[random.place(runs.len())];
+        let place = random.place(self.workers.len());
+        let worker = &self.workers[place];
+        let ask = match random.below(30) {
+            0..6 => Ask::SetRunState(SetRunState { run, state: RunState::Paused }),
+            6..13 => Ask::SetRunState(SetRunState { run, state: RunState::Active }),
+            13..17 => Ask::RetryQuarantined(RetryQuarantined(run)),
+            17..21 => {
+                let job = u32::try_from(random.below(self.scenario.jobs.into())).expect("small");
+                let id = worker.process.as_ref().and_then(|process| process.id);
+                let of = id.filter(|_| random.chance(300)).map_or(Blamed::Job(job), Blamed::Worker);
+                Ask::Requeue(Requeue { run, of })
+            }
+            21..28 => {
+                let machine = machine_name(worker.engine.machine).into();
+                Ask::SetTrust(SetTrust { machine, trusted: random.chance(600) })
+            }
+            28 => Ask::SetRunState(SetRunState { run, state: RunState::Cancelled }),
+            _ => return self.submit(),
+        };
+        self.ask(ask, Asker::Nobody);
+    }
+
+    /// The coordinator counts a job that a worker has counted, and holds both against each other.
+    pub(super) fn count_canary(&mut self) {
+        let (life, idle) = match &self.coordinator {
+            Some(coordinator) => (coordinator.life, coordinator.committing.is_none()),
+            None => return,
+        };
+        let random = &mut self.luck.random;
+        let later = random.between(500, 20_000);
+        let runs: Vec<_> = self.ledger.runs().filter(|run| run.settings.replicate_ppm > 0).collect();
+        if idle && !runs.is_empty() {
+            let run = runs[random.place(runs.len())];
+            let number = u32::try_from(random.below(run.jobs.into())).expect("small");
+            let job = JobId { run: run.settings.id, number };
+            let row = self.ledger.job(job).filter(|row| row.slot.state == JobState::Done);
+            let accepted = row.and_then(|row| row.accepted()).map(|(_, row)| row.result);
+            let is_open = run.state.is_some_and(RunState::is_open);
+            if let Some(accepted) = accepted.filter(|_| is_open && self.counted.insert(job)) {
+                let kernel = Kernel::Scalar;
+                let result = JobResult { counts: truth(job), kernel: kernel.into(), states: 0, ..accepted };
+                let own = Registration {
+                    instance: [0; 16],
+                    name: OWN_MACHINE.to_owned(),
+                    build: "simulated".to_owned(),
+                    kernels: vec![kernel.into()],
+                    capability: None,
+                    threads: 1,
+                };
+                self.ask(Ask::Compare(Compare { own, result }), Asker::Nobody);
+            }
+        }
+        self.schedule(later, Event::Canary { life });
+    }
+
+    /// No more faults; whoever is dead comes back, and whatever hangs goes on.
+    pub(super) fn calm_down(&mut self) {
+        self.luck.calm();
+        self.short_until = 0;
+        self.workers.iter_mut().for_each(|worker| worker.cut_off = 0);
+        self.schedule(0, Event::Start);
+        (0..self.workers.len()).for_each(|place| self.schedule(1, Event::Birth(place)));
+        self.schedule(1_000, Event::Tidy);
+    }
+
+    /// An operator has runs go on, lets honest machines in again, and opens what is in quarantine, but leaves disputes to
+    /// the machines for a while.
+    pub(super) fn tidy(&mut self) {
+        let by_force = (self.now / TIDY_MS).is_multiple_of(PATIENCE);
+        let runs: Vec<_> = self.ledger.runs().map(|run| (run.settings.id, run.state)).collect();
+        for (run, state) in runs {
+            if state == Some(RunState::Paused) {
+                self.ask(Ask::SetRunState(SetRunState { run, state: RunState::Active }), Asker::Nobody);
+            }
+            let is_stuck = self.ledger.jobs_of(run).any(|(_, row)| {
+                row.slot.state == JobState::Quarantined && (by_force || !row.is_checked_now())
+            });
+            if is_stuck {
+                self.ask(Ask::RetryQuarantined(RetryQuarantined(run)), Asker::Nobody);
+            }
+        }
+        let distrusted = self.ledger.standings().filter(|(_, standing)| standing.distrusted.is_some());
+        let is_liar = |name: &str| self.liars.iter().any(|liar| machine_name(*liar) == name);
+        let honest: Vec<_> =
+            distrusted.map(|(machine, _)| machine.clone()).filter(|machine| !is_liar(machine)).collect();
+        for machine in honest {
+            self.ask(Ask::SetTrust(SetTrust { machine, trusted: true }), Asker::Nobody);
+        }
+        self.plan_next();
+        self.schedule(TIDY_MS, Event::Tidy);
+    }
+}

@@ -1,0 +1,73 @@
+//! The ledger in memory that simulations use has the same as this one, whatever is stored.
+
+use std::collections::BTreeMap;
+
+use nqueens_model::id::Incarnation;
+use nqueens_scheduler::{Dispatch, Needs, Policy, Scheduler};
+use nqueens_simulation::{Record, Scenario, record};
+use sqlx::Connection;
+
+use super::*;
+use crate::database::Database;
+
+/// Lives of the coordinator and transactions of each history.
+const RECORDS: usize = 150;
+
+fn nobody() -> Dispatch {
+    Dispatch::new(Policy::default(), Incarnation::from_random(1), [0; 32])
+}
+
+/// All that a state machine knows, less sums of products, which depend on the order of their summands.
+fn text(scheduler: &Scheduler) -> String {
+    let text = format!("{:#?}", scheduler.dispatch());
+    let is_sum =
+        |line: &&str| ["xx: ", "xy: ", "yy: ", "xt: ", "tt: "].iter().any(|sum| line.trim().starts_with(sum));
+    text.lines().filter(|line| !is_sum(line)).collect::<Vec<_>>().join("\n")
+}
+
+async fn holds_the_same(scenario: &Scenario) {
+    let memory = record(scenario, RECORDS);
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut database = Database::open(&folder.path().join("ledger.db")).await.expect("a database");
+    for stored in memory.records() {
+        match stored {
+            Record::Life(incarnation) => {
+                let db = &mut database.writer;
+                insert_incarnation(db, *incarnation, "test", 0).await.expect("a life");
+                delete_unplanned(db).await.expect("nothing is planned half-way");
+            }
+            Record::Transaction(changes) => {
+                let mut db = database.writer.begin().await.expect("a transaction");
+                persist(&mut db, changes, 0).await.expect("changes");
+                db.commit().await.expect("a commit");
+            }
+        }
+    }
+    let restored = restore(&database.readers, nobody(), None, 0).await.expect("a ledger");
+    let (has, expected) = (text(&restored), text(&memory.restore(nobody(), None, 0)));
+    let differs = has.lines().zip(expected.lines()).position(|(has, expected)| has != expected);
+    assert!(has == expected, "{scenario}: line {differs:?} of\n{has}\ninstead of\n{expected}");
+
+    let needs = Needs { reported: memory.job_ids().collect(), ..Needs::default() };
+    let loaded = load(&mut database.writer, &needs).await.expect("jobs");
+    let sorted =
+        |loaded: nqueens_scheduler::Loaded| format!("{:?}", loaded.into_iter().collect::<BTreeMap<_, _>>());
+    assert_eq!(sorted(loaded), sorted(memory.load(&needs)), "{scenario}");
+    for machine in memory.machines() {
+        let mut results = unconfirmed(&mut database.writer, machine).await.expect("results");
+        results.sort_by_key(|(job, _)| *job);
+        assert_eq!(results, memory.unconfirmed(machine), "{scenario}: {machine}");
+    }
+}
+
+/// Backups are not among these histories, for this ledger restores them as files.
+#[tokio::test]
+async fn the_ledger_of_simulations_has_the_same() {
+    for seed in 0..6 {
+        let text = format!(
+            "{seed} workers=9 runs=2 jobs=20 replicate=1000000 seconds=600 \
+             faults=death,failure,hang,lie,crash,refusal,operator,duplicate,loss,freeze"
+        );
+        holds_the_same(&text.parse().expect("a scenario")).await;
+    }
+}
