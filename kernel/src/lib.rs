@@ -5,8 +5,10 @@
 //! * [`board`] (sizes 1 to 31) and [`counts`] (64 bits per job, 128 bits per run, checked) are the basic types.
 //! * [`plan`] cuts a board into [`job`]s: groups of prefixes, or a range of column sets or row sets.
 //!   [`plan::fastest`] has the measurements by which `auto` selects a plan.
-//! * A job falls into [`unit`](mod@unit)s, which one thread each counts with its [`solver`]: a block [`engine`], the half-board
-//!   join of [`halves`] or the multiplication of [`colours`].
+//! * A job falls into [`unit`](mod@unit)s. A thread counts them with its [`solver`], the one place that does: boards by an
+//!   [`engine`], in batches as large as it takes, of one job or several; half boards by the join of [`halves`]; colours by the
+//!   multiplication of [`colours`].
+//! * A process has its engines from a [`Factory`](engine::Factory); that of the CPU is [`engine::cpu`].
 //! * [`subproblem`] is the one question that every engine answers: open rows, with a mask of allowed columns each.
 //! * [`isa`] detects the processor's instruction sets.
 //! * [`ladder`] keeps the classic algorithms as test oracles. [`symmetric`] counts symmetric solutions with a search
@@ -20,7 +22,6 @@ pub mod colours;
 pub mod counts;
 pub mod engine;
 mod estimate;
-mod fingerprint;
 pub mod halves;
 pub mod isa;
 pub mod job;

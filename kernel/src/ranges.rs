@@ -8,9 +8,9 @@ use crate::colours::RowSets;
 use crate::counts::Counts;
 use crate::estimate;
 use crate::halves::Orbits;
-use crate::job::{Class, Weight};
+use crate::job::class::Class;
+use crate::job::weight::Weight;
 use crate::known::published;
-use crate::plan::PlanKind;
 
 /// The numbered orbits of a board, of which jobs are ranges.
 #[derive(Clone, Debug)]
@@ -22,15 +22,6 @@ pub(crate) enum Numbered {
 }
 
 impl Numbered {
-    /// Those of the jobs of a plan; `None` if its jobs are others.
-    pub(crate) fn of_plan(n: BoardSize, kind: PlanKind) -> Option<Self> {
-        match kind {
-            PlanKind::Rows | PlanKind::Border => None,
-            PlanKind::Halves => Self::of_class(n, Class::Halves),
-            PlanKind::Colours => Self::of_class(n, Class::Colours),
-        }
-    }
-
     /// Those of the jobs of a class; `None` if it has others, or if boards of `n` are too small for it.
     pub(crate) fn of_class(n: BoardSize, class: Class) -> Option<Self> {
         match class {

@@ -6,17 +6,20 @@ use std::sync::Arc;
 
 use crate::colours::{self, ColourTally, Multiplier, RowSets};
 use crate::counts::{Counts, Overflow, Totals};
-use crate::engine::{Control, Engine, Mirrored, Stopped, Tally};
+use crate::engine::{Control, Engine, Stopped, Tally};
 use crate::halves::{self, Join, JoinTally, Orbits, SharedTables};
 use crate::isa::Isa;
 use crate::job::Job;
 use crate::ranges::Numbered;
+use crate::subproblem::Subproblem;
 use crate::unit::{self, Unit, UnitTally};
 
 /// An engine for boards, and ways to count column sets of half boards and row sets of colours; with whatever buffers they
 /// keep from one unit to the next. One a thread.
 pub struct Solver {
-    engine: Mirrored,
+    engine: Box<dyn Engine>,
+    /// Whether the engine is given mirror images: other masks, other shifts, other order.
+    mirrored: bool,
     /// The instructions to join and to multiply by; the plain engines do neither.
     isa: Option<Isa>,
     /// The process's tables of half boards; none where half boards are not joined.
@@ -44,8 +47,7 @@ impl Solver {
     /// [recount](Self::recounting).
     pub fn new(engine: Box<dyn Engine>, tables: &Arc<SharedTables>) -> Self {
         let isa = engine.isa();
-        let engine = Mirrored { engine, is_on: false };
-        Self { engine, isa, tables: Some(Arc::clone(tables)), latest: Latest::Neither }
+        Self { engine, mirrored: false, isa, tables: Some(Arc::clone(tables)), latest: Latest::Neither }
     }
 
     /// Counts by `engine` alone, column sets of half boards too (slower than the join, and independent of it), and
@@ -53,13 +55,13 @@ impl Solver {
     /// and multiplied by the others. This is the other road for audits.
     pub fn recounting(engine: Box<dyn Engine>) -> Self {
         let isa = engine.isa();
-        Self { engine: Mirrored { engine, is_on: true }, isa, tables: None, latest: Latest::Neither }
+        Self { engine, mirrored: true, isa, tables: None, latest: Latest::Neither }
     }
 
     /// Whether boards are counted by their mirror images from now on. Half boards know none, and are counted as always;
     /// so are colours, but where it takes no longer than a second their solutions are found one by one instead.
     pub fn mirror(&mut self, is_on: bool) {
-        self.engine.is_on = is_on;
+        self.mirrored = is_on;
     }
 
     /// The engine's wish, see [`Engine::leaf_test`].
@@ -107,19 +109,21 @@ impl Solver {
     /// Counts what belongs to each of some units, of which the boards go to the engine in batches; exactly, or not at all
     /// when stopped.
     pub fn count(&mut self, units: &[Unit], control: &Control) -> Result<Vec<UnitTally>, Stopped> {
-        let boards: Vec<_> = units.iter().filter_map(Unit::board).cloned().collect();
+        let boards = units.iter().filter_map(Unit::board).cloned();
+        let boards: Vec<_> = boards.map(|board| imaged(board, self.mirrored)).collect();
         let (mut tallies, batch_max) = (vec![Tally::default(); boards.len()], self.batch_max());
         for (boards, tallies) in boards.chunks(batch_max).zip(tallies.chunks_mut(batch_max)) {
             self.engine.count_batch(boards, tallies, control)?;
         }
         let mut tallies = tallies.into_iter();
-        let tally = |unit: &Unit| match unit {
-            Unit::Count(_) => Ok(tallies.next().expect("a tally for each board").into()),
+        let mut tally = || tallies.next().expect("a tally for each board");
+        let count = |unit: &Unit| match unit {
+            Unit::Count(_) => Ok(tally().into()),
+            Unit::Symmetric(symmetric) => symmetric.sort(tally(), control),
             Unit::Leaves(leaves) => leaves.solve(control),
-            Unit::Symmetric(symmetric) => symmetric.solve(&mut self.engine, control),
             Unit::Orbits(orbits) => self.count_orbits(orbits, control),
         };
-        units.iter().map(tally).collect()
+        units.iter().map(count).collect()
     }
 
     /// Counts what belongs to one unit; exactly, or not at all when stopped.
@@ -150,7 +154,8 @@ impl Solver {
         control: &Control,
     ) -> Result<JoinTally, Stopped> {
         let (Some(isa), Some(tables)) = (self.isa, &self.tables) else {
-            return halves::recount(orbits, range, &mut self.engine, control);
+            let count = |board: Subproblem| self.engine.count(&imaged(board, self.mirrored), control);
+            return halves::recount(orbits, range, count);
         };
         if !matches!(self.latest, Latest::Join(_)) {
             let make = |isa| Join::new(isa, tables.lists_max());
@@ -167,7 +172,7 @@ impl Solver {
         range: Range<u64>,
         control: &Control,
     ) -> Result<ColourTally, Stopped> {
-        let second_count = self.engine.is_on && self.tables.is_some();
+        let second_count = self.mirrored && self.tables.is_some();
         if second_count && colours::recount_states(sets, &range) <= Self::SEARCHED_MAX {
             return colours::recount(sets, range, control);
         }
@@ -188,6 +193,10 @@ impl Solver {
         let Latest::Multiplier(multiplier) = &mut self.latest else { unreachable!("just made") };
         Some(multiplier)
     }
+}
+
+fn imaged(board: Subproblem, mirrored: bool) -> Subproblem {
+    if mirrored { board.mirrored() } else { board }
 }
 
 /// What is made for these instructions or, as it may need a few more than the engine of the same name, for the best ones

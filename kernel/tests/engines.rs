@@ -1,7 +1,7 @@
 //! Every engine is held equal to the reference, on boards with any masks and gaps, and stops when asked.
 
 use std::slice;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use nqueens_kernel::board::BoardSize;
@@ -110,6 +110,38 @@ proptest! {
         prop_assert_eq!(together.count(&units, &control).unwrap(), expected);
         let [one, many] = [alone, together].map(|mut solver| solver.count_jobs(plan.jobs(), &control));
         prop_assert_eq!(one, many);
+    }
+}
+
+/// An engine that keeps what it was asked for.
+struct Listening(Arc<Mutex<Vec<Subproblem>>>);
+
+impl Engine for Listening {
+    fn count(&mut self, problem: &Subproblem, _: &Control) -> Result<Tally, Stopped> {
+        self.0.lock().unwrap().push(problem.clone());
+        Ok(Tally::default())
+    }
+}
+
+#[test]
+fn second_counts_ask_engines_for_mirror_images() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let engine = || Box::new(Listening(Arc::clone(&asked)));
+    let mut solvers = [
+        Solver::new(engine(), &Arc::new(SharedTables::new(0, 1))),
+        Solver::new(engine(), &Arc::new(SharedTables::new(0, 1))),
+        Solver::recounting(engine()),
+    ];
+    solvers[1].mirror(true);
+    for kind in [PlanKind::Rows, PlanKind::Border, PlanKind::Halves] {
+        let job = Plan::new(BoardSize::new(8).unwrap(), kind).jobs().next().unwrap();
+        let [plain, mirrored, recounted] = solvers.each_mut().map(|solver| {
+            solver.count_job(&job, &Control::default()).unwrap().unwrap();
+            std::mem::take(&mut *asked.lock().unwrap())
+        });
+        let images: Vec<_> = plain.iter().map(Subproblem::mirrored).collect();
+        assert!(!images.is_empty() && images != plain, "{kind}");
+        assert!(images == mirrored && images == recounted, "{kind}");
     }
 }
 

@@ -1,21 +1,11 @@
-//! What an engine can do, found out in a moment.
+//! What coordinators are told about an engine.
 
 use std::env::consts::ARCH;
-use std::time::{Duration, Instant};
 
-use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::engine::Control;
-use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_kernel::solver::Solver;
+use nqueens_kernel::plan::PlanKind;
 use nqueens_model::kernel::{Capability, KernelName};
 
 use crate::selftest::Proof;
-
-/// Enough to tell a slow machine from a fast one, and no more than 1 % of the shortest runs.
-const TIME: Duration = Duration::from_millis(5);
-
-/// Engines are far faster on boards of this size than on the small ones of their test, and hardly faster on larger ones.
-const BOARD: u32 = 15;
 
 /// What coordinators are told of an engine that so many threads count with.
 pub(crate) fn capability(engine: Proof, threads: u32) -> Capability {
@@ -30,33 +20,14 @@ pub(crate) fn capability(engine: Proof, threads: u32) -> Capability {
     }
 }
 
-/// States that one thread visits in a second, at least 1.
-pub(crate) fn states_per_s(solver: &mut Solver) -> f64 {
-    let plan = Plan::new(BoardSize::new(BOARD).expect("a board"), PlanKind::Border);
-    let (begun, mut states, control) = (Instant::now(), 0, Control::default());
-    let leaf_test = solver.leaf_test();
-    for unit in plan.jobs().flat_map(|job| job.units(leaf_test)) {
-        states += solver.count_unit(&unit, &control).expect("nobody stops it").states;
-        if begun.elapsed() >= TIME {
-            break;
-        }
-    }
-    #[expect(clippy::cast_precision_loss, reason = "a speed")]
-    let speed = states as f64 / begun.elapsed().as_secs_f64();
-    speed.max(1.0)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use nqueens_kernel::engine::Kernel;
-    use nqueens_kernel::halves::SharedTables;
 
     use super::*;
 
     #[test]
-    fn every_engine_has_a_speed_and_a_device_that_fits_the_wire() {
+    fn every_engine_has_a_device_that_fits_the_wire() {
         for kernel in Kernel::ALL {
             let capability = capability(Proof { kernel, states_per_s: 0.5 }, 3);
             assert_eq!(
@@ -64,10 +35,6 @@ mod tests {
                 (1, kernel.family(PlanKind::Border))
             );
             assert!((1..=64).contains(&capability.device.len()), "{}", capability.device);
-            if let Some(engine) = kernel.engine() {
-                let mut solver = Solver::new(engine, &Arc::new(SharedTables::new(0, 1)));
-                assert!(states_per_s(&mut solver) > 1.0);
-            }
         }
     }
 }

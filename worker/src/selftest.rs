@@ -1,6 +1,7 @@
 //! The self-test of engines: a wrong processor, memory or build shows here, not in a total.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Factory, Kernel};
@@ -11,7 +12,11 @@ use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
 use tracing::error;
 
-use crate::capability::states_per_s;
+/// Enough to tell a slow machine from a fast one, and no more than 1 % of the shortest runs.
+const TIME: Duration = Duration::from_millis(5);
+
+/// Engines are far faster on boards of this size than on the small ones of their test, and hardly faster on larger ones.
+const BOARD: u32 = 15;
 
 /// What an engine showed in its test.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +50,17 @@ pub fn prove(factory: &Factory, kernel: Kernel) -> Result<Proof, String> {
     Ok(Proof { kernel, states_per_s: states_per_s(&mut solver) })
 }
 
+/// States that one thread visits in a second, at least 1.
+fn states_per_s(solver: &mut Solver) -> f64 {
+    let plan = Plan::new(BoardSize::new(BOARD).expect("a board"), PlanKind::Border);
+    let begun = Instant::now();
+    let jobs = plan.jobs().take_while(|_| begun.elapsed() < TIME);
+    let (_, states) = solver.count_jobs(jobs, &Control::default()).expect("nobody stops it");
+    #[expect(clippy::cast_precision_loss, reason = "a speed")]
+    let speed = states as f64 / begun.elapsed().as_secs_f64();
+    speed.max(1.0)
+}
+
 /// The engines that this machine can run and that proved themselves, fastest first. Those that fail are logged.
 pub fn proven_kernels(factory: &Factory) -> impl Iterator<Item = Proof> {
     let available = Kernel::ALL.into_iter().rev().filter(|kernel| kernel.is_available());
@@ -53,4 +69,40 @@ pub fn proven_kernels(factory: &Factory) -> impl Iterator<Item = Proof> {
             .inspect_err(|reason| error!(reason, "an engine failed its self-test and is not offered"))
             .ok()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use nqueens_kernel::engine::{Engine, Stopped, Tally, cpu};
+    use nqueens_kernel::subproblem::Subproblem;
+
+    use super::*;
+
+    #[test]
+    fn every_engine_of_this_machine_proves_itself_and_has_a_speed() {
+        let proofs: Vec<_> = proven_kernels(&cpu).collect();
+        assert!(
+            proofs
+                .iter()
+                .map(|proof| proof.kernel)
+                .eq(Kernel::ALL.into_iter().rev().filter(|kernel| kernel.is_available()))
+        );
+        assert!(proofs.iter().all(|proof| proof.states_per_s > 1.0), "{proofs:?}");
+    }
+
+    #[test]
+    fn an_engine_that_is_not_there_or_counts_wrong_proves_nothing() {
+        struct Wrong(Box<dyn Engine>);
+        impl Engine for Wrong {
+            fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
+                let tally = self.0.count(problem, control)?;
+                Ok(Tally { completions: tally.completions / 2 * 2, ..tally })
+            }
+        }
+        let missing = prove(&|_: &str| None, Kernel::Scalar).unwrap_err();
+        assert_eq!(missing, "this machine can't run the scalar engine");
+        let wrong = |name: &str| -> Option<Box<dyn Engine>> { Some(Box::new(Wrong(cpu(name)?))) };
+        let reason = prove(&wrong, Kernel::Portable).unwrap_err();
+        assert!(reason.starts_with("portable counts Totals") && reason.contains("for N = 5"), "{reason}");
+    }
 }

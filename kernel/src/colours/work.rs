@@ -1,8 +1,5 @@
 //! Estimates of work.
 
-use std::ops::Range;
-
-use super::row_sets::RowSets;
 use crate::board::BoardSize;
 
 /// A guess at the time that an orbit takes on average, in nanoseconds of a core of today: the states of the plan.
@@ -29,39 +26,4 @@ pub(super) fn of_batch(n: BoardSize, shares: [(usize, usize); 2]) -> u64 {
     // Lists are made and filtered whatever is counted of them.
     let work = mean(n) / 2 + mean(n) * counted / all;
     u64::try_from(work.max(1)).expect("less than 2^36")
-}
-
-impl RowSets {
-    /// A guess at the time that a range takes, in nanoseconds of a core of today; at least 1.
-    pub fn work(&self, range: &Range<u64>) -> u64 {
-        u64::try_from((self.work_before(range.end) - self.work_before(range.start)).max(1))
-            .unwrap_or(u64::MAX)
-    }
-
-    /// The same for all orbits, which may be more than 2^64.
-    pub fn work_of_all(&self) -> u128 {
-        self.work_before(self.len())
-    }
-
-    /// The end of the range that begins at `from` and takes about so long: after `from`, not after the last. Orbits that
-    /// are counted together are left together where that makes the range shorter by a third at most.
-    pub fn cut(&self, from: u64, work: u64) -> u64 {
-        let until = self.work_before(from) + u128::from(work);
-        // The last number with no more work before it.
-        let (mut low, mut high) = (from + 1, self.len());
-        while low < high {
-            let middle = low + (high - low).div_ceil(2);
-            if self.work_before(middle) <= until {
-                low = middle;
-            } else {
-                high = middle - 1;
-            }
-        }
-        if low == self.len() {
-            return low;
-        }
-        let shortest = from + 1 + (low - from) * 2 / 3;
-        let starts = self.starts(low);
-        starts.into_iter().find(|start| (shortest..=low).contains(start)).unwrap_or(low)
-    }
 }

@@ -5,7 +5,6 @@
 //! [`Factory`], which may have others as well.
 
 mod block;
-mod mirrored;
 mod reference;
 mod scalar;
 
@@ -14,10 +13,8 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::isa::{self, Isa};
-use crate::plan::PlanKind;
+use crate::plan::kind::PlanKind;
 use crate::subproblem::Subproblem;
-
-pub(crate) use mirrored::Mirrored;
 
 /// What counting one subproblem gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

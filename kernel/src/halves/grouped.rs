@@ -2,9 +2,9 @@
 
 use super::generate::RowList;
 use super::geometry::Criterion;
-use super::leaf::Weighted;
 use super::operations::{Mask, SLACK};
 use super::split::{Tools, squeeze};
+use super::windows::Weighted;
 
 /// Groups of a list: one for each column of the row-1 queen.
 pub(super) const GROUPS: usize = 32;

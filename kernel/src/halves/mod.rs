@@ -18,10 +18,12 @@ mod orbits;
 mod outer;
 mod pairs;
 mod progress;
+mod runs;
 mod shared;
 mod split;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 use std::ops::Range;
 

@@ -6,11 +6,11 @@ use super::JoinTally;
 use super::geometry::{Criterion, Geometry};
 use super::orbits::{ColumnSet, Kind, Orbits};
 use crate::board::columns_of;
-use crate::engine::{Control, Engine, Stopped};
+use crate::engine::{Stopped, Tally};
 use crate::subproblem::{OpenRow, Subproblem};
 
 /// Recounts orbits without joining anything: what [`Join::count`](super::Join::count) must give for them, weights
-/// included. The states are those that the engine visits.
+/// included. The states are those that `count` visits, which gives the completions of a board.
 ///
 /// The rows' masks are the column set above and its complement below. The symmetry criterion becomes masks too:
 /// for each pair of queens next to the middle line it forbids the middle columns in rows near the centre, and
@@ -18,14 +18,13 @@ use crate::subproblem::{OpenRow, Subproblem};
 pub fn recount(
     orbits: &Orbits,
     range: Range<u64>,
-    engine: &mut dyn Engine,
-    control: &Control,
+    mut count: impl FnMut(Subproblem) -> Result<Tally, Stopped>,
 ) -> Result<JoinTally, Stopped> {
     let geometry = Geometry::new(orbits.n());
     let (mut weighted_solutions, mut states) = (0u64, 0);
     for set in range.map(|orbit| orbits.get(orbit)) {
         for problem in subproblems(&geometry, set) {
-            let tally = engine.count(&problem, control)?;
+            let tally = count(problem)?;
             states += tally.states;
             weighted_solutions = tally
                 .completions

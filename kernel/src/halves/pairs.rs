@@ -3,10 +3,10 @@
 use super::generate::RowList;
 use super::geometry::{Criterion, Exchange};
 use super::grouped::{Chosen, GROUPS, Grouped, grow};
-use super::leaf::{BLOCK, Weighted};
-use super::operations::{Costs, Mask};
+use super::operations::Mask;
 use super::progress::{Phase, Progress};
 use super::split::{Splitter, Tools, short_live, squeeze};
+use super::windows::{BLOCK, Costs, Weighted};
 use crate::engine::Stopped;
 
 /// How a pair of lists is joined.

@@ -1,9 +1,10 @@
 //! Joining two long lists: split on the diagonals that are common on both sides, as long as that pays.
 
 use super::geometry::{Exchange, Geometry};
-use super::leaf::{BLOCK, Leaf, Weighted};
-use super::operations::{Costs, Mask, Operations, SLACK};
+use super::leaf::Leaf;
+use super::operations::{Mask, Operations, SLACK};
 use super::progress::{Phase, Progress};
+use super::windows::{BLOCK, Costs, Weighted};
 use crate::engine::Stopped;
 
 /// A splitter with its buffers.

@@ -51,9 +51,13 @@ impl From<Tally> for UnitTally {
 }
 
 impl Unit {
-    /// The board, if all there is to do is to count its completions: engines count several such together.
+    /// The board whose completions an engine counts, if it is the engine that does most of the work.
     pub fn board(&self) -> Option<&Subproblem> {
-        if let Self::Count(board) = self { Some(board) } else { None }
+        match self {
+            Self::Count(board) => Some(board),
+            Self::Symmetric(symmetric) => Some(symmetric.board()),
+            Self::Leaves(_) | Self::Orbits(_) => None,
+        }
     }
 
     /// Smaller units that together have the same solutions, none if there are no solutions; the unit alone where
@@ -70,12 +74,11 @@ impl Unit {
 
     /// A guess at the states that the reference search visits.
     pub fn states_estimate(&self) -> u64 {
-        let board = match self {
-            Self::Count(board) => board,
-            Self::Leaves(leaves) => leaves.board(),
-            Self::Symmetric(symmetric) => symmetric.board(),
-            Self::Orbits(orbits) => return orbits.numbered().work(&orbits.range),
-        };
-        estimate::states(board)
+        match self {
+            Self::Count(board) => estimate::states(board),
+            Self::Leaves(leaves) => estimate::states(leaves.board()),
+            Self::Symmetric(symmetric) => estimate::states(symmetric.board()),
+            Self::Orbits(orbits) => orbits.numbered().work(&orbits.range),
+        }
     }
 }

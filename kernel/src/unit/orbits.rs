@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Unit;
 use crate::board::BoardSize;
-use crate::job::Class;
+use crate::job::class::Class;
 use crate::ranges::Numbered;
 
 /// Some orbits of the column sets or of the row sets of an N, by their numbers.

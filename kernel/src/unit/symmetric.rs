@@ -2,7 +2,7 @@
 
 use crate::board::columns_of;
 use crate::counts::Counts;
-use crate::engine::{Control, Engine, Meter, Stopped};
+use crate::engine::{Control, Meter, Stopped, Tally};
 use crate::rows::last_line;
 use crate::subproblem::Subproblem;
 use crate::unit::{Unit, UnitTally};
@@ -88,8 +88,8 @@ impl Symmetric {
         })
     }
 
-    pub(crate) fn solve(&self, engine: &mut dyn Engine, control: &Control) -> Result<UnitTally, Stopped> {
-        let all = engine.count(&self.board, control)?;
+    /// Sorts all completions of the board into orbits, by counting the symmetric ones.
+    pub(crate) fn sort(&self, all: Tally, control: &Control) -> Result<UnitTally, Stopped> {
         let mut meter = Meter::new(control);
         let half_turn = self.invariant(&self.board, &[0, 2], &mut meter)?;
         let quarter_turn =

@@ -84,7 +84,7 @@ struct ActiveJob {
     elapsed: Duration,
 }
 
-/// Pieces that a thread counts together: boards, or one of another kind.
+/// Pieces that a thread counts together: such with boards, or one of another kind.
 struct Batch {
     units: Vec<Unit>,
     /// The jobs that these are of, in the same order, each with the number of its pieces.

@@ -11,10 +11,10 @@
 
 use std::arch::x86_64::*;
 
-use super::super::generate::{KEYS, Runs};
 use super::super::geometry::Exchange;
-use super::super::leaf::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Weighted, Windows};
 use super::super::outer::Outer;
+use super::super::runs::{KEYS, Runs};
+use super::super::windows::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Weighted, Windows};
 pub(super) use super::portable::{emit, planes, sample, small, standing, survivors, table, transpose, union};
 use super::{Costs, Isa, Mask, SLACK};
 

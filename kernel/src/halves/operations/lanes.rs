@@ -2,8 +2,8 @@
 
 #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 
-use super::super::generate::{RunHead, Runs, key};
 use super::super::outer::{Inner, Outer, OuterSet, SLACK};
+use super::super::runs::{RunHead, Runs, key};
 use crate::board::take_lowest;
 
 /// A few words of a bit vector, in a register or so.

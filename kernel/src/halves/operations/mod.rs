@@ -69,10 +69,10 @@ mod lanes;
 mod mask;
 mod portable;
 
-use super::generate::{KEYS, Runs};
 use super::geometry::Exchange;
-use super::leaf::{BLOCKS_MAX, Row, Table, Weighted, Windows};
 use super::outer::Outer;
+use super::runs::{KEYS, Runs};
+use super::windows::{BLOCKS_MAX, Costs, Row, Table, Weighted, Windows};
 use crate::isa::Isa;
 pub(super) use mask::Mask;
 
@@ -174,21 +174,6 @@ pub(super) const SLACK: usize = 16;
 
 /// Pairs that [`MaskOperations::small`] takes at once: 32 bits hold what they count.
 pub(super) const PAIRS_MAX: usize = 1 << 30;
-
-/// What the parts of a join cost, in cycles.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Costs {
-    /// A block of 512: its bit planes and tables.
-    pub(super) block: f64,
-    /// A query of a block.
-    pub(super) query: f64,
-    /// A row of a block's tables.
-    pub(super) row: f64,
-    /// A window of a query of a block.
-    pub(super) window: f64,
-    /// An element looked at by a filter.
-    pub(super) sift: f64,
-}
 
 impl Isa {
     /// The version's inner loops; `None` if this machine can't run them.

@@ -3,10 +3,10 @@
 #![expect(clippy::inline_always, reason = "compiled anew for each instruction set")]
 #![expect(clippy::cast_possible_truncation, reason = "squeezed masks have at most 32 bits")]
 
-use super::super::generate::{KEYS, Runs};
 use super::super::geometry::Exchange;
-use super::super::leaf::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Weighted, Windows};
 use super::super::outer::Outer;
+use super::super::runs::{KEYS, Runs};
+use super::super::windows::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Weighted, Windows};
 use super::lanes::{self, Lanes};
 use super::{Costs, Isa, Mask};
 

@@ -12,7 +12,7 @@ use std::arch::x86_64::*;
 
 use super::wide::Wide;
 use super::{load, store};
-use crate::halves::leaf::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Windows};
+use crate::halves::windows::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Windows};
 
 /// The bit planes of at most 64 words of masks, eight a register; plane t is word [`slot`] (t).
 #[inline]

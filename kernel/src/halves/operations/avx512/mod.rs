@@ -16,10 +16,10 @@ use std::arch::x86_64::*;
 
 use super::lanes::{self, Lanes};
 use super::{Costs, Isa, Mask, PAIRS_MAX, SLACK};
-use crate::halves::generate::{KEYS, RunHead, Runs};
 use crate::halves::geometry::Exchange;
-use crate::halves::leaf::{BLOCKS_MAX, Row, Table, Weighted, Windows};
 use crate::halves::outer::{MASKS_SLACK, Outer};
+use crate::halves::runs::{KEYS, RunHead, Runs};
+use crate::halves::windows::{BLOCKS_MAX, Row, Table, Weighted, Windows};
 use look_up::{flip_to, query, slot, table, transpose};
 use wide::Wide;
 

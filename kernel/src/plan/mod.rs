@@ -3,55 +3,18 @@
 //! A plan is nothing but N, its kind and the target size of a job; the jobs follow from these, in the same order
 //! on every machine, and a fingerprint proves it.
 
-use strum::{Display, EnumString, IntoStaticStr, VariantNames};
+mod fingerprint;
+pub(crate) mod kind;
 
 use crate::board::BoardSize;
 use crate::engine::Kernel;
 use crate::estimate;
-pub use crate::fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
 use crate::halves::Orbits;
 use crate::job::{Class, Job, Weight};
 use crate::prefix::Prefix;
 use crate::ranges::Numbered;
-
-/// The ways to cut a board into jobs.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantNames,
-)]
-#[strum(serialize_all = "snake_case", parse_err_ty = UnknownPlan, parse_err_fn = UnknownPlan::new)]
-pub enum PlanKind {
-    /// The classic BOUND1/BOUND2 classes with their first rows placed.
-    Rows,
-    /// Canonical border configurations, with inner rows placed where one is too heavy.
-    Border,
-    /// Column sets of half boards. Boards below [`Orbits::N_MIN`] have no half boards:
-    /// there its jobs are those of `border`.
-    Halves,
-    /// Rows whose queens stand on white cells. Below [`RowSets::N_MIN`](crate::colours::RowSets::N_MIN) its jobs are
-    /// those of `border`, too.
-    Colours,
-}
-
-impl PlanKind {
-    /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Rows, Self::Border, Self::Halves, Self::Colours];
-
-    /// The name used on the command line, the wire and in the database.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-/// No plan has this name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown plan '{0}'; known are: {known}", known = PlanKind::VARIANTS.join(", "))]
-pub struct UnknownPlan(String);
-
-impl UnknownPlan {
-    fn new(name: &str) -> Self {
-        Self(name.to_owned())
-    }
-}
+pub use fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
+pub use kind::{PlanKind, UnknownPlan};
 
 /// Seconds of CPU time that one thread took for a board by the plans `border`, `halves` and `colours`, tables included, by
 /// `nqueens bench`: a Zen 3 core without AVX-512. Engines that neither join nor multiply are not listed. Below N = 16 all
@@ -179,7 +142,11 @@ impl Plan {
 
     /// The numbered orbits that its jobs are ranges of, if they are.
     fn numbered(&self) -> Option<Numbered> {
-        Numbered::of_plan(self.n, self.kind)
+        match self.kind {
+            PlanKind::Rows | PlanKind::Border => None,
+            PlanKind::Halves => Numbered::of_class(self.n, Class::Halves),
+            PlanKind::Colours => Numbered::of_class(self.n, Class::Colours),
+        }
     }
 
     /// Ranges of about equal work.

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
+use super::{Plan, PlanKind};
 use crate::board::BoardSize;
 use crate::colours::RowSets;
 use crate::halves::Orbits;
 use crate::job::{Class, Job};
-use crate::plan::{Plan, PlanKind};
 
 /// The SHA-256 of a plan and all its jobs: two plans with the same fingerprint are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

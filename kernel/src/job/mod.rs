@@ -1,89 +1,18 @@
 //! A job: what is leased to a worker, and what one row of the database stands for.
 
+pub(crate) mod class;
+pub(crate) mod weight;
+
 use std::fmt;
 use std::ops::Range;
-use std::str::FromStr;
 
 use crate::board::BoardSize;
-use crate::counts::Counts;
-use crate::plan::PlanKind;
 use crate::prefix::{Prefix, class_bounds, width_min};
 use crate::ranges::Numbered;
 use crate::rows::bound2;
 use crate::unit::{Orbits, Unit};
-
-/// The classes that solutions are sorted into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// Plan `rows`: the top queen stands on column 0, the second row's on column BOUND1.
-    Corner,
-    /// Plan `rows`: the top queen stands on column BOUND1, and no border queen is nearer to a corner.
-    Edge,
-    /// Plan `border`: by the border configuration, whose canonical image has its top queen on column BOUND1.
-    Border,
-    /// Plan `halves`: by the set of columns that the upper rows use. It has no BOUND1, which is given as 0.
-    Halves,
-    /// Plan `colours`: by the set of rows whose queens stand on white cells. It has no BOUND1, which is given as 0.
-    Colours,
-}
-
-impl Class {
-    /// All classes.
-    pub const ALL: [Self; 5] = [Self::Corner, Self::Edge, Self::Border, Self::Halves, Self::Colours];
-
-    /// The plan that is made for its jobs; small boards of others have some, too.
-    pub const fn plan(self) -> PlanKind {
-        match self {
-            Self::Corner | Self::Edge => PlanKind::Rows,
-            Self::Border => PlanKind::Border,
-            Self::Halves => PlanKind::Halves,
-            Self::Colours => PlanKind::Colours,
-        }
-    }
-
-    /// Whether its jobs are ranges of numbered orbits and count plain solutions; else they are groups of prefixes and
-    /// count orbits of solutions.
-    pub const fn counts_plainly(self) -> bool {
-        matches!(self, Self::Halves | Self::Colours)
-    }
-
-    /// The name used on the command line, the wire and in the database.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Corner => "corner",
-            Self::Edge => "edge",
-            Self::Border => "border",
-            Self::Halves => "halves",
-            Self::Colours => "colours",
-        }
-    }
-}
-
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Class {
-    type Err = UnknownClass;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|class| class.name() == text).ok_or_else(|| UnknownClass(text.to_owned()))
-    }
-}
-
-/// No class has this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownClass(String);
-
-impl fmt::Display for UnknownClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown class '{}'; known are: {}", self.0, Class::ALL.map(Class::name).join(", "))
-    }
-}
-
-impl std::error::Error for UnknownClass {}
+pub use class::{Class, UnknownClass};
+pub use weight::Weight;
 
 /// Some prefixes of one class with one BOUND1, all of the same width, counted together.
 ///
@@ -105,32 +34,6 @@ pub struct Job {
     bound1: u8,
     width: u8,
     prefixes: Vec<u8>,
-}
-
-/// What a job is expected to cost, and what it can find at most. It follows from the job, but takes about as long to
-/// find out as to plan the job: plans give both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Weight {
-    /// A guess at the states that plain backtracking visits, the same on every machine: the job's share of progress
-    /// and estimates. In `1..2^63` for a job.
-    pub states: u64,
-    /// No counts of the job can be right that exceed one of these. Each below 2^63.
-    pub counts_max: Counts,
-}
-
-impl Weight {
-    /// Both together, saturating.
-    pub(crate) fn plus(self, other: Self) -> Self {
-        let add = |a: u64, b: u64| a.saturating_add(b).min(i64::MAX.unsigned_abs());
-        let (a, b) = (self.counts_max, other.counts_max);
-        let counts_max = Counts {
-            count2: add(a.count2, b.count2),
-            count4: add(a.count4, b.count4),
-            count8: add(a.count8, b.count8),
-            solutions: add(a.solutions, b.solutions),
-        };
-        Self { states: add(self.states, other.states).max(1), counts_max }
-    }
 }
 
 impl Job {

@@ -1,0 +1,79 @@
+//! The classes of solutions, by which jobs are told apart.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::plan::kind::PlanKind;
+
+/// The classes that solutions are sorted into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Plan `rows`: the top queen stands on column 0, the second row's on column BOUND1.
+    Corner,
+    /// Plan `rows`: the top queen stands on column BOUND1, and no border queen is nearer to a corner.
+    Edge,
+    /// Plan `border`: by the border configuration, whose canonical image has its top queen on column BOUND1.
+    Border,
+    /// Plan `halves`: by the set of columns that the upper rows use. It has no BOUND1, which is given as 0.
+    Halves,
+    /// Plan `colours`: by the set of rows whose queens stand on white cells. It has no BOUND1, which is given as 0.
+    Colours,
+}
+
+impl Class {
+    /// All classes.
+    pub const ALL: [Self; 5] = [Self::Corner, Self::Edge, Self::Border, Self::Halves, Self::Colours];
+
+    /// The plan that is made for its jobs; small boards of others have some, too.
+    pub const fn plan(self) -> PlanKind {
+        match self {
+            Self::Corner | Self::Edge => PlanKind::Rows,
+            Self::Border => PlanKind::Border,
+            Self::Halves => PlanKind::Halves,
+            Self::Colours => PlanKind::Colours,
+        }
+    }
+
+    /// Whether its jobs are ranges of numbered orbits and count plain solutions; else they are groups of prefixes and
+    /// count orbits of solutions.
+    pub const fn counts_plainly(self) -> bool {
+        matches!(self, Self::Halves | Self::Colours)
+    }
+
+    /// The name used on the command line, the wire and in the database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Corner => "corner",
+            Self::Edge => "edge",
+            Self::Border => "border",
+            Self::Halves => "halves",
+            Self::Colours => "colours",
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Class {
+    type Err = UnknownClass;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|class| class.name() == text).ok_or_else(|| UnknownClass(text.to_owned()))
+    }
+}
+
+/// No class has this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownClass(String);
+
+impl fmt::Display for UnknownClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown class '{}'; known are: {}", self.0, Class::ALL.map(Class::name).join(", "))
+    }
+}
+
+impl std::error::Error for UnknownClass {}

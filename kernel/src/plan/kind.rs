@@ -1,0 +1,42 @@
+//! The kinds of plans.
+
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
+
+/// The ways to cut a board into jobs.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantNames,
+)]
+#[strum(serialize_all = "snake_case", parse_err_ty = UnknownPlan, parse_err_fn = UnknownPlan::new)]
+pub enum PlanKind {
+    /// The classic BOUND1/BOUND2 classes with their first rows placed.
+    Rows,
+    /// Canonical border configurations, with inner rows placed where one is too heavy.
+    Border,
+    /// Column sets of half boards. Boards below [`Orbits::N_MIN`](crate::halves::Orbits::N_MIN) have no half boards:
+    /// there its jobs are those of `border`.
+    Halves,
+    /// Rows whose queens stand on white cells. Below [`RowSets::N_MIN`](crate::colours::RowSets::N_MIN) its jobs are
+    /// those of `border`, too.
+    Colours,
+}
+
+impl PlanKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Rows, Self::Border, Self::Halves, Self::Colours];
+
+    /// The name used on the command line, the wire and in the database.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// No plan has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown plan '{0}'; known are: {known}", known = PlanKind::VARIANTS.join(", "))]
+pub struct UnknownPlan(String);
+
+impl UnknownPlan {
+    fn new(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+}
