@@ -112,7 +112,9 @@ impl World {
             17..21 => {
                 let job = u32::try_from(random.below(self.scenario.jobs.into())).expect("small");
                 let id = worker.process.as_ref().and_then(|process| process.id);
-                let of = id.filter(|_| random.chance(300)).map_or(Blamed::Job(job), Blamed::Worker);
+                // Where many requests come together, its latest results may be in the same transaction.
+                let of_worker = if self.commit_ms > 10 { 950 } else { 300 };
+                let of = id.filter(|_| random.chance(of_worker)).map_or(Blamed::Job(job), Blamed::Worker);
                 Ask::Requeue(Requeue { run, of })
             }
             21..28 => {
