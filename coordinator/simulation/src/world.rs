@@ -391,6 +391,7 @@ impl World {
             coordinator.queue.push_back((Ask::Sync(sync), Asker::Parked(caller)));
         }
         for (run, basis) in complete {
+            self.doubt(run);
             let takes = self.luck.random.between(1, 3_000);
             self.schedule(takes, Event::Conclude { life, run, basis });
         }
