@@ -99,6 +99,11 @@ impl Invariants {
         self.reread = now;
     }
 
+    /// A life of the coordinator begins, which has not looked at its disk yet.
+    pub(crate) fn begin_life(&mut self) {
+        (self.reread, self.is_short) = (0, false);
+    }
+
     /// A request is applied.
     pub(crate) fn after(
         &mut self,
@@ -146,6 +151,11 @@ impl Invariants {
         let worker = dispatch.worker(sync.worker).expect("it has registered");
         let is_trusted = dispatch.distrusts(&worker.machine).is_none();
         assert!(is_trusted || worker.leases() == 0, "{} is distrusted and has leases", worker.machine);
+        // Leases that got lost are given again in any case.
+        assert!(
+            !self.is_short || synced.granted.is_empty() || before.own > 0,
+            "leases go out, and there is no room"
+        );
         let mut known: BTreeSet<_> = sync.held.iter().map(|held| held.token).collect();
         synced.revoked.iter().for_each(|token| assert!(known.remove(token), "it held what is revoked"));
         for Granted { token, mirrored, .. } in &synced.granted {

@@ -507,7 +507,7 @@ impl World {
         let life = self.lives;
         self.coordinator = Some(Coordinator::begin(life, random, self.policy, self.now, ledger));
         self.counted.clear();
-        self.invariants.reread(0);
+        self.invariants.begin_life();
         self.look();
         self.schedule(1, Event::Tick { life });
         if self.has_canaries {
