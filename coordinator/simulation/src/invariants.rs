@@ -13,7 +13,7 @@ use nqueens_scheduler::{
 
 use crate::ask::{Answer, Ask, Failure};
 use crate::job::truth;
-use crate::ledger::{JobRow, Ledger, RunRow};
+use crate::ledger::{JobRow, Ledger, ResultRow, RunRow};
 use crate::scenario::ALL;
 
 /// Of the syncs that get nothing, one in so many is looked at closely.
@@ -44,6 +44,8 @@ struct Issued {
     process: [u8; 16],
     /// By the clock of the life that its token names.
     at: Millis,
+    /// The job had a result: it is to be counted a second time.
+    is_check: bool,
 }
 
 #[derive(Debug)]
@@ -97,6 +99,11 @@ impl Invariants {
         self.reread = now;
     }
 
+    /// A life of the coordinator begins, which has not looked at its disk yet.
+    pub(crate) fn begin_life(&mut self) {
+        (self.reread, self.is_short) = (0, false);
+    }
+
     /// A request is applied.
     pub(crate) fn after(
         &mut self,
@@ -144,6 +151,11 @@ impl Invariants {
         let worker = dispatch.worker(sync.worker).expect("it has registered");
         let is_trusted = dispatch.distrusts(&worker.machine).is_none();
         assert!(is_trusted || worker.leases() == 0, "{} is distrusted and has leases", worker.machine);
+        // Leases that got lost are given again in any case.
+        assert!(
+            !self.is_short || synced.granted.is_empty() || before.own > 0,
+            "leases go out, and there is no room"
+        );
         let mut known: BTreeSet<_> = sync.held.iter().map(|held| held.token).collect();
         synced.revoked.iter().for_each(|token| assert!(known.remove(token), "it held what is revoked"));
         for Granted { token, mirrored, .. } in &synced.granted {
@@ -301,6 +313,10 @@ impl Invariants {
         let row = ledger.job(job).expect("what is checked is there");
         match outcome {
             Some(CheckOutcome::Agreed | CheckOutcome::Settled) if !self.taken_back.contains(&job.run) => {
+                let was_asked = |row: &ResultRow| {
+                    self.issued.get(&row.result.token).is_some_and(|issued| issued.is_check)
+                };
+                assert!(row.results.iter().any(was_asked), "nobody was asked about job {job}");
                 let stands = row.accepted().map(|(_, row)| row.result.counts);
                 assert!(
                     stands == Some(truth(job)) || row.is_checked_now(),
@@ -371,7 +387,8 @@ impl Invariants {
         }
         for Granted { token, .. } in &synced.granted {
             let at = self.now;
-            let holder = self.issued.entry(*token).or_insert(Issued { process, at }).process;
+            let is_check = ledger.job(token.job).and_then(JobRow::accepted).is_some();
+            let holder = self.issued.entry(*token).or_insert(Issued { process, at, is_check }).process;
             assert_eq!(holder, process, "a lease of job {} goes to two processes", token.job);
         }
     }

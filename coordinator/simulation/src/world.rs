@@ -391,6 +391,7 @@ impl World {
             coordinator.queue.push_back((Ask::Sync(sync), Asker::Parked(caller)));
         }
         for (run, basis) in complete {
+            self.doubt(run);
             let takes = self.luck.random.between(1, 3_000);
             self.schedule(takes, Event::Conclude { life, run, basis });
         }
@@ -506,7 +507,7 @@ impl World {
         let life = self.lives;
         self.coordinator = Some(Coordinator::begin(life, random, self.policy, self.now, ledger));
         self.counted.clear();
-        self.invariants.reread(0);
+        self.invariants.begin_life();
         self.look();
         self.schedule(1, Event::Tick { life });
         if self.has_canaries {

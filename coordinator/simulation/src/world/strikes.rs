@@ -1,7 +1,7 @@
 //! What befalls the world: faults, operators, and the calm after them.
 
 use nqueens_kernel::engine::Kernel;
-use nqueens_model::id::JobId;
+use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::{JobResult, Registration};
 use nqueens_model::operator::{Blamed, RunState};
 use nqueens_scheduler::JobState;
@@ -13,6 +13,7 @@ use nqueens_worker_protocol::Event as Told;
 use super::{Event, World};
 use crate::ask::{Ask, Asker};
 use crate::job::truth;
+use crate::random::Random;
 use crate::scenario::Fault;
 use crate::worker::machine_name;
 
@@ -112,7 +113,9 @@ impl World {
             17..21 => {
                 let job = u32::try_from(random.below(self.scenario.jobs.into())).expect("small");
                 let id = worker.process.as_ref().and_then(|process| process.id);
-                let of = id.filter(|_| random.chance(300)).map_or(Blamed::Job(job), Blamed::Worker);
+                // Where many requests come together, its latest results may be in the same transaction.
+                let of_worker = if self.commit_ms > 10 { 950 } else { 300 };
+                let of = id.filter(|_| random.chance(of_worker)).map_or(Blamed::Job(job), Blamed::Worker);
                 Ask::Requeue(Requeue { run, of })
             }
             21..28 => {
@@ -123,6 +126,15 @@ impl World {
             _ => return self.submit(),
         };
         self.ask(ask, Asker::Nobody);
+    }
+
+    /// An operator may take a result back just as its run is being added up.
+    pub(super) fn doubt(&mut self, run: RunId) {
+        let mut random = Random::new(run.get() ^ self.now);
+        if !self.luck.is_calm() && self.scenario.faults.contains(&Fault::Operator) && random.chance(200) {
+            let job = u32::try_from(random.below(self.scenario.jobs.into())).expect("small");
+            self.ask(Ask::Requeue(Requeue { run, of: Blamed::Job(job) }), Asker::Nobody);
+        }
     }
 
     /// The coordinator counts a job that a worker has counted, and holds both against each other.
