@@ -72,9 +72,13 @@ impl Operator {
 
     /// The jobs of a run in plan order, in at most this many groups of equal size (the last may be smaller): for each
     /// group, the number of jobs in each [`JobState`](crate::JobState).
-    pub async fn connection_table(&self, run: RunId, groups_max: usize) -> Result<Vec<[u32; 4]>, Arc<Error>> {
+    pub async fn job_state_histogram(
+        &self,
+        run: RunId,
+        groups_max: usize,
+    ) -> Result<Vec<[u32; 4]>, Arc<Error>> {
         let groups =
-            move |dispatch: &Dispatch, _| dispatch.run(run).map(|run| run.connection_table(groups_max));
+            move |dispatch: &Dispatch, _| dispatch.run(run).map(|run| run.job_state_histogram(groups_max));
         self.writer.look(groups).await?.ok_or_else(|| Arc::new(Refusal::NoRun(run).into()))
     }
 

@@ -46,12 +46,12 @@ pub(crate) struct Station {
     pub(crate) process: Option<Background>,
 }
 
-/// The cluster. Its coordinator can be reached by operators at all times; workers go through the recording_proxy.
+/// The cluster. Its coordinator can be reached by operators at all times; workers go through the recording proxy.
 pub(crate) struct Cluster {
     pub(crate) setup: Setup,
     pub(crate) runtime: Runtime,
     pub(crate) recording_proxy: RecordingProxy,
-    /// Its only way from the recording_proxy.
+    /// Its only way from the recording proxy.
     pub(crate) front: Proxy,
     /// None while it is down.
     pub(crate) coordinator: Option<Background>,

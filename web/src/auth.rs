@@ -45,7 +45,7 @@ const TRIES_MAX: usize = 4;
 
 const NAME: &str = "nqueens";
 
-/// The auth: the rule, and who has come in.
+/// Access to the page: the rule, and who has come in.
 pub(crate) struct Auth {
     admission: Admission,
     /// Oldest first.

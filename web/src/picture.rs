@@ -79,7 +79,7 @@ pub(crate) async fn detail(
     histories: &Histories,
     run: RunId,
 ) -> Result<Arc<str>, Arc<Error>> {
-    let groups = operator.census(run, CELLS_MAX).await?;
+    let groups = operator.job_state_histogram(run, CELLS_MAX).await?;
     let cells: String = groups.iter().copied().map(cell).collect();
     let group = groups.first().map_or(0, |group| group.iter().sum());
     let detail = json!({

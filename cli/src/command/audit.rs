@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use nqueens_evidence::sample::Claim;
 
-use super::sampling::{Draw, Interrupt, Population, Sampling};
+use super::sampling::{Interrupt, Population, SampleDraw, Sampling};
 use super::source::Source;
 use crate::exit::INTERRUPTED;
 use crate::output::{print_line, thousands};
@@ -41,7 +41,11 @@ impl Audit {
     }
 
     /// Offers every accepted result to the sample; `None` if it was interrupted.
-    async fn accepted(&self, draw: &mut Draw, interrupt: &Interrupt) -> anyhow::Result<Option<Population>> {
+    async fn accepted(
+        &self,
+        draw: &mut SampleDraw,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<Option<Population>> {
         let (reader, run) = self.source.open().await?;
         let (id, plan) = (run.id, run.plan);
         print_line(format_args!(

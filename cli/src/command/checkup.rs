@@ -11,7 +11,7 @@ use nqueens_proto::{PROTOCOL_VERSION, v1};
 
 use super::target::{all_runs, read};
 use crate::build::BUILD;
-use crate::client::{Client, TOKEN_VARIABLE};
+use crate::client::{OperatorClient, TOKEN_VARIABLE};
 use crate::output::{print_line, thousands};
 use crate::runtime::block_on;
 use crate::tls::CallerTls;
@@ -83,7 +83,7 @@ async fn ask(url: &str, token_file: Option<&Path>, tls: &CallerTls) -> anyhow::R
         Some(_) => "it accepts the operator token",
         None => "it requires no operator token",
     };
-    let mut client = Client::new(url, token, tls.read()?.as_ref());
+    let mut client = OperatorClient::new(url, token, tls.read()?.as_ref());
     let coordinator = client.coordinator().await?;
     let runs = client.runs().await?;
     let workers = client.workers().await?.len();

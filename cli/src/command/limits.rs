@@ -68,7 +68,7 @@ impl ListenerLimits {
             calls: Rate::a_second(self.calls_per_second),
             peer_calls: Rate::a_second(self.peer_calls_per_second),
             peer_registrations: Rate::an_hour(self.peer_registrations_per_hour),
-            patience: Duration::from_secs(self.answer_seconds.into()),
+            write_timeout: Duration::from_secs(self.answer_seconds.into()),
         }
     }
 }

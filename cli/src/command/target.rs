@@ -10,7 +10,7 @@ use nqueens_model::operator::{Blamed, RunState, RunStatus};
 use nqueens_proto::v1;
 
 use crate::build::BUILD;
-use crate::client::{Client, TOKEN_VARIABLE};
+use crate::client::{OperatorClient, TOKEN_VARIABLE};
 use crate::tls::CallerTls;
 use crate::token;
 
@@ -31,9 +31,9 @@ pub(crate) struct Contact {
 }
 
 impl Contact {
-    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+    pub(crate) fn client(&self) -> anyhow::Result<OperatorClient> {
         let token = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
-        Ok(Client::new(&self.coordinator, token, self.tls.read()?.as_ref()))
+        Ok(OperatorClient::new(&self.coordinator, token, self.tls.read()?.as_ref()))
     }
 }
 
@@ -78,7 +78,7 @@ impl OperatorTarget {
     }
 
     /// The coordinator's client, or the database.
-    pub(crate) fn place(&self) -> anyhow::Result<Result<Client, &Path>> {
+    pub(crate) fn place(&self) -> anyhow::Result<Result<OperatorClient, &Path>> {
         match &self.db {
             Some(db) => Ok(Err(db)),
             None => self.contact.client().map(Ok),

@@ -9,7 +9,7 @@ use nqueens_model::id::{LeaseToken, WorkerId};
 use nqueens_model::message::{HeldLease, JobResult, Lease, Registration, ReturnedLease, SyncRequest};
 use nqueens_scheduler::Millis;
 use nqueens_worker_protocol::{
-    Action, CallError, Conversation, Event, Look, Progress, Setup, SpoolContents, Write,
+    Action, CallError, Conversation, Event, JobProgress, Look, Setup, SpoolContents, Write,
 };
 
 use crate::job::{lie, truth};
@@ -401,7 +401,7 @@ impl Pool {
         let progress = |job: &Active| {
             let states = (now.saturating_sub(job.began) * self.engine.rate).min(job.estimate);
             let states = if job.ends.is_some() { states } else { states.min(1) };
-            Progress { lease: HeldLease { token: job.token, states }, left: 0 }
+            JobProgress { lease: HeldLease { token: job.token, states }, left: 0 }
         };
         let begun = self.active.iter().map(progress).collect();
         Look { finished: std::mem::take(&mut self.finished), begun }

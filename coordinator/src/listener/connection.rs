@@ -20,7 +20,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 #[derive(Clone)]
 pub(crate) struct Caller(pub(crate) Arc<ConnectionGuard>);
 
-/// A connection; it fails once its connection_guard is to end.
+/// A connection; it fails once its connection is to end.
 pub(crate) struct Connection {
     pub(crate) stream: Box<dyn Stream>,
     pub(crate) caller: Caller,
@@ -29,7 +29,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Fails once the connection_guard is to end; until then, has whoever waits for the stream wake for that too.
+    /// Fails once the connection is to end; until then, has whoever waits for the stream wake for that too.
     fn goes_on(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if let Some(ended) = &mut self.ended
             && Pin::new(ended).poll(context).is_pending()

@@ -66,7 +66,7 @@ impl tonic::codegen::Body for Watched {
     }
 }
 
-/// Ends a connection_guard, unless it is dropped in time.
+/// Ends a connection, unless it is dropped in time.
 struct Watch(AbortHandle);
 
 impl Watch {

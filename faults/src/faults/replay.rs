@@ -29,7 +29,7 @@ impl Fault for Replay {
             cluster.kill_coordinator();
             cluster.start_coordinator();
         }
-        // A coordinator that was just restarted may still be unknown to the recording_proxy's connection.
+        // A coordinator that was just restarted may still be unknown to the recording proxy's connection.
         let repeated = eventually("calls are answered again", || {
             let calls = random.index(100);
             let answered = cluster.runtime.block_on(cluster.recording_proxy.repeat(calls, random));

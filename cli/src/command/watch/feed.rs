@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::picture::{Picture, Worker};
 use super::{RETRY, Watch};
-use crate::client::Client;
+use crate::client::OperatorClient;
 use crate::command::checkup::describe_disk;
 use crate::command::target::{all_runs, read};
 
@@ -35,7 +35,7 @@ pub(super) enum FeedMessage {
 
 /// Takes pictures of a coordinator, or of a database that is only read.
 pub(super) struct Feed {
-    place: Result<Client, PathBuf>,
+    place: Result<OperatorClient, PathBuf>,
     only: Option<RunId>,
     every: Duration,
 }
@@ -49,7 +49,7 @@ impl Feed {
     }
 
     /// Who takes orders; nobody does for a database.
-    pub(super) fn client(&self) -> Option<Client> {
+    pub(super) fn client(&self) -> Option<OperatorClient> {
         self.place.as_ref().ok().cloned()
     }
 
@@ -82,7 +82,7 @@ impl Feed {
     }
 }
 
-async fn of_coordinator(client: &mut Client) -> anyhow::Result<Picture> {
+async fn of_coordinator(client: &mut OperatorClient) -> anyhow::Result<Picture> {
     let disk = client.coordinator().await?.disk.filter(|disk| disk.is_short);
     Ok(Picture {
         runs: client.runs().await?,
@@ -104,7 +104,7 @@ async fn of_database(db: &Path) -> anyhow::Result<Picture> {
 
 /// Carries out orders, one after the other.
 pub(super) async fn obey(
-    mut client: Client,
+    mut client: OperatorClient,
     mut orders: mpsc::Receiver<Order>,
     news: mpsc::Sender<FeedMessage>,
 ) {
@@ -120,7 +120,7 @@ pub(super) async fn obey(
     }
 }
 
-async fn set(client: &mut Client, run: RunId, state: RunState) -> anyhow::Result<String> {
+async fn set(client: &mut OperatorClient, run: RunId, state: RunState) -> anyhow::Result<String> {
     let run = client.set_state(run, state).await?.progress;
     Ok(format!("run {} is {}", run.run, run.state.name()))
 }

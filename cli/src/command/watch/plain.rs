@@ -6,7 +6,7 @@ use std::time::Duration;
 use nqueens_model::operator::{Progress, RunState, RunStatus};
 
 use super::{RETRY, Watch};
-use crate::client::{Client, Lost};
+use crate::client::{Lost, OperatorClient};
 use crate::output::{print_line, thousands};
 use crate::progress::describe;
 
@@ -38,7 +38,7 @@ impl Watch {
         }
     }
 
-    async fn follow_coordinator(&self, mut client: Client) -> anyhow::Result<ExitCode> {
+    async fn follow_coordinator(&self, mut client: OperatorClient) -> anyhow::Result<ExitCode> {
         let mut was_there = false;
         loop {
             match client.watch(self.subject.0, self.interval.unwrap_or(INTERVAL)).await {

@@ -164,7 +164,7 @@ impl Run {
 
     /// The jobs in plan order, in at most this many groups of equal size (the last may be smaller): for each group,
     /// the number of jobs in each [`JobState`].
-    pub fn census(&self, groups_max: usize) -> Vec<[u32; 4]> {
+    pub fn job_state_histogram(&self, groups_max: usize) -> Vec<[u32; 4]> {
         let size = self.slots.len().div_ceil(groups_max.max(1)).max(1);
         let count = |group: &[JobStatus]| {
             let mut states = [0; 4];

@@ -32,7 +32,7 @@ pub(super) struct WorkerSummary {
 }
 
 impl Dispatch {
-    /// The worker_summary, looked at again if the last look is too old.
+    /// The summary, looked at again if the last look is too old.
     pub(super) fn worker_summary(&mut self, now: Millis) -> &WorkerSummary {
         let is_fresh = |worker_summary: &WorkerSummary| now.saturating_sub(worker_summary.looked) < FRESH_MS;
         let worker_summary =
