@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!              +-- proxy --+                     +-- proxy --+
-//!   worker ----|           |---- recording_proxy --------|           |---- coordinator ---- ledger
+//!   worker ----|           |---- recording proxy --------|           |---- coordinator ---- ledger
 //!     |        |  weather  |  writes down what   |  weather  |                        |
 //!   spool      +-----------+  is acknowledged    +-----------+                   check, each round
 //! ```
 //!
 //! A [`Campaign`] draws faults from a seed, one per round; `faults::FAULTS` is the list of them. After each round
-//! `check` compares the ledger with its own rules, with what the recording_proxy saw acknowledged, and with the counts of
+//! `check` compares the ledger with its own rules, with what the recording proxy saw acknowledged, and with the counts of
 //! every job from an undisturbed run.
 
 #![forbid(unsafe_code)]
