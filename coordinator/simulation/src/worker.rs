@@ -79,6 +79,8 @@ pub(crate) struct Process {
     mail: Vec<(u64, Event)>,
     /// Whether the spool did not take the latest results.
     spool_fails: bool,
+    /// Leases whose results are not acknowledged.
+    unacknowledged: BTreeSet<LeaseToken>,
     /// All that was counted is acknowledged.
     pub(crate) has_reported: bool,
     /// When it made its latest call, if that asked for work and nothing else.
@@ -125,7 +127,8 @@ impl Worker {
             threads,
         };
         let results = self.spool.clone();
-        let has_reported = results.as_ref().is_none_or(Vec::is_empty);
+        let unacknowledged: BTreeSet<_> = results.iter().flatten().map(|result| result.token).collect();
+        let has_reported = unacknowledged.is_empty();
         #[expect(clippy::cast_precision_loss, reason = "a speed")]
         let conversation = Conversation::new(Setup {
             registration,
@@ -147,6 +150,7 @@ impl Worker {
             frozen: false,
             mail: Vec::new(),
             spool_fails: false,
+            unacknowledged,
             has_reported,
             asked: None,
             patient_until: 0,
@@ -190,6 +194,11 @@ impl Worker {
             return Vec::new();
         }
         process.call = None;
+        if let Event::Answered(answer) = &event {
+            for ack in &answer.acks {
+                process.unacknowledged.remove(&ack.token);
+            }
+        }
         match &event {
             Event::Registered(id) => process.id = Some(*id),
             Event::Answered(answer) if answer.leases.is_empty() => {
@@ -290,6 +299,7 @@ impl Process {
         self.looked = now;
         let look = self.pool.look(now);
         self.has_reported &= look.finished.is_empty();
+        self.unacknowledged.extend(look.finished.iter().flatten().map(|result| result.token));
         look
     }
 
@@ -314,6 +324,10 @@ impl Process {
             let is_kept = |token| spool.iter().any(|kept| kept.token == token);
             assert!(ends.all(is_kept), "what is reported is in the spool");
         }
+        let reported: BTreeSet<_> = sync.results.iter().map(|result| result.token).collect();
+        let mut open = self.unacknowledged.iter();
+        let is_named = |token| reported.contains(token) || held.contains(token);
+        assert!(open.all(is_named), "a result is kept until it is acknowledged");
         let is_quiet = sync.results.is_empty() && sync.returned.is_empty();
         self.has_reported = is_quiet && held.len() == own.len();
         let asks = is_quiet && held.is_empty() && sync.wanted_jobs > 0;

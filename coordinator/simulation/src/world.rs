@@ -67,6 +67,8 @@ enum Event {
     Tick { life: u64 },
     /// A complete run is added up, from what the ledger has now.
     Conclude { life: u64, run: RunId, basis: Basis },
+    /// It is added up.
+    Finish { life: u64, finish: Box<FinishRun> },
     /// A worker has waited long enough for work.
     Unpark { life: u64, caller: Caller },
     /// The coordinator counts a job itself.
@@ -112,6 +114,8 @@ pub(crate) struct World {
     submitted: Vec<Submission>,
     /// Which of them is being stored.
     planning: Option<usize>,
+    /// Runs of which an operator takes a result back while they are added up, which takes long then.
+    doubted: BTreeSet<RunId>,
     /// Jobs that this life of the coordinator has counted itself.
     counted: BTreeSet<JobId>,
     job: EncodedJob,
@@ -161,6 +165,7 @@ impl World {
             liars,
             submitted: Vec::new(),
             planning: None,
+            doubted: BTreeSet::new(),
             counted: BTreeSet::new(),
             job: template().1,
             figures: Figures::default(),
@@ -256,11 +261,13 @@ impl World {
                 self.schedule(1_000, Event::Tick { life });
             }
             Event::Conclude { life, run, basis } if self.is_alive(life) => self.conclude(run, basis),
+            Event::Finish { life, finish } if self.is_alive(life) => self.finish(*finish),
             Event::Unpark { life, caller } if self.is_alive(life) => self.unpark(caller),
             Event::Canary { life } if self.is_alive(life) => self.count_canary(),
             Event::Commit { .. }
             | Event::Tick { .. }
             | Event::Conclude { .. }
+            | Event::Finish { .. }
             | Event::Unpark { .. }
             | Event::Canary { .. } => {}
             Event::Plan => self.plan_next(),
@@ -487,8 +494,19 @@ impl World {
             self.schedule(self.commit_ms / 10, Event::Conclude { life, run, basis });
             return;
         }
-        let outcome = self.ledger.total(run);
-        self.ask(Ask::FinishRun(FinishRun { run, basis, outcome }), Asker::Concluder(run));
+        let life = coordinator.life;
+        let finish = FinishRun { run, basis, outcome: self.ledger.total(run) };
+        if self.doubted.remove(&run) {
+            let takes = 1 + Random::new(run.get() ^ self.now).below(6_000);
+            self.schedule(takes, Event::Finish { life, finish: Box::new(finish) });
+        } else {
+            self.finish(finish);
+        }
+    }
+
+    fn finish(&mut self, finish: FinishRun) {
+        let run = finish.run;
+        self.ask(Ask::FinishRun(finish), Asker::Concluder(run));
     }
 
     fn look(&self) {

@@ -133,6 +133,7 @@ impl World {
         let mut random = Random::new(run.get() ^ self.now);
         if !self.luck.is_calm() && self.scenario.faults.contains(&Fault::Operator) && random.chance(200) {
             let job = u32::try_from(random.below(self.scenario.jobs.into())).expect("small");
+            self.doubted.insert(run);
             self.ask(Ask::Requeue(Requeue { run, of: Blamed::Job(job) }), Asker::Nobody);
         }
     }
