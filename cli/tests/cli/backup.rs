@@ -135,7 +135,7 @@ fn a_backup_needs_room() {
         eprintln!("not tried: this system lets nobody mount a small disk ({})", outcome.stderr.trim());
         return;
     }
-    let expected = "nqueens: the disk with disk/copy.db is full; make room and start again, everything acknowledged \
+    let expected = "nqueens: the disk with disk/copy.db is full; free some space and start again, everything acknowledged \
                     so far is safe\n";
     assert_eq!((outcome.code, &*outcome.stdout, &*outcome.stderr), (1, "", expected));
     assert_eq!(place.json("status --db twelve.db --json")["runs"][0]["total"], Value::from("14200"));
