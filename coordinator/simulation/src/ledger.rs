@@ -60,6 +60,14 @@ impl JobRow {
     pub(crate) fn is_checked_now(&self) -> bool {
         self.checks.last() == Some(&None)
     }
+
+    /// A check begins, or the latest one ends.
+    fn store_check(&mut self, outcome: Option<CheckOutcome>) {
+        match (self.checks.last_mut(), outcome) {
+            (Some(last), Some(_)) => *last = outcome,
+            _ => self.checks.push(None),
+        }
+    }
 }
 
 /// A table that remembers how it was when the transaction began.
@@ -351,18 +359,13 @@ impl Ledger {
                     for (job, outcome) in checks {
                         let row = jobs.change(job);
                         assert_eq!(row.is_checked_now(), outcome.is_some(), "job {job} and its check");
-                        match (row.checks.last_mut(), outcome) {
-                            (Some(last), Some(_)) => *last = *outcome,
-                            _ => row.checks.push(None),
-                        }
+                        row.store_check(*outcome);
                     }
                 }
                 Change::Reputations(reputations) => {
                     for (machine, reputation) in reputations {
-                        machines.put(
-                            Machine::clone(machine),
-                            MachineReputation { open: 0, ..reputation.clone() },
-                        );
+                        let stored = MachineReputation { open: 0, ..reputation.clone() };
+                        machines.put(Machine::clone(machine), stored);
                     }
                 }
             }

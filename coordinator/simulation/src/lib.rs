@@ -2,9 +2,9 @@
 //! with one seed goes wrong with it again, on every machine.
 //!
 //! The scheduler and the workers' protocol are those that ship: both take time and events as arguments and give out what is to
-//! be done. Simulated is what they stand on: the [`ledger`] forgets what was not committed, the [`coordinator`] makes
-//! transactions of requests as the writer does, a [`worker`] has threads, a spool and a clock, and the [`world`] has the
-//! network and the faults. [`invariants`] are what must hold.
+//! be done. Simulated is what they stand on: the `ledger` forgets what was not committed, the `coordinator` makes
+//! transactions of requests as the writer does, a `worker` has threads, a spool and a clock, and the `world` has the
+//! network and the faults. `invariants` are what must hold.
 //!
 //! `docs/simulation.md` tells how to run it, and what it has found.
 
