@@ -38,7 +38,7 @@ pub(crate) enum Holder {
     Caller(Role),
 }
 
-pub(crate) struct Facts {
+pub(crate) struct CertificateFacts {
     /// What a coordinator's is for; a caller's role; neither for an authority's.
     pub(crate) holder: Option<Holder>,
     pub(crate) subject: String,
@@ -47,7 +47,7 @@ pub(crate) struct Facts {
 }
 
 /// Reads the first certificate of a PEM text.
-pub(crate) fn facts(pem: &[u8]) -> anyhow::Result<Facts> {
+pub(crate) fn facts(pem: &[u8]) -> anyhow::Result<CertificateFacts> {
     let pem = Pem::iter_from_buffer(pem).next().context("it contains no certificate")??;
     let (_, certificate) = parse_x509_certificate(&pem.contents).context("it is damaged")?;
     let names = certificate.subject_alternative_name()?;
@@ -56,7 +56,7 @@ pub(crate) fn facts(pem: &[u8]) -> anyhow::Result<Facts> {
         Role::ALL.into_iter().find(|role| matches!(name, GeneralName::URI(uri) if *uri == role.uri()))
     };
     let hosts = || names.iter().filter_map(host).collect::<Vec<_>>();
-    Ok(Facts {
+    Ok(CertificateFacts {
         holder: match names.iter().find_map(role) {
             Some(role) => Some(Holder::Caller(role)),
             None if certificate.is_ca() => None,
@@ -111,7 +111,7 @@ fn params(name: &str, until: OffsetDateTime) -> CertificateParams {
 /// An authority that can sign.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    facts: Facts,
+    facts: CertificateFacts,
 }
 
 impl Authority {
@@ -128,7 +128,7 @@ impl Authority {
     }
 
     /// Whether a certificate is of this authority, by its name.
-    pub(crate) fn has_issued(&self, facts: &Facts) -> bool {
+    pub(crate) fn has_issued(&self, facts: &CertificateFacts) -> bool {
         facts.issuer == self.facts.subject
     }
 

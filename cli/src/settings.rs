@@ -54,7 +54,7 @@ fn variable(long: &str) -> String {
 /// Which source a setting's value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Source {
+pub(crate) enum SettingSource {
     Flag,
     Variable,
     File,
@@ -69,7 +69,7 @@ pub(crate) struct Setting {
     /// The long name of its option.
     pub(crate) name: String,
     pub(crate) value: Option<String>,
-    pub(crate) source: Source,
+    pub(crate) source: SettingSource,
     /// The variable that would set it.
     pub(crate) variable: String,
 }
@@ -135,10 +135,10 @@ impl Sources {
                     }
                 }),
                 source: match matches.value_source(id) {
-                    Some(ValueSource::CommandLine) => Source::Flag,
-                    Some(ValueSource::EnvVariable) => Source::Variable,
-                    _ if in_file => Source::File,
-                    _ => Source::Default,
+                    Some(ValueSource::CommandLine) => SettingSource::Flag,
+                    Some(ValueSource::EnvVariable) => SettingSource::Variable,
+                    _ if in_file => SettingSource::File,
+                    _ => SettingSource::Default,
                 },
                 variable: variable(long),
             })

@@ -131,7 +131,7 @@ impl Solver {
         Ok(self.count(slice::from_ref(unit), control)?.remove(0))
     }
 
-    fn count_orbits(&mut self, orbits: &unit::Orbits, control: &Control) -> Result<UnitTally, Stopped> {
+    fn count_orbits(&mut self, orbits: &unit::OrbitRange, control: &Control) -> Result<UnitTally, Stopped> {
         let range = orbits.range.clone();
         let (solutions, states) = match orbits.numbered() {
             Numbered::Columns(orbits) => {

@@ -6,7 +6,7 @@ use clap::Args;
 use nqueens_evidence::sample::Claim;
 
 use super::sampling::{Interrupt, Population, SampleDraw, Sampling};
-use super::source::Source;
+use super::source::LedgerSource;
 use crate::exit::INTERRUPTED;
 use crate::output::{print_line, thousands};
 use crate::runtime::block_on;
@@ -19,7 +19,7 @@ use crate::runtime::block_on;
 #[command(after_help = "Example: nqueens audit --db nqueens-16.db --sample 300")]
 pub(crate) struct Audit {
     #[command(flatten)]
-    source: Source,
+    source: LedgerSource,
 
     /// Number of jobs to count again
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]

@@ -12,7 +12,7 @@ use nqueens_kernel::job::{Class, Job};
 use serde_json::{Value, json};
 
 use super::ledger;
-use super::source::Source;
+use super::source::LedgerSource;
 use crate::exit::misuse;
 use crate::output::thousands;
 use crate::runtime::block_on;
@@ -22,7 +22,7 @@ use crate::runtime::block_on;
 #[command(after_help = "Example: nqueens export --db nqueens-16.db --by bound1 > bounds.csv")]
 pub(crate) struct Export {
     #[command(flatten)]
-    source: Source,
+    source: LedgerSource,
 
     /// What each row stands for
     #[arg(long, value_enum, default_value_t = By::Job)]

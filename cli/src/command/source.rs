@@ -9,7 +9,7 @@ use nqueens_model::id::RunId;
 
 /// Which run of which database.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Source {
+pub(crate) struct LedgerSource {
     /// Run id, as listed by 'nqueens status' [default: the only run in the database]
     run: Option<RunId>,
 
@@ -18,7 +18,7 @@ pub(crate) struct Source {
     db: PathBuf,
 }
 
-impl Source {
+impl LedgerSource {
     /// Opens the database and finds the run.
     pub(crate) async fn open(&self) -> anyhow::Result<(Reader, RunRow)> {
         let reader = Reader::open(&self.db).await?;

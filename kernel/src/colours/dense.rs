@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use super::lists::{Factor, Lists};
+use super::lists::{Factor, PlacementLists};
 use super::trie::{Step, Trie, words};
 use super::vectors::{BEHIND, Bytes, Vectors};
 use crate::engine::{Control, Stopped};
@@ -71,7 +71,7 @@ const OCTETS_MAX: usize = 4;
 const STATES_TOLD: u64 = 1 << 22;
 
 /// The tables of all queens: for each octet the placements that a queen does not attack.
-type Tables<const L: usize> = [[Bytes<L>; OCTETS_MAX]; 256];
+type LaneTables<const L: usize> = [[Bytes<L>; OCTETS_MAX]; 256];
 
 /// Some placements, by lane.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +90,7 @@ pub(super) struct Scratch<const L: usize> {
     /// The number of them, by byte.
     lengths: [u32; L],
     planes: Box<[Bytes<L>; 64]>,
-    tables: Box<Tables<L>>,
+    tables: Box<LaneTables<L>>,
     /// Pairs of placements compared.
     pub(super) states: u64,
 }
@@ -111,10 +111,10 @@ impl<const L: usize> Scratch<L> {
 
 /// One group of column sets, and the tree that they are joined with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Group<'a> {
+pub(super) struct LaneGroup<'a> {
     pub(super) trie: &'a Trie,
     /// The placements of the class that fills the lanes.
-    pub(super) lists: &'a Lists,
+    pub(super) lists: &'a PlacementLists,
     /// The diagonals in use.
     pub(super) bits: u32,
     /// The first column set and the number of them, at most a lane each.
@@ -126,7 +126,7 @@ pub(super) struct Group<'a> {
 /// first call for a group begins with the first step.
 #[inline(always)]
 pub(super) fn join<C: Count, T: Vectors<L>, const L: usize>(
-    group: Group<'_>,
+    group: LaneGroup<'_>,
     steps: Range<usize>,
     scratch: &mut Scratch<L>,
     matrix: &mut [Row<C, L>],
@@ -166,7 +166,7 @@ pub(super) fn join<C: Count, T: Vectors<L>, const L: usize>(
 
 /// Takes the lists of the group.
 #[inline(always)]
-fn start<const L: usize>(group: Group<'_>, to: &mut Sublists) {
+fn start<const L: usize>(group: LaneGroup<'_>, to: &mut Sublists) {
     let start = |lane: usize| group.lists.starts[group.first + lane.min(group.count)] as usize;
     to.starts.clear();
     to.starts.extend((0..=L).map(|lane| start(lane) - start(0)));
@@ -214,7 +214,7 @@ fn deal<T: Vectors<L>, const L: usize>(from: &Sublists, slots: &mut Vec<u64>, le
 /// Tables an octet of each lane: for each queen that is asked for the placements that it does not attack.
 #[inline(always)]
 fn table<T: Vectors<L>, const L: usize>(
-    group: Group<'_>,
+    group: LaneGroup<'_>,
     step: &Step,
     octet: usize,
     to: usize,
@@ -247,7 +247,7 @@ fn run<C: Count, const L: usize>(
     trie: &Trie,
     step: &Step,
     octets: usize,
-    tables: &Tables<L>,
+    tables: &LaneTables<L>,
     matrix: &mut [Row<C, L>],
 ) {
     let program = trie.program(step);
@@ -263,7 +263,7 @@ fn run<C: Count, const L: usize>(
 fn run_octets<C: Count, const L: usize, const V: usize>(
     rest: usize,
     program: &[u32],
-    tables: &Tables<L>,
+    tables: &LaneTables<L>,
     matrix: &mut [Row<C, L>],
 ) {
     match rest {
@@ -283,7 +283,7 @@ fn run_octets<C: Count, const L: usize, const V: usize>(
 #[inline(always)]
 fn leaves<C: Count, const L: usize, const V: usize, const Q: usize>(
     mut program: &[u32],
-    tables: &Tables<L>,
+    tables: &LaneTables<L>,
     matrix: &mut [Row<C, L>],
 ) {
     let byte = |word: u32, at: usize| (word >> (8 * at) & 255) as usize;

@@ -1,7 +1,7 @@
 //! How many queens filter lists before what is left of these is tabled.
 
 use super::lines::Lines;
-use super::lists::{Class, ColumnSets, Placed};
+use super::lists::{CellClass, ColumnSets, Placed};
 use super::trie::Set;
 use crate::board::take_lowest;
 use crate::engine::{Control, Stopped};
@@ -36,7 +36,7 @@ impl Listed {
 impl Shape {
     /// Counts the placements on these rows, given in the order in which they are filled.
     pub(super) fn new(
-        class: &Class<'_>,
+        class: &CellClass<'_>,
         rows: &[u32],
         columns: &ColumnSets,
         listed: Listed,
@@ -49,7 +49,7 @@ impl Shape {
 
     fn count(
         &mut self,
-        class: &Class<'_>,
+        class: &CellClass<'_>,
         rows: &[u32],
         columns: &ColumnSets,
         placed: Placed,
@@ -67,7 +67,7 @@ impl Shape {
         }
         let mut free = class.free(placed, row);
         while let Some(bit) = take_lowest(&mut free) {
-            self.count(class, rest, columns, Class::place(placed, row, bit), control)?;
+            self.count(class, rest, columns, CellClass::place(placed, row, bit), control)?;
         }
         Ok(())
     }

@@ -103,14 +103,14 @@ pub(super) struct Placed {
 
 /// A class of cells: the rows and the columns of certain parities.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Class<'a> {
+pub(super) struct CellClass<'a> {
     pub(super) colour: Colour,
     pub(super) rows: Parity,
     full: u32,
     pub(super) diagonals: &'a Diagonals,
 }
 
-impl<'a> Class<'a> {
+impl<'a> CellClass<'a> {
     pub(super) fn new(lines: Lines, colour: Colour, rows: Parity, diagonals: &'a Diagonals) -> Self {
         Self { colour, rows, full: lines.full(colour.columns(rows)), diagonals }
     }
@@ -142,17 +142,17 @@ impl<'a> Class<'a> {
 
 /// For each column set all placements that use these columns, as masks of diagonals.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
+pub(super) struct PlacementLists {
     /// The first of each column set, by its place; the end of the last.
     pub(super) starts: Vec<u32>,
     pub(super) masks: Vec<u64>,
 }
 
-impl Lists {
+impl PlacementLists {
     /// Makes the lists of all placements on these rows, given in the order in which they are filled.
     pub(super) fn fill(
         &mut self,
-        class: &Class<'_>,
+        class: &CellClass<'_>,
         rows: &[u32],
         columns: &ColumnSets,
         found: &mut Vec<(u16, u64)>,
@@ -199,7 +199,7 @@ impl Lists {
 const ROWS_ASKED: usize = 4;
 
 fn search(
-    class: &Class<'_>,
+    class: &CellClass<'_>,
     rows: &[u32],
     placed: Placed,
     mask: u64,
@@ -215,7 +215,7 @@ fn search(
     }
     let mut free = class.free(placed, row);
     while let Some(bit) = take_lowest(&mut free) {
-        search(class, rest, Class::place(placed, row, bit), mask | class.cell(row, bit), control, found)?;
+        search(class, rest, CellClass::place(placed, row, bit), mask | class.cell(row, bit), control, found)?;
     }
     Ok(())
 }

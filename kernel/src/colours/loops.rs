@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::dense::{self, Count, Group, Row, Scratch};
+use super::dense::{self, Count, LaneGroup, Row, Scratch};
 use super::lists::Factor;
 #[cfg(target_arch = "x86_64")]
 use super::vectors::Avx2Unpack;
@@ -19,7 +19,7 @@ pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
     /// [`dense::join`].
     fn join<C: Count>(
         self,
-        group: Group<'_>,
+        group: LaneGroup<'_>,
         steps: Range<usize>,
         scratch: &mut Scratch<L>,
         matrix: &mut [Row<C, L>],
@@ -54,7 +54,7 @@ macro_rules! implement {
 
             fn join<C: Count>(
                 self,
-                group: Group<'_>,
+                group: LaneGroup<'_>,
                 steps: Range<usize>,
                 scratch: &mut Scratch<$lanes>,
                 matrix: &mut [Row<C, $lanes>],
@@ -62,7 +62,7 @@ macro_rules! implement {
             ) -> Result<(), Stopped> {
                 $(#[target_feature(enable = $features)])?
                 fn compiled<C: Count>(
-                    group: Group<'_>,
+                    group: LaneGroup<'_>,
                     steps: Range<usize>,
                     scratch: &mut Scratch<$lanes>,
                     matrix: &mut [Row<C, $lanes>],

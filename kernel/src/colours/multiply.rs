@@ -6,11 +6,11 @@ use std::ops::Range;
 use super::depth::{Listed, Shape};
 use super::diagonals::{Colour, Diagonals};
 use super::lines::{Lines, Parity};
-use super::lists::{Class, ColumnSets, Lists, Only};
+use super::lists::{CellClass, ColumnSets, Only, PlacementLists};
 use super::loops::{self, Loops};
 use super::product::{Buffers, Matrices, Product, Side};
 use super::row_sets::{Major, RowSets, Stratum, Tile};
-use super::trie::{REST_MAX, Set, Trie, Wanted};
+use super::trie::{REST_MAX, Set, Trie, TrieSpec};
 use super::{ColourTally, Part};
 use crate::engine::{Control, Stopped};
 use crate::isa::Isa;
@@ -116,7 +116,7 @@ struct Multiply<M, const L: usize> {
 #[derive(Debug)]
 struct Cells {
     key: Key,
-    lists: [Lists; 2],
+    lists: [PlacementLists; 2],
 }
 
 /// By this the placements are known again: N, the stratum's queens and major parity, the ranks of its batch, the rows, and
@@ -151,7 +151,7 @@ impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
         let first = self.cells(tile, tile.parts[0].major, &sides, only, control)?;
         let middle = tile.block[usize::midpoint(from, to)].0;
         let shape = |side: &Side<'_>| {
-            let class = Class::new(lines, side.colour, minor, side.diagonals);
+            let class = CellClass::new(lines, side.colour, minor, side.diagonals);
             let rows = in_order(lines, minor, side.colour.of(lines, minor, middle));
             let placements = self.cells[first].lists[side.colour as usize].masks.len();
             let queens = side.colour.of(lines, major, tile.parts[0].major.rows).count_ones();
@@ -251,8 +251,8 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
         let mut sets: Vec<Set> = tile.block[minors].iter().map(order).zip(0..).collect();
         sets.sort_unstable();
         let least = sets[0].0.len().saturating_sub(REST_MAX);
-        let wanted = Wanted {
-            class: Class::new(lines, side.colour, minor, side.diagonals),
+        let wanted = TrieSpec {
+            class: CellClass::new(lines, side.colour, minor, side.diagonals),
             sets: &sets,
             depth: shape.depth(lines, &sets, least),
             columns: side.leaves,
@@ -276,14 +276,14 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
         if let Some(at) = self.cells.iter().position(|cells| cells.key == key(rows)) {
             return Ok(at);
         }
-        let bytes = |cells: &Cells| cells.lists.iter().map(Lists::bytes).sum::<usize>();
+        let bytes = |cells: &Cells| cells.lists.iter().map(PlacementLists::bytes).sum::<usize>();
         self.cells.retain(|cells| tile.batch.iter().any(|&rows| cells.key == key(rows)));
         while self.cells.iter().map(bytes).sum::<usize>() > self.memory_max / 8 {
             self.cells.remove(0);
         }
         let mut cells = Cells { key: key(rows), lists: Default::default() };
         for side in sides {
-            let class = Class::new(lines, side.colour, major, side.diagonals);
+            let class = CellClass::new(lines, side.colour, major, side.diagonals);
             let order = in_order(lines, major, side.colour.of(lines, major, rows.rows));
             cells.lists[side.colour as usize].fill(&class, &order, side.lanes, &mut self.found, control)?;
         }

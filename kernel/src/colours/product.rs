@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::dense::{ByteRows, Count, Group, Row, Scratch};
+use super::dense::{ByteRows, Count, LaneGroup, Row, Scratch};
 use super::diagonals::{Colour, Diagonals};
-use super::lists::{ColumnSets, Factor, Lists};
+use super::lists::{ColumnSets, Factor, PlacementLists};
 use super::loops::Loops;
 use super::trie::Trie;
 use crate::engine::{Control, Stopped};
@@ -59,7 +59,7 @@ pub(super) trait Cell<const L: usize>: Count + Into<u64> {
     /// Counts the fits of a group; `false` if a count is too large.
     fn join<M: Loops<L>>(
         loops: M,
-        group: Group<'_>,
+        group: LaneGroup<'_>,
         buffers: &mut Buffers<L>,
         matrix: &mut [Row<Self, L>],
         control: &Control,
@@ -78,7 +78,7 @@ pub(super) trait Cell<const L: usize>: Count + Into<u64> {
 impl<const L: usize> Cell<L> for u16 {
     fn join<M: Loops<L>>(
         loops: M,
-        group: Group<'_>,
+        group: LaneGroup<'_>,
         buffers: &mut Buffers<L>,
         matrix: &mut [Row<Self, L>],
         control: &Control,
@@ -133,7 +133,7 @@ impl<const L: usize> Cell<L> for u16 {
 impl<const L: usize> Cell<L> for u32 {
     fn join<M: Loops<L>>(
         loops: M,
-        group: Group<'_>,
+        group: LaneGroup<'_>,
         buffers: &mut Buffers<L>,
         matrix: &mut [Row<Self, L>],
         control: &Control,
@@ -167,7 +167,7 @@ pub(super) struct Product<'a, M> {
     /// First the colour whose matrix is kept.
     pub(super) sides: &'a [Side<'a>; 2],
     pub(super) tries: &'a [Trie; 2],
-    pub(super) lists: &'a [Lists; 2],
+    pub(super) lists: &'a [PlacementLists; 2],
     /// The column sets of the first colour's leaves, and so of the second one's lanes, that are counted.
     pub(super) window: Range<usize>,
     /// How often the column sets of the second colour's leaves and lanes count.
@@ -264,7 +264,7 @@ impl<M> Product<'_, M> {
             }
             return Ok(true);
         }
-        let group = Group { trie, lists, bits: side.diagonals.bits(), first, count };
+        let group = LaneGroup { trie, lists, bits: side.diagonals.bits(), first, count };
         C::join(self.loops, group, buffers, matrix, self.control)
     }
 }

@@ -86,7 +86,7 @@ pub(super) struct Tile<'a> {
     /// The minors of the block with their ranks, by rank.
     pub(super) block: &'a [(u32, u32)],
     /// For some of the majors the minors that are counted with it.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<TilePart>,
 }
 
 impl Tile<'_> {
@@ -98,7 +98,7 @@ impl Tile<'_> {
 
 /// Orbits of a tile with the same major rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct TilePart {
     pub(super) major: Major,
     /// Which minors of the block.
     pub(super) minors: Range<usize>,
@@ -163,7 +163,7 @@ impl Stratum {
             let block = &self.minors[block.clone()];
             let part = |&major: &Major| {
                 let minors = 0..block.partition_point(|&(_, rank)| rank <= major.rank);
-                Part { major, minors }
+                TilePart { major, minors }
             };
             let orbits: usize = batch.iter().map(|major| part(major).minors.len()).sum();
             if number < first + orbits as u64 {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::lists::{Class, ColumnSets, Placed};
+use super::lists::{CellClass, ColumnSets, Placed};
 use crate::board::take_lowest;
 use crate::engine::{Control, Stopped};
 
@@ -64,8 +64,8 @@ pub(super) type Set = (Vec<u32>, u32);
 
 /// The row sets of a block, and what is wanted of them.
 #[derive(Debug)]
-pub(super) struct Wanted<'a> {
-    pub(super) class: Class<'a>,
+pub(super) struct TrieSpec<'a> {
+    pub(super) class: CellClass<'a>,
     /// Sorted, so that those with the same first rows stand together. There is at least one, and all have as many rows.
     pub(super) sets: &'a [Set],
     /// How many of them a branch fills.
@@ -78,7 +78,7 @@ pub(super) struct Wanted<'a> {
 
 impl Trie {
     /// The tree of a block. Its leaves are rows of a matrix: by row set, then by column set wanted.
-    pub(super) fn fill(&mut self, wanted: &Wanted<'_>) -> Result<(), Stopped> {
+    pub(super) fn fill(&mut self, wanted: &TrieSpec<'_>) -> Result<(), Stopped> {
         let rest = wanted.sets[0].0.len() - wanted.depth;
         assert!(rest <= REST_MAX, "{rest} leaf rows");
         self.steps.clear();
@@ -111,7 +111,7 @@ impl Trie {
     /// have no leaves.
     fn branch(
         &mut self,
-        wanted: &Wanted<'_>,
+        wanted: &TrieSpec<'_>,
         sets: &[Set],
         level: usize,
         placed: Placed,
@@ -127,7 +127,7 @@ impl Trie {
                 let at = self.steps.len();
                 let (queen, columns) = (wanted.class.cell(row, bit), placed.columns | bit);
                 self.steps.push(Step { level, queen, columns, ..Step::default() });
-                if self.branch(wanted, sets, level + 1, Class::place(placed, row, bit))? {
+                if self.branch(wanted, sets, level + 1, CellClass::place(placed, row, bit))? {
                     some = true;
                 } else {
                     self.steps.truncate(at);
@@ -138,7 +138,7 @@ impl Trie {
     }
 
     /// Writes the program of the latest branch; `false` if it has no leaves.
-    fn finish(&mut self, wanted: &Wanted<'_>, sets: &[Set], placed: Placed) -> Result<bool, Stopped> {
+    fn finish(&mut self, wanted: &TrieSpec<'_>, sets: &[Set], placed: Placed) -> Result<bool, Stopped> {
         wanted.control.advance(0)?;
         let (program, first_asked) = (self.program.len(), self.asked.len());
         let mut below = Below { wanted, nodes: &mut self.nodes, asked: [0; 16], first: 0 };
@@ -204,7 +204,7 @@ impl Trie {
 
 /// The search for the nodes below a branch.
 struct Below<'a> {
-    wanted: &'a Wanted<'a>,
+    wanted: &'a TrieSpec<'a>,
     nodes: &'a mut [Vec<u32>; LEAVES_MAX + 1],
     /// For each row the columns whose queens are asked for.
     asked: [u32; 16],
@@ -223,12 +223,12 @@ impl Below<'_> {
             return;
         }
         while let Some(bit) = take_lowest(&mut free) {
-            self.search(rest, Class::place(placed, row, bit), queens << 8 | u64::from(number(row, bit)));
+            self.search(rest, CellClass::place(placed, row, bit), queens << 8 | u64::from(number(row, bit)));
         }
     }
 
     fn node(&mut self, row: u32, mut free: u32, placed: Placed, queens: u64) {
-        let Wanted { class, columns, places, .. } = self.wanted;
+        let TrieSpec { class, columns, places, .. } = self.wanted;
         let (mut leaves, mut count) = ([0; LEAVES_MAX], 0);
         while let Some(bit) = take_lowest(&mut free) {
             let place =

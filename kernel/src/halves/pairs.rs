@@ -11,7 +11,7 @@ use crate::engine::Stopped;
 
 /// How a pair of lists is joined.
 #[derive(Clone, Copy, Debug)]
-struct Plan {
+struct PairPlan {
     cost: f64,
     /// The side that asks; the other one is put into blocks.
     asking: usize,
@@ -203,9 +203,9 @@ fn gather<'a, M: Mask>(
 }
 
 /// The cheapest way to join two sides, by estimate.
-fn plan(tools: Tools<'_>, sides: &[Grouped; 2], grouped: bool) -> Plan {
-    let mut best = Plan { cost: f64::INFINITY, asking: 0, by_group: false, own_blocks: false };
-    let mut consider = |plan: Plan| {
+fn plan(tools: Tools<'_>, sides: &[Grouped; 2], grouped: bool) -> PairPlan {
+    let mut best = PairPlan { cost: f64::INFINITY, asking: 0, by_group: false, own_blocks: false };
+    let mut consider = |plan: PairPlan| {
         if plan.cost < best.cost {
             best = plan;
         }
@@ -214,12 +214,12 @@ fn plan(tools: Tools<'_>, sides: &[Grouped; 2], grouped: bool) -> Plan {
         let blocks = &sides[1 - asking];
         let queries = count(sides[asking].bounds.len());
         let (cost, own_blocks) = ask_cost(tools, queries, blocks, 1.0, grouped);
-        consider(Plan { cost, asking, by_group: false, own_blocks });
+        consider(PairPlan { cost, asking, by_group: false, own_blocks });
         if grouped && sides[asking].bounds.len() >= tools.thresholds.by_group {
             let groups = count((0..GROUPS).filter(|&group| sides[asking].bounds.size(group) > 0).count());
             let (cost, own_blocks) = ask_cost(tools, queries / groups, blocks, LEFT_BY_ROW, grouped);
             let cost = groups * (cost + count(blocks.bounds.len()) * tools.costs.sift);
-            consider(Plan { cost, asking, by_group: true, own_blocks });
+            consider(PairPlan { cost, asking, by_group: true, own_blocks });
         }
     }
     best

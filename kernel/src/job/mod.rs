@@ -10,7 +10,7 @@ use crate::board::BoardSize;
 use crate::prefix::{Prefix, class_bounds, width_min};
 use crate::ranges::Numbered;
 use crate::rows::bound2;
-use crate::unit::{Orbits, Unit};
+use crate::unit::{OrbitRange, Unit};
 pub use class::{Class, UnknownClass};
 pub use weight::Weight;
 
@@ -124,8 +124,8 @@ impl Job {
         self.class.counts_plainly().then(|| orbits_of(&self.prefixes).expect("checked when a job is made"))
     }
 
-    fn orbits_unit(&self) -> Option<Orbits> {
-        self.orbits().map(|range| Orbits { n: self.n, class: self.class, range })
+    fn orbits_unit(&self) -> Option<OrbitRange> {
+        self.orbits().map(|range| OrbitRange { n: self.n, class: self.class, range })
     }
 
     /// Its prefixes, ascending, each of [`width`](Self::width) bytes.

@@ -44,7 +44,7 @@ pub(super) fn iterative(n: BoardSize, visit: &mut dyn FnMut(Solution, Symmetry))
 
 /// One representative of each orbit, ascending, with its symmetry.
 pub(super) fn representatives(n: BoardSize) -> impl Iterator<Item = (Solution, Symmetry)> {
-    let of_class = move |class: Class| {
+    let of_class = move |class: SymmetryClass| {
         let boards = Walk::new(class.rule(n), n);
         boards.filter_map(move |board| Some((board, class.symmetry(&board)?)))
     };
@@ -53,7 +53,7 @@ pub(super) fn representatives(n: BoardSize) -> impl Iterator<Item = (Solution, S
 
 /// A part of the search, told apart by where the first queens stand.
 #[derive(Clone, Copy)]
-enum Class {
+enum SymmetryClass {
     /// The board of one cell, whose queen is on all four sides at once and fits neither class.
     Single,
     Corner {
@@ -66,15 +66,15 @@ enum Class {
 }
 
 /// Every class that may hold a solution, by its first queens' columns, ascending.
-fn classes(n: BoardSize) -> impl Iterator<Item = Class> {
+fn classes(n: BoardSize) -> impl Iterator<Item = SymmetryClass> {
     let (n, last) = (n.index(), n.index() - 1);
-    let single = (n == 1).then_some(Class::Single);
-    let corners = (2..last).map(|bound1| Class::Corner { bound1 });
-    let edges = (1..n / 2).map(move |bound1| Class::Edge { bound1, bound2: last - bound1 });
+    let single = (n == 1).then_some(SymmetryClass::Single);
+    let corners = (2..last).map(|bound1| SymmetryClass::Corner { bound1 });
+    let edges = (1..n / 2).map(move |bound1| SymmetryClass::Edge { bound1, bound2: last - bound1 });
     single.into_iter().chain(corners).chain(edges)
 }
 
-impl Class {
+impl SymmetryClass {
     /// The cells that the class leaves to a row.
     fn rule(self, n: BoardSize) -> impl Rule {
         let last = n.index() - 1;

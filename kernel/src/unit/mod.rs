@@ -5,7 +5,7 @@ mod orbits;
 mod symmetric;
 
 pub use leaves::Leaves;
-pub use orbits::Orbits;
+pub use orbits::OrbitRange;
 pub use symmetric::Symmetric;
 
 use crate::counts::{Counts, Overflow};
@@ -23,7 +23,7 @@ pub enum Unit {
     /// Solutions of a border configuration that rotations map to itself.
     Symmetric(Symmetric),
     /// Column sets of half boards, or row sets of colours, whose solutions are counted one by one.
-    Orbits(Orbits),
+    Orbits(OrbitRange),
 }
 
 /// What counting a unit gave.

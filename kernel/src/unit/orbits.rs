@@ -9,7 +9,7 @@ use crate::ranges::Numbered;
 
 /// Some orbits of the column sets or of the row sets of an N, by their numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Orbits {
+pub struct OrbitRange {
     /// Board size, large enough for the class.
     pub(crate) n: BoardSize,
     /// Which orbits are numbered.
@@ -18,7 +18,7 @@ pub struct Orbits {
     pub(crate) range: Range<u64>,
 }
 
-impl Orbits {
+impl OrbitRange {
     /// All orbits of the board.
     pub(crate) fn numbered(&self) -> Numbered {
         Numbered::of_class(self.n, self.class).expect("checked when the job was made")

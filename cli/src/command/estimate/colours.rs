@@ -8,7 +8,7 @@ use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::sampling::{Estimate, Random, stratified};
 
-use super::sample::{Sampling, Source, Work, real, timed};
+use super::sample::{Sampling, SpeedSource, Work, real, timed};
 
 /// Boards of no more work than this are counted, in seconds of a core.
 const SECONDS_COUNTED: u64 = 2;
@@ -102,7 +102,7 @@ impl Sampling {
             // States of lopsided row sets take other times than those of balanced ones: seconds are estimated for
             // themselves.
             core_seconds: speed.map_or(times(seconds), |speed| times(states).per(speed)),
-            source: if speed.is_some() { Source::Given } else { Source::Measured },
+            source: if speed.is_some() { SpeedSource::Given } else { SpeedSource::Measured },
             scaled_from: (board != self.n).then_some(board),
         };
         Ok(((board == self.n).then_some(solutions), work))

@@ -31,13 +31,13 @@ impl Cost {
     }
 }
 
-pub(super) struct Ledger {
+pub(super) struct LedgerSize {
     pub(super) jobs: u64,
     /// Size of the database when all is counted.
     pub(super) bytes: u64,
 }
 
-impl Ledger {
+impl LedgerSize {
     /// A database without a job.
     const EMPTY_BYTES: u64 = 45_000;
     /// What a job and its result take, less the job's own encoding: 133 to 141 bytes in databases of 12,000 to 54,000

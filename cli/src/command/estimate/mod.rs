@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use super::choices::{KernelChoice, PlanChoice, amount, default_threads, threads};
 use crate::memory::Memory;
 use crate::output::{Json, print_line, thousands};
-use cost::{Cost, Ledger};
-use sample::{Sampling, Source, Work};
+use cost::{Cost, LedgerSize};
+use sample::{Sampling, SpeedSource, Work};
 
 /// Estimates the number of solutions of a board and the cost of counting them, from a random sample.
 ///
@@ -91,7 +91,7 @@ struct Outlook {
     by_row_sets: Option<Interval>,
     work: Work,
     cost: Cost,
-    ledger: Ledger,
+    ledger: LedgerSize,
 }
 
 impl Estimate {
@@ -106,7 +106,7 @@ impl Estimate {
         };
         let plan = Plan::new(self.n, self.plan.resolve(self.n, sampling.kernel));
         let (ledger, sampled) = thread::scope(|scope| {
-            let ledger = scope.spawn(|| Ledger::of(&plan));
+            let ledger = scope.spawn(|| LedgerSize::of(&plan));
             let sampled = sampling.board(plan.kind(), self.speed);
             (ledger.join().expect("planning does not panic"), sampled)
         });
@@ -170,7 +170,7 @@ impl Estimate {
         }
         say("states", describe(interval(work.states)))?;
         let speed = thousands(whole(work.states_per_s / 1e6));
-        let source = if work.source == Source::Given { "as given" } else { "measured here" };
+        let source = if work.source == SpeedSource::Given { "as given" } else { "measured here" };
         say("speed", format!("{speed} million states/s per thread, {source}"))?;
         if let Some(from) = work.scaled_from {
             let how = match plan {

@@ -36,7 +36,7 @@ pub(super) struct Work {
     pub(super) states_per_s: f64,
     /// Seconds of one thread.
     pub(super) core_seconds: Estimate,
-    pub(super) source: Source,
+    pub(super) source: SpeedSource,
     /// The smaller board that was measured in place of this one.
     pub(super) scaled_from: Option<BoardSize>,
 }
@@ -44,7 +44,7 @@ pub(super) struct Work {
 /// Where a speed comes from.
 #[derive(Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub(super) enum Source {
+pub(super) enum SpeedSource {
     Given,
     Measured,
 }
@@ -93,10 +93,10 @@ impl Sampling {
             return Ok((sampled.solutions, by_row_sets, work));
         }
         let (states_per_s, source) = match (speed, measured) {
-            (Some(given), _) => (given, Source::Given),
+            (Some(given), _) => (given, SpeedSource::Given),
             // Boards without a state take no time.
-            (None, Some(measured)) => (measured.max(1.0), Source::Measured),
-            (None, None) => (self.measure(&sampler)?, Source::Measured),
+            (None, Some(measured)) => (measured.max(1.0), SpeedSource::Measured),
+            (None, None) => (self.measure(&sampler)?, SpeedSource::Measured),
         };
         let core_seconds = sampled.states.per(states_per_s);
         let work = Work { states: sampled.states, states_per_s, core_seconds, source, scaled_from: None };
@@ -202,7 +202,7 @@ impl Sampling {
             states,
             states_per_s,
             core_seconds: states.per(states_per_s),
-            source: if speed.is_some() { Source::Given } else { Source::Measured },
+            source: if speed.is_some() { SpeedSource::Given } else { SpeedSource::Measured },
             scaled_from: (beyond > 0).then_some(board),
         })
     }

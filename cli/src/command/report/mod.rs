@@ -16,7 +16,7 @@ use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 
 use super::choices::amount;
-use super::source::Source;
+use super::source::LedgerSource;
 use crate::runtime::block_on;
 use facts::Facts;
 
@@ -28,7 +28,7 @@ use facts::Facts;
 #[command(after_help = "Example: nqueens report --db nqueens-16.db --output nqueens-16.html")]
 pub(crate) struct Report {
     #[command(flatten)]
-    source: Source,
+    source: LedgerSource,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Html)]

@@ -5,7 +5,7 @@ use nqueens_model::id::{JobId, LeaseToken, WorkerId};
 use nqueens_model::kernel::{Family, KernelName};
 
 use super::lease::Lease;
-use super::{Dispatch, Draw, JobState, Millis, RunState, Worker};
+use super::{Dispatch, JobState, Lot, Millis, RunState, Worker};
 
 /// In runs whose jobs are counted twice epochs leap, for an epoch of 2 would give a second lease away: the first by up to
 /// this, the others by up to [`LEAP_MAX`], so that none can be told from a first one.
@@ -44,7 +44,7 @@ impl Dispatch {
         }
         granted.sort_by_cached_key(|token| {
             let replicated = self.runs[&token.job.run].is_replicated();
-            replicated.then(|| self.draw(Draw::Order, token.job, token.epoch.get()))
+            replicated.then(|| self.draw(Lot::Order, token.job, token.epoch.get()))
         });
         if granted.is_empty() && states > 0 && jobs_max > 0 && self.workers[&worker].jobs.is_empty() {
             granted.extend(self.lease_straggler(now, worker));
@@ -136,7 +136,7 @@ impl Dispatch {
         }
         let latest = run.slot(job.number).epoch;
         let leap_max = if latest == 0 { FIRST_LEAP_MAX } else { LEAP_MAX };
-        let drawn = self.draw(Draw::Leap, job, latest) % leap_max;
+        let drawn = self.draw(Lot::Leap, job, latest) % leap_max;
         1 + u32::try_from(drawn).expect("less than 2^24")
     }
 

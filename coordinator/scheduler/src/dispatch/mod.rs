@@ -306,7 +306,7 @@ impl Dispatch {
     }
 
     /// A number that nobody can predict without the secret; the same for the same question.
-    fn draw(&self, what: Draw, job: JobId, epoch: u32) -> u64 {
+    fn draw(&self, what: Lot, job: JobId, epoch: u32) -> u64 {
         let hash = Sha256::new()
             .chain_update(self.secret)
             .chain_update([what as u8])
@@ -319,7 +319,7 @@ impl Dispatch {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Draw {
+enum Lot {
     /// Whether a result is checked.
     Check,
     /// How far a job's next epoch is.

@@ -8,7 +8,7 @@ use nqueens_model::message::JobResult;
 
 use super::checks::{Check, CheckOutcome, CheckVote};
 use super::lease::Outcome;
-use super::{Accepted, Dispatch, Draw, JobState, Machine, MachineReputation, Millis, RunState};
+use super::{Accepted, Dispatch, JobState, Lot, Machine, MachineReputation, Millis, RunState};
 
 /// A change of trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Dispatch {
         }
         let share = self.trust.of(&accepted.machine).share(base);
         #[expect(clippy::cast_precision_loss, reason = "a lot")]
-        let lot = self.draw(Draw::Check, job, accepted.epoch.get()) as f64 / u64::MAX as f64;
+        let lot = self.draw(Lot::Check, job, accepted.epoch.get()) as f64 / u64::MAX as f64;
         if lot < share {
             self.open_check(job, accepted);
         }
@@ -160,7 +160,7 @@ impl Dispatch {
         results.retain(|(job, _)| open(job) && self.checks.get(*job).is_none());
         let size = self.trust.of(machine).suspects();
         if !all && results.len() > size {
-            results.sort_by_cached_key(|(job, opinion)| self.draw(Draw::Suspect, *job, opinion.epoch.get()));
+            results.sort_by_cached_key(|(job, opinion)| self.draw(Lot::Suspect, *job, opinion.epoch.get()));
             results.truncate(size);
         }
         let suspects = results.len();

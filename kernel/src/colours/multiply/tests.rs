@@ -1,4 +1,4 @@
-use super::super::dense::{Group, Row};
+use super::super::dense::{LaneGroup, Row};
 use super::super::product::Cell;
 use super::*;
 use crate::board::BoardSize;
@@ -51,8 +51,8 @@ fn counts_that_are_too_large_are_found() {
     let columns = ColumnSets::new(lines, Parity::Even, 3, 0..=u32::MAX, Only::default());
     let diagonals = Diagonals::new(lines, Colour::White);
     let mut trie = Trie::default();
-    let wanted = Wanted {
-        class: Class::new(lines, Colour::White, Parity::Even, &diagonals),
+    let wanted = TrieSpec {
+        class: CellClass::new(lines, Colour::White, Parity::Even, &diagonals),
         sets: &[(vec![2, 3, 0], 0), (vec![2, 3, 5], 1)],
         depth: 1,
         columns: &columns,
@@ -63,8 +63,8 @@ fn counts_that_are_too_large_are_found() {
     let mut buffers = Buffers::<32>::new();
     let mut count = |lengths: [u32; 2]| {
         let all = lengths[0] + lengths[1];
-        let lists = Lists { masks: vec![0; all as usize], starts: vec![0, lengths[0], all] };
-        let group = Group { trie: &trie, lists: &lists, bits: diagonals.bits(), first: 0, count: 2 };
+        let lists = PlacementLists { masks: vec![0; all as usize], starts: vec![0, lengths[0], all] };
+        let group = LaneGroup { trie: &trie, lists: &lists, bits: diagonals.bits(), first: 0, count: 2 };
         let mut narrow = vec![Row([0_u16; 32]); 2 * columns.len()];
         let mut wide = vec![Row([0_u32; 32]); 2 * columns.len()];
         let control = Control::default();
