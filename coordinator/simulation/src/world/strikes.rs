@@ -113,9 +113,15 @@ impl World {
             17..21 => {
                 let job = u32::try_from(random.below(self.scenario.jobs.into())).expect("small");
                 let id = worker.process.as_ref().and_then(|process| process.id);
-                // Where many requests come together, its latest results may be in the same transaction.
-                let of_worker = if self.commit_ms > 10 { 950 } else { 300 };
-                let of = id.filter(|_| random.chance(of_worker)).map_or(Blamed::Job(job), Blamed::Worker);
+                let of = id.filter(|_| random.chance(300)).map_or(Blamed::Job(job), Blamed::Worker);
+                // Where many requests come together, it may be about a result that comes in the same transaction.
+                let waiting = self.coordinator.iter().flat_map(|coordinator| &coordinator.queue);
+                let mut reported = waiting.filter_map(|(ask, _)| match ask {
+                    Ask::Sync(sync) => Some(sync.results.last()?.token.job),
+                    _ => None,
+                });
+                let reported = reported.next().filter(|_| self.commit_ms > 10);
+                let (run, of) = reported.map_or((run, of), |job| (job.run, Blamed::Job(job.number)));
                 Ask::Requeue(Requeue { run, of })
             }
             21..28 => {
