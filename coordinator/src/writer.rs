@@ -201,6 +201,7 @@ impl Writer {
             error!(%error, "connecting to the database again; it is tried again at the next transaction");
         }
         let dispatch = Dispatch::new(self.policy, self.incarnation, self.secret);
+        let dispatch = dispatch.in_place_of(self.scheduler.dispatch());
         self.scheduler = match ledger::restore(
             &self.database.readers,
             dispatch,

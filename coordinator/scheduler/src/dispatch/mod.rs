@@ -123,6 +123,8 @@ pub struct Dispatch {
     expects_earlier: bool,
     /// What nobody outside can foresee follows from it.
     secret: [u8; 32],
+    /// Times that all was read from the database in this life of the coordinator, less one.
+    rereads: u64,
 }
 
 impl Dispatch {
@@ -142,11 +144,20 @@ impl Dispatch {
             trust_events: Vec::new(),
             expects_earlier: true,
             secret,
+            rereads: 0,
         }
     }
 
+    /// The same, to be read again in place of an earlier one in the same life of the coordinator: what was asked of that one
+    /// is not taken for an answer by this one.
+    #[must_use]
+    pub fn in_place_of(self, earlier: &Self) -> Self {
+        Self { rereads: earlier.rereads + 1, ..self }
+    }
+
     /// Adds a run that the database has.
-    pub fn add_run(&mut self, run: Run) {
+    pub fn add_run(&mut self, mut run: Run) {
+        run.set_rereads(self.rereads);
         let earlier = self.runs.insert(run.id(), run);
         assert!(earlier.is_none(), "a run is added once");
     }

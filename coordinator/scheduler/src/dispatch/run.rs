@@ -88,8 +88,10 @@ pub struct Run {
     /// Jobs that came back: they leave again first.
     returned: VecDeque<u32>,
     sums: Sums,
-    /// Accepted results that were withdrawn since the coordinator started.
+    /// Accepted results that were withdrawn since all was last read from the database, ...
     withdrawn: u64,
+    /// ... which was so often.
+    rereads: u64,
 }
 
 /// The results that a run has accepted, told apart from those at another time.
@@ -97,6 +99,7 @@ pub struct Run {
 pub struct Basis {
     found: Totals,
     withdrawn: u64,
+    rereads: u64,
 }
 
 impl Run {
@@ -116,7 +119,7 @@ impl Run {
             sums.enter(slot);
         }
         let (order, returned) = (shuffled(jobs, settings.seed), VecDeque::new());
-        Self { settings: *settings, state, slots, order, next: 0, returned, sums, withdrawn: 0 }
+        Self { settings: *settings, state, slots, order, next: 0, returned, sums, withdrawn: 0, rereads: 0 }
     }
 
     /// A run that was just planned: all its jobs, of this much estimated work, are ready.
@@ -157,6 +160,10 @@ impl Run {
         self.state = state;
     }
 
+    pub(super) fn set_rereads(&mut self, rereads: u64) {
+        self.rereads = rereads;
+    }
+
     /// How it stands among others: higher goes first.
     pub fn priority(&self) -> i32 {
         self.settings.priority
@@ -193,7 +200,7 @@ impl Run {
 
     /// What a total of the run is made of at present. Of a complete run another one means that a result was withdrawn.
     pub fn basis(&self) -> Basis {
-        Basis { found: self.sums.accepted.found, withdrawn: self.withdrawn }
+        Basis { found: self.sums.accepted.found, withdrawn: self.withdrawn, rereads: self.rereads }
     }
 
     /// Number of jobs.

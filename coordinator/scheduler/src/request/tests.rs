@@ -12,7 +12,7 @@ use nqueens_model::operator::{Blamed, RunState};
 
 use super::*;
 use crate::change::{Change, JudgedResult};
-use crate::dispatch::{Dispatch, Policy, RunSettings};
+use crate::dispatch::{Dispatch, Policy, Run, RunSettings};
 use crate::transaction::{Loaded, Scheduler, StoredJob};
 
 /// A scheduler with a run of two jobs.
@@ -150,4 +150,29 @@ fn a_total_of_withdrawn_results_is_not_taken() {
     assert_eq!(transaction.apply(finish(second)), Ok(true));
     transaction.settle();
     assert_eq!(scheduler.dispatch().run(run).unwrap().state(), RunState::Failed);
+}
+
+/// The same, but a transaction fails before the total comes: all is read again, and nothing in memory tells of the withdrawal.
+#[test]
+fn a_total_from_before_a_failed_transaction_is_not_taken() {
+    let (earlier, run) = scheduler();
+    let settings = RunSettings {
+        id: run,
+        plan: Plan::new(BoardSize::new(8).unwrap(), PlanKind::Rows),
+        seed: 1,
+        priority: 0,
+        replicate_ppm: 0,
+    };
+    let complete = || Run::planned(&settings, &[]);
+    let mut dispatch = Dispatch::new(Policy::default(), Incarnation::from_random(1), [0; 32]);
+    dispatch.add_run(complete());
+    let basis = dispatch.run(run).unwrap().basis();
+    let mut dispatch = Dispatch::new(Policy::default(), Incarnation::from_random(1), [0; 32]);
+    dispatch = dispatch.in_place_of(earlier.dispatch());
+    dispatch.add_run(complete());
+    let mut scheduler = Scheduler::new(dispatch, HashMap::new(), None);
+    let finish = |basis| FinishRun { run, basis, outcome: Err("made for this test".to_owned()) };
+    assert_eq!(scheduler.begin(0, Loaded::new()).apply(finish(basis)), Ok(false));
+    let basis = scheduler.dispatch().run(run).unwrap().basis();
+    assert_eq!(scheduler.begin(0, Loaded::new()).apply(finish(basis)), Ok(true));
 }
