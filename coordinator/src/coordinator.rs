@@ -32,7 +32,6 @@ use crate::database::Database;
 use crate::disk::Disk;
 use crate::error::Error;
 use crate::journal;
-use crate::limits::Limits;
 use crate::listener::{self, Watching};
 use crate::operator::Operator;
 use crate::operator_service::Operators;
@@ -62,7 +61,6 @@ const HEADER_BYTES_MAX: u32 = 16 << 10;
 /// A coordinator at work on one database.
 pub struct Coordinator {
     operator: Operator,
-    limits: Arc<Limits>,
     pace: Timing,
     writing: JoinHandle<()>,
     chores: Vec<JoinHandle<()>>,
@@ -79,7 +77,6 @@ impl Coordinator {
         let reader = Reader::new(path, writer.database.readers.clone());
         let (snapshot, events, faults) =
             (writer.snapshot.subscribe(), writer.events.watch(), writer.fault.subscribe());
-        let limits = Arc::clone(&writer.limits);
         let (writer, writing) = writer.spawn();
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
         let operator = Operator { writer, reader, snapshot, events, build, planning };
@@ -90,7 +87,7 @@ impl Coordinator {
         if pace.canaries {
             chores.push(tokio::spawn(canary::count(operator.clone())));
         }
-        Ok(Self { operator, limits, pace, writing, chores, faults })
+        Ok(Self { operator, pace, writing, chores, faults })
     }
 
     /// Logs the progress of every active run at this interval, and failed transactions. Without this journal, the
@@ -120,7 +117,6 @@ impl Coordinator {
         let workers = Workers {
             writer: self.operator.writer.clone(),
             reader: self.operator.reader.clone(),
-            limits: Arc::clone(&self.limits),
             next_sync_ms: self.pace.sync_ms,
             snapshot: self.operator.watch(),
             stopping: stopped.clone(),

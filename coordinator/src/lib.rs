@@ -37,7 +37,6 @@ mod error;
 mod events;
 mod journal;
 mod ledger;
-mod limits;
 mod listener;
 mod operator;
 mod operator_service;

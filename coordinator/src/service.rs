@@ -13,7 +13,6 @@ use tonic::{Request, Response, Status};
 use tracing::warn;
 
 use crate::error::{Error, damaged};
-use crate::limits::Limits;
 use crate::listener::Caller;
 use crate::progress::Snapshot;
 use crate::reader::Reader;
@@ -28,7 +27,6 @@ const LEASE_BYTES: usize = 100;
 pub(crate) struct Workers {
     pub(crate) writer: Handle,
     pub(crate) reader: Reader,
-    pub(crate) limits: Arc<Limits>,
     /// Heartbeat interval.
     pub(crate) next_sync_ms: u32,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
@@ -69,11 +67,9 @@ impl Workers {
             return Ok(Vec::new());
         }
         let mut jobs = self.reader.jobs(granted.iter().map(|granted| granted.token.job)).await?;
-        self.limits.keep(jobs.iter().map(|(id, (_, counts_max))| (*id, *counts_max)));
         let (mut leases, mut bytes, mut tokens) = (Vec::with_capacity(granted.len()), 0, Vec::new());
         for Granted { token, states, mirrored } in granted {
-            let (job, _) =
-                jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
+            let job = jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
             bytes += LEASE_BYTES + job.prefixes.len();
             // One at least, or it would never leave.
             if leases.is_empty() || bytes <= LEASE_BYTES_MAX {

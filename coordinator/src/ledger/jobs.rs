@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 
-use nqueens_kernel::counts::Counts;
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
@@ -13,8 +12,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within,
-    worker_id,
+    ROWS_MAX, column, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within, worker_id,
 };
 use crate::error::{Error, damaged};
 
@@ -167,16 +165,15 @@ async fn blamed_jobs(db: &mut SqliteConnection, run: RunId, of: Blamed) -> Resul
     jobs.into_iter().map(|number| Ok(JobId { run, number: within("result.job", number)? })).collect()
 }
 
-/// Looks up what jobs are, and the most that each can count; those that do not exist are left out.
+/// Looks up what jobs are; those that do not exist are left out.
 pub(crate) async fn encoded_jobs(
     db: &SqlitePool,
     ids: impl Iterator<Item = JobId>,
-) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Error> {
+) -> Result<HashMap<JobId, EncodedJob>, Error> {
     let wanted = json_of_ids(ids);
     let rows = query!(
         r#"SELECT job.run AS "run!", job.number AS "number!", run.n AS "n!", job.class AS "class!",
-                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!", count2_max AS "count2_max!",
-                  count4_max AS "count4_max!", count8_max AS "count8_max!", solutions_max AS "solutions_max!"
+                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!"
            FROM jsonb_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
            JOIN run ON run.id = job.run"#,
@@ -186,9 +183,7 @@ pub(crate) async fn encoded_jobs(
     .await?;
     rows.into_iter()
         .map(|row| {
-            let counts_max = counts([row.count2_max, row.count4_max, row.count8_max, row.solutions_max])?;
-            let job = encoded_job(row.n, &row.class, row.bound1, row.prefixes)?;
-            Ok((job_id(row.run, row.number)?, (job, counts_max)))
+            Ok((job_id(row.run, row.number)?, encoded_job(row.n, &row.class, row.bound1, row.prefixes)?))
         })
         .collect()
 }
