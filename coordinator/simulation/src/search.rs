@@ -131,6 +131,9 @@ mod tests {
 
     /// What has failed once, or fails again if the defect is put back.
     const REGRESSIONS: &[&str] = &[
+        // A spool was emptied and not filled again before a worker ended.
+        "6989 workers=30 runs=4 jobs=160 replicate=1000000 seconds=300 \
+         faults=partition,freeze,spool,lie,refusal,restore,leap,operator,drain",
         // Two processes under one name, after a backup was restored.
         "21474836493 workers=8 runs=2 jobs=4 replicate=0 seconds=300 \
          faults=delay,partition,death,failure,crash,restore,leap,disk,operator,drain",

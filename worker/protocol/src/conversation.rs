@@ -12,7 +12,7 @@ use tracing::{debug, info, warn};
 use crate::outage::Outage;
 use crate::outbox::Outbox;
 use crate::pace::Pace;
-use crate::{Action, CallError, Event, Look, Moment, Setup, Summary};
+use crate::{Action, CallError, Event, Look, Moment, Setup, Summary, Write};
 
 /// Time to hand over everything at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -236,7 +236,7 @@ impl Conversation {
         if (over.is_some() || (self.write_from() <= now && !(call && self.flushed)))
             && let Some(write) = self.outbox.next_write(now, call || over.is_some())
         {
-            self.flushed = call;
+            self.flushed = call && matches!(write, Write::Append(_));
             self.actions.push(Action::Write(write));
         }
         if self.outbox.is_writing() {
