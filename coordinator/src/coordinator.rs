@@ -64,7 +64,7 @@ pub struct Coordinator {
     pace: Timing,
     writing: JoinHandle<()>,
     chores: Vec<JoinHandle<()>>,
-    faults: watch::Receiver<Option<Arc<Error>>>,
+    faults: watch::Sender<Option<Arc<Error>>>,
 }
 
 impl Coordinator {
@@ -76,13 +76,13 @@ impl Coordinator {
         let writer = Writer::new(database, disk.room(), pace.policy, incarnation, build).await?;
         let reader = Reader::new(path, writer.database.readers.clone());
         let (snapshot, events, faults) =
-            (writer.snapshot.subscribe(), writer.events.watch(), writer.fault.subscribe());
+            (writer.snapshot.subscribe(), writer.events.watch(), writer.faults.clone());
         let (writer, writing) = writer.spawn();
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
         let operator = Operator { writer, reader, snapshot, events, build, planning };
         let mut chores = vec![
             tokio::spawn(expire(operator.writer.clone(), disk)),
-            tokio::spawn(conclude_runs(operator.clone())),
+            tokio::spawn(conclude_runs(operator.clone(), faults.clone())),
         ];
         if pace.canaries {
             chores.push(tokio::spawn(canary::count(operator.clone())));
@@ -90,8 +90,8 @@ impl Coordinator {
         Ok(Self { operator, pace, writing, chores, faults })
     }
 
-    /// Logs the progress of every active run at this interval, and failed transactions. Without this journal, the
-    /// caller has to report those.
+    /// Logs the progress of every active run at this interval, and the [faults](Self::faults). Without this journal,
+    /// the caller has to report those.
     pub fn keep_journal(&mut self, every: Duration) {
         self.chores.push(tokio::spawn(journal::keep(self.operator.watch(), self.faults(), every)));
     }
@@ -101,9 +101,10 @@ impl Coordinator {
         &self.operator
     }
 
-    /// Why the latest transaction that failed did so; nothing of it was stored.
+    /// How the database failed last: a transaction of which nothing was stored, or rows that could not be read. What
+    /// failed is tried again.
     pub fn faults(&self) -> watch::Receiver<Option<Arc<Error>>> {
-        self.faults.clone()
+        self.faults.subscribe()
     }
 
     /// Serves workers and operators on `listener` until `stop`; then answers what has begun, for a few seconds at most.
@@ -119,6 +120,7 @@ impl Coordinator {
             reader: self.operator.reader.clone(),
             next_sync_ms: self.pace.sync_ms,
             snapshot: self.operator.watch(),
+            faults: self.faults.clone(),
             stopping: stopped.clone(),
         };
         let workers = WorkerServiceServer::new(workers).max_decoding_message_size(MESSAGE_BYTES_MAX);
@@ -207,7 +209,7 @@ async fn expire(writer: Handle, mut disk: Disk) {
 }
 
 /// Adds up every run whose jobs are all done, once. What it takes to check the sum is counted beside the jobs.
-async fn conclude_runs(mut operator: Operator) {
+async fn conclude_runs(mut operator: Operator, faults: watch::Sender<Option<Arc<Error>>>) {
     let (mut concluded, mut symmetric) = (HashSet::new(), SymmetricSearches::default());
     loop {
         let snapshot = operator.snapshot.borrow_and_update().clone();
@@ -225,7 +227,7 @@ async fn conclude_runs(mut operator: Operator) {
                 // A result was withdrawn meanwhile, which changed the snapshot.
                 Ok(false) => drop(concluded.remove(&run)),
                 Err(error) => {
-                    error!(%run, %error, "adding up failed; trying again at the next change");
+                    faults.send_replace(Some(error));
                     concluded.remove(&run);
                 }
             }

@@ -1,4 +1,4 @@
-//! The progress log: one line per open run and interval, and database errors.
+//! The progress log: one line per open run and interval, and failures of the database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tracing::{error, info};
 use crate::error::Error;
 use crate::progress::{RunProgress, Snapshot};
 
-/// Writes the progress of every active run at each interval, and why the latest transaction failed whenever one does;
-/// until the writer ends.
+/// Writes the progress of every active run at each interval, and every failure of the database; until the writer
+/// ends.
 pub(crate) async fn keep(
     snapshots: watch::Receiver<Arc<Snapshot>>,
     mut faults: watch::Receiver<Option<Arc<Error>>>,
@@ -32,7 +32,7 @@ pub(crate) async fn keep(
                     return;
                 }
                 if let Some(cause) = &*faults.borrow_and_update() {
-                    error!(error = %cause, "a transaction failed; nothing of it is stored");
+                    error!(error = %cause, "the database failed; nothing acknowledged is lost");
                 }
             }
         }

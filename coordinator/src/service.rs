@@ -1,16 +1,16 @@
 //! The workers' gRPC service: calls in, requests to the writer out.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nqueens_model::id::WorkerId;
-use nqueens_model::message::{Lease, Registration, SyncRequest, SyncResponse};
+use nqueens_model::id::{JobId, WorkerId};
+use nqueens_model::message::{EncodedJob, Lease, Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_server::WorkerService;
 use nqueens_proto::{InvalidMessage, MESSAGE_BYTES_MAX, PLANS, PROTOCOL_VERSION, v1};
 use nqueens_scheduler::request::{GiveBack, Granted, Register, Sync, Synced};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
-use tracing::warn;
 
 use crate::error::{Error, damaged};
 use crate::listener::Caller;
@@ -30,6 +30,8 @@ pub(crate) struct Workers {
     /// Heartbeat interval.
     pub(crate) next_sync_ms: u32,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
+    /// Told when jobs can't be read; the worker only sees a call that fails, and asks again.
+    pub(crate) faults: watch::Sender<Option<Arc<Error>>>,
     /// Turns true when the server is to go.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -53,10 +55,7 @@ impl Workers {
         let Some(Synced { acks, granted, revoked, drain }) = synced else {
             return Err(Status::not_found(format!("worker {worker} is not registered here; register again")));
         };
-        let leases = self.leases(worker, granted).await.inspect_err(|error| {
-            warn!(%worker, %error, "can't read the content of new leases; the worker gets them with its next sync");
-        });
-        let leases = leases.map_err(refused)?;
+        let leases = self.leases(worker, granted).await.map_err(refused)?;
         Ok(SyncResponse { acks, leases, revoked, next_sync_ms: self.next_sync_ms, drain })
     }
 
@@ -66,10 +65,12 @@ impl Workers {
         if granted.is_empty() {
             return Ok(Vec::new());
         }
-        let mut jobs = self.reader.jobs(granted.iter().map(|granted| granted.token.job)).await?;
+        let mut jobs = self.content(&granted).await.inspect_err(|error| {
+            self.faults.send_replace(Some(Arc::clone(error)));
+        })?;
         let (mut leases, mut bytes, mut tokens) = (Vec::with_capacity(granted.len()), 0, Vec::new());
         for Granted { token, states, mirrored } in granted {
-            let job = jobs.remove(&token.job).ok_or_else(|| damaged(format!("job {} is gone", token.job)))?;
+            let job = jobs.remove(&token.job).expect("a job is granted once");
             bytes += LEASE_BYTES + job.prefixes.len();
             // One at least, or it would never leave.
             if leases.is_empty() || bytes <= LEASE_BYTES_MAX {
@@ -82,6 +83,15 @@ impl Workers {
             self.writer.ask(GiveBack { worker, tokens }).await?;
         }
         Ok(leases)
+    }
+
+    async fn content(&self, granted: &[Granted]) -> Result<HashMap<JobId, EncodedJob>, Arc<Error>> {
+        let ids = || granted.iter().map(|granted| granted.token.job);
+        let jobs = self.reader.jobs(ids()).await?;
+        if let Some(gone) = ids().find(|id| !jobs.contains_key(id)) {
+            return Err(Arc::new(damaged(format!("job {gone} is gone"))));
+        }
+        Ok(jobs)
     }
 }
 

@@ -74,8 +74,8 @@ pub(crate) struct Writer {
     pub(crate) events: EventBoard,
     /// The state as it changes, for whoever shows it.
     pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
-    /// Why the latest transaction that failed did so.
-    pub(crate) fault: watch::Sender<Option<Arc<Error>>>,
+    /// How the database failed last.
+    pub(crate) faults: watch::Sender<Option<Arc<Error>>>,
 }
 
 impl Writer {
@@ -97,7 +97,7 @@ impl Writer {
         let scheduler = begun.await.map_err(|error| database.explain(error))?;
         let speeds = Speeds::default();
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, &speeds)));
-        let (fault, stalls, events) = (watch::Sender::new(None), Stalls::default(), EventBoard::default());
+        let (faults, stalls, events) = (watch::Sender::new(None), Stalls::default(), EventBoard::default());
         Ok(Self {
             database,
             scheduler,
@@ -109,7 +109,7 @@ impl Writer {
             stalls,
             events,
             snapshot,
-            fault,
+            faults,
         })
     }
 
@@ -191,7 +191,7 @@ impl Writer {
     /// A transaction failed: what is in memory may be ahead of the disk, so it is read again.
     async fn recover(&mut self, error: Error) -> Arc<Error> {
         let cause = Arc::new(self.database.explain(error));
-        self.fault.send_replace(Some(Arc::clone(&cause)));
+        self.faults.send_replace(Some(Arc::clone(&cause)));
         if let Err(error) = self.database.reconnect().await {
             error!(%error, "connecting to the database again; it is tried again at the next transaction");
         }

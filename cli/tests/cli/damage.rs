@@ -154,6 +154,24 @@ fn a_coordinator_does_not_go_on_with_a_damaged_file() {
     assert_eq!(Coordinator::start(&place, &[], "").stop().code, 0);
 }
 
+/// Workers ask again when a call fails; that the jobs can't be read must reach whoever started the run.
+#[test]
+fn open_jobs_that_cannot_be_read_end_a_run() {
+    for (change, finding) in
+        [("class = CAST(x'FF' AS TEXT)", "invalid utf-8"), ("class = 'centre'", "unknown class 'centre'")]
+    {
+        let place = Place::new();
+        place.stdout(&format!("{RUN} --db half.db"));
+        place.sql("half.db", HALF);
+        place.sql(
+            "half.db",
+            &format!("PRAGMA ignore_check_constraints = ON; UPDATE job SET {change} WHERE state = 0"),
+        );
+        let said = place.failure(&format!("{RUN} --db half.db"));
+        assert!(said.starts_with("the database is damaged: ") && said.contains(finding), "{said}");
+    }
+}
+
 /// Results that stand in the wrong order lead whoever reads them back to where he was.
 #[test]
 fn a_table_in_the_wrong_order_is_not_read_for_ever() {

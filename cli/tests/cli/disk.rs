@@ -82,7 +82,7 @@ fn a_coordinator_logs_what_its_disk_refused_and_serves_on() {
     let errors: Vec<_> = log.lines().filter(|line| line.contains("ERROR")).collect();
     assert_eq!(errors.len(), 1, "{log}");
     assert!(
-        errors[0].contains("a transaction failed; nothing of it is stored error=queens.db can't be"),
+        errors[0].contains("the database failed; nothing acknowledged is lost error=queens.db can't be"),
         "{log}"
     );
 }

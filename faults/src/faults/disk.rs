@@ -32,7 +32,7 @@ impl Fault for FullDisk {
         sleep(random.millis(1_000..=4_000));
         cluster.count("disks filled to the last byte", u64::from(is_full));
         let log = cluster.coordinator.as_ref().expect("it is up").said();
-        let refused = log.matches("a transaction failed").count();
+        let refused = log.matches("the database failed; ").count();
         cluster.count("times a full disk refused a transaction", refused as u64);
         if random.permille(300) {
             cluster.kill_coordinator();
