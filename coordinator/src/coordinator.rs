@@ -24,7 +24,7 @@ use tonic::codegen::http;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tower::layer::layer_fn;
-use tracing::{Span, debug, error, error_span, field, warn};
+use tracing::{Span, debug, error_span, field, warn};
 
 use crate::access::Access;
 use crate::canary;
@@ -77,7 +77,8 @@ impl Coordinator {
         let reader = Reader::new(path, writer.database.readers.clone());
         let (snapshot, events, faults) =
             (writer.snapshot.subscribe(), writer.events.watch(), writer.faults.clone());
-        let (writer, writing) = writer.spawn();
+        let (writer, work) = writer.spawn();
+        let writing = tokio::spawn(watch_writer(work, faults.clone()));
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
         let operator = Operator { writer, reader, snapshot, events, build, planning };
         let mut chores = vec![
@@ -101,8 +102,8 @@ impl Coordinator {
         &self.operator
     }
 
-    /// How the database failed last: a transaction of which nothing was stored, or rows that could not be read. What
-    /// failed is tried again.
+    /// How the database failed last: a transaction of which nothing was stored, or rows that could not be read, which is
+    /// tried again; or the writer itself, after which nothing goes on.
     pub fn faults(&self) -> watch::Receiver<Option<Arc<Error>>> {
         self.faults.subscribe()
     }
@@ -167,9 +168,14 @@ impl Coordinator {
         }
         // A connection that was cut off may keep its handle for a while.
         self.operator.writer.close().await;
-        if let Err(error) = self.writing.await {
-            error!(%error, "the writer failed");
-        }
+        self.writing.await.expect("it only waits");
+    }
+}
+
+/// Waits for the writer to end; if it breaks off, that is a fault.
+async fn watch_writer(work: JoinHandle<()>, faults: watch::Sender<Option<Arc<Error>>>) {
+    if let Err(error) = work.await {
+        faults.send_replace(Some(Arc::new(Error::WriterFailed(error.to_string()))));
     }
 }
 

@@ -105,6 +105,12 @@ pub enum Error {
     /// SQLite said no.
     #[error("the database failed: {0}")]
     Database(sqlx::Error),
+    /// The writer met something that can't be, and broke off.
+    #[error(
+        "the coordinator failed ({0}); everything acknowledged so far is safe; 'nqueens doctor' tells whether the \
+         database is damaged"
+    )]
+    WriterFailed(String),
     /// The writer has stopped.
     #[error("the coordinator is shutting down")]
     ShuttingDown,

@@ -11,8 +11,7 @@ use tracing::{error, info};
 use crate::error::Error;
 use crate::progress::{RunProgress, Snapshot};
 
-/// Writes the progress of every active run at each interval, and every failure of the database; until the writer
-/// ends.
+/// Writes the progress of every active run at each interval, and every failure of the database.
 pub(crate) async fn keep(
     snapshots: watch::Receiver<Arc<Snapshot>>,
     mut faults: watch::Receiver<Option<Arc<Error>>>,
@@ -27,10 +26,7 @@ pub(crate) async fn keep(
                     write(run, snapshot.busy_workers);
                 }
             }
-            change = faults.changed() => {
-                if change.is_err() {
-                    return;
-                }
+            Ok(()) = faults.changed() => {
                 if let Some(cause) = &*faults.borrow_and_update() {
                     error!(error = %cause, "the database failed; nothing acknowledged is lost");
                 }

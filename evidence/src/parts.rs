@@ -5,7 +5,7 @@ use std::ops::Range;
 use nqueens_kernel::colours::{Part, RowSets, recount_part, recount_states};
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
 use nqueens_kernel::job::{Class, Job};
-use nqueens_kernel::random::SplitMix64;
+use nqueens_kernel::random::Random;
 use nqueens_kernel::solver::Solver;
 use nqueens_model::kernel::KernelName;
 
@@ -37,7 +37,7 @@ impl Parts {
     }
 
     fn draw(sets: RowSets, range: &Range<u64>, part_max: u64) -> Self {
-        let mut random = SplitMix64::new(range.start);
+        let mut random = Random::new(range.start);
         let parts = (0..Self::NUMBER).map(|_| Part::draw(&sets, range, part_max, &mut random)).collect();
         Self { sets, parts }
     }

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Parser;
+use nqueens_kernel::random::Random;
 use tempfile::TempDir;
 
 use crate::check::{Reference, check, check_evidence};
 use crate::cluster::{Cluster, Setup};
 use crate::faults::{FAULTS, Fault};
 use crate::process::eventually;
-use crate::random::Random;
 use crate::sandbox;
 
 /// Runs a coordinator and workers, breaks them in ways drawn from a seed, and checks after each round that nothing is

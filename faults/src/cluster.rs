@@ -7,13 +7,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nqueens_kernel::random::Random;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::ledger::open_runs;
 use crate::process::{Background, Outcome, eventually};
 use crate::proxy::{Proxy, Weather};
-use crate::random::Random;
 use crate::recording_proxy::RecordingProxy;
 use crate::sandbox::Rooms;
 
@@ -114,6 +114,12 @@ impl Cluster {
     /// A path on the cluster's disk.
     pub(crate) fn disk(&self, name: &str) -> PathBuf {
         self.folder.path().join("disk").join(name)
+    }
+
+    /// Some of the stations, one at least.
+    pub(crate) fn some_stations(&self, random: &mut Random) -> Vec<usize> {
+        let sure = random.index(self.stations.len());
+        (0..self.stations.len()).filter(|at| *at == sure || random.permille(400)).collect()
     }
 
     pub(crate) fn database(&self) -> PathBuf {

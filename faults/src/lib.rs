@@ -20,7 +20,6 @@ mod faults;
 mod ledger;
 pub mod process;
 mod proxy;
-mod random;
 mod recording_proxy;
 mod sandbox;
 mod wal;

@@ -3,13 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use nqueens_kernel::random::Random;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::sleep;
-
-use crate::random::Random;
 
 /// What happens on the way. Shares are of 1,000 for each piece of up to 16 KiB that is passed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +109,7 @@ async fn pass(
             return Ok(());
         }
         let now = *weather.borrow_and_update();
-        sleep(random.millis(0..=now.delay_ms)).await;
+        sleep(Duration::from_millis(random.number(0..=now.delay_ms))).await;
         if now.stalled && weather.wait_for(|weather| !weather.stalled).await.is_err() {
             return Err(Broken);
         }

@@ -10,7 +10,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::{Multiplier, RowSets};
 use nqueens_kernel::engine::Control;
 use nqueens_kernel::isa::Isa;
-use nqueens_kernel::random::SplitMix64;
+use nqueens_kernel::random::Random;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -33,7 +33,7 @@ fn main() {
     }
     let sets = RowSets::new(n).expect("N is from 4 to 31");
     let mut multiplier = Multiplier::new(isa, memory_max).expect("this machine has the instructions");
-    let mut random = SplitMix64::new(seed);
+    let mut random = Random::new(seed);
     println!("n {n} isa {isa} orbits {}", sets.len());
     let mut sums = [Sum::default(); 3];
     for (white, range) in sets.strata().filter(|(white, _)| only.is_none_or(|only| only == u64::from(*white)))
@@ -43,7 +43,7 @@ fn main() {
             vec![range]
         } else {
             let draw = |at| {
-                let drawn = range.start + (orbits * at + random.next() % orbits) / samples;
+                let drawn = range.start + (orbits * at + random.bits() % orbits) / samples;
                 let together = sets.together(drawn);
                 let from = together.start + (drawn - together.start) / piece * piece;
                 from..together.end.min(from.saturating_add(piece))

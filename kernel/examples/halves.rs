@@ -1,5 +1,5 @@
 //! Times the half-board join on one thread, in full or on a sample of its orbits:
-//! `halves N [--isa avx512|avx2|portable] [--orbits K] [--from ORBIT] [--tables BYTES] [--lists BYTES] [--phases]`.
+//! `halves N [--isa avx512|avx2|portable] [--orbits K] [--from ORBIT] [--tables BYTES] [--lists BYTES]`.
 //!
 //! A sample is scaled up, with the standard error of its mean.
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Control;
-use nqueens_kernel::halves::{Join, JoinTally, Phase, Tables};
+use nqueens_kernel::halves::{Join, JoinTally, Tables};
 use nqueens_kernel::isa::Isa;
 
 /// A sample is taken in so many parts, to see how they differ.
@@ -19,7 +19,6 @@ fn main() {
     let mut isa = Isa::best();
     let [mut orbits_max, mut tables_max, mut lists_max] = [u64::MAX, u64::MAX, 1 << 30];
     let mut from = 0;
-    let mut stopwatch = None;
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().expect("a value follows");
         match name.as_str() {
@@ -28,7 +27,6 @@ fn main() {
             "--from" => from = value().parse().expect("a number"),
             "--tables" => tables_max = value().parse().expect("a number of bytes"),
             "--lists" => lists_max = value().parse().expect("a number of bytes"),
-            "--phases" => stopwatch = Some(Stopwatch::new()),
             _ => panic!("unknown option {name}"),
         }
     }
@@ -46,13 +44,8 @@ fn main() {
     for part in 0..parts {
         let range = from + orbits * part / parts..from + orbits * (part + 1) / parts;
         let start = Instant::now();
-        let tally = match &mut stopwatch {
-            None => join.count(&tables, range, &control),
-            Some(stopwatch) => {
-                join.count_observed(&tables, range, &control, &mut |phase| stopwatch.enter(phase))
-            }
-        };
-        samples.push((tally.expect("nobody stops it"), start.elapsed()));
+        let tally = join.count(&tables, range, &control).expect("nobody stops it");
+        samples.push((tally, start.elapsed()));
     }
     let cpu = cpu_before.zip(cpu_seconds()).map(|(before, after)| after - before);
     let scale = real(all) / real(orbits);
@@ -74,9 +67,6 @@ fn main() {
     println!("pairs {pairs:.3e}");
     if let Some(cpu) = cpu {
         println!("cpu {cpu:.3} s");
-    }
-    if let Some(stopwatch) = stopwatch {
-        stopwatch.print();
     }
 }
 
@@ -104,34 +94,4 @@ fn scaled(
 #[expect(clippy::cast_precision_loss, reason = "for print")]
 fn real(count: u64) -> f64 {
     count as f64
-}
-
-/// Time spent in each phase.
-struct Stopwatch {
-    times: Vec<(Phase, Duration)>,
-    since: Option<(Phase, Instant)>,
-}
-
-impl Stopwatch {
-    fn new() -> Self {
-        Self { times: Vec::new(), since: None }
-    }
-
-    fn enter(&mut self, phase: Phase) {
-        let now = Instant::now();
-        if let Some((last, since)) = self.since.replace((phase, now)) {
-            match self.times.iter_mut().find(|(known, _)| *known == last) {
-                Some((_, time)) => *time += now - since,
-                None => self.times.push((last, now - since)),
-            }
-        }
-    }
-
-    fn print(self) {
-        let all: Duration = self.times.iter().map(|(_, time)| *time).sum();
-        for (phase, time) in self.times {
-            let share = 100.0 * time.as_secs_f64() / all.as_secs_f64();
-            println!("{phase:?} {:.3} s {share:.1} %", time.as_secs_f64());
-        }
-    }
 }

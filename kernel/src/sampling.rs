@@ -16,7 +16,7 @@ use crate::board::BoardSize;
 use crate::counts::Totals;
 use crate::engine::{Control, Stopped};
 use crate::plan::{self, PlanKind};
-use crate::random::{SplitMix64, mix};
+use crate::random::Random;
 use crate::solver::Solver;
 use crate::unit::Unit;
 
@@ -76,7 +76,7 @@ impl Sampler {
             }
             passed += weight;
             let work: f64 = parts.iter().map(guess).sum();
-            let mut left = random.next() * work;
+            let mut left = random.fraction() * work;
             let chosen = parts.iter().position(|part| {
                 left -= guess(part);
                 left < 0.0
@@ -118,10 +118,10 @@ impl Sampler {
         solver: &mut Solver,
         control: &Control,
     ) -> Result<[Draw; 2], Stopped> {
-        let mut random = Random::new(seed, number);
+        let mut random = Random::series(seed, number);
         let mut draws = [Draw::default(); 2];
         for draw in &mut draws {
-            let place = (f64::from(number) + random.next()) / f64::from(strata);
+            let place = (f64::from(number) + random.fraction()) / f64::from(strata);
             if let Some(Descent { unit, weight, passed }) = self.descend(place, states_max, &mut random) {
                 let tally = solver.count_unit(&unit, control)?;
                 let times = |count: u128| weight * real(count);
@@ -208,30 +208,6 @@ fn student(freedom: f64) -> f64 {
     let first = Z * (square + 1.0) / 4.0;
     let second = Z * (5.0 * square * square + 16.0 * square + 3.0) / 96.0;
     Z + first / freedom + second / (freedom * freedom)
-}
-
-/// Fractions and choices that look random and are the same for a seed.
-#[derive(Clone, Debug)]
-pub struct Random(SplitMix64);
-
-impl Random {
-    /// Series `number` of a seed.
-    pub fn new(seed: u64, number: u32) -> Self {
-        Self(SplitMix64::new(mix(SplitMix64::new(seed).next() ^ u64::from(number))))
-    }
-
-    /// The next number, in `0..1`.
-    #[expect(clippy::should_implement_trait, reason = "an endless series")]
-    pub fn next(&mut self) -> f64 {
-        // As many bits as a fraction has.
-        real((self.0.next() >> 11).into()) / real(1 << 53)
-    }
-
-    /// One of the numbers below `bound`.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in 0..bound")]
-    pub fn below(&mut self, bound: usize) -> usize {
-        (self.next() * real(bound as u128)) as usize
-    }
 }
 
 fn guess(unit: &Unit) -> f64 {

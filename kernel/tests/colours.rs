@@ -9,7 +9,7 @@ use nqueens_kernel::colours::{
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::isa::Isa;
 use nqueens_kernel::known::published;
-use nqueens_kernel::random::SplitMix64;
+use nqueens_kernel::random::Random;
 
 fn board(n: u32) -> BoardSize {
     BoardSize::new(n).unwrap()
@@ -30,8 +30,8 @@ fn solutions(tally: ColourTally) -> u64 {
 
 /// Orbits drawn by a fixed rule.
 fn some_orbits(sets: &RowSets, number: u64) -> impl Iterator<Item = u64> {
-    let (all, mut random) = (sets.len(), SplitMix64::new(sets.n().get().into()));
-    (0..number).map(move |_| random.next() % all)
+    let (all, mut random) = (sets.len(), Random::new(sets.n().get().into()));
+    (0..number).map(move |_| random.bits() % all)
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn orbits_of_larger_boards_equal_their_recount() {
 fn ranges_have_the_sum_of_their_orbits() {
     let control = Control::default();
     for sets in [8, 11, 14].map(row_sets) {
-        let mut random = SplitMix64::new(1);
+        let mut random = Random::new(1);
         for multiplier in &mut multipliers() {
             for _ in 0..4 {
-                let mut ends = [random.next(), random.next()].map(|end| end % sets.len());
+                let mut ends = [random.bits(), random.bits()].map(|end| end % sets.len());
                 ends.sort_unstable();
                 let range = ends[0]..ends[1] + 1;
                 let expected = solutions(recount(&sets, range.clone(), &control).unwrap());
@@ -199,7 +199,7 @@ fn parts_that_are_drawn_are_small_and_count() {
     let control = Control::default();
     let mut multipliers = multipliers();
     for (n, states_max, given, least) in [(12, u64::MAX, 0, 2), (20, 40_000_000, 10, 5), (21, 1, 21, 0)] {
-        let (sets, mut random) = (row_sets(n), SplitMix64::new(3));
+        let (sets, mut random) = (row_sets(n), Random::new(3));
         let mut some = 0;
         for _ in 0..10 {
             let part = Part::draw(&sets, &(0..sets.len()), states_max, &mut random);

@@ -185,10 +185,10 @@ impl Run {
                 Ok(_) => Err(anyhow::Error::msg("the worker stopped early")),
                 Err(error) => Err(error.into()),
             },
-            fault = faults.wait_for(Option::is_some) => Err(match fault.as_deref() {
-                Ok(Some(fault)) => anyhow::Error::new(Arc::clone(fault)),
-                _gone => anyhow::Error::new(Error::ShuttingDown),
-            }),
+            fault = faults.wait_for(Option::is_some) => {
+                let fault = fault.expect("the coordinator is there").clone();
+                Err(anyhow::Error::new(fault.expect("there is one")))
+            }
             () = interrupted() => {
                 // A second one does not wait for the farewells.
                 tokio::spawn(async {

@@ -10,7 +10,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_kernel::random::SplitMix64;
+use nqueens_kernel::random::Random;
 use nqueens_model::id::{Incarnation, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{HeldLease, JobResult, Registration, Verdict};
 use nqueens_scheduler::{Accepted, CheckVote, Dispatch, Machine, Policy, Run, RunSettings, TrustEvent};
@@ -69,7 +69,7 @@ fn print_row(jobs: u32, one_in: u64, percent: f64, outcomes: &[Outcome]) {
 /// A coordinator's ledger, as far as it matters here, and the workers.
 struct World {
     dispatch: Dispatch,
-    random: SplitMix64,
+    random: Random,
     one_in: u64,
     now: u64,
     accepted: HashMap<u32, Accepted>,
@@ -87,9 +87,9 @@ fn truth(number: u32) -> Counts {
 }
 
 fn simulate(jobs: u32, one_in: u64, percent: f64, seed: u64) -> Outcome {
-    let mut random = SplitMix64::new(seed);
-    let secret = std::array::from_fn(|_| random.next().to_le_bytes()[0]);
-    let mut dispatch = Dispatch::new(Policy::default(), Incarnation::from_random(random.next()), secret);
+    let mut random = Random::new(seed);
+    let secret = std::array::from_fn(|_| random.bits().to_le_bytes()[0]);
+    let mut dispatch = Dispatch::new(Policy::default(), Incarnation::from_random(random.bits()), secret);
     let workers: Vec<_> = (1..=MACHINES).filter_map(WorkerId::new).collect();
     for worker in &workers {
         let name = machine(*worker).to_string();
@@ -100,7 +100,7 @@ fn simulate(jobs: u32, one_in: u64, percent: f64, seed: u64) -> Outcome {
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1,000,000")]
     let replicate_ppm = (1e4 * percent) as u32;
-    dispatch.add_run(Run::planned(&settings(random.next(), replicate_ppm), &vec![1_000; jobs as usize]));
+    dispatch.add_run(Run::planned(&settings(random.bits(), replicate_ppm), &vec![1_000; jobs as usize]));
     let mut world = World {
         dispatch,
         random,
@@ -149,7 +149,7 @@ impl World {
         let mut counts = truth(number);
         if worker.get() == 1 {
             self.reported += 1;
-            counts.count8 += u64::from(self.random.next().is_multiple_of(self.one_in));
+            counts.count8 += u64::from(self.random.bits().is_multiple_of(self.one_in));
         }
         let kernel = Kernel::Reference.into();
         let result = JobResult { token, counts, kernel, states: 1_000, elapsed_us: 1 };

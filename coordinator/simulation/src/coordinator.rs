@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use nqueens_kernel::random::Random;
 use nqueens_model::id::{Incarnation, JobId, RunId};
 use nqueens_model::message::SyncRequest;
 use nqueens_scheduler::{Basis, Change, Dispatch, Millis, Needs, Policy, Run, Scheduler};
@@ -11,7 +12,6 @@ use nqueens_scheduler::{Basis, Change, Dispatch, Millis, Needs, Policy, Run, Sch
 use crate::ask::{Answer, Ask, Asker, Failure};
 use crate::invariants::{Before, Invariants};
 use crate::ledger::Ledger;
-use crate::random::Random;
 use crate::worker::Caller;
 
 /// Requests in one transaction.

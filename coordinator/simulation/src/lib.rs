@@ -16,7 +16,6 @@ mod invariants;
 mod job;
 mod ledger;
 mod luck;
-mod random;
 mod scenario;
 pub mod search;
 mod worker;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::random::Random;
+use nqueens_kernel::random::Random;
+
 use crate::scenario::Fault;
 
 /// Random numbers, how often each fault strikes, and how often it has.

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use nqueens_kernel::random::Random;
 use strum::{EnumString, IntoStaticStr, VariantArray};
-
-use crate::random::Random;
 
 /// The share of a run whose results are all counted twice, in millionths.
 pub(crate) const ALL: u32 = 1_000_000;
@@ -80,7 +79,7 @@ impl Scenario {
     /// Most seeds have few workers and jobs, where the rare things meet; one in 20 has up to hundreds.
     pub fn of(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let is_large = random.chance(50);
+        let is_large = random.permille(50);
         let mut logarithmic = |low: u64, high: u64| {
             let doublings = (high / low).ilog2() + 1;
             let base = low << random.below(u64::from(doublings));
@@ -91,8 +90,8 @@ impl Scenario {
         let jobs = u32::try_from(logarithmic(1, jobs_max)).expect("small");
         let runs = u32::try_from(logarithmic(1, 4)).expect("small");
         let seconds = logarithmic(30, 600);
-        let faults = Fault::ALL.iter().copied().filter(|_| random.chance(600)).collect();
-        let replicate_ppm = [0, 0, 10_000, 200_000, ALL, ALL][random.place(6)];
+        let faults = Fault::ALL.iter().copied().filter(|_| random.permille(600)).collect();
+        let replicate_ppm = [0, 0, 10_000, 200_000, ALL, ALL][random.index(6)];
         Self { seed, workers, runs, jobs, replicate_ppm, seconds, faults }
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::random::Random;
 use nqueens_model::id::{LeaseToken, WorkerId};
 use nqueens_model::message::{HeldLease, JobResult, Lease, Registration, ReturnedLease, SyncRequest};
 use nqueens_scheduler::Millis;
@@ -14,7 +15,6 @@ use nqueens_worker_protocol::{
 
 use crate::job::{lie, truth};
 use crate::luck::Luck;
-use crate::random::Random;
 use crate::scenario::Fault;
 
 /// A call without an answer after this time has failed.
@@ -100,13 +100,13 @@ impl Worker {
     pub(crate) fn new(random: &mut Random, machines: usize) -> Self {
         let engine = Engine {
             // Some are ten times slower than the others.
-            rate: random.between(10, 200) / if random.chance(50) { 10 } else { 1 },
-            threads: 1 + u32::from(random.chance(300)) * 3,
-            kernel: Kernel::ALL[random.place(3)],
-            machine: random.place(machines),
+            rate: random.number(10..=199) / if random.permille(50) { 10 } else { 1 },
+            threads: 1 + u32::from(random.permille(300)) * 3,
+            kernel: Kernel::ALL[random.index(3)],
+            machine: random.index(machines),
             lies_in: None,
         };
-        let spool = random.chance(800).then(Vec::new);
+        let spool = random.permille(800).then(Vec::new);
         Self { engine, spool, process: None, cut_off: 0, alarm: None }
     }
 
@@ -116,7 +116,7 @@ impl Worker {
 
     /// A process begins, with what is in the spool.
     pub(crate) fn begin(&mut self, now: Millis, random: &mut Random) {
-        let instance = random.bytes();
+        let instance = (u128::from(random.bits()) << 64 | u128::from(random.bits())).to_be_bytes();
         let Engine { kernel, threads, machine, .. } = self.engine;
         let registration = Registration {
             instance,
@@ -134,7 +134,7 @@ impl Worker {
             registration,
             // Engines are far faster on larger boards than in their test.
             states_per_s: self.speed() as f64 * 10.0,
-            drain: Duration::from_millis(random.between(0, 20_000)),
+            drain: Duration::from_millis(random.number(0..=19_999)),
             coordinator: "simulated".to_owned(),
             spool: results.map(|results| SpoolContents { name: "simulated".to_owned(), results }),
         });
@@ -272,7 +272,7 @@ pub(crate) fn machine_name(machine: usize) -> String {
 
 /// A call that failed.
 pub(crate) fn failure(error: CallError, luck: &mut Luck) -> Event {
-    Event::Failed { error, jitter: luck.random.part() }
+    Event::Failed { error, jitter: luck.random.fraction() }
 }
 
 fn write(spool: &mut Vec<JobResult>, change: &Write, luck: &mut Luck) -> Result<(), String> {
@@ -448,7 +448,7 @@ impl Engine {
         let mut draw =
             Random::new(token.job.run.get() ^ u64::from(token.job.number) << 48 ^ self.machine as u64);
         if self.lies_in.is_some_and(|jobs| draw.below(jobs) == 0) {
-            counts = lie(token.job, self.machine, !draw.chance(100));
+            counts = lie(token.job, self.machine, !draw.permille(100));
         }
         Ok(JobResult {
             token,

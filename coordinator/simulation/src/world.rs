@@ -5,6 +5,7 @@ mod strikes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nqueens_kernel::random::Random;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::{EncodedJob, Lease, SyncRequest, SyncResponse};
 use nqueens_model::operator::RunState;
@@ -19,7 +20,6 @@ use crate::invariants::Invariants;
 use crate::job::{template, truth};
 use crate::ledger::{Ledger, RunRow};
 use crate::luck::Luck;
-use crate::random::Random;
 use crate::scenario::{Fault, Scenario};
 use crate::worker::{Call, Caller, Worker, failure, machine_name};
 
@@ -127,14 +127,14 @@ impl World {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let mut random = Random::new(scenario.seed ^ 0x5eed);
         let policy = Policy {
-            lease_ms: random.between(5_000, 60_000),
-            stall_ms: random.between(20_000, 600_000),
-            second_lease_ms: random.between(500, 10_000),
-            grace_ms: random.between(5_000, 120_000),
+            lease_ms: random.number(5_000..=59_999),
+            stall_ms: random.number(20_000..=599_999),
+            second_lease_ms: random.number(500..=9_999),
+            grace_ms: random.number(5_000..=119_999),
             failures_max: 3,
             lapses_max: 20,
         };
-        let machines = if random.chance(300) { scenario.workers.div_ceil(3) } else { 4 * scenario.workers };
+        let machines = if random.permille(300) { scenario.workers.div_ceil(3) } else { 4 * scenario.workers };
         let mut workers: Vec<_> = (0..scenario.workers).map(|_| Worker::new(&mut random, machines)).collect();
         let liars = Self::liars(scenario, &mut workers, &mut random);
         // A job takes an average worker some time between a tenth of a second and a minute, and all of them together take
@@ -142,8 +142,8 @@ impl World {
         let enough = WORK_MAX * workers.iter().map(Worker::speed).sum::<u64>();
         let estimate =
             (10_000 << random.below(10)).min(enough / u64::from(scenario.runs * scenario.jobs)).max(10);
-        let sync_ms = random.between(500, 5_000).min(policy.lease_ms / 4);
-        let has_canaries = random.chance(300);
+        let sync_ms = random.number(500..=4_999).min(policy.lease_ms / 4);
+        let has_canaries = random.permille(300);
         let names = liars.iter().map(|machine| machine_name(*machine)).collect();
         let mut world = Self {
             scenario: scenario.clone(),
@@ -183,9 +183,9 @@ impl World {
         let machines: BTreeSet<_> = workers.iter().map(|worker| worker.engine.machine).collect();
         let most =
             if scenario.faults.contains(&Fault::Lie) { machines.len().saturating_sub(1) / 2 } else { 0 };
-        let liars = 1 + random.place(most.max(1));
+        let liars = 1 + random.index(most.max(1));
         let liars: BTreeSet<_> = machines.into_iter().take(liars.min(most)).collect();
-        let lies_in = [1, 3, 10, 100][random.place(4)];
+        let lies_in = [1, 3, 10, 100][random.index(4)];
         for worker in workers.iter_mut().filter(|worker| liars.contains(&worker.engine.machine)) {
             worker.engine.lies_in = Some(lies_in);
         }
@@ -306,7 +306,7 @@ impl World {
         let copies = 1 + u64::from(self.luck.strikes(Fault::Duplicate));
         for _ in 0..copies {
             let slow = if self.luck.strikes(Fault::Delay) { 1 << self.luck.random.below(18) } else { 0 };
-            let delay = self.luck.random.between(1, 30) + slow;
+            let delay = self.luck.random.number(1..=29) + slow;
             self.schedule(delay, make());
         }
     }
@@ -315,7 +315,7 @@ impl World {
     fn acted(&mut self, place: usize, calls: Vec<(u64, Call)>) {
         let worker = &self.workers[place];
         let Some(process) = &worker.process else {
-            let gone = self.luck.random.between(1, 60_000);
+            let gone = self.luck.random.number(1..=59_999);
             self.schedule(gone, Event::Birth(place));
             return;
         };
@@ -364,14 +364,14 @@ impl World {
         let coordinator = self.coordinator.as_mut().expect("who asks has asked somebody");
         coordinator.transact(self.now, &mut self.ledger, &mut self.invariants);
         let life = coordinator.life;
-        let takes = if self.luck.random.chance(20) { 2_000 } else { self.commit_ms };
-        let takes = self.luck.random.between(1, takes);
+        let takes = if self.luck.random.permille(20) { 2_000 } else { self.commit_ms };
+        let takes = self.luck.random.number(1..=takes - 1);
         self.schedule(takes, Event::Commit { life });
     }
 
     fn commit(&mut self) {
         let fails = self.luck.strikes(Fault::Refusal);
-        let is_stored = !fails || self.luck.random.chance(500);
+        let is_stored = !fails || self.luck.random.permille(500);
         if is_stored {
             self.ledger.commit();
         } else {
@@ -399,7 +399,7 @@ impl World {
         }
         for (run, basis) in complete {
             self.doubt(run);
-            let takes = self.luck.random.between(1, 3_000);
+            let takes = self.luck.random.number(1..=2_999);
             self.schedule(takes, Event::Conclude { life, run, basis });
         }
         let coordinator = self.coordinator.as_mut().expect("it answers");
@@ -455,8 +455,8 @@ impl World {
         }
         let mut tokens = granted.iter().map(|granted| granted.token);
         let mut room = granted.len();
-        if room > 1 && self.luck.random.chance(5) {
-            room = 1 + self.luck.random.place(room - 1);
+        if room > 1 && self.luck.random.permille(5) {
+            room = 1 + self.luck.random.index(room - 1);
             let tokens = tokens.by_ref().skip(room).collect();
             self.ask(Ask::GiveBack(GiveBack { worker: sync.worker, tokens }), Asker::Nobody);
         }
@@ -538,7 +538,7 @@ impl World {
         self.planning = None;
         let Some(coordinator) = self.coordinator.take() else { return };
         if let Some(group) = coordinator.committing {
-            if self.luck.random.chance(500) {
+            if self.luck.random.permille(500) {
                 self.ledger.commit();
                 self.invariants.stored(&self.ledger, &group.voided);
             } else {

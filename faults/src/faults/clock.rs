@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
 
-use super::Fault;
+use nqueens_kernel::random::Random;
+
+use super::{Fault, pause};
 use crate::check::Reference;
 use crate::cluster::Cluster;
-use crate::random::Random;
 
 /// Seconds.
 const DAY: u64 = 86_400;
@@ -59,7 +59,7 @@ impl Fault for Clock {
                 cluster.count("jumps of the wall clock", 1);
             }
             cluster.wait_for_results(1);
-            sleep(random.millis(200..=1_500));
+            pause(random, 200..=1_500);
         }
         cluster.variables.clear();
         cluster.kill_worker(whom);

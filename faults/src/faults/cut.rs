@@ -3,13 +3,13 @@
 use std::fs;
 
 use nqueens_coordinator::Reader;
+use nqueens_kernel::random::Random;
 
 use super::Fault;
 use crate::check::Reference;
 use crate::cluster::Cluster;
 use crate::ledger::Ledger;
 use crate::process::eventually;
-use crate::random::Random;
 use crate::wal::Wal;
 
 /// Enough results for a log of a few hundred frames.

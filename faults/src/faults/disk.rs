@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::thread::sleep;
 
+use nqueens_kernel::random::Random;
 use rustix::fs::statvfs;
 
-use super::Fault;
+use super::{Fault, pause};
 use crate::check::Reference;
 use crate::cluster::Cluster;
-use crate::random::Random;
 
 pub(super) struct FullDisk;
 
@@ -29,7 +28,7 @@ impl Fault for FullDisk {
         let fill = (room.f_bavail * room.f_frsize).saturating_sub(left) + u64::from(left == 0);
         let mut file = fs::File::create(&ballast).expect("a file");
         let is_full = io::copy(&mut io::repeat(0).take(fill), &mut file).is_err();
-        sleep(random.millis(1_000..=4_000));
+        pause(random, 1_000..=4_000);
         cluster.count("disks filled to the last byte", u64::from(is_full));
         let log = cluster.coordinator.as_ref().expect("it is up").said();
         let refused = log.matches("the database failed; ").count();

@@ -2,10 +2,11 @@
 
 use std::fs;
 
+use nqueens_kernel::random::Random;
+
 use super::Fault;
 use crate::check::Reference;
 use crate::cluster::Cluster;
-use crate::random::Random;
 
 /// Files that are changed, in a round.
 const FILES: u64 = 6;

@@ -1,12 +1,11 @@
 //! `kill -9` of any process at any moment.
 
-use std::thread::sleep;
+use nqueens_kernel::random::Random;
 
-use super::Fault;
+use super::{Fault, pause};
 use crate::check::Reference;
 use crate::cluster::Cluster;
 use crate::process::Background;
-use crate::random::Random;
 
 pub(super) struct Kill;
 
@@ -21,11 +20,11 @@ impl Fault for Kill {
 
     fn strike(&self, cluster: &mut Cluster, _: &Reference, random: &mut Random) {
         for _ in 0..random.number(4..=10) {
-            sleep(random.millis(10..=400));
+            pause(random, 10..=400);
             let victim = random.index(cluster.stations.len() + 1);
             if victim < cluster.stations.len() {
                 cluster.kill_worker(victim);
-                sleep(random.millis(0..=50));
+                pause(random, 0..=50);
                 cluster.start_worker(victim);
                 continue;
             }
@@ -33,11 +32,11 @@ impl Fault for Kill {
             // Some lives are too short for a single call.
             for _ in 0..random.number(0..=2) {
                 let mut unborn = Background::start(&mut cluster.coordinator_command());
-                sleep(random.millis(0..=60));
+                pause(random, 0..=60);
                 unborn.kill();
                 cluster.count("coordinators killed while they start", 1);
             }
-            sleep(random.millis(0..=300));
+            pause(random, 0..=300);
             cluster.start_coordinator();
         }
     }

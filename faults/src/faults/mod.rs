@@ -11,9 +11,14 @@ mod restore;
 mod stop;
 mod weather;
 
+use std::ops::RangeInclusive;
+use std::thread::sleep;
+use std::time::Duration;
+
+use nqueens_kernel::random::Random;
+
 use crate::check::Reference;
 use crate::cluster::Cluster;
-use crate::random::Random;
 
 /// One way in which things go wrong.
 pub(crate) trait Fault: Sync {
@@ -47,3 +52,8 @@ pub(crate) const FAULTS: [&dyn Fault; 10] = [
     &cut::Cut,
     &flip::Flip,
 ];
+
+/// Lets so many milliseconds pass.
+fn pause(random: &mut Random, millis: RangeInclusive<u64>) {
+    sleep(Duration::from_millis(random.number(millis)));
+}

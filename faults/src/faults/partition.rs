@@ -1,11 +1,10 @@
 //! A network partition: hosts whose cables are pulled.
 
-use std::thread::sleep;
+use nqueens_kernel::random::Random;
 
-use super::Fault;
+use super::{Fault, pause};
 use crate::check::Reference;
 use crate::cluster::{Cluster, set_links};
-use crate::random::Random;
 
 pub(super) struct Partition;
 
@@ -19,11 +18,11 @@ impl Fault for Partition {
     }
 
     fn strike(&self, cluster: &mut Cluster, _: &Reference, random: &mut Random) {
-        let cut_off = random.some(cluster.stations.len());
+        let cut_off = cluster.some_stations(random);
         set_links(&cut_off, "down");
         cluster.count("hosts cut off", cut_off.len() as u64);
         // Some lose their leases, some come back in time.
-        sleep(random.millis(500..=7_000));
+        pause(random, 500..=7_000);
         set_links(&cut_off, "up");
     }
 }

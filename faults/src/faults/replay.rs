@@ -1,14 +1,14 @@
 //! Earlier calls and an earlier spool are sent again.
 
 use std::fs;
-use std::thread::sleep;
 
-use super::Fault;
+use nqueens_kernel::random::Random;
+
+use super::{Fault, pause};
 use crate::check::Reference;
 use crate::cluster::Cluster;
 use crate::process::eventually;
 use crate::proxy::Weather;
-use crate::random::Random;
 
 pub(super) struct Replay;
 
@@ -22,7 +22,7 @@ impl Fault for Replay {
         let at = random.index(cluster.stations.len());
         let spool = cluster.disk(&cluster.stations[at].name).join("results");
         cluster.stations[at].proxy.set(Weather { stalled: true, ..Weather::default() });
-        sleep(random.millis(500..=1_500));
+        pause(random, 500..=1_500);
         let old = fs::read(&spool).expect("a spool");
         cluster.stations[at].proxy.set(Weather::default());
         if random.permille(500) {

@@ -1,12 +1,12 @@
 //! The coordinator's disk is lost, and an older backup takes its place while the workers continue.
 
 use std::fs;
-use std::thread::sleep;
 
-use super::Fault;
+use nqueens_kernel::random::Random;
+
+use super::{Fault, pause};
 use crate::check::Reference;
 use crate::cluster::Cluster;
-use crate::random::Random;
 
 pub(super) struct Restore;
 
@@ -23,7 +23,7 @@ impl Fault for Restore {
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         let kept = acknowledged.len();
         // No run may begin meanwhile: the backup would know nothing of it, as is told in docs/cluster.md.
-        sleep(random.millis(100..=3_000));
+        pause(random, 100..=3_000);
         cluster.kill_coordinator();
         let lost = cluster.recording_proxy.acknowledged().len() - kept;
         for suffix in ["", "-wal", "-shm"] {

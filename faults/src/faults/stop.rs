@@ -1,11 +1,10 @@
 //! Processes that are stopped and continued (SIGSTOP, SIGCONT): their leases expire meanwhile, and they do not know.
 
-use std::thread::sleep;
+use nqueens_kernel::random::Random;
 
-use super::Fault;
+use super::{Fault, pause};
 use crate::check::Reference;
 use crate::cluster::Cluster;
-use crate::random::Random;
 
 pub(super) struct Stop;
 
@@ -15,17 +14,17 @@ impl Fault for Stop {
     }
 
     fn strike(&self, cluster: &mut Cluster, _: &Reference, random: &mut Random) {
-        let sleepers = random.some(cluster.stations.len());
+        let sleepers = cluster.some_stations(random);
         cluster.signal_workers(&sleepers, "-STOP");
         cluster.count("workers stopped past their lease", sleepers.len() as u64);
         // Leases last three seconds, and are looked after each second.
-        sleep(random.millis(4_500..=6_500));
+        pause(random, 4_500..=6_500);
         cluster.signal_workers(&sleepers, "-CONT");
         if random.permille(300) {
             // A coordinator that sleeps finds all leases overdue, and all workers there.
             let coordinator = cluster.coordinator.as_ref().expect("it is up");
             coordinator.signal("-STOP");
-            sleep(random.millis(500..=5_000));
+            pause(random, 500..=5_000);
             coordinator.signal("-CONT");
             cluster.count("coordinators stopped", 1);
         }

@@ -1,12 +1,11 @@
 //! A network that delays, stalls, loses, half-closes and resets.
 
-use std::thread::sleep;
+use nqueens_kernel::random::Random;
 
-use super::Fault;
+use super::{Fault, pause};
 use crate::check::Reference;
 use crate::cluster::Cluster;
 use crate::proxy::Weather;
-use crate::random::Random;
 
 pub(super) struct BadWeather;
 
@@ -35,11 +34,11 @@ impl Fault for BadWeather {
                 let at = random.index(cluster.stations.len() + 1);
                 cluster.stations.get(at).map_or(&cluster.front, |station| &station.proxy).set(weather);
             }
-            sleep(random.millis(300..=2_000));
+            pause(random, 300..=2_000);
         }
         // What was swallowed would be missed only after a while, by the calls' own time limit.
         cluster.set_weather(Weather { cut: true, ..Weather::default() });
-        sleep(random.millis(50..=200));
+        pause(random, 50..=200);
         cluster.set_weather(Weather::default());
     }
 }

@@ -11,7 +11,7 @@ use super::{ColourTally, RowSets};
 use crate::board::{BoardSize, take_lowest};
 use crate::engine::{Control, Engine, Meter, Stopped, Tally};
 use crate::estimate;
-use crate::random::SplitMix64;
+use crate::random::Random;
 use crate::subproblem::{OpenRow, Subproblem};
 
 /// Some of the solutions of an orbit: small enough to be found one by one on boards whose row sets are not.
@@ -35,8 +35,8 @@ impl Part {
 
     /// A part of one of these orbits, drawn at random, that the search is guessed to visit no more than `states_max` states
     /// for, if there is one: with no columns given, the even ones or all.
-    pub fn draw(sets: &RowSets, range: &Range<u64>, states_max: u64, random: &mut SplitMix64) -> Self {
-        let number = range.start + random.next() % (range.end - range.start);
+    pub fn draw(sets: &RowSets, range: &Range<u64>, states_max: u64, random: &mut Random) -> Self {
+        let number = range.start + random.below(range.end - range.start);
         let (n, set) = (sets.n(), sets.get(number));
         // Column sets that count for other row sets would prove nothing. Those of the rows' own rank always count.
         let mut drawn = (0..DRAWS).map(|_| same_parities(n, set.rows, random));
@@ -68,13 +68,11 @@ const DRAWS: usize = 256;
 const EVEN: u32 = 0x5555_5555;
 
 /// A random set of lines with as many even and odd members as `lines` has.
-fn same_parities(n: BoardSize, lines: u32, random: &mut SplitMix64) -> u32 {
+fn same_parities(n: BoardSize, lines: u32, random: &mut Random) -> u32 {
     [EVEN, !EVEN].into_iter().fold(0, |drawn, parity| {
         let mut left: Vec<u32> = n.lines().map(|line| 1 << line).filter(|line| line & parity != 0).collect();
-        (0..(lines & parity).count_ones()).fold(drawn, |drawn, _| {
-            let at = random.next() % left.len() as u64;
-            drawn | left.swap_remove(usize::try_from(at).expect("below 16"))
-        })
+        (0..(lines & parity).count_ones())
+            .fold(drawn, |drawn, _| drawn | left.swap_remove(random.index(left.len())))
     })
 }
 

@@ -245,11 +245,11 @@ mod by_avx2 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::SplitMix64;
+    use crate::random::Random;
 
     fn check<const L: usize, T: Vectors<L>>() {
-        let mut random = SplitMix64::new(1);
-        let masks: Vec<u64> = (0..8 * L).map(|_| random.next()).collect();
+        let mut random = Random::new(1);
+        let masks: Vec<u64> = (0..8 * L).map(|_| random.bits()).collect();
         let mut planes = Box::new([Bytes([0; L]); 64]);
         T::transpose(&masks, 64, &mut planes);
         for (bit, plane) in planes.iter().enumerate() {
@@ -262,10 +262,10 @@ mod tests {
     }
 
     fn check_free<T: Vectors<32>>() {
-        let mut random = SplitMix64::new(2);
+        let mut random = Random::new(2);
         for length in 0..40 {
-            let masks: Vec<u64> = (0..length).map(|_| random.next() & random.next()).collect();
-            let queen = 1 << (random.next() % 64) | 1 << (random.next() % 64);
+            let masks: Vec<u64> = (0..length).map(|_| random.bits() & random.bits()).collect();
+            let queen = 1 << (random.bits() % 64) | 1 << (random.bits() % 64);
             let mut to = vec![0; length + BEHIND];
             let found = T::free(&masks, queen, &mut to);
             let expected: Vec<u64> = masks.into_iter().filter(|mask| mask & queen == 0).collect();

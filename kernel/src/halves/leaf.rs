@@ -7,7 +7,7 @@
 
 use super::geometry::Exchange;
 use super::operations::{Mask, Operations, PAIRS_MAX};
-use super::progress::{Phase, Progress};
+use super::progress::Progress;
 use super::windows::{BLOCK, BLOCKS_MAX, Row, Table, WINDOW_ROWS, WINDOWS_MAX, Weighted, Windows};
 use crate::engine::Stopped;
 
@@ -51,7 +51,6 @@ impl Leaf {
         blocks: Weighted<'_, M>,
         progress: &mut Progress<'_>,
     ) -> Result<u64, Stopped> {
-        progress.enter(Phase::Tables);
         let live =
             exchange.live(M::of(operations).union(queries.masks), M::of(operations).union(blocks.masks));
         let all = (queries.len() * blocks.len() + queries.untied * blocks.untied) as u64;
@@ -63,7 +62,6 @@ impl Leaf {
         let windows =
             if few { None } else { Windows::new(exchange, live, queries.len(), operations.costs()) };
         let Some(windows) = windows else {
-            progress.enter(Phase::Queries);
             progress.add((queries.len() * blocks.len()) as u64)?;
             let parts = queries.parts((PAIRS_MAX / blocks.len()).max(1));
             return Ok(parts.map(|part| M::of(operations).small(exchange, part, blocks)).sum());
@@ -72,7 +70,6 @@ impl Leaf {
         let size = blocks.len().div_ceil(blocks.len().div_ceil(BLOCK)).next_multiple_of(64);
         let mut sum = 0;
         for (number, part) in blocks.masks.chunks(BLOCKS_MAX * size).enumerate() {
-            progress.enter(Phase::Tables);
             for (block, planes) in part.chunks(size).zip(&mut self.planes) {
                 M::of(operations).transpose(block, planes);
             }
@@ -81,7 +78,6 @@ impl Leaf {
             };
             let asked = part.len().div_ceil(size);
             operations.table(&windows, &self.planes, &first(part.len()), asked, &mut self.table);
-            progress.enter(Phase::Queries);
             let query = |list: &[M], double: Option<&_>| {
                 M::of(operations).query(&self.table, &windows, asked, list, double)
             };

@@ -29,7 +29,6 @@ use std::ops::Range;
 
 pub use oracle::recount;
 pub use orbits::{ColumnSet, Kind, Orbits};
-pub use progress::{Observer, Phase};
 pub use shared::SharedTables;
 
 use crate::board::{BoardSize, columns_of};
@@ -174,26 +173,7 @@ impl Join {
         range: Range<u64>,
         control: &Control,
     ) -> Result<JoinTally, Stopped> {
-        self.count_range(tables, range, Progress::new(control))
-    }
-
-    /// [`count`](Self::count), with someone who is told about its phases: for measurements.
-    pub fn count_observed<'a>(
-        &mut self,
-        tables: &Tables,
-        range: Range<u64>,
-        control: &'a Control,
-        observer: &'a mut Observer<'a>,
-    ) -> Result<JoinTally, Stopped> {
-        self.count_range(tables, range, Progress::observed(control, observer))
-    }
-
-    fn count_range(
-        &mut self,
-        tables: &Tables,
-        range: Range<u64>,
-        mut progress: Progress<'_>,
-    ) -> Result<JoinTally, Stopped> {
+        let mut progress = Progress::new(control);
         let mut weighted_solutions: u64 = 0;
         for set in range.map(|index| tables.orbits.get(index)) {
             let solutions = self.count_set(tables, set, &mut progress)?;
@@ -220,7 +200,6 @@ impl Join {
         let firsts = geometry.first_queens(columns, set.kind);
         let outers = [&tables.outer[0], tables.outer.last().expect("one or two")];
         let [upper, lower] = &mut self.generators;
-        progress.enter(Phase::Generation);
         upper.start(outers[0], columns[0]);
         lower.start(outers[1], columns[1]);
         let mut sum: u64 = 0;
@@ -229,7 +208,6 @@ impl Join {
             // As many lower lists as there is room for, one pass at least; then all upper lists against them.
             let mut held = 0;
             let mut passes_held = 0;
-            progress.enter(Phase::Generation);
             while let Some(&pass) = rest.peek() {
                 let bytes = Lists::bytes_for(lower.find(operations, outers[1], pass, progress)?);
                 if passes_held > 0 && held + bytes > self.memory_max / 2 {
@@ -251,7 +229,6 @@ impl Join {
                 progress.report()?;
             }
             for pass in tables.layout.passes(geometry.board(), firsts[0]) {
-                progress.enter(Phase::Generation);
                 upper.find(operations, outers[0], pass, progress)?;
                 let wanted = Wanted {
                     grouped: tables.layout.grouped,

@@ -4,7 +4,7 @@ use super::generate::RowList;
 use super::geometry::{Criterion, Exchange};
 use super::grouped::{Chosen, GROUPS, Grouped, grow};
 use super::operations::Mask;
-use super::progress::{Phase, Progress};
+use super::progress::Progress;
 use super::split::{Splitter, Tools, short_live, squeeze};
 use super::windows::{BLOCK, Costs, Weighted};
 use crate::engine::Stopped;
@@ -53,7 +53,6 @@ impl Pairs {
         criterion: Criterion,
         progress: &mut Progress<'_>,
     ) -> Result<u64, Stopped> {
-        progress.enter(Phase::Filters);
         for side in 0..2 {
             self.chosen[side].choose(tools, lists[side], lists[1 - side].first(), criterion);
         }
@@ -78,7 +77,6 @@ impl Pairs {
         }
         let mut sum = 0;
         for group in (0..GROUPS).filter(|&group| asking.bounds.size(group) > 0) {
-            progress.enter(Phase::Filters);
             let struck = tools.geometry.struck(1, group);
             self.filtered.sift(tools, blocks, struck, plan.own_blocks);
             let [untied, tied] = asking.parts(group);
@@ -134,7 +132,6 @@ impl Asker {
         if !own_blocks {
             return self.splitter.join(tools, exchange, queries, blocks.all(), progress);
         }
-        progress.enter(Phase::Filters);
         let struck = |group| tools.geometry.struck(1, group);
         // Each query and each element of the blocks is looked at many times: short masks pay.
         let Some(live) = short_live(tools, exchange, queries.masks, blocks.all().masks) else {
@@ -169,7 +166,6 @@ impl<M: Mask> Parts<M> {
         let own = |group| tools.deserves_own_blocks(blocks.bounds.size(group), queries.len());
         let mut sum = 0;
         for group in (0..GROUPS).filter(|&group| own(group)) {
-            progress.enter(Phase::Filters);
             grow(&mut self.sifted, queries.len());
             let struck = struck(group);
             let (untied, tied) = queries.masks.split_at(queries.untied);
@@ -179,7 +175,6 @@ impl<M: Mask> Parts<M> {
             let block = gather(&mut self.block, blocks, std::iter::once(group));
             sum += splitter.join(tools, exchange, sifted, block, progress)?;
         }
-        progress.enter(Phase::Filters);
         let pool = gather(&mut self.block, blocks, (0..GROUPS).filter(|&group| !own(group)));
         Ok(sum + splitter.join(tools, exchange, queries, pool, progress)?)
     }

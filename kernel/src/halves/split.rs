@@ -3,7 +3,7 @@
 use super::geometry::{Exchange, Geometry};
 use super::leaf::Leaf;
 use super::operations::{Mask, Operations, SLACK};
-use super::progress::{Phase, Progress};
+use super::progress::Progress;
 use super::windows::{BLOCK, Costs, Weighted};
 use crate::engine::Stopped;
 
@@ -131,7 +131,6 @@ fn split<M: Mask>(
     if a.len() == 0 || b.len() == 0 {
         return Ok(0);
     }
-    progress.enter(Phase::Splits);
     let Tools { operations, costs, .. } = tools;
     let swapped = block_cost(costs, b.len(), a.len()) < block_cost(costs, a.len(), b.len());
     let (queries, blocks, exchange) = if swapped { (b, a, exchange.back()) } else { (a, b, exchange) };

@@ -1,27 +1,27 @@
 //! OS threads that count: each takes a job apart, or counts pieces of those that are. Where the engine counts many boards
 //! at once, these come from as many jobs as it takes.
 
+mod queue;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-use std::iter;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::{Control, Factory, Kernel, Stopped};
+use nqueens_kernel::engine::{Factory, Kernel, Stopped};
 use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::job::{Class, InvalidJob};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::{Unit, UnitTally};
 use nqueens_model::id::LeaseToken;
-use nqueens_model::message::{HeldLease, JobResult, Lease, ReturnedLease};
-use nqueens_worker_protocol::{JobProgress, Look};
+use nqueens_model::message::{JobResult, Lease, ReturnedLease};
+use nqueens_worker_protocol::Look;
 use tokio::sync::Notify;
+
+use self::queue::{ActiveJob, Batch, NUMBER_MAX, Queue};
 
 /// A job of more states than this is spread over the threads.
 const SPREAD_STATES: u64 = 200_000_000;
@@ -31,11 +31,6 @@ const PIECES_PER_THREAD: usize = 8;
 
 /// The same for jobs of colours, whose pieces each make tables that a whole job makes once.
 const ROW_SETS_PER_THREAD: usize = 1;
-
-/// What a result can hold: neither the wire nor a database has more than 63 bits for a number.
-const NUMBER_MAX: u64 = i64::MAX as u64;
-const COUNTS_MAX: Counts =
-    Counts { count2: NUMBER_MAX, count4: NUMBER_MAX, count8: NUMBER_MAX, solutions: NUMBER_MAX };
 
 /// The counting threads of a worker.
 pub(crate) struct Pool {
@@ -55,43 +50,6 @@ struct Shared {
     progressed: Notify,
     /// Wakes the runtime: nothing is left to count.
     idle: Notify,
-}
-
-#[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Lease>,
-    active: Vec<ActiveJob>,
-    /// What threads are counting.
-    batches: Vec<Arc<Batch>>,
-    finished: Vec<Result<JobResult, ReturnedLease>>,
-    closing: bool,
-}
-
-/// A job that threads are at work on.
-struct ActiveJob {
-    token: LeaseToken,
-    states_estimate: u64,
-    mirrored: bool,
-    /// It was in a batch that came to nothing, and from now on shares none with other jobs.
-    alone: bool,
-    /// Pieces that nobody has taken yet.
-    units: Vec<Unit>,
-    units_total: usize,
-    /// Pieces not finished yet, taken or not.
-    open: usize,
-    counts: Counts,
-    states: u64,
-    elapsed: Duration,
-}
-
-/// Pieces that a thread counts together: such with boards, or one of another kind.
-struct Batch {
-    units: Vec<Unit>,
-    /// The jobs that these are of, in the same order, each with the number of its pieces.
-    shares: Vec<(LeaseToken, usize)>,
-    mirrored: bool,
-    /// Stopped when nobody wants any of it.
-    control: Control,
 }
 
 /// What a thread does next.
@@ -173,42 +131,6 @@ impl Pool {
         for thread in self.threads {
             thread.join().expect("counting threads catch their panics");
         }
-    }
-}
-
-impl ActiveJob {
-    fn new(lease: &Lease) -> Self {
-        Self {
-            token: lease.token,
-            states_estimate: lease.states,
-            mirrored: lease.mirrored,
-            alone: false,
-            units: Vec::new(),
-            units_total: 0,
-            open: 0,
-            counts: Counts::ZERO,
-            states: 0,
-            elapsed: Duration::ZERO,
-        }
-    }
-
-    fn progress(&self, batches: &[Arc<Batch>]) -> JobProgress {
-        let (left, all) = (self.units.len() as u64, self.units_total.max(1) as u64);
-        let states = self.states + batches.iter().map(|batch| batch.states(self.token)).sum::<u64>();
-        JobProgress {
-            lease: HeldLease { token: self.token, states },
-            left: self.states_estimate / all * left,
-        }
-    }
-
-    /// Adds what a piece gave; `None` if that leaves the range of a result.
-    fn add(&mut self, tally: UnitTally, elapsed: Duration) -> Option<()> {
-        let counts = self.counts.checked_add(tally.counts).ok().filter(|counts| counts.within(COUNTS_MAX))?;
-        let states = self.states.checked_add(tally.states).filter(|states| *states <= NUMBER_MAX)?;
-        (self.counts, self.states) = (counts, states);
-        self.elapsed += elapsed;
-        self.open -= 1;
-        Some(())
     }
 }
 
@@ -403,64 +325,6 @@ impl Shared {
         if queue.waiting.is_empty() && queue.active.is_empty() {
             self.idle.notify_one();
         }
-    }
-}
-
-impl Queue {
-    /// Where the job of a lease stands among the active ones.
-    fn find(&self, token: LeaseToken) -> Option<usize> {
-        self.active.iter().position(|job| job.token == token)
-    }
-
-    /// A batch is not counted any longer.
-    fn end(&mut self, batch: &Arc<Batch>) {
-        self.batches.retain(|other| !Arc::ptr_eq(other, batch));
-    }
-
-    /// Stops the batches of which all jobs have left.
-    fn stop_unwanted(&self) {
-        let unwanted = |batch: &Batch| batch.shares.iter().all(|(token, _)| self.find(*token).is_none());
-        self.batches.iter().filter(|batch| unwanted(batch)).for_each(|batch| batch.control.stop());
-    }
-}
-
-impl Batch {
-    /// Takes pieces of the first job that has some, and of others as long as there is room; `None` if there are none.
-    fn gather(jobs: &mut [ActiveJob], batch_max: usize) -> Option<Self> {
-        let mut jobs = jobs.iter_mut().filter(|job| !job.units.is_empty());
-        let first = jobs.next()?;
-        let units = vec![first.units.pop()?];
-        let room = if units[0].board().is_some() { batch_max } else { 1 };
-        let (alone, mirrored) = (first.alone, first.mirrored);
-        let others = jobs.filter(|job| !alone && !job.alone && job.mirrored == mirrored);
-        let mut batch = Self { units, shares: Vec::new(), mirrored, control: Control::default() };
-        let mut before = 0;
-        for job in iter::once(first).chain(others) {
-            while batch.units.len() < room
-                && let Some(unit) = job.units.pop_if(|unit| unit.board().is_some())
-            {
-                batch.units.push(unit);
-            }
-            if batch.units.len() > before {
-                batch.shares.push((job.token, batch.units.len() - before));
-                before = batch.units.len();
-            }
-        }
-        Some(batch)
-    }
-
-    /// The part of each job in what there is one of for each piece.
-    fn parts<'a, T>(&'a self, mut all: &'a [T]) -> impl Iterator<Item = (LeaseToken, &'a [T])> {
-        self.shares
-            .iter()
-            .map(move |(token, pieces)| (*token, all.split_off(..*pieces).expect("one for each piece")))
-    }
-
-    /// States visited so far for a job: of those of all jobs as large a share as it has of the pieces.
-    fn states(&self, token: LeaseToken) -> u64 {
-        let pieces: usize =
-            self.shares.iter().filter(|(other, _)| *other == token).map(|(_, pieces)| pieces).sum();
-        self.control.states() / self.units.len() as u64 * pieces as u64
     }
 }
 

@@ -6,7 +6,8 @@ use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::engine::{Engine, Tally, cpu};
+use nqueens_kernel::counts::Counts;
+use nqueens_kernel::engine::{Control, Engine, Tally, cpu};
 use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::subproblem::Subproblem;

@@ -6,7 +6,8 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_kernel::sampling::{Estimate, Random, stratified};
+use nqueens_kernel::random::Random;
+use nqueens_kernel::sampling::{Estimate, stratified};
 
 use super::sample::{Sampling, SpeedSource, Work, real, timed};
 
@@ -53,7 +54,7 @@ impl WorkStratum {
 
     /// A piece with an orbit that is drawn: as in a job it begins where orbits begin that share lists.
     fn draw(&self, sets: &RowSets, random: &mut Random) -> Range<u64> {
-        let at = random.below(usize::try_from(self.len()).expect("fewer than 2^32")) as u64;
+        let at = random.below(self.len());
         let together = sets.together(self.orbits.start + at);
         let (first, end) = (together.start.max(self.orbits.start), together.end.min(self.orbits.end));
         let start = first + (self.orbits.start + at - first) / self.length * self.length;
@@ -159,7 +160,7 @@ impl Sampling {
             solver.count_colours(sets, 0..1, &control)?;
             let mut draws = Vec::new();
             for (at, stratum) in self.share(thread, strata.iter().enumerate()) {
-                let mut random = Random::new(self.seed, u32::try_from(at)?);
+                let mut random = Random::series(self.seed, u32::try_from(at)?);
                 let mut pair = [PieceFigures::default(); 2];
                 for draw in &mut pair {
                     let piece = stratum.draw(sets, &mut random);

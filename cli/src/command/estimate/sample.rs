@@ -11,7 +11,8 @@ use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
 use nqueens_kernel::halves::{Orbits, SharedTables};
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_kernel::sampling::{Descent, Estimate, Estimates, Random, Sampler};
+use nqueens_kernel::random::Random;
+use nqueens_kernel::sampling::{Descent, Estimate, Estimates, Sampler};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::Unit;
 use rustix::time::{ClockId, clock_gettime};
@@ -149,10 +150,10 @@ impl Sampling {
     fn measure(&self, sampler: &Sampler) -> anyhow::Result<f64> {
         let parts = self.on_threads(|thread, solver| {
             let (begun, control) = (Instant::now(), Control::default());
-            let mut random = Random::new(self.seed, u32::MAX - u32::try_from(thread)?);
+            let mut random = Random::series(self.seed, u32::MAX - u32::try_from(thread)?);
             let (mut states, mut seconds) = (0.0, 0.0);
             while states == 0.0 || begun.elapsed() < TIME_MEASURED {
-                let place = random.next();
+                let place = random.fraction();
                 let Some(Descent { unit, weight, .. }) = sampler.descend(place, STATES_MEASURED, &mut random)
                 else {
                     continue;
@@ -173,9 +174,9 @@ impl Sampling {
         let beyond = self.n.get().saturating_sub(HALVES_MEASURED);
         let board = BoardSize::new(self.n.get() - beyond.next_multiple_of(2))?;
         let mut ranges: Vec<_> = short_ranges(board).collect();
-        let (all, mut random) = (real(ranges.len() as u64), Random::new(self.seed, 0));
+        let (all, mut random) = (real(ranges.len() as u64), Random::series(self.seed, 0));
         let chosen: Vec<_> =
-            (0..RANGES.min(ranges.len())).map(|_| ranges.swap_remove(random.below(ranges.len()))).collect();
+            (0..RANGES.min(ranges.len())).map(|_| ranges.swap_remove(random.index(ranges.len()))).collect();
         let parts = self.on_threads(|thread, solver| {
             let control = Control::default();
             // Whoever comes first builds the tables: that is not the speed of the counting.

@@ -29,10 +29,10 @@ impl World {
             id: RunId::from_random(random.bits()),
             plan: plan(),
             seed: random.bits(),
-            priority: i32::from(random.chance(300)),
+            priority: i32::from(random.permille(300)),
             replicate_ppm: self.scenario.replicate_ppm,
         };
-        let estimate = |_| random.between(self.estimate / 2 + 1, 2 * self.estimate);
+        let estimate = |_| random.number(self.estimate / 2 + 1..=2 * self.estimate - 1);
         let estimates = (0..self.scenario.jobs).map(estimate).collect();
         self.submitted.push(Submission { settings, estimates });
         self.plan_next();
@@ -54,7 +54,7 @@ impl World {
     pub(super) fn planned(&mut self, submission: usize, step: usize, is_done: bool) {
         let is_last = step == 1 + self.batches(submission);
         // Who submits may go away half-way.
-        if is_done && !is_last && (self.luck.is_calm() || !self.luck.random.chance(20)) {
+        if is_done && !is_last && (self.luck.is_calm() || !self.luck.random.permille(20)) {
             let step = step + 1;
             let ask = self.step_of(submission, step);
             self.ask(ask, Asker::Planner { submission, step });

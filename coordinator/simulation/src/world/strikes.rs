@@ -1,6 +1,7 @@
 //! What befalls the world: faults, operators, and the calm after them.
 
 use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::random::Random;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::{JobResult, Registration};
 use nqueens_model::operator::{Blamed, RunState};
@@ -13,7 +14,6 @@ use nqueens_worker_protocol::Event as Told;
 use super::{Event, World};
 use crate::ask::{Ask, Asker};
 use crate::job::truth;
-use crate::random::Random;
 use crate::scenario::Fault;
 use crate::worker::machine_name;
 
@@ -40,7 +40,7 @@ impl World {
             self.coordinator.iter_mut().for_each(|coordinator| coordinator.leapt += leap);
         }
         if self.luck.strikes(Fault::Disk) {
-            self.short_until = self.now + self.luck.random.between(1_000, 60_000);
+            self.short_until = self.now + self.luck.random.number(1_000..=59_999);
         }
         if self.luck.strikes(Fault::Operator) {
             self.operate();
@@ -51,7 +51,7 @@ impl World {
     }
 
     fn start_soon(&mut self) {
-        let down = self.luck.random.between(1, 20_000);
+        let down = self.luck.random.number(1..=19_999);
         self.schedule(down, Event::Start);
     }
 
@@ -60,11 +60,11 @@ impl World {
         let (now, luck) = (self.now, &mut self.luck);
         let worker = &mut self.workers[place];
         if luck.strikes(Fault::Partition) {
-            worker.cut_off = now + luck.random.between(100, 120_000);
+            worker.cut_off = now + luck.random.number(100..=119_999);
         }
         if worker.process.is_some() && luck.strikes(Fault::Death) {
             worker.process = None;
-            let dead = luck.random.between(1, 90_000);
+            let dead = luck.random.number(1..=89_999);
             self.schedule(dead, Event::Birth(place));
             return;
         }
@@ -72,12 +72,12 @@ impl World {
         let id = process.id;
         if !process.frozen && luck.strikes(Fault::Freeze) {
             process.frozen = true;
-            let asleep = luck.random.between(100, 180_000);
+            let asleep = luck.random.number(100..=179_999);
             self.schedule(asleep, Event::Thaw(place, asleep));
             return;
         }
         if !process.frozen && luck.strikes(Fault::Drain) {
-            if let Some(worker) = id.filter(|_| luck.random.chance(500)) {
+            if let Some(worker) = id.filter(|_| luck.random.permille(500)) {
                 self.ask(Ask::Drain(Drain(worker)), Asker::Nobody);
             } else {
                 let calls = worker.on(now, Told::Stop, luck);
@@ -89,7 +89,7 @@ impl World {
     /// Copies the ledger, or takes the copy in its place.
     fn restore(&mut self) {
         self.stop();
-        if self.luck.random.chance(500) {
+        if self.luck.random.permille(500) {
             self.ledger.back_up();
         } else if self.ledger.take_backup() {
             self.invariants.restored(&self.ledger);
@@ -103,8 +103,8 @@ impl World {
             return;
         }
         let random = &mut self.luck.random;
-        let run = runs[random.place(runs.len())];
-        let place = random.place(self.workers.len());
+        let run = runs[random.index(runs.len())];
+        let place = random.index(self.workers.len());
         let worker = &self.workers[place];
         let ask = match random.below(30) {
             0..6 => Ask::SetRunState(SetRunState { run, state: RunState::Paused }),
@@ -113,7 +113,7 @@ impl World {
             17..21 => {
                 let job = u32::try_from(random.below(self.scenario.jobs.into())).expect("small");
                 let id = worker.process.as_ref().and_then(|process| process.id);
-                let of = id.filter(|_| random.chance(300)).map_or(Blamed::Job(job), Blamed::Worker);
+                let of = id.filter(|_| random.permille(300)).map_or(Blamed::Job(job), Blamed::Worker);
                 // Where many requests come together, it may be about a result that comes in the same transaction.
                 let waiting = self.coordinator.iter().flat_map(|coordinator| &coordinator.queue);
                 let mut reported = waiting.filter_map(|(ask, _)| match ask {
@@ -126,7 +126,7 @@ impl World {
             }
             21..28 => {
                 let machine = machine_name(worker.engine.machine).into();
-                Ask::SetTrust(SetTrust { machine, trusted: random.chance(600) })
+                Ask::SetTrust(SetTrust { machine, trusted: random.permille(600) })
             }
             28 => Ask::SetRunState(SetRunState { run, state: RunState::Cancelled }),
             _ => return self.submit(),
@@ -137,7 +137,7 @@ impl World {
     /// An operator may take a result back just as its run is being added up.
     pub(super) fn doubt(&mut self, run: RunId) {
         let mut random = Random::new(run.get() ^ self.now);
-        if !self.luck.is_calm() && self.scenario.faults.contains(&Fault::Operator) && random.chance(200) {
+        if !self.luck.is_calm() && self.scenario.faults.contains(&Fault::Operator) && random.permille(200) {
             let job = u32::try_from(random.below(self.scenario.jobs.into())).expect("small");
             self.doubted.insert(run);
             self.ask(Ask::Requeue(Requeue { run, of: Blamed::Job(job) }), Asker::Nobody);
@@ -151,10 +151,10 @@ impl World {
             None => return,
         };
         let random = &mut self.luck.random;
-        let later = random.between(500, 20_000);
+        let later = random.number(500..=19_999);
         let runs: Vec<_> = self.ledger.runs().filter(|run| run.settings.replicate_ppm > 0).collect();
         if idle && !runs.is_empty() {
-            let run = runs[random.place(runs.len())];
+            let run = runs[random.index(runs.len())];
             let number = u32::try_from(random.below(run.jobs.into())).expect("small");
             let job = JobId { run: run.settings.id, number };
             let row = self.ledger.job(job).filter(|row| row.slot.state == JobState::Done);

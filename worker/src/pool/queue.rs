@@ -1,0 +1,149 @@
+//! What waits to be counted, what is being counted, and what has come of it.
+
+use std::collections::VecDeque;
+use std::iter;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nqueens_kernel::counts::Counts;
+use nqueens_kernel::engine::Control;
+use nqueens_kernel::unit::{Unit, UnitTally};
+use nqueens_model::id::LeaseToken;
+use nqueens_model::message::{HeldLease, JobResult, Lease, ReturnedLease};
+use nqueens_worker_protocol::JobProgress;
+
+/// What a result can hold: neither the wire nor a database has more than 63 bits for a number.
+pub(super) const NUMBER_MAX: u64 = i64::MAX as u64;
+const COUNTS_MAX: Counts =
+    Counts { count2: NUMBER_MAX, count4: NUMBER_MAX, count8: NUMBER_MAX, solutions: NUMBER_MAX };
+
+#[derive(Default)]
+pub(super) struct Queue {
+    pub(super) waiting: VecDeque<Lease>,
+    pub(super) active: Vec<ActiveJob>,
+    /// What threads are counting.
+    pub(super) batches: Vec<Arc<Batch>>,
+    pub(super) finished: Vec<Result<JobResult, ReturnedLease>>,
+    pub(super) closing: bool,
+}
+
+/// A job that threads are at work on.
+pub(super) struct ActiveJob {
+    pub(super) token: LeaseToken,
+    pub(super) states_estimate: u64,
+    pub(super) mirrored: bool,
+    /// It was in a batch that came to nothing, and from now on shares none with other jobs.
+    pub(super) alone: bool,
+    /// Pieces that nobody has taken yet.
+    pub(super) units: Vec<Unit>,
+    pub(super) units_total: usize,
+    /// Pieces not finished yet, taken or not.
+    pub(super) open: usize,
+    pub(super) counts: Counts,
+    pub(super) states: u64,
+    pub(super) elapsed: Duration,
+}
+
+/// Pieces that a thread counts together: such with boards, or one of another kind.
+pub(super) struct Batch {
+    pub(super) units: Vec<Unit>,
+    /// The jobs that these are of, in the same order, each with the number of its pieces.
+    pub(super) shares: Vec<(LeaseToken, usize)>,
+    pub(super) mirrored: bool,
+    /// Stopped when nobody wants any of it.
+    pub(super) control: Control,
+}
+
+impl ActiveJob {
+    pub(super) fn new(lease: &Lease) -> Self {
+        Self {
+            token: lease.token,
+            states_estimate: lease.states,
+            mirrored: lease.mirrored,
+            alone: false,
+            units: Vec::new(),
+            units_total: 0,
+            open: 0,
+            counts: Counts::ZERO,
+            states: 0,
+            elapsed: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn progress(&self, batches: &[Arc<Batch>]) -> JobProgress {
+        let (left, all) = (self.units.len() as u64, self.units_total.max(1) as u64);
+        let states = self.states + batches.iter().map(|batch| batch.states(self.token)).sum::<u64>();
+        JobProgress {
+            lease: HeldLease { token: self.token, states },
+            left: self.states_estimate / all * left,
+        }
+    }
+
+    /// Adds what a piece gave; `None` if that leaves the range of a result.
+    pub(super) fn add(&mut self, tally: UnitTally, elapsed: Duration) -> Option<()> {
+        let counts = self.counts.checked_add(tally.counts).ok().filter(|counts| counts.within(COUNTS_MAX))?;
+        let states = self.states.checked_add(tally.states).filter(|states| *states <= NUMBER_MAX)?;
+        (self.counts, self.states) = (counts, states);
+        self.elapsed += elapsed;
+        self.open -= 1;
+        Some(())
+    }
+}
+
+impl Queue {
+    /// Where the job of a lease stands among the active ones.
+    pub(super) fn find(&self, token: LeaseToken) -> Option<usize> {
+        self.active.iter().position(|job| job.token == token)
+    }
+
+    /// A batch is not counted any longer.
+    pub(super) fn end(&mut self, batch: &Arc<Batch>) {
+        self.batches.retain(|other| !Arc::ptr_eq(other, batch));
+    }
+
+    /// Stops the batches of which all jobs have left.
+    pub(super) fn stop_unwanted(&self) {
+        let unwanted = |batch: &Batch| batch.shares.iter().all(|(token, _)| self.find(*token).is_none());
+        self.batches.iter().filter(|batch| unwanted(batch)).for_each(|batch| batch.control.stop());
+    }
+}
+
+impl Batch {
+    /// Takes pieces of the first job that has some, and of others as long as there is room; `None` if there are none.
+    pub(super) fn gather(jobs: &mut [ActiveJob], batch_max: usize) -> Option<Self> {
+        let mut jobs = jobs.iter_mut().filter(|job| !job.units.is_empty());
+        let first = jobs.next()?;
+        let units = vec![first.units.pop()?];
+        let room = if units[0].board().is_some() { batch_max } else { 1 };
+        let (alone, mirrored) = (first.alone, first.mirrored);
+        let others = jobs.filter(|job| !alone && !job.alone && job.mirrored == mirrored);
+        let mut batch = Self { units, shares: Vec::new(), mirrored, control: Control::default() };
+        let mut before = 0;
+        for job in iter::once(first).chain(others) {
+            while batch.units.len() < room
+                && let Some(unit) = job.units.pop_if(|unit| unit.board().is_some())
+            {
+                batch.units.push(unit);
+            }
+            if batch.units.len() > before {
+                batch.shares.push((job.token, batch.units.len() - before));
+                before = batch.units.len();
+            }
+        }
+        Some(batch)
+    }
+
+    /// The part of each job in what there is one of for each piece.
+    pub(super) fn parts<'a, T>(&'a self, mut all: &'a [T]) -> impl Iterator<Item = (LeaseToken, &'a [T])> {
+        self.shares
+            .iter()
+            .map(move |(token, pieces)| (*token, all.split_off(..*pieces).expect("one for each piece")))
+    }
+
+    /// States visited so far for a job: of those of all jobs as large a share as it has of the pieces.
+    pub(super) fn states(&self, token: LeaseToken) -> u64 {
+        let pieces: usize =
+            self.shares.iter().filter(|(other, _)| *other == token).map(|(_, pieces)| pieces).sum();
+        self.control.states() / self.units.len() as u64 * pieces as u64
+    }
+}
