@@ -169,7 +169,7 @@ fn damage_met_on_the_way_ends_a_run() {
         // A row that is found in one way and not in another.
         (
             "CREATE TRIGGER lost BEFORE UPDATE ON job WHEN NEW.number = 4 BEGIN SELECT RAISE(IGNORE); END",
-            "the coordinator failed (",
+            "the database is damaged: it does not hold that every job is there, and no epoch goes back",
         ),
     ] {
         let place = Place::new();

@@ -1,4 +1,4 @@
-//! Requests that affect each other in one transaction.
+//! Requests that affect each other in one transaction, and one that the ledger can't bear.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
@@ -7,6 +7,8 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::WorkerId;
 use nqueens_model::message::{JobResult, Registration, SyncRequest, Verdict};
 use nqueens_scheduler::request::{Register, RetryQuarantined, Sync, Synced};
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection, Executor};
 
 use super::*;
 
@@ -63,4 +65,27 @@ async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
     assert_eq!(verdict(again), Verdict::Accepted, "the job was open again");
     coordinator.close().await;
     Coordinator::open(&path, Timing::default(), "test").await.expect("a sound database").close().await;
+}
+
+/// Rather no coordinator than one that does not know its own ledger.
+#[tokio::test]
+async fn a_writer_that_breaks_off_is_a_fault() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("ledger.db");
+    let coordinator = Coordinator::open(&path, Timing::default(), "test").await.expect("a new database");
+    let plan = Plan::new(BoardSize::new(8).expect("a board"), PlanKind::Rows);
+    coordinator.operator().submit(plan, 0).await.expect("a run");
+    let writer = coordinator.operator().writer.clone();
+    let worker = worker(&writer, 1).await;
+    let mut other = SqliteConnection::connect(path.to_str().expect("text")).await.expect("a database");
+    other.execute("PRAGMA foreign_keys = OFF; DELETE FROM job").await.expect("a job");
+    other.close().await.expect("closed");
+    let answer = writer.ask(sync(worker, vec![], 8)).await;
+    assert!(matches!(*answer.expect_err("the jobs are gone"), Error::Damaged(_) | Error::ShuttingDown));
+    let mut faults = coordinator.faults();
+    let broken = |fault: &Option<Arc<Error>>| matches!(fault.as_deref(), Some(Error::WriterFailed(_)));
+    faults.wait_for(broken).await.expect("the coordinator is there");
+    let answer = writer.ask(sync(worker, vec![], 8)).await;
+    assert!(matches!(*answer.expect_err("nobody keeps the ledger"), Error::ShuttingDown));
+    coordinator.close().await;
 }

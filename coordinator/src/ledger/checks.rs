@@ -11,7 +11,8 @@ use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, column, counts, encoded_job, job_id, json, parsed, rows_of, run_id, token, within, worker_id,
+    ROWS_MAX, all_written, column, counts, encoded_job, job_id, json, parsed, rows_of, run_id, token, within,
+    worker_id,
 };
 use crate::error::{Error, damaged};
 
@@ -36,7 +37,7 @@ pub(super) async fn insert_checks(
             )
             .execute(&mut *db),
         };
-        assert_eq!(done.await?.rows_affected(), alike.len() as u64, "a check is opened once and ended once");
+        all_written(&done.await?, alike.len(), "a check is opened once and ended once")?;
     }
     Ok(())
 }

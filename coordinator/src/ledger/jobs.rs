@@ -12,7 +12,8 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, column, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within, worker_id,
+    ROWS_MAX, all_written, column, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within,
+    worker_id,
 };
 use crate::error::{Error, damaged};
 
@@ -46,8 +47,7 @@ pub(super) async fn insert_jobs(
     )
     .execute(db)
     .await?;
-    assert_eq!(done.rows_affected(), jobs.len() as u64, "every job of the batch is stored");
-    Ok(())
+    all_written(&done, jobs.len(), "every job of a plan is stored")
 }
 
 /// The slots of a run's jobs, by number.
@@ -216,10 +216,5 @@ pub(super) async fn update_jobs(db: &mut SqliteConnection, changes: &[ChangedJob
     )
     .execute(db)
     .await?;
-    assert_eq!(
-        done.rows_affected(),
-        changes.len() as u64,
-        "every changed job is there, and no epoch goes back"
-    );
-    Ok(())
+    all_written(&done, changes.len(), "every job is there, and no epoch goes back")
 }

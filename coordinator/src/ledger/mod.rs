@@ -22,6 +22,7 @@ use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
 use serde::{Deserialize, Serialize};
+use sqlx::sqlite::SqliteQueryResult;
 
 use crate::error::{Error, damaged};
 
@@ -40,6 +41,15 @@ pub(crate) use workers::{insert_incarnation, worker_rows};
 const ROWS_MAX: u32 = 10_000;
 
 /// A number from a column that the schema keeps within the range of its type.
+/// A statement wrote the rows that it was to write; if not, the transaction fails.
+fn all_written(done: &SqliteQueryResult, rows: usize, rule: &str) -> Result<(), Error> {
+    let written = done.rows_affected();
+    if written == rows as u64 {
+        return Ok(());
+    }
+    Err(damaged(format!("it does not hold that {rule}: {written} of {rows} rows could be written")))
+}
+
 fn within<Narrow: TryFrom<i64>>(column: &str, number: i64) -> Result<Narrow, Error> {
     Narrow::try_from(number).map_err(|_| damaged(format!("{column} is {number}")))
 }

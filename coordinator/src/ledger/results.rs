@@ -13,7 +13,8 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, all, column, counts, encoded_job, json, json_of_ids, parsed, rows_of, run_id, within, worker_id,
+    ROWS_MAX, all, all_written, column, counts, encoded_job, json, json_of_ids, parsed, rows_of, run_id,
+    within, worker_id,
 };
 use crate::error::{Error, damaged};
 
@@ -100,8 +101,7 @@ pub(super) async fn insert_results(
     )
     .execute(db)
     .await?;
-    assert_eq!(done.rows_affected(), results.len() as u64, "every result is stored");
-    Ok(())
+    all_written(&done, results.len(), "every result is stored")
 }
 
 /// One job of a run with its accepted result, if it has one.

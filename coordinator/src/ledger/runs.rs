@@ -10,7 +10,7 @@ use nqueens_scheduler::RunSettings;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as};
 
-use super::{column, parsed, within};
+use super::{all_written, column, parsed, within};
 use crate::error::{Error, damaged};
 
 /// A run's own row.
@@ -93,8 +93,7 @@ pub(super) async fn finish_planning(
     )
     .execute(db)
     .await?;
-    assert_eq!(done.rows_affected(), 1, "the run was being planned, and all its jobs are stored");
-    Ok(())
+    all_written(&done, 1, "a run whose planning ends was being planned, and all its jobs are stored")
 }
 
 /// Removes the runs whose planning was cut short; nobody has seen them.
@@ -199,8 +198,7 @@ pub(super) async fn update_run_state(
     )
     .execute(db)
     .await?;
-    assert_eq!(done.rows_affected(), 1, "the run exists");
-    Ok(())
+    all_written(&done, 1, "the run exists")
 }
 
 /// Gives a run its total. The database itself makes sure that no job is open.
@@ -232,6 +230,5 @@ pub(super) async fn finish_run(
     )
     .execute(db)
     .await?;
-    assert_eq!(done.rows_affected(), 1, "the run was open and all its jobs are done");
-    Ok(())
+    all_written(&done, 1, "a run that gets its total was open, and all its jobs are done")
 }
