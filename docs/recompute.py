@@ -55,7 +55,7 @@ def symmetric(n):
 
 def recompute(lines):
     """The total and the last hash; raises Wrong if something is."""
-    before, next_job, last = 64 * "0", 0, None
+    before, next_job, last, by_worker = 64 * "0", 0, None, {}
     sums = dict.fromkeys(("count2", "count4", "count8", "solutions"), 0)
     for number, line in enumerate(lines, 1):
         demand(last is None, f"line {number} stands after the total")
@@ -64,13 +64,19 @@ def recompute(lines):
         demand(before == stated, f"the hash does not fit on line {number}")
         entry = json.loads(line)
         if number == 1:
-            demand(entry["line"] == "ledger" and entry["format"] in (1, 2), "this is no ledger of format 1 or 2")
+            demand(entry["line"] == "ledger" and entry["format"] in (1, 2, 3), "this is no ledger of format 1 to 3")
             head = entry
         elif entry["line"] == "job":
             demand(entry["number"] == next_job, f"job {entry['number']} stands where job {next_job} should")
             next_job += 1
+            of_worker = by_worker.setdefault(entry["worker"], dict.fromkeys(sums, 0))
             for name in sums:
                 sums[name] += int(entry["counts"][name])
+                of_worker[name] += int(entry["counts"][name])
+        elif entry["line"] == "worker" and head["format"] > 2:
+            found = by_worker.get(entry["worker"], dict.fromkeys(sums, 0))
+            stated = {name: int(count) for name, count in entry["counts"].items()}
+            demand(found == stated, f"the results of worker {entry['worker']} have other sums than its line says")
         elif entry["line"] == "total":
             last = entry
     demand(last is not None, "the file is cut off")
@@ -79,9 +85,14 @@ def recompute(lines):
     # The one solution of N = 1 stands in none of the counts.
     total += head["n"] == 1
     demand(total == int(head["total"]) == int(last["total"]), f"the jobs add up to {total}")
+    orbits = {name: int(count) for name, count in last["orbits"].items()}
+    demand(2 * orbits["count2"] + 4 * orbits["count4"] + 8 * orbits["count8"] + (head["n"] == 1) == total,
+           "the orbits of the last line do not make the total")
+    demand(sums["solutions"] or sums == orbits, "the orbits of the last line are not those of the jobs")
     # A search in Python takes its time; from N = 17 on there is nqueens verify.
     if 1 < head["n"] < 17:
         count2, count4 = symmetric(head["n"])
+        demand((orbits["count2"], orbits["count4"]) == (count2, count4), "other symmetric orbits")
         if sums["solutions"]:
             demand((total - 2 * count2 - 4 * count4) % 8 == 0, "the solutions make no whole orbits")
         else:

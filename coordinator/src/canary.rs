@@ -2,7 +2,7 @@
 //! results.
 //!
 //! It uses one thread for 5 % of the time. A worker can't recognise such a job, because it is chosen after it was
-//! counted. Workers that agreed on a wrong count meet an independent one here. The coordinator's count is one opinion
+//! counted. Workers that agreed on a wrong count meet an independent one here. The coordinator's count is one vote
 //! like any other: if it differs, the job is quarantined and a third machine decides.
 
 use std::collections::HashSet;
@@ -98,11 +98,11 @@ async fn compare(operator: &Operator, token: LeaseToken, claim: Claim, control: 
         recount(&[claim], None, NonZeroUsize::MIN, &cpu, &control, |recount| counted = Some(recount));
         counted
     });
-    let Ok(Some(Recount { kernel, found: Ok(counts), .. })) = counting.await else { return false };
+    let Ok(Some(Recount { kernel, found: Ok(counts), states, .. })) = counting.await else { return false };
     let elapsed_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
     info!(job = %token.job, %kernel, elapsed_us, "canary counted");
     let kernel = kernel.into();
-    let result = JobResult { token, counts, kernel, states: 0, elapsed_us };
+    let result = JobResult { token, counts, kernel, states, elapsed_us };
     let build = operator.build.to_string();
     let compared = operator.writer.ask(Compare { build, secret: random_bytes(), result }).await;
     if let Err(error) = &compared

@@ -7,13 +7,12 @@ use nqueens_kernel::plan::{Fingerprinter, Plan};
 use nqueens_model::id::RunId;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
-use nqueens_model::operator::{RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_model::operator::{RunStatus, Submission, WorkerStatus};
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun};
 use nqueens_scheduler::{Dispatch, Millis, Refusal, Request, RunSettings};
 use tokio::sync::{Mutex, mpsc, watch};
 
-use crate::clock::wall_time;
 use crate::error::Error;
 use crate::events::Events;
 use crate::ledger::{RunRow, WorkerRow};
@@ -112,22 +111,9 @@ impl Operator {
             }
             self.ask(PlanJobs { run: id, first, jobs }).await?;
         }
-        let row = RunRow {
-            id,
-            plan,
-            jobs: u32::try_from(estimates.len()).expect("checked above"),
-            fingerprint: planning.await.expect("planning does not panic").finish(),
-            seed,
-            priority,
-            replicate_ppm,
-            state: RunState::Active,
-            reason: None,
-            created_at: wall_time(),
-            finished_at: None,
-            outcome: None,
-        };
-        self.ask(ActivateRun { settings, fingerprint: row.fingerprint, estimates }).await?;
-        Ok(row)
+        let fingerprint = planning.await.expect("planning does not panic").finish();
+        self.ask(ActivateRun { settings, fingerprint, estimates }).await?;
+        self.reader.run(id).await.map_err(Arc::new)
     }
 
     /// Asks for something, and waits until it is on disk; [`request`](crate::request) has what can be asked for.

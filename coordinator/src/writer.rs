@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use nqueens_model::id::Incarnation;
+use nqueens_model::operator::WallTime;
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::{Dispatch, Millis, Needs, NewEvent, Policy, Room, Scheduler, Stalls};
 use sqlx::Connection;
@@ -69,6 +70,8 @@ pub(crate) struct Writer {
     secret: [u8; 32],
     policy: Policy,
     started: Instant,
+    /// What the ledger's clock showed then.
+    began_at: WallTime,
     speeds: Speeds,
     stalls: Stalls,
     pub(crate) events: EventBoard,
@@ -90,11 +93,13 @@ impl Writer {
         let secret = random_bytes();
         let started = Instant::now();
         let begun = async {
-            ledger::insert_incarnation(&mut database.writer, incarnation, build, wall_time()).await?;
+            let began_at = wall_time().max(ledger::latest_time(&mut database.writer).await?);
+            ledger::insert_incarnation(&mut database.writer, incarnation, build, began_at).await?;
             ledger::delete_unplanned(&mut database.writer).await?;
-            ledger::restore(&database.readers, Dispatch::new(policy, incarnation, secret), room, 0).await
+            let dispatch = Dispatch::new(policy, incarnation, secret);
+            Ok((began_at, ledger::restore(&database.readers, dispatch, room, 0).await?))
         };
-        let scheduler = begun.await.map_err(|error| database.explain(error))?;
+        let (began_at, scheduler) = begun.await.map_err(|error| database.explain(error))?;
         let speeds = Speeds::default();
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, &speeds)));
         let (faults, stalls, events) = (watch::Sender::new(None), Stalls::default(), EventBoard::default());
@@ -105,6 +110,7 @@ impl Writer {
             secret,
             policy,
             started,
+            began_at,
             speeds,
             stalls,
             events,
@@ -147,7 +153,7 @@ impl Writer {
     async fn group(&mut self, mut requests: Vec<Box<dyn Pending>>) {
         let failure = match self.transact(&mut requests).await {
             Ok(news) => {
-                self.events.post(wall_time(), news);
+                self.events.post(self.ledger_time(), news);
                 None
             }
             Err(error) => Some(self.recover(error).await),
@@ -155,7 +161,7 @@ impl Writer {
         let now = self.now();
         self.speeds.note(now, self.scheduler.dispatch());
         let stalls = self.stalls.look(now, self.policy.stall_ms, self.scheduler.dispatch());
-        self.events.post(wall_time(), stalls);
+        self.events.post(self.ledger_time(), stalls);
         self.snapshot.send_replace(Arc::new(Snapshot::of(&self.scheduler, &self.speeds)));
         for request in requests {
             request.answer(failure.as_ref());
@@ -164,7 +170,7 @@ impl Writer {
 
     /// Loads, applies, persists and commits; returns what is worth an event.
     async fn transact(&mut self, requests: &mut [Box<dyn Pending>]) -> Result<Vec<NewEvent>, Error> {
-        let (now, begun) = (self.now(), Instant::now());
+        let (now, at, begun) = (self.now(), self.ledger_time(), Instant::now());
         let mut db = self.database.writer.begin_with("BEGIN IMMEDIATE").await?;
         let mut needs = Needs::default();
         for request in &*requests {
@@ -175,7 +181,6 @@ impl Writer {
         for request in &mut *requests {
             request.apply(&mut transaction);
         }
-        let at = wall_time();
         ledger::persist(&mut db, &transaction.settle(), at).await?;
         for suspicion in transaction.take_suspicions() {
             let results = ledger::unconfirmed(&mut db, &suspicion.machine).await?;
@@ -210,6 +215,12 @@ impl Writer {
             Err(error) => panic!("the database can't be read any more: {error}"),
         };
         cause
+    }
+
+    /// The time by the ledger's clock: this machine's at the start, or the ledger's latest if that is later, and steady from
+    /// then on. So times in a ledger ascend, whatever is done to the machine's clock.
+    fn ledger_time(&self) -> WallTime {
+        self.began_at.saturating_add_unsigned(self.now())
     }
 
     fn now(&self) -> Millis {

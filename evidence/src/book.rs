@@ -1,16 +1,20 @@
 //! A ledger's lines in one pass, compared with the plan and with each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use nqueens_kernel::counts::{Counts, Overflow, Totals};
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_model::message::EncodedJob;
+use nqueens_model::operator::WallTime;
 
 use crate::finding::{Check, Verdict};
 use crate::line::{Header, JobLine, OtherLine, OtherVerdict, WorkerLine};
 use crate::sample::{Claim, Sample};
+
+/// The first format in which workers have sums.
+const SUMS_FROM: u32 = 3;
 
 /// What was read so far.
 pub(crate) struct Book {
@@ -22,12 +26,23 @@ pub(crate) struct Book {
     /// The number that the next job should have.
     next: u64,
     found: Result<Totals, Overflow>,
-    /// Results of each worker.
-    by_worker: BTreeMap<u64, u64>,
+    by_worker: BTreeMap<u64, OfWorker>,
+    /// The latest time of a result.
+    latest_ms: WallTime,
     workers: BTreeMap<u64, WorkerLine>,
     latest: Latest,
     others: Others,
     faults: Faults,
+}
+
+/// What the results of a worker come to.
+#[derive(Default)]
+struct OfWorker {
+    /// Those that stand.
+    jobs: u64,
+    sums: Totals,
+    /// Of all.
+    elapsed_us: u128,
 }
 
 /// The job that was read last, for the lines of its other results.
@@ -37,15 +52,19 @@ struct Latest {
     worker: u64,
     /// Of the result that stands, and of those that stood before.
     counts: Vec<Counts>,
-    confirmed: bool,
+    /// Other workers that counted the same.
+    confirmed_by: BTreeSet<u64>,
+    /// Time of the other result above.
+    other_ms: WallTime,
 }
 
 /// Results that don't stand.
 #[derive(Default)]
 struct Others {
     voided: u64,
-    /// Jobs that more than one worker counted alike.
-    confirmed: u64,
+    /// How many jobs were counted by a worker and alike by such others. Whether these are on other machines is only known when
+    /// the workers have been read.
+    confirmed: BTreeMap<(u64, BTreeSet<u64>), u64>,
 }
 
 #[derive(Default)]
@@ -54,6 +73,7 @@ struct Faults {
     plan: Flaw,
     bounds: Flaw,
     workers: Flaw,
+    work: Flaw,
     others: Flaw,
 }
 
@@ -94,6 +114,7 @@ impl Book {
             next: 0,
             found: Ok(Totals::default()),
             by_worker: BTreeMap::new(),
+            latest_ms: header.created_at_ms,
             workers: BTreeMap::new(),
             latest: Latest::default(),
             others: Others::default(),
@@ -114,11 +135,11 @@ impl Book {
     /// Every worker's name and number of results.
     pub(crate) fn into_workers(self) -> BTreeMap<u64, (String, u64)> {
         let mut workers = self.workers;
-        let named = |(id, jobs)| {
+        let named = |(id, worker): (u64, OfWorker)| {
             let name = workers.remove(&id).map_or_else(|| "not listed".to_owned(), |worker| worker.name);
-            (id, (name, jobs))
+            (id, (name, worker.jobs))
         };
-        self.by_worker.into_iter().filter(|(_, jobs)| *jobs > 0).map(named).collect()
+        self.by_worker.into_iter().filter(|(_, worker)| worker.jobs > 0).map(named).collect()
     }
 
     pub(crate) fn enter_job(&mut self, line: JobLine, sample: &mut Sample) {
@@ -133,9 +154,24 @@ impl Book {
         self.jobs += 1;
         self.fingerprint.add_encoded(line.class, line.bound1, &line.bytes);
         self.found = self.found.and_then(|found| found.checked_add(line.counts));
-        *self.by_worker.entry(line.worker).or_default() += 1;
-        self.latest =
-            Latest { number: Some(number), worker: line.worker, counts: vec![line.counts], confirmed: false };
+        let worker = self.by_worker.entry(line.worker).or_default();
+        worker.jobs += 1;
+        worker.elapsed_us += u128::from(line.elapsed_us);
+        // If that overflows the sum of all jobs does, too, which is told.
+        worker.sums = worker.sums.checked_add(line.counts).unwrap_or(worker.sums);
+        if line.states == 0 {
+            self.faults.work.note(|| format!("job {number} was counted without visiting any state"));
+        }
+        let (at, end) = (line.reported_at_ms, self.header.finished_at_ms.unwrap_or(WallTime::MAX));
+        if !(self.header.created_at_ms..=end).contains(&at) {
+            self.faults
+                .work
+                .note(|| format!("the result of job {number} did not come in the time of the run"));
+        }
+        self.latest_ms = self.latest_ms.max(at);
+        self.close_job();
+        (self.latest.number, self.latest.worker) = (Some(number), line.worker);
+        self.latest.counts.push(line.counts);
         // Where one job is out of place, it is not told of all that follow that they are not the plan's.
         if self.faults.jobs.first.is_none() {
             self.compare(&line);
@@ -169,6 +205,14 @@ impl Book {
         }
     }
 
+    /// No more lines are of the job that was read last.
+    fn close_job(&mut self) {
+        let Latest { worker, confirmed_by, .. } = std::mem::take(&mut self.latest);
+        if !confirmed_by.is_empty() {
+            *self.others.confirmed.entry((worker, confirmed_by)).or_default() += 1;
+        }
+    }
+
     pub(crate) fn enter_other(&mut self, line: &OtherLine) {
         let (number, latest) = (line.number, &mut self.latest);
         if latest.number != Some(number) {
@@ -177,7 +221,12 @@ impl Book {
                 .others
                 .note(|| format!("a result of job {number} does not stand below its job"));
         }
-        self.by_worker.entry(line.worker).or_default();
+        self.by_worker.entry(line.worker).or_default().elapsed_us += u128::from(line.elapsed_us);
+        if line.reported_at_ms < latest.other_ms.max(self.header.created_at_ms) {
+            self.faults.work.note(|| format!("a result of job {number} came before the one above it"));
+        }
+        latest.other_ms = line.reported_at_ms;
+        self.latest_ms = self.latest_ms.max(line.reported_at_ms);
         match line.verdict {
             OtherVerdict::Voided => {
                 self.others.voided += 1;
@@ -189,9 +238,9 @@ impl Book {
                 });
             }
             OtherVerdict::Duplicate => {
-                let confirms = line.counts == latest.counts[0] && line.worker != latest.worker;
-                self.others.confirmed += u64::from(confirms && !latest.confirmed);
-                latest.confirmed |= confirms;
+                if line.counts == latest.counts[0] && line.worker != latest.worker {
+                    latest.confirmed_by.insert(line.worker);
+                }
             }
             OtherVerdict::Conflict if latest.counts.iter().all(|counts| *counts == line.counts) => {
                 self.faults
@@ -203,10 +252,23 @@ impl Book {
     }
 
     pub(crate) fn enter_worker(&mut self, line: WorkerLine) {
-        let (id, jobs) = (line.worker, self.by_worker.get(&line.worker).copied().unwrap_or(0));
-        if jobs != u64::from(line.jobs) {
+        let (id, nothing) = (line.worker, OfWorker::default());
+        let OfWorker { jobs, sums, elapsed_us } = self.by_worker.get(&id).unwrap_or(&nothing);
+        if *jobs != u64::from(line.jobs) {
             let said = line.jobs;
             self.faults.workers.note(|| format!("worker {id} has {jobs} results, not {said}"));
+        }
+        if self.header.format >= SUMS_FROM && line.counts != Some(*sums) {
+            self.faults
+                .workers
+                .note(|| format!("the results of worker {id} have other sums than its line says"));
+        }
+        // Clocks differ a little, and times are rounded.
+        let span_ms = self.latest_ms.saturating_sub(self.header.created_at_ms).max(0).unsigned_abs() + 1_000;
+        if elapsed_us.saturating_mul(100) > u128::from(line.threads) * u128::from(span_ms) * 101_000 {
+            self.faults.work.note(|| {
+                format!("worker {id} counted for longer than its threads can in the time of the run")
+            });
         }
         if self.workers.insert(id, line).is_some() {
             self.faults.workers.note(|| format!("worker {id} is listed twice"));
@@ -214,7 +276,8 @@ impl Book {
     }
 
     /// The checks on jobs and workers, all lines being read or not.
-    pub(crate) fn findings(&mut self, complete: bool) -> [(Check, Verdict); 6] {
+    pub(crate) fn findings(&mut self, complete: bool) -> [(Check, Verdict); 7] {
+        self.close_job();
         let jobs = self.header.jobs;
         let read = if complete { Ok(()) } else { Err("the file could not be read to its end") };
         if complete {
@@ -245,9 +308,16 @@ impl Book {
             "computed again for N = {n}, plan {plan}, {states_per_job} states per job: the same jobs"
         );
         let workers = format!("each result is from one of the {} listed workers", self.workers.len());
-        let Others { confirmed, voided } = self.others;
+        let machine = |worker: u64| self.workers.get(&worker).map(|line| &line.name);
+        let by_another = |(worker, others): &(u64, BTreeSet<u64>)| {
+            let counted_on = machine(*worker);
+            others.iter().any(|other| machine(*other).is_some_and(|name| counted_on != Some(name)))
+        };
+        let confirmed = self.others.confirmed.iter().filter(|(by, _)| by_another(by));
         let others = format!(
-            "{confirmed} jobs have an equal result from a second worker, {voided} results were voided"
+            "{} jobs have an equal result from a second machine, {} results were voided",
+            confirmed.map(|(_, jobs)| jobs).sum::<u64>(),
+            self.others.voided
         );
         [
             (Check::Jobs, self.faults.jobs.verdict(read, format_args!("{jobs}, each once and in order"))),
@@ -255,6 +325,10 @@ impl Book {
             (Check::Fingerprint, fingerprint),
             (Check::Bounds, self.faults.bounds.verdict(in_order, "no job has more solutions than possible")),
             (Check::Workers, self.faults.workers.verdict(read, workers)),
+            (
+                Check::Work,
+                self.faults.work.verdict(read, "each result visited states and came in the time of the run, of threads that had the time"),
+            ),
             (Check::Others, self.faults.others.verdict(read, others)),
         ]
     }

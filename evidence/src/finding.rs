@@ -20,6 +20,9 @@ pub enum Check {
     Bounds,
     /// Every result is of a worker that is listed.
     Workers,
+    /// Results visited states and came in the time of the run, in the order in which they are told, and no worker counted
+    /// for longer than its threads could.
+    Work,
     /// What is said of second and earlier results is so.
     Others,
     /// The last line's sums are those of the jobs.

@@ -11,8 +11,9 @@ use nqueens_model::kernel::KernelName;
 use nqueens_model::operator::WallTime;
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that this program writes; it reads the earlier one, too, which has no [`OtherLine`]s.
-pub const FORMAT: u32 = 2;
+/// The version of the format that this program writes; it reads the earlier ones, too: 1 has no [`OtherLine`]s, 1 and 2
+/// have no sums of workers.
+pub const FORMAT: u32 = 3;
 
 /// A line, by what it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,6 +169,9 @@ pub struct WorkerLine {
     pub threads: u32,
     /// How many of the results above are its own.
     pub jobs: u32,
+    /// The sums of those.
+    #[serde(default, with = "optional_totals", skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Totals>,
 }
 
 /// What the results add up to.
@@ -232,6 +236,25 @@ mod text {
         let text = String::deserialize(deserializer)?;
         let value = text.parse().ok().filter(|value: &T| value.to_string() == text);
         value.ok_or_else(|| D::Error::custom(format_args!("'{text}' is no such value")))
+    }
+}
+
+/// Sums that earlier formats do not have.
+mod optional_totals {
+    use nqueens_kernel::counts::Totals;
+    use serde::{Deserializer, Serializer};
+
+    use super::TotalsText;
+
+    #[expect(clippy::ref_option, reason = "serde asks for it")]
+    pub(super) fn serialize<S: Serializer>(sums: &Option<Totals>, serializer: S) -> Result<S::Ok, S::Error> {
+        TotalsText::serialize(&sums.unwrap_or_default(), serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Totals>, D::Error> {
+        TotalsText::deserialize(deserializer).map(Some)
     }
 }
 

@@ -11,6 +11,7 @@ use nqueens_kernel::engine::{Control, Factory, Kernel, Stopped};
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::plan::PlanKind;
 use nqueens_kernel::solver::Solver;
+use nqueens_kernel::unit::UnitTally;
 use nqueens_model::kernel::KernelName;
 
 use crate::parts::Parts;
@@ -27,6 +28,8 @@ pub struct Recount {
     pub parts: u32,
     /// What it found; the error says why there was nothing to count, or that the parts came to something else.
     pub found: Result<Counts, String>,
+    /// States that it visited.
+    pub states: u64,
 }
 
 impl Recount {
@@ -95,7 +98,13 @@ impl Solvers<'_> {
         control: &Control,
     ) -> Result<Recount, Stopped> {
         let independent = independent_engine(claim.job.class, claim.kernel);
-        let recount = |kernel, parts, found| Recount { claim: claim.clone(), kernel, parts, found };
+        let recount = |kernel, parts, counted: Result<UnitTally, String>| Recount {
+            claim: claim.clone(),
+            kernel,
+            parts,
+            states: counted.as_ref().map_or(0, |tally| tally.states),
+            found: counted.map(|tally| tally.counts),
+        };
         let job = match claim.job.decode() {
             Ok(job) => job,
             Err(invalid) => {
@@ -121,7 +130,6 @@ impl Solvers<'_> {
     }
 }
 
-fn count(job: &Job, solver: &mut Solver, control: &Control) -> Result<Result<Counts, String>, Stopped> {
-    let counted = solver.count_job(job, control)?;
-    Ok(counted.map(|tally| tally.counts).map_err(|overflow| overflow.to_string()))
+fn count(job: &Job, solver: &mut Solver, control: &Control) -> Result<Result<UnitTally, String>, Stopped> {
+    Ok(solver.count_job(job, control)?.map_err(|overflow| overflow.to_string()))
 }

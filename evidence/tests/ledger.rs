@@ -49,7 +49,15 @@ fn ledger(n: u32, solutions: u64) -> Vec<u8> {
             elapsed_us: 1,
             reported_at_ms: 2,
         }),
-        Line::Worker(WorkerLine { worker: 1, name, build, kernels, threads: 1, jobs: 1 }),
+        Line::Worker(WorkerLine {
+            worker: 1,
+            name,
+            build,
+            kernels,
+            threads: 1,
+            jobs: 1,
+            counts: Some(counts.into()),
+        }),
         Line::Total(TotalLine {
             counts: Totals { solutions: solutions.into(), ..Totals::default() },
             orbits: known.orbits,

@@ -38,7 +38,7 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
     let mut out = ChainWriter::new(BufWriter::new(out));
     out.write(&Line::Ledger(header(run, outcome)))?;
     let mut found = Totals::default();
-    let mut by_worker = BTreeMap::<WorkerId, u32>::new();
+    let mut by_worker = BTreeMap::<WorkerId, (u32, Totals)>::new();
     let mut next = 0;
     loop {
         let rows = reader.ledger(run.id, next).await?;
@@ -50,7 +50,8 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
             let (line, worker) = job_line(row)?;
             let number = line.number;
             found = found.checked_add(line.counts)?;
-            *by_worker.entry(worker).or_default() += 1;
+            let (jobs, sums) = by_worker.entry(worker).or_default();
+            (*jobs, *sums) = (*jobs + 1, sums.checked_add(line.counts)?);
             out.write(&Line::Job(line))?;
             while let Some(other) = others.next_if(|other| other.number == number) {
                 by_worker.entry(other.result.worker).or_default();
@@ -59,10 +60,11 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         }
     }
     for worker in reader.workers().await? {
-        let Some(&jobs) = by_worker.get(&worker.id) else { continue };
+        let Some(&(jobs, sums)) = by_worker.get(&worker.id) else { continue };
         let Registration { name, build, kernels, threads, .. } = worker.registration;
         let kernels = kernels.iter().map(KernelName::as_str).collect::<Vec<_>>().join(",");
-        let line = WorkerLine { worker: worker.id.get(), name, build, kernels, threads, jobs };
+        let line =
+            WorkerLine { worker: worker.id.get(), name, build, kernels, threads, jobs, counts: Some(sums) };
         out.write(&Line::Worker(line))?;
     }
     ensure!(

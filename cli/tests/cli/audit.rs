@@ -130,7 +130,7 @@ fn an_interrupted_sample_tells_what_was_counted() {
         BufReader::new(running.stdout.take().expect("piped")).lines().map(|line| line.expect("text"));
     // The last check but the sample.
     let checks: Vec<_> = lines.by_ref().take_while(|line| !line.contains(" total ")).collect();
-    assert_eq!(checks.len(), 13, "{checks:?}");
+    assert_eq!(checks.len(), 14, "{checks:?}");
     let status = Command::new("kill").args(["-INT", &running.id().to_string()]).status().expect("kill");
     assert!(status.success());
     assert_eq!(lines.collect::<Vec<_>>(), ["-       sample       0 of 1 jobs counted again (seed 1)"]);

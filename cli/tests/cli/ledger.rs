@@ -114,13 +114,13 @@ fn every_check_is_told() {
         let checks: Vec<_> =
             outcome.stdout.lines().skip(1).map(|line| line.split_whitespace().nth(1)).collect();
         let checks: Vec<_> = checks.into_iter().map(|check| check.expect("a check")).collect();
-        let expected = "form chain jobs plan fingerprint bounds workers others sums orbits symmetric published total sample";
-        assert_eq!(checks[..14].join(" "), expected, "{run}");
+        let expected = "form chain jobs plan fingerprint bounds workers work others sums orbits symmetric published total sample";
+        assert_eq!(checks[..15].join(" "), expected, "{run}");
         let jobs = ledger.jobs();
         let passed = outcome.stdout.lines().skip(1).filter(|line| line.starts_with("ok ")).count();
         // Where there are no jobs there is nothing to count again, and no worker. Half boards and colours
         // have symmetric ones in their sums, and nobody knows how many.
-        let expected = 15 - if jobs > 0 { 0 } else { 2 } - usize::from(counts_plainly(run));
+        let expected = 16 - if jobs > 0 { 0 } else { 2 } - usize::from(counts_plainly(run));
         assert_eq!(passed, expected, "{}", outcome.stdout);
         let counted = format!(" sample       {jobs} of {jobs} jobs counted again");
         assert!(outcome.stdout.contains(&counted), "{}", outcome.stdout);
@@ -162,7 +162,7 @@ fn results_that_were_taken_back_stay_in_the_ledger() {
     let exported = place.run("export --db run.db --format ledger").stdout;
     assert_eq!(exported.matches(r#""verdict":"voided""#).count(), 8);
     let verified = place.with_file("ledger", &exported).stdout("verify ledger");
-    assert!(verified.contains("0 jobs have an equal result from a second worker, 8 results were voided"));
+    assert!(verified.contains("0 jobs have an equal result from a second machine, 8 results were voided"));
 }
 
 #[test]
@@ -171,6 +171,7 @@ fn a_count_that_is_off_by_one() {
     assert_eq!(
         Ledger::faults(BORDER, off),
         [
+            "workers the results of worker 1 have other sums than its line says",
             "sums the sums over the jobs differ from the last line",
             "published the total 100 differs from the published count 92"
         ]
@@ -179,7 +180,8 @@ fn a_count_that_is_off_by_one() {
     let consistent = |lines: &mut Vec<Value>| {
         off(lines);
         add(&mut lines[0]["total"], 8);
-        let last = lines.last_mut().expect("lines");
+        let [.., worker, last] = &mut lines[..] else { panic!("lines") };
+        add(&mut worker["counts"]["count8"], 1);
         add(&mut last["counts"]["count8"], 1);
         add(&mut last["orbits"]["count8"], 1);
         add(&mut last["total"], 8);
@@ -191,6 +193,7 @@ fn a_count_that_is_off_by_one() {
     assert_eq!(
         Ledger::faults(HALVES, |lines| add(&mut lines[1]["counts"]["solutions"], 1)),
         [
+            "workers the results of worker 1 have other sums than its line says",
             "sums the sums over the jobs differ from the last line",
             "orbits 93 solutions less the symmetric ones, COUNT2 = 0 and COUNT4 = 1, are no multiple of 8"
         ]
@@ -202,6 +205,7 @@ fn a_count_that_is_off_by_one() {
     assert_eq!(
         Ledger::faults(ROWS, symmetric),
         [
+            "workers the results of worker 1 have other sums than its line says",
             "sums the sums over the jobs differ from the last line",
             "symmetric COUNT2 = 0 and COUNT4 = 0 differ from the separately counted symmetric solutions, 0 and 1"
         ]
@@ -228,6 +232,109 @@ fn results_of_two_jobs_that_were_swapped() {
     }
     assert!(faults[2].starts_with("sample 2 of 3 jobs counted again differ (seed "), "{faults:?}");
     assert!(faults[3].ends_with("3 of 3 jobs of this process: 2 differ"), "{faults:?}");
+}
+
+/// Between jobs of two workers their own sums change.
+#[test]
+fn results_of_two_workers_that_were_swapped() {
+    let two_workers = |lines: &mut Vec<Value>| {
+        let jobs = lines.iter_mut().filter(|line| line["line"] == "job");
+        let mut sums = [[0_u64; 2]; 2];
+        for (at, job) in jobs.enumerate() {
+            job["worker"] = json!(1 + at % 2);
+            let count8: u64 = job["counts"]["count8"].as_str().expect("text").parse().expect("a number");
+            sums[at % 2] = [sums[at % 2][0] + 1, sums[at % 2][1] + count8];
+        }
+        let first = lines.iter().position(|line| line["line"] == "worker").expect("a worker");
+        lines.insert(first + 1, lines[first].clone());
+        for (worker, [jobs, count8]) in sums.into_iter().enumerate() {
+            let line = &mut lines[first + worker];
+            (line["worker"], line["jobs"]) = (json!(1 + worker), json!(jobs));
+            line["counts"]["count8"] = json!(count8.to_string());
+            line["counts"]["count4"] = json!("0");
+        }
+        let symmetric = lines.iter().find(|line| line["line"] == "job" && line["counts"]["count4"] == "1");
+        let holder = symmetric.expect("the symmetric orbit")["worker"].as_u64().expect("a number");
+        lines[first - 1 + usize::try_from(holder).expect("1 or 2")]["counts"]["count4"] = json!("1");
+    };
+    assert_eq!(Ledger::faults(ROWS, two_workers), [""; 0]);
+    let moved = Ledger::faults(ROWS, |lines| {
+        two_workers(lines);
+        let count = |at: usize, lines: &[Value]| lines[at]["counts"]["count8"].as_str().map(str::to_owned);
+        let from = (1..9).find(|&at| count(at, lines).is_some_and(|count| count != "0")).expect("an orbit");
+        let to = (1..9).find(|&at| lines[at]["worker"] != lines[from]["worker"]).expect("another's job");
+        add(&mut lines[from]["counts"]["count8"], -1);
+        add(&mut lines[to]["counts"]["count8"], 1);
+    });
+    let sums = "workers the results of worker 1 have other sums than its line says; and 1 more";
+    assert!(moved.contains(&sums.to_owned()), "{moved:?}");
+}
+
+#[test]
+fn work_that_nobody_can_have_done() {
+    let work = |damage: fn(&mut Vec<Value>)| Ledger::faults(ROWS, damage);
+    assert_eq!(
+        work(|lines| lines[2]["states"] = json!("0")),
+        ["work job 1 was counted without visiting any state"]
+    );
+    let outside = ["work the result of job 1 did not come in the time of the run"];
+    assert_eq!(work(|lines| lines[2]["reported_at_ms"] = json!(1)), outside);
+    assert_eq!(work(|lines| lines[2]["reported_at_ms"] = json!(9_000_000_000_000_u64)), outside);
+    assert_eq!(
+        work(|lines| lines[2]["elapsed_us"] = json!("3600000000")),
+        ["work worker 1 counted for longer than its threads can in the time of the run"]
+    );
+}
+
+/// Without the sums of workers.
+#[test]
+fn a_ledger_of_the_format_before_is_read() {
+    let earlier = |lines: &mut Vec<Value>| {
+        lines[0]["format"] = json!(2);
+        for worker in lines.iter_mut().filter(|line| line["line"] == "worker") {
+            worker.as_object_mut().expect("an object").remove("counts");
+        }
+    };
+    assert_eq!(Ledger::faults(BORDER, earlier), [""; 0]);
+    let none = Ledger::faults(BORDER, |lines| {
+        earlier(lines);
+        lines[0]["format"] = json!(3);
+    });
+    assert_eq!(none, ["workers the results of worker 1 have other sums than its line says"]);
+}
+
+/// Results of one machine, under two numbers, say nothing of each other.
+#[test]
+fn a_second_count_is_another_machines() {
+    for (name, confirmed) in [("this process", 0), ("west", 1)] {
+        let mut ledger = Ledger::of(BORDER);
+        let mut other = ledger.lines[1].clone();
+        for field in ["class", "bound1", "bytes"] {
+            other.as_object_mut().expect("an object").remove(field);
+        }
+        (other["line"], other["verdict"], other["worker"]) = (json!("other"), json!("duplicate"), json!(2));
+        ledger.lines.insert(2, other);
+        let last = ledger.lines.len() - 1;
+        let mut worker = ledger.lines[last - 1].clone();
+        (worker["worker"], worker["name"], worker["jobs"]) = (json!(2), json!(name), json!(0));
+        worker["counts"] = json!({"count2": "0", "count4": "0", "count8": "0", "solutions": "0"});
+        ledger.lines.insert(last, worker);
+        let said = ledger.verify_text(&ledger.sealed(), "").stdout;
+        let expected =
+            format!("ok      others       {confirmed} jobs have an equal result from a second machine");
+        assert!(said.contains(&expected), "{name}: {said}");
+    }
+}
+
+/// The search for symmetric solutions of N = 31 would take hours.
+#[test]
+fn a_board_that_takes_for_ever_is_not_searched_for_a_file_without_its_jobs() {
+    for run in [ROWS, BORDER, HALVES, COLOURS] {
+        let faults = Ledger::faults(run, |lines| lines[0]["n"] = json!(31));
+        assert!(faults[0].starts_with("plan job 0 is not the plan's"), "{faults:?}");
+        let faults = Ledger::faults(run, |lines| lines[0]["jobs"] = json!(u32::MAX));
+        assert!(faults[0].contains("but the first line says 4294967295"), "{faults:?}");
+    }
 }
 
 #[test]
@@ -274,7 +381,7 @@ fn jobs_of_another_plan() {
     let other_board = Ledger::faults(BORDER, |lines| lines[0]["n"] = json!(9));
     assert!(other_board[0].starts_with("plan job 0 is not the plan's; and "), "{other_board:?}");
     assert!(other_board[1].starts_with("fingerprint the first line has "), "{other_board:?}");
-    assert!(other_board.last().expect("faults").starts_with("symmetric COUNT2 = 0 and COUNT4 = 1 differ"));
+    assert_eq!(other_board.len(), 2, "{other_board:?}");
     let finer = Ledger::faults(BORDER, |lines| lines[0]["states_per_job"] = json!("99"));
     assert!(finer.iter().any(|fault| fault.starts_with("fingerprint ")), "{finer:?}");
     let print = Ledger::faults(ROWS, |lines| lines[0]["fingerprint"] = json!("0".repeat(64)));
@@ -291,7 +398,7 @@ fn a_count_that_no_job_can_have() {
     assert!(faults[0].contains(", more than the possible COUNT8 = "), "{faults:?}");
     let mixed = Ledger::faults(ROWS, |lines| lines[1]["counts"]["solutions"] = json!("8"));
     assert!(mixed[0].starts_with("bounds job 0 has solutions = 8, more than the possible "), "{mixed:?}");
-    assert_eq!(mixed[2], "orbits some jobs found orbits and others plain solutions");
+    assert_eq!(mixed[3], "orbits some jobs found orbits and others plain solutions");
 }
 
 #[test]
@@ -322,7 +429,7 @@ fn a_broken_chain() {
     assert_eq!(text, std::fs::read_to_string(ledger.place.path("ledger")).expect("a file"));
     let damaged = |text: &str| faults(&ledger.verify_text(text, ""));
     // A digit of what nothing else depends on.
-    let at = text.find("\"reported_at_ms\":1").expect("a time") + "\"reported_at_ms\":".len();
+    let at = text.find("\"epoch\":1").expect("a lease") + "\"epoch\":".len();
     let flipped = format!("{}2{}", &text[..at], &text[at + 1..]);
     assert_eq!(damaged(&flipped), ["chain the hash does not fit on line 2"]);
     // A hash itself: the next line's is over it.
@@ -356,12 +463,12 @@ fn files_that_are_cut_off_or_no_ledgers() {
     let second = Ledger::faults(ROWS, |lines| lines.insert(4, lines[0].clone()));
     assert_eq!(second, ["form line 5 is a second header"]);
     let later = Ledger::faults(ROWS, |lines| {
-        lines[0]["format"] = json!(3);
+        lines[0]["format"] = json!(4);
         lines[0]["novelty"] = json!(true);
     });
     assert_eq!(
         later,
-        ["form format version 3 is not known here, 2 is; use the nqueens that wrote it, or a later one"]
+        ["form format version 4 is not known here, 3 is; use the nqueens that wrote it, or a later one"]
     );
     for (name, value, said) in [
         ("kernel", json!("an abacus"), "form line 3: 'an abacus' is no such value"),
@@ -443,8 +550,19 @@ fn another_program_comes_to_the_same_total() {
             let count = if counts_plainly(run) { "solutions" } else { "count8" };
             add(&mut ledger.lines[1]["counts"][count], 1);
             let outcome = recompute(&ledger, &ledger.sealed());
-            assert_eq!(outcome.code, 1);
+            let sums = "WRONG: the results of worker 1 have other sums than its line says\n";
+            assert_eq!((outcome.code, &*outcome.stderr), (1, sums));
+            // A liar who thinks of the worker too, and one who only moves orbits from one kind to another.
+            let worker = ledger.lines.len() - 2;
+            add(&mut ledger.lines[worker]["counts"][count], 1);
+            let outcome = recompute(&ledger, &ledger.sealed());
             assert!(outcome.stderr.starts_with("WRONG: the jobs add up to "), "{}", outcome.stderr);
+            let mut ledger = Ledger::of(run);
+            let last = ledger.lines.last_mut().expect("lines");
+            add(&mut last["orbits"]["count8"], -1);
+            add(&mut last["orbits"]["count4"], 2);
+            let outcome = recompute(&ledger, &ledger.sealed());
+            assert!(outcome.stderr.starts_with("WRONG: "), "{}", outcome.stderr);
         }
     }
 }

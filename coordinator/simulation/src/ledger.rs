@@ -388,10 +388,10 @@ impl Ledger {
         let own = accepted.filter(|(.., accepted)| self.machine(accepted.worker) == machine);
         let unconfirmed =
             own.filter(|(job, row, _)| goes_on(job) && !row.checks.contains(&Some(CheckOutcome::Agreed)));
-        unconfirmed.map(|(job, _, accepted)| (job, self.opinion(accepted))).collect()
+        unconfirmed.map(|(job, _, accepted)| (job, self.vote(accepted))).collect()
     }
 
-    fn opinion(&self, row: &ResultRow) -> CheckVote {
+    fn vote(&self, row: &ResultRow) -> CheckVote {
         let JobResult { token, counts, kernel, .. } = row.result;
         let machine = self.machine(row.worker).into();
         CheckVote { worker: row.worker, machine, kernel, epoch: token.epoch, counts }
@@ -430,7 +430,7 @@ impl Ledger {
         for (job, row) in self.jobs().filter(|(_, row)| row.is_checked_now()) {
             let (_, accepted) = row.accepted().expect("what is checked has a result");
             let votes = [Some(accepted), row.conflict()].into_iter().flatten();
-            dispatch.add_check(job, votes.map(|row| self.opinion(row)).collect());
+            dispatch.add_check(job, votes.map(|row| self.vote(row)).collect());
         }
         for (job, row) in self.jobs() {
             if let Some((worker, incarnation)) = row.lease {

@@ -64,8 +64,8 @@ pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<(JobId, Vec<Check
     let mut checks = BTreeMap::<JobId, Vec<CheckVote>>::new();
     for text in [accepted.fetch_one(db).await?, differing.fetch_one(db).await?] {
         for row in rows_of::<ResultRecord>(&text)? {
-            let (job, opinion) = opinion(row)?;
-            checks.entry(job).or_default().push(opinion);
+            let (job, vote) = vote(row)?;
+            checks.entry(job).or_default().push(vote);
         }
     }
     Ok(checks.into_iter().collect())
@@ -73,16 +73,16 @@ pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<(JobId, Vec<Check
 
 type ResultRecord = (i64, i64, i64, String, String, u32, [u64; 4]);
 
-fn opinion(record: ResultRecord) -> Result<(JobId, CheckVote), Error> {
+fn vote(record: ResultRecord) -> Result<(JobId, CheckVote), Error> {
     let (run, job, worker, name, kernel, epoch, counts) = record;
-    let opinion = CheckVote {
+    let vote = CheckVote {
         worker: worker_id(worker)?,
         machine: name.into(),
         kernel: parsed(&kernel)?,
         epoch: NonZeroU32::new(epoch).ok_or_else(|| damaged("a result's epoch is zero"))?,
         counts: counts.into(),
     };
-    Ok((job_id(run, job)?, opinion))
+    Ok((job_id(run, job)?, vote))
 }
 
 /// The accepted results of a machine in runs that go on, less those that another machine has confirmed.
@@ -101,7 +101,7 @@ pub(crate) async fn unconfirmed(
     )
     .fetch_one(db)
     .await?;
-    rows_of::<ResultRecord>(&text)?.into_iter().map(opinion).collect()
+    rows_of::<ResultRecord>(&text)?.into_iter().map(vote).collect()
 }
 
 /// The first done job from a number on with at most this many states, with its accepted result and that result's

@@ -35,7 +35,7 @@ pub(crate) use results::{accepted_sums, others, rows};
 pub use runs::RunRow;
 pub(crate) use runs::{delete_unplanned, runs};
 pub use workers::WorkerRow;
-pub(crate) use workers::{insert_incarnation, worker_rows};
+pub(crate) use workers::{insert_incarnation, latest_time, worker_rows};
 
 /// Rows read or written by one statement.
 const ROWS_MAX: u32 = 10_000;

@@ -4,8 +4,8 @@ use nqueens_model::id::{Incarnation, WorkerId};
 use nqueens_model::kernel::{Capability, KernelName};
 use nqueens_model::message::{Registration, Session};
 use nqueens_model::operator::WallTime;
-use sqlx::query;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::{query, query_scalar};
 
 use super::{column, parsed, within, worker_id};
 use crate::error::{Error, damaged};
@@ -22,6 +22,18 @@ pub(crate) async fn insert_incarnation(
         .execute(db)
         .await?;
     Ok(())
+}
+
+/// The latest time in the ledger; 0 if there is none.
+pub(crate) async fn latest_time(db: &mut SqliteConnection) -> Result<WallTime, Error> {
+    let latest = query_scalar!(
+        r#"SELECT max(at) AS "at: i64" FROM (
+               SELECT max(started_at) AS at FROM coordinator UNION ALL
+               SELECT max(max(created_at), max(coalesce(finished_at, 0))) FROM run UNION ALL
+               SELECT * FROM (SELECT registered_at FROM worker ORDER BY id DESC LIMIT 1) UNION ALL
+               SELECT * FROM (SELECT reported_at FROM result ORDER BY id DESC LIMIT 1))"#
+    );
+    Ok(latest.fetch_one(db).await?.unwrap_or(0))
 }
 
 /// Writes a worker's process that has registered.

@@ -3,7 +3,7 @@
 use nqueens_coordinator::{Coordinator, Error, Policy, Timing};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::{self, Verdict};
-use sqlx::{Connection, Executor};
+use sqlx::{AssertSqlSafe, Connection, Executor};
 use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -165,4 +165,33 @@ async fn the_health_service_says_serving() {
     let stranger = HealthCheckRequest { service: "nqueens.v1.Other".to_owned() };
     assert_eq!(health.check(stranger).await.unwrap_err().code(), Code::NotFound);
     house.close().await;
+}
+
+/// A clock that is set back between two lives of the coordinator makes no time in the ledger earlier than the one before.
+#[tokio::test]
+async fn times_in_the_ledger_ascend_whatever_the_clock_shows() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    house.worker(1).await;
+    house.close().await;
+    let far = 9_000_000_000_000_u64;
+    ledger
+        .connect()
+        .await
+        .execute(AssertSqlSafe(format!("UPDATE worker SET registered_at = {far}")))
+        .await
+        .unwrap();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    house.worker(2).await;
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    house.worker(2).await.count_all().await;
+    house.wait_for(run.id, |run| run.state == RunState::Done).await;
+    house.close().await;
+    let times =
+        "SELECT min(at) FROM (SELECT registered_at AS at FROM worker UNION ALL SELECT reported_at FROM result
+                 UNION ALL SELECT created_at FROM run UNION ALL SELECT finished_at FROM run)";
+    assert_eq!(ledger.ask(times).await, [far.to_string()]);
+    let ordered = "SELECT count(*) FROM run WHERE created_at <= (SELECT min(reported_at) FROM result)
+                   AND finished_at >= (SELECT max(reported_at) FROM result)";
+    assert_eq!(ledger.ask(ordered).await, ["1"]);
 }

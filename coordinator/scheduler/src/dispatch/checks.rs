@@ -100,7 +100,7 @@ impl Check {
 
     /// Whether a machine has not counted the job yet.
     pub(super) fn is_new_to(&self, machine: &Machine) -> bool {
-        self.votes.iter().all(|opinion| opinion.machine != *machine)
+        self.votes.iter().all(|vote| vote.machine != *machine)
     }
 
     pub(super) fn ask(&mut self, worker: WorkerId, epoch: NonZeroU32) {

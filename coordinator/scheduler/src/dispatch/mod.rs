@@ -173,7 +173,7 @@ impl Dispatch {
         self.trust.add(machine, reputation);
     }
 
-    /// Takes up an open check that the database has; the first opinion is the accepted result.
+    /// Takes up an open check that the database has; the first vote is the accepted result.
     pub fn add_check(&mut self, job: JobId, votes: Vec<CheckVote>) {
         self.trust.count_open(&votes[0].machine, 1);
         self.checks.add(job, votes, self.estimate(job));

@@ -92,8 +92,8 @@ impl Dispatch {
         }
         self.remove_leases(job);
         self.dirty.insert(job);
-        let opinion = CheckVote::reported(worker, result, self.machine(worker));
-        self.maybe_check(job, opinion);
+        let vote = CheckVote::reported(worker, result, self.machine(worker));
+        self.maybe_check(job, vote);
         Judgement::kept(Verdict::Accepted, "")
     }
 
@@ -104,32 +104,32 @@ impl Dispatch {
         if own && accepted.counts == result.counts {
             return Judgement::passing(Verdict::Accepted, "");
         }
-        let opinion = CheckVote::reported(worker, result, self.machine(worker));
+        let vote = CheckVote::reported(worker, result, self.machine(worker));
         let asked = incarnation == self.incarnation
             && self.checks.get(job).is_some_and(|check| {
-                check.was_asked(worker, &result.token) && check.is_new_to(&opinion.machine)
+                check.was_asked(worker, &result.token) && check.is_new_to(&vote.machine)
             });
         self.end_lease(worker, &result.token, Outcome::Unneeded);
         let is_done = self.runs[&job.run].slot(job.number).state == JobState::Done;
         let votes = self.checks.get(job).map_or(&[][..], |check| &check.votes);
         if asked && !is_done && votes.iter().any(|other| other.counts == result.counts) {
-            return self.settle(result, opinion);
+            return self.settle(result, vote);
         }
         if accepted.counts != result.counts {
-            return self.dispute(result, accepted, opinion, asked);
+            return self.dispute(result, accepted, vote, asked);
         }
         if asked && is_done {
-            self.conclude_check(job, CheckOutcome::Agreed, opinion);
+            self.conclude_check(job, CheckOutcome::Agreed, vote);
         }
         Judgement::kept(Verdict::Duplicate, "the job was done already, with the same counts")
     }
 
     /// Two machines agree on a disputed job: what they counted stands, and what stood before is void.
-    fn settle(&mut self, result: &JobResult, opinion: CheckVote) -> Judgement {
+    fn settle(&mut self, result: &JobResult, vote: CheckVote) -> Judgement {
         let job = result.token.job;
         self.runs.get_mut(&job.run).expect("looked up before").accept(job.number, result);
         self.dirty.insert(job);
-        self.conclude_check(job, CheckOutcome::Settled, opinion);
+        self.conclude_check(job, CheckOutcome::Settled, vote);
         Judgement { supersedes: true, ..Judgement::kept(Verdict::Accepted, "") }
     }
 
@@ -139,13 +139,13 @@ impl Dispatch {
         &mut self,
         result: &JobResult,
         accepted: &Accepted,
-        opinion: CheckVote,
+        vote: CheckVote,
         asked: bool,
     ) -> Judgement {
         let job = result.token.job;
         let reason = format!(
             "worker {} counted {:?} for job {job}, worker {} with {} counted {:?}",
-            accepted.worker, accepted.counts, opinion.worker, opinion.kernel, result.counts
+            accepted.worker, accepted.counts, vote.worker, vote.kernel, result.counts
         );
         let run = self.runs.get_mut(&job.run).expect("looked up before");
         let is_news = run.slot(job.number).state == JobState::Done;
@@ -157,7 +157,7 @@ impl Dispatch {
         if (is_news || asked)
             && let Some(check) = self.checks.get_mut(job)
         {
-            check.votes.push(opinion);
+            check.votes.push(vote);
         }
         Judgement::kept(Verdict::Conflict, reason)
     }

@@ -79,16 +79,15 @@ impl Dispatch {
         let counts = last.counts;
         check.votes.push(last);
         let (right, wrong): (Vec<_>, Vec<_>) =
-            check.votes.into_iter().partition(|opinion| opinion.counts == counts);
-        let wrong_machines: BTreeSet<_> =
-            wrong.iter().map(|opinion| Machine::clone(&opinion.machine)).collect();
-        for opinion in right {
-            if !wrong_machines.contains(&opinion.machine) {
-                self.trust.change(&opinion.machine).passed += 1;
+            check.votes.into_iter().partition(|vote| vote.counts == counts);
+        let wrong_machines: BTreeSet<_> = wrong.iter().map(|vote| Machine::clone(&vote.machine)).collect();
+        for vote in right {
+            if !wrong_machines.contains(&vote.machine) {
+                self.trust.change(&vote.machine).passed += 1;
             }
         }
-        for opinion in wrong {
-            self.fail_against(job, &opinion, counts);
+        for vote in wrong {
+            self.fail_against(job, &vote, counts);
         }
     }
 
@@ -103,8 +102,8 @@ impl Dispatch {
         }
     }
 
-    fn fail_against(&mut self, job: JobId, opinion: &CheckVote, right: Counts) {
-        let CheckVote { worker, machine, kernel, counts, .. } = opinion;
+    fn fail_against(&mut self, job: JobId, vote: &CheckVote, right: Counts) {
+        let CheckVote { worker, machine, kernel, counts, .. } = vote;
         let reason = format!(
             "its worker {worker} counted {counts:?} for job {job} with {kernel}, and two other machines {right:?}"
         );
@@ -160,7 +159,7 @@ impl Dispatch {
         results.retain(|(job, _)| open(job) && self.checks.get(*job).is_none());
         let size = self.trust.of(machine).suspects();
         if !all && results.len() > size {
-            results.sort_by_cached_key(|(job, opinion)| self.draw(Lot::Suspect, *job, opinion.epoch.get()));
+            results.sort_by_cached_key(|(job, vote)| self.draw(Lot::Suspect, *job, vote.epoch.get()));
             results.truncate(size);
         }
         let suspects = results.len();

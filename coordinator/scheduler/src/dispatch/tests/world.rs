@@ -351,8 +351,8 @@ impl World {
             (Some(before), Verdict::Duplicate) => assert_eq!(before.counts, counts),
             (Some(before), Verdict::Conflict) => {
                 assert_ne!(before.counts, counts);
-                let opinion = CheckVote::reported(worker, &result, machine(worker));
-                self.conflicts.entry(number).or_insert(opinion);
+                let vote = CheckVote::reported(worker, &result, machine(worker));
+                self.conflicts.entry(number).or_insert(vote);
             }
             (None, Verdict::Implausible) => assert!(implausible),
             (None, Verdict::SetAside) => {
