@@ -40,6 +40,7 @@ mod ledger;
 mod listener;
 mod operator;
 mod operator_service;
+mod planner;
 pub mod progress;
 mod reader;
 mod rules;
