@@ -93,7 +93,8 @@ impl Reader {
         if planner.next().await.is_some() || planner.finish().await != run.fingerprint {
             warn!(
                 run = %run.id,
-                "another version of this program has planned this run, in another way: the bounds of its jobs are not checked"
+                "another version of this program has planned this run, in another way: \
+                 the bounds of its jobs are not checked"
             );
             return Ok(None);
         }
