@@ -17,6 +17,7 @@ mod engines;
 mod exit;
 mod memory;
 mod output;
+mod permissions;
 mod progress;
 mod runtime;
 mod settings;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use nqueens_model::name::is_printable;
 use nqueens_model::operator::WallTime;
 use serde_json::Value;
 
@@ -67,14 +68,20 @@ fn in_zone(time: WallTime, zone: TimeZone) -> String {
     }
 }
 
-/// Text from anywhere, which has no say in what a terminal does.
+/// Text from anywhere, which has no say in what a terminal does, and looks like what it is.
 pub(crate) fn harmless(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
+    text.replace(|c| !is_printable(c), "\u{fffd}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_from_anywhere_does_no_harm() {
+        assert_eq!(harmless("N = 8: r\u{f6}mer"), "N = 8: r\u{f6}mer");
+        assert_eq!(harmless("\u{1b}[2J\nwe\u{200b}st \u{202e}"), "\u{fffd}[2J\u{fffd}we\u{fffd}st \u{fffd}");
+    }
 
     #[test]
     fn numbers_and_times_read_well() {

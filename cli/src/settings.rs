@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::builder::BoolishValueParser;
@@ -16,6 +18,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
 use strum::IntoStaticStr;
 
 use crate::exit::misuse;
+use crate::permissions::distrust;
 
 /// Read if no other file is asked for, and if it exists.
 const FILE: &str = "nqueens.toml";
@@ -194,7 +197,13 @@ impl SettingsFile {
     /// Reads a file and holds its keys against the options that there are.
     fn read(path: PathBuf, command: &Command) -> Result<Self, Error> {
         let refuse = |why: &dyn fmt::Display| misuse(format!("settings file {}: {why}", path.display()));
-        let text = std::fs::read_to_string(&path).map_err(|error| refuse(&error))?;
+        let mut file = File::open(&path).map_err(|error| refuse(&error))?;
+        let metadata = file.metadata().map_err(|error| refuse(&error))?;
+        if let Some(why) = distrust(&path, &metadata) {
+            return Err(refuse(&why));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(|error| refuse(&error))?;
         let content: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
             refuse(&format!("line {line}: {}", error.message().replace('\n', ", ")))

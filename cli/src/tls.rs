@@ -10,6 +10,7 @@ use nqueens_proto::tls::{InvalidPem, certificates, private_key};
 
 use crate::authority::warn_of_end;
 use crate::exit::misuse;
+use crate::permissions::warn_of_readers;
 
 /// How a caller knows its coordinator, and shows who it is.
 #[derive(Clone, Debug, Args)]
@@ -43,7 +44,7 @@ impl CallerTls {
             return Ok(None);
         };
         let ca = read(ca, &certificates)?;
-        let own = pair.map(|(certificate, key)| anyhow::Ok((own(certificate)?, read(key, &private_key)?)));
+        let own = pair.map(|(certificate, key)| anyhow::Ok((own(certificate)?, own_key(key)?)));
         let own = own.transpose()?;
         let own = own.as_ref().map(|(certificate, key)| (&**certificate, &**key));
         Ok(Some(ClientTls::new(&ca, own).context("--tls-ca, --tls-cert, --tls-key")?))
@@ -77,7 +78,7 @@ impl CoordinatorTls {
             return Ok(access);
         };
         let ca = self.ca.as_deref().map(|ca| read(ca, &certificates)).transpose()?;
-        Ok(access.with_tls(&own(certificate)?, &read(key, &private_key)?, ca.as_deref())?)
+        Ok(access.with_tls(&own(certificate)?, &own_key(key)?, ca.as_deref())?)
     }
 }
 
@@ -93,6 +94,13 @@ fn pair<'a>(certificate: Option<&'a Path>, key: Option<&'a Path>) -> Option<(&'a
 fn own(path: &Path) -> anyhow::Result<Vec<u8>> {
     let pem = read(path, &certificates)?;
     warn_of_end(path, &pem);
+    Ok(pem)
+}
+
+/// Reads the key of an own certificate, and says so if others can read it.
+fn own_key(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let pem = read(path, &private_key)?;
+    warn_of_readers(path);
     Ok(pem)
 }
 

@@ -29,14 +29,8 @@ pub async fn backup(from: &Path, to: &Path) -> Result<Vec<(RunRow, u32)>, Error>
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut prefix = to.file_name().unwrap_or_default().to_owned();
     prefix.push(".");
-    // It goes away by itself if anything fails. Whoever may read the ledger may read its copy.
-    let rights = from.metadata().map_err(|_| Error::NoDatabase(from.to_owned()))?.permissions();
-    let copy = Builder::new()
-        .prefix(&prefix)
-        .suffix(".partial")
-        .permissions(rights)
-        .tempfile_in(folder)
-        .map_err(cant_open)?;
+    // It goes away by itself if anything fails. Only its owner can read it.
+    let copy = Builder::new().prefix(&prefix).suffix(".partial").tempfile_in(folder).map_err(cant_open)?;
     Reader::open(from).await?.close().await;
     write(from, copy.path()).await.map_err(|error| match storage_error(to, error) {
         // Of what stands in the file, it is the source that is to blame.

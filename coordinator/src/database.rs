@@ -1,6 +1,7 @@
 //! The SQLite file: creates, recognises, locks, migrates and opens it.
 
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ impl Database {
         let empty = path.metadata().map_or(true, |file| file.is_file() && file.len() == 0);
         let found = if empty { 0 } else { recognise(path).await? };
         let lock = lock(path)?;
+        create(path)?;
         let fail = |error| storage_error(path, error);
         let mut writer = connect_writer(path).await?;
         if found == 0 {
@@ -81,7 +83,7 @@ pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
 
 async fn connect_writer(path: &Path) -> Result<SqliteConnection, Error> {
     let connecting = async {
-        let mut writer = SqliteConnection::connect_with(&options(path).create_if_missing(true)).await?;
+        let mut writer = SqliteConnection::connect_with(&options(path)).await?;
         writer.execute(DURABLE).await?;
         Ok(writer)
     };
@@ -145,11 +147,22 @@ async fn recognise(path: &Path) -> Result<i64, Error> {
     Ok(found)
 }
 
+/// Creates an empty file where there is none, for its owner alone. SQLite gives the files beside it (`-wal`, `-shm`) its
+/// mode. A file that exists is not touched: it keeps its mode, and SQLite its locks.
+fn create(path: &Path) -> Result<(), Error> {
+    if path.exists() {
+        return Ok(());
+    }
+    let created = File::options().create(true).truncate(false).write(true).mode(0o600).open(path);
+    created.map(drop).map_err(|error| Error::CantOpen(path.to_owned(), error.to_string()))
+}
+
 fn lock(path: &Path) -> Result<File, Error> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let cant_open = |error: std::io::Error| Error::CantOpen(path.to_owned(), error.to_string());
-    let file = File::options().create(true).truncate(false).write(true).open(&name).map_err(cant_open)?;
+    let opened = File::options().create(true).truncate(false).write(true).mode(0o600).open(&name);
+    let file = opened.map_err(cant_open)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => Err(Error::InUse(path.to_owned())),

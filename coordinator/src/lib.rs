@@ -8,6 +8,7 @@
 //! ```
 //!
 //! * `writer` is the only task that changes the ledger. `ledger` has all SQL.
+//! * `planner` makes the jobs of a plan on a thread of its own: to store them, or to compare stored ones.
 //! * `total` adds up a complete ledger, or says which check failed. `canary` counts a few jobs in this process to
 //!   check the workers.
 //! * `database` creates, recognises, locks and migrates the file. A coordinator stops if SQLite's `quick_check`, made
@@ -40,6 +41,7 @@ mod ledger;
 mod listener;
 mod operator;
 mod operator_service;
+mod planner;
 pub mod progress;
 mod reader;
 mod rules;

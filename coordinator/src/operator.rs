@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use nqueens_kernel::job::{Job, Weight};
-use nqueens_kernel::plan::{Fingerprinter, Plan};
+use nqueens_kernel::plan::Plan;
 use nqueens_model::id::RunId;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
@@ -11,17 +10,15 @@ use nqueens_model::operator::{RunStatus, Submission, WorkerStatus};
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun};
 use nqueens_scheduler::{Dispatch, Millis, Refusal, Request, RunSettings};
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::sync::{Mutex, watch};
 
 use crate::error::Error;
 use crate::events::Events;
 use crate::ledger::{RunRow, WorkerRow};
+use crate::planner::Planner;
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::writer::Handle;
-
-/// Jobs stored by one transaction while a run is being planned.
-const PLAN_BATCH: usize = 5_000;
 
 /// More jobs than this are more than a coordinator can keep in memory and hand out.
 const JOBS_MAX: usize = 8_000_000;
@@ -99,11 +96,10 @@ impl Operator {
             Err(Error::Refused(Refusal::NoRun(_))) => {}
             Err(error) => return Err(Arc::new(error)),
         }
-        let (batches, mut planned) = mpsc::channel::<Vec<(Job, Weight)>>(2);
-        let planning = tokio::task::spawn_blocking(move || plan_jobs(&plan, &batches));
+        let mut planner = Planner::start(plan);
         self.ask(PlanRun(settings)).await?;
         let mut estimates = Vec::new();
-        while let Some(jobs) = planned.recv().await {
+        while let Some(jobs) = planner.next().await {
             let first = u32::try_from(estimates.len()).expect("checked below");
             estimates.extend(jobs.iter().map(|(_, weight)| weight.states));
             if estimates.len() > JOBS_MAX {
@@ -111,7 +107,7 @@ impl Operator {
             }
             self.ask(PlanJobs { run: id, first, jobs }).await?;
         }
-        let fingerprint = planning.await.expect("planning does not panic").finish();
+        let fingerprint = planner.finish().await;
         self.ask(ActivateRun { settings, fingerprint, estimates }).await?;
         self.reader.run(id).await.map_err(Arc::new)
     }
@@ -154,19 +150,4 @@ fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStat
         checks_open: reputation.open,
         distrusted: reputation.distrusted,
     })
-}
-
-/// Makes a plan's jobs on a thread of its own, in batches; the receiver may stop early.
-fn plan_jobs(plan: &Plan, batches: &mpsc::Sender<Vec<(Job, Weight)>>) -> Fingerprinter {
-    let mut fingerprint = Fingerprinter::new(plan);
-    let mut jobs = plan.weighed_jobs();
-    loop {
-        let batch: Vec<_> = jobs.by_ref().take(PLAN_BATCH).collect();
-        for (job, _) in &batch {
-            fingerprint.add(job);
-        }
-        if batch.is_empty() || batches.blocking_send(batch).is_err() {
-            return fingerprint;
-        }
-    }
 }

@@ -5,15 +5,17 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use nqueens_kernel::plan::{Fingerprint, Fingerprinter};
+use nqueens_kernel::plan::Fingerprinter;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
 use nqueens_scheduler::{Refusal, Run};
 use sqlx::sqlite::SqlitePool;
+use tracing::warn;
 
 use crate::database::{explain, open_readers};
 use crate::error::{Error, damaged};
-use crate::ledger::{self, LedgerRow, OtherResult, RunRow, WorkerRow};
+use crate::ledger::{self, LedgerRow, OtherResult, PlannedJob, RunRow, WorkerRow};
+use crate::planner::{BATCH, Planner};
 use crate::progress::RunProgress;
 use crate::rules;
 
@@ -49,14 +51,12 @@ impl Reader {
     }
 
     /// Reads the whole file, and says which of the [`RULES`](crate::RULES) do not hold, if any, or which run's jobs are
-    /// not those that were planned; some half a minute for a million jobs.
+    /// not those that were planned, with their bounds; some half a minute for a million jobs.
     pub async fn examine(&self) -> Result<(), Error> {
         let mut broken = rules::broken(&self.db).await.map_err(|error| self.explain(error.into()))?;
         if broken.is_empty() {
             for run in self.runs().await? {
-                if self.fingerprint(&run).await? != run.fingerprint {
-                    broken.push(format!("the jobs of run {} are not the plan that it began with", run.id));
-                }
+                broken.extend(self.misplanned(&run).await?);
             }
         }
         if broken.is_empty() {
@@ -65,16 +65,41 @@ impl Reader {
         Err(damaged(format!("{}: {}", self.path.display(), broken.join("; "))))
     }
 
-    async fn fingerprint(&self, run: &RunRow) -> Result<Fingerprint, Error> {
-        let (mut fingerprint, mut next) = (Fingerprinter::new(&run.plan), 0);
+    /// What is wrong with the jobs of a run, if anything: they are not those that it began with, or the most that each
+    /// can count is not what the plan has for it. Such a job refuses right results, or takes wrong ones.
+    async fn misplanned(&self, run: &RunRow) -> Result<Option<String>, Error> {
+        let (mut planner, mut fingerprint) = (Planner::start(run.plan), Fingerprinter::new(&run.plan));
+        let (mut first, mut differing) = (0_u32, Vec::new());
         loop {
-            let rows = self.ledger(run.id, next).await?;
-            let Some(last) = rows.last() else { return Ok(fingerprint.finish()) };
-            next = last.number + 1;
-            for LedgerRow { job, .. } in &rows {
-                fingerprint.add_encoded(job.class, job.bound1, &job.prefixes);
+            let next = first.saturating_add(BATCH);
+            let stored = ledger::planned_jobs(&self.db, run.id, first..next).await;
+            let stored = stored.map_err(|error| self.explain(error))?;
+            if stored.is_empty() {
+                break;
             }
+            let planned = planner.next().await.unwrap_or_default();
+            for PlannedJob { number, job, weight } in stored {
+                fingerprint.add_encoded(job.class, job.bound1, &job.prefixes);
+                let planned = number.checked_sub(first).and_then(|at| planned.get(at as usize));
+                if planned.is_none_or(|(_, planned)| *planned != weight) {
+                    differing.push(JobId { run: run.id, number }.to_string());
+                }
+            }
+            first = next;
         }
+        if fingerprint.finish() != run.fingerprint {
+            return Ok(Some(format!("the jobs of run {} are not the plan that it began with", run.id)));
+        }
+        if planner.next().await.is_some() || planner.finish().await != run.fingerprint {
+            warn!(
+                run = %run.id,
+                "another version of this program has planned this run, in another way: \
+                 the bounds of its jobs are not checked"
+            );
+            return Ok(None);
+        }
+        let rule = "a job's estimate and the most that it can count are the plan's";
+        Ok((!differing.is_empty()).then(|| rules::describe(rule, &differing)))
     }
 
     /// Looks whether the file is sound as SQLite sees it, but for the order of its indexes; some seconds for a million

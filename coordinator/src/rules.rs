@@ -70,15 +70,20 @@ pub(crate) async fn broken(db: &SqlitePool) -> sqlx::Result<Vec<String>> {
         if found.is_empty() {
             continue;
         }
-        let named = found[..found.len().min(NAMED)].join(", ");
-        let more = found.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        broken.push(format!("it does not hold that {rule}: {named}{more}"));
+        broken.push(describe(rule, &found));
         if rule == SOUND.0 {
             break;
         }
     }
     Ok(broken)
+}
+
+/// A line for a rule that is broken, with those that break it.
+pub(crate) fn describe(rule: &str, found: &[String]) -> String {
+    let named = found[..found.len().min(NAMED)].join(", ");
+    let more = found.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("it does not hold that {rule}: {named}{more}")
 }
 
 /// What is wrong with the file itself, as far as it shows at a glance.

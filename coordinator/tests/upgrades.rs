@@ -93,6 +93,9 @@ async fn check(schema: u32, ledger: &Ledger) {
     assert_eq!(after[..before.len()], before, "schema {schema}: results are only ever added");
     assert_eq!(ledger.ask("SELECT max(version) FROM _sqlx_migrations").await, [newest.to_string()]);
     ledger.audit().await;
+    let reader = Reader::open(&ledger.path).await.unwrap();
+    reader.examine().await.unwrap();
+    reader.close().await;
 }
 
 /// N and TOTAL of the runs in each of them.

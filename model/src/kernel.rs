@@ -23,7 +23,7 @@ pub type Family = KernelName;
 pub struct Capability {
     /// Its family where it counts boards.
     pub family: Family,
-    /// What it runs on, at most 64 bytes: an instruction set, or the name of a device.
+    /// What it runs on: an instruction set, or a device; a [name](crate::name::check).
     pub device: String,
     /// States that all the worker's threads visit in a second; at least 1.
     pub states_per_s: u64,

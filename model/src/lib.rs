@@ -9,4 +9,5 @@
 pub mod id;
 pub mod kernel;
 pub mod message;
+pub mod name;
 pub mod operator;

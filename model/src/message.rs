@@ -13,20 +13,26 @@ use crate::kernel::{Capability, KernelName};
 /// Most results, returned leases or new leases in one message.
 pub const BATCH_MAX: usize = 1_000;
 
+/// Bytes of the reason that comes with a returned lease, at most.
+pub const FAILURE_BYTES_MAX: usize = 200;
+
+/// More counting threads than any machine has: a worker that claims more is refused.
+pub const THREADS_MAX: u32 = 4_096;
+
 /// A worker's introduction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
     /// Drawn by the worker's process at its start.
     pub instance: [u8; 16],
-    /// What its owner calls it, at most 64 bytes.
+    /// What its owner calls it; a [name](crate::name::check).
     pub name: String,
-    /// Program version and source revision, at most 64 bytes.
+    /// Program version and source revision; a [name](crate::name::check).
     pub build: String,
     /// Engines that it offers, the one in use first; at least one.
     pub kernels: Vec<KernelName>,
     /// Of the engine in use; workers of earlier versions do not say.
     pub capability: Option<Capability>,
-    /// Counting threads, at least 1.
+    /// Counting threads, `1..=THREADS_MAX`.
     pub threads: u32,
 }
 

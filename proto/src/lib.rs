@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 
 use nqueens_kernel::plan::Fingerprint;
 
+mod codec;
 mod connect;
 mod convert;
 mod random;

@@ -1,5 +1,6 @@
 //! Calls to the coordinator: register, sync, and the meaning of their errors.
 
+use std::error::Error;
 use std::time::Duration;
 
 use nqueens_model::message::{Registration, Session, SyncRequest, SyncResponse};
@@ -25,6 +26,10 @@ pub enum WorkerError {
 
 fn call_error(status: Status) -> CallError {
     let text = in_full(&status);
+    // The coordinator's own words arrive without a source. This is of a broken connection or an unreadable answer.
+    if status.source().is_some() {
+        return CallError::Unavailable(text);
+    }
     match status.code() {
         Code::NotFound => CallError::Unregistered,
         Code::InvalidArgument
@@ -42,7 +47,7 @@ fn in_full(status: &Status) -> String {
     if let Some(explanation) = tls::explain(status) {
         return explanation;
     }
-    let causes = std::iter::successors(std::error::Error::source(status), |cause| cause.source());
+    let causes = std::iter::successors(status.source(), |&cause| cause.source());
     match causes.last().map(ToString::to_string) {
         Some(cause) if !status.message().contains(&cause) => format!("{}: {cause}", status.message()),
         _ => status.message().to_owned(),
@@ -87,5 +92,21 @@ impl Client {
         request.set_timeout(CALL_TIMEOUT);
         request_id::identify(&mut request, call, self.token.as_ref());
         request
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_can_t_be_read_is_no_refusal() {
+        let refused = call_error(Status::invalid_argument("wrong"));
+        assert_eq!(refused.to_string(), "the coordinator refused: wrong");
+        let mut unreadable = Status::invalid_argument("no message");
+        unreadable.set_source(Arc::new(std::io::Error::other("no message")));
+        assert_eq!(call_error(unreadable).to_string(), "the coordinator did not answer: no message");
     }
 }

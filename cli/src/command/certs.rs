@@ -16,6 +16,7 @@ use tempfile::NamedTempFile;
 use crate::authority::{Authority, Holder, Made, facts, found, split};
 use crate::exit::misuse;
 use crate::output::print_line;
+use crate::permissions::warn_of_readers;
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -229,6 +230,7 @@ impl Folder {
 
     fn authority(&self) -> anyhow::Result<Authority> {
         let [certificate, key] = ["ca.pem", "ca.key"].map(|file| self.read(file));
+        warn_of_readers(&self.path("ca.key"));
         Authority::read(&certificate?, &key?).with_context(|| self.path("ca.pem").display().to_string())
     }
 

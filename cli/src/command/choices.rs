@@ -12,12 +12,10 @@ use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::halves::Orbits;
 use nqueens_kernel::plan::{Plan, PlanKind, fastest};
+use nqueens_model::message::THREADS_MAX;
 
 /// The name of leaving the choice to the program.
 pub(crate) const AUTO: &str = "auto";
-
-/// More than any machine has; what is asked for beyond is a slip.
-const THREADS_MAX: usize = 4096;
 
 /// Reads one of `names`, which the help, the completions and the error of another text list.
 pub(crate) fn one_of<T>(names: impl Iterator<Item = &'static str>) -> ValueParser
@@ -133,9 +131,9 @@ impl PlanChoice {
     }
 }
 
-/// Reads a number of threads, `1..=4096`.
+/// Reads a number of threads, `1..=THREADS_MAX`.
 pub(crate) fn threads(text: &str) -> Result<NonZeroUsize, String> {
-    let number = text.parse().ok().filter(|&threads: &NonZeroUsize| threads.get() <= THREADS_MAX);
+    let number = text.parse().ok().filter(|&threads: &NonZeroUsize| threads <= threads_max());
     number.ok_or_else(|| format!("threads must be a whole number from 1 to {THREADS_MAX}, not '{text}'"))
 }
 
@@ -145,9 +143,13 @@ pub(crate) fn amount(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("it must be a number of at least 0, not '{text}'"))
 }
 
+fn threads_max() -> NonZeroUsize {
+    usize::try_from(THREADS_MAX).ok().and_then(NonZeroUsize::new).expect("a few thousand")
+}
+
 /// As many threads as this process may run at once.
 pub(crate) fn default_threads() -> NonZeroUsize {
-    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN).min(threads_max())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use nqueens_kernel::engine::Kernel;
+use nqueens_model::name;
 use nqueens_worker::{Client, Config, Proof, Spool, Summary, WorkerError, prove, proven_kernels, work};
 use tracing::info;
 
@@ -50,7 +51,7 @@ pub(crate) struct Worker {
     #[command(flatten)]
     memory: Memory,
 
-    /// Name in the coordinator's lists, at most 64 bytes [default: the host name]
+    /// Name in the coordinator's lists: one line of printable characters, at most 64 bytes [default: the host name]
     #[arg(long, value_parser = name)]
     name: Option<String>,
 
@@ -74,10 +75,11 @@ pub(crate) struct Worker {
     drain_seconds: u64,
 }
 
-/// Reads a worker's name: a line of 1 to 64 bytes.
+/// Reads a worker's name.
 fn name(text: &str) -> Result<String, String> {
-    let clean = (1..=64).contains(&text.len()) && !text.chars().any(char::is_control);
-    clean.then(|| text.to_owned()).ok_or_else(|| "a worker name is one line of 1 to 64 bytes".to_owned())
+    let text = text.trim();
+    name::check(text).map_err(|error| format!("a worker name {error}"))?;
+    Ok(text.to_owned())
 }
 
 /// The host's name, as far as it is one for a worker.

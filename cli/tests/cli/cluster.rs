@@ -5,12 +5,28 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN};
+use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually};
 use crate::{NQUEENS, Outcome, Place};
 
 fn runs(place: &Place, url: &str) -> Vec<Value> {
     let status = place.json(&format!("status --coordinator {url} --json"));
     status["runs"].as_array().expect("a list").clone()
+}
+
+#[test]
+fn a_worker_s_name_comes_without_the_spaces_around_it() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
+    let mut command = place.command(&format!("worker --coordinator {} --threads 1", coordinator.url()));
+    let mut worker = Background::start(command.args(["--name", " node 7\t"]));
+    let name = eventually("it has registered", || {
+        let workers = place.json(&format!("workers --json --coordinator {}", coordinator.url()));
+        workers["workers"][0]["name"].as_str().map(str::to_owned)
+    });
+    assert_eq!(name, "node 7");
+    worker.signal("-TERM");
+    assert_eq!(worker.end().code, 0);
+    assert_eq!(coordinator.stop().code, 0);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::net::TcpListener;
 
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::plan::{Fingerprinter, Plan, PlanKind};
 use nqueens_proto::PROTOCOL_VERSION;
 
 use crate::processes::{Coordinator, OPERATOR_TOKEN, WORKER_TOKEN};
@@ -33,6 +35,58 @@ fn the_doctor_looks_at_kernels_and_databases() {
         assert_eq!(code, 1, "{db}");
         assert!(said.starts_with(&format!("FAILED: {failure}")), "{said}");
     }
+}
+
+#[test]
+fn the_doctor_finds_bounds_that_are_not_the_plan_s() {
+    let place = Place::new();
+    let kinds = [("rows", "count2"), ("border", "count4"), ("border", "count8"), ("halves", "solutions")];
+    for (plan, count) in kinds {
+        let db = format!("{plan}-{count}.db");
+        place.stdout(&format!("run 12 --plan {plan} --job-states 2000 --db {db}"));
+        let about = || {
+            let outcome = place.run(&format!("doctor --db {db}"));
+            let line = outcome.stdout.lines().find_map(|line| line.strip_prefix("database          "));
+            (outcome.code, line.unwrap_or_default().to_owned(), outcome.stderr)
+        };
+        let sound = (0, format!("{db}: the file and its ledger are consistent; 1 run(s)"), String::new());
+        assert_eq!(about(), sound);
+        let run = place.ask(&db, "SELECT printf('%012x', id) FROM run").remove(0);
+        // What a job can count, and what it is expected to cost. Neither shows in the plan's fingerprint.
+        for (column, jobs) in [(&*format!("{count}_max"), "= 7"), ("states", "IN (3, 4, 5, 6, 8)")] {
+            place.sql(&db, &format!("UPDATE job SET {column} = {column} + 1 WHERE number {jobs}"));
+            let (code, said, _) = about();
+            let named = if column == "states" {
+                format!("{run}/3, {run}/4, {run}/5 and 2 more")
+            } else {
+                format!("{run}/7")
+            };
+            let rule = "a job's estimate and the most that it can count are the plan's";
+            let expected = format!(
+                "FAILED: the database is damaged: {db}: it does not hold that {rule}: {named}; restore it from a backup"
+            );
+            assert_eq!((code, said), (1, expected), "{plan} {column}");
+            assert!(!place.failure(&format!("backup --db {db} copy.db")).is_empty());
+            place.sql(&db, &format!("UPDATE job SET {column} = {column} - 1 WHERE number {jobs}"));
+        }
+        assert_eq!(about(), sound);
+    }
+}
+
+#[test]
+fn bounds_of_a_plan_of_another_version_are_left_alone() {
+    let place = Place::new();
+    place.stdout("run 10 --plan border --job-states 300 --db ten.db");
+    // Another version may have made these jobs of another plan.
+    let plan =
+        |states| Plan::with_states_per_job(BoardSize::new(10).expect("a board"), PlanKind::Border, states);
+    let mut fingerprint = Fingerprinter::new(&plan(9_000));
+    plan(300).jobs().for_each(|job| fingerprint.add(&job));
+    let fingerprint = fingerprint.finish();
+    place.sql("ten.db", &format!("UPDATE run SET states_per_job = 9000, fingerprint = x'{fingerprint}'"));
+    let outcome = place.run("doctor --db ten.db");
+    assert_eq!(outcome.code, 0, "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("the bounds of its jobs are not checked"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod logs;
 mod metrics;
 mod outages;
 mod page;
+mod permissions;
 mod processes;
 mod records;
 mod report;
@@ -34,6 +35,9 @@ mod tls;
 mod usage;
 
 use std::collections::BTreeMap;
+use std::fs::{OpenOptions, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -55,9 +59,11 @@ impl Place {
         Self(TempDir::new().expect("a temporary directory"))
     }
 
-    /// Puts a file there.
+    /// Puts a file there, for its owner alone.
     pub(crate) fn with_file(self, name: &str, content: &str) -> Self {
-        std::fs::write(self.0.path().join(name), content).expect("the directory is writable");
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(self.path(name));
+        file.and_then(|mut file| file.write_all(content.as_bytes())).expect("the directory is writable");
         self
     }
 
@@ -76,6 +82,11 @@ impl Place {
         }
         command.current_dir(self.0.path());
         command
+    }
+
+    /// Changes the mode of a file there.
+    pub(crate) fn set_mode(&self, name: &str, mode: u32) {
+        std::fs::set_permissions(self.path(name), Permissions::from_mode(mode)).expect("our own file");
     }
 
     /// `nqueens` with blank-separated arguments, not yet started.

@@ -1,6 +1,6 @@
 //! Wrong usage: one clear line and the exit code 2. And help, which ends with an example.
 
-use crate::{Place, stdout};
+use crate::{Outcome, Place, stdout};
 use insta::assert_snapshot;
 
 /// What the program says of these arguments, which are wrong; without the closing hint.
@@ -39,6 +39,25 @@ fn unknown_names() {
     assert_snapshot!(complaint("table --iterative"), @r"error: --iterative requires one of --algorithm brute-force, backtracking, flags, bitmap, mirror, symmetry");
     assert_snapshot!(complaint("bench --threads 0"), @r"error: invalid value '0' for '--threads <T>': threads must be a whole number from 1 to 4096, not '0'");
     assert_snapshot!(complaint("config dance"), @r"error: there is no command 'dance'; 'nqueens --help' lists them");
+}
+
+#[test]
+fn names_and_threads_of_workers() {
+    let threads = complaint("worker --coordinator http://head:7327 --threads 4097");
+    assert_snapshot!(threads, @"error: invalid value '4097' for '--threads <COUNT>': threads must be a whole number from 1 to 4096, not '4097'");
+    assert_snapshot!(complaint("run 8 --threads 4097"), @"error: invalid value '4097' for '--threads <COUNT>': threads must be a whole number from 1 to 4096, not '4097'");
+    let named = |name: &str| {
+        let outcome =
+            Outcome::of(Place::new().command("worker --coordinator http://head:7327 --name").arg(name));
+        assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{}", outcome.stderr);
+        let (_, problem) = outcome.stderr.split_once("'--name <NAME>': ").expect(&outcome.stderr);
+        problem.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_snapshot!(named(" "), @"a worker name must not be empty");
+    assert_snapshot!(named(&"x".repeat(65)), @"a worker name must have at most 64 bytes, and has 65");
+    assert_snapshot!(named("west\u{1b}[2J"), @"a worker name must be one line of printable characters, without U+001B");
+    assert_snapshot!(named("\u{202e}tsew"), @"a worker name must be one line of printable characters, without U+202E");
+    assert_snapshot!(named("we\u{200b}st"), @"a worker name must be one line of printable characters, without U+200B");
 }
 
 #[test]

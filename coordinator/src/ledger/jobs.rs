@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
+use std::ops::Range;
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
@@ -12,8 +13,8 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, all_written, column, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token, within,
-    worker_id,
+    ROWS_MAX, all_written, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token,
+    within, worker_id,
 };
 use crate::error::{Error, damaged};
 
@@ -48,6 +49,42 @@ pub(super) async fn insert_jobs(
     .execute(db)
     .await?;
     all_written(&done, jobs.len(), "every job of a plan is stored")
+}
+
+/// A job as it was planned.
+pub(crate) struct PlannedJob {
+    pub(crate) number: u32,
+    pub(crate) job: EncodedJob,
+    pub(crate) weight: Weight,
+}
+
+/// The jobs of a run with these numbers, in order, as they were planned.
+pub(crate) async fn planned_jobs(
+    db: &SqlitePool,
+    run: RunId,
+    numbers: Range<u32>,
+) -> Result<Vec<PlannedJob>, Error> {
+    let id = column(run.get());
+    let rows = query!(
+        r#"SELECT number, run.n, class, bound1, prefixes, states, count2_max, count4_max, count8_max, solutions_max
+           FROM job JOIN run ON run.id = job.run
+           WHERE job.run = ?1 AND number >= ?2 AND number < ?3 ORDER BY number"#,
+        id,
+        numbers.start,
+        numbers.end
+    )
+    .fetch_all(db)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let counts_max = counts([row.count2_max, row.count4_max, row.count8_max, row.solutions_max])?;
+            Ok(PlannedJob {
+                number: within("job.number", row.number)?,
+                job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
+                weight: Weight { states: within("job.states", row.states)?, counts_max },
+            })
+        })
+        .collect()
 }
 
 /// The slots of a run's jobs, by number.

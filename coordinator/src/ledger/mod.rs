@@ -27,7 +27,7 @@ use sqlx::sqlite::SqliteQueryResult;
 use crate::error::{Error, damaged};
 
 pub(crate) use checks::{accepted_from, unconfirmed};
-pub(crate) use jobs::{encoded_jobs, load, slots};
+pub(crate) use jobs::{PlannedJob, encoded_jobs, load, planned_jobs, slots};
 pub(crate) use persist::persist;
 pub(crate) use restore::restore;
 pub use results::{LedgerResult, LedgerRow, OtherResult};
@@ -101,9 +101,9 @@ fn all<const K: usize>(numbers: [Option<i64>; K]) -> Option<[i64; K]> {
     numbers.iter().all(Option::is_some).then(|| numbers.map(Option::unwrap_or_default))
 }
 
-/// Counts as the schema keeps them: not negative.
+/// Counts, or bounds of counts, as the schema keeps them: not negative.
 fn counts(numbers: [i64; 4]) -> Result<Counts, Error> {
-    let [count2, count4, count8, solutions] = numbers.map(|number| within("a result's count", number));
+    let [count2, count4, count8, solutions] = numbers.map(|number| within("a count", number));
     Ok([count2?, count4?, count8?, solutions?].into())
 }
 

@@ -7,9 +7,11 @@ use nqueens_model::message::BATCH_MAX;
 use nqueens_proto::v1::{self, Verdict};
 use nqueens_proto::{MESSAGE_BYTES_MAX, PROTOCOL_VERSION};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;
-use tonic::{Code, Request};
+use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
+use tonic_prost::prost::bytes::BufMut;
 
 use crate::common::{ALL, House, Ledger, falsified, honest, registration, rows_8};
 use crate::{nothing, returned};
@@ -45,13 +47,20 @@ async fn registering_is_checked_and_happens_once() {
         ("instance", v1::RegisterRequest { instance: vec![], ..good() }),
         ("name", v1::RegisterRequest { name: "x".repeat(65), ..good() }),
         ("name", v1::RegisterRequest { name: "two\nlines".into(), ..good() }),
+        ("name", v1::RegisterRequest { name: String::new(), ..good() }),
+        ("name", v1::RegisterRequest { name: " west".into(), ..good() }),
+        ("name", v1::RegisterRequest { name: "west\u{200b}".into(), ..good() }),
+        ("name", v1::RegisterRequest { name: "\u{202e}tsew".into(), ..good() }),
         ("build", v1::RegisterRequest { build: "x".repeat(65), ..good() }),
+        ("build", v1::RegisterRequest { build: "1.0\u{2066}".into(), ..good() }),
         ("kernels", v1::RegisterRequest { kernels: vec![], ..good() }),
         ("kernels", v1::RegisterRequest { kernels: vec!["an abacus".into()], ..good() }),
         ("kernels", v1::RegisterRequest { kernels: vec!["scalar".into(); 65], ..good() }),
         ("threads", v1::RegisterRequest { threads: 0, ..good() }),
+        ("threads", v1::RegisterRequest { threads: 4_097, ..good() }),
         ("family", with(v1::Capability { family: "a family".into(), ..capability() })),
         ("device", with(v1::Capability { device: "x".repeat(65), ..capability() })),
+        ("device", with(v1::Capability { device: "aba\u{ad}cus".into(), ..capability() })),
         ("states_per_s", with(v1::Capability { states_per_s: 0, ..capability() })),
         ("states_per_s", with(v1::Capability { states_per_s: u64::MAX, ..capability() })),
     ];
@@ -176,6 +185,7 @@ async fn messages_beyond_the_limits_change_nothing() {
         ("token.incarnation", with(v1::LeaseToken { incarnation: 0, ..token })),
         ("token.incarnation", with(v1::LeaseToken { incarnation: 1 << 63, ..token })),
         ("failure", v1::SyncRequest { returned: vec![returned(&lease, &"x".repeat(201))], ..nothing() }),
+        ("failure", v1::SyncRequest { returned: vec![returned(&lease, "\u{202e}kcul on")], ..nothing() }),
     ];
     for (field, mut request) in refused {
         // A right result beside the wrong one is not taken either: the message is refused as a whole.
@@ -228,7 +238,7 @@ async fn messages_that_are_too_long_or_none_at_all_change_nothing() {
 
     // The message of one call under the name of another; and names that are none.
     let paths = [
-        ("/nqueens.v1.WorkerService/Sync", Code::Internal),
+        ("/nqueens.v1.WorkerService/Sync", Code::InvalidArgument),
         ("/nqueens.v1.WorkerService/Guess", Code::Unimplemented),
         ("/nqueens.v1.Oracle/Guess", Code::Unimplemented),
     ];
@@ -253,4 +263,91 @@ async fn messages_that_are_too_long_or_none_at_all_change_nothing() {
     assert_eq!(worker.report(&[honest(&lease)]).await, [Verdict::Accepted]);
     house.close().await;
     ledger.audit().await;
+}
+
+/// Sends bytes as they are, and leaves answers unread.
+#[derive(Default)]
+struct Raw;
+
+impl Codec for Raw {
+    type Encode = &'static [u8];
+    type Decode = ();
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Raw {
+    type Item = &'static [u8];
+    type Error = Status;
+
+    fn encode(&mut self, bytes: Self::Item, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Decoder for Raw {
+    type Item = ();
+    type Error = Status;
+
+    fn decode(&mut self, _: &mut DecodeBuf<'_>) -> Result<Option<()>, Status> {
+        Ok(Some(()))
+    }
+}
+
+/// Bytes that no message of protobuf begins with, whatever its fields.
+const MALFORMED: [&[u8]; 6] = [
+    // A tag without an end, one of field 0, and one of a wire type that does not exist.
+    &[0xff; 11],
+    &[0x00],
+    &[0x0f],
+    // A group that never ends, one that never began, and 5 bytes that do not come.
+    &[0x0b],
+    &[0x0c],
+    &[0xfa, 0x7f, 0x05],
+];
+
+/// The calls of both services.
+const CALLS: [&str; 14] = [
+    "WorkerService/Register",
+    "WorkerService/Sync",
+    "OperatorService/GetCoordinator",
+    "OperatorService/Submit",
+    "OperatorService/ListRuns",
+    "OperatorService/GetRun",
+    "OperatorService/SetRunState",
+    "OperatorService/RetryQuarantined",
+    "OperatorService/Requeue",
+    "OperatorService/SetTrust",
+    "OperatorService/ListWorkers",
+    "OperatorService/DrainWorker",
+    "OperatorService/WatchProgress",
+    "OperatorService/ListEvents",
+];
+
+#[tokio::test]
+async fn bytes_that_are_no_message_are_their_sender_s_mistake() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let before = ledger.everything().await;
+    for call in CALLS {
+        for bytes in MALFORMED {
+            let mut client = tonic::client::Grpc::new(house.channel().await);
+            client.ready().await.unwrap();
+            let path = PathAndQuery::try_from(format!("/nqueens.v1.{call}")).unwrap();
+            let refusal = client.unary(Request::new(bytes), path, Raw).await.unwrap_err();
+            assert_eq!(refusal.code(), Code::InvalidArgument, "{call}, {bytes:x?}: {refusal:?}");
+            assert!(refusal.message().starts_with("failed to decode Protobuf message: "), "{refusal:?}");
+        }
+    }
+    assert_eq!(ledger.everything().await, before);
+    house.close().await;
 }

@@ -6,18 +6,26 @@ use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken};
 use nqueens_model::kernel::Capability;
 use nqueens_model::message::{
-    BATCH_MAX, EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, Session,
-    SyncRequest, SyncResponse, Verdict,
+    BATCH_MAX, EncodedJob, FAILURE_BYTES_MAX, HeldLease, JobResult, Lease, Registration, ResultAck,
+    ReturnedLease, Session, SyncRequest, SyncResponse, THREADS_MAX, Verdict,
 };
+use nqueens_model::name;
 
 use super::{InvalidMessage, board, invalid, present, run_id, stored, variant, worker_id};
 use crate::v1;
 
-fn short(field: &'static str, text: String, bytes_max: usize) -> Result<String, InvalidMessage> {
-    let clean = text.len() <= bytes_max && !text.chars().any(char::is_control);
-    clean
-        .then_some(text)
-        .ok_or_else(|| invalid(field, format!("must be a line of at most {bytes_max} bytes")))
+fn named(field: &'static str, text: String) -> Result<String, InvalidMessage> {
+    name::check(&text).map_err(|error| invalid(field, error))?;
+    Ok(text)
+}
+
+/// Why a job failed; empty if it did not.
+fn failure(text: String) -> Result<Option<String>, InvalidMessage> {
+    if text.len() > FAILURE_BYTES_MAX || !text.chars().all(name::is_printable) {
+        let problem = format!("must be a line of printable characters, of at most {FAILURE_BYTES_MAX} bytes");
+        return Err(invalid("failure", problem));
+    }
+    Ok((!text.is_empty()).then_some(text))
 }
 
 fn instance(bytes: Vec<u8>) -> Result<[u8; 16], InvalidMessage> {
@@ -91,13 +99,13 @@ impl TryFrom<v1::RegisterRequest> for Registration {
         if kernels.is_empty() || kernels.len() > 64 {
             return Err(invalid("kernels", "must name 1..64 engines"));
         }
-        if wire.threads == 0 {
-            return Err(invalid("threads", "must be at least 1"));
+        if !(1..=THREADS_MAX).contains(&wire.threads) {
+            return Err(invalid("threads", format!("must be in 1..{THREADS_MAX}")));
         }
         Ok(Self {
             instance: instance(wire.instance)?,
-            name: short("name", wire.name, 64)?,
-            build: short("build", wire.build, 64)?,
+            name: named("name", wire.name)?,
+            build: named("build", wire.build)?,
             kernels,
             capability: wire.capability.map(Capability::try_from).transpose()?,
             threads: wire.threads,
@@ -121,7 +129,7 @@ impl TryFrom<v1::Capability> for Capability {
         }
         Ok(Self {
             family: wire.family.parse().map_err(|error| invalid("family", error))?,
-            device: short("device", wire.device, 64)?,
+            device: named("device", wire.device)?,
             states_per_s: stored("states_per_s", wire.states_per_s)?,
         })
     }
@@ -256,8 +264,7 @@ impl TryFrom<v1::ReturnedLease> for ReturnedLease {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::ReturnedLease) -> Result<Self, Self::Error> {
-        let failure = short("failure", wire.failure, 200)?;
-        Ok(Self { token: present("token", wire.token)?, failure: (!failure.is_empty()).then_some(failure) })
+        Ok(Self { token: present("token", wire.token)?, failure: failure(wire.failure)? })
     }
 }
 

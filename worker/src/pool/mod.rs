@@ -17,7 +17,8 @@ use nqueens_kernel::job::{Class, InvalidJob};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::{Unit, UnitTally};
 use nqueens_model::id::LeaseToken;
-use nqueens_model::message::{JobResult, Lease, ReturnedLease};
+use nqueens_model::message::{FAILURE_BYTES_MAX, JobResult, Lease, ReturnedLease};
+use nqueens_model::name::is_printable;
 use nqueens_worker_protocol::Look;
 use tokio::sync::Notify;
 
@@ -314,7 +315,9 @@ impl Shared {
     fn fail_at(&self, queue: &mut Queue, at: usize, reason: &str) {
         let token = queue.active.swap_remove(at).token;
         queue.stop_unwanted();
-        let line: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).take(60).collect();
+        // A character takes 4 bytes at most.
+        let characters = reason.chars().take(FAILURE_BYTES_MAX / 4);
+        let line = characters.map(|c| if is_printable(c) { c } else { ' ' }).collect();
         self.leave(queue, Err(ReturnedLease { token, failure: Some(line) }));
     }
 

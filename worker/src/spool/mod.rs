@@ -6,8 +6,8 @@
 //! DIR/lock       keeps other processes out
 //! ```
 //!
-//! The first two are sequences of records: length and CRC-32C, four bytes each, little-endian, then a `v1::JobResult`
-//! of that length. The checksum covers the length too.
+//! Only their owner can read these files. The first two are sequences of records: length and CRC-32C, four bytes each,
+//! little-endian, then a `v1::JobResult` of that length. The checksum covers the length too.
 //!
 //! `results` grows until everything in it is acknowledged; then it is emptied. A worker that is never idle rewrites
 //! it once most of it is acknowledged: the remaining results go into `results.new`, which then replaces `results`.
@@ -18,8 +18,9 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write as _};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -85,19 +86,14 @@ impl Spool {
     /// Damage costs the records that it hit and no others; it is logged.
     pub fn open(dir: &Path) -> Result<Self, SpoolError> {
         let unusable = |source: io::Error| SpoolError::Unusable { dir: dir.to_owned(), source };
-        std::fs::create_dir_all(dir).map_err(unusable)?;
-        let lock = OpenOptions::new().append(true).create(true).open(dir.join("lock")).map_err(unusable)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unusable)?;
+        let lock = private().create(true).open(dir.join("lock")).map_err(unusable)?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => SpoolError::InUse(dir.to_owned()),
             TryLockError::Error(error) => unusable(error),
         })?;
         remove(&dir.join(NEW)).map_err(unusable)?;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(dir.join(RESULTS))
-            .map_err(unusable)?;
+        let mut file = private().read(true).create(true).open(dir.join(RESULTS)).map_err(unusable)?;
         sync_directory(dir).map_err(unusable)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(unusable)?;
@@ -154,7 +150,7 @@ impl Spool {
         let mut current = self.results();
         let new = self.dir.join(NEW);
         remove(&new)?;
-        let file = OpenOptions::new().append(true).create_new(true).open(&new)?;
+        let file = private().create_new(true).open(&new)?;
         let replaced = append(&file, results).and_then(|()| std::fs::rename(&new, self.dir.join(RESULTS)));
         if replaced.is_err() {
             // Where this fails too, the next try or the next start removes it.
@@ -166,7 +162,7 @@ impl Spool {
     }
 
     fn reject(&self, results: &[JobResult]) -> io::Result<()> {
-        let file = OpenOptions::new().append(true).create(true).open(self.dir.join("rejected"))?;
+        let file = private().create(true).open(self.dir.join("rejected"))?;
         append(&file, results)?;
         sync_directory(&self.dir)
     }
@@ -188,6 +184,13 @@ impl Results {
 
 fn results(contents: &Contents<'_>) -> Result<Vec<JobResult>, String> {
     contents.payloads.iter().map(|payload| decode(payload)).collect()
+}
+
+/// To append to a file; one that is created is its owner's alone.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.append(true).mode(0o600);
+    options
 }
 
 /// Removes a file if it is there.

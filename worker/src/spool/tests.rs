@@ -1,6 +1,7 @@
 //! Spools in real files: kept, torn, damaged, rewritten.
 
 use std::num::NonZeroU32;
+use std::os::unix::fs::PermissionsExt;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
@@ -29,6 +30,10 @@ fn read(bytes: &[u8]) -> Vec<JobResult> {
     Contents::read(bytes).payloads.into_iter().map(|payload| decode(payload).expect("ours")).collect()
 }
 
+fn mode(path: &Path) -> u32 {
+    path.metadata().expect("it is there").permissions().mode() & 0o777
+}
+
 #[test]
 fn results_outlive_their_process() {
     let place = TempDir::new().expect("a directory");
@@ -49,6 +54,8 @@ fn results_outlive_their_process() {
     drop(spool);
 
     assert_eq!(Spool::open(&dir).expect("a spool").take_recovered(), [result(5)]);
+    let modes = ["lock", "results", "rejected"].map(|file| mode(&dir.join(file)));
+    assert_eq!((modes, mode(&dir)), ([0o600; 3], 0o700));
     let rejected = std::fs::read(dir.join("rejected")).expect("a file");
     assert_eq!(read(&rejected), [result(9), result(10)]);
 }
@@ -89,6 +96,7 @@ fn rewritten_it_holds_what_still_waits() {
     let file = place.path().join("results");
     let kept = [&results(10)[7..], &[result(1)]].concat();
     assert_eq!(std::fs::read(&file).expect("a file"), records(&kept), "and nothing else");
+    assert_eq!(mode(&file), 0o600);
     assert!(!place.path().join("results.new").exists());
     drop(spool);
     assert_eq!(Spool::open(place.path()).expect("a spool").take_recovered(), kept);

@@ -9,6 +9,7 @@ mod timeline;
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -77,7 +78,8 @@ impl Report {
 
 fn store(path: &Path, text: &str, replace: bool) -> anyhow::Result<()> {
     let mut options = OpenOptions::new();
-    options.write(true).truncate(replace).create(replace).create_new(!replace);
+    // For its owner alone. A file that is replaced keeps its mode.
+    options.write(true).truncate(replace).create(replace).create_new(!replace).mode(0o600);
     let mut file = options.open(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             anyhow!("{} exists already; choose another name, or give --force to replace it", path.display())

@@ -1,0 +1,48 @@
+//! Who else can write or read a file.
+
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use rustix::process::geteuid;
+use tracing::warn;
+
+/// The owner whom every process trusts.
+const ROOT: u32 = 0;
+
+/// Bits of a file's mode.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+const ACCESSIBLE_TO_GROUP: u32 = 0o070;
+const ACCESSIBLE_TO_ALL: u32 = 0o007;
+
+/// Why somebody else may have written this file, if that is so, and what to do. Settings choose the coordinator and the
+/// files that a program uses, so whoever can write them directs it.
+pub(crate) fn distrust(path: &Path, file: &Metadata) -> Option<String> {
+    let (path, own) = (path.display(), geteuid().as_raw());
+    // /dev/null is everybody's to write.
+    if file.file_type().is_char_device() {
+        None
+    } else if ![ROOT, own].contains(&file.uid()) {
+        let owner = file.uid();
+        Some(format!("it belongs to user {owner}, neither to root nor to you; run 'chown {own} {path}'"))
+    } else if file.mode() & WRITABLE_BY_OTHERS != 0 {
+        Some(format!("other users can write it; run 'chmod go-w {path}'"))
+    } else {
+        None
+    }
+}
+
+/// Warns if others can read a file with a secret. The group may, if the file is root's: so one file serves a service and
+/// nobody else (as `PostgreSQL` has it for keys).
+pub(crate) fn warn_of_readers(path: &Path) {
+    let Ok(file) = path.metadata() else { return };
+    let (others, remedy) = if file.uid() == ROOT {
+        (ACCESSIBLE_TO_ALL, "chmod o=")
+    } else {
+        (ACCESSIBLE_TO_GROUP | ACCESSIBLE_TO_ALL, "chmod go=")
+    };
+    if file.mode() & others != 0 {
+        let path = path.display();
+        warn!("other users can read the secret in {path}; run '{remedy} {path}'");
+    }
+}

@@ -1,0 +1,162 @@
+//! Who else can read what the program writes, and whom it believes.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::process::Command;
+
+use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually, own_address};
+use crate::{NQUEENS, Outcome, Place};
+
+/// `nqueens` with blank-separated arguments, under a umask of this process alone.
+fn under(umask: &str, place: &Place, arguments: &str) -> Command {
+    let mut command = place.program("sh");
+    command.args(["-c", "umask \"$1\" && shift && exec \"$0\" \"$@\"", NQUEENS, umask]);
+    command.args(arguments.split_whitespace());
+    command
+}
+
+fn succeed(command: &mut Command) -> String {
+    let outcome = Outcome::of(command);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    outcome.stdout
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap_or_else(|error| panic!("{}: {error}", path.display())).permissions().mode() & 0o777
+}
+
+/// Whatever lies in a folder can be read by its owner alone.
+fn assert_private(folder: &Path) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            assert_eq!(mode(&path), 0o700, "{}", path.display());
+            assert_private(&path);
+        } else {
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn results_are_their_owner_s_whatever_the_umask() {
+    for umask in ["000", "022", "077"] {
+        let place = Place::new();
+        let arguments = "coordinator --db queens.db --listen 127.0.0.1:0 --http off --sync-seconds 1";
+        let coordinator = Coordinator::of(&mut under(umask, &place, arguments));
+        let at = format!("--coordinator {}", coordinator.url());
+        let run = place.stdout(&format!("submit 12 --plan border --job-states 300 {at}"));
+        let worker = coordinator.worker_arguments("http", "west", "deep/spool");
+        let mut worker = Background::start(&mut under(umask, &place, &worker));
+        eventually("results have been spooled", || place.path("deep/spool/results").exists().then_some(()));
+        succeed(&mut under(umask, &place, "backup --db queens.db copy.db"));
+        for file in ["", "-wal", "-shm", ".lock"] {
+            assert_eq!(mode(&place.path(&format!("queens.db{file}"))), 0o600, "umask {umask}: {file}");
+        }
+        place.run(&format!("watch {} --interval 0.2 --plain {at}", run.trim_end()));
+        worker.signal("-TERM");
+        assert_eq!(worker.end().code, 0);
+        succeed(&mut under(umask, &place, "report --db queens.db --output report.html"));
+        succeed(&mut under(umask, &place, "run 6 --db six.db"));
+        assert_eq!(coordinator.stop().code, 0);
+        for file in ["copy.db", "report.html", "six.db", "six.db.lock", "deep/spool/lock"] {
+            assert!(place.path(file).exists(), "{file}");
+        }
+        assert_private(&place.path(""));
+    }
+}
+
+#[test]
+fn a_file_that_was_opened_to_others_stays_open_to_them() {
+    let place = Place::new();
+    place.stdout("run 6 --db queens.db");
+    place.set_mode("queens.db", 0o640);
+    let arguments = "coordinator --db queens.db --listen 127.0.0.1:0 --http off";
+    let coordinator = Coordinator::of(&mut under("077", &place, arguments));
+    for file in ["queens.db", "queens.db-wal", "queens.db-shm"] {
+        assert_eq!(mode(&place.path(file)), 0o640, "{file}");
+    }
+    assert_eq!(coordinator.stop().code, 0);
+    let place = place.with_file("report.html", "");
+    place.set_mode("report.html", 0o644);
+    succeed(&mut under("077", &place, "report --db queens.db --output report.html --force"));
+    assert_eq!(mode(&place.path("report.html")), 0o644);
+}
+
+#[test]
+fn settings_that_others_can_write_are_refused() {
+    let place = Place::new().with_file("nqueens.toml", "[table]\nto = 3\n");
+    let refusal = |place: &Place| {
+        let outcome = place.run("table");
+        assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{}", outcome.stderr);
+        outcome.stderr.trim_end().to_owned()
+    };
+    for mode in [0o620, 0o602, 0o666, 0o664] {
+        place.set_mode("nqueens.toml", mode);
+        let expected =
+            "error: settings file nqueens.toml: other users can write it; run 'chmod go-w nqueens.toml'";
+        assert_eq!(refusal(&place), expected, "{mode:o}");
+    }
+    // As advised.
+    succeed(place.program("chmod").args(["go-w", "nqueens.toml"]));
+    assert_eq!(place.stdout("table").lines().count(), 1 + 3);
+    place.set_mode("nqueens.toml", 0o444);
+    assert_eq!(place.stdout("table").lines().count(), 1 + 3);
+    assert_eq!(place.stdout("table --to 4 --config /dev/null").lines().count(), 1 + 4);
+
+    let own = place.path("").metadata().expect("a folder").uid();
+    if chown(place.path("nqueens.toml"), Some(65_534), None).is_err() {
+        eprintln!("not tried: only root can give files away");
+        return;
+    }
+    let expected = format!(
+        "error: settings file nqueens.toml: it belongs to user 65534, neither to root nor to you; \
+         run 'chown {own} nqueens.toml'"
+    );
+    assert_eq!(refusal(&place), expected);
+}
+
+/// What `chmod` does about a secret that others can read: the group may read those of root.
+fn remedy(place: &Place) -> &'static str {
+    if place.path("").metadata().expect("a folder").uid() == 0 { "chmod o=" } else { "chmod go=" }
+}
+
+#[test]
+fn secrets_that_others_can_read_are_warned_of() {
+    let place =
+        Place::new().with_file("operator.token", OPERATOR_TOKEN).with_file("worker.token", WORKER_TOKEN);
+    place.stdout(&format!("certs --dir c --host {}", own_address()));
+    let remedy = remedy(&place);
+    let said = |stderr: &str, file: &str| {
+        stderr.contains(&format!("other users can read the secret in {file}; run '{remedy} {file}'"))
+    };
+    let options = "--tls-cert c/coordinator.pem --tls-key c/coordinator.key --worker-token-file worker.token \
+                   --operator-token-file operator.token --http off";
+    let coordinator = Coordinator::start(&place, &[], options);
+    let ask = |coordinator: &Coordinator| {
+        let at = format!("--coordinator https://{} --tls-ca c/ca.pem", coordinator.address);
+        place.run(&format!("status {at} --operator-token-file operator.token"))
+    };
+    let outcome = ask(&coordinator);
+    assert_eq!((outcome.code, &*outcome.stderr), (0, ""));
+    assert!(!coordinator.stop().stderr.contains("other users"));
+
+    let secrets = ["operator.token", "worker.token", "c/coordinator.key", "c/ca.key"];
+    for mode in [0o604, 0o644] {
+        for file in secrets {
+            place.set_mode(file, mode);
+        }
+        let coordinator = Coordinator::start(&place, &[], options);
+        let outcome = ask(&coordinator);
+        assert!(outcome.code == 0 && said(&outcome.stderr, "operator.token"), "{}", outcome.stderr);
+        let stderr = coordinator.stop().stderr;
+        assert!(secrets[..3].iter().all(|file| said(&stderr, file)), "{stderr}");
+        let outcome = place.run("certs renew --dir c");
+        assert!(outcome.code == 0 && said(&outcome.stderr, "c/ca.key"), "{}", outcome.stderr);
+    }
+    // As advised.
+    let [command, option] = remedy.split(' ').collect::<Vec<_>>()[..] else { panic!("{remedy}") };
+    succeed(place.program(command).arg(option).args(secrets));
+    let outcome = place.run("certs renew --dir c");
+    assert_eq!((outcome.code, &*outcome.stderr), (0, ""));
+}
