@@ -38,6 +38,7 @@ mod events;
 mod journal;
 mod ledger;
 mod listener;
+mod lock;
 mod operator;
 mod operator_service;
 pub mod progress;

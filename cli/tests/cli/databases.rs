@@ -54,7 +54,7 @@ fn of_a_newer_schema() {
     let said = place.failure("run 5 --db five.db");
     assert_eq!(
         said,
-        "five.db has schema 4711, newer than this program's 4; use the nqueens that made it, or a later one"
+        "five.db has schema 4711, newer than this program's 5; use the nqueens that made it, or a later one"
     );
     for command in ["status", "export"] {
         assert_eq!(place.failure(&format!("{command} --db five.db")), said);
@@ -69,7 +69,7 @@ fn not_made_to_the_end() {
         let place = Place::new();
         place.sql("five.db", statements);
         let expected =
-            "five.db has schema 0, older than this program's 4; 'nqueens run' brings it up to date";
+            "five.db has schema 0, older than this program's 5; 'nqueens run' brings it up to date";
         assert_eq!(place.failure("status --db five.db"), expected);
         assert_eq!(place.failure("export --db five.db"), expected);
         place.stdout("run 5 --db five.db");
@@ -112,13 +112,6 @@ fn where_nothing_can_be_written() {
         );
         assert_eq!(place.failure(&format!("run 5 --db {db}")), expected);
         assert!(place.files() == before);
-    }
-    let parent = Place::new();
-    std::fs::create_dir(parent.path("folder")).expect("a folder");
-    let expected =
-        "can't open the database folder: it is a directory; check that the directory exists and is writable";
-    for command in ["run 5", "status", "export"] {
-        assert_eq!(parent.failure(&format!("{command} --db folder")), expected);
     }
 }
 
@@ -207,7 +200,7 @@ fn whoever_only_looks_leaves_everything_as_it_was() {
     let place = Place::new();
     assert_eq!(place.run("run 7 --db seven.db").code, 0);
     let before = place.files();
-    assert_eq!(before.keys().collect::<Vec<_>>(), ["seven.db", "seven.db.lock"]);
+    assert_eq!(before.keys().collect::<Vec<_>>(), ["seven.db"]);
     for command in ["status", "status --json", "workers", "export --by job", "doctor"] {
         let outcome = place.run(&format!("{command} --db seven.db"));
         assert_eq!(outcome.code, 0, "{command}: {}", outcome.stderr);

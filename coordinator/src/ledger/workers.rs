@@ -4,13 +4,13 @@ use nqueens_model::id::{Incarnation, WorkerId};
 use nqueens_model::kernel::{Capability, KernelName};
 use nqueens_model::message::Registration;
 use nqueens_model::operator::WallTime;
-use sqlx::query;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::{query, query_scalar};
 
 use super::{column, parsed, within, worker_id};
 use crate::error::{Error, damaged};
 
-/// Records this life of the coordinator.
+/// Records this life of the coordinator, the newest from now on.
 pub(crate) async fn insert_incarnation(
     db: &mut SqliteConnection,
     incarnation: Incarnation,
@@ -18,10 +18,23 @@ pub(crate) async fn insert_incarnation(
     now: WallTime,
 ) -> Result<(), Error> {
     let number = column(incarnation.get());
-    query!("INSERT INTO coordinator (incarnation, build, started_at) VALUES (?, ?, ?)", number, build, now)
-        .execute(db)
-        .await?;
+    query!(
+        "INSERT INTO coordinator (incarnation, build, started_at, life)
+         SELECT ?, ?, ?, 1 + ifnull(max(life), 0) FROM coordinator",
+        number,
+        build,
+        now
+    )
+    .execute(db)
+    .await?;
     Ok(())
+}
+
+/// The newest life of a coordinator: the only one that may write.
+pub(crate) async fn newest_incarnation(db: &mut SqliteConnection) -> Result<Option<Incarnation>, Error> {
+    let newest = query_scalar!("SELECT incarnation FROM coordinator ORDER BY life DESC LIMIT 1");
+    let number = newest.fetch_optional(db).await?;
+    Ok(number.map(|number| within("incarnation", number)).transpose()?.and_then(Incarnation::new))
 }
 
 /// Writes a worker's process that has registered.
