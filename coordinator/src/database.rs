@@ -64,14 +64,14 @@ impl Database {
 
     /// Closes it, and lets another process have it.
     pub(crate) async fn close(self) -> Result<(), Error> {
-        let Self { path, writer, readers, lock } = self;
-        if !lock.owns_log() {
-            // SQLite would remove a log that is another's. The system closes the files when the process ends.
-            std::mem::forget((writer, readers));
-            return Ok(());
-        }
+        let Self { path, mut writer, readers, lock } = self;
+        let fail = |error| storage_error(&path, error);
         let is_read_out = timeout(READERS_END, readers.close()).await.is_ok();
-        writer.close().await.map_err(|error| storage_error(&path, error))?;
+        if lock.check().is_err() && lock.owns_log() {
+            // SQLite leaves the log of a file that was moved as it is, and would play it back into the next of its name.
+            writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").await.map_err(fail)?;
+        }
+        writer.close().await.map_err(fail)?;
         if is_read_out {
             lock.release();
         }

@@ -84,8 +84,7 @@ impl Lock {
         }
     }
 
-    /// Whether SQLite would remove this database's own log when it closes: it does so by name, and another process may
-    /// have a log of that name by now.
+    /// Whether the log that is locked is still in its place.
     pub(crate) fn owns_log(&self) -> bool {
         self.log.as_ref().is_some_and(|log| leads_to(&self.log_path, log).unwrap_or(false))
     }

@@ -1,6 +1,10 @@
 //! Databases that are not what they should be: one clear line, exit code 1, and nothing is changed.
 
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+
 use crate::Place;
+use crate::processes::own_address;
 
 /// What the three commands that take a database say of this one, which none of them may change.
 fn refused(place: &Place, db: &str) -> String {
@@ -113,6 +117,37 @@ fn where_nothing_can_be_written() {
         assert_eq!(place.failure(&format!("run 5 --db {db}")), expected);
         assert!(place.files() == before);
     }
+}
+
+#[test]
+fn no_file_at_all() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("folder")).expect("a folder");
+    assert!(place.program("mkfifo").arg("pipe").status().expect("mkfifo").success());
+    let _socket = UnixListener::bind(place.path("socket")).expect("a socket");
+    symlink("pipe", place.path("link")).expect("a link");
+    let refused = [
+        ("folder", "a directory"),
+        ("pipe", "a FIFO"),
+        ("link", "a FIFO"),
+        ("socket", "a socket"),
+        ("/dev/null", "a device"),
+    ];
+    for (db, kind) in refused {
+        let expected = format!("{db} is {kind}, not a database file; choose another --db");
+        for command in ["run 5", "status", "export", "backup copy.db", "watch --plain", "pause 123456789abc"]
+        {
+            assert_eq!(place.failure(&format!("{command} --db {db}")), expected, "{command}");
+        }
+        let outcome = place.run(&format!("coordinator --db {db} --listen {}:0", own_address()));
+        let last = outcome.stderr.lines().last();
+        assert_eq!((outcome.code, last), (1, Some(&*format!("nqueens: {expected}"))));
+        let outcome = place.run(&format!("doctor --db {db}"));
+        assert_eq!(outcome.code, 1);
+        assert!(outcome.stdout.contains(&format!("FAILED: {expected}")), "{}", outcome.stdout);
+    }
+    let left: Vec<_> = std::fs::read_dir(place.path("")).expect("a folder").collect();
+    assert_eq!(left.len(), 4, "nothing has come: {left:?}");
 }
 
 #[test]
