@@ -15,7 +15,7 @@
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, ErrorKind};
 use std::mem::ManuallyDrop;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::statfs;
@@ -41,7 +41,7 @@ impl Lock {
     pub(crate) fn take(path: &Path) -> Result<Self, Error> {
         refuse_special(path)?;
         let cant_open = |error: io::Error| Error::CantOpen(path.to_owned(), error.to_string());
-        let options = File::options().create(true).truncate(false).read(true).write(true).clone();
+        let options = File::options().create(true).truncate(false).read(true).write(true).mode(0o600).clone();
         let file = ManuallyDrop::new(options.open(path).map_err(cant_open)?);
         if !is_remote(path) {
             lock(&file, path)?;
