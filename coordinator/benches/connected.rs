@@ -115,19 +115,20 @@ struct Worker {
 async fn connect(url: String, number: u32) -> Worker {
     let channel = Endpoint::from_shared(url).expect("a URL").tcp_nodelay(true).connect().await;
     let mut client = WorkerServiceClient::new(channel.expect("the coordinator"));
-    let instance = [[0; 12].to_vec(), number.to_be_bytes().to_vec()].concat();
+    let instance = [[1; 12].to_vec(), number.to_be_bytes().to_vec()].concat();
     let registration = v1::RegisterRequest {
         protocol_version: nqueens_proto::PROTOCOL_VERSION,
         plans: nqueens_proto::PLANS.0.to_vec(),
-        instance: instance.clone(),
+        instance,
         name: format!("worker {number}"),
         build: "benchmark".to_owned(),
         kernels: vec!["reference".to_owned()],
         threads: 16,
         capability: None,
     };
-    let worker_id = client.register(registration).await.expect("a registration").into_inner().worker_id;
-    let sync = v1::SyncRequest { worker_id, instance, ..Default::default() };
+    let v1::RegisterResponse { worker_id, secret } =
+        client.register(registration).await.expect("a registration").into_inner();
+    let sync = v1::SyncRequest { worker_id, secret, ..Default::default() };
     let wanted = v1::SyncRequest { wanted_states: u64::MAX, wanted_jobs: LEASES, ..sync.clone() };
     let leases = client.sync(wanted).await.expect("an answer").into_inner().leases;
     let held = leases.into_iter().map(|lease| v1::HeldLease { token: lease.token, states: 0 }).collect();

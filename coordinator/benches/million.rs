@@ -65,16 +65,22 @@ async fn connect(url: String, number: u32) -> WorkerServiceClient<Channel> {
     let registration = v1::RegisterRequest {
         protocol_version: nqueens_proto::PROTOCOL_VERSION,
         plans: nqueens_proto::PLANS.0.to_vec(),
-        instance: [[0; 12].to_vec(), number.to_be_bytes().to_vec()].concat(),
+        instance: [[1; 12].to_vec(), number.to_be_bytes().to_vec()].concat(),
         name: format!("worker {number}"),
         build: "benchmark".to_owned(),
         kernels: vec!["reference".to_owned()],
         threads: 16,
         capability: None,
     };
-    let worker_id = client.register(registration).await.expect("a registration").into_inner().worker_id;
-    let wanted =
-        v1::SyncRequest { worker_id, wanted_states: u64::MAX, wanted_jobs: LEASES, ..Default::default() };
+    let v1::RegisterResponse { worker_id, secret } =
+        client.register(registration).await.expect("a registration").into_inner();
+    let wanted = v1::SyncRequest {
+        worker_id,
+        secret,
+        wanted_states: u64::MAX,
+        wanted_jobs: LEASES,
+        ..Default::default()
+    };
     let answer = client.sync(wanted).await.expect("an answer").into_inner();
     assert_eq!(answer.leases.len(), LEASES as usize, "there is work for everybody");
     client

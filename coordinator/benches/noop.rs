@@ -71,11 +71,12 @@ async fn work(url: String, number: u32, batch: u32, accepted: Arc<AtomicU64>) {
         threads: 1,
         capability: None,
     };
-    let worker_id = client.register(registration).await.expect("a registration").into_inner().worker_id;
+    let session = client.register(registration).await.expect("a registration").into_inner();
     let mut results = Vec::new();
     loop {
         let wanted = v1::SyncRequest {
-            worker_id,
+            worker_id: session.worker_id,
+            secret: session.secret.clone(),
             results: std::mem::take(&mut results),
             wanted_states: u64::MAX,
             wanted_jobs: batch,

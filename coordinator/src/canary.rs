@@ -15,10 +15,10 @@ use nqueens_evidence::sample::Claim;
 use nqueens_kernel::engine::{Control, cpu};
 use nqueens_kernel::plan::PlanKind;
 use nqueens_model::id::LeaseToken;
-use nqueens_model::message::{JobResult, Registration};
+use nqueens_model::message::JobResult;
 use nqueens_model::operator::RunState;
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::request::{Compare, OWN_MACHINE};
+use nqueens_scheduler::request::Compare;
 use tracing::{error, info};
 
 use crate::error::Error;
@@ -103,15 +103,8 @@ async fn compare(operator: &Operator, token: LeaseToken, claim: Claim, control: 
     info!(job = %token.job, %kernel, elapsed_us, "canary counted");
     let kernel = kernel.into();
     let result = JobResult { token, counts, kernel, states: 0, elapsed_us };
-    let own = Registration {
-        instance: [0; 16],
-        name: OWN_MACHINE.to_owned(),
-        build: operator.build.to_string(),
-        kernels: vec![kernel],
-        capability: None,
-        threads: 1,
-    };
-    let compared = operator.writer.ask(Compare { own, result }).await;
+    let build = operator.build.to_string();
+    let compared = operator.writer.ask(Compare { build, secret: random_bytes(), result }).await;
     if let Err(error) = &compared
         && let Error::Refused(refusal) = &**error
     {

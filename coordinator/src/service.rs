@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nqueens_model::id::{JobId, WorkerId};
 use nqueens_model::message::{EncodedJob, Lease, Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_server::WorkerService;
-use nqueens_proto::{InvalidMessage, MESSAGE_BYTES_MAX, PLANS, PROTOCOL_VERSION, v1};
+use nqueens_proto::{InvalidMessage, MESSAGE_BYTES_MAX, PLANS, PROTOCOL_VERSION, random_bytes, v1};
 use nqueens_scheduler::request::{GiveBack, Granted, Register, Sync, Synced};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
@@ -50,7 +50,7 @@ impl Workers {
     }
 
     async fn answer(&self, sync: SyncRequest) -> Result<SyncResponse, Status> {
-        let worker = sync.worker;
+        let worker = sync.session.worker;
         let synced = self.writer.ask(Sync(sync)).await.map_err(refused)?;
         let Some(Synced { acks, granted, revoked, drain }) = synced else {
             return Err(Status::not_found(format!("worker {worker} is not registered here; register again")));
@@ -131,8 +131,8 @@ impl WorkerService for Workers {
             ));
         }
         let worker = Registration::try_from(wire).map_err(invalid)?;
-        let id = self.writer.ask(Register(worker)).await.map_err(refused)?;
-        Ok(Response::new(v1::RegisterResponse { worker_id: id.get() }))
+        let session = self.writer.ask(Register { worker, secret: random_bytes() }).await.map_err(refused)?;
+        Ok(Response::new(session.into()))
     }
 
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {

@@ -194,7 +194,7 @@ async fn a_third_machine_settles_what_two_dispute_after_a_restart_too() {
 
         let house = House::open(&ledger.path, Policy::default()).await;
         assert_eq!(house.progress(run.id).sums.checks.open, 8, "a restart forgets no check");
-        (one, two) = (house.known_worker(one.id).await, house.known_worker(two.id).await);
+        (one, two) = (house.known_worker(&one).await, house.known_worker(&two).await);
         count_all(&mut two, lie(!first_lies)).await;
         let sums = house.progress(run.id).sums;
         assert_eq!((sums.done, sums.quarantined, sums.checks.open), (0, 8, 8));
@@ -267,7 +267,7 @@ async fn a_distrusted_machine_is_refused_under_every_process_until_it_is_readmit
             .contains("no machine of the name")
     );
     operator.ask(SetTrust { machine: "worker 2".into(), trusted: false }).await.unwrap();
-    denied(house.known_worker(two.id).await.sync(v1::SyncRequest::default()).await.unwrap_err());
+    denied(house.known_worker(&two).await.sync(v1::SyncRequest::default()).await.unwrap_err());
     assert!(house.progress(run.id).sums.done > 0);
     house.close().await;
     ledger.audit().await;
@@ -281,8 +281,7 @@ async fn checks_are_waived_where_there_is_one_machine_alone() {
     let mut one = house.worker(1).await;
     // Another process on the same machine checks nothing.
     let twin = v1::RegisterRequest { name: "worker 1".to_owned(), ..registration(2) };
-    let twin = house.client().await.register(twin).await.unwrap().into_inner().worker_id;
-    let mut twin = house.known_worker(twin).await;
+    let mut twin = house.register(twin).await;
     let leases = one.take(8).await;
     let results: Vec<_> = leases.iter().map(honest).collect();
     one.report(&results[..7]).await;
@@ -348,7 +347,7 @@ async fn results_are_taken_back_and_stay_in_the_ledger() {
 
     let house = House::open(&ledger.path, Policy::default()).await;
     assert_eq!(house.progress(run.id).sums.done, 7, "a restart takes nothing back");
-    count_all(&mut house.known_worker(two.id).await, |right| right).await;
+    count_all(&mut house.known_worker(&two).await, |right| right).await;
     house.wait_for(run.id, |run| run.state == RunState::Done).await;
     assert_eq!(ledger.ask("SELECT total FROM run").await, ["92"]);
     let verdicts =

@@ -309,11 +309,16 @@ async fn operators_calls(house: &House, text: Option<&str>, run: u64) -> Vec<Res
 /// Each call of a worker with a token.
 async fn workers_calls(house: &House, text: Option<&str>) -> Vec<Result<(), Status>> {
     let mut client = WorkerServiceClient::new(house.channel().await);
-    let sync = v1::SyncRequest { worker_id: 1, wanted_states: ALL, wanted_jobs: 1, ..Default::default() };
-    vec![
-        client.register(with(text, registration(1))).await.map(drop),
-        client.sync(with(text, sync)).await.map(drop),
-    ]
+    let registered = client.register(with(text, registration(1))).await.map(tonic::Response::into_inner);
+    let session = registered.clone().unwrap_or_default();
+    let sync = v1::SyncRequest {
+        worker_id: session.worker_id,
+        secret: session.secret,
+        wanted_states: ALL,
+        wanted_jobs: 1,
+        ..Default::default()
+    };
+    vec![registered.map(drop), client.sync(with(text, sync)).await.map(drop)]
 }
 
 fn codes(outcomes: &[Result<(), Status>]) -> Vec<Code> {

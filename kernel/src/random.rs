@@ -18,6 +18,7 @@ impl Random {
     }
 
     /// An independent series, drawn from this one.
+    #[must_use]
     pub fn fork(&mut self) -> Self {
         Self(self.bits())
     }

@@ -1,5 +1,7 @@
 //! Messages between worker and coordinator. `proto/nqueens/v1/worker.proto` documents each field.
 
+use std::fmt;
+
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::job::{Class, InvalidJob, Job};
@@ -28,13 +30,27 @@ pub struct Registration {
     pub threads: u32,
 }
 
+/// What a worker proves in every call after its registration that it is the one that registered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Session {
+    /// Its name in the ledger.
+    pub worker: WorkerId,
+    /// Drawn by the coordinator when the worker's process registered.
+    pub secret: [u8; 16],
+}
+
+impl fmt::Debug for Session {
+    /// Without the secret: logs are read by others.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("worker", &self.worker).finish_non_exhaustive()
+    }
+}
+
 /// A worker's regular word: results and heartbeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncRequest {
     /// Who speaks.
-    pub worker: WorkerId,
-    /// The worker's process; missing from workers of earlier versions.
-    pub instance: Option<[u8; 16]>,
+    pub session: Session,
     /// Jobs counted and not yet acknowledged.
     pub results: Vec<JobResult>,
     /// Every other lease that it holds.

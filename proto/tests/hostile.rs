@@ -14,7 +14,7 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::kernel::{Capability, KernelName};
 use nqueens_model::message::{
-    EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest,
+    EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, Session, SyncRequest,
     SyncResponse, Verdict,
 };
 use nqueens_model::operator::Submission;
@@ -56,8 +56,7 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
     let counts = Counts { count2: 1, count4: 0, count8: u64::MAX >> 1, solutions: 0 };
     let result = JobResult { token: token(1), counts, kernel: name("cuda-sm90"), states: 10, elapsed_us: 11 };
     let sync = SyncRequest {
-        worker: WorkerId::new(7).expect("in range"),
-        instance: Some(registration.instance),
+        session: Session { worker: WorkerId::new(7).expect("in range"), secret: registration.instance },
         results: vec![result; 2],
         held: vec![HeldLease { token: token(2), states: 12 }],
         returned: vec![ReturnedLease { token: token(3), failure: Some("no luck".to_owned()) }],

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use nqueens_model::id::WorkerId;
-use nqueens_model::message::{Registration, SyncRequest, SyncResponse};
+use nqueens_model::message::{Registration, Session, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
 use nqueens_proto::{ClientTls, InvalidAddress, Token, connect, request_id, tls, v1};
 use nqueens_worker_protocol::CallError;
@@ -70,11 +69,10 @@ impl Client {
         &self.url
     }
 
-    pub(crate) async fn register(&mut self, worker: Registration) -> Result<WorkerId, CallError> {
+    pub(crate) async fn register(&mut self, worker: Registration) -> Result<Session, CallError> {
         let request = self.request("register", v1::RegisterRequest::from(worker));
         let answer = self.inner.register(request).await.map_err(call_error)?;
-        let invalid = || CallError::Unavailable("it gave an impossible worker id".into());
-        WorkerId::new(answer.into_inner().worker_id).ok_or_else(invalid)
+        Session::try_from(answer.into_inner()).map_err(|error| CallError::Answer(error.to_string()))
     }
 
     pub(crate) async fn sync(&mut self, sync: SyncRequest) -> Result<SyncResponse, CallError> {

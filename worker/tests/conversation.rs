@@ -87,7 +87,9 @@ impl WorkerService for Scripted {
         request: Request<v1::RegisterRequest>,
     ) -> Result<Response<v1::RegisterResponse>, Status> {
         self.hear(&request);
-        self.register.clone().map(|()| Response::new(v1::RegisterResponse { worker_id: 1 }))
+        self.register
+            .clone()
+            .map(|()| Response::new(v1::RegisterResponse { worker_id: 1, secret: vec![1; 16] }))
     }
 
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {

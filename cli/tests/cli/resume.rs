@@ -157,7 +157,7 @@ fn a_run_of_an_older_schema_is_brought_up_to_date_and_goes_on() {
     program.kill();
     let kept = done_jobs(&place, "long.db");
     place.sql("long.db", TO_SCHEMA_1);
-    let expected = "long.db has schema 1, older than this program's 5; 'nqueens run' brings it up to date";
+    let expected = "long.db has schema 1, older than this program's 6; 'nqueens run' brings it up to date";
     assert_eq!(place.failure("status --db long.db"), expected);
     assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
     let all = done_jobs(&place, "long.db");

@@ -3,7 +3,7 @@
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprint;
 use nqueens_model::id::{JobId, RunId, WorkerId};
-use nqueens_model::message::{JobResult, Registration, Verdict};
+use nqueens_model::message::{JobResult, Registration, Session, Verdict};
 use nqueens_model::operator::{Outcome, RunState};
 
 use crate::dispatch::{ChangedJob, CheckOutcome, Machine, MachineReputation, RunSettings};
@@ -15,7 +15,7 @@ pub type JudgedResult = (WorkerId, JobResult, Verdict);
 #[derive(Clone, Debug)]
 pub enum Change {
     /// A worker's process has registered; its id is one that the ledger does not have.
-    Worker(WorkerId, Registration),
+    Worker(Session, Registration),
     /// Runs whose planning was given up half-way are gone.
     UnplannedDropped,
     /// A run is being planned: its jobs follow.

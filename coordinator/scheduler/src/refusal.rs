@@ -30,6 +30,9 @@ pub enum Refusal {
     /// The coordinator itself has this name.
     #[error("no worker may be called {0}; choose another --name")]
     ReservedName(String),
+    /// The coordinator itself is this process.
+    #[error("no worker's instance may be all zeros; draw 16 random bytes")]
+    ReservedInstance,
     /// No machine to do that with.
     #[error("no {} of the name {machine} is here; 'nqueens workers' lists them", if *.trusted { "untrusted machine" } else { "machine" })]
     NoMachine {

@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
-use nqueens_model::message::{JobResult, Registration, ResultAck, Verdict};
+use nqueens_model::message::{JobResult, Registration, ResultAck, Session, Verdict};
 use nqueens_model::operator::{Blamed, RunState};
 use tracing::{error, warn};
 
 use crate::change::{Change, JudgedResult};
-use crate::dispatch::{Accepted, CheckVote, Dispatch, Judgement, Machine, Millis, Run, TrustEvent};
+use crate::dispatch::{Accepted, CheckVote, Dispatch, Judgement, Machine, Millis, Run, TrustEvent, Worker};
 use crate::new_event::NewEvent;
 use crate::refusal::Refusal;
 
@@ -52,15 +52,24 @@ pub struct Scheduler {
     /// The worker's name of each process. In a database restored from a backup the names that it has forgotten are given
     /// out a second time.
     processes: HashMap<[u8; 16], WorkerId>,
+    secrets: HashMap<WorkerId, [u8; 16]>,
     /// Jobs in quarantine that were told about.
     told: BTreeSet<JobId>,
     pub(crate) room: Option<Room>,
 }
 
 impl Scheduler {
-    /// What a ledger has. `room` is `None` if nobody watches the disk.
-    pub fn new(dispatch: Dispatch, processes: HashMap<[u8; 16], WorkerId>, room: Option<Room>) -> Self {
-        Self { dispatch, processes, told: BTreeSet::new(), room }
+    /// What a ledger has, with the processes that have registered. `room` is `None` if nobody watches the disk.
+    pub fn new(
+        dispatch: Dispatch,
+        processes: impl IntoIterator<Item = ([u8; 16], Session)>,
+        room: Option<Room>,
+    ) -> Self {
+        let (processes, secrets) = processes
+            .into_iter()
+            .map(|(process, Session { worker, secret })| ((process, worker), (worker, secret)))
+            .unzip();
+        Self { dispatch, processes, secrets, told: BTreeSet::new(), room }
     }
 
     /// The state machine, to look at.
@@ -83,9 +92,10 @@ impl Scheduler {
         self.room.is_some_and(|room| room.is_short)
     }
 
-    /// Whether a worker's id belongs to a process; workers of earlier versions do not identify it.
-    pub(crate) fn is_own(&self, worker: WorkerId, process: Option<[u8; 16]>) -> bool {
-        process.is_none_or(|process| self.processes.get(&process) == Some(&worker))
+    /// The worker that proves itself with a session, if it is one.
+    pub(crate) fn proven(&self, session: Session) -> Option<&Worker> {
+        let is_proven = self.secrets.get(&session.worker) == Some(&session.secret);
+        self.dispatch.worker(session.worker).filter(|_| is_proven)
     }
 
     /// Why a machine's calls are refused, if they are.
@@ -216,9 +226,9 @@ impl Transaction<'_> {
         self.change(Change::RunState { run, state, reason: None });
     }
 
-    /// The worker's name of a process: the one that it has, or the next that the ledger does not have.
-    pub(crate) fn enroll(&mut self, worker: &Registration) -> WorkerId {
-        let Scheduler { dispatch, processes, .. } = &mut *self.scheduler;
+    /// The session of a process: the one that it has, or one by this secret and the next name that the ledger does not have.
+    pub(crate) fn enroll(&mut self, worker: &Registration, secret: [u8; 16]) -> Session {
+        let Scheduler { dispatch, processes, secrets, .. } = &mut *self.scheduler;
         let next = || {
             let greatest = dispatch.workers().next_back().map_or(0, |(id, _)| id.get());
             WorkerId::new(greatest + 1).expect("fewer than 2^63 workers")
@@ -226,11 +236,12 @@ impl Transaction<'_> {
         let known = processes.get(&worker.instance).copied();
         let id = known.unwrap_or_else(next);
         dispatch.add_worker(id, worker);
+        let session = Session { worker: id, secret: *secrets.entry(id).or_insert(secret) };
         if known.is_none() {
             processes.insert(worker.instance, id);
-            self.change(Change::Worker(id, worker.clone()));
+            self.change(Change::Worker(session, worker.clone()));
         }
-        id
+        session
     }
 
     /// Judges results; `loaded` has their jobs.

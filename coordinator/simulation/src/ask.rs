@@ -1,7 +1,7 @@
 //! What the coordinator's writer can be asked, by whom, and what it answers.
 
-use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::message::{Registration, SyncRequest};
+use nqueens_model::id::RunId;
+use nqueens_model::message::{Session, SyncRequest};
 use nqueens_scheduler::request::{
     ActivateRun, Compare, Drain, Expire, FinishRun, GiveBack, PlanJobs, PlanRun, Register, Requeue,
     RetryQuarantined, SetRunState, SetTrust, Sync, Synced,
@@ -13,7 +13,7 @@ use crate::worker::Caller;
 /// What the writer can be asked.
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
-    Register(Registration),
+    Register(Register),
     Sync(SyncRequest),
     GiveBack(GiveBack),
     Compare(Compare),
@@ -32,7 +32,7 @@ pub(crate) enum Ask {
 /// What it answers.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    Registered(WorkerId),
+    Registered(Session),
     Synced(Option<Synced>),
     /// Whether the run came to an end.
     Finished(bool),
@@ -79,7 +79,7 @@ impl Ask {
     pub(crate) fn apply(self, transaction: &mut Transaction<'_>) -> Result<Answer, Refusal> {
         let done = |()| Answer::Done;
         match self {
-            Self::Register(worker) => transaction.apply(Register(worker)).map(Answer::Registered),
+            Self::Register(request) => transaction.apply(request).map(Answer::Registered),
             Self::Sync(sync) => transaction.apply(Sync(sync)).map(Answer::Synced),
             Self::FinishRun(finish) => transaction.apply(finish).map(Answer::Finished),
             Self::Requeue(requeue) => transaction.apply(requeue).map(|_| Answer::Done),
@@ -95,4 +95,9 @@ impl Ask {
             Self::Expire(request) => transaction.apply(request).map(done),
         }
     }
+}
+
+/// The secret that the coordinator draws when a process registers.
+pub(crate) fn secret(instance: [u8; 16]) -> [u8; 16] {
+    instance.map(|byte| !byte)
 }

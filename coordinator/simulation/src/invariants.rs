@@ -11,7 +11,7 @@ use nqueens_scheduler::{
     Change, ChangedJob, CheckOutcome, Dispatch, JobState, Machine, Millis, Policy, Suspicion,
 };
 
-use crate::ask::{Answer, Ask, Failure};
+use crate::ask::{Answer, Ask, Failure, secret};
 use crate::job::truth;
 use crate::ledger::{JobRow, Ledger, ResultRow, RunRow};
 use crate::scenario::ALL;
@@ -34,7 +34,10 @@ impl Before {
         let returned = sync.returned.iter().map(|returned| returned.token.job);
         let jobs: BTreeSet<_> = results.chain(held).chain(returned).collect();
         let leases = jobs.into_iter().map(|job| (job, dispatch.leases(job).collect())).collect();
-        Self { leases, own: dispatch.worker(sync.worker).map_or(0, nqueens_scheduler::Worker::leases) }
+        Self {
+            leases,
+            own: dispatch.worker(sync.session.worker).map_or(0, nqueens_scheduler::Worker::leases),
+        }
     }
 }
 
@@ -132,7 +135,7 @@ impl Invariants {
     fn judged(&mut self, dispatch: &Dispatch, sync: &SyncRequest, acks: &[ResultAck]) {
         let tokens = sync.results.iter().map(|result| result.token);
         assert!(tokens.eq(acks.iter().map(|ack| ack.token)), "one answer to each result, in their order");
-        let machine = &dispatch.worker(sync.worker).expect("it has registered").machine;
+        let machine = &dispatch.worker(sync.session.worker).expect("it has registered").machine;
         for ack in acks.iter().filter(|ack| ack.verdict == Verdict::Accepted) {
             self.accepted.insert(ack.token.job, Machine::clone(machine));
         }
@@ -148,7 +151,7 @@ impl Invariants {
         before: &Before,
         synced: &Synced,
     ) {
-        let worker = dispatch.worker(sync.worker).expect("it has registered");
+        let worker = dispatch.worker(sync.session.worker).expect("it has registered");
         let is_trusted = dispatch.distrusts(&worker.machine).is_none();
         assert!(is_trusted || worker.leases() == 0, "{} is distrusted and has leases", worker.machine);
         // Leases that got lost are given again in any case.
@@ -161,7 +164,7 @@ impl Invariants {
         for Granted { token, mirrored, .. } in &synced.granted {
             let job = token.job;
             assert!(known.insert(*token), "a lease of job {job} goes to a worker that has it");
-            let own = dispatch.leases(job).filter(|(holder, _)| *holder == sync.worker);
+            let own = dispatch.leases(job).filter(|(holder, _)| *holder == sync.session.worker);
             assert!(own.map(|(_, token)| token).eq([*token]), "job {job} is leased to its worker once");
             let run = dispatch.run(job.run).expect("of a run");
             // Leases that got lost are given again in a paused run, too.
@@ -179,7 +182,7 @@ impl Invariants {
             let is_checked = counted.is_some_and(|counted| *counted != *worker.machine);
             assert!(is_checked, "job {job} is {:?} and leased", slot.state);
         }
-        assert_eq!(worker.leases(), known.len(), "worker {} knows all its leases", sync.worker);
+        assert_eq!(worker.leases(), known.len(), "worker {} knows all its leases", sync.session.worker);
     }
 
     /// A worker's word ends its own leases alone, and none but by their token; none comes back from an earlier life.
@@ -200,7 +203,7 @@ impl Invariants {
                 let mut renumbered = synced.granted.iter().filter(|granted| granted.token.job == job);
                 assert!(
                     dispatch.distrusts(machine).is_some()
-                        || *holder == sync.worker
+                        || *holder == sync.session.worker
                             && (named.any(|named| named == *token) || renumbered.next().is_some()),
                     "a lease of job {job} ended, and its token was not named"
                 );
@@ -210,8 +213,8 @@ impl Invariants {
                 if before.contains(&(holder, token)) || is_new {
                     continue;
                 }
-                let issued = self.issued.get_mut(&token).filter(|_| holder == sync.worker);
-                let issued = issued.filter(|issued| Some(issued.process) == sync.instance);
+                let issued = self.issued.get_mut(&token).filter(|_| holder == sync.session.worker);
+                let issued = issued.filter(|issued| secret(issued.process) == sync.session.secret);
                 assert!(token.incarnation == self.incarnation, "a lease of job {job} is of an earlier life");
                 issued.unwrap_or_else(|| panic!("a lease of job {job} came back to another")).at = self.now;
             }
@@ -220,7 +223,7 @@ impl Invariants {
 
     /// A worker that asked for work and got none can't help with a job that has been out for long.
     fn idle(&mut self, dispatch: &Dispatch, sync: &SyncRequest) {
-        let worker = dispatch.worker(sync.worker).expect("it has registered");
+        let worker = dispatch.worker(sync.session.worker).expect("it has registered");
         let is_trusted = dispatch.distrusts(&worker.machine).is_none();
         let asks = sync.wanted_jobs > 0 && sync.wanted_states > 0 && worker.leases() == 0 && is_trusted;
         self.fruitless += u64::from(asks);
@@ -375,7 +378,7 @@ impl Invariants {
                 let is_kept = |row: &JobRow| {
                     row.results.iter().any(|kept| {
                         (kept.worker, kept.result.token, kept.result.counts)
-                            == (sync.worker, result.token, result.counts)
+                            == (sync.session.worker, result.token, result.counts)
                     })
                 };
                 assert!(row.is_some_and(is_kept), "job {job}: what is acknowledged is kept");

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
-use nqueens_model::message::{JobResult, Registration, Verdict};
+use nqueens_model::message::{JobResult, Registration, Session, Verdict};
 use nqueens_model::operator::{Blamed, CheckCounts, Checked, Outcome, RunState};
 use nqueens_scheduler::{
     Accepted, AcceptedSums, Change, CheckOutcome, CheckVote, Dispatch, JobState, JobStatus, Loaded, Machine,
@@ -70,6 +70,13 @@ impl JobRow {
     }
 }
 
+/// A worker's process.
+#[derive(Clone, Debug)]
+struct WorkerRow {
+    registration: Registration,
+    session: Session,
+}
+
 /// A table that remembers how it was when the transaction began.
 #[derive(Clone, Debug)]
 struct Table<K, V> {
@@ -125,7 +132,7 @@ fn numbers(run: RunId) -> RangeInclusive<JobId> {
 struct Tables {
     runs: Table<RunId, RunRow>,
     jobs: Table<JobId, JobRow>,
-    workers: Table<WorkerId, Registration>,
+    workers: Table<WorkerId, WorkerRow>,
     machines: Table<Machine, MachineReputation>,
 }
 
@@ -219,7 +226,7 @@ impl Ledger {
 
     /// The names of all machines.
     pub fn machines(&self) -> BTreeSet<&str> {
-        self.tables.workers.rows.values().map(|worker| worker.name.as_str()).collect()
+        self.tables.workers.rows.values().map(|row| row.registration.name.as_str()).collect()
     }
 
     /// All jobs, by run and number.
@@ -233,7 +240,7 @@ impl Ledger {
 
     /// The name of a registered worker's machine.
     pub(crate) fn machine(&self, worker: WorkerId) -> &str {
-        &self.tables.workers.rows[&worker].name
+        &self.tables.workers.rows[&worker].registration.name
     }
 
     pub(crate) fn reputations(&self) -> impl Iterator<Item = (&Machine, &MachineReputation)> {
@@ -278,10 +285,11 @@ impl Ledger {
         let Tables { runs, jobs, workers, machines } = &mut self.tables;
         for change in changes {
             match change {
-                Change::Worker(id, worker) => {
-                    let is_other = |other: &Registration| other.instance != worker.instance;
+                Change::Worker(session, worker) => {
+                    let is_other = |row: &WorkerRow| row.registration.instance != worker.instance;
                     assert!(workers.rows.values().all(is_other), "a process registers once");
-                    workers.insert(*id, worker.clone());
+                    let row = WorkerRow { registration: worker.clone(), session: *session };
+                    workers.insert(session.worker, row);
                 }
                 Change::UnplannedDropped => drop_unplanned(runs, jobs),
                 Change::RunPlanned(settings) => {
@@ -413,8 +421,8 @@ impl Ledger {
             dispatch.add_run(run);
         }
         let workers = &self.tables.workers.rows;
-        for (id, worker) in workers {
-            dispatch.add_worker(*id, worker);
+        for (id, row) in workers {
+            dispatch.add_worker(*id, &row.registration);
         }
         for (machine, reputation) in self.reputations() {
             dispatch.add_reputation(Machine::clone(machine), reputation.clone());
@@ -430,7 +438,7 @@ impl Ledger {
                 dispatch.add_lease(now, worker, LeaseToken { job, epoch, incarnation });
             }
         }
-        let processes = workers.iter().map(|(id, worker)| (worker.instance, *id)).collect();
+        let processes = workers.values().map(|row| (row.registration.instance, row.session));
         Scheduler::new(dispatch, processes, room)
     }
 }

@@ -200,7 +200,7 @@ impl Worker {
             }
         }
         match &event {
-            Event::Registered(id) => process.id = Some(*id),
+            Event::Registered(session) => process.id = Some(session.worker),
             Event::Answered(answer) if answer.leases.is_empty() => {
                 let asked = process.asked.take();
                 process.patient_until = asked.map_or(0, |at| at + Millis::from(answer.next_sync_ms));

@@ -9,12 +9,12 @@ use nqueens_kernel::random::Random;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::{EncodedJob, Lease, SyncRequest, SyncResponse};
 use nqueens_model::operator::RunState;
-use nqueens_scheduler::request::{Expire, FinishRun, GiveBack, Synced};
+use nqueens_scheduler::request::{Expire, FinishRun, GiveBack, Register, Synced};
 use nqueens_scheduler::{Basis, CheckOutcome, Millis, Policy, Room};
 use nqueens_worker_protocol::{CallError, Event as Told};
 
 use self::planning::Submission;
-use crate::ask::{Answer, Ask, Asker, Failure};
+use crate::ask::{Answer, Ask, Asker, Failure, secret};
 use crate::coordinator::{Coordinator, Group};
 use crate::invariants::Invariants;
 use crate::job::{template, truth};
@@ -345,7 +345,10 @@ impl World {
             return;
         }
         let ask = match call {
-            Call::Register(registration) => Ask::Register(registration),
+            Call::Register(worker) => {
+                let secret = secret(worker.instance);
+                Ask::Register(Register { worker, secret })
+            }
             Call::Sync(sync) => Ask::Sync(sync),
         };
         self.ask(ask, Asker::Worker(caller));
@@ -414,8 +417,10 @@ impl World {
         for (ask, asker, answer) in group.answers {
             match asker {
                 Asker::Worker(caller) | Asker::Parked(caller) => match (answer, ask) {
-                    (Ok(Answer::Registered(id)), _) => {
-                        self.deliver(caller.place, || Event::Tell(caller, Box::new(Told::Registered(id))));
+                    (Ok(Answer::Registered(session)), _) => {
+                        self.deliver(caller.place, || {
+                            Event::Tell(caller, Box::new(Told::Registered(session)))
+                        });
                     }
                     (Ok(Answer::Synced(Some(synced))), Ask::Sync(sync)) => {
                         self.invariants.told(&self.ledger, caller.instance, &sync, &synced, &group.voided);
@@ -458,7 +463,7 @@ impl World {
         if room > 1 && self.luck.random.permille(5) {
             room = 1 + self.luck.random.index(room - 1);
             let tokens = tokens.by_ref().skip(room).collect();
-            self.ask(Ask::GiveBack(GiveBack { worker: sync.worker, tokens }), Asker::Nobody);
+            self.ask(Ask::GiveBack(GiveBack { worker: sync.session.worker, tokens }), Asker::Nobody);
         }
         let lease = |granted: &nqueens_scheduler::request::Granted| Lease {
             token: granted.token,

@@ -4,8 +4,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_model::id::WorkerId;
-use nqueens_model::message::{JobResult, Registration, SyncRequest, Verdict};
+use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict};
 use nqueens_scheduler::request::{Register, RetryQuarantined, Sync, Synced};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection, Executor};
@@ -13,7 +12,7 @@ use sqlx::{Connection, Executor};
 use super::*;
 
 /// A worker that has registered.
-async fn worker(writer: &Handle, number: u8) -> WorkerId {
+async fn worker(writer: &Handle, number: u8) -> Session {
     let registration = Registration {
         instance: [number; 16],
         name: "worker".to_owned(),
@@ -22,13 +21,14 @@ async fn worker(writer: &Handle, number: u8) -> WorkerId {
         capability: None,
         threads: 1,
     };
-    writer.ask(Register(registration)).await.expect("a name")
+    let register = Register { worker: registration, secret: [number; 16] };
+    writer.ask(register).await.expect("a session")
 }
 
-fn sync(worker: WorkerId, results: Vec<JobResult>, wanted_jobs: usize) -> Sync {
+fn sync(session: Session, results: Vec<JobResult>, wanted_jobs: usize) -> Sync {
     let (held, returned) = (Vec::new(), Vec::new());
     let wanted_states = wanted_jobs as u64;
-    Sync(SyncRequest { worker, instance: None, results, held, returned, wanted_states, wanted_jobs })
+    Sync(SyncRequest { session, results, held, returned, wanted_states, wanted_jobs })
 }
 
 fn verdict(answer: Result<Option<Synced>, Arc<Error>>) -> Verdict {

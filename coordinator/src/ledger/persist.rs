@@ -19,7 +19,7 @@ pub(crate) async fn persist(
 ) -> Result<(), Error> {
     for change in changes {
         match change {
-            Change::Worker(id, worker) => insert_worker(db, *id, worker, now).await?,
+            Change::Worker(session, worker) => insert_worker(db, *session, worker, now).await?,
             Change::UnplannedDropped => delete_unplanned(db).await?,
             Change::RunPlanned(settings) => insert_run(db, settings, now).await?,
             Change::JobsPlanned { run, first, jobs } => insert_jobs(db, *run, *first, jobs).await?,

@@ -5,6 +5,7 @@ use sqlx::sqlite::SqlitePool;
 
 use super::checks::{open_checks, reputations};
 use super::jobs::leases;
+use super::workers::sessions;
 use super::{accepted_sums, runs, slots, worker_rows};
 use crate::error::{Error, damaged};
 
@@ -26,9 +27,7 @@ pub(crate) async fn restore(
         }
         dispatch.add_run(run);
     }
-    let workers = worker_rows(db).await?;
-    let processes = workers.iter().map(|row| (row.registration.instance, row.id)).collect();
-    for row in workers {
+    for row in worker_rows(db).await? {
         dispatch.add_worker(row.id, &row.registration);
     }
     for (machine, reputation) in reputations(db).await? {
@@ -40,5 +39,5 @@ pub(crate) async fn restore(
     for (worker, token) in leases(db).await? {
         dispatch.add_lease(now, worker, token);
     }
-    Ok(Scheduler::new(dispatch, processes, room))
+    Ok(Scheduler::new(dispatch, sessions(db).await?, room))
 }

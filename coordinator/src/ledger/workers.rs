@@ -2,7 +2,7 @@
 
 use nqueens_model::id::{Incarnation, WorkerId};
 use nqueens_model::kernel::{Capability, KernelName};
-use nqueens_model::message::Registration;
+use nqueens_model::message::{Registration, Session};
 use nqueens_model::operator::WallTime;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
@@ -40,21 +40,23 @@ pub(crate) async fn newest_incarnation(db: &mut SqliteConnection) -> Result<Opti
 /// Writes a worker's process that has registered.
 pub(super) async fn insert_worker(
     db: &mut SqliteConnection,
-    id: WorkerId,
+    session: Session,
     worker: &Registration,
     now: WallTime,
 ) -> Result<(), Error> {
-    let (id, instance) = (column(id.get()), worker.instance.to_vec());
+    let (id, secret) = (column(session.worker.get()), session.secret.to_vec());
+    let instance = worker.instance.to_vec();
     let kernels = worker.kernels.iter().map(KernelName::as_str).collect::<Vec<_>>().join(",");
     let capability = worker.capability.as_ref();
     let family = capability.map(|capability| capability.family.as_str());
     let device = capability.map(|capability| capability.device.as_str());
     let states_per_s = capability.map(|capability| column(capability.states_per_s));
     query!(
-        "INSERT INTO worker (id, instance, name, build, kernels, threads, registered_at, family, device, states_per_s)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO worker (id, instance, secret, name, build, kernels, threads, registered_at, family, device, states_per_s)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         id,
         instance,
+        secret,
         worker.name,
         worker.build,
         kernels,
@@ -106,6 +108,18 @@ pub(crate) async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error
                 threads: within("worker.threads", row.threads)?,
             };
             Ok(WorkerRow { id: worker_id(row.id)?, registration, registered_at: row.registered_at })
+        })
+        .collect()
+}
+
+/// The sessions of all processes that ever registered.
+pub(super) async fn sessions(db: &SqlitePool) -> Result<Vec<([u8; 16], Session)>, Error> {
+    let rows = query!("SELECT id, instance, secret FROM worker").fetch_all(db).await?;
+    let bytes = |bytes: Vec<u8>| bytes.try_into().map_err(|_| damaged("a worker's session has not 16 bytes"));
+    rows.into_iter()
+        .map(|row| {
+            let session = Session { worker: worker_id(row.id)?, secret: bytes(row.secret)? };
+            Ok((bytes(row.instance)?, session))
         })
         .collect()
 }

@@ -102,13 +102,14 @@ impl House {
     /// A worker that introduces itself so.
     pub(crate) async fn register(&self, registration: v1::RegisterRequest) -> Worker {
         let mut client = self.client().await;
-        let id = client.register(registration).await.unwrap().into_inner().worker_id;
-        Worker { client, id }
+        let v1::RegisterResponse { worker_id, secret } =
+            client.register(registration).await.unwrap().into_inner();
+        Worker { client, id: worker_id, secret }
     }
 
     /// A worker that registered before and does not do so again.
-    pub(crate) async fn known_worker(&self, id: u64) -> Worker {
-        Worker { client: self.client().await, id }
+    pub(crate) async fn known_worker(&self, worker: &Worker) -> Worker {
+        Worker { client: self.client().await, id: worker.id, secret: worker.secret.clone() }
     }
 
     pub(crate) fn progress(&self, run: RunId) -> RunProgress {
@@ -141,11 +142,12 @@ pub(crate) fn registration(number: u8) -> v1::RegisterRequest {
 pub(crate) struct Worker {
     client: WorkerServiceClient<Channel>,
     pub(crate) id: u64,
+    pub(crate) secret: Vec<u8>,
 }
 
 impl Worker {
     pub(crate) async fn sync(&mut self, sync: v1::SyncRequest) -> Result<v1::SyncResponse, Status> {
-        let sync = v1::SyncRequest { worker_id: self.id, ..sync };
+        let sync = v1::SyncRequest { worker_id: self.id, secret: self.secret.clone(), ..sync };
         self.client.sync(sync).await.map(tonic::Response::into_inner)
     }
 

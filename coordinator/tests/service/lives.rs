@@ -42,13 +42,13 @@ async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
     let house = House::open(&ledger.path, Policy::default()).await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     let mut worker = house.worker(1).await;
-    let (id, leases) = (worker.id, worker.take(6).await);
+    let leases = worker.take(6).await;
     let results: Vec<_> = leases.iter().map(honest).collect();
     house.close().await;
 
     // Second life: it knows the worker, and the leases are good.
     let house = House::open(&ledger.path, Policy::default()).await;
-    let mut worker = house.known_worker(id).await;
+    let mut worker = house.known_worker(&worker).await;
     assert_eq!(worker.hold(&leases).await, (vec![], vec![]));
     assert_eq!(worker.report(&results[..2]).await, [Verdict::Accepted; 2]);
     let others = house.worker(2).await.take(8).await;
@@ -61,7 +61,7 @@ async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
     // Third life, without grace: the leases end, the work under them is welcome all the same.
     let house = House::open(&ledger.path, Policy { grace_ms: 0, ..Policy::default() }).await;
     house.wait_for(run.id, |run| run.sums.leased == 0).await;
-    let mut worker = house.known_worker(id).await;
+    let mut worker = house.known_worker(&worker).await;
     assert_eq!(worker.report(&results[..1]).await, [Verdict::Accepted], "acknowledged in an earlier life");
     assert_eq!(worker.report(&results[2..4]).await, [Verdict::Accepted; 2]);
     let held = worker.hold(&leases[4..]).await;

@@ -11,7 +11,7 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::{Code, Request};
 use tonic_prost::ProstCodec;
 
-use crate::common::{ALL, House, Ledger, honest, registration, rows_8};
+use crate::common::{ALL, House, Ledger, falsified, honest, registration, rows_8};
 use crate::{nothing, returned};
 
 #[tokio::test]
@@ -78,7 +78,8 @@ async fn a_worker_that_nobody_knows_is_told_to_register() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
-    let mut stranger = house.known_worker(77).await;
+    let mut stranger = house.worker(1).await;
+    stranger.id = 77;
     let refusal = stranger.sync(v1::SyncRequest { wanted_states: ALL, wanted_jobs: 1, ..nothing() }).await;
     let refusal = refusal.unwrap_err();
     assert_eq!(refusal.code(), Code::NotFound);
@@ -87,17 +88,60 @@ async fn a_worker_that_nobody_knows_is_told_to_register() {
     house.close().await;
 }
 
-/// In a database restored from a backup, a name that it has forgotten is another process's soon.
+/// Worker ids ascend, so that anybody can guess them. They are worth nothing without the secret.
 #[tokio::test]
-async fn a_name_is_one_process_s_alone() {
+async fn nobody_speaks_for_another_worker() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let mut worker = house.worker(1).await;
-    let of = |instance: u8| v1::SyncRequest { instance: vec![instance; 16], ..nothing() };
-    worker.sync(of(1)).await.expect("its own name");
-    assert_eq!(worker.sync(of(2)).await.unwrap_err().code(), Code::NotFound);
-    let half = v1::SyncRequest { instance: vec![1; 8], ..nothing() };
-    assert_eq!(worker.sync(half).await.unwrap_err().code(), Code::InvalidArgument);
+    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    let mut victim = house.worker(1).await;
+    let leases = victim.take(3).await;
+    let forged: Vec<_> = leases.iter().map(|lease| falsified(&honest(lease))).collect();
+    let before = ledger.everything().await;
+
+    let mut attacker = house.worker(2).await;
+    assert_ne!(attacker.secret, victim.secret);
+    let registered = ledger.everything().await;
+    attacker.id = victim.id;
+    for (secret, code) in [
+        (attacker.secret.clone(), Code::NotFound),
+        (vec![0; 16], Code::NotFound),
+        (registration(1).instance, Code::NotFound),
+        (victim.secret[..8].to_vec(), Code::InvalidArgument),
+        (vec![], Code::InvalidArgument),
+    ] {
+        attacker.secret = secret;
+        let theft = v1::SyncRequest {
+            results: forged.clone(),
+            returned: vec![returned(&leases[0], "")],
+            wanted_states: ALL,
+            wanted_jobs: 5,
+            ..nothing()
+        };
+        assert_eq!(attacker.sync(theft).await.unwrap_err().code(), code);
+    }
+    assert_eq!(ledger.everything().await, registered);
+    assert!(before.iter().all(|row| registered.contains(row)), "only a worker came");
+    assert_eq!(victim.hold(&leases).await, (vec![], vec![]), "it has all its leases");
+    assert_eq!(house.progress(run.id).sums.leased, 3);
+    // The same process gets the same session again, in another life of the coordinator, too.
+    house.close().await;
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let again = house.worker(1).await;
+    assert_eq!((again.id, again.secret), (victim.id, victim.secret));
+    house.close().await;
+}
+
+/// The coordinator counts as a process that no worker can be.
+#[tokio::test]
+async fn no_worker_is_the_coordinator() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let own = v1::RegisterRequest { instance: vec![0; 16], ..registration(1) };
+    let refusal = house.client().await.register(own).await.unwrap_err();
+    assert_eq!(refusal.code(), Code::PermissionDenied);
+    assert_eq!(refusal.message(), "no worker's instance may be all zeros; draw 16 random bytes");
+    assert_eq!(ledger.ask("SELECT name FROM worker").await, Vec::<String>::new());
     house.close().await;
 }
 
@@ -142,7 +186,9 @@ async fn messages_beyond_the_limits_change_nothing() {
         assert_eq!(refusal.code(), Code::InvalidArgument, "{field}: {refusal:?}");
         assert!(refusal.message().starts_with(&format!("invalid message: {field} ")), "{refusal:?}");
     }
-    house.known_worker(0).await.sync(nothing()).await.unwrap_err();
+    let mut nobody = house.known_worker(&worker).await;
+    nobody.id = 0;
+    assert_eq!(nobody.sync(nothing()).await.unwrap_err().code(), Code::InvalidArgument);
     assert_eq!(ledger.everything().await, before);
     // At the limits everything is welcome.
     let full = v1::SyncRequest {

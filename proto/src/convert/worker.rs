@@ -6,8 +6,8 @@ use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken};
 use nqueens_model::kernel::Capability;
 use nqueens_model::message::{
-    BATCH_MAX, EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest,
-    SyncResponse, Verdict,
+    BATCH_MAX, EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, Session,
+    SyncRequest, SyncResponse, Verdict,
 };
 
 use super::{InvalidMessage, board, invalid, present, run_id, stored, variant, worker_id};
@@ -127,11 +127,32 @@ impl TryFrom<v1::Capability> for Capability {
     }
 }
 
+impl From<Session> for v1::RegisterResponse {
+    fn from(session: Session) -> Self {
+        Self { worker_id: session.worker.get(), secret: session.secret.to_vec() }
+    }
+}
+
+impl TryFrom<v1::RegisterResponse> for Session {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::RegisterResponse) -> Result<Self, Self::Error> {
+        session(wire.worker_id, wire.secret)
+    }
+}
+
+fn session(worker: u64, secret: Vec<u8>) -> Result<Session, InvalidMessage> {
+    let advice = "must be the 16 bytes of the registration; earlier versions of nqueens have none: install the same version \
+                  on both";
+    let secret = secret.try_into().map_err(|_| invalid("secret", advice))?;
+    Ok(Session { worker: worker_id("worker_id", worker)?, secret })
+}
+
 impl From<SyncRequest> for v1::SyncRequest {
     fn from(sync: SyncRequest) -> Self {
         Self {
-            worker_id: sync.worker.get(),
-            instance: sync.instance.map(Vec::from).unwrap_or_default(),
+            worker_id: sync.session.worker.get(),
+            secret: sync.session.secret.to_vec(),
             results: each(sync.results),
             held: each(sync.held),
             returned: each(sync.returned),
@@ -147,8 +168,7 @@ impl TryFrom<v1::SyncRequest> for SyncRequest {
     fn try_from(wire: v1::SyncRequest) -> Result<Self, Self::Error> {
         let wanted_jobs = usize::try_from(wire.wanted_jobs).ok().filter(|jobs| *jobs <= BATCH_MAX);
         Ok(Self {
-            worker: worker_id("worker_id", wire.worker_id)?,
-            instance: (!wire.instance.is_empty()).then(|| instance(wire.instance)).transpose()?,
+            session: session(wire.worker_id, wire.secret)?,
             results: batch("results", BATCH_MAX, wire.results)?,
             // A worker holds a few batches at most.
             held: batch("held", 10 * BATCH_MAX, wire.held)?,

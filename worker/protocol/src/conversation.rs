@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nqueens_model::id::{LeaseToken, WorkerId};
+use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{
-    BATCH_MAX, HeldLease, Lease, Registration, ReturnedLease, SyncRequest, SyncResponse, Verdict,
+    BATCH_MAX, HeldLease, Lease, Registration, ReturnedLease, Session, SyncRequest, SyncResponse, Verdict,
 };
 use tracing::{debug, info, warn};
 
@@ -30,7 +30,7 @@ pub struct Conversation {
     coordinator: String,
     /// Time for running jobs to finish after a stop.
     drain: Duration,
-    id: Option<WorkerId>,
+    session: Option<Session>,
     phase: LifePhase,
     call: Option<Call>,
     outage: Option<Outage>,
@@ -97,7 +97,7 @@ impl Conversation {
             registration: setup.registration,
             coordinator: setup.coordinator,
             drain: setup.drain,
-            id: None,
+            session: None,
             phase: LifePhase::Working,
             call: None,
             outage: None,
@@ -118,7 +118,7 @@ impl Conversation {
         match event {
             Event::Looked(look) => self.look(now, look),
             Event::Stop => self.leave(now),
-            Event::Registered(id) => self.registered(now, id),
+            Event::Registered(session) => self.registered(now, session),
             Event::Answered(answer) => self.answered(now, answer),
             Event::Failed { error, jitter } => self.failed(now, error, jitter),
             Event::Written(change, outcome) => self.outbox.written(now, change, outcome),
@@ -287,12 +287,12 @@ impl Conversation {
 
     /// Syncs; registers before if the coordinator does not know the worker.
     fn call(&mut self, now: Moment, again: bool) {
-        let Some(id) = self.id else {
+        let Some(session) = self.session else {
             self.call = Some(Call { began: now, again, sent: None });
             self.actions.push(Action::Register(self.registration.clone()));
             return;
         };
-        let report = self.report(id);
+        let report = self.report(session);
         self.in_doubt |= report.wanted_jobs > 0;
         let sent = Sent {
             results: report.results.len(),
@@ -307,7 +307,7 @@ impl Conversation {
     }
 
     /// Everything that there is to say.
-    fn report(&self, worker: WorkerId) -> SyncRequest {
+    fn report(&self, session: Session) -> SyncRequest {
         let results = self.outbox.batch();
         let returned: Vec<_> = self.returned.iter().take(BATCH_MAX).cloned().collect();
         let holds = self.leases.len() + self.outbox.len();
@@ -319,8 +319,7 @@ impl Conversation {
         let later = later.map(|token| HeldLease { token, states: 0 });
         let held = self.leases.iter().map(|(token, job)| HeldLease { token: *token, states: job.states });
         SyncRequest {
-            worker,
-            instance: Some(self.registration.instance),
+            session,
             // Beyond that it can only be another's: a spool may hold any number.
             held: held.chain(later).take(2 * HELD_MAX).collect(),
             results,
@@ -330,18 +329,18 @@ impl Conversation {
         }
     }
 
-    fn registered(&mut self, now: Moment, id: WorkerId) {
+    fn registered(&mut self, now: Moment, session: Session) {
         let Some(Call { again, sent: None, .. }) = self.call else { return };
         let Registration { name, threads, .. } = &self.registration;
-        info!(worker = %id, name, threads, "registered");
-        self.id = Some(id);
+        info!(worker = %session.worker, name, threads, "registered");
+        self.session = Some(session);
         self.call(now, again);
     }
 
     fn failed(&mut self, now: Moment, error: CallError, jitter: f64) {
         let Some(call) = self.call.take() else { return };
         if error == CallError::Unregistered && call.sent.is_some() {
-            (self.id, self.in_doubt) = (None, false);
+            (self.session, self.in_doubt) = (None, false);
             // A coordinator that has forgotten this worker gets to know it again, once.
             if !call.again {
                 return self.call(now, true);

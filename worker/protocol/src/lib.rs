@@ -20,9 +20,9 @@ mod tests;
 
 use std::time::Duration;
 
-use nqueens_model::id::{LeaseToken, WorkerId};
+use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{
-    HeldLease, JobResult, Lease, Registration, ReturnedLease, SyncRequest, SyncResponse,
+    HeldLease, JobResult, Lease, Registration, ReturnedLease, Session, SyncRequest, SyncResponse,
 };
 
 pub use conversation::Conversation;
@@ -62,7 +62,7 @@ pub enum Event {
     /// The worker's owner tells it to go.
     Stop,
     /// Answer to [`Action::Register`].
-    Registered(WorkerId),
+    Registered(Session),
     /// Answer to [`Action::Sync`].
     Answered(SyncResponse),
     /// A call failed.

@@ -1,13 +1,11 @@
 //! What one transaction changes, and in which order.
 
-use std::collections::HashMap;
-
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
-use nqueens_model::id::{Incarnation, LeaseToken, RunId, WorkerId};
-use nqueens_model::message::{JobResult, Registration, SyncRequest, Verdict};
+use nqueens_model::id::{Incarnation, LeaseToken, RunId};
+use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict};
 use nqueens_model::operator::{Blamed, RunState};
 
 use super::*;
@@ -18,7 +16,7 @@ use crate::transaction::{Loaded, Scheduler, StoredJob};
 /// A scheduler with a run of two jobs.
 fn scheduler() -> (Scheduler, RunId) {
     let dispatch = Dispatch::new(Policy::default(), Incarnation::from_random(1), [0; 32]);
-    let mut scheduler = Scheduler::new(dispatch, HashMap::new(), None);
+    let mut scheduler = Scheduler::new(dispatch, [], None);
     let plan = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Rows);
     let settings = RunSettings { id: RunId::from_random(7), plan, seed: 1, priority: 0, replicate_ppm: 0 };
     let activate = ActivateRun { settings, fingerprint: Fingerprint([0; 32]), estimates: vec![10; 2] };
@@ -37,9 +35,14 @@ fn registration(process: u8) -> Registration {
     }
 }
 
-fn sync(worker: WorkerId, results: Vec<JobResult>) -> Sync {
+/// The secret drawn for a process, the first time.
+fn register(process: u8) -> Register {
+    Register { worker: registration(process), secret: [10 + process; 16] }
+}
+
+fn sync(session: Session, results: Vec<JobResult>) -> Sync {
     let (held, returned, wanted_jobs) = (Vec::new(), Vec::new(), usize::from(results.is_empty()));
-    Sync(SyncRequest { worker, instance: None, results, held, returned, wanted_states: 1, wanted_jobs })
+    Sync(SyncRequest { session, results, held, returned, wanted_states: 1, wanted_jobs })
 }
 
 fn result(token: LeaseToken, count8: u64) -> JobResult {
@@ -56,8 +59,9 @@ fn result(token: LeaseToken, count8: u64) -> JobResult {
 fn processes_keep_their_names() {
     let (mut scheduler, _) = scheduler();
     let mut transaction = scheduler.begin(0, Loaded::new());
-    let names = [1, 2, 1].map(|process| transaction.apply(Register(registration(process))).unwrap().get());
-    assert_eq!(names, [1, 2, 1]);
+    let sessions = [1, 2, 1].map(|process| transaction.apply(register(process)).unwrap());
+    assert_eq!(sessions.map(|session| session.worker.get()), [1, 2, 1]);
+    assert_eq!(sessions.map(|session| session.secret), [1, 2, 1].map(|process| [10 + process; 16]));
     let changes = transaction.settle();
     let new = changes.iter().filter(|change| matches!(change, Change::Worker(..)));
     assert_eq!(new.count(), 2, "who is known is not stored again");
@@ -68,7 +72,7 @@ fn processes_keep_their_names() {
 fn withdrawn_results_are_stored_before_new_ones() {
     let (mut scheduler, run) = scheduler();
     let mut transaction = scheduler.begin(0, Loaded::new());
-    let [one, two] = [1, 2].map(|process| transaction.apply(Register(registration(process))).unwrap());
+    let [one, two] = [1, 2].map(|process| transaction.apply(register(process)).unwrap());
     let token = transaction.apply(sync(one, vec![])).unwrap().expect("it has registered").granted[0].token;
     transaction.settle();
 
@@ -85,11 +89,11 @@ fn withdrawn_results_are_stored_before_new_ones() {
     assert_eq!(verdict(sync(two, vec![result(token, 6)])), Verdict::Implausible);
     assert_eq!(verdict(sync(two, vec![result(token, 2)])), Verdict::Accepted);
     assert_eq!(
-        transaction.apply(Requeue { run, of: Blamed::Worker(one) }),
+        transaction.apply(Requeue { run, of: Blamed::Worker(one.worker) }),
         Ok(0),
         "its result is void already"
     );
-    assert_eq!(transaction.apply(Requeue { run, of: Blamed::Worker(two) }), Ok(1));
+    assert_eq!(transaction.apply(Requeue { run, of: Blamed::Worker(two.worker) }), Ok(1));
 
     let changes = transaction.settle();
     let [
@@ -115,8 +119,11 @@ fn what_can_not_be_done_changes_nothing() {
     let mut transaction = scheduler.begin(0, Loaded::new());
     let nobodys = RunId::from_random(8);
     assert_eq!(transaction.apply(RetryQuarantined(nobodys)), Err(Refusal::NoRun(nobodys)));
-    let reserved = Registration { name: crate::request::OWN_MACHINE.to_owned(), ..registration(1) };
-    assert!(matches!(transaction.apply(Register(reserved)), Err(Refusal::ReservedName(_))));
+    let reserved = Registration { name: crate::request::worker::OWN_MACHINE.to_owned(), ..registration(1) };
+    assert!(matches!(
+        transaction.apply(Register { worker: reserved, secret: [1; 16] }),
+        Err(Refusal::ReservedName(_))
+    ));
     assert!(transaction.settle().is_empty());
 }
 
@@ -125,8 +132,8 @@ fn what_can_not_be_done_changes_nothing() {
 fn a_total_of_withdrawn_results_is_not_taken() {
     let (mut scheduler, run) = scheduler();
     let mut transaction = scheduler.begin(0, Loaded::new());
-    let worker = transaction.apply(Register(registration(1))).unwrap();
-    let Sync(both) = sync(worker, vec![]);
+    let session = transaction.apply(register(1)).unwrap();
+    let Sync(both) = sync(session, vec![]);
     let both = Sync(SyncRequest { wanted_states: u64::MAX, wanted_jobs: 2, ..both });
     let granted = transaction.apply(both).unwrap().expect("it has registered").granted;
     let tokens = [0, 1].map(|at| granted[at].token);
@@ -139,10 +146,10 @@ fn a_total_of_withdrawn_results_is_not_taken() {
         assert!(run.is_complete());
         run.basis()
     };
-    transaction.apply(sync(worker, results())).unwrap();
+    transaction.apply(sync(session, results())).unwrap();
     let first = basis(&transaction);
-    assert_eq!(transaction.apply(Requeue { run, of: Blamed::Worker(worker) }), Ok(2));
-    transaction.apply(sync(worker, results())).unwrap();
+    assert_eq!(transaction.apply(Requeue { run, of: Blamed::Worker(session.worker) }), Ok(2));
+    transaction.apply(sync(session, results())).unwrap();
     let second = basis(&transaction);
 
     let finish = |basis| FinishRun { run, basis, outcome: Err("made for this test".to_owned()) };
@@ -170,7 +177,7 @@ fn a_total_from_before_a_failed_transaction_is_not_taken() {
     let mut dispatch = Dispatch::new(Policy::default(), Incarnation::from_random(1), [0; 32]);
     dispatch = dispatch.in_place_of(earlier.dispatch());
     dispatch.add_run(complete());
-    let mut scheduler = Scheduler::new(dispatch, HashMap::new(), None);
+    let mut scheduler = Scheduler::new(dispatch, [], None);
     let finish = |basis| FinishRun { run, basis, outcome: Err("made for this test".to_owned()) };
     assert_eq!(scheduler.begin(0, Loaded::new()).apply(finish(basis)), Ok(false));
     let basis = scheduler.dispatch().run(run).unwrap().basis();

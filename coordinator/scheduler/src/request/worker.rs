@@ -1,7 +1,7 @@
 //! Requests of workers, and of the coordinator where it counts like one.
 
 use nqueens_model::id::{LeaseToken, WorkerId};
-use nqueens_model::message::{JobResult, Registration, ResultAck, ReturnedLease, SyncRequest};
+use nqueens_model::message::{JobResult, Registration, ResultAck, ReturnedLease, Session, SyncRequest};
 use tracing::{info, warn};
 
 use super::Request;
@@ -10,28 +10,40 @@ use crate::refusal::Refusal;
 use crate::transaction::{Needs, Transaction};
 
 /// The machine that the coordinator counts as; no worker may take this name.
-pub const OWN_MACHINE: &str = "(the coordinator)";
+pub(super) const OWN_MACHINE: &str = "(the coordinator)";
 
-/// A worker's process introduces itself, once or again. The answer is its name in the ledger.
+/// The process that the coordinator counts as; no worker may be it.
+const OWN_INSTANCE: [u8; 16] = [0; 16];
+
+/// A worker's process introduces itself, once or again. The answer proves its later calls.
 #[derive(Clone, Debug)]
-pub struct Register(pub Registration);
+pub struct Register {
+    /// What it says of itself.
+    pub worker: Registration,
+    /// Random: the session's secret, unless the process has one.
+    pub secret: [u8; 16],
+}
 
 impl Request for Register {
-    type Answer = WorkerId;
+    type Answer = Session;
 
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<WorkerId, Refusal> {
-        let Self(worker) = self;
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<Session, Refusal> {
+        let Self { worker, secret } = self;
         if worker.name == OWN_MACHINE {
             return Err(Refusal::ReservedName(worker.name));
         }
+        if worker.instance == OWN_INSTANCE {
+            return Err(Refusal::ReservedInstance);
+        }
         transaction.scheduler.admit(&worker.name)?;
-        let id = transaction.enroll(&worker);
-        info!(worker = %id, name = worker.name, threads = worker.threads, build = worker.build, "worker registered");
-        Ok(id)
+        let session = transaction.enroll(&worker, secret);
+        let Registration { name, threads, build, .. } = worker;
+        info!(worker = %session.worker, name, threads, build, "worker registered");
+        Ok(session)
     }
 }
 
-/// A worker's regular word. The answer is `None` if it is not registered here.
+/// A worker's regular word. The answer is `None` if it is not of a session here.
 #[derive(Clone, Debug)]
 pub struct Sync(pub SyncRequest);
 
@@ -68,11 +80,11 @@ impl Request for Sync {
 
     /// Results come first, so that what the worker still holds and what it wants are told apart from them.
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<Option<Synced>, Refusal> {
-        let SyncRequest { worker, instance, results, held, returned, wanted_states, wanted_jobs } = self.0;
-        let is_own = transaction.scheduler.is_own(worker, instance);
-        let known = transaction.scheduler.dispatch.worker(worker).filter(|_| is_own);
-        let Some(Worker { draining: drain, machine, .. }) = known else { return Ok(None) };
-        let drain = *drain;
+        let SyncRequest { session, results, held, returned, wanted_states, wanted_jobs } = self.0;
+        let Some(Worker { draining: drain, machine, .. }) = transaction.scheduler.proven(session) else {
+            return Ok(None);
+        };
+        let (worker, drain) = (session.worker, *drain);
         transaction.scheduler.admit(&Machine::clone(machine))?;
         let acks = transaction.report(worker, &results);
         let (now, is_short) = (transaction.now, transaction.scheduler.is_short());
@@ -125,8 +137,10 @@ impl Request for GiveBack {
 /// Compares the coordinator's own count with the accepted result.
 #[derive(Clone, Debug)]
 pub struct Compare {
-    /// As what it counts.
-    pub own: Registration,
+    /// The coordinator's program.
+    pub build: String,
+    /// Random: nobody learns it, so that no call is made in the coordinator's name.
+    pub secret: [u8; 16],
     /// What came out.
     pub result: JobResult,
 }
@@ -140,9 +154,17 @@ impl Request for Compare {
 
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
         transaction.scheduler.admit(OWN_MACHINE)?;
-        let id = transaction.enroll(&self.own);
-        transaction.scheduler.dispatch.set_draining(id);
-        transaction.report(id, &[self.result]);
+        let own = Registration {
+            instance: OWN_INSTANCE,
+            name: OWN_MACHINE.to_owned(),
+            build: self.build,
+            kernels: vec![self.result.kernel],
+            capability: None,
+            threads: 1,
+        };
+        let Session { worker, .. } = transaction.enroll(&own, self.secret);
+        transaction.scheduler.dispatch.set_draining(worker);
+        transaction.report(worker, &[self.result]);
         Ok(())
     }
 }

@@ -3,12 +3,10 @@
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::random::Random;
 use nqueens_model::id::{JobId, RunId};
-use nqueens_model::message::{JobResult, Registration};
+use nqueens_model::message::JobResult;
 use nqueens_model::operator::{Blamed, RunState};
 use nqueens_scheduler::JobState;
-use nqueens_scheduler::request::{
-    Compare, Drain, OWN_MACHINE, Requeue, RetryQuarantined, SetRunState, SetTrust,
-};
+use nqueens_scheduler::request::{Compare, Drain, Requeue, RetryQuarantined, SetRunState, SetTrust};
 use nqueens_worker_protocol::Event as Told;
 
 use super::{Event, World};
@@ -163,15 +161,8 @@ impl World {
             if let Some(accepted) = accepted.filter(|_| is_open && self.counted.insert(job)) {
                 let kernel = Kernel::Scalar;
                 let result = JobResult { counts: truth(job), kernel: kernel.into(), states: 0, ..accepted };
-                let own = Registration {
-                    instance: [0; 16],
-                    name: OWN_MACHINE.to_owned(),
-                    build: "simulated".to_owned(),
-                    kernels: vec![kernel.into()],
-                    capability: None,
-                    threads: 1,
-                };
-                self.ask(Ask::Compare(Compare { own, result }), Asker::Nobody);
+                let compare = Compare { build: "simulated".to_owned(), secret: [0; 16], result };
+                self.ask(Ask::Compare(compare), Asker::Nobody);
             }
         }
         self.schedule(later, Event::Canary { life });

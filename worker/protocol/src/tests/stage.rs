@@ -10,7 +10,8 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::Class;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{
-    EncodedJob, JobResult, Lease, Registration, ResultAck, ReturnedLease, SyncRequest, SyncResponse, Verdict,
+    EncodedJob, JobResult, Lease, Registration, ResultAck, ReturnedLease, Session, SyncRequest, SyncResponse,
+    Verdict,
 };
 
 use crate::{Action, CallError, Conversation, Event, Look, Moment, Setup, SpoolContents, Summary, Write};
@@ -233,7 +234,8 @@ impl Stage {
 
     pub(super) fn register(&mut self) {
         assert!(matches!(self.call.take(), Some(Action::Register(_))));
-        self.tell(Event::Registered(WorkerId::new(1).expect("an id")));
+        let worker = WorkerId::new(1).expect("an id");
+        self.tell(Event::Registered(Session { worker, secret: [9; 16] }));
     }
 
     /// The coordinator answers a sync.
