@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, symlink};
 
 use nqueens_coordinator::RULES;
 
-use crate::processes::{Background, Coordinator, eventually, own_address};
+use crate::processes::{Background, Coordinator, ended, eventually, own_address};
 use crate::{NQUEENS, Outcome, Place};
 
 /// Q(15).
@@ -20,10 +20,16 @@ fn coordinator(db: &str) -> String {
     format!("coordinator --db {db} --listen {}:0", own_address())
 }
 
-/// The last line of a program that fails.
-fn last_line(outcome: &Outcome) -> &str {
-    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
-    outcome.stderr.lines().last().and_then(|line| line.strip_prefix("nqueens: ")).expect("a complaint")
+/// What a process says last that ends because it fails.
+fn complaint(process: &mut Background) -> String {
+    let Outcome { code, stderr, .. } = ended(process);
+    assert_eq!(code, 1, "{stderr}");
+    stderr.lines().last().and_then(|line| line.strip_prefix("nqueens: ")).expect("a complaint").to_owned()
+}
+
+/// The same, of the program with these arguments.
+fn refusal(place: &Place, arguments: &str) -> String {
+    complaint(&mut Background::start(&mut place.command(arguments)))
 }
 
 /// The number that a query finds in `queens.db`.
@@ -71,7 +77,7 @@ fn whatever_path_leads_to_it() {
         let expected =
             format!("another nqueens process is using {db}; wait for it or stop it, or choose another --db");
         for command in [coordinator(db), format!("run 8 --db {db}")] {
-            assert_eq!(last_line(&place.run(&command)), expected, "{command}");
+            assert_eq!(refusal(&place, &command), expected, "{command}");
         }
     }
     let files: Vec<_> =
@@ -141,7 +147,7 @@ fn a_coordinator_that_another_has_taken_the_place_of_ends() {
     let place = Place::new();
     let (mut first, _worker) = counting(&place);
     place.sql("queens.db", TAKE_OVER);
-    assert_eq!(last_line(&first.process.end()), TAKEN_OVER);
+    assert_eq!(complaint(&mut first.process), TAKEN_OVER);
     check_nothing_more_is_stored(&place);
     // The worker still looks for it, and brings what it has counted meanwhile.
     let next = Coordinator::start_at(
@@ -164,7 +170,7 @@ fn so_does_a_run() {
         status["runs"][0]["done"].as_u64().filter(|done| *done > 0)
     });
     place.sql("queens.db", TAKE_OVER);
-    assert_eq!(last_line(&first.end()), TAKEN_OVER);
+    assert_eq!(complaint(&mut first), TAKEN_OVER);
     check_nothing_more_is_stored(&place);
     assert!(place.run(&format!("{RUN} --json")).stdout.contains(TOTAL));
 }
@@ -184,9 +190,9 @@ fn a_backup_moved_over_the_database_does_not_meet_the_log_of_another() {
     fs::rename(place.path("copy.db"), place.path("queens.db")).expect("a file");
     let expected =
         "another nqueens process is using queens.db; wait for it or stop it, or choose another --db";
-    assert_eq!(last_line(&place.run(&coordinator("queens.db"))), expected);
+    assert_eq!(refusal(&place, &coordinator("queens.db")), expected);
     first.process.signal("-CONT");
-    assert_eq!(last_line(&first.process.end()), REPLACED);
+    assert_eq!(complaint(&mut first.process), REPLACED);
     let log = fs::metadata(place.path("queens.db-wal"));
     assert!(log.is_ok_and(|log| log.len() == 0), "its log went to the file that it belongs to");
     assert!(fs::read(place.path("queens.db")).expect("a file") == backup, "the backup is as it was");
@@ -211,7 +217,7 @@ fn a_coordinator_whose_database_was_moved_away_harms_no_other() {
     let log = || fs::metadata(place.path("queens.db-wal")).expect("a log").ino();
     let log_before = log();
     first.process.signal("-CONT");
-    assert_eq!(last_line(&first.process.end()), REPLACED);
+    assert_eq!(complaint(&mut first.process), REPLACED);
     assert_eq!(log(), log_before, "the log of the second is in its place");
     let _worker = next.worker(&place, "east", &[]);
     check_done(&place, &next);

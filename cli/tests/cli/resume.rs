@@ -133,6 +133,7 @@ fn an_export_of_half_a_run_says_so() {
 const TO_SCHEMA_1: &str = "
     DROP INDEX coordinator_life;
     ALTER TABLE coordinator DROP COLUMN life;
+    ALTER TABLE worker DROP COLUMN secret;
     ALTER TABLE worker DROP COLUMN states_per_s;
     ALTER TABLE worker DROP COLUMN device;
     ALTER TABLE worker DROP COLUMN family;

@@ -3,7 +3,7 @@
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{Connection, Executor};
 
-use crate::processes::{Background, Coordinator, eventually, own_address};
+use crate::processes::{Background, Coordinator, ended, eventually, own_address};
 use crate::{Outcome, Place, block_on};
 
 /// More than a million jobs: planning takes a minute in a debug build.
@@ -34,8 +34,7 @@ fn wait_for_planning(place: &Place) {
 /// Sends a signal to a process, which ends.
 fn stop(mut process: Background, signal: &str) -> Outcome {
     process.signal(signal);
-    eventually("it ends", || (!process.is_running()).then_some(()));
-    process.end()
+    ended(&mut process)
 }
 
 /// Keeps all others from writing to `queens.db`, until it is dropped.
