@@ -1,9 +1,20 @@
 //! Signals that stop the process.
 
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::time::timeout;
+use tracing::warn;
 
 use crate::exit::INTERRUPTED;
+
+/// A process that keeps a ledger ends within 5 seconds of a signal: this is the time until it is ended, whatever it is
+/// at. A commit is whole or has not happened, so nothing acknowledged is lost.
+pub(crate) const END_WITHIN: Duration = Duration::from_millis(4_500);
 
 /// How a process was told to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,23 +25,40 @@ pub(crate) enum Signal {
     Interrupt,
 }
 
-/// Listens for SIGTERM and Ctrl-C from now on. The first is delivered; the second ends the process.
-pub(crate) fn signals() -> std::io::Result<watch::Receiver<Option<Signal>>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+/// The signal that came, if one did.
+pub(crate) type Told = watch::Receiver<Option<Signal>>;
+
+/// Listens for SIGTERM and Ctrl-C from now on, on a thread of its own: no work of this process holds it up. The first is
+/// delivered; the second ends the process, and so does the end of this time after the first.
+pub(crate) fn signals(end_within: Option<Duration>) -> io::Result<Told> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let listening = {
+        let _runtime = runtime.enter();
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+    };
     let (tell, told) = watch::channel(None);
-    tokio::spawn(async move {
-        loop {
-            let signal = tokio::select! {
+    let wait = async move {
+        let (mut terminate, mut interrupt) = listening;
+        let mut next = async || {
+            tokio::select! {
                 _ = terminate.recv() => Signal::Terminate,
                 _ = interrupt.recv() => Signal::Interrupt,
-            };
-            if tell.send_replace(Some(signal)).is_some() {
-                std::process::exit(INTERRUPTED.into());
             }
+        };
+        tell.send_replace(Some(next().await));
+        if timeout(end_within.unwrap_or(Duration::MAX), next()).await.is_err() {
+            warn!("stopping takes too long: the process ends now; everything acknowledged so far is safe");
         }
-    });
+        std::process::exit(INTERRUPTED.into());
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(wait))?;
     Ok(told)
+}
+
+/// Waits until a signal was delivered.
+pub(crate) async fn stopped(mut told: Told) {
+    // Its sender lives as long as the process.
+    drop(told.wait_for(Option::is_some).await);
 }
 
 /// Waits for Ctrl-C or SIGTERM.

@@ -50,7 +50,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
 /// Time for calls in progress to end, when the coordinator stops.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN: Duration = Duration::from_secs(3);
 
 /// Calls at once on one connection.
 const CALLS_MAX: u32 = 64;
@@ -173,9 +173,10 @@ impl Coordinator {
 }
 
 /// Waits for the writer to end; if it breaks off, that is a fault.
-async fn watch_writer(work: JoinHandle<()>, faults: watch::Sender<Option<Arc<Error>>>) {
-    if let Err(error) = work.await {
-        faults.send_replace(Some(Arc::new(Error::WriterFailed(error.to_string()))));
+async fn watch_writer(work: JoinHandle<Result<(), Arc<Error>>>, faults: watch::Sender<Option<Arc<Error>>>) {
+    let end = work.await.unwrap_or_else(|panic| Err(Arc::new(Error::WriterFailed(panic.to_string()))));
+    if let Err(error) = end {
+        faults.send_replace(Some(error));
     }
 }
 

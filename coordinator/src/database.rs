@@ -1,15 +1,15 @@
-//! The SQLite file: creates, recognises, locks, migrates and opens it.
+//! The SQLite file: creates, recognises, migrates, opens and closes it.
 
-use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
-use sqlx::{ConnectOptions, Connection, Executor};
+use sqlx::{ConnectOptions, Connection, Executor, Sqlite, Transaction};
+use tokio::time::timeout;
 
 use crate::error::{Error, damaged};
+use crate::lock::{Lock, refuse_special};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
 
@@ -22,26 +22,27 @@ const APPLICATION_ID: i32 = i32::from_be_bytes(*b"NQns");
 const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;
                        PRAGMA wal_autocheckpoint = 8192;";
 
+/// Connections that read.
+const READERS: u32 = 4;
+
+/// Time for a reader to end what it is at, when the database closes; it changes nothing, so it can be left alone.
+const READERS_END: Duration = Duration::from_secs(1);
+
 /// A database that this process alone may write, with the lock that says so.
 pub(crate) struct Database {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The one connection that writes.
     pub(crate) writer: SqliteConnection,
-    /// A few that read.
+    /// Those that read.
     pub(crate) readers: SqlitePool,
-    /// Locked while it is open. A separate file, because closing any handle of the database file would release
-    /// SQLite's locks on it.
-    _lock: File,
+    lock: Lock,
 }
 
 impl Database {
     /// Opens a database to write to it; creates and migrates it where needed.
     pub(crate) async fn open(path: &Path) -> Result<Self, Error> {
-        // What can't be looked at does not exist, or can't be opened either.
-        let empty = path.metadata().map_or(true, |file| file.is_file() && file.len() == 0);
-        let found = if empty { 0 } else { recognise(path).await? };
-        let lock = lock(path)?;
-        create(path)?;
+        let mut lock = Lock::take(path)?;
+        let found = if lock.is_empty()? { 0 } else { recognise(path).await? };
         let fail = |error| storage_error(path, error);
         let mut writer = connect_writer(path).await?;
         if found == 0 {
@@ -49,13 +50,38 @@ impl Database {
             writer.execute(sqlx::AssertSqlSafe(mark)).await.map_err(fail)?;
         }
         MIGRATIONS.run(&mut writer).await.map_err(|error| migrate_error(path, error))?;
-        let readers = connect_readers(path).await?;
-        Ok(Self { path: path.to_owned(), writer, readers, _lock: lock })
+        // All of them now: one that opens a file moved here later would play this database's log back into it.
+        let readers = connect_readers(path, READERS).await?;
+        lock.take_log()?;
+        Ok(Self { path: path.to_owned(), writer, readers, lock })
+    }
+
+    /// Begins to write, if the path still leads to the file that is locked.
+    pub(crate) async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, Error> {
+        self.lock.check()?;
+        Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
+    }
+
+    /// Closes it, and lets another process have it.
+    pub(crate) async fn close(self) -> Result<(), Error> {
+        let Self { path, mut writer, readers, lock } = self;
+        let fail = |error| storage_error(&path, error);
+        let is_read_out = timeout(READERS_END, readers.close()).await.is_ok();
+        if lock.check().is_err() && lock.owns_log() {
+            // SQLite leaves the log of a file that was moved as it is, and would play it back into the next of its name.
+            writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").await.map_err(fail)?;
+        }
+        writer.close().await.map_err(fail)?;
+        if is_read_out {
+            lock.release();
+        }
+        Ok(())
     }
 
     /// Takes a new connection to write by. After a transaction that SQLite itself has rolled back, as it does on a full
     /// disk, the old one takes itself to be in that transaction for ever.
     pub(crate) async fn reconnect(&mut self) -> Result<(), Error> {
+        self.lock.check()?;
         let old = std::mem::replace(&mut self.writer, connect_writer(&self.path).await?);
         old.close().await.map_err(|error| storage_error(&self.path, error))
     }
@@ -74,11 +100,12 @@ pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
     if !path.exists() {
         return Err(Error::NoDatabase(path.to_owned()));
     }
+    refuse_special(path)?;
     let (found, known) = (recognise(path).await?, newest_schema());
     if found < known {
         return Err(Error::OlderSchema { path: path.to_owned(), found, known });
     }
-    connect_readers(path).await
+    connect_readers(path, 0).await
 }
 
 async fn connect_writer(path: &Path) -> Result<SqliteConnection, Error> {
@@ -90,8 +117,12 @@ async fn connect_writer(path: &Path) -> Result<SqliteConnection, Error> {
     connecting.await.map_err(|error| storage_error(path, error))
 }
 
-async fn connect_readers(path: &Path) -> Result<SqlitePool, Error> {
-    let pool = SqlitePoolOptions::new().max_connections(4).max_lifetime(None).idle_timeout(None);
+async fn connect_readers(path: &Path, min: u32) -> Result<SqlitePool, Error> {
+    let pool = SqlitePoolOptions::new()
+        .min_connections(min)
+        .max_connections(READERS)
+        .max_lifetime(None)
+        .idle_timeout(None);
     pool.connect_with(options(path).pragma("query_only", "ON"))
         .await
         .map_err(|error| storage_error(path, error))
@@ -111,9 +142,6 @@ fn newest_schema() -> i64 {
 /// Makes sure that a file is one of our databases, of a schema that we know, without changing it. Returns its schema
 /// version, 0 if it has no tables yet.
 async fn recognise(path: &Path) -> Result<i64, Error> {
-    if path.is_dir() {
-        return Err(Error::CantOpen(path.to_owned(), "it is a directory".to_owned()));
-    }
     // SQLite takes what is shorter than its smallest page for a database yet to be written.
     if path.metadata().is_ok_and(|file| (1..512).contains(&file.len())) {
         return Err(Error::NotADatabase(path.to_owned()));
@@ -145,29 +173,6 @@ async fn recognise(path: &Path) -> Result<i64, Error> {
         return Err(Error::NewerSchema { path: path.to_owned(), found, known });
     }
     Ok(found)
-}
-
-/// Creates an empty file where there is none, for its owner alone. SQLite gives the files beside it (`-wal`, `-shm`) its
-/// mode. A file that exists is not touched: it keeps its mode, and SQLite its locks.
-fn create(path: &Path) -> Result<(), Error> {
-    if path.exists() {
-        return Ok(());
-    }
-    let created = File::options().create(true).truncate(false).write(true).mode(0o600).open(path);
-    created.map(drop).map_err(|error| Error::CantOpen(path.to_owned(), error.to_string()))
-}
-
-fn lock(path: &Path) -> Result<File, Error> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let cant_open = |error: std::io::Error| Error::CantOpen(path.to_owned(), error.to_string());
-    let opened = File::options().create(true).truncate(false).write(true).mode(0o600).open(&name);
-    let file = opened.map_err(cant_open)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(Error::InUse(path.to_owned())),
-        Err(std::fs::TryLockError::Error(error)) => Err(cant_open(error)),
-    }
 }
 
 /// Gives an error of SQLite the words that help.

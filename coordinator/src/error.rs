@@ -15,6 +15,9 @@ pub enum Error {
     /// The file can't be opened or created.
     #[error("can't open the database {0}: {1}; check that the directory exists and is writable")]
     CantOpen(PathBuf, String),
+    /// A directory, FIFO, socket or device.
+    #[error("{0} is {1}, not a database file; choose another --db")]
+    NotAFile(PathBuf, &'static str),
     /// The file is of another kind.
     #[error("{0} is not an SQLite database; it was left as it is, choose another --db")]
     NotADatabase(PathBuf),
@@ -48,6 +51,18 @@ pub enum Error {
     /// Another process has it.
     #[error("another nqueens process is using {0}; wait for it or stop it, or choose another --db")]
     InUse(PathBuf),
+    /// A newer life of a coordinator has written to the database.
+    #[error(
+        "another nqueens process has taken over {0}, so this one stores nothing more and ends; everything acknowledged so \
+         far is safe; run one coordinator on a database"
+    )]
+    Superseded(PathBuf),
+    /// The path leads to no file any more, or to another one.
+    #[error(
+        "{0} was moved, removed or replaced while in use, so this process stores nothing more and ends; stop a \
+         coordinator before you move or restore its database"
+    )]
+    Replaced(PathBuf),
     /// Something is where a backup should go.
     #[error("{0} exists; a backup replaces nothing, choose another name for it")]
     BackupExists(PathBuf),
@@ -120,6 +135,13 @@ pub enum Error {
     /// Serving broke off.
     #[error("serving failed: {0}")]
     Serve(#[from] tonic::transport::Error),
+}
+
+impl Error {
+    /// Whether the coordinator that met this one stores nothing any more.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Superseded(_) | Self::Replaced(_) | Self::WriterFailed(_))
+    }
 }
 
 /// Not its source, for it is told in full: a chain of causes would say it twice.

@@ -39,6 +39,7 @@ mod events;
 mod journal;
 mod ledger;
 mod listener;
+mod lock;
 mod operator;
 mod operator_service;
 mod planner;

@@ -9,6 +9,9 @@
 //! | apply | `scheduler::Transaction` | each request gives its own type of answer, or a `Refusal`; together they give a list of `Change`s |
 //! | persist | `ledger::persist` | the changes in their order: withdrawn results are stored before new ones |
 //!
+//! Each transaction holds only while this life of the coordinator is the newest: a coordinator that another has taken
+//! the place of ends.
+//!
 //! Each request is answered after the commit, so every answer survives a power cut. When a transaction fails, nothing
 //! of it has happened: the state is read again from the database, and all its requests get the error.
 //!
@@ -25,7 +28,6 @@ use nqueens_model::id::Incarnation;
 use nqueens_model::operator::WallTime;
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::{Dispatch, Millis, Needs, NewEvent, Policy, Room, Scheduler, Stalls};
-use sqlx::Connection;
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error};
 
@@ -93,9 +95,11 @@ impl Writer {
         let secret = random_bytes();
         let started = Instant::now();
         let begun = async {
-            let began_at = wall_time().max(ledger::latest_time(&mut database.writer).await?);
-            ledger::insert_incarnation(&mut database.writer, incarnation, build, began_at).await?;
-            ledger::delete_unplanned(&mut database.writer).await?;
+            let mut db = database.begin().await?;
+            let began_at = wall_time().max(ledger::latest_time(&mut db).await?);
+            ledger::insert_incarnation(&mut db, incarnation, build, began_at).await?;
+            ledger::delete_unplanned(&mut db).await?;
+            db.commit().await?;
             let dispatch = Dispatch::new(policy, incarnation, secret);
             Ok((began_at, ledger::restore(&database.readers, dispatch, room, 0).await?))
         };
@@ -119,15 +123,17 @@ impl Writer {
         })
     }
 
-    /// Runs it on a task of its own, until it is closed or the last handle is gone.
-    pub(crate) fn spawn(self) -> (Handle, tokio::task::JoinHandle<()>) {
+    /// Runs it on a task of its own, until it is closed, the last handle is gone, or an error is
+    /// [final](Error::is_final).
+    pub(crate) fn spawn(self) -> (Handle, tokio::task::JoinHandle<Result<(), Arc<Error>>>) {
         let (handle, requests) = Handle::new();
         (handle, tokio::spawn(self.work(requests)))
     }
 
-    async fn work(mut self, mut queue: mpsc::Receiver<Message>) {
+    async fn work(mut self, mut queue: mpsc::Receiver<Message>) -> Result<(), Arc<Error>> {
         let mut waiting = Vec::with_capacity(GROUP_MAX);
-        while queue.recv_many(&mut waiting, GROUP_MAX).await > 0 {
+        let mut end = Ok(());
+        while end.is_ok() && queue.recv_many(&mut waiting, GROUP_MAX).await > 0 {
             let (mut requests, mut questions) = (Vec::new(), Vec::new());
             for message in waiting.drain(..) {
                 match message {
@@ -137,25 +143,27 @@ impl Writer {
                 }
             }
             if !requests.is_empty() {
-                self.group(requests).await;
+                end = self.group(requests).await;
             }
             for question in questions {
                 question(self.scheduler.dispatch(), self.now());
             }
         }
-        self.database.readers.close().await;
-        if let Err(error) = self.database.writer.close().await {
+        if let Err(error) = self.database.close().await {
             error!(%error, "closing the database");
         }
+        end
     }
 
-    /// Does what all the requests ask for in one transaction, shows the state that it leaves, and answers.
-    async fn group(&mut self, mut requests: Vec<Box<dyn Pending>>) {
+    /// Does what all the requests ask for in one transaction, shows the state that it leaves, and answers. An error means
+    /// that no other transaction can follow.
+    async fn group(&mut self, mut requests: Vec<Box<dyn Pending>>) -> Result<(), Arc<Error>> {
         let failure = match self.transact(&mut requests).await {
             Ok(news) => {
                 self.events.post(self.ledger_time(), news);
                 None
             }
+            Err(error) if error.is_final() => Some(Arc::new(error)),
             Err(error) => Some(self.recover(error).await),
         };
         let now = self.now();
@@ -166,12 +174,17 @@ impl Writer {
         for request in requests {
             request.answer(failure.as_ref());
         }
+        failure.filter(|failure| failure.is_final()).map_or(Ok(()), Err)
     }
 
     /// Loads, applies, persists and commits; returns what is worth an event.
     async fn transact(&mut self, requests: &mut [Box<dyn Pending>]) -> Result<Vec<NewEvent>, Error> {
         let (now, at, begun) = (self.now(), self.ledger_time(), Instant::now());
-        let mut db = self.database.writer.begin_with("BEGIN IMMEDIATE").await?;
+        let mut db = self.database.begin().await?;
+        if ledger::newest_incarnation(&mut db).await? != Some(self.incarnation) {
+            drop(db);
+            return Err(Error::Superseded(self.database.path.clone()));
+        }
         let mut needs = Needs::default();
         for request in &*requests {
             request.needs(&mut needs);

@@ -6,10 +6,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use bytesize::ByteSize;
 use clap::Args;
-use nqueens_coordinator::progress::Snapshot;
 use nqueens_coordinator::{Access, Coordinator, Error, Policy, Reader, Timing, listen};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -23,7 +22,7 @@ use crate::exit::INTERRUPTED;
 use crate::exit::misuse;
 use crate::memory::size;
 use crate::output::print_line;
-use crate::signals::{Signal, signals};
+use crate::signals::{END_WITHIN, Signal, Told, signals, stopped};
 use crate::tls::CoordinatorTls;
 use crate::token;
 
@@ -37,7 +36,8 @@ const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 /// `NQUEENS_OPERATOR_TOKEN`; 'nqueens certs' creates certificates.
 ///
 /// SIGTERM or Ctrl-C stops the coordinator within 5 seconds, after it has answered the calls in progress. A second signal
-/// stops it immediately. Acknowledged results are safe in both cases.
+/// stops it immediately; so do the 5 seconds, with the same exit code 130, where it is still busy. Acknowledged results
+/// are safe in all cases.
 ///
 /// On this machine, `http://127.0.0.1:7328/` shows all runs in a browser and serves Prometheus metrics at /metrics.
 #[derive(Clone, Debug, Args)]
@@ -102,8 +102,9 @@ impl Coordinate {
         if self.lease_seconds < 3 * self.sync_seconds {
             misuse("--lease-seconds must be at least three times --sync-seconds").exit();
         }
+        let told = signals(Some(END_WITHIN)).context("listening for signals")?;
         let runtime = Runtime::new().context("starting the runtime")?;
-        let outcome = runtime.block_on(self.serve());
+        let outcome = runtime.block_on(self.serve(told));
         // Connections that were cut off are of no more interest.
         runtime.shutdown_background();
         outcome
@@ -119,8 +120,7 @@ impl Coordinate {
         Timing { sync_ms: 1_000 * self.sync_seconds, policy, disk_reserve: self.disk_reserve.0, canaries }
     }
 
-    async fn serve(self) -> anyhow::Result<ExitCode> {
-        let mut told = signals().context("listening for signals")?;
+    async fn serve(self, told: Told) -> anyhow::Result<ExitCode> {
         let worker = token::read(self.worker_token_file.as_deref(), WORKER_TOKEN_VARIABLE)?;
         let operator = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
         let access = self.tls.apply(Access::new(worker, operator.clone())?)?;
@@ -138,20 +138,22 @@ impl Coordinate {
         }
         let access = access.with_limits(self.limits.within(files_max()?));
         let page = self.page.prepare(operator.as_ref()).await?;
-        let mut coordinator = Coordinator::open(&self.db, self.pace(), BUILD).await?;
-        coordinator.keep_journal(Duration::from_secs(self.progress_seconds.into()));
-        let stop = || {
-            let mut told = told.clone();
-            async move { drop(told.wait_for(Option::is_some).await) }
+        let mut coordinator = tokio::select! {
+            coordinator = Coordinator::open(&self.db, self.pace(), BUILD) => coordinator?,
+            () = stopped(told.clone()) => {
+                info!("coordinator is stopped before it was up");
+                return Ok(farewell(&told));
+            }
         };
-        let mut serving = coordinator.serve(listener, &access, stop());
+        coordinator.keep_journal(Duration::from_secs(self.progress_seconds.into()));
+        let mut serving = coordinator.serve(listener, &access, stopped(told.clone()));
         print_line(format_args!("listening on {address}"))?;
         info!(%address, db = %self.db.display(), build = BUILD, "coordinator is up");
-        let shown = page.open(&coordinator, stop());
+        let shown = page.open(&coordinator, stopped(told.clone()));
         tokio::select! {
             served = &mut serving => served.context("the server panicked")??,
             error = damage(coordinator.operator().reader()) => return Err(error.into()),
-            () = writer_ended(coordinator.operator().watch()) => bail!("the database can no longer be used; see the log"),
+            error = end(coordinator.faults()) => return Err(anyhow::Error::new(error)),
         }
         for task in shown {
             task.abort();
@@ -159,9 +161,12 @@ impl Coordinate {
         info!("no more calls are accepted; closing the database");
         coordinator.close().await;
         info!("coordinator is down");
-        let signal = *told.borrow_and_update();
-        Ok(if signal == Some(Signal::Interrupt) { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+        Ok(farewell(&told))
     }
+}
+
+fn farewell(told: &Told) -> ExitCode {
+    if *told.borrow() == Some(Signal::Interrupt) { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS }
 }
 
 /// Looks at the database while it is being served, for a large one takes seconds; returns only if it is damaged.
@@ -176,7 +181,9 @@ async fn damage(reader: &Reader) -> Error {
     }
 }
 
-/// Waits until nobody keeps the ledger any more.
-async fn writer_ended(mut snapshots: watch::Receiver<Arc<Snapshot>>) {
-    while snapshots.changed().await.is_ok() {}
+/// Waits until nobody keeps the ledger any more; returns the reason.
+async fn end(mut faults: watch::Receiver<Option<Arc<Error>>>) -> Arc<Error> {
+    let is_final = |fault: &Option<Arc<Error>>| fault.as_ref().is_some_and(|error| error.is_final());
+    let fault = faults.wait_for(is_final).await.expect("the coordinator is there").clone();
+    fault.expect("just seen")
 }

@@ -30,7 +30,7 @@ use crate::memory::Memory;
 use crate::output::{Json, print_line, thousands};
 use crate::progress::Bar;
 use crate::runtime;
-use crate::signals::interrupted;
+use crate::signals::{END_WITHIN, Told, signals, stopped};
 
 /// Counts all solutions of an N by N board on this machine.
 ///
@@ -75,22 +75,35 @@ const SYNC_MS: u32 = 500;
 
 impl Run {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        runtime::beside_counting()?.block_on(self.count())
+        let told = signals(Some(END_WITHIN)).context("listening for signals")?;
+        let runtime = runtime::beside_counting()?;
+        let outcome = runtime.block_on(self.count(told));
+        // A plan in the making is not waited for.
+        runtime.shutdown_background();
+        outcome
     }
 
     fn path(&self) -> PathBuf {
         self.db.clone().unwrap_or_else(|| format!("nqueens-{}.db", self.n).into())
     }
 
-    async fn count(self) -> anyhow::Result<ExitCode> {
+    async fn count(self, told: Told) -> anyhow::Result<ExitCode> {
         let begun = Instant::now();
         let kernel = self.kernel;
         let proving = tokio::task::spawn_blocking(move || proven(kernel));
         let pace = Timing { sync_ms: SYNC_MS, ..Timing::default() };
-        let coordinator = Coordinator::open(&self.path(), pace, BUILD).await?;
-        let proof = proving.await.context("the engines' test panicked")??;
+        let path = self.path();
+        let opening = async {
+            let coordinator = Coordinator::open(&path, pace, BUILD).await?;
+            let proof = proving.await.context("the engines' test panicked")??;
+            anyhow::Ok((coordinator, proof))
+        };
+        let (coordinator, proof) = tokio::select! {
+            opened = opening => opened?,
+            () = stopped(told.clone()) => return Ok(self.interrupted()),
+        };
         debug!(kernel = %proof.kernel, "database is open, engine passed its self-test");
-        let outcome = self.finish(&coordinator, proof).await;
+        let outcome = self.finish(&coordinator, proof, told).await;
         debug!("run has ended");
         coordinator.close().await;
         if let Some(run) = outcome? {
@@ -98,25 +111,43 @@ impl Run {
             self.print(&run, &result, proof.kernel, begun.elapsed().as_secs_f64())?;
             return Ok(ExitCode::SUCCESS);
         }
+        Ok(self.interrupted())
+    }
+
+    fn interrupted(&self) -> ExitCode {
         eprintln!(
             "interrupted; progress is kept in {}; run the same command again to continue",
             self.path().display()
         );
-        Ok(ExitCode::from(INTERRUPTED))
+        ExitCode::from(INTERRUPTED)
     }
 
     /// Counts what is left of the run, if anything is; `None` if it was interrupted.
-    async fn finish(&self, coordinator: &Coordinator, proof: Proof) -> anyhow::Result<Option<RunRow>> {
-        let id = match self.existing(coordinator).await? {
-            Some(run) if run.state == RunState::Done => return Ok(Some(run)),
-            Some(run) => run.id,
-            None => self.submit(coordinator, proof.kernel).await?,
+    async fn finish(
+        &self,
+        coordinator: &Coordinator,
+        proof: Proof,
+        told: Told,
+    ) -> anyhow::Result<Option<RunRow>> {
+        let planning = async {
+            match self.existing(coordinator).await? {
+                Some(run) => Ok(run),
+                None => self.submit(coordinator, proof.kernel).await,
+            }
         };
+        let run = tokio::select! {
+            run = planning => run?,
+            () = stopped(told.clone()) => return Ok(None),
+        };
+        if run.state == RunState::Done {
+            return Ok(Some(run));
+        }
+        let id = run.id;
         debug!(run = %id, "run is planned");
         coordinator.operator().ask(ReleaseAll).await.map_err(anyhow::Error::new)?;
         let bar = Bar::new(id, coordinator.operator().watch());
         tokio::select! {
-            end = self.drive(coordinator, id, proof) => end,
+            end = self.drive(coordinator, id, proof, told) => end,
             never = bar.show() => match never {},
         }
     }
@@ -141,9 +172,9 @@ impl Run {
         }
     }
 
-    async fn submit(&self, coordinator: &Coordinator, kernel: Kernel) -> anyhow::Result<RunId> {
+    async fn submit(&self, coordinator: &Coordinator, kernel: Kernel) -> anyhow::Result<RunRow> {
         let plan = self.plan.cut(self.n, kernel, self.job_states);
-        Ok(coordinator.operator().submit(plan, 0).await?.id)
+        Ok(coordinator.operator().submit(plan, 0).await?)
     }
 
     /// Serves one worker, this process's own, until the run is done; `None` if it was interrupted.
@@ -152,6 +183,7 @@ impl Run {
         coordinator: &Coordinator,
         id: RunId,
         proof: Proof,
+        told: Told,
     ) -> anyhow::Result<Option<RunRow>> {
         let (listener, address) = listen("127.0.0.1:0").await?;
         // Nobody else on this machine is to report results, or to meddle.
@@ -189,14 +221,7 @@ impl Run {
                 let fault = fault.expect("the coordinator is there").clone();
                 Err(anyhow::Error::new(fault.expect("there is one")))
             }
-            () = interrupted() => {
-                // A second one does not wait for the farewells.
-                tokio::spawn(async {
-                    interrupted().await;
-                    std::process::exit(INTERRUPTED.into());
-                });
-                Ok(false)
-            }
+            () = stopped(told) => Ok(false),
         };
         drop(stop_working);
         if !working.is_finished() {

@@ -20,7 +20,7 @@ use crate::exit::INTERRUPTED;
 use crate::exit::misuse;
 use crate::memory::Memory;
 use crate::runtime;
-use crate::signals::{Signal, signals};
+use crate::signals::{Signal, signals, stopped};
 use crate::tls::CallerTls;
 use crate::token;
 
@@ -98,7 +98,7 @@ impl Worker {
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {
-        let mut told = signals().context("listening for signals")?;
+        let told = signals(None).context("listening for signals")?;
         let token = token::read(self.token_file.as_deref(), TOKEN_VARIABLE)?;
         let client = Client::new(&self.coordinator, token, self.tls.read()?.as_ref())
             .unwrap_or_else(|error| misuse(error).exit());
@@ -117,9 +117,8 @@ impl Worker {
             spool: Some(spool),
             drain: Duration::from_secs(self.drain_seconds),
         };
-        let mut stop = told.clone();
-        let summary = work(config, client, async move { drop(stop.wait_for(Option::is_some).await) }).await?;
-        Ok(farewell(&summary, *told.borrow_and_update()))
+        let summary = work(config, client, stopped(told.clone())).await?;
+        Ok(farewell(&summary, *told.borrow()))
     }
 }
 

@@ -1,6 +1,10 @@
 //! Databases that are not what they should be: one clear line, exit code 1, and nothing is changed.
 
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+
 use crate::Place;
+use crate::processes::own_address;
 
 /// What the three commands that take a database say of this one, which none of them may change.
 fn refused(place: &Place, db: &str) -> String {
@@ -54,7 +58,7 @@ fn of_a_newer_schema() {
     let said = place.failure("run 5 --db five.db");
     assert_eq!(
         said,
-        "five.db has schema 4711, newer than this program's 4; use the nqueens that made it, or a later one"
+        "five.db has schema 4711, newer than this program's 6; use the nqueens that made it, or a later one"
     );
     for command in ["status", "export"] {
         assert_eq!(place.failure(&format!("{command} --db five.db")), said);
@@ -69,7 +73,7 @@ fn not_made_to_the_end() {
         let place = Place::new();
         place.sql("five.db", statements);
         let expected =
-            "five.db has schema 0, older than this program's 4; 'nqueens run' brings it up to date";
+            "five.db has schema 0, older than this program's 6; 'nqueens run' brings it up to date";
         assert_eq!(place.failure("status --db five.db"), expected);
         assert_eq!(place.failure("export --db five.db"), expected);
         place.stdout("run 5 --db five.db");
@@ -113,13 +117,37 @@ fn where_nothing_can_be_written() {
         assert_eq!(place.failure(&format!("run 5 --db {db}")), expected);
         assert!(place.files() == before);
     }
-    let parent = Place::new();
-    std::fs::create_dir(parent.path("folder")).expect("a folder");
-    let expected =
-        "can't open the database folder: it is a directory; check that the directory exists and is writable";
-    for command in ["run 5", "status", "export"] {
-        assert_eq!(parent.failure(&format!("{command} --db folder")), expected);
+}
+
+#[test]
+fn no_file_at_all() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("folder")).expect("a folder");
+    assert!(place.program("mkfifo").arg("pipe").status().expect("mkfifo").success());
+    let _socket = UnixListener::bind(place.path("socket")).expect("a socket");
+    symlink("pipe", place.path("link")).expect("a link");
+    let refused = [
+        ("folder", "a directory"),
+        ("pipe", "a FIFO"),
+        ("link", "a FIFO"),
+        ("socket", "a socket"),
+        ("/dev/null", "a device"),
+    ];
+    for (db, kind) in refused {
+        let expected = format!("{db} is {kind}, not a database file; choose another --db");
+        for command in ["run 5", "status", "export", "backup copy.db", "watch --plain", "pause 123456789abc"]
+        {
+            assert_eq!(place.failure(&format!("{command} --db {db}")), expected, "{command}");
+        }
+        let outcome = place.run(&format!("coordinator --db {db} --listen {}:0", own_address()));
+        let last = outcome.stderr.lines().last();
+        assert_eq!((outcome.code, last), (1, Some(&*format!("nqueens: {expected}"))));
+        let outcome = place.run(&format!("doctor --db {db}"));
+        assert_eq!(outcome.code, 1);
+        assert!(outcome.stdout.contains(&format!("FAILED: {expected}")), "{}", outcome.stdout);
     }
+    let left: Vec<_> = std::fs::read_dir(place.path("")).expect("a folder").collect();
+    assert_eq!(left.len(), 4, "nothing has come: {left:?}");
 }
 
 #[test]
@@ -207,7 +235,7 @@ fn whoever_only_looks_leaves_everything_as_it_was() {
     let place = Place::new();
     assert_eq!(place.run("run 7 --db seven.db").code, 0);
     let before = place.files();
-    assert_eq!(before.keys().collect::<Vec<_>>(), ["seven.db", "seven.db.lock"]);
+    assert_eq!(before.keys().collect::<Vec<_>>(), ["seven.db"]);
     for command in ["status", "status --json", "workers", "export --by job", "doctor"] {
         let outcome = place.run(&format!("{command} --db seven.db"));
         assert_eq!(outcome.code, 0, "{command}: {}", outcome.stderr);

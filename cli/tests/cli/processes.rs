@@ -73,6 +73,12 @@ impl Coordinator {
     }
 }
 
+/// What a process leaves behind that ends by itself, in three minutes at most.
+pub(crate) fn ended(process: &mut Background) -> Outcome {
+    eventually("it ends", || (!process.is_running()).then_some(()));
+    process.end()
+}
+
 /// A loopback address that no other test's process uses: while a coordinator is away, nobody can take its port.
 pub(crate) fn own_address() -> Ipv4Addr {
     let [_, high, middle, low] = std::process::id().to_be_bytes();

@@ -131,6 +131,9 @@ fn an_export_of_half_a_run_says_so() {
 
 /// Takes a database back to the schema before there were half boards.
 const TO_SCHEMA_1: &str = "
+    DROP INDEX coordinator_life;
+    ALTER TABLE coordinator DROP COLUMN life;
+    ALTER TABLE worker DROP COLUMN secret;
     ALTER TABLE worker DROP COLUMN states_per_s;
     ALTER TABLE worker DROP COLUMN device;
     ALTER TABLE worker DROP COLUMN family;
@@ -155,7 +158,7 @@ fn a_run_of_an_older_schema_is_brought_up_to_date_and_goes_on() {
     program.kill();
     let kept = done_jobs(&place, "long.db");
     place.sql("long.db", TO_SCHEMA_1);
-    let expected = "long.db has schema 1, older than this program's 4; 'nqueens run' brings it up to date";
+    let expected = "long.db has schema 1, older than this program's 6; 'nqueens run' brings it up to date";
     assert_eq!(place.failure("status --db long.db"), expected);
     assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
     let all = done_jobs(&place, "long.db");

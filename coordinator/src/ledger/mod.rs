@@ -35,12 +35,11 @@ pub(crate) use results::{accepted_sums, others, rows};
 pub use runs::RunRow;
 pub(crate) use runs::{delete_unplanned, runs};
 pub use workers::WorkerRow;
-pub(crate) use workers::{insert_incarnation, latest_time, worker_rows};
+pub(crate) use workers::{insert_incarnation, latest_time, newest_incarnation, worker_rows};
 
 /// Rows read or written by one statement.
 const ROWS_MAX: u32 = 10_000;
 
-/// A number from a column that the schema keeps within the range of its type.
 /// A statement wrote the rows that it was to write; if not, the transaction fails.
 fn all_written(done: &SqliteQueryResult, rows: usize, rule: &str) -> Result<(), Error> {
     let written = done.rows_affected();
@@ -50,6 +49,7 @@ fn all_written(done: &SqliteQueryResult, rows: usize, rule: &str) -> Result<(), 
     Err(damaged(format!("it does not hold that {rule}: {written} of {rows} rows could be written")))
 }
 
+/// A number from a column that the schema keeps within the range of its type.
 fn within<Narrow: TryFrom<i64>>(column: &str, number: i64) -> Result<Narrow, Error> {
     Narrow::try_from(number).map_err(|_| damaged(format!("{column} is {number}")))
 }

@@ -10,7 +10,7 @@ use sqlx::{query, query_scalar};
 use super::{column, parsed, within, worker_id};
 use crate::error::{Error, damaged};
 
-/// Records this life of the coordinator.
+/// Records this life of the coordinator, the newest from now on.
 pub(crate) async fn insert_incarnation(
     db: &mut SqliteConnection,
     incarnation: Incarnation,
@@ -18,9 +18,15 @@ pub(crate) async fn insert_incarnation(
     now: WallTime,
 ) -> Result<(), Error> {
     let number = column(incarnation.get());
-    query!("INSERT INTO coordinator (incarnation, build, started_at) VALUES (?, ?, ?)", number, build, now)
-        .execute(db)
-        .await?;
+    query!(
+        "INSERT INTO coordinator (incarnation, build, started_at, life)
+         SELECT ?, ?, ?, 1 + ifnull(max(life), 0) FROM coordinator",
+        number,
+        build,
+        now
+    )
+    .execute(db)
+    .await?;
     Ok(())
 }
 
@@ -34,6 +40,13 @@ pub(crate) async fn latest_time(db: &mut SqliteConnection) -> Result<WallTime, E
                SELECT * FROM (SELECT reported_at FROM result ORDER BY id DESC LIMIT 1))"#
     );
     Ok(latest.fetch_one(db).await?.unwrap_or(0))
+}
+
+/// The newest life of a coordinator: the only one that may write.
+pub(crate) async fn newest_incarnation(db: &mut SqliteConnection) -> Result<Option<Incarnation>, Error> {
+    let newest = query_scalar!("SELECT incarnation FROM coordinator ORDER BY life DESC LIMIT 1");
+    let number = newest.fetch_optional(db).await?;
+    Ok(number.map(|number| within("incarnation", number)).transpose()?.and_then(Incarnation::new))
 }
 
 /// Writes a worker's process that has registered.
