@@ -32,6 +32,7 @@ use crate::database::Database;
 use crate::disk::Disk;
 use crate::error::Error;
 use crate::journal;
+use crate::limits::Limits;
 use crate::listener::{self, Watching};
 use crate::operator::Operator;
 use crate::operator_service::Operators;
@@ -61,6 +62,7 @@ const HEADER_BYTES_MAX: u32 = 16 << 10;
 /// A coordinator at work on one database.
 pub struct Coordinator {
     operator: Operator,
+    limits: Arc<Limits>,
     pace: Timing,
     writing: JoinHandle<()>,
     chores: Vec<JoinHandle<()>>,
@@ -77,6 +79,7 @@ impl Coordinator {
         let reader = Reader::new(path, writer.database.readers.clone());
         let (snapshot, events, faults) =
             (writer.snapshot.subscribe(), writer.events.watch(), writer.faults.clone());
+        let limits = Arc::clone(&writer.limits);
         let (writer, work) = writer.spawn();
         let writing = tokio::spawn(watch_writer(work, faults.clone()));
         let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
@@ -88,7 +91,7 @@ impl Coordinator {
         if pace.canaries {
             chores.push(tokio::spawn(canary::count(operator.clone())));
         }
-        Ok(Self { operator, pace, writing, chores, faults })
+        Ok(Self { operator, limits, pace, writing, chores, faults })
     }
 
     /// Logs the progress of every active run at this interval, and the [faults](Self::faults). Without this journal,
@@ -119,6 +122,7 @@ impl Coordinator {
         let workers = Workers {
             writer: self.operator.writer.clone(),
             reader: self.operator.reader.clone(),
+            limits: Arc::clone(&self.limits),
             next_sync_ms: self.pace.sync_ms,
             snapshot: self.operator.watch(),
             faults: self.faults.clone(),

@@ -38,6 +38,7 @@ mod error;
 mod events;
 mod journal;
 mod ledger;
+mod limits;
 mod listener;
 mod lock;
 mod operator;

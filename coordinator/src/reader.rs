@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
@@ -138,7 +139,7 @@ impl Reader {
     pub(crate) async fn jobs(
         &self,
         ids: impl Iterator<Item = JobId>,
-    ) -> Result<HashMap<JobId, EncodedJob>, Error> {
+    ) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Error> {
         ledger::encoded_jobs(&self.db, ids).await.map_err(|error| self.explain(error))
     }
 

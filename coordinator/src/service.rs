@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{JobId, WorkerId};
 use nqueens_model::message::{EncodedJob, Lease, Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_server::WorkerService;
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
 use crate::error::{Error, damaged};
+use crate::limits::Limits;
 use crate::listener::Caller;
 use crate::progress::Snapshot;
 use crate::reader::Reader;
@@ -27,6 +29,7 @@ const LEASE_BYTES: usize = 100;
 pub(crate) struct Workers {
     pub(crate) writer: Handle,
     pub(crate) reader: Reader,
+    pub(crate) limits: Arc<Limits>,
     /// Heartbeat interval.
     pub(crate) next_sync_ms: u32,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
@@ -70,7 +73,7 @@ impl Workers {
         })?;
         let (mut leases, mut bytes, mut tokens) = (Vec::with_capacity(granted.len()), 0, Vec::new());
         for Granted { token, states, mirrored } in granted {
-            let job = jobs.remove(&token.job).expect("a job is granted once");
+            let (job, _) = jobs.remove(&token.job).expect("a job is granted once");
             bytes += LEASE_BYTES + job.prefixes.len();
             // One at least, or it would never leave.
             if leases.is_empty() || bytes <= LEASE_BYTES_MAX {
@@ -85,12 +88,13 @@ impl Workers {
         Ok(leases)
     }
 
-    async fn content(&self, granted: &[Granted]) -> Result<HashMap<JobId, EncodedJob>, Arc<Error>> {
+    async fn content(&self, granted: &[Granted]) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Arc<Error>> {
         let ids = || granted.iter().map(|granted| granted.token.job);
         let jobs = self.reader.jobs(ids()).await?;
         if let Some(gone) = ids().find(|id| !jobs.contains_key(id)) {
             return Err(Arc::new(damaged(format!("job {gone} is gone"))));
         }
+        self.limits.keep(jobs.iter().map(|(id, (_, counts_max))| (*id, *counts_max)));
         Ok(jobs)
     }
 }

@@ -36,6 +36,7 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::events::EventBoard;
 use crate::ledger;
+use crate::limits::Limits;
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
 
@@ -77,6 +78,8 @@ pub(crate) struct Writer {
     speeds: Speeds,
     stalls: Stalls,
     pub(crate) events: EventBoard,
+    /// The most that leased jobs can count.
+    pub(crate) limits: Arc<Limits>,
     /// The state as it changes, for whoever shows it.
     pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
     /// How the database failed last.
@@ -118,6 +121,7 @@ impl Writer {
             speeds,
             stalls,
             events,
+            limits: Arc::default(),
             snapshot,
             faults,
         })
@@ -189,7 +193,8 @@ impl Writer {
         for request in &*requests {
             request.needs(&mut needs);
         }
-        let loaded = ledger::load(&mut db, &needs).await?;
+        let mut loaded = self.limits.load(&mut needs, self.scheduler.dispatch());
+        loaded.extend(ledger::load(&mut db, &needs).await?);
         let mut transaction = self.scheduler.begin(now, loaded);
         for request in &mut *requests {
             request.apply(&mut transaction);

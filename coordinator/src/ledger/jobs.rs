@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
+use nqueens_kernel::counts::Counts;
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
@@ -202,15 +203,16 @@ async fn blamed_jobs(db: &mut SqliteConnection, run: RunId, of: Blamed) -> Resul
     jobs.into_iter().map(|number| Ok(JobId { run, number: within("result.job", number)? })).collect()
 }
 
-/// Looks up what jobs are; those that do not exist are left out.
+/// Looks up what jobs are, and the most that each can count; those that do not exist are left out.
 pub(crate) async fn encoded_jobs(
     db: &SqlitePool,
     ids: impl Iterator<Item = JobId>,
-) -> Result<HashMap<JobId, EncodedJob>, Error> {
+) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Error> {
     let wanted = json_of_ids(ids);
     let rows = query!(
         r#"SELECT job.run AS "run!", job.number AS "number!", run.n AS "n!", job.class AS "class!",
-                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!"
+                  job.bound1 AS "bound1!", job.prefixes AS "prefixes!", count2_max AS "count2_max!",
+                  count4_max AS "count4_max!", count8_max AS "count8_max!", solutions_max AS "solutions_max!"
            FROM jsonb_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
            JOIN run ON run.id = job.run"#,
@@ -220,7 +222,9 @@ pub(crate) async fn encoded_jobs(
     .await?;
     rows.into_iter()
         .map(|row| {
-            Ok((job_id(row.run, row.number)?, encoded_job(row.n, &row.class, row.bound1, row.prefixes)?))
+            let counts_max = counts([row.count2_max, row.count4_max, row.count8_max, row.solutions_max])?;
+            let job = encoded_job(row.n, &row.class, row.bound1, row.prefixes)?;
+            Ok((job_id(row.run, row.number)?, (job, counts_max)))
         })
         .collect()
 }
