@@ -60,12 +60,3 @@ pub(crate) async fn stopped(mut told: Told) {
     // Its sender lives as long as the process.
     drop(told.wait_for(Option::is_some).await);
 }
-
-/// Waits for Ctrl-C or SIGTERM.
-pub(crate) async fn interrupted() {
-    let mut terminate = signal(SignalKind::terminate()).expect("signals can be waited for");
-    tokio::select! {
-        _ = terminate.recv() => {}
-        outcome = tokio::signal::ctrl_c() => outcome.expect("signals can be waited for"),
-    }
-}

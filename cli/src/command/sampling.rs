@@ -23,7 +23,7 @@ use crate::exit::INTERRUPTED;
 use crate::output::{print_line, thousands};
 use crate::progress::LINE_EVERY;
 use crate::runtime::block_on;
-use crate::signals::interrupted;
+use crate::signals::{signals, stopped};
 
 /// How a sample is drawn and counted.
 #[derive(Clone, Copy, Debug, Args)]
@@ -214,15 +214,14 @@ pub(crate) struct Interrupt(Arc<Control>);
 impl Interrupt {
     pub(crate) fn listen() -> anyhow::Result<Self> {
         let control = Arc::new(Control::default());
-        let stopped = Arc::clone(&control);
-        thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            let _: anyhow::Result<()> = block_on(async move {
-                interrupted().await;
-                stopped.stop();
-                interrupted().await;
-                std::process::exit(INTERRUPTED.into())
-            });
-        })?;
+        let (told, counting) = (signals(None)?, Arc::clone(&control));
+        thread::spawn(move || {
+            block_on(async {
+                stopped(told).await;
+                counting.stop();
+                Ok(())
+            })
+        });
         Ok(Self(control))
     }
 

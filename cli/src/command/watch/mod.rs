@@ -26,7 +26,7 @@ use super::target::OperatorTarget;
 use crate::exit::INTERRUPTED;
 use crate::output::Json;
 use crate::runtime::block_on;
-use crate::signals::interrupted;
+use crate::signals::{signals, stopped};
 
 /// Between two tries to reach a coordinator that went away.
 const RETRY: Duration = Duration::from_secs(2);
@@ -85,13 +85,14 @@ impl Watch {
     }
 
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let told = signals(None)?;
         block_on(async {
             let watching = async {
                 if self.takes_terminal() { self.show_pictures().await } else { self.print_lines().await }
             };
             tokio::select! {
                 outcome = watching => outcome,
-                () = interrupted() => Ok(ExitCode::from(INTERRUPTED)),
+                () = stopped(told) => Ok(ExitCode::from(INTERRUPTED)),
             }
         })
     }
