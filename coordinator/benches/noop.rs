@@ -64,7 +64,7 @@ async fn work(url: String, number: u32, batch: u32, accepted: Arc<AtomicU64>) {
     let registration = v1::RegisterRequest {
         protocol_version: nqueens_proto::PROTOCOL_VERSION,
         plans: nqueens_proto::PLANS.0.to_vec(),
-        instance: [number.to_le_bytes(); 4].concat(),
+        instance: [[1; 12].to_vec(), number.to_le_bytes().to_vec()].concat(),
         name: format!("noop {number}"),
         build: "benchmark".to_owned(),
         kernels: vec!["reference".to_owned()],
