@@ -170,6 +170,13 @@ impl Writer {
             Err(error) if error.is_final() => Some(Arc::new(error)),
             Err(error) => Some(self.recover(error).await),
         };
+        if let Some(end) = failure.as_ref().filter(|failure| failure.is_final()) {
+            // What is in memory may be ahead of the disk: nobody is shown that.
+            for request in requests {
+                request.answer(Some(end));
+            }
+            return Err(Arc::clone(end));
+        }
         let now = self.now();
         self.speeds.note(now, self.scheduler.dispatch());
         let stalls = self.stalls.look(now, self.policy.stall_ms, self.scheduler.dispatch());
@@ -178,7 +185,7 @@ impl Writer {
         for request in requests {
             request.answer(failure.as_ref());
         }
-        failure.filter(|failure| failure.is_final()).map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// Loads, applies, persists and commits; returns what is worth an event.
@@ -211,7 +218,8 @@ impl Writer {
         Ok(news)
     }
 
-    /// A transaction failed: what is in memory may be ahead of the disk, so it is read again.
+    /// A transaction failed: what is in memory may be ahead of the disk, so it is read again. Returns the cause; if the ledger
+    /// can't be read any more that is the end: rather no coordinator than one that does not know its own ledger.
     async fn recover(&mut self, error: Error) -> Arc<Error> {
         let cause = Arc::new(self.database.explain(error));
         self.faults.send_replace(Some(Arc::clone(&cause)));
@@ -220,18 +228,16 @@ impl Writer {
         }
         let dispatch = Dispatch::new(self.policy, self.incarnation, self.secret);
         let dispatch = dispatch.in_place_of(self.scheduler.dispatch());
-        self.scheduler = match ledger::restore(
-            &self.database.readers,
-            dispatch,
-            self.scheduler.room(),
-            self.now(),
-        )
-        .await
-        {
-            Ok(scheduler) => scheduler,
-            // Rather no coordinator than one that does not know its own ledger.
-            Err(error) => panic!("the database can't be read any more: {error}"),
-        };
+        let (readers, room) = (&self.database.readers, self.scheduler.room());
+        match ledger::restore(readers, dispatch, room, self.now()).await {
+            Ok(scheduler) => self.scheduler = scheduler,
+            Err(error) => {
+                let error = self.database.explain(error);
+                return Arc::new(Error::WriterFailed(format!(
+                    "its database can't be read any more: {error}"
+                )));
+            }
+        }
         cause
     }
 

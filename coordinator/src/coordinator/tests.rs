@@ -81,7 +81,7 @@ async fn a_writer_that_breaks_off_is_a_fault() {
     other.execute("PRAGMA foreign_keys = OFF; DELETE FROM job").await.expect("a job");
     other.close().await.expect("closed");
     let answer = writer.ask(sync(worker, vec![], 8)).await;
-    assert!(matches!(*answer.expect_err("the jobs are gone"), Error::Damaged(_) | Error::ShuttingDown));
+    assert!(matches!(*answer.expect_err("the jobs are gone"), Error::WriterFailed(_)));
     let mut faults = coordinator.faults();
     let broken = |fault: &Option<Arc<Error>>| matches!(fault.as_deref(), Some(Error::WriterFailed(_)));
     faults.wait_for(broken).await.expect("the coordinator is there");
