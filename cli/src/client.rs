@@ -6,7 +6,9 @@ use std::time::Duration;
 use anyhow::anyhow;
 use nqueens_kernel::plan::Plan;
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{Blamed, Event, Progress, RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_model::operator::{
+    Blamed, Event, MachineName, Progress, RunState, RunStatus, Submission, WorkerStatus,
+};
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
 use nqueens_proto::{
     ClientTls, MESSAGE_BYTES_MAX, Token, connect, present, random_bytes, request_id, tls, v1,
@@ -96,8 +98,8 @@ impl OperatorClient {
     }
 
     /// Marks a machine trusted or untrusted.
-    pub(crate) async fn set_trust(&mut self, machine: &str, trusted: bool) -> anyhow::Result<()> {
-        call!(self.set_trust(v1::SetTrustRequest { machine: machine.to_owned(), trusted }));
+    pub(crate) async fn set_trust(&mut self, machines: MachineName, trusted: bool) -> anyhow::Result<()> {
+        call!(self.set_trust(v1::SetTrustRequest::from((machines, trusted))));
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use nqueens_proto::v1::operator_service_server::OperatorServiceServer;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
 use nqueens_proto::{MESSAGE_BYTES_MAX, random_bytes, request_id};
 use nqueens_scheduler::request::{Expire, FinishRun};
-use nqueens_scheduler::{Dispatch, Run};
+use nqueens_scheduler::{Dispatch, Policy, Run};
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
@@ -75,7 +75,8 @@ impl Coordinator {
         let database = Database::open(path).await?;
         let incarnation = Incarnation::from_random(u64::from_ne_bytes(random_bytes()));
         let disk = Disk::new(path, pace.disk_reserve);
-        let writer = Writer::new(database, disk.room(), pace.policy, incarnation, build).await?;
+        let policy = Policy { arbiter: pace.canaries, ..pace.policy };
+        let writer = Writer::new(database, disk.room(), policy, incarnation, build).await?;
         let reader = Reader::new(path, writer.database.readers.clone());
         let (snapshot, events, faults) =
             (writer.snapshot.subscribe(), writer.events.watch(), writer.faults.clone());

@@ -105,8 +105,8 @@ pub enum Error {
     /// More jobs than a coordinator can keep.
     #[error("the plan has more than {0} jobs; use more states per job")]
     PlanTooLarge(usize),
-    /// Workers could do what operators do.
-    #[error("the tokens for workers and operators are the same; give each its own")]
+    /// Workers could do what operators do, or pass for each other.
+    #[error("two tokens are the same; operators, and workers of each name, need their own")]
     SameTokens,
     /// The certificates or keys of a setting can't be used. The reason has nothing of the key.
     #[error("{0} can't be used: {1}")]

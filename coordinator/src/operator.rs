@@ -136,6 +136,7 @@ fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStat
     Some(WorkerStatus {
         id: row.id,
         name,
+        credential: row.credential,
         build,
         kernels: kernels.iter().map(KernelName::to_string).collect(),
         threads,

@@ -162,9 +162,8 @@ impl OperatorService for Operators {
     }
 
     async fn set_trust(&self, request: Request<v1::SetTrustRequest>) -> Answer<v1::SetTrustResponse> {
-        let v1::SetTrustRequest { machine, trusted } = request.into_inner();
-        let machine = machine.into();
-        self.operator.ask(SetTrust { machine, trusted }).await.map_err(|error| refused(&error))?;
+        let (machines, trusted) = request.into_inner().subject().map_err(invalid)?;
+        self.operator.ask(SetTrust { machines, trusted }).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::SetTrustResponse {}))
     }
 

@@ -9,7 +9,7 @@ const SOUND: (&str, &str) =
 
 /// Rules of the ledger: each is said in words, and as a query that finds whatever breaks it. None takes longer than in
 /// proportion to the ledger.
-pub const RULES: [(&str, &str); 8] = [
+pub const RULES: [(&str, &str); 9] = [
     SOUND,
     ("nothing refers to what is not there", "SELECT \"table\" FROM pragma_foreign_key_check"),
     (
@@ -17,12 +17,14 @@ pub const RULES: [(&str, &str); 8] = [
         "SELECT id FROM run WHERE jobs <> (SELECT count(*) FROM job WHERE run = run.id)",
     ),
     (
+        // Nobody disagrees with the coordinator's own count: that is final.
         "a job is done if and only if it has one accepted result and no later one disagrees",
         "SELECT job.run || '/' || number FROM job LEFT JOIN (
              SELECT run, job, count(*) FILTER (WHERE verdict = 'accepted') = 1 AND
-                    max(id) FILTER (WHERE verdict = 'accepted') >
-                        coalesce(max(id) FILTER (WHERE verdict = 'conflict'), 0) AS stands
-             FROM result GROUP BY run, job) AS result ON result.run = job.run AND result.job = number
+                    (max(result.id) FILTER (WHERE verdict = 'accepted') >
+                        coalesce(max(result.id) FILTER (WHERE verdict = 'conflict'), 0) OR
+                     max(credential = '(the coordinator)') FILTER (WHERE verdict = 'accepted')) AS stands
+             FROM result JOIN worker ON worker.id = worker GROUP BY run, job) AS result ON result.run = job.run AND result.job = number
          WHERE (state = 2) <> coalesce(stands, FALSE)",
     ),
     (
@@ -53,7 +55,17 @@ pub const RULES: [(&str, &str); 8] = [
         "SELECT run || '/' || job FROM recheck WHERE outcome = 'agreed' AND (run, job) NOT IN (
             SELECT run, job FROM result JOIN worker ON worker.id = worker
             WHERE verdict IN ('accepted', 'voided', 'duplicate')
-            GROUP BY run, job, count2, count4, count8, solutions HAVING count(DISTINCT name) > 1)",
+            GROUP BY run, job, count2, count4, count8, solutions
+            HAVING count(DISTINCT json_array(credential, name)) > 1)",
+    ),
+    (
+        "what is confirmed was counted alike under another credential, or by the coordinator",
+        "SELECT job.run || '/' || number FROM job WHERE confirmed AND (run, number) NOT IN (
+            SELECT run, job FROM result JOIN worker ON worker.id = worker
+            WHERE verdict IN ('accepted', 'voided', 'duplicate', 'conflict')
+            GROUP BY run, job, count2, count4, count8, solutions
+            HAVING max(verdict = 'accepted') AND
+                   (count(DISTINCT credential) > 1 OR max(credential = '(the coordinator)')))",
     ),
 ];
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::counts::Counts;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, WorkerId};
 use nqueens_model::message::{EncodedJob, Lease, Registration, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_server::WorkerService;
 use nqueens_proto::{InvalidMessage, MESSAGE_BYTES_MAX, PLANS, PROTOCOL_VERSION, random_bytes, v1};
+use nqueens_scheduler::Refusal;
 use nqueens_scheduler::request::{GiveBack, Granted, Register, Sync, Synced};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
@@ -52,9 +54,9 @@ impl Workers {
         }
     }
 
-    async fn answer(&self, sync: SyncRequest) -> Result<SyncResponse, Status> {
-        let worker = sync.session.worker;
-        let synced = self.writer.ask(Sync(sync)).await.map_err(refused)?;
+    async fn answer(&self, request: Sync) -> Result<SyncResponse, Status> {
+        let worker = request.sync.session.worker;
+        let synced = self.writer.ask(request).await.map_err(refused)?;
         let Some(Synced { acks, granted, revoked, drain }) = synced else {
             return Err(Status::not_found(format!("worker {worker} is not registered here; register again")));
         };
@@ -99,6 +101,11 @@ impl Workers {
     }
 }
 
+/// What the caller has shown: `access` has looked at it.
+fn credential<T>(request: &Request<T>) -> Credential {
+    request.extensions().get::<Credential>().expect("every call is looked at before").clone()
+}
+
 fn invalid(error: InvalidMessage) -> Status {
     Status::invalid_argument(error.to_string())
 }
@@ -106,6 +113,7 @@ fn invalid(error: InvalidMessage) -> Status {
 /// A worker that is not refused for good keeps what it has and comes again.
 fn refused(error: Arc<Error>) -> Status {
     match *error {
+        Error::Refused(Refusal::TooManyWorkers(..)) => Status::resource_exhausted(error.to_string()),
         Error::Refused(_) => Status::permission_denied(error.to_string()),
         _ => Status::unavailable(error.to_string()),
     }
@@ -120,7 +128,7 @@ impl WorkerService for Workers {
         if let Some(Caller(connection_guard)) = request.extensions().get() {
             connection_guard.register(Instant::now())?;
         }
-        let wire = request.into_inner();
+        let (credential, wire) = (credential(&request), request.into_inner());
         if wire.protocol_version != PROTOCOL_VERSION {
             return Err(Status::failed_precondition(format!(
                 "this coordinator speaks protocol {PROTOCOL_VERSION}, the worker {}; \
@@ -135,17 +143,23 @@ impl WorkerService for Workers {
             ));
         }
         let worker = Registration::try_from(wire).map_err(invalid)?;
-        let session = self.writer.ask(Register { worker, secret: random_bytes() }).await.map_err(refused)?;
+        let session = self
+            .writer
+            .ask(Register { worker, credential, secret: random_bytes() })
+            .await
+            .map_err(refused)?;
         Ok(Response::new(session.into()))
     }
 
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {
+        let credential = credential(&request);
         let sync = SyncRequest::try_from(request.into_inner()).map_err(invalid)?;
         // A worker with nothing to do and nothing to say is kept waiting until there is work, instead of asking again
         // and again.
         let idle = sync.results.is_empty() && sync.held.is_empty() && sync.returned.is_empty();
-        let again = (idle && sync.wanted_jobs > 0).then(|| sync.clone());
-        let mut answer = self.answer(sync).await?;
+        let request = Sync { sync, credential };
+        let again = (idle && request.sync.wanted_jobs > 0).then(|| request.clone());
+        let mut answer = self.answer(request).await?;
         if let Some(again) = again
             && answer.leases.is_empty()
             && !answer.drain

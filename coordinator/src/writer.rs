@@ -55,7 +55,8 @@ pub struct Timing {
     pub policy: Policy,
     /// With fewer free bytes on the database's disk, no more jobs are leased; 0 for no limit.
     pub disk_reserve: u64,
-    /// Whether the coordinator counts a few jobs itself, to hold results of workers against them.
+    /// Whether the coordinator counts a few jobs itself, to hold results of workers against them, and decides where they
+    /// differ.
     pub canaries: bool,
 }
 

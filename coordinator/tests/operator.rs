@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use common::{ALL, House, Ledger, falsified, honest, registration, rows_8};
 use nqueens_coordinator::{Access, Policy, Reader};
+use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::Event;
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
@@ -328,7 +329,7 @@ fn codes(outcomes: &[Result<(), Status>]) -> Vec<Code> {
 #[tokio::test]
 async fn tokens_open_their_own_door_and_no_other() {
     let ledger = Ledger::new();
-    let access = Access::new(Some(token(WORKER)), Some(token(OPERATOR))).unwrap();
+    let access = Access::new(vec![(Credential::shared(), token(WORKER))], Some(token(OPERATOR))).unwrap();
     let house = House::guarded(&ledger.path, Policy::default(), &access).await;
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap().id.get();
     let before = ledger.everything().await;
@@ -366,10 +367,10 @@ async fn tokens_open_their_own_door_and_no_other() {
 
 #[test]
 fn workers_and_operators_never_share_a_token() {
-    assert!(Access::new(Some(token(WORKER)), Some(token(WORKER))).is_err());
+    assert!(Access::new(vec![(Credential::shared(), token(WORKER))], Some(token(WORKER))).is_err());
     assert!(!Access::default().is_complete());
-    assert!(!Access::new(Some(token(WORKER)), None).unwrap().is_complete());
-    let access = Access::new(Some(token(WORKER)), Some(token(OPERATOR))).unwrap();
+    assert!(!Access::new(vec![(Credential::shared(), token(WORKER))], None).unwrap().is_complete());
+    let access = Access::new(vec![(Credential::shared(), token(WORKER))], Some(token(OPERATOR))).unwrap();
     assert!(access.is_complete());
     assert!(!format!("{access:?}").contains("the-token-of"));
 }

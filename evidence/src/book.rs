@@ -308,15 +308,11 @@ impl Book {
             "computed again for N = {n}, plan {plan}, {states_per_job} states per job: the same jobs"
         );
         let workers = format!("each result is from one of the {} listed workers", self.workers.len());
-        let machine = |worker: u64| self.workers.get(&worker).map(|line| &line.name);
-        let by_another = |(worker, others): &(u64, BTreeSet<u64>)| {
-            let counted_on = machine(*worker);
-            others.iter().any(|other| machine(*other).is_some_and(|name| counted_on != Some(name)))
-        };
-        let confirmed = self.others.confirmed.iter().filter(|(by, _)| by_another(by));
+        let by_another_machine = self.counted_alike(|line| (&line.name, &line.credential));
+        let under_another_credential = self.counted_alike(|line| &line.credential);
         let others = format!(
-            "{} jobs have an equal result from a second machine, {} results were voided",
-            confirmed.map(|(_, jobs)| jobs).sum::<u64>(),
+            "{by_another_machine} jobs have an equal result from a second machine, {under_another_credential} of them under \
+             another credential or from the coordinator; {} results were voided",
             self.others.voided
         );
         [
@@ -331,5 +327,16 @@ impl Book {
             ),
             (Check::Others, self.faults.others.verdict(read, others)),
         ]
+    }
+
+    /// How many jobs were counted alike by listed workers that differ in this.
+    fn counted_alike<'a, T: PartialEq>(&'a self, of: impl Fn(&'a WorkerLine) -> T) -> u64 {
+        let of = |worker: u64| self.workers.get(&worker).map(&of);
+        let by_others = |(worker, others): &(u64, BTreeSet<u64>)| {
+            let counted_by = of(*worker);
+            others.iter().any(|other| of(*other).is_some_and(|other| counted_by.as_ref() != Some(&other)))
+        };
+        let alike = self.others.confirmed.iter().filter(|(by, _)| by_others(by));
+        alike.map(|(_, jobs)| jobs).sum()
     }
 }

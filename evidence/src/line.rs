@@ -12,8 +12,8 @@ use nqueens_model::operator::WallTime;
 use serde::{Deserialize, Serialize};
 
 /// The version of the format that this program writes; it reads the earlier ones, too: 1 has no [`OtherLine`]s, 1 and 2
-/// have no sums of workers.
-pub const FORMAT: u32 = 3;
+/// have no sums of workers, 1 to 3 no credentials.
+pub const FORMAT: u32 = 4;
 
 /// A line, by what it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,6 +161,9 @@ pub struct WorkerLine {
     pub worker: u64,
     /// What its owner calls it.
     pub name: String,
+    /// Of the token or certificate that it has shown; earlier formats do not say, and some workers show none of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
     /// Its program.
     pub build: String,
     /// Its engines, separated by commas.

@@ -52,6 +52,7 @@ fn ledger(n: u32, solutions: u64) -> Vec<u8> {
         Line::Worker(WorkerLine {
             worker: 1,
             name,
+            credential: None,
             build,
             kernels,
             threads: 1,

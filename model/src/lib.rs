@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod credential;
 pub mod id;
 pub mod kernel;
 pub mod message;

@@ -38,6 +38,11 @@ impl Token {
         presented.is_some_and(|presented| self.is(presented))
     }
 
+    /// The token.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
     /// Whether this is the very same token. Takes the same time for every wrong one of its length.
     pub fn is(&self, presented: &[u8]) -> bool {
         presented.ct_eq(self.0.as_bytes()).into()

@@ -53,6 +53,7 @@ pub fn progress(progress: &Progress) -> Value {
         "time_left_s": progress.time_left_s.map(in_numbers),
         "checks": {
             "open": checks.open, "agreed": checks.agreed, "settled": checks.settled, "waived": checks.waived,
+            "confirmed": checks.confirmed,
         },
     })
 }
@@ -62,6 +63,7 @@ pub fn worker(worker: &WorkerStatus) -> Value {
     json!({
         "id": worker.id.get(),
         "name": worker.name,
+        "credential": worker.credential.as_str(),
         "build": worker.build,
         "kernels": worker.kernels,
         "threads": worker.threads,

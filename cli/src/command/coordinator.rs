@@ -36,7 +36,7 @@ const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 /// `NQUEENS_OPERATOR_TOKEN`; 'nqueens certs' creates certificates.
 ///
 /// SIGTERM or Ctrl-C stops the coordinator within 5 seconds, after it has answered the calls in progress. A second signal
-/// stops it immediately; so do the 5 seconds, with the same exit code 130, where it is still busy. Acknowledged results
+/// stops it immediately, and so does the end of these 5 seconds; both with exit code 130. Acknowledged results
 /// are safe in all cases.
 ///
 /// On this machine, `http://127.0.0.1:7328/` shows all runs in a browser and serves Prometheus metrics at /metrics.
@@ -51,7 +51,7 @@ pub(crate) struct Coordinate {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7327")]
     listen: String,
 
-    /// File with the token that workers must present
+    /// File with the token that workers must present, or with a line NAME TOKEN for each owner of workers
     #[arg(long, value_name = "FILE")]
     worker_token_file: Option<PathBuf>,
 
@@ -86,13 +86,17 @@ pub(crate) struct Coordinate {
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256MiB")]
     disk_reserve: ByteSize,
 
+    /// Maximum number of live workers per token or certificate
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 10_000)]
+    workers_max: u32,
+
     #[command(flatten)]
     limits: ListenerLimits,
 
     #[command(flatten)]
     page: PageOptions,
 
-    /// Do not recount sample jobs in this process to check the workers' results; the recounts use 5 % of one core
+    /// Do not count jobs in this process: neither samples to check the workers' results (5 % of one core), nor disputed jobs
     #[arg(long)]
     no_canaries: bool,
 }
@@ -114,6 +118,7 @@ impl Coordinate {
         let policy = Policy {
             lease_ms: 1_000 * u64::from(self.lease_seconds),
             grace_ms: 1_000 * u64::from(self.grace_seconds),
+            workers_max: self.workers_max as usize,
             ..Policy::default()
         };
         let canaries = !self.no_canaries;
@@ -121,9 +126,9 @@ impl Coordinate {
     }
 
     async fn serve(self, told: Told) -> anyhow::Result<ExitCode> {
-        let worker = token::read(self.worker_token_file.as_deref(), WORKER_TOKEN_VARIABLE)?;
+        let workers = token::read_named(self.worker_token_file.as_deref(), WORKER_TOKEN_VARIABLE)?;
         let operator = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
-        let access = self.tls.apply(Access::new(worker, operator.clone())?)?;
+        let access = self.tls.apply(Access::new(workers, operator.clone())?)?;
         let (listener, address) = listen(&self.listen).await?;
         if !address.ip().is_loopback() && !access.is_complete() {
             if !self.insecure {

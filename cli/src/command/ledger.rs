@@ -63,8 +63,10 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         let Some(&(jobs, sums)) = by_worker.get(&worker.id) else { continue };
         let Registration { name, build, kernels, threads, .. } = worker.registration;
         let kernels = kernels.iter().map(KernelName::as_str).collect::<Vec<_>>().join(",");
+        let credential = Some(worker.credential).filter(|credential| !credential.is_shared());
+        let (credential, counts) = (credential.map(|credential| credential.to_string()), Some(sums));
         let line =
-            WorkerLine { worker: worker.id.get(), name, build, kernels, threads, jobs, counts: Some(sums) };
+            WorkerLine { worker: worker.id.get(), name, credential, build, kernels, threads, jobs, counts };
         out.write(&Line::Worker(line))?;
     }
     ensure!(

@@ -14,6 +14,7 @@ use nqueens_coordinator::request::ReleaseAll;
 use nqueens_coordinator::{Access, Coordinator, Error, Limits, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Outcome, RunState};
 use nqueens_proto::{Token, random_bytes};
@@ -189,7 +190,8 @@ impl Run {
         // Nobody else on this machine is to report results, or to meddle.
         let token = random_token();
         let limits = Limits { connections: 64, unauthenticated: 32, ..Limits::default() };
-        let access = Access::new(Some(token.clone()), Some(random_token()))?.with_limits(limits);
+        let access = Access::new(vec![(Credential::shared(), token.clone())], Some(random_token()))?
+            .with_limits(limits);
         let (stop_serving, serving_stopped) = oneshot::channel::<()>();
         let server = coordinator.serve(listener, &access, async { drop(serving_stopped.await) });
         let (stop_working, working_stopped) = oneshot::channel::<()>();

@@ -84,12 +84,13 @@ fn in_line(run: &RunStatus) -> String {
 }
 
 /// What became of results that a second machine was to count, in words.
-fn describe_checks(CheckCounts { open, agreed, settled, waived }: CheckCounts) -> String {
+fn describe_checks(CheckCounts { open, agreed, settled, waived, confirmed }: CheckCounts) -> String {
     let parts = [
         (agreed, "agree"),
-        (settled, "settled by a third machine"),
+        (settled, "settled by a third count"),
         (open, "pending"),
         (waived, "skipped: only one machine"),
+        (confirmed, "under another credential or by the coordinator"),
     ];
     let parts = parts.iter().filter(|(jobs, _)| *jobs > 0);
     let parts: Vec<_> = parts.map(|(jobs, what)| format!("{} {what}", thousands(*jobs))).collect();

@@ -81,6 +81,7 @@ fn prevailing(workers: &[WorkerStatus]) -> Kernel {
 
 #[cfg(test)]
 mod tests {
+    use nqueens_model::credential::Credential;
     use nqueens_model::id::WorkerId;
 
     use super::*;
@@ -90,6 +91,7 @@ mod tests {
         let worker = |kernel: &str, threads| WorkerStatus {
             id: WorkerId::new(1).expect("a name"),
             name: "test".to_owned(),
+            credential: Credential::shared(),
             build: "test".to_owned(),
             kernels: vec![kernel.to_owned(), "reference".to_owned()],
             threads,

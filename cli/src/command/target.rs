@@ -6,7 +6,7 @@ use clap::Args;
 use nqueens_coordinator::request::{Requeue, RetryQuarantined, SetRunState, SetTrust};
 use nqueens_coordinator::{Coordinator, Operator, Reader, Timing};
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Blamed, RunState, RunStatus};
+use nqueens_model::operator::{Blamed, MachineName, RunState, RunStatus};
 use nqueens_proto::v1;
 
 use crate::build::BUILD;
@@ -122,11 +122,11 @@ impl OperatorTarget {
     }
 
     /// Marks a machine trusted or untrusted.
-    pub(crate) async fn set_trust(&self, machine: &str, trusted: bool) -> anyhow::Result<()> {
+    pub(crate) async fn set_trust(&self, machines: MachineName, trusted: bool) -> anyhow::Result<()> {
         match self.place()? {
-            Ok(mut client) => client.set_trust(machine, trusted).await,
+            Ok(mut client) => client.set_trust(machines, trusted).await,
             Err(db) => {
-                let request = SetTrust { machine: machine.into(), trusted };
+                let request = SetTrust { machines, trusted };
                 operate(db, async |operator: &Operator| Ok(operator.ask(request).await?)).await
             }
         }

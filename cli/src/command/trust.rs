@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::Blamed;
+use nqueens_model::operator::{Blamed, MachineName};
 use serde_json::json;
 
 use super::target::OperatorTarget;
@@ -91,8 +92,12 @@ impl Readmit {
 #[derive(Clone, Debug, Args)]
 struct Machine {
     /// Name that the machine's workers register with, as listed by 'nqueens workers'
-    #[arg(value_name = "MACHINE")]
-    name: String,
+    #[arg(value_name = "MACHINE", required_unless_present = "credential")]
+    name: Option<String>,
+
+    /// Name of its token or certificate: only the machine of that, or without MACHINE all machines of that
+    #[arg(long, value_name = "NAME", value_parser = credential)]
+    credential: Option<Credential>,
 
     #[command(flatten)]
     target: OperatorTarget,
@@ -103,10 +108,23 @@ struct Machine {
 
 impl Machine {
     fn mark(self, trusted: bool, state: &str) -> anyhow::Result<ExitCode> {
-        let machine = &self.name;
-        block_on(self.target.set_trust(machine, trusted))?;
-        let line = json!({ "machine": machine, "trusted": trusted });
-        self.json.print(line, format_args!("machine {machine} is {state}"))?;
+        let line = json!({
+            "machine": self.name,
+            "credential": self.credential.as_ref().map(Credential::as_str),
+            "trusted": trusted,
+        });
+        let (machines, what) = match (self.name, self.credential) {
+            (Some(name), credential) => (MachineName::One { name, credential }, "machine "),
+            (None, Some(credential)) => (MachineName::All { credential }, ""),
+            (None, None) => unreachable!("one of both is required"),
+        };
+        let said = format!("{what}{machines} is {state}");
+        block_on(self.target.set_trust(machines, trusted))?;
+        self.json.print(line, said)?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn credential(name: &str) -> Result<Credential, String> {
+    Credential::stored(name).map_err(|error| format!("a credential's name {error}"))
 }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_coordinator::WorkerRow;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::WorkerId;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
@@ -78,12 +79,17 @@ fn live_line(worker: &WorkerStatus) -> String {
     format!(
         "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {speed:>9}  {silent:>9}  {checks:>13}  {state}",
         worker.id.get(),
-        worker.name,
+        named(&worker.name, &worker.credential),
         worker.threads,
         worker.kernels.first().map_or("-", String::as_str),
         worker.leases,
         thousands(worker.accepted),
     )
+}
+
+/// Its name; where workers have credentials of their own, that too.
+fn named(name: &str, credential: &Credential) -> String {
+    if credential.is_shared() { name.to_owned() } else { format!("{name} of {credential}") }
 }
 
 fn row_head() -> String {
@@ -92,6 +98,7 @@ fn row_head() -> String {
 
 fn row_line(row: &WorkerRow) -> String {
     let Registration { name, build, kernels, threads, .. } = &row.registration;
+    let name = named(name, &row.credential);
     format!("{:>6}  {name:<20}  {threads:>7}  {:<10}  {build}", row.id.get(), kernels[0])
 }
 
@@ -100,6 +107,7 @@ fn row_json(row: &WorkerRow) -> Value {
     json!({
         "id": row.id.get(),
         "name": name,
+        "credential": row.credential.as_str(),
         "build": build,
         "kernels": kernels.iter().map(KernelName::as_str).collect::<Vec<_>>(),
         "threads": threads,

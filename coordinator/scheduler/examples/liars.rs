@@ -11,6 +11,7 @@ use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::Random;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{Incarnation, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{HeldLease, JobResult, Registration, Verdict};
 use nqueens_scheduler::{Accepted, CheckVote, Dispatch, Machine, Policy, Run, RunSettings, TrustEvent};
@@ -79,7 +80,7 @@ struct World {
 }
 
 fn machine(worker: WorkerId) -> Machine {
-    format!("machine {worker}").into()
+    Machine::new(Credential::shared(), &format!("machine {worker}"))
 }
 
 fn truth(number: u32) -> Counts {
@@ -92,11 +93,12 @@ fn simulate(jobs: u32, one_in: u64, percent: f64, seed: u64) -> Outcome {
     let mut dispatch = Dispatch::new(Policy::default(), Incarnation::from_random(random.bits()), secret);
     let workers: Vec<_> = (1..=MACHINES).filter_map(WorkerId::new).collect();
     for worker in &workers {
-        let name = machine(*worker).to_string();
+        let Machine { name, credential } = machine(*worker);
+        let name = name.to_string();
         let (kernels, build) = (vec![Kernel::Reference.into()], String::new());
         let worker_of =
             Registration { instance: [0; 16], name, build, kernels, capability: None, threads: 1 };
-        dispatch.add_worker(*worker, &worker_of);
+        dispatch.add_worker(*worker, &worker_of, credential);
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1,000,000")]
     let replicate_ppm = (1e4 * percent) as u32;
@@ -167,7 +169,7 @@ impl World {
             let (suspect, all) = match event {
                 TrustEvent::Distrusted { machine, .. } => (machine, false),
                 TrustEvent::WrongAgain { machine } => (machine, true),
-                TrustEvent::Waived { .. } => continue,
+                TrustEvent::Waived { .. } | TrustEvent::Rests { .. } => continue,
             };
             self.outcome.found_after.get_or_insert(self.reported);
             self.suspect(&suspect, all, token);
@@ -179,7 +181,7 @@ impl World {
         let own = self.accepted.iter().filter(|(_, accepted)| machine(accepted.worker) == *suspect);
         let results = own.map(|(number, accepted)| {
             let Accepted { worker, kernel, counts, .. } = *accepted;
-            let (epoch, machine): (NonZeroU32, _) = (accepted.epoch, Machine::clone(suspect));
+            let (epoch, machine): (NonZeroU32, _) = (accepted.epoch, suspect.clone());
             let job = nqueens_model::id::JobId { number: *number, ..token.job };
             (job, CheckVote { worker, machine, kernel, epoch, counts })
         });

@@ -2,6 +2,7 @@
 
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprint;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::message::{JobResult, Registration, Session, Verdict};
 use nqueens_model::operator::{Outcome, RunState};
@@ -14,8 +15,8 @@ pub type JudgedResult = (WorkerId, JobResult, Verdict);
 /// One change of the ledger. Those of a transaction are persisted in their order, all or none.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// A worker's process has registered; its id is one that the ledger does not have.
-    Worker(Session, Registration),
+    /// A worker's process has registered, under this credential; its id is one that the ledger does not have.
+    Worker(Session, Registration, Credential),
     /// Runs whose planning was given up half-way are gone.
     UnplannedDropped,
     /// A run is being planned: its jobs follow.

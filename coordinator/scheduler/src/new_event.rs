@@ -6,7 +6,7 @@ use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::operator::{EventKind, RunState};
 use tracing::warn;
 
-use crate::dispatch::{ChangedJob, Dispatch, JobState, Millis, Run};
+use crate::dispatch::{ChangedJob, Dispatch, JobState, Machine, Millis, Run};
 
 /// An event before it is numbered and published as an [`Event`](nqueens_model::operator::Event).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,11 +56,20 @@ impl NewEvent {
     }
 
     /// A machine whose results were wrong.
-    pub(crate) fn distrusted(machine: &str, reason: &str, suspects: usize) -> Self {
+    pub(crate) fn distrusted(machine: &Machine, reason: &str, suspects: usize) -> Self {
         let text = format!(
-            "Machine {machine} is untrusted and gets no more jobs; {suspects} of its results are counted again. {reason}"
+            "Untrusted: {machine:#}. It gets no more jobs; {suspects} of its results are counted again. {reason}"
         );
         Self { kind: EventKind::MachineDistrusted, run: None, worker: None, text }
+    }
+
+    /// A machine that failed to count job after job.
+    pub(crate) fn rests(machine: &Machine, failures: u32, seconds: u64) -> Self {
+        warn!(%machine, failures, seconds, "machine fails job after job: it gets none for a while");
+        let text = format!(
+            "Machine {machine} failed to count {failures} jobs in a row and gets none for {seconds} s."
+        );
+        Self { kind: EventKind::MachineRests, run: None, worker: None, text }
     }
 
     /// Jobs that went into quarantine, among all that changed: a line for each run. `told` are those in quarantine that

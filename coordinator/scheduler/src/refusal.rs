@@ -1,6 +1,10 @@
 //! Requests that can't be granted. The other requests in the transaction go on.
 
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::operator::MachineName;
+
+use crate::dispatch::Machine;
 
 /// Why a request is refused. It has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,15 +22,22 @@ pub enum Refusal {
     NoWorker(WorkerId),
     /// It was wrong too often.
     #[error(
-        "machine {machine} is untrusted, and its results are refused: {reason}; examine it, then trust it again with \
-         'nqueens readmit {machine}'"
+        "{machine:#} is untrusted, and its results are refused: {reason}; examine it, then trust it again with \
+         'nqueens readmit {}'",
+        .machine.arguments()
     )]
     Distrusted {
-        /// The name that its workers register under.
-        machine: String,
+        /// What is untrusted.
+        machine: Machine,
         /// What it did.
         reason: String,
     },
+    /// The process is known under another credential.
+    #[error("this process has registered under another token or certificate; start the worker again")]
+    OtherCredential,
+    /// Too many workers of one credential are there.
+    #[error("{0} workers of credential {1} are registered and alive, and no more may be (--workers-max)")]
+    TooManyWorkers(usize, Credential),
     /// The coordinator itself has this name.
     #[error("no worker may be called {0}; choose another --name")]
     ReservedName(String),
@@ -34,10 +45,10 @@ pub enum Refusal {
     #[error("no worker's instance may be all zeros; draw 16 random bytes")]
     ReservedInstance,
     /// No machine to do that with.
-    #[error("no {} of the name {machine} is here; 'nqueens workers' lists them", if *.trusted { "untrusted machine" } else { "machine" })]
+    #[error("no {} of the name {machines} is here; 'nqueens workers' lists them", if *.trusted { "untrusted machine" } else { "machine" })]
     NoMachine {
         /// As asked for.
-        machine: String,
+        machines: MachineName,
         /// What it was to be.
         trusted: bool,
     },

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use nqueens_kernel::counts::Counts;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{JobResult, Registration, ResultAck, Session, Verdict};
 use nqueens_model::operator::{Blamed, RunState};
@@ -93,16 +94,20 @@ impl Scheduler {
     }
 
     /// The worker that proves itself with a session, if it is one.
-    pub(crate) fn proven(&self, session: Session) -> Option<&Worker> {
+    pub(crate) fn proven(&self, session: Session, credential: &Credential) -> Option<&Worker> {
         let is_proven = self.secrets.get(&session.worker) == Some(&session.secret);
-        self.dispatch.worker(session.worker).filter(|_| is_proven)
+        let worker = self.dispatch.worker(session.worker).filter(|_| is_proven);
+        worker.filter(|worker| worker.machine.credential == *credential)
     }
 
     /// Why a machine's calls are refused, if they are.
-    pub(crate) fn admit(&self, machine: &str) -> Result<(), Refusal> {
-        self.dispatch.distrusts(machine).map_or(Ok(()), |reason| {
-            Err(Refusal::Distrusted { machine: machine.to_owned(), reason: reason.to_owned() })
-        })
+    pub(crate) fn admit(&self, machine: &Machine) -> Result<(), Refusal> {
+        let all = Machine::all_of(machine.credential.clone());
+        let untrusted = [machine, &all].into_iter().find_map(|machine| {
+            let reason = self.dispatch.reputation(machine).distrusted?;
+            Some(Refusal::Distrusted { machine: machine.clone(), reason })
+        });
+        untrusted.map_or(Ok(()), Err)
     }
 
     fn has_total(&self, run: RunId) -> bool {
@@ -150,6 +155,9 @@ impl Transaction<'_> {
                 }
                 TrustEvent::Distrusted { machine, reason } => {
                     self.suspicions.push(Suspicion { machine, reason: Some(reason) });
+                }
+                TrustEvent::Rests { machine, failures, seconds } => {
+                    self.news.push(NewEvent::rests(&machine, failures, seconds));
                 }
                 TrustEvent::WrongAgain { machine } => {
                     self.suspicions.push(Suspicion { machine, reason: None });
@@ -227,7 +235,12 @@ impl Transaction<'_> {
     }
 
     /// The session of a process: the one that it has, or one by this secret and the next name that the ledger does not have.
-    pub(crate) fn enroll(&mut self, worker: &Registration, secret: [u8; 16]) -> Session {
+    pub(crate) fn enroll(
+        &mut self,
+        worker: &Registration,
+        credential: &Credential,
+        secret: [u8; 16],
+    ) -> Session {
         let Scheduler { dispatch, processes, secrets, .. } = &mut *self.scheduler;
         let next = || {
             let greatest = dispatch.workers().next_back().map_or(0, |(id, _)| id.get());
@@ -235,13 +248,30 @@ impl Transaction<'_> {
         };
         let known = processes.get(&worker.instance).copied();
         let id = known.unwrap_or_else(next);
-        dispatch.add_worker(id, worker);
+        dispatch.add_worker(id, worker, credential.clone());
         let session = Session { worker: id, secret: *secrets.entry(id).or_insert(secret) };
         if known.is_none() {
             processes.insert(worker.instance, id);
-            self.change(Change::Worker(session, worker.clone()));
+            self.change(Change::Worker(session, worker.clone(), credential.clone()));
         }
         session
+    }
+
+    /// Refuses one worker too many of a credential.
+    pub(crate) fn has_place(&self, credential: &Credential) -> Result<(), Refusal> {
+        let dispatch = &self.scheduler.dispatch;
+        let own = dispatch.workers().filter(|(_, worker)| worker.machine.credential == *credential);
+        let alive = own.filter(|(id, _)| dispatch.is_live(self.now, *id)).count();
+        if alive < dispatch.policy().workers_max {
+            Ok(())
+        } else {
+            Err(Refusal::TooManyWorkers(alive, credential.clone()))
+        }
+    }
+
+    /// The worker that a process has registered as.
+    pub(crate) fn registered(&self, instance: &[u8; 16]) -> Option<&Worker> {
+        self.scheduler.dispatch.worker(*self.scheduler.processes.get(instance)?)
     }
 
     /// Judges results; `loaded` has their jobs.

@@ -1,9 +1,9 @@
 //! What the coordinator's writer can be asked, by whom, and what it answers.
 
 use nqueens_model::id::RunId;
-use nqueens_model::message::{Session, SyncRequest};
+use nqueens_model::message::Session;
 use nqueens_scheduler::request::{
-    ActivateRun, Compare, Drain, Expire, FinishRun, GiveBack, PlanJobs, PlanRun, Register, Requeue,
+    ActivateRun, Compare, Drain, Expire, FinishRun, GiveBack, GiveUp, PlanJobs, PlanRun, Register, Requeue,
     RetryQuarantined, SetRunState, SetTrust, Sync, Synced,
 };
 use nqueens_scheduler::{Needs, Refusal, Request, Transaction};
@@ -14,9 +14,10 @@ use crate::worker::Caller;
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
     Register(Register),
-    Sync(SyncRequest),
+    Sync(Sync),
     GiveBack(GiveBack),
     Compare(Compare),
+    GiveUp(GiveUp),
     PlanRun(PlanRun),
     PlanJobs(PlanJobs),
     ActivateRun(ActivateRun),
@@ -68,7 +69,7 @@ impl Ask {
     /// Says what has to be loaded before.
     pub(crate) fn needs(&self, needs: &mut Needs) {
         match self {
-            Self::Sync(sync) => Sync(sync.clone()).needs(needs),
+            Self::Sync(sync) => sync.needs(needs),
             Self::Compare(compare) => compare.needs(needs),
             Self::Requeue(requeue) => requeue.needs(needs),
             _ => {}
@@ -80,11 +81,12 @@ impl Ask {
         let done = |()| Answer::Done;
         match self {
             Self::Register(request) => transaction.apply(request).map(Answer::Registered),
-            Self::Sync(sync) => transaction.apply(Sync(sync)).map(Answer::Synced),
+            Self::Sync(sync) => transaction.apply(sync).map(Answer::Synced),
             Self::FinishRun(finish) => transaction.apply(finish).map(Answer::Finished),
             Self::Requeue(requeue) => transaction.apply(requeue).map(|_| Answer::Done),
             Self::GiveBack(request) => transaction.apply(request).map(done),
             Self::Compare(request) => transaction.apply(request).map(done),
+            Self::GiveUp(request) => transaction.apply(request).map(done),
             Self::PlanRun(request) => transaction.apply(request).map(done),
             Self::PlanJobs(request) => transaction.apply(request).map(done),
             Self::ActivateRun(request) => transaction.apply(request).map(done),

@@ -5,8 +5,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use nqueens_kernel::random::Random;
-use nqueens_model::id::{Incarnation, JobId, RunId};
-use nqueens_model::message::SyncRequest;
+use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId};
+use nqueens_scheduler::request::Sync;
 use nqueens_scheduler::{Basis, Change, Dispatch, Millis, Needs, Policy, Run, Scheduler};
 
 use crate::ask::{Answer, Ask, Asker, Failure};
@@ -42,7 +42,7 @@ pub(crate) struct Coordinator {
     /// Runs that are being added up.
     concluding: BTreeSet<RunId>,
     /// Syncs of workers with nothing to do, which wait for work; each with the checks that waited before.
-    pub(crate) parked: Vec<(SyncRequest, Caller, usize)>,
+    pub(crate) parked: Vec<(Sync, Caller, usize)>,
 }
 
 impl Coordinator {
@@ -73,6 +73,11 @@ impl Coordinator {
             concluding,
             parked,
         }
+    }
+
+    /// What it has to count itself.
+    pub(crate) fn undecided(&self, now: Millis) -> Option<(LeaseToken, bool)> {
+        self.scheduler.dispatch().undecided(self.clock(now))
     }
 
     fn clock(&self, now: Millis) -> Millis {
@@ -145,7 +150,7 @@ impl Coordinator {
     }
 
     /// Workers that were kept waiting for work, and for which there may be some now.
-    pub(crate) fn unpark(&mut self) -> Vec<(SyncRequest, Caller)> {
+    pub(crate) fn unpark(&mut self) -> Vec<(Sync, Caller)> {
         let dispatch = self.scheduler.dispatch();
         let is_short = self.scheduler.room().is_some_and(|room| room.is_short);
         let has_ready = !is_short && dispatch.runs().any(|run: &Run| run.estimate_ready() > 0);

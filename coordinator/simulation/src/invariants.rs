@@ -6,7 +6,7 @@ use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{ResultAck, SyncRequest, Verdict};
 use nqueens_model::operator::RunState;
-use nqueens_scheduler::request::{Granted, Synced};
+use nqueens_scheduler::request::{Granted, Sync, Synced};
 use nqueens_scheduler::{
     Change, ChangedJob, CheckOutcome, Dispatch, JobState, Machine, Millis, Policy, Suspicion,
 };
@@ -28,7 +28,7 @@ pub(crate) struct Before {
 impl Before {
     /// A request is about to be applied.
     pub(crate) fn of(dispatch: &Dispatch, ask: &Ask) -> Self {
-        let Ask::Sync(sync) = ask else { return Self { leases: Vec::new(), own: 0 } };
+        let Ask::Sync(Sync { sync, .. }) = ask else { return Self { leases: Vec::new(), own: 0 } };
         let results = sync.results.iter().map(|result| result.token.job);
         let held = sync.held.iter().map(|held| held.token.job);
         let returned = sync.returned.iter().map(|returned| returned.token.job);
@@ -53,8 +53,8 @@ struct Issued {
 
 #[derive(Debug)]
 pub(crate) struct Invariants {
-    /// Names of the machines that may lie.
-    liars: BTreeSet<String>,
+    /// The machines that may lie.
+    liars: BTreeSet<Machine>,
     /// What somebody was told is safe.
     safe: BTreeMap<JobId, Counts>,
     /// Every lease that ever went out.
@@ -74,7 +74,7 @@ pub(crate) struct Invariants {
 }
 
 impl Invariants {
-    pub(crate) fn new(liars: BTreeSet<String>, policy: Policy) -> Self {
+    pub(crate) fn new(liars: BTreeSet<Machine>, policy: Policy) -> Self {
         Self {
             liars,
             safe: BTreeMap::new(),
@@ -120,7 +120,7 @@ impl Invariants {
             (Ask::RetryQuarantined(retry), Ok(_)) => drop(self.taken_back.insert(retry.0)),
             (Ask::Expire(expire), _) => self.is_short = expire.room.is_some_and(|room| room.is_short),
             (Ask::Requeue(requeue), Ok(_)) => drop(self.taken_back.insert(requeue.run)),
-            (Ask::Sync(sync), Ok(Answer::Synced(Some(synced)))) => {
+            (Ask::Sync(Sync { sync, .. }), Ok(Answer::Synced(Some(synced)))) => {
                 self.judged(dispatch, sync, &synced.acks);
                 self.leased(ledger, dispatch, sync, &before, synced);
                 self.conserved(dispatch, sync, before, synced);
@@ -137,7 +137,7 @@ impl Invariants {
         assert!(tokens.eq(acks.iter().map(|ack| ack.token)), "one answer to each result, in their order");
         let machine = &dispatch.worker(sync.session.worker).expect("it has registered").machine;
         for ack in acks.iter().filter(|ack| ack.verdict == Verdict::Accepted) {
-            self.accepted.insert(ack.token.job, Machine::clone(machine));
+            self.accepted.insert(ack.token.job, machine.clone());
         }
     }
 
@@ -178,8 +178,8 @@ impl Invariants {
             }
             let counted = ledger.job(job).and_then(JobRow::accepted);
             let counted = counted.map(|(_, row)| ledger.machine(row.worker));
-            let counted = self.accepted.get(&job).map(|machine| &**machine).or(counted);
-            let is_checked = counted.is_some_and(|counted| *counted != *worker.machine);
+            let counted = self.accepted.get(&job).or(counted);
+            let is_checked = counted.is_some_and(|counted| *counted != worker.machine);
             assert!(is_checked, "job {job} is {:?} and leased", slot.state);
         }
         assert_eq!(worker.leases(), known.len(), "worker {} knows all its leases", sync.session.worker);
@@ -278,7 +278,7 @@ impl Invariants {
                 }
                 Change::Reputations(reputations) => {
                     for (machine, reputation) in reputations {
-                        let honest = !self.liars.contains(&**machine);
+                        let honest = !self.liars.contains(machine);
                         assert!(reputation.failed == 0 || !honest, "{machine} never lied: {reputation:?}");
                     }
                 }
@@ -311,8 +311,8 @@ impl Invariants {
         }
     }
 
-    /// A check ended: what two machines agree on is true, for no two tell the same lie; and it is waived only if no other
-    /// machine could make it.
+    /// A check ended: what two machines agree on is true, unless both are of an owner who lies; what is confirmed is true in
+    /// any case. It is waived only if no other machine could make it.
     fn checked(&self, ledger: &Ledger, dispatch: &Dispatch, job: JobId, outcome: Option<CheckOutcome>) {
         let row = ledger.job(job).expect("what is checked is there");
         match outcome {
@@ -320,10 +320,14 @@ impl Invariants {
                 let was_asked = |row: &ResultRow| {
                     self.issued.get(&row.result.token).is_some_and(|issued| issued.is_check)
                 };
-                assert!(row.results.iter().any(was_asked), "nobody was asked about job {job}");
+                let is_own = |row: &ResultRow| ledger.machine(row.worker).credential.is_own();
+                let was_asked = row.results.iter().any(|row| was_asked(row) || is_own(row));
+                assert!(was_asked, "nobody was asked about job {job}");
                 let stands = row.accepted().map(|(_, row)| row.result.counts);
+                let conspiracy =
+                    self.policy.arbiter && outcome == Some(CheckOutcome::Agreed) && !row.slot.confirmed;
                 assert!(
-                    stands == Some(truth(job)) || row.is_checked_now(),
+                    stands == Some(truth(job)) || row.is_checked_now() || conspiracy,
                     "two machines agree on a lie about job {job}"
                 );
             }
@@ -334,7 +338,7 @@ impl Invariants {
                         worker.seen.is_some_and(|seen| self.now.saturating_sub(seen) <= self.policy.lease_ms);
                     seen && !worker.draining
                         && dispatch.distrusts(&worker.machine).is_none()
-                        && !counted.contains(&*worker.machine)
+                        && !counted.contains(&worker.machine)
                 });
                 assert!(able.is_none(), "the check of job {job} is waived, but {able:?} could make it");
             }
@@ -404,7 +408,7 @@ impl Invariants {
             assert_eq!(stored, Some(*counts), "job {job} was acknowledged");
         }
         let mut sums = BTreeMap::<RunId, (Totals, u32, u32)>::new();
-        let mut open = BTreeMap::<&str, u64>::new();
+        let mut open = BTreeMap::<&Machine, u64>::new();
         let mut leased = 0;
         for (job, row) in ledger.jobs() {
             if ledger.run(job.run).is_none() {
@@ -450,11 +454,7 @@ impl Invariants {
         }
         for (machine, stored) in ledger.reputations() {
             let mut reputation = dispatch.reputation(machine);
-            assert_eq!(
-                reputation.open,
-                open.get(&**machine).copied().unwrap_or(0),
-                "open checks of {machine}"
-            );
+            assert_eq!(reputation.open, open.get(machine).copied().unwrap_or(0), "open checks of {machine}");
             reputation.open = 0;
             assert_eq!(reputation, *stored, "{machine}");
         }
@@ -463,7 +463,9 @@ impl Invariants {
     /// The rules that `nqueens doctor` looks for.
     fn look_at_job(ledger: &Ledger, job: JobId, row: &JobRow) {
         let (state, accepted) = (row.slot.state, row.accepted());
-        let stands = accepted.is_some() && row.conflict().is_none();
+        // Nobody disagrees with the coordinator's own count: that is final.
+        let is_final = accepted.is_some_and(|(_, row)| ledger.machine(row.worker).credential.is_own());
+        let stands = accepted.is_some() && (row.conflict().is_none() || is_final);
         assert_eq!(state == JobState::Done, stands, "job {job} is {state:?} with {:?}", row.results);
         assert!(accepted.is_none() || matches!(state, JobState::Done | JobState::Quarantined), "job {job}");
         if let Some((at, accepted)) = accepted {
@@ -477,7 +479,7 @@ impl Invariants {
         let is_disputed = state == JobState::Quarantined && accepted.is_some();
         assert!(!is_disputed || row.is_checked_now(), "nobody is asked about job {job}");
         if row.checks.contains(&Some(CheckOutcome::Agreed)) {
-            let mut machines = HashMap::<Counts, BTreeSet<&str>>::new();
+            let mut machines = HashMap::<Counts, BTreeSet<&Machine>>::new();
             for row in row
                 .results
                 .iter()
@@ -503,11 +505,17 @@ impl Invariants {
                 let (_, accepted) = row.accepted().expect("a done run has all its results");
                 let is_true = accepted.result.counts == truth(job);
                 assert!(is_true || self.liars.contains(ledger.machine(accepted.worker)), "job {job}");
+                assert!(is_true || !row.slot.confirmed, "a lie about job {job} is confirmed");
                 if settings.replicate_ppm == ALL {
                     let last = row.checks.last().copied().flatten();
                     let is_waived = last == Some(CheckOutcome::Waived);
-                    assert!(last.is_some(), "job {job} was to be checked");
-                    assert!(is_true || is_waived, "job {job} is wrong, and was checked: {last:?}");
+                    let is_own = ledger.machine(accepted.worker).credential.is_own();
+                    assert!(last.is_some() || is_own, "job {job} was to be checked");
+                    let conspiracy = self.policy.arbiter && last == Some(CheckOutcome::Agreed);
+                    assert!(
+                        is_true || is_waived || conspiracy,
+                        "job {job} is wrong, and was checked: {last:?}"
+                    );
                 }
             }
         }

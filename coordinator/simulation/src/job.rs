@@ -32,10 +32,10 @@ pub(crate) fn counts_max(job: JobId) -> Counts {
     Counts { count8: truth.count8 + LIES, ..truth }
 }
 
-/// What a machine that lies counts: no two machines tell the same lie about a job, and each tells it again.
-pub(crate) fn lie(job: JobId, machine: usize, is_plausible: bool) -> Counts {
+/// What a liar counts: no two tell the same lie about a job, and each tells it again.
+pub(crate) fn lie(job: JobId, liar: usize, is_plausible: bool) -> Counts {
     let truth = truth(job);
-    let by = 1 + machine as u64 + if is_plausible { 0 } else { LIES };
+    let by = 1 + liar as u64 + if is_plausible { 0 } else { LIES };
     Counts { count8: truth.count8 + by, ..truth }
 }
 

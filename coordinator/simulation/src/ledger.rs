@@ -74,6 +74,7 @@ impl JobRow {
 #[derive(Clone, Debug)]
 struct WorkerRow {
     registration: Registration,
+    machine: Machine,
     session: Session,
 }
 
@@ -224,9 +225,10 @@ impl Ledger {
         self.jobs().map(|(job, _)| job)
     }
 
-    /// The names of all machines.
-    pub fn machines(&self) -> BTreeSet<&str> {
-        self.tables.workers.rows.values().map(|row| row.registration.name.as_str()).collect()
+    /// All machines, and each credential with all of its machines.
+    pub fn machines(&self) -> BTreeSet<Machine> {
+        let machines = self.tables.workers.rows.values().map(|row| &row.machine);
+        machines.flat_map(|machine| [machine.clone(), Machine::all_of(machine.credential.clone())]).collect()
     }
 
     /// All jobs, by run and number.
@@ -238,9 +240,9 @@ impl Ledger {
         self.tables.jobs.rows.range(numbers(run)).map(|(id, row)| (*id, row))
     }
 
-    /// The name of a registered worker's machine.
-    pub(crate) fn machine(&self, worker: WorkerId) -> &str {
-        &self.tables.workers.rows[&worker].registration.name
+    /// A registered worker's machine.
+    pub(crate) fn machine(&self, worker: WorkerId) -> &Machine {
+        &self.tables.workers.rows[&worker].machine
     }
 
     pub(crate) fn reputations(&self) -> impl Iterator<Item = (&Machine, &MachineReputation)> {
@@ -285,10 +287,11 @@ impl Ledger {
         let Tables { runs, jobs, workers, machines } = &mut self.tables;
         for change in changes {
             match change {
-                Change::Worker(session, worker) => {
+                Change::Worker(session, worker, credential) => {
                     let is_other = |row: &WorkerRow| row.registration.instance != worker.instance;
                     assert!(workers.rows.values().all(is_other), "a process registers once");
-                    let row = WorkerRow { registration: worker.clone(), session: *session };
+                    let machine = Machine::new(credential.clone(), &worker.name);
+                    let row = WorkerRow { registration: worker.clone(), machine, session: *session };
                     workers.insert(session.worker, row);
                 }
                 Change::UnplannedDropped => drop_unplanned(runs, jobs),
@@ -300,8 +303,14 @@ impl Ledger {
                     assert!(runs.rows[run].state.is_none(), "it is being planned");
                     for (number, (_, weight)) in (*first..).zip(planned) {
                         let estimate = weight.states;
-                        let slot =
-                            JobStatus { state: JobState::Ready, epoch: 0, failures: 0, lapses: 0, estimate };
+                        let slot = JobStatus {
+                            state: JobState::Ready,
+                            epoch: 0,
+                            failures: 0,
+                            lapses: 0,
+                            confirmed: false,
+                            estimate,
+                        };
                         let (results, checks) = (Vec::new(), Vec::new());
                         let row =
                             JobRow { slot, lease: None, counts_max: weight.counts_max, results, checks };
@@ -373,27 +382,34 @@ impl Ledger {
                 Change::Reputations(reputations) => {
                     for (machine, reputation) in reputations {
                         let stored = MachineReputation { open: 0, ..reputation.clone() };
-                        machines.put(Machine::clone(machine), stored);
+                        machines.put(machine.clone(), stored);
                     }
                 }
             }
         }
     }
 
-    /// The accepted results of a machine in runs that go on, less those of jobs that another machine has confirmed.
-    pub fn unconfirmed(&self, machine: &str) -> Vec<(JobId, CheckVote)> {
+    /// The accepted results of a machine in runs that go on, less those that another machine has counted alike; or of all of
+    /// a credential, less those that somebody else has.
+    pub fn unconfirmed(&self, machine: &Machine) -> Vec<(JobId, CheckVote)> {
         let goes_on =
             |job: &JobId| self.run(job.run).is_some_and(|run| run.state.is_some_and(RunState::is_open));
         let accepted = self.jobs().filter_map(|(job, row)| Some((job, row, row.accepted()?.1)));
-        let own = accepted.filter(|(.., accepted)| self.machine(accepted.worker) == machine);
-        let unconfirmed =
-            own.filter(|(job, row, _)| goes_on(job) && !row.checks.contains(&Some(CheckOutcome::Agreed)));
+        let is_all = machine.name.is_empty();
+        let own = accepted.filter(|(.., accepted)| {
+            let counted_on = self.machine(accepted.worker);
+            counted_on == machine || is_all && counted_on.credential == machine.credential
+        });
+        let is_counted_alike = |row: &JobRow| {
+            if is_all { row.slot.confirmed } else { row.checks.contains(&Some(CheckOutcome::Agreed)) }
+        };
+        let unconfirmed = own.filter(|(job, row, _)| goes_on(job) && !is_counted_alike(row));
         unconfirmed.map(|(job, _, accepted)| (job, self.vote(accepted))).collect()
     }
 
     fn vote(&self, row: &ResultRow) -> CheckVote {
         let JobResult { token, counts, kernel, .. } = row.result;
-        let machine = self.machine(row.worker).into();
+        let machine = self.machine(row.worker).clone();
         CheckVote { worker: row.worker, machine, kernel, epoch: token.epoch, counts }
     }
 
@@ -422,10 +438,10 @@ impl Ledger {
         }
         let workers = &self.tables.workers.rows;
         for (id, row) in workers {
-            dispatch.add_worker(*id, &row.registration);
+            dispatch.add_worker(*id, &row.registration, row.machine.credential.clone());
         }
         for (machine, reputation) in self.reputations() {
-            dispatch.add_reputation(Machine::clone(machine), reputation.clone());
+            dispatch.add_reputation(machine.clone(), reputation.clone());
         }
         for (job, row) in self.jobs().filter(|(_, row)| row.is_checked_now()) {
             let (_, accepted) = row.accepted().expect("what is checked has a result");

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::random::Random;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{LeaseToken, WorkerId};
 use nqueens_model::message::{HeldLease, JobResult, Lease, Registration, ReturnedLease, SyncRequest};
-use nqueens_scheduler::Millis;
+use nqueens_scheduler::{Machine, Millis};
 use nqueens_worker_protocol::{
     Action, CallError, Conversation, Event, JobProgress, Look, Setup, SpoolContents, Write,
 };
@@ -47,8 +48,20 @@ pub(crate) struct Engine {
     kernel: Kernel,
     /// Number of the machine; several workers may run on one.
     pub(crate) machine: usize,
+    /// Number of its owner, whose machines all show the same credential; `None` where all owners do.
+    pub(crate) owner: Option<usize>,
+    /// The machines of an owner who lies all tell the same lies.
+    pub(crate) conspires: bool,
     /// It lies about one job of this many, if it lies.
     pub(crate) lies_in: Option<u64>,
+}
+
+impl Engine {
+    /// Where it counts.
+    pub(crate) fn machine(&self) -> Machine {
+        let owner = |owner| Credential::named(&format!("owner {owner}")).expect("a name");
+        Machine::new(self.owner.map_or_else(Credential::shared, owner), &format!("m{}", self.machine))
+    }
 }
 
 #[derive(Debug)]
@@ -104,6 +117,8 @@ impl Worker {
             threads: 1 + u32::from(random.permille(300)) * 3,
             kernel: Kernel::ALL[random.index(3)],
             machine: random.index(machines),
+            owner: None,
+            conspires: false,
             lies_in: None,
         };
         let spool = random.permille(800).then(Vec::new);
@@ -117,10 +132,10 @@ impl Worker {
     /// A process begins, with what is in the spool.
     pub(crate) fn begin(&mut self, now: Millis, random: &mut Random) {
         let instance = (u128::from(random.bits()) << 64 | u128::from(random.bits())).to_be_bytes();
-        let Engine { kernel, threads, machine, .. } = self.engine;
+        let Engine { kernel, threads, .. } = self.engine;
         let registration = Registration {
             instance,
-            name: machine_name(machine),
+            name: self.engine.machine().name.to_string(),
             build: "simulated".to_owned(),
             kernels: vec![kernel.into()],
             capability: None,
@@ -263,11 +278,6 @@ impl Worker {
         }
         calls
     }
-}
-
-/// The name of a machine, by its number.
-pub(crate) fn machine_name(machine: usize) -> String {
-    format!("m{machine}")
 }
 
 /// A call that failed.
@@ -445,10 +455,10 @@ impl Engine {
         }
         let mut counts = truth(token.job);
         // Whether it lies about a job depends on both alone: it makes the same mistake again.
-        let mut draw =
-            Random::new(token.job.run.get() ^ u64::from(token.job.number) << 48 ^ self.machine as u64);
+        let liar = self.owner.filter(|_| self.conspires).unwrap_or(self.machine);
+        let mut draw = Random::new(token.job.run.get() ^ u64::from(token.job.number) << 48 ^ liar as u64);
         if self.lies_in.is_some_and(|jobs| draw.below(jobs) == 0) {
-            counts = lie(token.job, self.machine, !draw.permille(100));
+            counts = lie(token.job, liar, !draw.permille(100));
         }
         Ok(JobResult {
             token,

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nqueens_kernel::random::Random;
 use nqueens_model::id::{JobId, RunId};
-use nqueens_model::message::{EncodedJob, Lease, SyncRequest, SyncResponse};
+use nqueens_model::message::{EncodedJob, Lease, SyncResponse};
 use nqueens_model::operator::RunState;
-use nqueens_scheduler::request::{Expire, FinishRun, GiveBack, Register, Synced};
-use nqueens_scheduler::{Basis, CheckOutcome, Millis, Policy, Room};
+use nqueens_scheduler::request::{Expire, FinishRun, GiveBack, Register, Sync, Synced};
+use nqueens_scheduler::{Basis, CheckOutcome, Machine, Millis, Policy, Room};
 use nqueens_worker_protocol::{CallError, Event as Told};
 
 use self::planning::Submission;
@@ -21,7 +21,7 @@ use crate::job::{template, truth};
 use crate::ledger::{Ledger, RunRow};
 use crate::luck::Luck;
 use crate::scenario::{Fault, Scenario};
-use crate::worker::{Call, Caller, Worker, failure, machine_name};
+use crate::worker::{Call, Caller, Engine, Worker, failure};
 
 /// Once faults have ceased, everything is done within this time. It is long: of two machines, one may be 800 times as fast as the
 /// other, which still has to count every job a second time, alone.
@@ -110,7 +110,6 @@ pub(crate) struct World {
     /// Until when the coordinator's disk is short of room.
     short_until: Millis,
     workers: Vec<Worker>,
-    liars: BTreeSet<usize>,
     /// What was submitted; it may not be stored yet.
     submitted: Vec<Submission>,
     /// Which of them is being stored.
@@ -132,12 +131,11 @@ impl World {
             stall_ms: random.number(20_000..=599_999),
             second_lease_ms: random.number(500..=9_999),
             grace_ms: random.number(5_000..=119_999),
-            failures_max: 3,
-            lapses_max: 20,
+            ..Policy::default()
         };
         let machines = if random.permille(300) { scenario.workers.div_ceil(3) } else { 4 * scenario.workers };
         let mut workers: Vec<_> = (0..scenario.workers).map(|_| Worker::new(&mut random, machines)).collect();
-        let liars = Self::liars(scenario, &mut workers, &mut random);
+        Self::lie(scenario, &mut workers, &mut random);
         // A job takes an average worker some time between a tenth of a second and a minute, and all of them together take
         // some minutes for everything.
         let enough = WORK_MAX * workers.iter().map(Worker::speed).sum::<u64>();
@@ -145,7 +143,10 @@ impl World {
             (10_000 << random.below(10)).min(enough / u64::from(scenario.runs * scenario.jobs)).max(10);
         let sync_ms = random.number(500..=4_999).min(policy.lease_ms / 4);
         let has_canaries = random.permille(300);
-        let names = liars.iter().map(|machine| machine_name(*machine)).collect();
+        let policy = Policy { arbiter: has_canaries, ..policy };
+        Self::own(&mut workers, scenario, has_canaries);
+        let engines = workers.iter().map(|worker| &worker.engine);
+        let lying = engines.filter(|engine| engine.lies_in.is_some()).map(Engine::machine).collect();
         let mut world = Self {
             scenario: scenario.clone(),
             policy,
@@ -163,14 +164,13 @@ impl World {
             lives: 0,
             short_until: 0,
             workers,
-            liars,
             submitted: Vec::new(),
             planning: None,
             doubted: BTreeSet::new(),
             counted: BTreeSet::new(),
             job: template().1,
             figures: Figures::default(),
-            invariants: Invariants::new(names, policy),
+            invariants: Invariants::new(lying, policy),
         };
         (0..scenario.runs).for_each(|_| world.submit());
         world.schedule(0, Event::Start);
@@ -179,8 +179,20 @@ impl World {
         world
     }
 
+    /// Half of all clusters have a few owners, each with a credential. Where the coordinator decides, the machines of one
+    /// owner tell the same lies.
+    fn own(workers: &mut [Worker], scenario: &Scenario, conspires: bool) {
+        let mut random = Random::new(scenario.seed ^ 0x0bea);
+        if random.permille(500) {
+            let owners = random.index(4) + 1;
+            for Worker { engine, .. } in workers {
+                (engine.owner, engine.conspires) = (Some(engine.machine % owners), conspires);
+            }
+        }
+    }
+
     /// Has a minority of the machines lie, if machines lie at all.
-    fn liars(scenario: &Scenario, workers: &mut [Worker], random: &mut Random) -> BTreeSet<usize> {
+    fn lie(scenario: &Scenario, workers: &mut [Worker], random: &mut Random) {
         let machines: BTreeSet<_> = workers.iter().map(|worker| worker.engine.machine).collect();
         let most =
             if scenario.faults.contains(&Fault::Lie) { machines.len().saturating_sub(1) / 2 } else { 0 };
@@ -190,7 +202,6 @@ impl World {
         for worker in workers.iter_mut().filter(|worker| liars.contains(&worker.engine.machine)) {
             worker.engine.lies_in = Some(lies_in);
         }
-        liars
     }
 
     /// Lets it all happen: first with faults, then without, until every run that was not cancelled is done.
@@ -345,12 +356,13 @@ impl World {
             self.refuse(caller, CallError::Unavailable("connection refused".to_owned()));
             return;
         }
+        let Machine { credential, .. } = self.workers[caller.place].engine.machine();
         let ask = match call {
             Call::Register(worker) => {
                 let secret = secret(worker.instance);
-                Ask::Register(Register { worker, secret })
+                Ask::Register(Register { worker, credential, secret })
             }
-            Call::Sync(sync) => Ask::Sync(sync),
+            Call::Sync(sync) => Ask::Sync(Sync { sync, credential }),
         };
         self.ask(ask, Asker::Worker(caller));
     }
@@ -424,7 +436,13 @@ impl World {
                         });
                     }
                     (Ok(Answer::Synced(Some(synced))), Ask::Sync(sync)) => {
-                        self.invariants.told(&self.ledger, caller.instance, &sync, &synced, &group.voided);
+                        self.invariants.told(
+                            &self.ledger,
+                            caller.instance,
+                            &sync.sync,
+                            &synced,
+                            &group.voided,
+                        );
                         self.answer_sync(caller, matches!(asker, Asker::Parked(_)), sync, synced);
                     }
                     (Ok(_), _) => self.refuse(caller, CallError::Unregistered),
@@ -448,14 +466,15 @@ impl World {
 
     /// As the coordinator's service does: a worker with nothing to do and nothing to say is kept waiting, once, and leases
     /// that an answer has no room for are taken back.
-    fn answer_sync(&mut self, caller: Caller, has_waited: bool, sync: SyncRequest, synced: Synced) {
+    fn answer_sync(&mut self, caller: Caller, has_waited: bool, request: Sync, synced: Synced) {
+        let sync = &request.sync;
         let Synced { acks, granted, revoked, drain } = synced;
         let coordinator = self.coordinator.as_mut().expect("it answers");
         let is_idle = sync.results.is_empty() && sync.held.is_empty() && sync.returned.is_empty();
         if is_idle && sync.wanted_jobs > 0 && granted.is_empty() && !drain && !has_waited {
             let checks = coordinator.scheduler.dispatch().checks_waiting();
             let life = coordinator.life;
-            coordinator.parked.push((sync, caller, checks));
+            coordinator.parked.push((request, caller, checks));
             self.schedule(self.sync_ms.into(), Event::Unpark { life, caller });
             return;
         }
@@ -563,7 +582,7 @@ impl World {
             && self.ledger.runs().all(over)
             && self.workers.iter().all(|worker| {
                 worker.process.as_ref().is_some_and(|process| process.has_reported)
-                    || dispatch.distrusts(&machine_name(worker.engine.machine)).is_some()
+                    || dispatch.distrusts(&worker.engine.machine()).is_some()
             })
     }
 }

@@ -4,6 +4,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_model::credential::Credential;
 use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict};
 use nqueens_scheduler::request::{Register, RetryQuarantined, Sync, Synced};
 use sqlx::sqlite::SqliteConnection;
@@ -21,14 +22,15 @@ async fn worker(writer: &Handle, number: u8) -> Session {
         capability: None,
         threads: 1,
     };
-    let register = Register { worker: registration, secret: [number; 16] };
+    let register = Register { worker: registration, credential: Credential::shared(), secret: [number; 16] };
     writer.ask(register).await.expect("a session")
 }
 
 fn sync(session: Session, results: Vec<JobResult>, wanted_jobs: usize) -> Sync {
     let (held, returned) = (Vec::new(), Vec::new());
     let wanted_states = wanted_jobs as u64;
-    Sync(SyncRequest { session, results, held, returned, wanted_states, wanted_jobs })
+    let sync = SyncRequest { session, results, held, returned, wanted_states, wanted_jobs };
+    Sync { sync, credential: Credential::shared() }
 }
 
 fn verdict(answer: Result<Option<Synced>, Arc<Error>>) -> Verdict {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 
 use nqueens_evidence::sample::Claim;
+use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::{JobId, LeaseToken, RunId};
 use nqueens_model::operator::CheckCounts;
 use nqueens_scheduler::{CheckOutcome, CheckVote, Machine, MachineReputation};
@@ -11,8 +12,8 @@ use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use super::{
-    ROWS_MAX, all_written, column, counts, encoded_job, job_id, json, parsed, rows_of, run_id, token, within,
-    worker_id,
+    ROWS_MAX, all, all_written, column, counts, credential, encoded_job, job_id, json, parsed, rows_of,
+    run_id, token, within, worker_id,
 };
 use crate::error::{Error, damaged};
 
@@ -45,13 +46,13 @@ pub(super) async fn insert_checks(
 /// Every open check with what has been counted: the accepted result, and the first after it that differs.
 pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<(JobId, Vec<CheckVote>)>, Error> {
     let accepted = query_scalar!(
-        r#"SELECT json_group_array(json_array(result.run, result.job, worker, name, kernel, epoch,
+        r#"SELECT json_group_array(json_array(result.run, result.job, worker, json_array(credential, name), kernel, epoch,
                                               json_array(count2, count4, count8, solutions))) AS "rows!: String"
            FROM recheck JOIN result ON result.run = recheck.run AND result.job = recheck.job
            JOIN worker ON worker.id = worker WHERE outcome IS NULL AND verdict = 'accepted'"#
     );
     let differing = query_scalar!(
-        r#"SELECT json_group_array(json_array(result.run, result.job, worker, name, kernel, epoch,
+        r#"SELECT json_group_array(json_array(result.run, result.job, worker, json_array(credential, name), kernel, epoch,
                                               json_array(count2, count4, count8, solutions))) AS "rows!: String"
            FROM recheck JOIN result ON result.run = recheck.run AND result.job = recheck.job
            JOIN worker ON worker.id = worker
@@ -71,13 +72,13 @@ pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<(JobId, Vec<Check
     Ok(checks.into_iter().collect())
 }
 
-type ResultRecord = (i64, i64, i64, String, String, u32, [u64; 4]);
+type ResultRecord = (i64, i64, i64, [String; 2], String, u32, [u64; 4]);
 
 fn vote(record: ResultRecord) -> Result<(JobId, CheckVote), Error> {
-    let (run, job, worker, name, kernel, epoch, counts) = record;
+    let (run, job, worker, [of, name], kernel, epoch, counts) = record;
     let vote = CheckVote {
         worker: worker_id(worker)?,
-        machine: name.into(),
+        machine: Machine::new(credential(&of)?, &name),
         kernel: parsed(&kernel)?,
         epoch: NonZeroU32::new(epoch).ok_or_else(|| damaged("a result's epoch is zero"))?,
         counts: counts.into(),
@@ -85,19 +86,23 @@ fn vote(record: ResultRecord) -> Result<(JobId, CheckVote), Error> {
     Ok((job_id(run, job)?, vote))
 }
 
-/// The accepted results of a machine in runs that go on, less those that another machine has confirmed.
+/// The accepted results of a machine in runs that go on, less those that another machine has counted alike; or of all of a
+/// credential, less those that somebody else has.
 pub(crate) async fn unconfirmed(
     db: &mut SqliteConnection,
-    machine: &str,
+    machine: &Machine,
 ) -> Result<Vec<(JobId, CheckVote)>, Error> {
+    let (credential, name) = (machine.credential.as_str(), &*machine.name);
     let text = query_scalar!(
-        r#"SELECT json_group_array(json_array(result.run, job, worker, name, kernel, epoch,
+        r#"SELECT json_group_array(json_array(result.run, job, worker, json_array(credential, name), kernel, epoch,
                                               json_array(result.count2, result.count4, result.count8, solutions)))
                   AS "rows!: String"
            FROM worker JOIN result ON result.worker = worker.id JOIN run ON run.id = result.run
-           WHERE name = ? AND verdict = 'accepted' AND run.state IN ('active', 'paused')
-             AND (result.run, job) NOT IN (SELECT run, job FROM recheck WHERE outcome = 'agreed')"#,
-        machine
+           WHERE credential = ?1 AND ?2 IN ('', name) AND verdict = 'accepted' AND run.state IN ('active', 'paused')
+             AND iif(?2 = '', 0 = (SELECT confirmed FROM job AS it WHERE it.run = result.run AND number = result.job),
+                     (result.run, job) NOT IN (SELECT run, job FROM recheck WHERE outcome = 'agreed'))"#,
+        credential,
+        name
     )
     .fetch_one(db)
     .await?;
@@ -138,6 +143,34 @@ pub(crate) async fn accepted_from(
     Ok(Some((token(run, row.number, row.epoch, row.incarnation)?, claim)))
 }
 
+/// A job with its estimated work and its accepted result. Where it has none, the result is taken for one of nothing.
+pub(crate) async fn claim(db: &SqlitePool, id: JobId) -> Result<(Claim, u64), Error> {
+    let (run, number) = (column(id.run.get()), id.number);
+    let row = query!(
+        r#"SELECT n, class, bound1, prefixes, job.states, result.worker AS "worker?", kernel AS "kernel?",
+                  result.count2 AS "count2?", result.count4 AS "count4?", result.count8 AS "count8?",
+                  solutions AS "solutions?"
+           FROM job JOIN run ON run.id = job.run
+           LEFT JOIN result ON result.run = job.run AND result.job = number AND verdict = 'accepted'
+           WHERE job.run = ?1 AND number = ?2"#,
+        run,
+        number
+    )
+    .fetch_optional(db)
+    .await?;
+    let row = row.ok_or_else(|| damaged(format!("job {id} is gone")))?;
+    let found = all([row.count2, row.count4, row.count8, row.solutions]).unwrap_or_default();
+    let kernel = row.kernel.unwrap_or_else(|| Kernel::Portable.name().to_owned());
+    let claim = Claim {
+        number,
+        job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
+        counts: counts(found)?,
+        kernel: parsed(&kernel)?,
+        worker: within("result.worker", row.worker.unwrap_or_default())?,
+    };
+    Ok((claim, within("job.states", row.states)?))
+}
+
 /// How many checks of each run came out how.
 pub(super) async fn check_sums(db: impl SqliteExecutor<'_>) -> Result<HashMap<RunId, CheckCounts>, Error> {
     let rows =
@@ -164,16 +197,19 @@ pub(super) async fn reputations(
     db: impl SqliteExecutor<'_>,
 ) -> Result<Vec<(Machine, MachineReputation)>, Error> {
     let rows =
-        query!("SELECT name, passed, failed, distrusted FROM machine ORDER BY name").fetch_all(db).await?;
+        query!("SELECT credential, name, passed, failed, confirmed, distrusted FROM machine ORDER BY credential, name")
+            .fetch_all(db)
+            .await?;
     rows.into_iter()
         .map(|row| {
             let reputation = MachineReputation {
                 passed: within("machine.passed", row.passed)?,
                 failed: within("machine.failed", row.failed)?,
+                confirmed: within("machine.confirmed", row.confirmed)?,
                 distrusted: row.distrusted,
                 open: 0,
             };
-            Ok((row.name.into(), reputation))
+            Ok((Machine::new(credential(&row.credential)?, &row.name), reputation))
         })
         .collect()
 }
@@ -183,15 +219,18 @@ pub(super) async fn upsert_reputations(
     db: &mut SqliteConnection,
     reputations: &[(Machine, MachineReputation)],
 ) -> Result<(), Error> {
-    let row = |(machine, reputation): &(Machine, MachineReputation)| {
-        (machine.to_string(), reputation.passed, reputation.failed, reputation.distrusted.clone())
-    };
-    let rows = json(&reputations.iter().map(row).collect::<Vec<_>>());
+    let rows = reputations.iter().map(|(machine, reputation)| {
+        let MachineReputation { passed, failed, confirmed, distrusted, open: _ } = reputation;
+        (machine.credential.as_str(), &*machine.name, passed, failed, confirmed, distrusted)
+    });
+    let rows = json(&rows.collect::<Vec<_>>());
     query!(
-        "INSERT INTO machine (name, passed, failed, distrusted)
-         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM jsonb_each(?) WHERE true
-         ON CONFLICT (name) DO UPDATE SET passed = excluded.passed, failed = excluded.failed,
-                                          distrusted = excluded.distrusted",
+        "INSERT INTO machine (credential, name, passed, failed, confirmed, distrusted)
+         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
+         FROM jsonb_each(?) WHERE true
+         ON CONFLICT (credential, name)
+         DO UPDATE SET passed = excluded.passed, failed = excluded.failed, confirmed = excluded.confirmed,
+                       distrusted = excluded.distrusted",
         rows
     )
     .execute(db)

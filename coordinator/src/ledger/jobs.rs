@@ -94,7 +94,7 @@ pub(crate) async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<
     let mut slots = Vec::with_capacity(jobs as usize);
     for first in (0..jobs).step_by(ROWS_MAX as usize) {
         let text = query_scalar!(
-            r#"SELECT json_group_array(json_array(number, state, epoch, failures, lapses, states)) AS "rows!: String"
+            r#"SELECT json_group_array(json_array(number, state, epoch, failures, lapses, states, confirmed)) AS "rows!: String"
                FROM (SELECT * FROM job WHERE run = ?1 AND number >= ?2 AND number < ?2 + ?3 ORDER BY number)"#,
             id,
             first,
@@ -102,8 +102,8 @@ pub(crate) async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<
         )
         .fetch_one(db)
         .await?;
-        for (number, state, epoch, failures, lapses, estimate) in
-            rows_of::<(u32, i64, u32, u16, u16, u64)>(&text)?
+        for (number, state, epoch, failures, lapses, estimate, confirmed) in
+            rows_of::<(u32, i64, u32, u16, u16, u64, u8)>(&text)?
         {
             if number as usize != slots.len() {
                 return Err(damaged(format!(
@@ -113,7 +113,7 @@ pub(crate) async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<
             }
             let state =
                 JobState::from_stored(state).ok_or_else(|| damaged(format!("job.state is {state}")))?;
-            slots.push(JobStatus { state, epoch, failures, lapses, estimate });
+            slots.push(JobStatus { state, epoch, failures, lapses, confirmed: confirmed == 1, estimate });
         }
     }
     if slots.len() != jobs as usize {
@@ -243,14 +243,16 @@ pub(super) async fn update_jobs(db: &mut SqliteConnection, changes: &[ChangedJob
             slot.lapses,
             lease.map(|l| l.0),
             lease.map(|l| l.1),
+            u8::from(slot.confirmed),
         )
     };
     let rows = json(&changes.iter().map(row).collect::<Vec<_>>());
     let done = query!(
         "UPDATE job SET state = new.state, epoch = new.epoch, failures = new.failures, lapses = new.lapses,
-                        worker = new.worker, incarnation = new.incarnation
+                        worker = new.worker, incarnation = new.incarnation, confirmed = new.confirmed
          FROM (SELECT value ->> 0 AS run, value ->> 1 AS number, value ->> 2 AS state, value ->> 3 AS epoch,
-                      value ->> 4 AS failures, value ->> 5 AS lapses, value ->> 6 AS worker, value ->> 7 AS incarnation
+                      value ->> 4 AS failures, value ->> 5 AS lapses, value ->> 6 AS worker, value ->> 7 AS incarnation,
+                      value ->> 8 AS confirmed
                FROM jsonb_each(?)) AS new
          WHERE job.run = new.run AND job.number = new.number AND job.epoch <= new.epoch",
         rows

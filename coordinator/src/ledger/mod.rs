@@ -19,6 +19,7 @@ use std::str::FromStr;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,7 @@ use sqlx::sqlite::SqliteQueryResult;
 
 use crate::error::{Error, damaged};
 
-pub(crate) use checks::{accepted_from, unconfirmed};
+pub(crate) use checks::{accepted_from, claim, unconfirmed};
 pub(crate) use jobs::{PlannedJob, encoded_jobs, load, planned_jobs, slots};
 pub(crate) use persist::persist;
 pub(crate) use restore::restore;
@@ -73,6 +74,10 @@ fn rows_of<Row: for<'de> Deserialize<'de>>(text: &str) -> Result<Vec<Row>, Error
 
 fn worker_id(number: i64) -> Result<WorkerId, Error> {
     WorkerId::new(within("worker", number)?).ok_or_else(|| damaged("a worker's id is zero"))
+}
+
+fn credential(name: &str) -> Result<Credential, Error> {
+    Credential::stored(name).map_err(|error| damaged(format!("a worker's credential {error}")))
 }
 
 fn run_id(number: i64) -> Result<RunId, Error> {

@@ -19,7 +19,9 @@ pub(crate) async fn persist(
 ) -> Result<(), Error> {
     for change in changes {
         match change {
-            Change::Worker(session, worker) => insert_worker(db, *session, worker, now).await?,
+            Change::Worker(session, worker, credential) => {
+                insert_worker(db, *session, worker, credential, now).await?;
+            }
             Change::UnplannedDropped => delete_unplanned(db).await?,
             Change::RunPlanned(settings) => insert_run(db, settings, now).await?,
             Change::JobsPlanned { run, first, jobs } => insert_jobs(db, *run, *first, jobs).await?,

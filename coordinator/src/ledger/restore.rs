@@ -28,7 +28,7 @@ pub(crate) async fn restore(
         dispatch.add_run(run);
     }
     for row in worker_rows(db).await? {
-        dispatch.add_worker(row.id, &row.registration);
+        dispatch.add_worker(row.id, &row.registration, row.credential);
     }
     for (machine, reputation) in reputations(db).await? {
         dispatch.add_reputation(machine, reputation);

@@ -54,9 +54,9 @@ async fn holds_the_same(scenario: &Scenario) {
         |loaded: nqueens_scheduler::Loaded| format!("{:?}", loaded.into_iter().collect::<BTreeMap<_, _>>());
     assert_eq!(sorted(loaded), sorted(memory.load(&needs)), "{scenario}");
     for machine in memory.machines() {
-        let mut results = unconfirmed(&mut database.writer, machine).await.expect("results");
+        let mut results = unconfirmed(&mut database.writer, &machine).await.expect("results");
         results.sort_by_key(|(job, _)| *job);
-        assert_eq!(results, memory.unconfirmed(machine), "{scenario}: {machine}");
+        assert_eq!(results, memory.unconfirmed(&machine), "{scenario}: {machine}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Coordinator and worker processes.
 
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{Incarnation, WorkerId};
 use nqueens_model::kernel::{Capability, KernelName};
 use nqueens_model::message::{Registration, Session};
@@ -7,7 +8,7 @@ use nqueens_model::operator::WallTime;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
-use super::{column, parsed, within, worker_id};
+use super::{column, credential, parsed, within, worker_id};
 use crate::error::{Error, damaged};
 
 /// Records this life of the coordinator, the newest from now on.
@@ -54,6 +55,7 @@ pub(super) async fn insert_worker(
     db: &mut SqliteConnection,
     session: Session,
     worker: &Registration,
+    credential: &Credential,
     now: WallTime,
 ) -> Result<(), Error> {
     let (id, secret) = (column(session.worker.get()), session.secret.to_vec());
@@ -62,14 +64,17 @@ pub(super) async fn insert_worker(
     let capability = worker.capability.as_ref();
     let family = capability.map(|capability| capability.family.as_str());
     let device = capability.map(|capability| capability.device.as_str());
+    let credential = credential.as_str();
     let states_per_s = capability.map(|capability| column(capability.states_per_s));
     query!(
-        "INSERT INTO worker (id, instance, secret, name, build, kernels, threads, registered_at, family, device, states_per_s)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO worker (id, instance, secret, name, credential, build, kernels, threads, registered_at, family, device,
+                             states_per_s)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         id,
         instance,
         secret,
         worker.name,
+        credential,
         worker.build,
         kernels,
         worker.threads,
@@ -90,6 +95,8 @@ pub struct WorkerRow {
     pub id: WorkerId,
     /// How it introduced itself.
     pub registration: Registration,
+    /// What it has shown.
+    pub credential: Credential,
     /// When.
     pub registered_at: WallTime,
 }
@@ -97,7 +104,7 @@ pub struct WorkerRow {
 /// All workers that ever registered, oldest first.
 pub(crate) async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error> {
     let rows = query!(
-        "SELECT id, instance, name, build, kernels, threads, registered_at, family, device, states_per_s
+        "SELECT id, instance, name, credential, build, kernels, threads, registered_at, family, device, states_per_s
          FROM worker ORDER BY id"
     );
     let rows = rows.fetch_all(db).await?;
@@ -119,7 +126,8 @@ pub(crate) async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error
                 capability,
                 threads: within("worker.threads", row.threads)?,
             };
-            Ok(WorkerRow { id: worker_id(row.id)?, registration, registered_at: row.registered_at })
+            let (id, credential) = (worker_id(row.id)?, credential(&row.credential)?);
+            Ok(WorkerRow { id, registration, credential, registered_at: row.registered_at })
         })
         .collect()
 }

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use nqueens_proto::Role;
 use tokio::sync::oneshot;
 use tonic::Status;
 
 use super::Limits;
 use super::bucket::Bucket;
+use super::tls::Certified;
 
 /// After this many refused calls, an unauthenticated connection is closed.
 const REFUSALS_MAX: u32 = 16;
@@ -116,7 +116,7 @@ impl ConnectionTable {
             address,
             peer,
             number,
-            roles: OnceLock::new(),
+            certified: OnceLock::new(),
             is_known: AtomicBool::new(false),
             stay: Mutex::new(None),
             refusals: AtomicU32::new(0),
@@ -165,7 +165,7 @@ pub(crate) struct ConnectionGuard {
     peer: Peer,
     number: u64,
     /// What its certificate says, if it showed one.
-    roles: OnceLock<Vec<Role>>,
+    certified: OnceLock<Certified>,
     /// Whether one of its calls was let in.
     is_known: AtomicBool,
     /// Hangs up when it is dropped, once it is no stranger any more.
@@ -180,13 +180,13 @@ impl ConnectionGuard {
     }
 
     /// Notes what its certificate says.
-    pub(crate) fn set_roles(&self, roles: Vec<Role>) {
-        self.roles.set(roles).expect("there is one handshake");
+    pub(crate) fn set_certified(&self, certified: Certified) {
+        self.certified.set(certified).expect("there is one handshake");
     }
 
     /// What its certificate says; `None` if it showed none.
-    pub(crate) fn roles(&self) -> Option<&[Role]> {
-        self.roles.get().map(Vec::as_slice)
+    pub(crate) fn certified(&self) -> Option<&Certified> {
+        self.certified.get()
     }
 
     /// A call was let in, as far as the caller's rates allow.

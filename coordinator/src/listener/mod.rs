@@ -29,7 +29,7 @@ use tracing::{debug, warn};
 
 pub use bucket::Rate;
 pub(crate) use connection::Caller;
-pub(crate) use tls::{ClientAuthorities, Tls};
+pub(crate) use tls::{Certified, ClientAuthorities, Tls};
 pub(crate) use write_timeout::Watching;
 
 use bucket::Bucket;
@@ -152,8 +152,8 @@ impl Porter {
                 };
                 match shaken {
                     Ok(stream) => {
-                        if let Some(roles) = tls::roles(&stream) {
-                            connection_guard.set_roles(roles);
+                        if let Some(certified) = Certified::of(&stream) {
+                            connection_guard.set_certified(certified);
                         }
                         Box::new(stream)
                     }

@@ -5,8 +5,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nqueens_model::credential::Credential;
 use nqueens_proto::Role;
 use nqueens_proto::tls::{InvalidPem, certificates, private_key, trouble};
+use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -16,6 +18,8 @@ use tokio_rustls::rustls::server::{NoServerSessionStorage, WebPkiClientVerifier}
 use tokio_rustls::rustls::{self, CertificateError, RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
 use webpki::EndEntityCert;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
 
 use crate::error::Error;
 
@@ -97,16 +101,40 @@ impl Tls {
     }
 }
 
-/// What the certificate of a connection allows; `None` if it showed none.
-pub(crate) fn roles(stream: &TlsStream<TcpStream>) -> Option<Vec<Role>> {
-    let (_, session) = stream.get_ref();
-    session.peer_certificates().and_then(|chain| chain.first()).map(roles_in)
+/// What the certificate of a connection says.
+#[derive(Clone, Debug)]
+pub(crate) struct Certified {
+    /// What its holder may do.
+    pub(crate) roles: Vec<Role>,
+    /// Its holder: the common name, or where that is none, the first digits of the certificate's SHA-256.
+    pub(crate) credential: Credential,
+}
+
+impl Certified {
+    /// Of the connection; `None` if it showed none.
+    pub(crate) fn of(stream: &TlsStream<TcpStream>) -> Option<Self> {
+        let (_, session) = stream.get_ref();
+        let certificate = session.peer_certificates()?.first()?;
+        Some(Self { roles: roles_in(certificate), credential: holder(certificate) })
+    }
 }
 
 fn roles_in(certificate: &CertificateDer<'_>) -> Vec<Role> {
     let Ok(certificate) = EndEntityCert::try_from(certificate) else { return Vec::new() };
     let names: Vec<_> = certificate.valid_uri_names().collect();
     Role::ALL.into_iter().filter(|role| names.contains(&role.uri())).collect()
+}
+
+fn holder(certificate: &CertificateDer<'_>) -> Credential {
+    let parsed = X509Certificate::from_der(certificate).ok();
+    let named = parsed.and_then(|(_, certificate)| {
+        let name = certificate.subject().iter_common_name().next()?.as_str().ok()?;
+        Credential::named(name).ok()
+    });
+    named.unwrap_or_else(|| {
+        let digits = hex::encode(&Sha256::digest(certificate)[..8]);
+        Credential::named(&format!("certificate {digits}")).expect("a name")
+    })
 }
 
 /// Why a handshake failed, and what its caller should do.

@@ -15,7 +15,7 @@ use nqueens_kernel::unit::UnitTally;
 use nqueens_model::id::RunId;
 use nqueens_model::message::Lease;
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
-use nqueens_proto::{PLANS, PROTOCOL_VERSION, v1};
+use nqueens_proto::{PLANS, PROTOCOL_VERSION, Token, v1};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use tempfile::TempDir;
@@ -67,7 +67,7 @@ impl House {
         Self::serving(coordinator, &Access::default()).await
     }
 
-    async fn serving(coordinator: Coordinator, access: &Access) -> Self {
+    pub(crate) async fn serving(coordinator: Coordinator, access: &Access) -> Self {
         let (listener, address) = listen("127.0.0.1:0").await.unwrap();
         let (stop, stopped) = oneshot::channel();
         let serving = coordinator.serve(listener, access, async { drop(stopped.await) });
@@ -101,15 +101,25 @@ impl House {
 
     /// A worker that introduces itself so.
     pub(crate) async fn register(&self, registration: v1::RegisterRequest) -> Worker {
+        self.register_by(None, registration).await.unwrap()
+    }
+
+    /// A worker that shows this token.
+    pub(crate) async fn register_by(
+        &self,
+        token: Option<&Token>,
+        registration: v1::RegisterRequest,
+    ) -> Result<Worker, Status> {
         let mut client = self.client().await;
-        let v1::RegisterResponse { worker_id, secret } =
-            client.register(registration).await.unwrap().into_inner();
-        Worker { client, id: worker_id, secret }
+        let registered = client.register(shown(token, registration)).await?.into_inner();
+        let v1::RegisterResponse { worker_id, secret } = registered;
+        Ok(Worker { client, id: worker_id, secret, token: token.cloned() })
     }
 
     /// A worker that registered before and does not do so again.
     pub(crate) async fn known_worker(&self, worker: &Worker) -> Worker {
-        Worker { client: self.client().await, id: worker.id, secret: worker.secret.clone() }
+        let Worker { id, ref secret, ref token, .. } = *worker;
+        Worker { client: self.client().await, id, secret: secret.clone(), token: token.clone() }
     }
 
     pub(crate) fn progress(&self, run: RunId) -> RunProgress {
@@ -143,12 +153,22 @@ pub(crate) struct Worker {
     client: WorkerServiceClient<Channel>,
     pub(crate) id: u64,
     pub(crate) secret: Vec<u8>,
+    pub(crate) token: Option<Token>,
+}
+
+/// A call with a token.
+fn shown<T>(token: Option<&Token>, message: T) -> tonic::Request<T> {
+    let mut request = tonic::Request::new(message);
+    if let Some(token) = token {
+        token.attach(request.metadata_mut());
+    }
+    request
 }
 
 impl Worker {
     pub(crate) async fn sync(&mut self, sync: v1::SyncRequest) -> Result<v1::SyncResponse, Status> {
         let sync = v1::SyncRequest { worker_id: self.id, secret: self.secret.clone(), ..sync };
-        self.client.sync(sync).await.map(tonic::Response::into_inner)
+        self.client.sync(shown(self.token.as_ref(), sync)).await.map(tonic::Response::into_inner)
     }
 
     /// Leases up to so many jobs; the worker holds none before.

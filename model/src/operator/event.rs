@@ -44,6 +44,8 @@ pub enum EventKind {
     WorkerStalled,
     /// A machine's results were wrong: it gets no more jobs.
     MachineDistrusted,
+    /// A machine failed to count job after job: it gets none for a while.
+    MachineRests,
     /// The disk is nearly full: no more jobs are leased.
     DiskShort,
     /// The disk has room again.
@@ -69,6 +71,7 @@ impl EventKind {
             | Self::WorkerLost
             | Self::WorkerStalled
             | Self::MachineDistrusted
+            | Self::MachineRests
             | Self::DiskShort => true,
         }
     }
@@ -82,7 +85,7 @@ mod tests {
     fn programs_know_the_kinds_by_these_names() {
         let names: Vec<_> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
         let known = "run_planned run_changed run_done run_failed run_stalled jobs_quarantined worker_lost \
-                     worker_stalled machine_distrusted disk_short disk_roomy";
+                     worker_stalled machine_distrusted machine_rests disk_short disk_roomy";
         assert_eq!(names.join(" "), known);
     }
 }

@@ -12,7 +12,7 @@ pub use event::{Event, EventKind};
 pub use outcome::{Checked, Outcome};
 pub use progress::{CheckCounts, Progress, Speed};
 pub use run::{Blamed, RunState, RunStatus, Submission};
-pub use worker::WorkerStatus;
+pub use worker::{MachineName, WorkerStatus};
 
 /// Milliseconds since 1970, UTC.
 pub type WallTime = i64;

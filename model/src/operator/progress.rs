@@ -57,6 +57,8 @@ pub struct CheckCounts {
     pub settled: u32,
     /// There was no other machine to ask.
     pub waived: u32,
+    /// Done jobs whose result was counted alike under another credential, or by the coordinator.
+    pub confirmed: u32,
 }
 
 /// How fast a run goes: an average over its latest results.

@@ -1,7 +1,37 @@
 //! A worker, as operators see it.
 
+use std::fmt;
+
 use super::WallTime;
+use crate::credential::Credential;
 use crate::id::WorkerId;
+
+/// Whom an operator trusts or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MachineName {
+    /// The machines that register under this name.
+    One {
+        /// The name.
+        name: String,
+        /// Under this credential only; `None` for each.
+        credential: Option<Credential>,
+    },
+    /// All machines of a credential.
+    All {
+        /// The credential.
+        credential: Credential,
+    },
+}
+
+impl fmt::Display for MachineName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One { name, credential: None } => f.write_str(name),
+            Self::One { name, credential: Some(credential) } => write!(f, "{name} of {credential}"),
+            Self::All { credential } => write!(f, "every machine of {credential}"),
+        }
+    }
+}
 
 /// A worker that was seen since the coordinator started.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +40,8 @@ pub struct WorkerStatus {
     pub id: WorkerId,
     /// What its owner calls it.
     pub name: String,
+    /// What it has shown to be let in.
+    pub credential: Credential,
     /// Program version and source revision.
     pub build: String,
     /// Its engines, the one in use first.

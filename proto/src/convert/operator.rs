@@ -5,10 +5,11 @@ use std::str::FromStr;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, CheckCounts, Checked, Event, EventKind, Interval, Outcome, Progress, RunState, RunStatus, Speed,
-    Submission, WorkerStatus,
+    Blamed, CheckCounts, Checked, Event, EventKind, Interval, MachineName, Outcome, Progress, RunState,
+    RunStatus, Speed, Submission, WorkerStatus,
 };
 
 use super::{InvalidMessage, board, invalid, present, run_id, stored, variant, worker_id};
@@ -73,14 +74,14 @@ impl TryFrom<v1::Run> for RunStatus {
 }
 
 impl From<CheckCounts> for v1::CheckCounts {
-    fn from(CheckCounts { open, agreed, settled, waived }: CheckCounts) -> Self {
-        Self { open, agreed, settled, waived }
+    fn from(CheckCounts { open, agreed, settled, waived, confirmed }: CheckCounts) -> Self {
+        Self { open, agreed, settled, waived, confirmed }
     }
 }
 
 impl From<v1::CheckCounts> for CheckCounts {
-    fn from(v1::CheckCounts { open, agreed, settled, waived }: v1::CheckCounts) -> Self {
-        Self { open, agreed, settled, waived }
+    fn from(v1::CheckCounts { open, agreed, settled, waived, confirmed }: v1::CheckCounts) -> Self {
+        Self { open, agreed, settled, waived, confirmed }
     }
 }
 
@@ -210,6 +211,7 @@ impl From<WorkerStatus> for v1::WorkerStatus {
         Self {
             id: worker.id.get(),
             name: worker.name,
+            credential: worker.credential.to_string(),
             build: worker.build,
             kernels: worker.kernels,
             threads: worker.threads,
@@ -234,6 +236,7 @@ impl TryFrom<v1::WorkerStatus> for WorkerStatus {
         Ok(Self {
             id: worker_id("id", wire.id)?,
             name: wire.name,
+            credential: credential("credential", &wire.credential)?,
             build: wire.build,
             kernels: wire.kernels,
             threads: wire.threads,
@@ -263,6 +266,7 @@ impl From<EventKind> for v1::EventKind {
             EventKind::WorkerLost => Self::WorkerLost,
             EventKind::WorkerStalled => Self::WorkerStalled,
             EventKind::MachineDistrusted => Self::MachineDistrusted,
+            EventKind::MachineRests => Self::MachineRests,
             EventKind::DiskShort => Self::DiskShort,
             EventKind::DiskRoomy => Self::DiskRoomy,
         }
@@ -355,6 +359,35 @@ impl From<(RunId, Blamed)> for v1::RequeueRequest {
             Blamed::Worker(worker) => (None, worker.get()),
         };
         Self { run: run.get(), job, worker_id }
+    }
+}
+
+fn credential(field: &'static str, name: &str) -> Result<Credential, InvalidMessage> {
+    Credential::stored(name).map_err(|error| invalid(field, error))
+}
+
+impl v1::SetTrustRequest {
+    /// Whom it is about, and whether they are trusted.
+    pub fn subject(&self) -> Result<(MachineName, bool), InvalidMessage> {
+        let of = Some(&self.credential).filter(|name| !name.is_empty());
+        let of = of.map(|name| credential("credential", name)).transpose()?;
+        let machines = match (self.machine.is_empty(), of) {
+            (false, credential) => MachineName::One { name: self.machine.clone(), credential },
+            (true, Some(credential)) => MachineName::All { credential },
+            (true, None) => return Err(invalid("machine", "or credential must be given")),
+        };
+        Ok((machines, self.trusted))
+    }
+}
+
+impl From<(MachineName, bool)> for v1::SetTrustRequest {
+    fn from((machines, trusted): (MachineName, bool)) -> Self {
+        let (machine, credential) = match machines {
+            MachineName::One { name, credential } => (name, credential),
+            MachineName::All { credential } => (String::new(), Some(credential)),
+        };
+        let credential = credential.map(|credential| credential.to_string()).unwrap_or_default();
+        Self { machine, trusted, credential }
     }
 }
 

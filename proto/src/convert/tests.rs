@@ -3,6 +3,7 @@
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
     Blamed, CheckCounts, Checked, Event, EventKind, Interval, Outcome, Progress, RunState, RunStatus, Speed,
@@ -29,7 +30,7 @@ fn done() -> RunStatus {
             estimated_total: Some(Interval { value: 5.0, low: 0.0, high: 1e40 }),
             speed: Some(Speed { threads: 1.5, states_per_s: 1e9 }),
             time_left_s: Some(Interval { value: 0.25, low: 0.25, high: 0.25 }),
-            checks: CheckCounts { open: 1, agreed: 2, settled: 3, waived: 4 },
+            checks: CheckCounts { open: 1, agreed: 2, settled: 3, waived: 4, confirmed: 5 },
         },
         plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000),
         fingerprint: Fingerprint([7; 32]),
@@ -59,6 +60,7 @@ fn what_is_sent_arrives() {
     let worker = WorkerStatus {
         id: WorkerId::new(7).expect("in range"),
         name: "west".to_owned(),
+        credential: Credential::named("lab").expect("a name"),
         build: "1".to_owned(),
         kernels: vec!["scalar".to_owned()],
         threads: 2,

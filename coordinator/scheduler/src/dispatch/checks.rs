@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, WorkerId};
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::JobResult;
@@ -52,7 +53,7 @@ impl CheckVote {
 pub enum CheckOutcome {
     /// Another machine counted the same.
     Agreed,
-    /// Two machines differed, and another one agreed with one of them.
+    /// Two machines differed; another one agreed with one of them, or the coordinator counted the job.
     Settled,
     /// There was no other machine to ask.
     Waived,
@@ -103,6 +104,11 @@ impl Check {
         self.votes.iter().all(|vote| vote.machine != *machine)
     }
 
+    /// Whether nobody of a credential has counted the job yet.
+    pub(super) fn is_new_under(&self, credential: &Credential) -> bool {
+        self.votes.iter().all(|vote| vote.machine.credential != *credential)
+    }
+
     pub(super) fn ask(&mut self, worker: WorkerId, epoch: NonZeroU32) {
         if self.asked.len() == ASKED_MAX {
             self.asked.remove(0);
@@ -140,6 +146,11 @@ impl Checks {
         true
     }
 
+    /// The first job whose check is like this.
+    pub(super) fn find(&self, is: impl Fn(&JobId, &Check) -> bool) -> Option<JobId> {
+        self.open.iter().find(|(job, check)| is(job, check)).map(|(job, _)| *job)
+    }
+
     pub(super) fn get(&self, job: JobId) -> Option<&Check> {
         self.open.get(&job)
     }
@@ -172,7 +183,7 @@ impl Checks {
     /// Nobody counts it any more.
     pub(super) fn wait(&mut self, job: JobId) {
         let Some(check) = self.open.get(&job) else { return };
-        let machine = Machine::clone(&check.votes[0].machine);
+        let machine = check.votes[0].machine.clone();
         if self.waiting.entry(machine).or_default().insert(job) {
             self.estimate_waiting += u128::from(check.estimate);
         }

@@ -1,7 +1,8 @@
 //! Who gets which job.
 
 use nqueens_kernel::plan::PlanKind;
-use nqueens_model::id::{JobId, LeaseToken, WorkerId};
+use nqueens_model::credential::Credential;
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::kernel::{Family, KernelName};
 
 use super::lease::Lease;
@@ -14,7 +15,7 @@ const FIRST_LEAP_MAX: u64 = 1 << 24;
 /// Leaves room for millions of leases of a job.
 const LEAP_MAX: u64 = 1 << 8;
 
-/// Checks of one machine's results that are looked at for one lease: most suit whoever asks.
+/// Checks of one machine's results in one run that are looked at for one lease: most suit whoever asks.
 const LOOKED_AT_MAX: usize = 64;
 
 impl Dispatch {
@@ -27,10 +28,9 @@ impl Dispatch {
     /// helps with the oldest job that is out.
     pub fn grant(&mut self, now: Millis, worker: WorkerId, states: u64, jobs_max: usize) -> Vec<LeaseToken> {
         let mut granted = Vec::new();
-        let may = |worker: &Worker| !worker.draining && self.distrusts(&worker.machine).is_none();
-        if !self.workers.get(&worker).is_some_and(may) {
-            return granted;
-        }
+        let may = |worker: &&Worker| !worker.draining && self.distrusts(&worker.machine).is_none();
+        let Some(Worker { machine, .. }) = self.workers.get(&worker).filter(may) else { return granted };
+        let jobs_max = self.trust.jobs_max(now, machine, jobs_max);
         let mut open = states.min(self.fair_share(now, worker));
         let mut has_checks = true;
         while open > 0 && granted.len() < jobs_max {
@@ -78,10 +78,7 @@ impl Dispatch {
 
     /// Leases a job that another machine has counted and this one has not.
     fn lease_check(&mut self, now: Millis, worker: WorkerId) -> Option<LeaseToken> {
-        let machine = &self.workers[&worker].machine;
-        let waiting = self.checks.waiting().iter().filter(|(owner, _)| *owner != machine);
-        let mut jobs = waiting.flat_map(|(_, jobs)| jobs.iter().take(LOOKED_AT_MAX).copied());
-        let job = jobs.find(|job| self.suits(*job, worker))?;
+        let job = self.check_for(now, worker)?;
         let first = self.checks.get(job)?.votes[0].epoch.get();
         let mut leap = self.leap(job);
         // The other image than the first time.
@@ -95,13 +92,48 @@ impl Dispatch {
         Some(token)
     }
 
+    /// A check that suits a worker, of the first of each machine's in each active run.
+    fn check_for(&self, now: Millis, worker: WorkerId) -> Option<JobId> {
+        let machine = &self.workers[&worker].machine;
+        let active: Vec<_> = self.runs.values().filter(|run| run.state() == RunState::Active).collect();
+        let owners = self.checks.waiting().iter().filter(|(owner, _)| *owner != machine);
+        let mut jobs = owners.flat_map(|(owner, jobs)| {
+            let is_reserved = self.is_reserved(&owner.credential, worker);
+            let runs = active.iter().filter(move |run| !is_reserved || self.is_late(now, run.id()));
+            runs.flat_map(|run| {
+                let job = |number| JobId { run: run.id(), number };
+                jobs.range(job(0)..job(run.jobs())).take(LOOKED_AT_MAX)
+            })
+        });
+        jobs.find(|job| self.suits(**job, worker)).copied()
+    }
+
+    /// Whether checks of results of a credential are kept for others than this worker: for those of another credential, if
+    /// there are any. Somebody who lies under one name would confirm it under the next.
+    fn is_reserved(&self, credential: &Credential, worker: WorkerId) -> bool {
+        let summary = self.worker_summary.as_ref();
+        self.workers[&worker].machine.credential == *credential
+            && summary.is_some_and(|summary| summary.has_other_credential(credential))
+    }
+
+    /// Whether a run has waited for nothing but its checks for longer than a lease: who could make them does not.
+    pub(super) fn is_late(&self, now: Millis, run: RunId) -> bool {
+        let since = self.counted_since.get(&run);
+        since.is_some_and(|since| now.saturating_sub(*since) > self.policy.lease_ms)
+    }
+
     /// Whether a worker can check a job. As long as there is other work, checks are kept for machines that count by an
-    /// independent engine, if there is one that could.
+    /// independent engine, if there is one that could. Disputes are for those whose vote can decide them.
     fn suits(&self, job: JobId, worker: WorkerId) -> bool {
         let (Some(check), run) = (self.checks.get(job), &self.runs[&job.run]) else { return false };
         let Worker { machine, kernel, .. } = &self.workers[&worker];
-        if run.state() != RunState::Active || !check.is_new_to(machine) {
+        if !check.is_new_to(machine) {
             return false;
+        }
+        if check.is_dispute() {
+            let credential = &machine.credential;
+            let has_weight = check.is_new_under(credential) && self.trust.has_standing(credential);
+            return !self.policy.arbiter || has_weight;
         }
         let first = &check.votes[0];
         let family = self.family(first.worker, first.kernel, run.plan());
@@ -111,7 +143,7 @@ impl Dispatch {
                 worker_summary.has_independent_engine(check, family, run.plan())
             })
         };
-        check.is_dispute() || run.estimate_ready() == 0 || is_independent() || !has_independent()
+        run.estimate_ready() == 0 || is_independent() || !has_independent()
     }
 
     /// The family of what a worker counts by an engine, in runs of a plan.
@@ -125,7 +157,8 @@ impl Dispatch {
     pub(super) fn may_count(&self, now: Millis, worker: &Worker) -> bool {
         let seen = worker.seen.or(self.expects_earlier.then_some(0));
         let heard = seen.is_some_and(|seen| now.saturating_sub(seen) <= self.policy.lease_ms);
-        heard && !worker.draining && self.distrusts(&worker.machine).is_none()
+        let is_free = !worker.draining && !worker.machine.is_own();
+        heard && is_free && self.distrusts(&worker.machine).is_none()
     }
 
     /// How far a job's next epoch is from its latest.

@@ -77,9 +77,17 @@ impl Dispatch {
     }
 
     /// A worker returns a lease. A token without a lease is ignored.
-    pub fn give_back(&mut self, worker: WorkerId, returned: &ReturnedLease) {
-        let outcome = if returned.failure.is_some() { Outcome::Failed } else { Outcome::Unneeded };
+    pub fn give_back(&mut self, now: Millis, worker: WorkerId, returned: &ReturnedLease) {
+        let has_failed = returned.failure.is_some();
+        if has_failed && self.holds(worker, &returned.token) {
+            self.note_failure(now, worker, returned.token.job);
+        }
+        let outcome = if has_failed { Outcome::Failed } else { Outcome::Unneeded };
         self.end_lease(worker, &returned.token, outcome);
+    }
+
+    fn holds(&self, worker: WorkerId, token: &LeaseToken) -> bool {
+        self.leases.get(&token.job).into_iter().flatten().any(|lease| lease.answers_to(worker, token))
     }
 
     /// A worker names all the leases that it holds: they are renewed.
@@ -262,9 +270,10 @@ impl Dispatch {
 
     /// The last lease of a job ended: it waits for another, and if it is done already, its check does.
     pub(super) fn reopen(&mut self, job: JobId, outcome: Outcome) {
+        let is_proven_bad = self.is_proven_bad(job);
         let run = self.runs.get_mut(&job.run).expect("a leased job has a run");
         if run.slot(job.number).state == JobState::Leased {
-            run.reopen(job.number, outcome, &self.policy);
+            run.reopen(job.number, outcome, &self.policy, is_proven_bad);
         } else {
             run.blame(job.number, outcome);
             self.checks.wait(job);

@@ -24,8 +24,10 @@
 //! | `report` | what a result is worth |
 //! | `checks` | which second counts are open |
 //! | `review` | what follows when results agree or differ |
+//! | `arbiter` | what the coordinator has to count itself |
 //! | `trust` | which machines are checked, how often, and which are untrusted |
 
+mod arbiter;
 mod checks;
 mod grant;
 mod lease;
@@ -40,8 +42,8 @@ mod worker;
 mod worker_summary;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::Registration;
 use nqueens_model::operator::RunState;
@@ -53,17 +55,13 @@ pub use report::{Accepted, Judgement};
 pub use review::TrustEvent;
 pub use run::{Basis, JobState, JobStatus, Run, RunSettings};
 pub use sums::{AcceptedSums, Moments, Sums};
-pub use trust::MachineReputation;
+pub use trust::{Machine, MachineReputation};
 pub use worker::Worker;
 
 use checks::Checks;
 use lease::{Lease, Outcome};
 use trust::Trust;
 use worker_summary::WorkerSummary;
-
-/// What workers are trusted by: the name that they register under, which is their host's unless told otherwise. Workers
-/// of one name share their faults: they don't check each other.
-pub type Machine = Arc<str>;
 
 /// Milliseconds on a clock that never goes back; only differences mean anything.
 pub type Millis = u64;
@@ -87,6 +85,10 @@ pub struct Policy {
     pub failures_max: u32,
     /// A job with this many expired leases is quarantined.
     pub lapses_max: u32,
+    /// Workers of one credential that may be registered and alive at a time.
+    pub workers_max: usize,
+    /// Whether the coordinator counts jobs itself. Then its counts decide where results differ, and where a job fails.
+    pub arbiter: bool,
 }
 
 impl Default for Policy {
@@ -98,6 +100,8 @@ impl Default for Policy {
             grace_ms: 120_000,
             failures_max: 3,
             lapses_max: 20,
+            workers_max: 10_000,
+            arbiter: false,
         }
     }
 }
@@ -119,6 +123,10 @@ pub struct Dispatch {
     checks: Checks,
     trust: Trust,
     trust_events: Vec<TrustEvent>,
+    /// The credentials that failed to count jobs which are not done.
+    failed_by: BTreeMap<JobId, BTreeSet<Credential>>,
+    /// Runs that wait for their checks alone, and since when.
+    counted_since: BTreeMap<RunId, Millis>,
     /// Workers known from before the coordinator's restart may still hold leases.
     expects_earlier: bool,
     /// What nobody outside can foresee follows from it.
@@ -142,6 +150,8 @@ impl Dispatch {
             checks: Checks::default(),
             trust: Trust::default(),
             trust_events: Vec::new(),
+            failed_by: BTreeMap::new(),
+            counted_since: BTreeMap::new(),
             expects_earlier: true,
             secret,
             rereads: 0,
@@ -163,8 +173,8 @@ impl Dispatch {
     }
 
     /// Adds a worker that the database has, or is to have, as it registered.
-    pub fn add_worker(&mut self, id: WorkerId, worker: &Registration) {
-        self.workers.entry(id).or_insert_with(|| Worker::new(worker));
+    pub fn add_worker(&mut self, id: WorkerId, worker: &Registration, credential: Credential) {
+        self.workers.entry(id).or_insert_with(|| Worker::new(worker, credential));
         self.worker_summary = None;
     }
 
@@ -177,6 +187,11 @@ impl Dispatch {
     pub fn add_check(&mut self, job: JobId, votes: Vec<CheckVote>) {
         self.trust.count_open(&votes[0].machine, 1);
         self.checks.add(job, votes, self.estimate(job));
+    }
+
+    /// The numbers that rule it.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     /// The runs, by id.
@@ -239,12 +254,12 @@ impl Dispatch {
     }
 
     /// What is known of a machine.
-    pub fn reputation(&self, machine: &str) -> MachineReputation {
+    pub fn reputation(&self, machine: &Machine) -> MachineReputation {
         self.trust.of(machine)
     }
 
     /// Why a machine gets no more jobs; `None` while it is trusted.
-    pub fn distrusts(&self, machine: &str) -> Option<&str> {
+    pub fn distrusts(&self, machine: &Machine) -> Option<&str> {
         self.trust.distrusts(machine)
     }
 
@@ -311,6 +326,7 @@ impl Dispatch {
             run.retry_quarantined().into_iter().map(|number| JobId { run: id, number }).collect();
         self.dirty.extend(&jobs);
         for job in &jobs {
+            self.failed_by.remove(job);
             self.close_check(*job, CheckOutcome::Dropped);
         }
         jobs

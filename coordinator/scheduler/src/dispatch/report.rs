@@ -82,7 +82,9 @@ impl Dispatch {
             self.fail_implausible(worker, result);
             return Judgement::kept(Verdict::Implausible, "these counts can't be right for the job");
         }
+        let run = self.runs.get_mut(&job.run).expect("looked up before");
         run.accept(job.number, result);
+        self.failed_by.remove(&job);
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.measure(slot.estimate, result.states, result.elapsed_us);
             if worker.accepted == 1 {
@@ -93,7 +95,12 @@ impl Dispatch {
         self.remove_leases(job);
         self.dirty.insert(job);
         let vote = CheckVote::reported(worker, result, self.machine(worker));
-        self.maybe_check(job, vote);
+        if vote.machine.is_own() {
+            self.confirm(job);
+        } else {
+            self.trust.recover(&vote.machine);
+            self.maybe_check(job, vote);
+        }
         Judgement::kept(Verdict::Accepted, "")
     }
 
@@ -105,6 +112,13 @@ impl Dispatch {
             return Judgement::passing(Verdict::Accepted, "");
         }
         let vote = CheckVote::reported(worker, result, self.machine(worker));
+        if vote.machine.is_own() {
+            return self.decide(result, accepted, vote);
+        }
+        if self.machine(accepted.worker).is_own() {
+            self.end_lease(worker, &result.token, Outcome::Unneeded);
+            return self.overrule(result, accepted, &vote);
+        }
         let asked = incarnation == self.incarnation
             && self.checks.get(job).is_some_and(|check| {
                 check.was_asked(worker, &result.token) && check.is_new_to(&vote.machine)
@@ -112,7 +126,9 @@ impl Dispatch {
         self.end_lease(worker, &result.token, Outcome::Unneeded);
         let is_done = self.runs[&job.run].slot(job.number).state == JobState::Done;
         let votes = self.checks.get(job).map_or(&[][..], |check| &check.votes);
-        if asked && !is_done && votes.iter().any(|other| other.counts == result.counts) {
+        let mut alike = votes.iter().filter(|other| other.counts == result.counts);
+        let decides = alike.any(|other| self.has_weight(&other.machine.credential, &vote.machine.credential));
+        if asked && !is_done && decides {
             return self.settle(result, vote);
         }
         if accepted.counts != result.counts {
@@ -120,11 +136,40 @@ impl Dispatch {
         }
         if asked && is_done {
             self.conclude_check(job, CheckOutcome::Agreed, vote);
+        } else if asked && let Some(check) = self.checks.get_mut(job) {
+            check.votes.push(vote);
         }
         Judgement::kept(Verdict::Duplicate, "the job was done already, with the same counts")
     }
 
-    /// Two machines agree on a disputed job: what they counted stands, and what stood before is void.
+    /// The coordinator has counted a job that has a result: its count is final.
+    fn decide(&mut self, result: &JobResult, accepted: &Accepted, vote: CheckVote) -> Judgement {
+        let job = result.token.job;
+        let run = self.runs.get_mut(&job.run).expect("looked up before");
+        let is_done = run.slot(job.number).state == JobState::Done;
+        if is_done && accepted.counts == result.counts {
+            // A check may not have been asked for: then this is one.
+            self.open_check(job, CheckVote::accepted(accepted, self.machine(accepted.worker)));
+            self.conclude_check(job, CheckOutcome::Agreed, vote);
+            return Judgement::kept(Verdict::Duplicate, "the job was done already, with the same counts");
+        }
+        if is_done {
+            run.withdraw(job.number, accepted);
+            self.open_check(job, CheckVote::accepted(accepted, self.machine(accepted.worker)));
+        }
+        self.settle(result, vote)
+    }
+
+    /// A job that the coordinator has counted: whoever counts otherwise is wrong.
+    fn overrule(&mut self, result: &JobResult, accepted: &Accepted, vote: &CheckVote) -> Judgement {
+        if accepted.counts == result.counts {
+            return Judgement::kept(Verdict::Duplicate, "the job was done already, with the same counts");
+        }
+        self.fail_against(result.token.job, vote, accepted.counts, "the coordinator");
+        Judgement::kept(Verdict::Conflict, "the coordinator counted this job itself, and its count stands")
+    }
+
+    /// Two machines agree on a disputed job, or the coordinator has counted it: what they counted stands, and what stood before is void.
     fn settle(&mut self, result: &JobResult, vote: CheckVote) -> Judgement {
         let job = result.token.job;
         self.runs.get_mut(&job.run).expect("looked up before").accept(job.number, result);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use nqueens_kernel::counts::Counts;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::JobResult;
 
@@ -24,6 +25,15 @@ pub enum TrustEvent {
     WrongAgain {
         /// The machine.
         machine: Machine,
+    },
+    /// A machine failed to count so many jobs in a row, and gets none for this time.
+    Rests {
+        /// The machine.
+        machine: Machine,
+        /// Jobs.
+        failures: u32,
+        /// Time.
+        seconds: u64,
     },
     /// There is no other machine to check results of a run that is otherwise complete.
     Waived {
@@ -51,7 +61,7 @@ impl Dispatch {
 
     /// Asks for a count of a result by another machine; does nothing if it has been asked for.
     pub(super) fn open_check(&mut self, job: JobId, accepted: CheckVote) {
-        let machine = Machine::clone(&accepted.machine);
+        let machine = accepted.machine.clone();
         if self.checks.open(job, accepted, self.estimate(job)) {
             self.trust.count_open(&machine, 1);
             self.note_check(job, None);
@@ -73,22 +83,41 @@ impl Dispatch {
         self.runs.get_mut(&job.run).expect("a checked job has a run").note_check(outcome);
     }
 
-    /// Two machines agree on a job: they have passed a check, and a machine with another result has failed one.
+    /// Two machines agree on a job, or the coordinator has counted it: who counted the same has passed a check, and a machine
+    /// with another result has failed one.
     pub(super) fn conclude_check(&mut self, job: JobId, outcome: CheckOutcome, last: CheckVote) {
         let Some(mut check) = self.close_check(job, outcome) else { return };
         let counts = last.counts;
         check.votes.push(last);
         let (right, wrong): (Vec<_>, Vec<_>) =
             check.votes.into_iter().partition(|vote| vote.counts == counts);
-        let wrong_machines: BTreeSet<_> = wrong.iter().map(|vote| Machine::clone(&vote.machine)).collect();
-        for vote in right {
+        let wrong_machines: BTreeSet<_> = wrong.iter().map(|vote| vote.machine.clone()).collect();
+        let credentials: BTreeSet<_> = right.iter().map(|vote| vote.machine.credential.clone()).collect();
+        let is_confirmed = credentials.len() > 1 || credentials.iter().any(Credential::is_own);
+        let by = if right.iter().any(|vote| vote.machine.is_own()) {
+            "the coordinator"
+        } else {
+            "two other machines"
+        };
+        for vote in right.iter().filter(|vote| !vote.machine.is_own()) {
             if !wrong_machines.contains(&vote.machine) {
-                self.trust.change(&vote.machine).passed += 1;
+                let reputation = self.trust.change(&vote.machine);
+                reputation.passed += 1;
+                reputation.confirmed += u64::from(is_confirmed);
             }
         }
-        for vote in wrong {
-            self.fail_against(job, &vote, counts);
+        if is_confirmed {
+            self.confirm(job);
         }
+        for vote in wrong {
+            self.fail_against(job, &vote, counts, by);
+        }
+    }
+
+    /// A job's result was counted alike by somebody who has nothing to do with its worker.
+    pub(super) fn confirm(&mut self, job: JobId) {
+        self.runs.get_mut(&job.run).expect("a confirmed job has a run").confirm(job.number);
+        self.dirty.insert(job);
     }
 
     /// Counts that can't be right are a proof by themselves, in runs that look for such.
@@ -102,11 +131,11 @@ impl Dispatch {
         }
     }
 
-    fn fail_against(&mut self, job: JobId, vote: &CheckVote, right: Counts) {
+    /// Somebody counted otherwise than those who are right.
+    pub(super) fn fail_against(&mut self, job: JobId, vote: &CheckVote, right: Counts, by: &str) {
         let CheckVote { worker, machine, kernel, counts, .. } = vote;
-        let reason = format!(
-            "its worker {worker} counted {counts:?} for job {job} with {kernel}, and two other machines {right:?}"
-        );
+        let reason =
+            format!("its worker {worker} counted {counts:?} for job {job} with {kernel}, and {by} {right:?}");
         self.fail(machine, reason);
     }
 
@@ -116,29 +145,40 @@ impl Dispatch {
         let times = reputation.failed;
         if self.trust.distrusts(machine).is_none() {
             self.distrust(machine, reason);
+            self.distrust_credential(&machine.credential);
         } else if times == 2 {
-            self.trust_events.push(TrustEvent::WrongAgain { machine: Machine::clone(machine) });
+            self.trust_events.push(TrustEvent::WrongAgain { machine: machine.clone() });
         }
     }
 
-    /// Hands out nothing more to a machine, and takes back what it has.
+    /// Several machines of a credential were wrong: so are the others, probably.
+    fn distrust_credential(&mut self, credential: &Credential) {
+        let all = Machine::all_of(credential.clone());
+        let machines: BTreeSet<_> = self.workers.values().map(|worker| &worker.machine).collect();
+        let machines = machines.into_iter().filter(|machine| machine.credential == *credential).count();
+        if self.trust.distrusts(&all).is_none() && self.trust.is_rotten(credential, machines) {
+            self.distrust(&all, "too many of its machines were wrong".to_owned());
+        }
+    }
+
+    /// Hands out nothing more to a machine, or to all of a credential, and takes back what they have.
     pub fn distrust(&mut self, machine: &Machine, reason: String) {
         self.worker_summary = None;
         self.trust.change(machine).distrusted = Some(reason.clone());
-        let own = self.workers.iter().filter(|(_, worker)| worker.machine == *machine);
+        let own = self.workers.iter().filter(|(_, worker)| machine.covers(&worker.machine));
         let held: Vec<_> = own.flat_map(|(id, worker)| worker.jobs.iter().map(|job| (*id, *job))).collect();
         for (worker, job) in held {
             let lease = self.leases[&job].iter().find(|lease| lease.worker == worker);
             let token = lease.expect("a holder has a lease").token(job);
             self.end_lease(worker, &token, Outcome::Unneeded);
         }
-        self.trust_events.push(TrustEvent::Distrusted { machine: Machine::clone(machine), reason });
+        self.trust_events.push(TrustEvent::Distrusted { machine: machine.clone(), reason });
     }
 
     /// Forgets what a machine has shown, and gives it jobs again; false if nobody of that name was distrusted.
     pub fn readmit(&mut self, machine: &Machine) -> bool {
         self.worker_summary = None;
-        let known = self.trust.distrusts(machine).is_some();
+        let known = self.trust.of(machine).distrusted.is_some();
         if known {
             let reputation = self.trust.change(machine);
             *reputation = MachineReputation { open: reputation.open, ..MachineReputation::default() };
@@ -148,7 +188,7 @@ impl Dispatch {
 
     /// Has results of a machine counted again by others: all, or a sample that nobody can foresee. Jobs that are not
     /// done any more are passed over. Returns how many are.
-    pub fn suspect(&mut self, machine: &str, mut results: Vec<(JobId, CheckVote)>, all: bool) -> usize {
+    pub fn suspect(&mut self, machine: &Machine, mut results: Vec<(JobId, CheckVote)>, all: bool) -> usize {
         let open = |job: &JobId| {
             let run = self.runs.get(&job.run);
             run.is_some_and(|run| {
@@ -169,18 +209,24 @@ impl Dispatch {
         suspects
     }
 
-    /// Waives the checks that nobody can make, in runs that wait for nothing else.
+    /// Waives the checks that nobody can make, in runs that have waited for nothing else for a lease's duration.
     ///
     /// Every trusted machine with a heartbeat within the lease duration could make them. After a restart of the
-    /// coordinator, known machines have that time from the start.
+    /// coordinator, known machines have that time from the start. Where all workers are known to be gone, nobody is waited
+    /// for.
     pub fn waive(&mut self, now: Millis) {
-        let waits = |run: &&super::Run| run.is_counted() && run.sums().checks.open > 0;
-        let runs: Vec<_> = self.runs.values().filter(waits).map(super::Run::id).collect();
+        let waits = |run: &super::Run| run.is_counted() && run.sums().checks.open > 0;
+        self.counted_since.retain(|run, _| self.runs.get(run).is_some_and(waits));
+        for run in self.runs.values().filter(|run| waits(run)) {
+            self.counted_since.entry(run.id()).or_insert(now);
+        }
+        let is_due = |run: &RunId| self.is_late(now, *run) || !self.expects_earlier;
+        let runs: Vec<_> = self.counted_since.keys().copied().filter(is_due).collect();
         if runs.is_empty() {
             return;
         }
         let able = self.workers.values().filter(|worker| self.may_count(now, worker));
-        let able: BTreeSet<_> = able.map(|worker| Machine::clone(&worker.machine)).collect();
+        let able: BTreeSet<_> = able.map(|worker| worker.machine.clone()).collect();
         let waiting = self.checks.waiting().values().flatten().copied();
         let nobodys: Vec<_> = waiting
             .filter(|job| runs.contains(&job.run))
@@ -218,8 +264,8 @@ impl Dispatch {
         taken
     }
 
-    /// The name of a worker's machine.
+    /// A worker's machine.
     pub(super) fn machine(&self, worker: WorkerId) -> Machine {
-        Machine::clone(&self.workers[&worker].machine)
+        self.workers[&worker].machine.clone()
     }
 }

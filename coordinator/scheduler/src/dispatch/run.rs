@@ -56,6 +56,8 @@ pub struct JobStatus {
     pub failures: u16,
     /// Leases that ran out.
     pub lapses: u16,
+    /// Its result was counted alike under another credential, or by the coordinator.
+    pub confirmed: bool,
     /// Estimated work in states, at least 1.
     pub estimate: u64,
 }
@@ -129,6 +131,7 @@ impl Run {
             epoch: 0,
             failures: 0,
             lapses: 0,
+            confirmed: false,
             estimate: *estimate,
         };
         let slots = estimates.iter().map(ready).collect();
@@ -305,18 +308,31 @@ impl Run {
         }
     }
 
-    /// The last lease of a job ended without a result.
-    pub(super) fn reopen(&mut self, number: u32, outcome: Outcome, policy: &Policy) {
+    /// The last lease of a job ended without a result. `is_proven_bad` says whether its failures speak against it.
+    pub(super) fn reopen(&mut self, number: u32, outcome: Outcome, policy: &Policy, is_proven_bad: bool) {
         self.blame(number, outcome);
         let slot = self.slot(number);
-        let hopeless =
-            u32::from(slot.failures) >= policy.failures_max || u32::from(slot.lapses) >= policy.lapses_max;
-        if hopeless {
+        let has_failed = is_proven_bad && u32::from(slot.failures) >= policy.failures_max;
+        if has_failed || u32::from(slot.lapses) >= policy.lapses_max {
             self.enter(number, JobState::Quarantined);
         } else {
             self.enter(number, JobState::Ready);
             self.returned.push_back(number);
         }
+    }
+
+    /// An open job can't be counted.
+    pub(super) fn quarantine(&mut self, number: u32) {
+        self.enter(number, JobState::Quarantined);
+    }
+
+    /// The result of a done job was counted alike by somebody who has nothing to do with its worker.
+    pub(super) fn confirm(&mut self, number: u32) {
+        let slot = &mut self.slots[number as usize];
+        assert_eq!(slot.state, JobState::Done, "only what stands is confirmed");
+        self.sums.leave(slot);
+        slot.confirmed = true;
+        self.sums.enter(slot);
     }
 
     /// Takes a result as the job's own.
@@ -370,7 +386,7 @@ impl Run {
         let slot = &mut self.slots[number as usize];
         assert_ne!(slot.state, state, "job {number} changes its state");
         self.sums.leave(slot);
-        slot.state = state;
+        (slot.state, slot.confirmed) = (state, false);
         self.sums.enter(slot);
     }
 }

@@ -112,6 +112,7 @@ impl Sums {
     }
 
     pub(super) fn enter(&mut self, slot: &JobStatus) {
+        self.checks.confirmed += u32::from(slot.confirmed);
         if let Some((jobs, estimate)) = self.of(slot.state) {
             *jobs += 1;
             *estimate += u128::from(slot.estimate);
@@ -119,6 +120,7 @@ impl Sums {
     }
 
     pub(super) fn leave(&mut self, slot: &JobStatus) {
+        self.checks.confirmed -= u32::from(slot.confirmed);
         if let Some((jobs, estimate)) = self.of(slot.state) {
             *jobs -= 1;
             *estimate -= u128::from(slot.estimate);

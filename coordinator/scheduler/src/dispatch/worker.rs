@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use nqueens_model::credential::Credential;
 use nqueens_model::id::JobId;
 use nqueens_model::kernel::{Capability, Family, KernelName};
 use nqueens_model::message::Registration;
@@ -11,7 +12,7 @@ use super::{Machine, Millis};
 /// A worker's process, as far as leases go.
 #[derive(Clone, Debug)]
 pub struct Worker {
-    /// Where it runs, as far as its name tells.
+    /// Where it runs, as far as its credential and its name tell.
     pub machine: Machine,
     /// The engine that it counts with.
     pub kernel: KernelName,
@@ -41,9 +42,9 @@ struct Recent {
 }
 
 impl Worker {
-    pub(super) fn new(worker: &Registration) -> Self {
+    pub(super) fn new(worker: &Registration, credential: Credential) -> Self {
         Self {
-            machine: worker.name.as_str().into(),
+            machine: Machine::new(credential, &worker.name),
             kernel: worker.kernels[0],
             capability: worker.capability.clone(),
             threads: worker.threads,
@@ -114,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_speed_is_of_visited_states_and_of_whoever_counts() {
-        let mut worker = Worker::new(&registration("host", "scalar", 4));
+        let mut worker = Worker::new(&registration("host", "scalar", 4), Credential::shared());
         let job = JobId { run: RunId::new(1).expect("a name"), number: 0 };
         worker.jobs.insert(job);
         assert_eq!(worker.states_per_s(), None, "nothing is known of it");

@@ -1,8 +1,9 @@
 //! Who is there to count, as of a moment ago: to look at ten thousand workers for every lease would cost more than all else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nqueens_kernel::plan::PlanKind;
+use nqueens_model::credential::Credential;
 use nqueens_model::id::WorkerId;
 use nqueens_model::kernel::{Family, KernelName};
 
@@ -18,6 +19,9 @@ const MACHINES: usize = 2;
 /// Engines remembered.
 const ENGINES: usize = 64;
 
+/// Credentials remembered: one of them at least is another than that of a result.
+const CREDENTIALS: usize = 2;
+
 /// What a look at all workers found.
 #[derive(Debug)]
 pub(super) struct WorkerSummary {
@@ -29,6 +33,8 @@ pub(super) struct WorkerSummary {
     speed_of_thread: u64,
     /// Of those that may count: some machines of each engine, by its name and what it is said to be of.
     machines: BTreeMap<(KernelName, Option<Family>), Vec<Machine>>,
+    /// Some of their credentials.
+    credentials: BTreeSet<Credential>,
 }
 
 impl Dispatch {
@@ -50,17 +56,25 @@ impl Dispatch {
         let speeds: BTreeMap<_, _> = heard().map(|(id, worker)| (*id, worker.speed_or(mean))).collect();
         let speed = speeds.values().copied().map(u128::from).sum();
         let mut machines = BTreeMap::<_, Vec<Machine>>::new();
+        let mut credentials = BTreeSet::new();
         for worker in self.workers.values() {
+            let credential = &worker.machine.credential;
+            if credentials.len() < CREDENTIALS
+                && !credentials.contains(credential)
+                && self.may_count(now, worker)
+            {
+                credentials.insert(credential.clone());
+            }
             let engine = (worker.kernel, worker.family());
             if machines.len() == ENGINES && !machines.contains_key(&engine) {
                 continue;
             }
             let known = machines.entry(engine).or_default();
             if known.len() < MACHINES && !known.contains(&worker.machine) && self.may_count(now, worker) {
-                known.push(Machine::clone(&worker.machine));
+                known.push(worker.machine.clone());
             }
         }
-        WorkerSummary { looked: now, speeds, speed, speed_of_thread: mean, machines }
+        WorkerSummary { looked: now, speeds, speed, speed_of_thread: mean, machines, credentials }
     }
 
     /// A worker's part of the speed of all that were heard of in the time of a lease; `None` if it is alone.
@@ -79,6 +93,11 @@ impl Dispatch {
 }
 
 impl WorkerSummary {
+    /// Whether somebody of another credential could count.
+    pub(super) fn has_other_credential(&self, credential: &Credential) -> bool {
+        self.credentials.iter().any(|other| other != credential)
+    }
+
     /// Whether somebody could check a job by an engine of another family than the first count's.
     pub(super) fn has_independent_engine(&self, check: &Check, first: Family, plan: PlanKind) -> bool {
         let independent =

@@ -8,7 +8,7 @@ mod worker;
 
 pub use operator::{Drain, Expire, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust};
 pub use run::{ActivateRun, FinishRun, PlanJobs, PlanRun};
-pub use worker::{Compare, GiveBack, Granted, Register, Sync, Synced};
+pub use worker::{Compare, GiveBack, GiveUp, Granted, Register, Sync, Synced};
 
 use crate::refusal::Refusal;
 use crate::transaction::{Needs, Transaction};

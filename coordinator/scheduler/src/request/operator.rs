@@ -1,11 +1,12 @@
 //! Requests of operators, and the coordinator's periodic tasks.
 
+use std::collections::BTreeSet;
+
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{Blamed, EventKind, RunState};
+use nqueens_model::operator::{Blamed, EventKind, MachineName, RunState};
 use tracing::{debug, info};
 
 use super::Request;
-use crate::dispatch::Machine;
 use crate::new_event::NewEvent;
 use crate::refusal::Refusal;
 use crate::transaction::{Needs, Room, Transaction};
@@ -103,11 +104,11 @@ impl Request for Requeue {
     }
 }
 
-/// Marks a machine untrusted, or trusted again.
+/// Marks machines untrusted, or trusted again.
 #[derive(Clone, Debug)]
 pub struct SetTrust {
-    /// The name that its workers register under.
-    pub machine: Machine,
+    /// Which.
+    pub machines: MachineName,
     /// Which of both.
     pub trusted: bool,
 }
@@ -116,16 +117,24 @@ impl Request for SetTrust {
     type Answer = ();
 
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let Self { machine, trusted } = self;
+        let Self { machines, trusted } = self;
         let dispatch = &mut transaction.scheduler.dispatch;
-        let known = dispatch.workers().any(|(_, worker)| worker.machine == machine);
-        if trusted && !dispatch.readmit(&machine) || !known {
-            return Err(Refusal::NoMachine { machine: machine.to_string(), trusted });
+        let workers = dispatch.workers().map(|(_, worker)| &worker.machine);
+        let named: BTreeSet<_> = workers.filter_map(|machine| machine.named(&machines)).collect();
+        let changed: Vec<_> = named
+            .into_iter()
+            .filter(|machine| !trusted || dispatch.reputation(machine).distrusted.is_some())
+            .collect();
+        if changed.is_empty() {
+            return Err(Refusal::NoMachine { machines, trusted });
         }
-        if trusted {
-            info!(%machine, "machine is trusted again");
-        } else if dispatch.distrusts(&machine).is_none() {
-            dispatch.distrust(&machine, "an operator said so".to_owned());
+        for machine in &changed {
+            if trusted {
+                dispatch.readmit(machine);
+                info!(%machine, "trusted again");
+            } else if dispatch.reputation(machine).distrusted.is_none() {
+                dispatch.distrust(machine, "an operator said so".to_owned());
+            }
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{Incarnation, LeaseToken, RunId};
 use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict};
 use nqueens_model::operator::{Blamed, RunState};
@@ -37,12 +38,14 @@ fn registration(process: u8) -> Registration {
 
 /// The secret drawn for a process, the first time.
 fn register(process: u8) -> Register {
-    Register { worker: registration(process), secret: [10 + process; 16] }
+    let credential = Credential::shared();
+    Register { worker: registration(process), credential, secret: [10 + process; 16] }
 }
 
 fn sync(session: Session, results: Vec<JobResult>) -> Sync {
     let (held, returned, wanted_jobs) = (Vec::new(), Vec::new(), usize::from(results.is_empty()));
-    Sync(SyncRequest { session, results, held, returned, wanted_states: 1, wanted_jobs })
+    let sync = SyncRequest { session, results, held, returned, wanted_states: 1, wanted_jobs };
+    Sync { sync, credential: Credential::shared() }
 }
 
 fn result(token: LeaseToken, count8: u64) -> JobResult {
@@ -119,9 +122,9 @@ fn what_can_not_be_done_changes_nothing() {
     let mut transaction = scheduler.begin(0, Loaded::new());
     let nobodys = RunId::from_random(8);
     assert_eq!(transaction.apply(RetryQuarantined(nobodys)), Err(Refusal::NoRun(nobodys)));
-    let reserved = Registration { name: crate::request::worker::OWN_MACHINE.to_owned(), ..registration(1) };
+    let reserved = Registration { name: Credential::OWN.to_owned(), ..registration(1) };
     assert!(matches!(
-        transaction.apply(Register { worker: reserved, secret: [1; 16] }),
+        transaction.apply(Register { worker: reserved, ..register(1) }),
         Err(Refusal::ReservedName(_))
     ));
     assert!(transaction.settle().is_empty());
@@ -133,8 +136,8 @@ fn a_total_of_withdrawn_results_is_not_taken() {
     let (mut scheduler, run) = scheduler();
     let mut transaction = scheduler.begin(0, Loaded::new());
     let session = transaction.apply(register(1)).unwrap();
-    let Sync(both) = sync(session, vec![]);
-    let both = Sync(SyncRequest { wanted_states: u64::MAX, wanted_jobs: 2, ..both });
+    let mut both = sync(session, vec![]);
+    (both.sync.wanted_states, both.sync.wanted_jobs) = (u64::MAX, 2);
     let granted = transaction.apply(both).unwrap().expect("it has registered").granted;
     let tokens = [0, 1].map(|at| granted[at].token);
     transaction.settle();

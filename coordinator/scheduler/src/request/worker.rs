@@ -1,16 +1,14 @@
 //! Requests of workers, and of the coordinator where it counts like one.
 
-use nqueens_model::id::{LeaseToken, WorkerId};
+use nqueens_model::credential::Credential;
+use nqueens_model::id::{JobId, LeaseToken, WorkerId};
 use nqueens_model::message::{JobResult, Registration, ResultAck, ReturnedLease, Session, SyncRequest};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::Request;
 use crate::dispatch::{Machine, Worker};
 use crate::refusal::Refusal;
 use crate::transaction::{Needs, Transaction};
-
-/// The machine that the coordinator counts as; no worker may take this name.
-pub(super) const OWN_MACHINE: &str = "(the coordinator)";
 
 /// The process that the coordinator counts as; no worker may be it.
 const OWN_INSTANCE: [u8; 16] = [0; 16];
@@ -20,6 +18,8 @@ const OWN_INSTANCE: [u8; 16] = [0; 16];
 pub struct Register {
     /// What it says of itself.
     pub worker: Registration,
+    /// What it has shown.
+    pub credential: Credential,
     /// Random: the session's secret, unless the process has one.
     pub secret: [u8; 16],
 }
@@ -28,24 +28,34 @@ impl Request for Register {
     type Answer = Session;
 
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<Session, Refusal> {
-        let Self { worker, secret } = self;
-        if worker.name == OWN_MACHINE {
+        let Self { worker, credential, secret } = self;
+        if worker.name == Credential::OWN {
             return Err(Refusal::ReservedName(worker.name));
         }
         if worker.instance == OWN_INSTANCE {
             return Err(Refusal::ReservedInstance);
         }
-        transaction.scheduler.admit(&worker.name)?;
-        let session = transaction.enroll(&worker, secret);
+        transaction.scheduler.admit(&Machine::new(credential.clone(), &worker.name))?;
+        match transaction.registered(&worker.instance) {
+            Some(known) if known.machine.credential != credential => return Err(Refusal::OtherCredential),
+            Some(_) => {}
+            None => transaction.has_place(&credential)?,
+        }
+        let session = transaction.enroll(&worker, &credential, secret);
         let Registration { name, threads, build, .. } = worker;
-        info!(worker = %session.worker, name, threads, build, "worker registered");
+        info!(worker = %session.worker, name, %credential, threads, build, "worker registered");
         Ok(session)
     }
 }
 
 /// A worker's regular word. The answer is `None` if it is not of a session here.
 #[derive(Clone, Debug)]
-pub struct Sync(pub SyncRequest);
+pub struct Sync {
+    /// What it says.
+    pub sync: SyncRequest,
+    /// What it has shown.
+    pub credential: Credential,
+}
 
 /// The answer to a worker. The content of its jobs is in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,17 +85,16 @@ impl Request for Sync {
     type Answer = Option<Synced>;
 
     fn needs(&self, needs: &mut Needs) {
-        needs.reported.extend(self.0.results.iter().map(|result| result.token.job));
+        needs.reported.extend(self.sync.results.iter().map(|result| result.token.job));
     }
 
     /// Results come first, so that what the worker still holds and what it wants are told apart from them.
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<Option<Synced>, Refusal> {
-        let SyncRequest { session, results, held, returned, wanted_states, wanted_jobs } = self.0;
-        let Some(Worker { draining: drain, machine, .. }) = transaction.scheduler.proven(session) else {
-            return Ok(None);
-        };
+        let SyncRequest { session, results, held, returned, wanted_states, wanted_jobs } = self.sync;
+        let proven = transaction.scheduler.proven(session, &self.credential);
+        let Some(Worker { draining: drain, machine, .. }) = proven else { return Ok(None) };
         let (worker, drain) = (session.worker, *drain);
-        transaction.scheduler.admit(&Machine::clone(machine))?;
+        transaction.scheduler.admit(machine)?;
         let acks = transaction.report(worker, &results);
         let (now, is_short) = (transaction.now, transaction.scheduler.is_short());
         let dispatch = &mut transaction.scheduler.dispatch;
@@ -93,7 +102,7 @@ impl Request for Sync {
             if let Some(failure) = &returned.failure {
                 warn!(%worker, job = %returned.token.job, failure, "a worker failed to count a job");
             }
-            dispatch.give_back(worker, returned);
+            dispatch.give_back(now, worker, returned);
         }
         let held = dispatch.heartbeat(now, worker, &held);
         let mut tokens = held.lost;
@@ -128,13 +137,13 @@ impl Request for GiveBack {
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
         for token in self.tokens {
             let returned = ReturnedLease { token, failure: None };
-            transaction.scheduler.dispatch.give_back(self.worker, &returned);
+            transaction.scheduler.dispatch.give_back(transaction.now, self.worker, &returned);
         }
         Ok(())
     }
 }
 
-/// Compares the coordinator's own count with the accepted result.
+/// The coordinator's own count of a job. It is final: a result that differs is void.
 #[derive(Clone, Debug)]
 pub struct Compare {
     /// The coordinator's program.
@@ -153,18 +162,36 @@ impl Request for Compare {
     }
 
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        transaction.scheduler.admit(OWN_MACHINE)?;
         let own = Registration {
             instance: OWN_INSTANCE,
-            name: OWN_MACHINE.to_owned(),
+            name: Credential::OWN.to_owned(),
             build: self.build,
             kernels: vec![self.result.kernel],
             capability: None,
             threads: 1,
         };
-        let Session { worker, .. } = transaction.enroll(&own, self.secret);
-        transaction.scheduler.dispatch.set_draining(worker);
+        let Session { worker, .. } = transaction.enroll(&own, &Credential::own(), self.secret);
         transaction.report(worker, &[self.result]);
+        Ok(())
+    }
+}
+
+/// The coordinator could not count a job that has failed elsewhere.
+#[derive(Clone, Debug)]
+pub struct GiveUp {
+    /// The job.
+    pub job: JobId,
+    /// Why it could not.
+    pub reason: String,
+}
+
+impl Request for GiveUp {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        let Self { job, reason } = self;
+        error!(%job, reason, "a job that failed on workers failed here too");
+        transaction.scheduler.dispatch.give_up(job);
         Ok(())
     }
 }

@@ -1,19 +1,21 @@
 //! What befalls the world: faults, operators, and the calm after them.
 
+use std::collections::BTreeSet;
+
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::random::Random;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::JobResult;
-use nqueens_model::operator::{Blamed, RunState};
-use nqueens_scheduler::JobState;
-use nqueens_scheduler::request::{Compare, Drain, Requeue, RetryQuarantined, SetRunState, SetTrust};
+use nqueens_model::operator::{Blamed, MachineName, RunState};
+use nqueens_scheduler::request::{Compare, Drain, GiveUp, Requeue, RetryQuarantined, SetRunState, SetTrust};
+use nqueens_scheduler::{JobState, Machine};
 use nqueens_worker_protocol::Event as Told;
 
 use super::{Event, World};
 use crate::ask::{Ask, Asker};
 use crate::job::truth;
 use crate::scenario::Fault;
-use crate::worker::machine_name;
+use crate::worker::Engine;
 
 /// Time between two looks of an operator, once faults have ceased; every so many looks disputes are ended by force.
 const TIDY_MS: u64 = 10_000;
@@ -115,7 +117,7 @@ impl World {
                 // Where many requests come together, it may be about a result that comes in the same transaction.
                 let waiting = self.coordinator.iter().flat_map(|coordinator| &coordinator.queue);
                 let mut reported = waiting.filter_map(|(ask, _)| match ask {
-                    Ask::Sync(sync) => Some(sync.results.last()?.token.job),
+                    Ask::Sync(sync) => Some(sync.sync.results.last()?.token.job),
                     _ => None,
                 });
                 let reported = reported.next().filter(|_| self.commit_ms > 10);
@@ -123,8 +125,8 @@ impl World {
                 Ask::Requeue(Requeue { run, of })
             }
             21..28 => {
-                let machine = machine_name(worker.engine.machine).into();
-                Ask::SetTrust(SetTrust { machine, trusted: random.permille(600) })
+                let machines = named(&worker.engine.machine());
+                Ask::SetTrust(SetTrust { machines, trusted: random.permille(600) })
             }
             28 => Ask::SetRunState(SetRunState { run, state: RunState::Cancelled }),
             _ => return self.submit(),
@@ -142,7 +144,7 @@ impl World {
         }
     }
 
-    /// The coordinator counts a job that a worker has counted, and holds both against each other.
+    /// The coordinator counts what it has to decide, or else a job that a worker has counted.
     pub(super) fn count_canary(&mut self) {
         let (life, idle) = match &self.coordinator {
             Some(coordinator) => (coordinator.life, coordinator.committing.is_none()),
@@ -150,6 +152,20 @@ impl World {
         };
         let random = &mut self.luck.random;
         let later = random.number(500..=19_999);
+        let now = self.now;
+        let undecided =
+            self.coordinator.as_ref().filter(|_| idle).and_then(|coordinator| coordinator.undecided(now));
+        if let Some((token, has_result)) = undecided {
+            let fails = !has_result && random.permille(300);
+            let job = token.job;
+            let (kernel, states, elapsed_us) = (Kernel::Scalar.into(), 0, 1);
+            let result = JobResult { token, counts: truth(job), kernel, states, elapsed_us };
+            let compare = Compare { build: "simulated".to_owned(), secret: [0; 16], result };
+            let given_up = GiveUp { job, reason: "told to".to_owned() };
+            self.ask(if fails { Ask::GiveUp(given_up) } else { Ask::Compare(compare) }, Asker::Nobody);
+            self.schedule(later / 10, Event::Canary { life });
+            return;
+        }
         let runs: Vec<_> = self.ledger.runs().filter(|run| run.settings.replicate_ppm > 0).collect();
         if idle && !runs.is_empty() {
             let run = runs[random.index(runs.len())];
@@ -195,13 +211,27 @@ impl World {
             }
         }
         let distrusted = self.ledger.reputations().filter(|(_, reputation)| reputation.distrusted.is_some());
-        let is_liar = |name: &str| self.liars.iter().any(|liar| machine_name(*liar) == name);
+        let lying =
+            self.workers.iter().map(|worker| &worker.engine).filter(|engine| engine.lies_in.is_some());
+        let lying: BTreeSet<_> = lying.map(Engine::machine).collect();
+        // With the liars of a credential the honest ones may have been distrusted.
         let honest: Vec<_> =
-            distrusted.map(|(machine, _)| machine.clone()).filter(|machine| !is_liar(machine)).collect();
-        for machine in honest {
-            self.ask(Ask::SetTrust(SetTrust { machine, trusted: true }), Asker::Nobody);
+            distrusted.map(|(machine, _)| machine).filter(|machine| !lying.contains(machine)).collect();
+        let honest: Vec<_> = honest.into_iter().map(named).collect();
+        for machines in honest {
+            self.ask(Ask::SetTrust(SetTrust { machines, trusted: true }), Asker::Nobody);
         }
         self.plan_next();
         self.schedule(TIDY_MS, Event::Tidy);
+    }
+}
+
+/// As an operator names a machine, or all of a credential.
+fn named(machine: &Machine) -> MachineName {
+    let (name, credential) = (machine.name.to_string(), machine.credential.clone());
+    if name.is_empty() {
+        MachineName::All { credential }
+    } else {
+        MachineName::One { name, credential: Some(credential) }
     }
 }

@@ -2,6 +2,7 @@
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
     CheckCounts, Event, EventKind, Interval, Progress, RunState, RunStatus, Speed, WorkerStatus,
@@ -77,6 +78,7 @@ fn worker(number: u64, name: &str, states_per_s: f64) -> Worker {
         checks_passed: 0,
         checks_failed: 0,
         checks_open: 0,
+        credential: Credential::shared(),
         distrusted: (number == 2).then(|| "test".to_owned()),
     })
 }

@@ -39,7 +39,8 @@ fn is_asked(plan: PlanKind, engines: &[Engine]) -> bool {
     let workers = (1..).zip(engines).filter_map(|(number, (kernel, said))| {
         let (machine, id) = (format!("machine {number}"), WorkerId::new(number)?);
         let capability = said.map(|family| Capability { family, device: String::new(), states_per_s: 1 });
-        dispatch.add_worker(id, &Registration { capability, ..registration(&machine, kernel.as_str(), 1) });
+        let worker = Registration { capability, ..registration(&machine, kernel.as_str(), 1) };
+        dispatch.add_worker(id, &worker, Credential::shared());
         dispatch.heartbeat(0, id, &[]);
         Some(id)
     });

@@ -1,5 +1,6 @@
 //! Random histories of leases, reports, returns, silences and restarts: what must hold after every single event.
 
+mod credentials;
 mod independence;
 mod shares;
 mod world;
@@ -124,9 +125,10 @@ proptest! {
 
     #[test]
     fn the_ledger_holds_after_every_event(
-        events in events(), replicate_ppm in prop_oneof![Just(0), Just(300_000), Just(1_000_000)]
+        events in events(), replicate_ppm in prop_oneof![Just(0), Just(300_000), Just(1_000_000)],
+        arbiter in any::<bool>(),
     ) {
-        let mut world = World::new(replicate_ppm);
+        let mut world = World::with_arbiter(replicate_ppm, arbiter);
         for event in &events {
             world.apply(event);
             world.store();
@@ -148,6 +150,7 @@ proptest! {
                 world.store();
                 world.check();
             }
+            world.apply(&Event::Decide);
             if world.issued.len() == before {
                 break;
             }

@@ -42,7 +42,8 @@ impl Counting {
         let (family, device) = ("block-search".parse().expect("a name"), String::new());
         let capability = says.then_some(Capability { family, device, states_per_s });
         let machine = format!("machine {number}");
-        dispatch.add_worker(id, &Registration { capability, ..registration(&machine, "avx2", threads) });
+        let worker = Registration { capability, ..registration(&machine, "avx2", threads) };
+        dispatch.add_worker(id, &worker, Credential::shared());
         Self { id, states_per_s, threads, jobs: VecDeque::new(), states: 0, busy: 0, done: 0 }
     }
 

@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_model::credential::Credential;
 use nqueens_model::message::{HeldLease, JobResult, ReturnedLease, Verdict};
 use nqueens_model::operator::CheckCounts;
 use proptest::prelude::*;
@@ -19,21 +20,28 @@ pub(super) const WORKERS: u64 = 5;
 const SECRET: [u8; 32] = [7; 32];
 
 pub(super) fn machine(worker: WorkerId) -> Machine {
-    format!("m{}", worker.get() % (WORKERS - 1)).into()
+    if worker.get() > WORKERS {
+        return Machine::new(Credential::own(), Credential::OWN);
+    }
+    let number = worker.get() % (WORKERS - 1);
+    let credential = ["lab", "lab", "club", Credential::SHARED][usize::try_from(number).unwrap()];
+    Machine::new(Credential::stored(credential).unwrap(), &format!("m{number}"))
 }
 
 pub(super) fn run_id() -> RunId {
     RunId::from_random(7)
 }
 
-fn policy() -> Policy {
+fn policy(arbiter: bool) -> Policy {
     Policy {
+        arbiter,
         lease_ms: 100,
         stall_ms: 300,
         second_lease_ms: 50,
         grace_ms: 200,
         failures_max: 3,
         lapses_max: 4,
+        ..Policy::default()
     }
 }
 
@@ -89,6 +97,8 @@ pub(super) enum Event {
     TakeBack(u32),
     /// An operator lets all machines in again.
     Readmit,
+    /// The coordinator counts what it has to.
+    Decide,
 }
 
 pub(super) fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -105,6 +115,7 @@ pub(super) fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => Just(Event::Retry),
         1 => (0..JOBS).prop_map(Event::TakeBack),
         1 => Just(Event::Readmit),
+        2 => Just(Event::Decide),
         1 => state.prop_map(Event::SetState),
     ];
     prop::collection::vec(event, 1..120)
@@ -122,6 +133,7 @@ pub(super) struct World {
     pub(super) issued: Vec<(WorkerId, LeaseToken)>,
     state: RunState,
     replicate_ppm: u32,
+    arbiter: bool,
     /// Open checks, and the first result of their jobs that differs.
     open: HashSet<u32>,
     conflicts: HashMap<u32, CheckVote>,
@@ -132,15 +144,21 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(replicate_ppm: u32) -> Self {
+        Self::with_arbiter(replicate_ppm, false)
+    }
+
+    /// One whose coordinator counts itself.
+    pub(super) fn with_arbiter(replicate_ppm: u32, arbiter: bool) -> Self {
         let slot = |number: u32| JobStatus {
             state: JobState::Ready,
             epoch: 0,
             failures: 0,
             lapses: 0,
+            confirmed: false,
             estimate: 1_000 + u64::from(number),
         };
         let mut world = Self {
-            dispatch: Dispatch::new(policy(), Incarnation::from_random(1), SECRET),
+            dispatch: Dispatch::new(policy(arbiter), Incarnation::from_random(1), SECRET),
             now: 0,
             lives: 0,
             slots: (0..JOBS).map(slot).collect(),
@@ -149,6 +167,7 @@ impl World {
             issued: Vec::new(),
             state: RunState::Active,
             replicate_ppm,
+            arbiter,
             open: HashSet::new(),
             conflicts: HashMap::new(),
             reputations: HashMap::new(),
@@ -161,13 +180,14 @@ impl World {
     /// A new life of the coordinator on what the database has.
     fn restart(&mut self) {
         self.lives += 1;
-        self.dispatch = Dispatch::new(policy(), Incarnation::from_random(self.lives), SECRET);
-        for worker in (1..=WORKERS).map(|worker| WorkerId::new(worker).unwrap()) {
+        self.dispatch = Dispatch::new(policy(self.arbiter), Incarnation::from_random(self.lives), SECRET);
+        for worker in (1..=WORKERS + 1).map(|worker| WorkerId::new(worker).unwrap()) {
             let kernel = if worker.get() == 2 { "scalar" } else { "reference" };
-            self.dispatch.add_worker(worker, &registration(&machine(worker), kernel, 2));
+            let Machine { credential, name } = machine(worker);
+            self.dispatch.add_worker(worker, &registration(&name, kernel, 2), credential);
         }
         for (machine, reputation) in &self.reputations {
-            self.dispatch.add_reputation(Machine::clone(machine), reputation.clone());
+            self.dispatch.add_reputation(machine.clone(), reputation.clone());
         }
         let done = |number: &u32| self.slots[*number as usize].state == JobState::Done;
         let mut sums = AcceptedSums::default();
@@ -200,15 +220,13 @@ impl World {
             let (suspect, all) = match event {
                 TrustEvent::Distrusted { machine, .. } => (machine, false),
                 TrustEvent::WrongAgain { machine } => (machine, true),
+                TrustEvent::Rests { .. } => continue,
                 TrustEvent::Waived { .. } => panic!("waived by nobody"),
             };
             assert!(self.liars.contains(&suspect), "{suspect} never reported anything wrong");
             let own = self.accepted.iter().filter(|(_, accepted)| machine(accepted.worker) == suspect);
             let results = own.map(|(number, accepted)| {
-                (
-                    JobId { run: run_id(), number: *number },
-                    CheckVote::accepted(accepted, Machine::clone(&suspect)),
-                )
+                (JobId { run: run_id(), number: *number }, CheckVote::accepted(accepted, suspect.clone()))
             });
             self.dispatch.suspect(&suspect, results.collect(), all);
         }
@@ -272,7 +290,7 @@ impl World {
             Event::GiveBack { worker, pick, failed } => {
                 let Some((_, token)) = self.pick(pick) else { return };
                 let failure = failed.then(|| "told to".to_owned());
-                self.dispatch.give_back(id(worker), &ReturnedLease { token, failure });
+                self.dispatch.give_back(self.now, id(worker), &ReturnedLease { token, failure });
             }
             Event::Heartbeat { worker, forgets } => {
                 let all = self.issued.iter().filter(|(holder, _)| *holder == id(worker));
@@ -319,6 +337,20 @@ impl World {
                     self.dispatch.readmit(&machine(id(worker)));
                 }
             }
+            Event::Decide => self.decide(),
+        }
+    }
+
+    /// The coordinator counts all that it has to, and everything that it says stands.
+    fn decide(&mut self) {
+        while let Some((token, has_result)) = self.dispatch.undecided(self.now).filter(|_| self.arbiter) {
+            let number = token.job.number;
+            assert_eq!(has_result, self.accepted.contains_key(&number));
+            self.judge(WorkerId::new(WORKERS + 1).unwrap(), token, truth(number), true);
+            assert_eq!(self.accepted[&number].counts, truth(number));
+            let slot = self.dispatch.run(run_id()).unwrap().slot(number);
+            assert!(slot.state == JobState::Done && slot.confirmed);
+            self.store();
         }
     }
 
@@ -336,9 +368,14 @@ impl World {
         if wrong {
             counts.count8 += 1 + worker.get() % (WORKERS - 1);
         }
+        self.judge(worker, token, counts, !implausible);
+    }
+
+    fn judge(&mut self, worker: WorkerId, token: LeaseToken, counts: Counts, plausible: bool) {
+        let number = token.job.number;
         let result = result(token, counts);
         let before = self.accepted.get(&number).copied();
-        let judged = self.dispatch.report(worker, &result, before.as_ref(), !implausible);
+        let judged = self.dispatch.report(worker, &result, before.as_ref(), plausible);
         match (before, judged.verdict) {
             (before, Verdict::Accepted) if before.is_none() || judged.supersedes => {
                 let LeaseToken { epoch, incarnation, .. } = token;
@@ -354,7 +391,7 @@ impl World {
                 let vote = CheckVote::reported(worker, &result, machine(worker));
                 self.conflicts.entry(number).or_insert(vote);
             }
-            (None, Verdict::Implausible) => assert!(implausible),
+            (None, Verdict::Implausible) => assert!(!plausible),
             (None, Verdict::SetAside) => {
                 assert_eq!(self.slots[number as usize].state, JobState::Quarantined);
             }
@@ -370,6 +407,11 @@ impl World {
         assert_eq!(sums.leased as usize, count(JobState::Leased));
         assert_eq!(sums.quarantined as usize, count(JobState::Quarantined));
         assert_eq!(sums.leased as usize, self.holders.len());
+        let confirmed = |number: &u32| run.slot(*number).confirmed;
+        assert_eq!(sums.checks.confirmed as usize, (0..JOBS).filter(confirmed).count());
+        for number in (0..JOBS).filter(confirmed) {
+            assert_eq!(self.accepted[&number].counts, truth(number), "only the truth is confirmed");
+        }
         let mut orbits = Totals::default();
         let mut estimate_done = 0;
         for number in 0..JOBS {

@@ -1,0 +1,70 @@
+//! What the coordinator has to count itself, where it counts: no votes outweigh its count.
+//!
+//! | what | why |
+//! |---|---|
+//! | disputes | two results differ, and votes of one credential decide nothing |
+//! | jobs that failed [`failures_max`](super::Policy::failures_max) times under one credential | it may be the job or the worker |
+//! | checks in runs that have waited for nothing else for a lease's duration | who could make them does not |
+
+use nqueens_model::credential::Credential;
+use nqueens_model::id::{JobId, LeaseToken, WorkerId};
+
+use super::{Dispatch, JobState, Millis, RunState};
+
+impl Dispatch {
+    /// The next job that the coordinator has to count, as the token of its latest lease, and whether it has a result.
+    pub fn undecided(&self, now: Millis) -> Option<(LeaseToken, bool)> {
+        let goes_on = |job: &JobId| {
+            let state = self.runs.get(&job.run).map(super::Run::state);
+            matches!(state, Some(RunState::Active | RunState::Paused))
+        };
+        // Workers have the first half of that time.
+        let is_late = |job: &JobId| self.is_late(now.saturating_sub(self.policy.lease_ms), job.run);
+        let check = self.checks.find(|job, check| goes_on(job) && (check.is_dispute() || is_late(job)));
+        let failing = || self.failed_by.keys().copied().find(|job| goes_on(job) && self.is_hopeless(*job));
+        let (job, has_result) = check.map(|job| (job, true)).or_else(|| Some((failing()?, false)))?;
+        let epoch = std::num::NonZeroU32::new(self.runs[&job.run].slot(job.number).epoch)?;
+        Some((LeaseToken { job, epoch, incarnation: self.incarnation }, has_result))
+    }
+
+    /// Whether a job is open and has failed so often that the coordinator has to try it.
+    fn is_hopeless(&self, job: JobId) -> bool {
+        let slot = self.runs[&job.run].slot(job.number);
+        let is_open = matches!(slot.state, JobState::Ready | JobState::Leased);
+        is_open && self.policy.arbiter && u32::from(slot.failures) >= self.policy.failures_max
+    }
+
+    /// The coordinator could not count a job either, which has failed elsewhere: it is quarantined. Does nothing if it has a
+    /// result by now.
+    pub fn give_up(&mut self, job: JobId) {
+        let Some(run) = self.runs.get_mut(&job.run).filter(|run| run.contains(job.number)) else { return };
+        if matches!(run.slot(job.number).state, JobState::Ready | JobState::Leased) {
+            run.quarantine(job.number);
+            self.remove_leases(job);
+            self.failed_by.remove(&job);
+            self.dirty.insert(job);
+        }
+    }
+
+    /// A worker failed to count a job: its machine gets fewer jobs. Whether the job is to be quarantined: failures under
+    /// one credential alone are no proof against it where the coordinator can try it.
+    pub(super) fn note_failure(&mut self, now: Millis, worker: WorkerId, job: JobId) {
+        let machine = self.machine(worker);
+        self.failed_by.entry(job).or_default().insert(machine.credential.clone());
+        if let Some((failures, seconds)) = self.trust.set_back(now, &machine) {
+            self.trust_events.push(super::TrustEvent::Rests { machine, failures, seconds });
+        }
+    }
+
+    /// Whether failures of a job are proof against it.
+    pub(super) fn is_proven_bad(&self, job: JobId) -> bool {
+        !self.policy.arbiter || self.failed_by.get(&job).is_some_and(|by| by.len() > 1)
+    }
+
+    /// Whether so many votes of other credentials decide a dispute: where the coordinator counts itself they need standing,
+    /// and two of one credential decide nothing.
+    pub(super) fn has_weight(&self, one: &Credential, other: &Credential) -> bool {
+        let has_standing = |credential| self.trust.has_standing(credential);
+        !self.policy.arbiter || one != other && has_standing(one) && has_standing(other)
+    }
+}

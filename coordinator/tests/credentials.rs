@@ -1,0 +1,159 @@
+//! Workers with a valid token who mean no good: what they can do to others, and to a run.
+
+mod common;
+
+use common::{ALL, House, Ledger, Worker, falsified, honest, registration, rows_8};
+use nqueens_coordinator::{Access, Coordinator, Policy, Timing};
+use nqueens_model::credential::Credential;
+use nqueens_model::operator::{MachineName, RunState, Submission};
+use nqueens_proto::{Token, v1};
+use tonic::Code;
+
+/// The token of somebody.
+fn token(of: &str) -> Token {
+    format!("the-token-of-the-{of}").parse().unwrap()
+}
+
+/// A coordinator that counts itself, with a token for each of two owners.
+async fn house(ledger: &Ledger) -> House {
+    let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), token(name)));
+    let access = Access::new(tokens.into(), None).unwrap();
+    let policy = Policy { workers_max: 20, ..Policy::default() };
+    let pace = Timing { sync_ms: 1_234, policy, canaries: true, ..Timing::default() };
+    House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await
+}
+
+async fn worker(house: &House, of: &str, number: u8) -> Worker {
+    house.register_by(Some(&token(of)), registration(number)).await.unwrap()
+}
+
+/// A run of eight jobs; of which all results are checked.
+async fn submit(house: &House) -> nqueens_coordinator::RunRow {
+    let submission = Submission { request: [7; 16], plan: rows_8(), priority: 0, replicate_ppm: 1_000_000 };
+    house.coordinator.operator().submit_once(submission).await.unwrap()
+}
+
+/// Sixty names of one process had an honest machine distrusted within 276 milliseconds.
+#[tokio::test]
+async fn names_of_one_credential_outvote_nobody() {
+    let ledger = Ledger::new();
+    let house = house(&ledger).await;
+    let run = submit(&house).await;
+    let mut victim = worker(&house, "club", 1).await;
+    let right: Vec<_> = victim.take(8).await.iter().map(honest).collect();
+    victim.report(&right).await;
+    for number in 2..20 {
+        let mut name = worker(&house, "lab", number).await;
+        let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 8, ..v1::SyncRequest::default() };
+        let wrong: Vec<_> =
+            name.sync(sync).await.unwrap().leases.iter().map(|lease| falsified(&honest(lease))).collect();
+        name.report(&wrong).await;
+        // Results of leases that it never had decide nothing either.
+        let leaseless: Vec<_> = right.iter().map(falsified).collect();
+        let _ = name.sync(v1::SyncRequest { results: leaseless, ..v1::SyncRequest::default() }).await;
+    }
+    house.wait_for(run.id, |run| run.state == RunState::Done).await;
+    let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
+    assert_eq!(row.outcome.unwrap().total, 92);
+    for worker in house.coordinator.operator().workers().await.unwrap() {
+        assert_eq!(worker.distrusted.is_some(), worker.credential.as_str() == "lab", "{worker:?}");
+    }
+    house.close().await;
+    ledger.audit().await;
+}
+
+/// One worker failed every job three times within 0.08 seconds, and all were in quarantine.
+#[tokio::test]
+async fn who_fails_everything_stops_nothing() {
+    let ledger = Ledger::new();
+    let house = house(&ledger).await;
+    let run = submit(&house).await;
+    for number in 1..20 {
+        let mut failer = worker(&house, "lab", number).await;
+        for _ in 0..3 {
+            let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 8, ..v1::SyncRequest::default() };
+            let leases = failer.sync(sync).await.unwrap().leases;
+            let fail = |lease: &v1::Lease| v1::ReturnedLease { token: lease.token, failure: "no".to_owned() };
+            let returned = leases.iter().map(fail).collect();
+            failer.sync(v1::SyncRequest { returned, ..v1::SyncRequest::default() }).await.unwrap();
+        }
+    }
+    assert_eq!(house.progress(run.id).sums.quarantined, 0);
+    assert!(ledger.ask("SELECT number FROM job WHERE failures > 2").await.len() > 4, "they failed");
+    // The coordinator counts what failed too often, and somebody else the rest.
+    let mut other = worker(&house, "club", 20).await;
+    let done = |run: &nqueens_coordinator::progress::RunProgress| run.state == RunState::Done;
+    while !done(&house.progress(run.id)) {
+        let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 8, ..v1::SyncRequest::default() };
+        let results: Vec<_> = other.sync(sync).await.unwrap().leases.iter().map(honest).collect();
+        other.report(&results).await;
+    }
+    let accepted = ledger.ask(
+        "SELECT count(*) FROM result JOIN worker ON worker.id = worker WHERE name = '(the coordinator)'",
+    );
+    assert_ne!(accepted.await, ["0"]);
+    house.close().await;
+    ledger.audit().await;
+}
+
+#[tokio::test]
+async fn a_session_is_its_credentials_alone() {
+    let ledger = Ledger::new();
+    let house = house(&ledger).await;
+    let mut own = worker(&house, "lab", 1).await;
+    let mut stolen = house.known_worker(&own).await;
+    stolen.token = Some(token("club"));
+    let refusal = stolen.sync(v1::SyncRequest::default()).await.unwrap_err();
+    assert_eq!(refusal.code(), Code::NotFound, "{refusal}");
+    let refusal = house.register_by(Some(&token("club")), registration(1)).await.err().unwrap();
+    assert_eq!(refusal.code(), Code::PermissionDenied);
+    assert!(refusal.message().contains("another token or certificate"), "{refusal}");
+    own.sync(v1::SyncRequest::default()).await.unwrap();
+    house.close().await;
+}
+
+#[tokio::test]
+async fn workers_of_a_credential_are_bounded() {
+    let ledger = Ledger::new();
+    let house = house(&ledger).await;
+    for number in 1..=20 {
+        worker(&house, "lab", number).await.sync(v1::SyncRequest::default()).await.unwrap();
+    }
+    let refusal = house.register_by(Some(&token("lab")), registration(21)).await.err().unwrap();
+    assert_eq!(refusal.code(), Code::ResourceExhausted);
+    assert!(refusal.message().contains("20 workers of credential lab"), "{refusal}");
+    worker(&house, "club", 22).await;
+    // Who is there already may introduce itself again.
+    worker(&house, "lab", 7).await;
+    house.close().await;
+}
+
+/// Machines of the same name under two credentials are two machines.
+#[tokio::test]
+async fn trust_is_of_a_name_under_a_credential() {
+    let ledger = Ledger::new();
+    let house = house(&ledger).await;
+    let named = |number| v1::RegisterRequest { name: "west".to_owned(), ..registration(number) };
+    let mut lab = house.register_by(Some(&token("lab")), named(1)).await.unwrap();
+    let mut club = house.register_by(Some(&token("club")), named(2)).await.unwrap();
+    let set_trust = async |machines, trusted| {
+        let request = nqueens_coordinator::request::SetTrust { machines, trusted };
+        house.coordinator.operator().ask(request).await.unwrap();
+    };
+    let of_lab = Credential::named("lab").unwrap();
+    let one = MachineName::One { name: "west".to_owned(), credential: Some(of_lab.clone()) };
+    set_trust(one, false).await;
+    assert_eq!(lab.sync(v1::SyncRequest::default()).await.unwrap_err().code(), Code::PermissionDenied);
+    club.sync(v1::SyncRequest::default()).await.unwrap();
+    set_trust(MachineName::One { name: "west".to_owned(), credential: None }, true).await;
+    lab.sync(v1::SyncRequest::default()).await.unwrap();
+    // All of a credential, under names that do not exist yet, too.
+    set_trust(MachineName::All { credential: of_lab.clone() }, false).await;
+    let refusal = house.register_by(Some(&token("lab")), registration(3)).await.err().unwrap();
+    assert!(refusal.message().contains("readmit --credential 'lab'"), "{refusal}");
+    club.sync(v1::SyncRequest::default()).await.unwrap();
+    set_trust(MachineName::All { credential: of_lab }, true).await;
+    lab.sync(v1::SyncRequest::default()).await.unwrap();
+    house.close().await;
+    ledger.audit().await;
+}
