@@ -18,7 +18,7 @@ use nqueens_proto::{MESSAGE_BYTES_MAX, random_bytes, request_id};
 use nqueens_scheduler::request::{Expire, FinishRun};
 use nqueens_scheduler::{Dispatch, Run};
 use tokio::net::TcpListener;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::codegen::http;
 use tonic::service::interceptor::InterceptedService;
@@ -36,6 +36,7 @@ use crate::limits::Limits;
 use crate::listener::{self, Watching};
 use crate::operator::Operator;
 use crate::operator_service::Operators;
+use crate::plans::Plans;
 use crate::reader::Reader;
 use crate::service::Workers;
 use crate::total::{SymmetricSearches, conclude};
@@ -75,15 +76,17 @@ impl Coordinator {
         let database = Database::open(path).await?;
         let incarnation = Incarnation::from_random(u64::from_ne_bytes(random_bytes()));
         let disk = Disk::new(path, pace.disk_reserve);
-        let writer = Writer::new(database, disk.room(), pace.policy, incarnation, build).await?;
+        let plans = Plans::default();
+        let writer =
+            Writer::new(database, disk.room(), pace.policy, incarnation, build, plans.clone()).await?;
         let reader = Reader::new(path, writer.database.readers.clone());
         let (snapshot, events, faults) =
             (writer.snapshot.subscribe(), writer.events.watch(), writer.faults.clone());
         let limits = Arc::clone(&writer.limits);
         let (writer, work) = writer.spawn();
         let writing = tokio::spawn(watch_writer(work, faults.clone()));
-        let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
-        let operator = Operator { writer, reader, snapshot, events, build, planning };
+        let (build, jobs_max) = (build.into(), pace.jobs_max);
+        let operator = Operator { writer, reader, snapshot, events, build, plans, jobs_max };
         let mut chores = vec![
             tokio::spawn(expire(operator.writer.clone(), disk)),
             tokio::spawn(conclude_runs(operator.clone(), faults.clone())),

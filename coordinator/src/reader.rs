@@ -17,6 +17,7 @@ use crate::database::{explain, open_readers};
 use crate::error::{Error, damaged};
 use crate::ledger::{self, LedgerRow, OtherResult, PlannedJob, RunRow, WorkerRow};
 use crate::planner::{BATCH, Planner};
+use crate::plans::UnplannedRun;
 use crate::progress::RunProgress;
 use crate::rules;
 
@@ -116,6 +117,13 @@ impl Reader {
     /// All runs, oldest first.
     pub async fn runs(&self) -> Result<Vec<RunRow>, Error> {
         ledger::runs(&self.db).await.map_err(|error| self.explain(error))
+    }
+
+    /// The runs that are being planned, oldest first. In a database that no process writes to, their planning was cut short:
+    /// the next one to open it drops them.
+    pub async fn unplanned_runs(&self) -> Result<Vec<UnplannedRun>, Error> {
+        let rows = ledger::unplanned_runs(&self.db).await.map_err(|error| self.explain(error))?;
+        Ok(rows.into_iter().map(|(settings, at, stored)| UnplannedRun::new(settings, at, stored)).collect())
     }
 
     /// One run.

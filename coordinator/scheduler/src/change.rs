@@ -16,8 +16,6 @@ pub type JudgedResult = (WorkerId, JobResult, Verdict);
 pub enum Change {
     /// A worker's process has registered; its id is one that the ledger does not have.
     Worker(Session, Registration),
-    /// Runs whose planning was given up half-way are gone.
-    UnplannedDropped,
     /// A run is being planned: its jobs follow.
     RunPlanned(RunSettings),
     /// Jobs of a run that is being planned, from number `first` on.
