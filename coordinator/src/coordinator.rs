@@ -75,11 +75,11 @@ impl Coordinator {
     pub async fn open(path: &Path, pace: Timing, build: &str) -> Result<Self, Error> {
         let database = Database::open(path).await?;
         let incarnation = Incarnation::from_random(u64::from_ne_bytes(random_bytes()));
-        let disk = Disk::new(path, pace.disk_reserve);
+        let reader = Reader::new(path, database.readers.clone());
+        let disk = Disk::new(path, reader.clone(), pace.disk_reserve).await;
         let plans = Plans::default();
         let writer =
             Writer::new(database, disk.room(), pace.policy, incarnation, build, plans.clone()).await?;
-        let reader = Reader::new(path, writer.database.readers.clone());
         let (snapshot, events, faults) =
             (writer.snapshot.subscribe(), writer.events.watch(), writer.faults.clone());
         let limits = Arc::clone(&writer.limits);
@@ -218,7 +218,7 @@ async fn expire(writer: Handle, mut disk: Disk) {
     loop {
         ticks.tick().await;
         // A failed transaction has been logged; the next tick tries again.
-        let _ = writer.ask(Expire { room: disk.look() }).await;
+        let _ = writer.ask(Expire { room: disk.look().await }).await;
     }
 }
 

@@ -77,11 +77,6 @@ impl Operator {
         run.ok_or_else(|| self.plans.failure(id).unwrap_or_else(|| Arc::new(Refusal::NoRun(id).into())))
     }
 
-    /// Whether a run is being planned.
-    pub(crate) fn is_planned(&self, run: RunId) -> bool {
-        self.plans.get(run).is_some()
-    }
-
     /// The jobs of a run in plan order, in at most this many groups of equal size (the last may be smaller): for each
     /// group, the number of jobs in each [`JobState`](crate::JobState). None of a run that is being planned.
     pub async fn job_state_histogram(
@@ -89,7 +84,7 @@ impl Operator {
         run: RunId,
         groups_max: usize,
     ) -> Result<Vec<[u32; 4]>, Arc<Error>> {
-        if self.is_planned(run) {
+        if self.plans.get(run).is_some() {
             return Ok(Vec::new());
         }
         let groups =
@@ -121,12 +116,10 @@ impl Operator {
             let is_same = run.plan == plan && run.seed == seed;
             return if is_same { Ok(None) } else { Err(Arc::new(Error::OtherSubmission(id))) };
         }
-        let jobs_max = self.jobs_max;
-        let sizing = tokio::task::spawn_blocking(move || {
-            within(plan, plan.size().at_least, jobs_max)?;
-            Ok::<_, Arc<Error>>(UnplannedRun::new(settings, wall_time(), 0))
-        });
-        let run = sizing.await.expect("sizes do not panic")?;
+        let sizing = tokio::task::spawn_blocking(move || plan.size()).await;
+        let size = sizing.expect("sizes do not panic");
+        self.within_limit(plan, size.at_least, size.about)?;
+        let run = UnplannedRun::new(settings, size, wall_time(), 0);
         let (planning, is_new) = self.plans.enter(run)?;
         if is_new {
             let planning = Arc::clone(&planning);
@@ -144,6 +137,16 @@ impl Operator {
             Err(Error::Refused(Refusal::NoRun(_))) => Ok(None),
             Err(error) => Err(Arc::new(error)),
         }
+    }
+
+    /// Refuses a plan of at least so many jobs if they are more than the limit.
+    fn within_limit(&self, plan: Plan, at_least: u128, about: u128) -> Result<(), Arc<Error>> {
+        let jobs_max = self.jobs_max;
+        if at_least <= jobs_max.into() {
+            return Ok(());
+        }
+        let states_per_job = u128::from(plan.states_per_job()) * (2 * about).div_ceil(jobs_max.into());
+        Err(Arc::new(Error::PlanTooLarge { jobs: about, jobs_max, states_per_job }))
     }
 
     /// Plans a run when it is its turn. If that fails, nothing of it stays.
@@ -184,7 +187,8 @@ impl Operator {
                 jobs = planner.next() => jobs,
             };
             let Some(jobs) = jobs else { break };
-            within(plan, (estimates.len() + jobs.len()) as u128, self.jobs_max)?;
+            let so_far = (estimates.len() + jobs.len()) as u128;
+            self.within_limit(plan, so_far, so_far.max(planning.run().expected.into()))?;
             let first = u32::try_from(estimates.len()).expect("within a limit of 32 bits");
             estimates.extend(jobs.iter().map(|(_, weight)| weight.states));
             self.ask(PlanJobs { run: id, first, jobs }).await?;
@@ -224,16 +228,6 @@ impl Operator {
         };
         self.writer.look(statuses).await
     }
-}
-
-/// Refuses a plan of so many jobs if they are more than the limit.
-fn within(plan: Plan, jobs: u128, jobs_max: u32) -> Result<(), Arc<Error>> {
-    if jobs <= jobs_max.into() {
-        return Ok(());
-    }
-    let jobs = plan.size().about.max(jobs);
-    let states_per_job = u128::from(plan.states_per_job()) * (2 * jobs).div_ceil(jobs_max.into());
-    Err(Arc::new(Error::PlanTooLarge { jobs, jobs_max, states_per_job }))
 }
 
 /// A worker that was seen since the start, or is untrusted.

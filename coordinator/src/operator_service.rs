@@ -37,11 +37,12 @@ fn refused(error: &Error) -> Status {
         Error::Refused(Refusal::NoRun(_) | Refusal::NoWorker(_) | Refusal::NoMachine { .. }) => {
             Status::not_found(text)
         }
-        Error::Refused(Refusal::RunIsOver { .. }) => Status::failed_precondition(text),
+        Error::Refused(Refusal::RunIsOver { .. }) | Error::BeingPlanned(_) => {
+            Status::failed_precondition(text)
+        }
         Error::OtherSubmission(_) => Status::already_exists(text),
         Error::PlanTooLarge { .. } => Status::invalid_argument(text),
         Error::TooManyPlans(_) => Status::resource_exhausted(text),
-        Error::BeingPlanned(_) => Status::failed_precondition(text),
         Error::PlanCancelled(_) => Status::aborted(text),
         _ => Status::unavailable(text),
     }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 
+use nqueens_kernel::plan::PlanSize;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{RunState, RunStatus, WallTime};
 use nqueens_scheduler::{RunSettings, Sums};
@@ -33,8 +34,8 @@ pub struct UnplannedRun {
 }
 
 impl UnplannedRun {
-    pub(crate) fn new(settings: RunSettings, created_at: WallTime, stored: u32) -> Self {
-        let expected = u32::try_from(settings.plan.size().about).unwrap_or(u32::MAX);
+    pub(crate) fn new(settings: RunSettings, size: PlanSize, created_at: WallTime, stored: u32) -> Self {
+        let expected = u32::try_from(size.about).unwrap_or(u32::MAX);
         Self { settings, created_at, expected, stored }
     }
 

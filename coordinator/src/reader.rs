@@ -9,7 +9,7 @@ use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
-use nqueens_scheduler::{Refusal, Run};
+use nqueens_scheduler::{Refusal, Run, RunSettings};
 use sqlx::sqlite::SqlitePool;
 use tracing::warn;
 
@@ -114,6 +114,13 @@ impl Reader {
         }
     }
 
+    /// Bytes of the file that hold nothing, and that SQLite writes to before the file grows.
+    pub(crate) async fn free_bytes(&self) -> Result<u64, Error> {
+        let pages = "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size";
+        let bytes: i64 = sqlx::query_scalar(pages).fetch_one(&self.db).await?;
+        u64::try_from(bytes).map_err(damaged)
+    }
+
     /// All runs, oldest first.
     pub async fn runs(&self) -> Result<Vec<RunRow>, Error> {
         ledger::runs(&self.db).await.map_err(|error| self.explain(error))
@@ -123,7 +130,10 @@ impl Reader {
     /// the next one to open it drops them.
     pub async fn unplanned_runs(&self) -> Result<Vec<UnplannedRun>, Error> {
         let rows = ledger::unplanned_runs(&self.db).await.map_err(|error| self.explain(error))?;
-        Ok(rows.into_iter().map(|(settings, at, stored)| UnplannedRun::new(settings, at, stored)).collect())
+        let run = |(settings, at, stored): (RunSettings, _, _)| {
+            UnplannedRun::new(settings, settings.plan.size(), at, stored)
+        };
+        Ok(rows.into_iter().map(run).collect())
     }
 
     /// One run.

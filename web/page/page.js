@@ -196,6 +196,7 @@ const KINDS = { rows: "classes of first rows", border: "border configurations", 
 function showMap({ map }, run) {
   cellAt = mapOfJobs(by("map"), map.cells);
   const each = map.jobs_per_cell === 1 ? "a job" : `${thousands(map.jobs_per_cell)} jobs`;
+  if (!map.cells) return put(by("map-text"), "There is no map before all jobs are planned");
   put(by("map-text"), `Each cell is ${each}: ${KINDS[run.plan] ?? "prefixes"}, in the plan's order`);
 }
 

@@ -63,10 +63,11 @@ impl Submit {
             let submission = Submission { request, plan, priority, replicate_ppm };
             let run = client.submit(submission).await?;
             let id = run.progress.run;
+            // Before the id is out: whoever has it may interrupt.
+            let told = signals(None).context("listening for signals")?;
             if !self.json.json {
                 print_line(id)?;
             }
-            let told = signals(None).context("listening for signals")?;
             let run = tokio::select! {
                 run = self.follow(&mut client, run) => run?,
                 () = stopped(told) => {

@@ -50,6 +50,9 @@ fn done() -> RunStatus {
 #[test]
 fn what_is_sent_arrives() {
     assert_eq!(RunStatus::try_from(v1::Run::from(done())), Ok(done()));
+    let progress = Progress { state: RunState::Planning, planned: Some(7), ..done().progress };
+    let planning = RunStatus { progress, fingerprint: None, finished_at: None, outcome: None, ..done() };
+    assert_eq!(RunStatus::try_from(v1::Run::from(planning.clone())), Ok(planning));
     for state in RunState::ALL {
         assert_eq!(variant("state", v1::RunState::from(*state)), Ok(*state));
     }
@@ -105,6 +108,12 @@ fn what_no_honest_peer_sends_is_refused() {
         ("n", with(v1::RunProgress { n: 32, ..progress() })),
         ("state", with(v1::RunProgress { state: 99, ..progress() })),
         ("jobs", with(v1::RunProgress { jobs: 6, ..progress() })),
+        ("planned", with(v1::RunProgress { planned: Some(7), ..progress() })),
+        ("planned", with(v1::RunProgress { state: v1::RunState::Planning.into(), ..progress() })),
+        (
+            "planned",
+            with(v1::RunProgress { state: v1::RunState::Planning.into(), planned: Some(8), ..progress() }),
+        ),
         ("share_done", with(v1::RunProgress { share_done: f64::NAN, ..progress() })),
         ("states", with(v1::RunProgress { states: "+1".to_owned(), ..progress() })),
         ("estimated_states", with(v1::RunProgress { estimated_states: String::new(), ..progress() })),
