@@ -5,7 +5,6 @@ use nqueens_model::id::RunId;
 use nqueens_model::operator::{Interval, RunState};
 use nqueens_scheduler::{AcceptedSums, Room, Run, Scheduler, Sums};
 
-use crate::plans::Plans;
 pub use crate::speed::Measured;
 use crate::speed::Speeds;
 
@@ -25,12 +24,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn of(scheduler: &Scheduler, speeds: &Speeds, plans: &Plans) -> Self {
+    /// `unplanned` are the runs that are being planned.
+    pub(crate) fn of(scheduler: &Scheduler, speeds: &Speeds, unplanned: Vec<RunProgress>) -> Self {
         let (dispatch, room) = (scheduler.dispatch(), scheduler.room());
         let planned = dispatch.runs().map(|run| RunProgress::of(run, speeds.of(run)));
         // One may just have been planned to its end.
-        let unplanned = plans.runs().into_iter().filter(|run| dispatch.run(run.id()).is_none());
-        let mut runs: Vec<_> = planned.chain(unplanned.map(|run| run.progress())).collect();
+        let unplanned = unplanned.into_iter().filter(|run| dispatch.run(run.id).is_none());
+        let mut runs: Vec<_> = planned.chain(unplanned).collect();
         runs.sort_by_key(|run| run.id);
         Self {
             runs,

@@ -16,8 +16,10 @@
 //! of it has happened: the state is read again from the database, and all its requests get the error.
 //!
 //! When a machine turns out to be wrong, the same transaction reads the ledger a second time: for that machine's past
-//! results that nobody has confirmed. Questions do not enter a transaction: `Handle::look` shows them the committed
-//! state.
+//! results that nobody has confirmed.
+//!
+//! Jobs of a run that was not planned to its end are removed in transactions of their own, some in each. Questions do not
+//! enter a transaction: `Handle::look` shows them the committed state.
 
 mod request;
 
@@ -38,7 +40,7 @@ use crate::error::Error;
 use crate::events::EventBoard;
 use crate::ledger;
 use crate::limits::Limits;
-use crate::plans::Plans;
+use crate::plans::{Plans, UnplannedRun};
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
 
@@ -126,7 +128,7 @@ impl Writer {
         };
         let (began_at, scheduler) = begun.await.map_err(|error| database.explain(error))?;
         let speeds = Speeds::default();
-        let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, &speeds, &plans)));
+        let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, &speeds, Vec::new())));
         let (faults, stalls, events) = (watch::Sender::new(None), Stalls::default(), EventBoard::default());
         Ok(Self {
             database,
@@ -254,7 +256,8 @@ impl Writer {
     }
 
     fn show(&self) {
-        self.snapshot.send_replace(Arc::new(Snapshot::of(&self.scheduler, &self.speeds, &self.plans)));
+        let unplanned = self.plans.runs().iter().map(UnplannedRun::progress).collect();
+        self.snapshot.send_replace(Arc::new(Snapshot::of(&self.scheduler, &self.speeds, unplanned)));
     }
 
     /// A transaction failed: what is in memory may be ahead of the disk, so it is read again. Returns the cause; if the ledger
