@@ -4,15 +4,12 @@ use std::error::Error;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use nqueens_kernel::plan::Plan;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
     Blamed, Event, MachineName, Progress, RunState, RunStatus, Submission, WorkerStatus,
 };
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
-use nqueens_proto::{
-    ClientTls, MESSAGE_BYTES_MAX, Token, connect, present, random_bytes, request_id, tls, v1,
-};
+use nqueens_proto::{ClientTls, MESSAGE_BYTES_MAX, Token, connect, present, request_id, tls, v1};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming, TimeoutExpired};
 
@@ -51,23 +48,9 @@ impl OperatorClient {
         Ok(call!(self.get_coordinator(v1::GetCoordinatorRequest {})))
     }
 
-    /// Plans a run; waits for as long as that takes.
-    pub(crate) async fn submit(
-        &mut self,
-        plan: Plan,
-        priority: i32,
-        replicate_ppm: u32,
-    ) -> anyhow::Result<RunStatus> {
-        let submission = Submission { request: random_bytes(), plan, priority, replicate_ppm };
-        loop {
-            let request = self.request("submit", v1::SubmitRequest::from(submission));
-            match self.inner.submit(request).await {
-                Ok(answer) => return Ok(present("run", answer.into_inner().run)?),
-                // The planning goes on; the same request again waits for it.
-                Err(status) if is_timeout(&status) => {}
-                Err(status) => return Err(self.explain(&status)),
-            }
-        }
+    /// Has a run planned; returns it as it is before long, planned or being planned.
+    pub(crate) async fn submit(&mut self, submission: Submission) -> anyhow::Result<RunStatus> {
+        Ok(present("run", call!(self.submit(v1::SubmitRequest::from(submission))).run)?)
     }
 
     /// All runs, oldest first.

@@ -12,6 +12,7 @@ mod authority;
 mod build;
 mod client;
 mod command;
+mod confirm;
 mod console;
 mod engines;
 mod exit;

@@ -17,53 +17,66 @@ use crate::output::thousands;
 pub(crate) const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Between two pictures on a terminal.
-const PICTURE_EVERY: Duration = Duration::from_millis(200);
+pub(crate) const PICTURE_EVERY: Duration = Duration::from_millis(200);
 
 /// Steps of the bar: it shows tenths of a percent.
 const STEPS: u64 = 1_000;
 
-/// Shows one run's progress until it is dropped.
-pub(crate) struct Bar {
-    run: RunId,
-    snapshots: watch::Receiver<Arc<Snapshot>>,
-    terminal: Option<ProgressBar>,
-}
+/// A bar with a line of text, on a terminal; it goes when this is dropped.
+pub(crate) struct Bar(Option<ProgressBar>);
 
 impl Bar {
-    pub(crate) fn new(run: RunId, snapshots: watch::Receiver<Arc<Snapshot>>) -> Self {
+    pub(crate) fn new() -> Self {
         let style = ProgressStyle::with_template("{bar:32} {msg}").expect("a valid template");
         let terminal = std::io::stderr().is_terminal();
-        let terminal = terminal.then(|| ProgressBar::new(STEPS).with_style(style));
-        Self { run, snapshots, terminal }
+        Self(terminal.then(|| ProgressBar::new(STEPS).with_style(style)))
     }
 
-    pub(crate) async fn show(&self) -> Infallible {
-        let every = if self.terminal.is_some() { PICTURE_EVERY } else { LINE_EVERY };
+    /// Draws a run; false where there is no terminal.
+    pub(crate) fn draw(&self, run: &Progress) -> bool {
+        let Some(bar) = &self.0 else { return false };
+        let planned = run.planned.map(|planned| f64::from(planned) / f64::from(run.jobs.max(1)));
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 1,000")]
+        bar.set_position((planned.unwrap_or(run.share_done) * 1e3) as u64);
+        bar.set_message(describe(run));
+        true
+    }
+
+    /// Shows a run until this is dropped: where there is no terminal, by a line per interval once it is planned.
+    pub(crate) async fn show(&self, run: RunId, snapshots: watch::Receiver<Arc<Snapshot>>) -> Infallible {
+        let every = if self.0.is_some() { PICTURE_EVERY } else { LINE_EVERY };
         let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
         loop {
             ticks.tick().await;
-            let snapshot = self.snapshots.borrow().clone();
-            let Some(run) = snapshot.run(self.run) else { continue };
+            let snapshot = snapshots.borrow().clone();
+            let Some(run) = snapshot.run(run) else { continue };
             let run = Progress::from(run);
-            let text = describe(&run);
-            match &self.terminal {
-                Some(bar) => {
-                    #[expect(
-                        clippy::cast_possible_truncation,
-                        clippy::cast_sign_loss,
-                        reason = "a share of 1,000"
-                    )]
-                    bar.set_position((run.share_done * 1e3) as u64);
-                    bar.set_message(text);
-                }
-                None => eprintln!("{text}"),
+            if !self.draw(&run) && run.planned.is_none() {
+                eprintln!("{}", describe(&run));
             }
         }
     }
 }
 
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// How far a run is that is being planned.
+pub(crate) fn describe_planning(run: &Progress) -> String {
+    let (planned, jobs) = (thousands(run.planned.unwrap_or(run.jobs)), thousands(run.jobs));
+    format!("{planned} of about {jobs} jobs stored")
+}
+
 /// Progress, speed, time left and estimated total of a run, in one line.
 pub(crate) fn describe(run: &Progress) -> String {
+    if run.planned.is_some() {
+        return format!("planning, {}", describe_planning(run));
+    }
     let (share, done, jobs) = (100.0 * run.share_done, thousands(run.done), thousands(run.jobs));
     let left = run.time_left_s.map_or_else(|| "?".to_owned(), Interval::describe_time);
     let parts = [
@@ -75,12 +88,4 @@ pub(crate) fn describe(run: &Progress) -> String {
         run.estimated_total.map(|total| format!("TOTAL about {}", total.describe_count())),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.terminal {
-            bar.finish_and_clear();
-        }
-    }
 }

@@ -18,7 +18,7 @@ use nqueens_proto::{MESSAGE_BYTES_MAX, random_bytes, request_id};
 use nqueens_scheduler::request::{Expire, FinishRun};
 use nqueens_scheduler::{Dispatch, Policy, Run};
 use tokio::net::TcpListener;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::codegen::http;
 use tonic::service::interceptor::InterceptedService;
@@ -36,6 +36,7 @@ use crate::limits::Limits;
 use crate::listener::{self, Watching};
 use crate::operator::Operator;
 use crate::operator_service::Operators;
+use crate::plans::Plans;
 use crate::reader::Reader;
 use crate::service::Workers;
 use crate::total::{SymmetricSearches, conclude};
@@ -74,17 +75,18 @@ impl Coordinator {
     pub async fn open(path: &Path, pace: Timing, build: &str) -> Result<Self, Error> {
         let database = Database::open(path).await?;
         let incarnation = Incarnation::from_random(u64::from_ne_bytes(random_bytes()));
-        let disk = Disk::new(path, pace.disk_reserve);
+        let reader = Reader::new(path, database.readers.clone());
+        let disk = Disk::new(path, reader.clone(), pace.disk_reserve).await;
+        let plans = Plans::default();
         let policy = Policy { arbiter: pace.canaries, ..pace.policy };
-        let writer = Writer::new(database, disk.room(), policy, incarnation, build).await?;
-        let reader = Reader::new(path, writer.database.readers.clone());
+        let writer = Writer::new(database, disk.room(), policy, incarnation, build, plans.clone()).await?;
         let (snapshot, events, faults) =
             (writer.snapshot.subscribe(), writer.events.watch(), writer.faults.clone());
         let limits = Arc::clone(&writer.limits);
         let (writer, work) = writer.spawn();
         let writing = tokio::spawn(watch_writer(work, faults.clone()));
-        let (build, planning) = (build.into(), Arc::new(Mutex::new(())));
-        let operator = Operator { writer, reader, snapshot, events, build, planning };
+        let (build, jobs_max) = (build.into(), pace.jobs_max);
+        let operator = Operator { writer, reader, snapshot, events, build, plans, jobs_max };
         let mut chores = vec![
             tokio::spawn(expire(operator.writer.clone(), disk)),
             tokio::spawn(conclude_runs(operator.clone(), faults.clone())),
@@ -216,7 +218,7 @@ async fn expire(writer: Handle, mut disk: Disk) {
     loop {
         ticks.tick().await;
         // A failed transaction has been logged; the next tick tries again.
-        let _ = writer.ask(Expire { room: disk.look() }).await;
+        let _ = writer.ask(Expire { room: disk.look().await }).await;
     }
 }
 

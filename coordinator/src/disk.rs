@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use nqueens_scheduler::Room;
 use tracing::{info, warn};
 
+use crate::reader::Reader;
+
 pub(crate) struct Disk {
     database: PathBuf,
+    reader: Reader,
     reserve: u64,
     /// As last seen; `None` if nothing is to stay free, or the system does not tell.
     room: Option<Room>,
@@ -14,16 +17,16 @@ pub(crate) struct Disk {
 
 impl Disk {
     /// Looks for the first time.
-    pub(crate) fn new(database: &Path, reserve: u64) -> Self {
-        let mut disk = Self { database: database.to_owned(), reserve, room: None };
-        disk.look();
+    pub(crate) async fn new(database: &Path, reader: Reader, reserve: u64) -> Self {
+        let mut disk = Self { database: database.to_owned(), reader, reserve, room: None };
+        disk.look().await;
         disk
     }
 
     /// Measures the free space, and logs when it becomes too small or sufficient again.
-    pub(crate) fn look(&mut self) -> Option<Room> {
+    pub(crate) async fn look(&mut self) -> Option<Room> {
         let was_short = self.is_short();
-        let free = (self.reserve > 0).then(|| free(&self.database)).flatten();
+        let free = if self.reserve > 0 { self.free().await } else { None };
         self.room = free.map(|free| {
             // It takes an eighth more to go on, so that it does not flicker.
             let enough = if was_short { self.reserve.saturating_add(self.reserve / 8) } else { self.reserve };
@@ -38,6 +41,15 @@ impl Disk {
             _ => {}
         }
         self.room
+    }
+
+    /// What may still be written: beside the database, and into it where something was removed. Its log needs room beside
+    /// it, so that the latter counts for as much as the former at most.
+    async fn free(&self) -> Option<u64> {
+        let beside = free(&self.database)?;
+        // Where that can't be read, nothing can be written either.
+        let within = self.reader.free_bytes().await.unwrap_or(0);
+        Some(beside.saturating_add(within.min(beside)))
     }
 
     pub(crate) fn room(&self) -> Option<Room> {

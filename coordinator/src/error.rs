@@ -102,9 +102,28 @@ pub enum Error {
     /// A request's name was used before, for something else.
     #[error("run {0} exists and has another plan; draw a new request id")]
     OtherSubmission(RunId),
-    /// More jobs than a coordinator can keep.
-    #[error("the plan has more than {0} jobs; use more states per job")]
-    PlanTooLarge(usize),
+    /// More jobs than a coordinator is to keep.
+    #[error(
+        "the plan has about {jobs} jobs, more than --jobs-max {jobs_max} allows; give a larger --job-states, such as \
+         {states_per_job}"
+    )]
+    PlanTooLarge {
+        /// Its jobs, roughly.
+        jobs: u128,
+        /// The limit.
+        jobs_max: u32,
+        /// A size of jobs, in states, of which there are about half as many as the limit.
+        states_per_job: u128,
+    },
+    /// Each run waits for those before it.
+    #[error("{0} runs are being planned or wait for it; submit again later, or cancel one of them")]
+    TooManyPlans(usize),
+    /// Only one thing can be done to it.
+    #[error("run {0} is being planned; wait for its end, or cancel it")]
+    BeingPlanned(RunId),
+    /// An operator did not want it any more.
+    #[error("run {0} was cancelled while it was being planned; nothing of it is kept")]
+    PlanCancelled(RunId),
     /// Workers could do what operators do, or pass for each other.
     #[error("two tokens are the same; operators, and workers of each name, need their own")]
     SameTokens,

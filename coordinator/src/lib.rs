@@ -8,7 +8,7 @@
 //! ```
 //!
 //! * `writer` is the only task that changes the ledger. `ledger` has all SQL.
-//! * `planner` makes the jobs of a plan on a thread of its own: to store them, or to compare stored ones.
+//! * `plans` are the runs that are being planned, one at a time. `planner` makes the jobs of a plan on a thread of its own: to store them, or to compare stored ones.
 //! * `total` adds up a complete ledger, or says which check failed. `canary` counts a few jobs in this process to
 //!   check the workers.
 //! * `database` creates, recognises, locks and migrates the file. A coordinator stops if SQLite's `quick_check`, made
@@ -44,6 +44,7 @@ mod lock;
 mod operator;
 mod operator_service;
 mod planner;
+mod plans;
 pub mod progress;
 mod reader;
 mod rules;
@@ -62,6 +63,7 @@ pub use ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
 pub use listener::{Limits, Rate};
 pub use nqueens_scheduler::{JobState, Policy, Refusal, Room, Sums, request};
 pub use operator::Operator;
+pub use plans::UnplannedRun;
 pub use reader::Reader;
 pub use rules::RULES;
 pub use writer::Timing;

@@ -6,22 +6,22 @@ use nqueens_kernel::plan::Plan;
 use nqueens_model::id::RunId;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
-use nqueens_model::operator::{RunStatus, Submission, WorkerStatus};
+use nqueens_model::operator::{Progress, RunState, RunStatus, Submission, WorkerStatus};
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun};
+use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun, SetRunState};
 use nqueens_scheduler::{Dispatch, Millis, Refusal, Request, RunSettings};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
+use tracing::{Instrument, info};
 
+use crate::clock::wall_time;
 use crate::error::Error;
 use crate::events::Events;
 use crate::ledger::{RunRow, WorkerRow};
 use crate::planner::Planner;
+use crate::plans::{Planning, Plans, UnplannedRun};
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::writer::Handle;
-
-/// More jobs than this are more than a coordinator can keep in memory and hand out.
-const JOBS_MAX: usize = 8_000_000;
 
 /// An operator's hands and eyes; cheap to clone.
 #[derive(Clone)]
@@ -32,8 +32,9 @@ pub struct Operator {
     pub(crate) events: watch::Receiver<Events>,
     /// Names the program for the record.
     pub(crate) build: Arc<str>,
-    /// One plan is made at a time.
-    pub(crate) planning: Arc<Mutex<()>>,
+    pub(crate) plans: Plans,
+    /// A plan of more jobs is refused.
+    pub(crate) jobs_max: u32,
 }
 
 impl Operator {
@@ -57,22 +58,35 @@ impl Operator {
         &self.build
     }
 
-    /// All runs in full, oldest first.
-    pub async fn runs(&self) -> Result<Vec<RunStatus>, Error> {
+    /// All runs in full, oldest first; those that are being planned come last.
+    pub async fn runs(&self) -> Result<Vec<RunStatus>, Arc<Error>> {
+        // In this order: what has been planned meanwhile is seen at least once.
+        let unplanned = self.plans.runs();
         let rows = self.reader.runs().await?;
+        let unplanned = unplanned.into_iter().filter(|run| rows.iter().all(|row| row.id != run.id()));
+        let unplanned: Vec<_> = unplanned.map(|run| run.status()).collect();
         let snapshot = self.snapshot.borrow().clone();
         // A run that was committed this moment may not be in the picture yet.
         let status = |row: RunRow| Some(snapshot.run(row.id)?).map(|progress| row.status(progress));
-        Ok(rows.into_iter().filter_map(status).collect())
+        Ok(rows.into_iter().filter_map(status).chain(unplanned).collect())
+    }
+
+    /// One run in full. The error of one that was not planned to its end says why.
+    pub async fn run(&self, id: RunId) -> Result<RunStatus, Arc<Error>> {
+        let run = self.runs().await?.into_iter().find(|run| run.progress.run == id);
+        run.ok_or_else(|| self.plans.failure(id).unwrap_or_else(|| Arc::new(Refusal::NoRun(id).into())))
     }
 
     /// The jobs of a run in plan order, in at most this many groups of equal size (the last may be smaller): for each
-    /// group, the number of jobs in each [`JobState`](crate::JobState).
+    /// group, the number of jobs in each [`JobState`](crate::JobState). None of a run that is being planned.
     pub async fn job_state_histogram(
         &self,
         run: RunId,
         groups_max: usize,
     ) -> Result<Vec<[u32; 4]>, Arc<Error>> {
+        if self.plans.get(run).is_some() {
+            return Ok(Vec::new());
+        }
         let groups =
             move |dispatch: &Dispatch, _| dispatch.run(run).map(|run| run.job_state_histogram(groups_max));
         self.writer.look(groups).await?.ok_or_else(|| Arc::new(Refusal::NoRun(run).into()))
@@ -84,32 +98,121 @@ impl Operator {
         self.submit_once(Submission { request: random_bytes(), plan, priority, replicate_ppm: 0 }).await
     }
 
-    /// As [`submit`](Self::submit), but the same submission again is the same run. Given up half-way, it leaves nothing.
+    /// As [`submit`](Self::submit), but the same submission again is the same run. Whoever gives up waiting does not keep it
+    /// from being planned.
     pub async fn submit_once(&self, submission: Submission) -> Result<RunRow, Arc<Error>> {
+        if let Some(planning) = self.begin(submission).await? {
+            planning.ended().await?;
+        }
+        self.reader.run(submission.run()).await.map_err(Arc::new)
+    }
+
+    /// Begins to plan a run; `None` if it is planned already.
+    pub(crate) async fn begin(&self, submission: Submission) -> Result<Option<Arc<Planning>>, Arc<Error>> {
         let Submission { plan, priority, replicate_ppm, .. } = submission;
         let (id, seed) = (submission.run(), submission.seed());
         let settings = RunSettings { id, plan, seed, priority, replicate_ppm };
-        let _planning = self.planning.lock().await;
+        if let Some(run) = self.planned(id).await? {
+            let is_same = run.plan == plan && run.seed == seed;
+            return if is_same { Ok(None) } else { Err(Arc::new(Error::OtherSubmission(id))) };
+        }
+        let sizing = tokio::task::spawn_blocking(move || plan.size()).await;
+        let size = sizing.expect("sizes do not panic");
+        self.within_limit(plan, size.at_least, size.about)?;
+        let run = UnplannedRun::new(settings, size, wall_time(), 0);
+        let (planning, is_new) = self.plans.enter(run)?;
+        if is_new {
+            let planning = Arc::clone(&planning);
+            let operator = self.clone();
+            tokio::spawn(async move { operator.plan(&planning).await }.in_current_span());
+        } else if planning.settings().plan != plan || planning.settings().seed != seed {
+            return Err(Arc::new(Error::OtherSubmission(id)));
+        }
+        Ok(Some(planning))
+    }
+
+    async fn planned(&self, id: RunId) -> Result<Option<RunRow>, Arc<Error>> {
         match self.reader.run(id).await {
-            Ok(run) if run.plan == plan && run.seed == seed => return Ok(run),
-            Ok(_) => return Err(Arc::new(Error::OtherSubmission(id))),
-            Err(Error::Refused(Refusal::NoRun(_))) => {}
-            Err(error) => return Err(Arc::new(error)),
+            Ok(run) => Ok(Some(run)),
+            Err(Error::Refused(Refusal::NoRun(_))) => Ok(None),
+            Err(error) => Err(Arc::new(error)),
+        }
+    }
+
+    /// Refuses a plan of at least so many jobs if they are more than the limit.
+    fn within_limit(&self, plan: Plan, at_least: u128, about: u128) -> Result<(), Arc<Error>> {
+        let jobs_max = self.jobs_max;
+        if at_least <= jobs_max.into() {
+            return Ok(());
+        }
+        let states_per_job = u128::from(plan.states_per_job()) * (2 * about).div_ceil(jobs_max.into());
+        Err(Arc::new(Error::PlanTooLarge { jobs: about, jobs_max, states_per_job }))
+    }
+
+    /// Plans a run when it is its turn. If that fails, nothing of it stays.
+    async fn plan(&self, planning: &Planning) {
+        let run = planning.settings().id;
+        let Some(turn) = self.plans.turn(planning).await else {
+            return self.plans.end(planning, Err(Arc::new(Error::PlanCancelled(run))));
+        };
+        let outcome = self.store(planning).await;
+        let failure = outcome.as_ref().err().cloned();
+        self.plans.end(planning, outcome);
+        if let Some(error) = failure {
+            info!(%run, %error, "run is not planned; what is stored of it is removed");
+            // What can't be removed now, is before the next plan is stored, or at the next start.
+            if let Err(error) = self.writer.discard_unplanned().await {
+                info!(%run, %error, "not all of a run that is not planned could be removed");
+            }
+        }
+        drop(turn);
+    }
+
+    async fn store(&self, planning: &Planning) -> Result<(), Arc<Error>> {
+        let settings @ RunSettings { id, plan, .. } = *planning.settings();
+        // The same submission, looked for before the last one of it had ended.
+        if self.planned(id).await?.is_some() {
+            return Ok(());
         }
         let mut planner = Planner::start(plan);
+        if !self.reader.unplanned_runs().await?.is_empty() {
+            self.writer.discard_unplanned().await?;
+        }
         self.ask(PlanRun(settings)).await?;
         let mut estimates = Vec::new();
-        while let Some(jobs) = planner.next().await {
-            let first = u32::try_from(estimates.len()).expect("checked below");
+        loop {
+            let jobs = tokio::select! {
+                biased;
+                () = planning.cancelled() => return Err(Arc::new(Error::PlanCancelled(id))),
+                jobs = planner.next() => jobs,
+            };
+            let Some(jobs) = jobs else { break };
+            let so_far = (estimates.len() + jobs.len()) as u128;
+            self.within_limit(plan, so_far, so_far.max(planning.run().expected.into()))?;
+            let first = u32::try_from(estimates.len()).expect("within a limit of 32 bits");
             estimates.extend(jobs.iter().map(|(_, weight)| weight.states));
-            if estimates.len() > JOBS_MAX {
-                return Err(Arc::new(Error::PlanTooLarge(JOBS_MAX)));
-            }
             self.ask(PlanJobs { run: id, first, jobs }).await?;
+            planning.note_stored(u32::try_from(estimates.len()).expect("within a limit of 32 bits"));
         }
         let fingerprint = planner.finish().await;
-        self.ask(ActivateRun { settings, fingerprint, estimates }).await?;
-        self.reader.run(id).await.map_err(Arc::new)
+        self.ask(ActivateRun { settings, fingerprint, estimates }).await
+    }
+
+    /// Pauses, resumes or cancels a run. Of one that is cancelled while it is being planned, nothing is kept.
+    pub async fn set_run_state(&self, run: RunId, state: RunState) -> Result<RunStatus, Arc<Error>> {
+        if let Some(planning) = self.plans.get(run) {
+            if state != RunState::Cancelled {
+                return Err(Arc::new(Error::BeingPlanned(run)));
+            }
+            planning.cancel();
+            if planning.ended().await.is_err() {
+                let run = planning.run().status();
+                return Ok(RunStatus { progress: Progress { state, planned: None, ..run.progress }, ..run });
+            }
+            // Its last job was stored before.
+        }
+        self.ask(SetRunState { run, state }).await?;
+        self.run(run).await
     }
 
     /// Asks for something, and waits until it is on disk; [`request`](crate::request) has what can be asked for.

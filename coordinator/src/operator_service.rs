@@ -9,13 +9,12 @@ use nqueens_model::operator::{Progress, RunStatus, Submission};
 use nqueens_proto::v1::operator_service_server::OperatorService;
 use nqueens_proto::{InvalidMessage, PROTOCOL_VERSION, run_id, v1, worker_id};
 use nqueens_scheduler::Refusal;
-use nqueens_scheduler::request::{Drain, Requeue, RetryQuarantined, SetRunState, SetTrust};
+use nqueens_scheduler::request::{Drain, Requeue, RetryQuarantined, SetTrust};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
-use tracing::Instrument;
 
 use crate::error::Error;
 use crate::ledger::RunRow;
@@ -38,9 +37,13 @@ fn refused(error: &Error) -> Status {
         Error::Refused(Refusal::NoRun(_) | Refusal::NoWorker(_) | Refusal::NoMachine { .. }) => {
             Status::not_found(text)
         }
-        Error::Refused(Refusal::RunIsOver { .. }) => Status::failed_precondition(text),
+        Error::Refused(Refusal::RunIsOver { .. }) | Error::BeingPlanned(_) => {
+            Status::failed_precondition(text)
+        }
         Error::OtherSubmission(_) => Status::already_exists(text),
-        Error::PlanTooLarge(_) => Status::invalid_argument(text),
+        Error::PlanTooLarge { .. } => Status::invalid_argument(text),
+        Error::TooManyPlans(_) => Status::resource_exhausted(text),
+        Error::PlanCancelled(_) => Status::aborted(text),
         _ => Status::unavailable(text),
     }
 }
@@ -52,6 +55,7 @@ impl From<&RunProgress> for Progress {
             n: run.n,
             state: run.state,
             jobs: run.jobs,
+            planned: run.planned,
             done: run.sums.done,
             leased: run.sums.leased,
             quarantined: run.sums.quarantined,
@@ -72,7 +76,7 @@ impl RunRow {
         RunStatus {
             progress: Progress { state: self.state, ..progress.into() },
             plan: self.plan,
-            fingerprint: self.fingerprint,
+            fingerprint: Some(self.fingerprint),
             priority: self.priority,
             replicate_ppm: self.replicate_ppm,
             reason: self.reason,
@@ -85,10 +89,7 @@ impl RunRow {
 
 impl Operators {
     async fn run(&self, id: RunId) -> Result<v1::Run, Status> {
-        let mut runs = self.operator.runs().await.map_err(|error| refused(&error))?.into_iter();
-        let run =
-            runs.find(|run| run.progress.run == id).ok_or_else(|| refused(&Refusal::NoRun(id).into()))?;
-        Ok(run.into())
+        Ok(self.operator.run(id).await.map_err(|error| refused(&error))?.into())
     }
 }
 
@@ -111,19 +112,19 @@ impl OperatorService for Operators {
 
     async fn submit(&self, request: Request<v1::SubmitRequest>) -> Answer<v1::SubmitResponse> {
         let submission = Submission::try_from(request.into_inner()).map_err(invalid)?;
-        let (operator, mut stopping) = (self.operator.clone(), self.stopping.clone());
-        // On a task of its own: a caller that hangs up does not cut the planning short.
-        let planning = async move {
-            tokio::select! {
-                outcome = operator.submit_once(submission) => outcome,
-                _ = stopping.wait_for(|stopping| *stopping) => Err(Arc::new(Error::ShuttingDown)),
+        let mut stopping = self.stopping.clone();
+        let begun = async {
+            match self.operator.begin(submission).await? {
+                Some(planning) => planning.underway().await,
+                None => Ok(()),
             }
         };
-        let planning = tokio::spawn(planning.in_current_span());
-        let row =
-            planning.await.map_err(|_| Status::internal("planning failed; see the coordinator's log"))?;
-        let run = self.run(row.map_err(|error| refused(&error))?.id).await?;
-        Ok(Response::new(v1::SubmitResponse { run: Some(run) }))
+        let begun = tokio::select! {
+            begun = begun => begun,
+            _ = stopping.wait_for(|stopping| *stopping) => Err(Arc::new(Error::ShuttingDown)),
+        };
+        begun.map_err(|error| refused(&error))?;
+        Ok(Response::new(v1::SubmitResponse { run: Some(self.run(submission.run()).await?) }))
     }
 
     async fn list_runs(&self, _request: Request<v1::ListRunsRequest>) -> Answer<v1::ListRunsResponse> {
@@ -142,8 +143,8 @@ impl OperatorService for Operators {
         request: Request<v1::SetRunStateRequest>,
     ) -> Answer<v1::SetRunStateResponse> {
         let (run, state) = request.get_ref().change().map_err(invalid)?;
-        self.operator.ask(SetRunState { run, state }).await.map_err(|error| refused(&error))?;
-        Ok(Response::new(v1::SetRunStateResponse { run: Some(self.run(run).await?) }))
+        let run = self.operator.set_run_state(run, state).await.map_err(|error| refused(&error))?;
+        Ok(Response::new(v1::SetRunStateResponse { run: Some(run.into()) }))
     }
 
     async fn retry_quarantined(
@@ -203,7 +204,8 @@ impl OperatorService for Operators {
         if let Some(run) = run
             && snapshots.borrow().run(run).is_none()
         {
-            return Err(refused(&Refusal::NoRun(run).into()));
+            // It may be too new for the picture; or gone, for a reason.
+            self.run(run).await?;
         }
         // One message waits at most: who reads slowly misses pictures, not memory.
         let (sender, receiver) = mpsc::channel(1);

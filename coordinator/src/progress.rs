@@ -24,10 +24,16 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn of(scheduler: &Scheduler, speeds: &Speeds) -> Self {
+    /// `unplanned` are the runs that are being planned.
+    pub(crate) fn of(scheduler: &Scheduler, speeds: &Speeds, unplanned: Vec<RunProgress>) -> Self {
         let (dispatch, room) = (scheduler.dispatch(), scheduler.room());
+        let planned = dispatch.runs().map(|run| RunProgress::of(run, speeds.of(run)));
+        // One may just have been planned to its end.
+        let unplanned = unplanned.into_iter().filter(|run| dispatch.run(run.id).is_none());
+        let mut runs: Vec<_> = planned.chain(unplanned).collect();
+        runs.sort_by_key(|run| run.id);
         Self {
-            runs: dispatch.runs().map(|run| RunProgress::of(run, speeds.of(run))).collect(),
+            runs,
             busy_workers: dispatch.busy().0,
             room,
             has_ready: room.is_none_or(|room| !room.is_short)
@@ -61,8 +67,10 @@ pub struct RunProgress {
     pub n: BoardSize,
     /// What it is doing.
     pub state: RunState,
-    /// Number of jobs.
+    /// Number of jobs; while it is being planned, the number that is expected.
     pub jobs: u32,
+    /// Jobs stored so far, while it is being planned.
+    pub planned: Option<u32>,
     /// What they come to.
     pub sums: Sums,
     /// How fast it goes; `None` while nobody counts, or too little is known.
@@ -71,11 +79,15 @@ pub struct RunProgress {
 
 impl RunProgress {
     pub(crate) fn of(run: &Run, measured: Option<Measured>) -> Self {
-        Self { id: run.id(), n: run.n(), state: run.state(), jobs: run.jobs(), sums: *run.sums(), measured }
+        let (id, n, state, jobs) = (run.id(), run.n(), run.state(), run.jobs());
+        Self { id, n, state, jobs, planned: None, sums: *run.sums(), measured }
     }
 
     /// Share of the estimated work that is done, `0.0..=1.0`.
     pub fn share_done(&self) -> f64 {
+        if self.planned.is_some() {
+            return 0.0;
+        }
         if self.jobs == self.sums.done {
             return 1.0;
         }
@@ -202,7 +214,11 @@ mod tests {
         }
         let n = BoardSize::new(8).unwrap();
         let id = RunId::from_random(1);
-        (RunProgress { id, n, state: RunState::Active, jobs: 400, sums, measured: None }, total, time_left)
+        (
+            RunProgress { id, n, state: RunState::Active, jobs: 400, planned: None, sums, measured: None },
+            total,
+            time_left,
+        )
     }
 
     #[test]

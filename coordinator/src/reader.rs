@@ -9,7 +9,7 @@ use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
-use nqueens_scheduler::{Refusal, Run};
+use nqueens_scheduler::{Refusal, Run, RunSettings};
 use sqlx::sqlite::SqlitePool;
 use tracing::warn;
 
@@ -17,6 +17,7 @@ use crate::database::{explain, open_readers};
 use crate::error::{Error, damaged};
 use crate::ledger::{self, LedgerRow, OtherResult, PlannedJob, RunRow, WorkerRow};
 use crate::planner::{BATCH, Planner};
+use crate::plans::UnplannedRun;
 use crate::progress::RunProgress;
 use crate::rules;
 
@@ -113,9 +114,26 @@ impl Reader {
         }
     }
 
+    /// Bytes of the file that hold nothing, and that SQLite writes to before the file grows.
+    pub(crate) async fn free_bytes(&self) -> Result<u64, Error> {
+        let pages = "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size";
+        let bytes: i64 = sqlx::query_scalar(pages).fetch_one(&self.db).await?;
+        u64::try_from(bytes).map_err(damaged)
+    }
+
     /// All runs, oldest first.
     pub async fn runs(&self) -> Result<Vec<RunRow>, Error> {
         ledger::runs(&self.db).await.map_err(|error| self.explain(error))
+    }
+
+    /// The runs that are being planned, oldest first. In a database that no process writes to, their planning was cut short:
+    /// the next one to open it drops them.
+    pub async fn unplanned_runs(&self) -> Result<Vec<UnplannedRun>, Error> {
+        let rows = ledger::unplanned_runs(&self.db).await.map_err(|error| self.explain(error))?;
+        let run = |(settings, at, stored): (RunSettings, _, _)| {
+            UnplannedRun::new(settings, settings.plan.size(), at, stored)
+        };
+        Ok(rows.into_iter().map(run).collect())
     }
 
     /// One run.

@@ -16,8 +16,10 @@
 //! of it has happened: the state is read again from the database, and all its requests get the error.
 //!
 //! When a machine turns out to be wrong, the same transaction reads the ledger a second time: for that machine's past
-//! results that nobody has confirmed. Questions do not enter a transaction: `Handle::look` shows them the committed
-//! state.
+//! results that nobody has confirmed.
+//!
+//! Jobs of a run that was not planned to its end are removed in transactions of their own, some in each. Questions do not
+//! enter a transaction: `Handle::look` shows them the committed state.
 
 mod request;
 
@@ -28,8 +30,9 @@ use nqueens_model::id::Incarnation;
 use nqueens_model::operator::WallTime;
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::{Dispatch, Millis, Needs, NewEvent, Policy, Room, Scheduler, Stalls};
+use sqlx::{Executor, Sqlite, Transaction};
 use tokio::sync::{mpsc, watch};
-use tracing::{debug, error};
+use tracing::{debug, error, warn};
 
 use crate::clock::wall_time;
 use crate::database::Database;
@@ -37,6 +40,7 @@ use crate::error::Error;
 use crate::events::EventBoard;
 use crate::ledger;
 use crate::limits::Limits;
+use crate::plans::{Plans, UnplannedRun};
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
 
@@ -45,6 +49,9 @@ use self::request::{Message, Pending};
 
 /// Requests in one transaction.
 const GROUP_MAX: usize = 256;
+
+/// Default of [`Timing::jobs_max`].
+const JOBS_MAX: u32 = 20_000_000;
 
 /// How workers are told to behave.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +62,8 @@ pub struct Timing {
     pub policy: Policy,
     /// With fewer free bytes on the database's disk, no more jobs are leased; 0 for no limit.
     pub disk_reserve: u64,
+    /// A plan of more jobs is refused: a coordinator keeps each in memory.
+    pub jobs_max: u32,
     /// Whether the coordinator counts a few jobs itself, to hold results of workers against them, and decides where they
     /// differ.
     pub canaries: bool,
@@ -62,7 +71,13 @@ pub struct Timing {
 
 impl Default for Timing {
     fn default() -> Self {
-        Self { sync_ms: 5_000, policy: Policy::default(), disk_reserve: 0, canaries: false }
+        Self {
+            sync_ms: 5_000,
+            policy: Policy::default(),
+            disk_reserve: 0,
+            jobs_max: JOBS_MAX,
+            canaries: false,
+        }
     }
 }
 
@@ -76,6 +91,7 @@ pub(crate) struct Writer {
     started: Instant,
     /// What the ledger's clock showed then.
     began_at: WallTime,
+    plans: Plans,
     speeds: Speeds,
     stalls: Stalls,
     pub(crate) events: EventBoard,
@@ -95,6 +111,7 @@ impl Writer {
         policy: Policy,
         incarnation: Incarnation,
         build: &str,
+        plans: Plans,
     ) -> Result<Self, Error> {
         let secret = random_bytes();
         let started = Instant::now();
@@ -102,14 +119,17 @@ impl Writer {
             let mut db = database.begin().await?;
             let began_at = wall_time().max(ledger::latest_time(&mut db).await?);
             ledger::insert_incarnation(&mut db, incarnation, build, began_at).await?;
-            ledger::delete_unplanned(&mut db).await?;
             db.commit().await?;
+            for (run, ..) in ledger::unplanned_runs(&mut database.writer).await? {
+                warn!(run = %run.id, n = run.plan.n().get(), "the planning of this run was cut short: submit it again");
+            }
+            while !discard(&mut database, incarnation).await? {}
             let dispatch = Dispatch::new(policy, incarnation, secret);
             Ok((began_at, ledger::restore(&database.readers, dispatch, room, 0).await?))
         };
         let (began_at, scheduler) = begun.await.map_err(|error| database.explain(error))?;
         let speeds = Speeds::default();
-        let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, &speeds)));
+        let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, &speeds, Vec::new())));
         let (faults, stalls, events) = (watch::Sender::new(None), Stalls::default(), EventBoard::default());
         Ok(Self {
             database,
@@ -119,6 +139,7 @@ impl Writer {
             policy,
             started,
             began_at,
+            plans,
             speeds,
             stalls,
             events,
@@ -139,16 +160,26 @@ impl Writer {
         let mut waiting = Vec::with_capacity(GROUP_MAX);
         let mut end = Ok(());
         while end.is_ok() && queue.recv_many(&mut waiting, GROUP_MAX).await > 0 {
-            let (mut requests, mut questions) = (Vec::new(), Vec::new());
+            let (mut requests, mut questions, mut discards) = (Vec::new(), Vec::new(), Vec::new());
             for message in waiting.drain(..) {
                 match message {
                     Message::Request(request) => requests.push(request),
                     Message::Question(question) => questions.push(question),
+                    Message::Discard(asker) => discards.push(asker),
                     Message::Close => queue.close(),
                 }
             }
             if !requests.is_empty() {
                 end = self.group(requests).await;
+            }
+            for asker in discards {
+                if end.is_ok() {
+                    let outcome = self.discard().await;
+                    end =
+                        outcome.as_ref().err().filter(|error| error.is_final()).cloned().map_or(Ok(()), Err);
+                    // Whoever asked may have gone.
+                    drop(asker.send(outcome));
+                }
             }
             for question in questions {
                 question(self.scheduler.dispatch(), self.now());
@@ -168,7 +199,6 @@ impl Writer {
                 self.events.post(self.ledger_time(), news);
                 None
             }
-            Err(error) if error.is_final() => Some(Arc::new(error)),
             Err(error) => Some(self.recover(error).await),
         };
         if let Some(end) = failure.as_ref().filter(|failure| failure.is_final()) {
@@ -182,7 +212,7 @@ impl Writer {
         self.speeds.note(now, self.scheduler.dispatch());
         let stalls = self.stalls.look(now, self.policy.stall_ms, self.scheduler.dispatch());
         self.events.post(self.ledger_time(), stalls);
-        self.snapshot.send_replace(Arc::new(Snapshot::of(&self.scheduler, &self.speeds)));
+        self.show();
         for request in requests {
             request.answer(failure.as_ref());
         }
@@ -192,11 +222,7 @@ impl Writer {
     /// Loads, applies, persists and commits; returns what is worth an event.
     async fn transact(&mut self, requests: &mut [Box<dyn Pending>]) -> Result<Vec<NewEvent>, Error> {
         let (now, at, begun) = (self.now(), self.ledger_time(), Instant::now());
-        let mut db = self.database.begin().await?;
-        if ledger::newest_incarnation(&mut db).await? != Some(self.incarnation) {
-            drop(db);
-            return Err(Error::Superseded(self.database.path.clone()));
-        }
+        let mut db = begin(&mut self.database, self.incarnation).await?;
         let mut needs = Needs::default();
         for request in &*requests {
             request.needs(&mut needs);
@@ -219,9 +245,28 @@ impl Writer {
         Ok(news)
     }
 
+    /// Removes some jobs of a run that was not planned to its end; true once there are none.
+    async fn discard(&mut self) -> Result<bool, Arc<Error>> {
+        let discarded = discard(&mut self.database, self.incarnation).await;
+        let outcome = match discarded {
+            Ok(is_done) => Ok(is_done),
+            Err(error) => Err(self.recover(error).await),
+        };
+        self.show();
+        outcome
+    }
+
+    fn show(&self) {
+        let unplanned = self.plans.runs().iter().map(UnplannedRun::progress).collect();
+        self.snapshot.send_replace(Arc::new(Snapshot::of(&self.scheduler, &self.speeds, unplanned)));
+    }
+
     /// A transaction failed: what is in memory may be ahead of the disk, so it is read again. Returns the cause; if the ledger
     /// can't be read any more that is the end: rather no coordinator than one that does not know its own ledger.
     async fn recover(&mut self, error: Error) -> Arc<Error> {
+        if error.is_final() {
+            return Arc::new(error);
+        }
         let cause = Arc::new(self.database.explain(error));
         self.faults.send_replace(Some(Arc::clone(&cause)));
         if let Err(error) = self.database.reconnect().await {
@@ -251,4 +296,28 @@ impl Writer {
     fn now(&self) -> Millis {
         Millis::try_from(self.started.elapsed().as_millis()).expect("shorter than 500 million years")
     }
+}
+
+/// Begins a transaction, if this life of the coordinator is the newest.
+async fn begin(database: &mut Database, life: Incarnation) -> Result<Transaction<'_, Sqlite>, Error> {
+    let path = database.path.clone();
+    let mut db = database.begin().await?;
+    if ledger::newest_incarnation(&mut db).await? == Some(life) {
+        Ok(db)
+    } else {
+        Err(Error::Superseded(path))
+    }
+}
+
+/// Removes some jobs of a run that was not planned to its end, or such a run without jobs; true once there is none.
+///
+/// Without foreign keys, for the ledger has no index by which SQLite could see that no result belongs to a job: it would
+/// read all results for each. None does, because jobs are handed out after they are all planned.
+async fn discard(database: &mut Database, life: Incarnation) -> Result<bool, Error> {
+    database.writer.execute("PRAGMA foreign_keys = OFF").await?;
+    let mut db = begin(database, life).await?;
+    let is_done = ledger::delete_unplanned(&mut db).await?;
+    db.commit().await?;
+    database.writer.execute("PRAGMA foreign_keys = ON").await?;
+    Ok(is_done)
 }

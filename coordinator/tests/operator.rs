@@ -4,7 +4,10 @@ mod common;
 
 use std::time::Duration;
 
-use common::{ALL, House, Ledger, falsified, honest, registration, rows_8};
+use common::{
+    ALL, House, Ledger, change, falsified, honest, operator, registration, rows_8, submission, submitted,
+    watching,
+};
 use nqueens_coordinator::{Access, Policy, Reader};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
@@ -17,34 +20,6 @@ use tonic::{Code, Request, Response, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
-
-async fn operator(house: &House) -> OperatorServiceClient<Channel> {
-    OperatorServiceClient::new(house.channel().await)
-}
-
-/// The plan `rows` for N = 8, as [`rows_8`]: 8 jobs.
-fn submission(request: u8) -> v1::SubmitRequest {
-    v1::SubmitRequest {
-        request_id: vec![request; 16],
-        n: 8,
-        plan: "rows".to_owned(),
-        states_per_job: rows_8().states_per_job(),
-        priority: 0,
-        replicate_ppm: 0,
-    }
-}
-
-async fn submitted(client: &mut OperatorServiceClient<Channel>, request: u8) -> v1::RunProgress {
-    client.submit(submission(request)).await.unwrap().into_inner().run.unwrap().progress.unwrap()
-}
-
-fn change(run: u64, state: v1::RunState) -> v1::SetRunStateRequest {
-    v1::SetRunStateRequest { run, state: state.into() }
-}
-
-fn watching(run: u64, interval_ms: u32) -> v1::WatchProgressRequest {
-    v1::WatchProgressRequest { run, interval_ms }
-}
 
 #[tokio::test]
 async fn a_run_is_submitted_once_watched_and_counted() {

@@ -73,7 +73,7 @@ impl Numbered {
 
     /// The end of the range of about this many states that begins at `from`; column sets in whole clusters, if one is
     /// not too heavy.
-    fn cut(&self, from: u64, states: u64) -> u64 {
+    pub(crate) fn cut(&self, from: u64, states: u64) -> u64 {
         match self {
             Self::Columns(orbits) => {
                 let wanted = (states / estimate::halves(orbits, &(0..1))).max(1);

@@ -39,11 +39,17 @@ let picture;
 let detail;
 let cellAt = () => undefined;
 
+/** Jobs done, or stored while the run is being planned. */
+function jobsOf(run) {
+  if (run.state === "planning") return `${thousands(run.planned)} of about ${thousands(run.jobs)} planned`;
+  return `${thousands(run.done)} of ${thousands(run.jobs)}`;
+}
+
 function showRun(run) {
   by("run").hidden = !run;
   by("empty").hidden = Boolean(run);
   if (!run) return;
-  const open = run.state === "active" || run.state === "paused";
+  const open = run.state === "planning" || run.state === "active" || run.state === "paused";
   put(by("run-title"), `N = ${run.n}`);
   put(by("run-state"), run.stuck ? "needs attention" : run.state);
   by("run-state").className = `state ${run.stuck ? "stuck" : run.state}`;
@@ -65,7 +71,7 @@ function showRun(run) {
   put(by("left-more"), took || (left ? bounds(left, span) : ""));
   put(by("speed"), run.states_per_s ? `${short(run.states_per_s)} states/s` : "none");
   put(by("speed-more"), run.threads ? `on ${run.threads.toFixed(1)} threads` : "");
-  put(by("jobs"), `${thousands(run.done)} of ${thousands(run.jobs)}`);
+  put(by("jobs"), jobsOf(run));
   put(by("jobs-more"), run.quarantined ? `${thousands(run.quarantined)} in quarantine` : "");
 
   put(by("key-done"), `done ${thousands(run.done)}`);
@@ -91,8 +97,7 @@ function showRuns(runs, chosen) {
     else link.removeAttribute("aria-current");
     const total = run.total ? thousands(run.total) : run.estimated_total ? `≈ ${about(run.estimated_total.value)}` : "-";
     const left = run.time_left_s ? span(run.time_left_s.value) : "-";
-    const jobs = `${thousands(run.done)} of ${thousands(run.jobs)}`;
-    [run.n, run.plan, run.state, percent(run.share), jobs, left, total].forEach((text, index) => {
+    [run.n, run.plan, run.state, percent(run.share), jobsOf(run), left, total].forEach((text, index) => {
       put(row.children[index + 1], String(text));
     });
   });
@@ -191,6 +196,7 @@ const KINDS = { rows: "classes of first rows", border: "border configurations", 
 function showMap({ map }, run) {
   cellAt = mapOfJobs(by("map"), map.cells);
   const each = map.jobs_per_cell === 1 ? "a job" : `${thousands(map.jobs_per_cell)} jobs`;
+  if (!map.cells) return put(by("map-text"), "There is no map before all jobs are planned");
   put(by("map-text"), `Each cell is ${each}: ${KINDS[run.plan] ?? "prefixes"}, in the plan's order`);
 }
 

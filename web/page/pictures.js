@@ -108,7 +108,10 @@ export function rangeOf(points, mark) {
 /** A run's jobs as cells, by the letters that `web/src/picture.rs` explains. Returns the cell at a place on it. */
 export function mapOfJobs(canvas, cells) {
   const width = canvas.clientWidth;
-  if (!width || !cells) return () => undefined;
+  if (!width || !cells) {
+    canvas.width = 0;
+    return () => undefined;
+  }
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(name).trim();
   const [line, accent, busy, bad] = ["--line", "--accent", "--busy", "--bad"].map(colour);

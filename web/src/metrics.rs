@@ -110,6 +110,9 @@ fn of_runs(snapshot: &Snapshot) -> Vec<Family> {
             let is = f64::from(u8::from(*one == run.state));
             state = state.with(&[id, n, ("state", one.name())], is);
         }
+        if run.planned.is_some() {
+            continue;
+        }
         let Sums { done, leased, quarantined, .. } = run.sums;
         let ready = run.jobs - done - leased - quarantined;
         for (one, number) in

@@ -1,6 +1,5 @@
 //! `nqueens pause`, `resume` and `cancel`.
 
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -8,8 +7,9 @@ use nqueens_model::id::RunId;
 use nqueens_model::operator::RunState;
 
 use super::target::OperatorTarget;
-use crate::exit::misuse;
+use crate::confirm::Confirmation;
 use crate::output::Json;
+use crate::progress::describe_planning;
 use crate::runtime::block_on;
 
 /// Pauses a run: no more of its jobs are leased, and workers finish the jobs they hold.
@@ -45,12 +45,13 @@ impl Resume {
 }
 
 /// Cancels a run; it can't be resumed.
+///
+/// Of a run that is being planned, nothing is kept.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens cancel 0123456789ab --yes")]
 pub(crate) struct Cancel {
-    /// Do not ask for confirmation
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    confirmation: Confirmation,
 
     #[command(flatten)]
     change: Change,
@@ -58,8 +59,8 @@ pub(crate) struct Cancel {
 
 impl Cancel {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        if !self.yes && !self.change.confirmed()? {
-            eprintln!("nothing was changed");
+        let question = || self.change.question();
+        if !self.confirmation.given("a cancelled run can't be resumed", question)? {
             return Ok(ExitCode::FAILURE);
         }
         self.change.to(RunState::Cancelled, false)
@@ -87,21 +88,13 @@ impl Change {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Asks somebody at a terminal.
-    fn confirmed(&self) -> anyhow::Result<bool> {
-        if !std::io::stdin().is_terminal() {
-            misuse("a cancelled run can't be resumed; give --yes to confirm").exit();
-        }
+    fn question(&self) -> anyhow::Result<String> {
         let run = block_on(self.target.run(self.run))?.progress;
-        eprint!(
-            "run {}, N = {}, is {:.1} % done. A cancelled run can't be resumed. Cancel it? [y/N] ",
-            run.run,
-            run.n,
-            100.0 * run.share_done
-        );
-        std::io::stderr().flush()?;
-        let mut answer = String::new();
-        std::io::stdin().read_line(&mut answer)?;
-        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+        let (id, n) = (run.run, run.n);
+        let done = match run.planned {
+            Some(_) => format!("is being planned: {}", describe_planning(&run)),
+            None => format!("is {:.1} % done", 100.0 * run.share_done),
+        };
+        Ok(format!("run {id}, N = {n}, {done}. A cancelled run can't be resumed. Cancel it?"))
     }
 }

@@ -6,7 +6,9 @@ use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use anyhow::ensure;
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser, ValueParserFactory};
+use nqueens_coordinator::Timing;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::Kernel;
@@ -129,6 +131,14 @@ impl PlanChoice {
         let kind = self.resolve(n, kernel);
         states_per_job.map_or_else(|| Plan::new(n, kind), |states| Plan::with_states_per_job(n, kind, states))
     }
+}
+
+/// How large a plan may be.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct JobsMax {
+    /// Maximum number of jobs of a run; plans with more are refused, because each job is kept in memory
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Timing::default().jobs_max)]
+    pub(crate) jobs_max: u32,
 }
 
 /// Reads a number of threads, `1..=THREADS_MAX`.

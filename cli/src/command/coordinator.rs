@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
+use super::choices::JobsMax;
 use super::limits::{ListenerLimits, files_max};
 use super::page::PageOptions;
 use crate::build::BUILD;
@@ -82,13 +83,17 @@ pub(crate) struct Coordinate {
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 60)]
     progress_seconds: u32,
 
-    /// Minimum free space on the database's disk; below it no jobs are leased, but results are still accepted
+    /// Minimum free space on the database's disk; below it no jobs are leased and no runs planned, but results are still
+    /// accepted
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256MiB")]
     disk_reserve: ByteSize,
 
     /// Maximum number of live workers per token or certificate
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 10_000)]
     workers_max: u32,
+
+    #[command(flatten)]
+    jobs_max: JobsMax,
 
     #[command(flatten)]
     limits: ListenerLimits,
@@ -121,8 +126,13 @@ impl Coordinate {
             workers_max: self.workers_max as usize,
             ..Policy::default()
         };
-        let canaries = !self.no_canaries;
-        Timing { sync_ms: 1_000 * self.sync_seconds, policy, disk_reserve: self.disk_reserve.0, canaries }
+        Timing {
+            sync_ms: 1_000 * self.sync_seconds,
+            policy,
+            disk_reserve: self.disk_reserve.0,
+            jobs_max: self.jobs_max.jobs_max,
+            canaries: !self.no_canaries,
+        }
     }
 
     async fn serve(self, told: Told) -> anyhow::Result<ExitCode> {

@@ -16,14 +16,14 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Outcome, RunState};
+use nqueens_model::operator::{Outcome, RunState, Submission};
 use nqueens_proto::{Token, random_bytes};
 use nqueens_worker::{Client, Config, Proof, prove, proven_kernels, work};
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
-use super::choices::{KernelChoice, PlanChoice, default_threads, threads};
+use super::choices::{JobsMax, KernelChoice, PlanChoice, default_threads, threads};
 use crate::build::BUILD;
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
@@ -65,6 +65,9 @@ pub(crate) struct Run {
     job_states: Option<u64>,
 
     #[command(flatten)]
+    jobs_max: JobsMax,
+
+    #[command(flatten)]
     memory: Memory,
 
     #[command(flatten)]
@@ -92,7 +95,7 @@ impl Run {
         let begun = Instant::now();
         let kernel = self.kernel;
         let proving = tokio::task::spawn_blocking(move || proven(kernel));
-        let pace = Timing { sync_ms: SYNC_MS, ..Timing::default() };
+        let pace = Timing { sync_ms: SYNC_MS, jobs_max: self.jobs_max.jobs_max, ..Timing::default() };
         let path = self.path();
         let opening = async {
             let coordinator = Coordinator::open(&path, pace, BUILD).await?;
@@ -146,10 +149,10 @@ impl Run {
         let id = run.id;
         debug!(run = %id, "run is planned");
         coordinator.operator().ask(ReleaseAll).await.map_err(anyhow::Error::new)?;
-        let bar = Bar::new(id, coordinator.operator().watch());
+        let bar = Bar::new();
         tokio::select! {
             end = self.drive(coordinator, id, proof, told) => end,
-            never = bar.show() => match never {},
+            never = bar.show(id, coordinator.operator().watch()) => match never {},
         }
     }
 
@@ -175,7 +178,12 @@ impl Run {
 
     async fn submit(&self, coordinator: &Coordinator, kernel: Kernel) -> anyhow::Result<RunRow> {
         let plan = self.plan.cut(self.n, kernel, self.job_states);
-        Ok(coordinator.operator().submit(plan, 0).await?)
+        let submission = Submission { request: random_bytes(), plan, priority: 0, replicate_ppm: 0 };
+        let (operator, bar) = (coordinator.operator(), Bar::new());
+        tokio::select! {
+            run = operator.submit_once(submission) => Ok(run?),
+            never = bar.show(submission.run(), operator.watch()) => match never {},
+        }
     }
 
     /// Serves one worker, this process's own, until the run is done; `None` if it was interrupted.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{CheckCounts, Interval, RunStatus};
+use nqueens_model::operator::{CheckCounts, Interval, Progress, RunStatus};
 use nqueens_proto::v1;
 use serde_json::{Value, json};
 
@@ -52,6 +52,9 @@ impl Status {
             for run in &runs {
                 print_line(in_line(run))?;
             }
+            for run in runs.iter().filter(|run| run.progress.quarantined > 0) {
+                print_line(describe_quarantine(&run.progress))?;
+            }
             for run in runs.iter().filter(|run| run.progress.checks != CheckCounts::default()) {
                 print_line(format_args!("{}: {}", run.progress.run, describe_checks(run.progress.checks)))?;
             }
@@ -65,12 +68,11 @@ impl Status {
 
 fn in_line(run: &RunStatus) -> String {
     let progress = &run.progress;
-    let done = format!(
-        "{} of {} ({:.1} %)",
-        thousands(progress.done),
-        thousands(progress.jobs),
-        100.0 * progress.share_done
-    );
+    let jobs = thousands(progress.jobs);
+    let done = match progress.planned {
+        Some(planned) => format!("{} of ~{jobs} planned", thousands(planned)),
+        None => format!("{} of {jobs} ({:.1} %)", thousands(progress.done), 100.0 * progress.share_done),
+    };
     let total = match (&run.outcome, &run.reason) {
         (Some(outcome), _) => thousands(outcome.total),
         (None, Some(reason)) => reason.clone(),
@@ -81,6 +83,17 @@ fn in_line(run: &RunStatus) -> String {
     let left = progress.time_left_s.map_or_else(|| "-".to_owned(), Interval::describe_time);
     let (n, plan, state) = (progress.n, run.plan.kind(), progress.state.name());
     format!("{:<12}  {n:>2}  {plan:<7}  {state:<9}  {done:>24}  {left:>22}  {total}", progress.run)
+}
+
+/// Jobs that wait for somebody's eye, and what opens them again.
+fn describe_quarantine(progress: &Progress) -> String {
+    let (run, jobs) = (progress.run, thousands(progress.quarantined));
+    let what = if progress.state.is_open() {
+        format!("'nqueens resume {run} --quarantined' counts them again")
+    } else {
+        format!("the run is {}, so they are not counted again", progress.state.name())
+    };
+    format!("{run}: {jobs} job(s) in quarantine; {what}")
 }
 
 /// What became of results that a second machine was to count, in words.

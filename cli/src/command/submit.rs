@@ -3,17 +3,26 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
-use nqueens_model::operator::WorkerStatus;
+use nqueens_model::operator::{RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_proto::random_bytes;
 
 use super::choices::PlanChoice;
 use super::target::Contact;
-use crate::output::Json;
+use crate::client::OperatorClient;
+use crate::exit::INTERRUPTED;
+use crate::output::{Json, print_line};
+use crate::progress::{Bar, PICTURE_EVERY};
 use crate::runtime::block_on;
+use crate::signals::{signals, stopped};
 
 /// Plans a run on a coordinator and prints its id.
+///
+/// Large plans take minutes: the id comes first, and the command ends when all jobs are stored. Ctrl-C ends the command
+/// earlier; the coordinator plans on. 'nqueens cancel' ends the planning, and nothing of it is kept.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens submit 18 --coordinator http://head:7327")]
 pub(crate) struct Submit {
@@ -46,14 +55,47 @@ pub(crate) struct Submit {
 
 impl Submit {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let run = block_on(async {
+        block_on(async {
             let mut client = self.contact.client()?;
             let kernel = prevailing(&client.workers().await?);
             let plan = self.plan.cut(self.n, kernel, self.job_states);
-            client.submit(plan, self.priority, self.replicate).await
-        })?;
-        self.json.print(nqueens_web::json::run(&run), run.progress.run)?;
-        Ok(ExitCode::SUCCESS)
+            let (request, priority, replicate_ppm) = (random_bytes(), self.priority, self.replicate);
+            let submission = Submission { request, plan, priority, replicate_ppm };
+            let run = client.submit(submission).await?;
+            let id = run.progress.run;
+            // Before the id is out: whoever has it may interrupt.
+            let told = signals(None).context("listening for signals")?;
+            if !self.json.json {
+                print_line(id)?;
+            }
+            let run = tokio::select! {
+                run = self.follow(&mut client, run) => run?,
+                () = stopped(told) => {
+                    eprintln!(
+                        "interrupted; the coordinator goes on planning run {id}: 'nqueens status {id}' shows how far it \
+                         is, 'nqueens cancel {id}' cancels it"
+                    );
+                    return Ok(ExitCode::from(INTERRUPTED));
+                }
+            };
+            if self.json.json {
+                print_line(nqueens_web::json::run(&run))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        })
+    }
+
+    /// Waits until all jobs of a run are stored.
+    async fn follow(&self, client: &mut OperatorClient, mut run: RunStatus) -> anyhow::Result<RunStatus> {
+        let bar = (!self.json.json).then(Bar::new);
+        while run.progress.state == RunState::Planning {
+            if let Some(bar) = &bar {
+                bar.draw(&run.progress);
+            }
+            tokio::time::sleep(PICTURE_EVERY).await;
+            run = client.run(run.progress.run).await?;
+        }
+        Ok(run)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nqueens_coordinator::request::{Requeue, RetryQuarantined, SetRunState, SetTrust};
-use nqueens_coordinator::{Coordinator, Operator, Reader, Timing};
+use nqueens_coordinator::request::{Requeue, RetryQuarantined, SetTrust};
+use nqueens_coordinator::{Coordinator, Operator, Reader, Refusal, Timing, UnplannedRun};
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Blamed, MachineName, RunState, RunStatus};
 use nqueens_proto::v1;
@@ -99,8 +99,7 @@ impl OperatorTarget {
                     if retry {
                         operator.ask(RetryQuarantined(id)).await?;
                     }
-                    operator.ask(SetRunState { run: id, state }).await?;
-                    status(operator.reader(), id).await
+                    Ok(operator.set_run_state(id, state).await?)
                 };
                 operate(db, change).await
             }
@@ -156,18 +155,27 @@ async fn operate<T>(
     outcome
 }
 
-/// All runs of a database, oldest first.
+/// All runs of a database, oldest first; those that are being planned come last.
 pub(crate) async fn all_runs(reader: &Reader) -> anyhow::Result<Vec<RunStatus>> {
+    // In this order: what has been planned meanwhile is seen at least once.
+    let unplanned: Vec<_> = reader.unplanned_runs().await?.iter().map(UnplannedRun::status).collect();
     let mut runs = Vec::new();
     for run in reader.runs().await? {
         let progress = reader.progress(&run).await?;
         runs.push(run.status(&progress));
     }
-    Ok(runs)
+    let is_new = |run: &RunStatus| runs.iter().all(|planned| planned.progress.run != run.progress.run);
+    let unplanned: Vec<_> = unplanned.into_iter().filter(is_new).collect();
+    Ok(runs.into_iter().chain(unplanned).collect())
 }
 
 async fn status(reader: &Reader, id: RunId) -> anyhow::Result<RunStatus> {
-    let run = reader.run(id).await?;
+    // In this order: what has been planned meanwhile is seen at least once.
+    let unplanned: Vec<_> = reader.unplanned_runs().await?.iter().map(UnplannedRun::status).collect();
+    let Some(run) = reader.runs().await?.into_iter().find(|run| run.id == id) else {
+        let run = unplanned.into_iter().find(|run| run.progress.run == id);
+        return run.ok_or_else(|| Refusal::NoRun(id).into());
+    };
     let progress = reader.progress(&run).await?;
     Ok(run.status(&progress))
 }

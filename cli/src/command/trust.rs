@@ -10,13 +10,14 @@ use serde_json::json;
 
 use super::target::OperatorTarget;
 use super::workers::worker;
+use crate::confirm::Confirmation;
 use crate::exit::misuse;
 use crate::output::{Json, thousands};
 use crate::runtime::block_on;
 
 /// Voids accepted results of a run and counts their jobs again.
 ///
-/// Voided results stay in the ledger. If the run has a total, it is withdrawn.
+/// Voided results stay in the ledger. If the run has a total, it is withdrawn; the command asks before.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens requeue 0123456789ab --worker 7")]
 pub(crate) struct Requeue {
@@ -25,6 +26,9 @@ pub(crate) struct Requeue {
 
     #[command(flatten)]
     of: Of,
+
+    #[command(flatten)]
+    confirmation: Confirmation,
 
     #[command(flatten)]
     target: OperatorTarget,
@@ -52,6 +56,14 @@ impl Requeue {
             (None, Some(worker)) => Blamed::Worker(worker),
             (None, None) => misuse("give --job NUMBER or --worker WORKER").exit(),
         };
+        if let Some(outcome) = block_on(self.target.run(self.run))?.outcome {
+            let (id, total) = (self.run, thousands(outcome.total));
+            let question = || Ok(format!("run {id} is done, TOTAL {total}. Withdraw this total?"));
+            let consequence = format!("run {id} is done, and its total would be withdrawn");
+            if !self.confirmation.given(&consequence, question)? {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
         let (run, jobs) = block_on(self.target.requeue(self.run, of))?;
         let mut line = nqueens_web::json::run(&run);
         line["requeued"] = jobs.into();

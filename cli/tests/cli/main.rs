@@ -24,6 +24,7 @@ mod metrics;
 mod outages;
 mod page;
 mod permissions;
+mod planning;
 mod processes;
 mod records;
 mod report;

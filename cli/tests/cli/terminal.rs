@@ -1,4 +1,4 @@
-//! `nqueens watch` at a terminal: a real one, but for the screen and the keys.
+//! `nqueens watch` and what asks or draws, at a terminal: a real one, but for the screen and the keys.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -181,4 +181,55 @@ fn a_database_is_watched_without_a_coordinator() {
     assert!(lines.contains("cancelled"), "{lines}");
     let lines = place.stdout("watch all --db queens.db");
     assert_eq!(lines, format!("{run}  N = 20: cancelled\n"));
+}
+
+#[test]
+fn what_can_not_be_undone_is_asked() {
+    let place = Place::new();
+    let done = place.json("run 8 --plan rows --job-states 100000 --db queens.db --json");
+    let run = done["run"].as_str().expect("an id");
+    let is_done = || place.json(&format!("status {run} --db queens.db --json"))["runs"][0]["total"] == "92";
+    let ask = |answer: &str| {
+        let mut requeue =
+            AtTerminal::start(&mut place.command(&format!("requeue {run} --job 3 --db queens.db")));
+        requeue.wait_for(&format!("run {run} is done, TOTAL 92. Withdraw this total? [y/N]"));
+        requeue.press(answer);
+        requeue
+    };
+    let refused = ask("\r");
+    refused.wait_for("nothing was changed");
+    assert_eq!((refused.end(), is_done()), (1, true));
+    let agreed = ask("y\r");
+    agreed.wait_for("1 result(s) voided");
+    assert_eq!((agreed.end(), is_done()), (0, false));
+}
+
+#[test]
+fn a_plan_is_watched_and_cancelled() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--http off");
+    let at = format!("--coordinator {}", coordinator.url());
+    let submit =
+        AtTerminal::start(&mut place.command(&format!("submit 17 --plan rows --job-states 1000 {at}")));
+    submit.wait_for("planning, ");
+    submit.wait_for(" jobs stored");
+    let run = place.json(&format!("status --json {at}"))["runs"][0].take();
+    let run = run["id"].as_str().expect("an id");
+    assert!(submit.screen().contents().starts_with(run), "{}", submit.screen().contents());
+    let mut watch = AtTerminal::start(&mut place.command(&format!("watch --interval 0.2 {at}")));
+    watch.wait_for("planning");
+    watch.wait_for(" jobs stored");
+    let plain = AtTerminal::start(&mut place.command(&format!("watch {run} --plain --interval 0.2 {at}")));
+    plain.wait_for(&format!("{run}  N = 17: planning, "));
+    let mut cancel = AtTerminal::start(&mut place.command(&format!("cancel {run} {at}")));
+    cancel.wait_for(&format!("run {run}, N = 17, is being planned: "));
+    cancel.press("y\r");
+    cancel.wait_for(&format!("run {run} is cancelled"));
+    assert_eq!(cancel.end(), 0);
+    for who in [submit, plain] {
+        who.wait_for("nothing of it is");
+        assert_eq!(who.end(), 1);
+    }
+    watch.press("q");
+    assert_eq!(watch.end(), 0);
 }

@@ -17,8 +17,6 @@ pub type JudgedResult = (WorkerId, JobResult, Verdict);
 pub enum Change {
     /// A worker's process has registered, under this credential; its id is one that the ledger does not have.
     Worker(Session, Registration, Credential),
-    /// Runs whose planning was given up half-way are gone.
-    UnplannedDropped,
     /// A run is being planned: its jobs follow.
     RunPlanned(RunSettings),
     /// Jobs of a run that is being planned, from number `first` on.

@@ -142,6 +142,8 @@ struct Tables {
 pub enum Record {
     /// A life of the coordinator begins.
     Life(Incarnation),
+    /// Runs whose planning was given up half-way are removed.
+    Discard,
     /// A transaction is committed.
     Transaction(Vec<Change>),
 }
@@ -170,10 +172,26 @@ impl Ledger {
 
     /// A life of the coordinator begins: runs whose planning was given up half-way are gone.
     pub(crate) fn begin(&mut self, incarnation: Incarnation) {
-        let Tables { runs, jobs, .. } = &mut self.tables;
-        drop_unplanned(runs, jobs);
-        self.commit();
+        self.drop_unplanned();
         self.records.iter_mut().for_each(|records| records.push(Record::Life(incarnation)));
+    }
+
+    /// Removes the runs whose planning was given up half-way.
+    pub(crate) fn discard(&mut self) {
+        self.drop_unplanned();
+        self.records.iter_mut().for_each(|records| records.push(Record::Discard));
+    }
+
+    fn drop_unplanned(&mut self) {
+        let Tables { runs, jobs, .. } = &mut self.tables;
+        let unplanned = runs.rows.values().filter(|run| run.state.is_none());
+        for run in unplanned.map(|run| run.settings.id).collect::<Vec<_>>() {
+            runs.remove(&run);
+            for job in jobs.rows.range(numbers(run)).map(|(job, _)| *job).collect::<Vec<_>>() {
+                jobs.remove(&job);
+            }
+        }
+        self.commit();
     }
 
     pub(crate) fn commit(&mut self) {
@@ -294,7 +312,6 @@ impl Ledger {
                     let row = WorkerRow { registration: worker.clone(), machine, session: *session };
                     workers.insert(session.worker, row);
                 }
-                Change::UnplannedDropped => drop_unplanned(runs, jobs),
                 Change::RunPlanned(settings) => {
                     let row = RunRow { settings: *settings, jobs: 0, state: None, outcome: None };
                     runs.insert(settings.id, row);
@@ -456,17 +473,6 @@ impl Ledger {
         }
         let processes = workers.values().map(|row| (row.registration.instance, row.session));
         Scheduler::new(dispatch, processes, room)
-    }
-}
-
-/// Removes the runs whose planning was given up half-way.
-fn drop_unplanned(runs: &mut Table<RunId, RunRow>, jobs: &mut Table<JobId, JobRow>) {
-    let unplanned = runs.rows.values().filter(|run| run.state.is_none());
-    for run in unplanned.map(|run| run.settings.id).collect::<Vec<_>>() {
-        runs.remove(&run);
-        for job in jobs.rows.range(numbers(run)).map(|(job, _)| *job).collect::<Vec<_>>() {
-            jobs.remove(&job);
-        }
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) use restore::restore;
 pub use results::{LedgerResult, LedgerRow, OtherResult};
 pub(crate) use results::{accepted_sums, others, rows};
 pub use runs::RunRow;
-pub(crate) use runs::{delete_unplanned, runs};
+pub(crate) use runs::{delete_unplanned, runs, unplanned_runs};
 pub use workers::WorkerRow;
 pub(crate) use workers::{insert_incarnation, latest_time, newest_incarnation, worker_rows};
 

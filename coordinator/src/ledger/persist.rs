@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 use super::checks::{insert_checks, upsert_reputations};
 use super::jobs::{insert_jobs, update_jobs};
 use super::results::{insert_results, void_results};
-use super::runs::{delete_unplanned, finish_planning, finish_run, insert_run, update_run_state};
+use super::runs::{finish_planning, finish_run, insert_run, update_run_state};
 use super::workers::insert_worker;
 use crate::error::Error;
 
@@ -22,7 +22,6 @@ pub(crate) async fn persist(
             Change::Worker(session, worker, credential) => {
                 insert_worker(db, *session, worker, credential, now).await?;
             }
-            Change::UnplannedDropped => delete_unplanned(db).await?,
             Change::RunPlanned(settings) => insert_run(db, settings, now).await?,
             Change::JobsPlanned { run, first, jobs } => insert_jobs(db, *run, *first, jobs).await?,
             Change::RunActivated { run, jobs, fingerprint } => {

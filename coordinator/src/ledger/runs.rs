@@ -8,9 +8,9 @@ use nqueens_model::id::RunId;
 use nqueens_model::operator::{Outcome, RunState, WallTime};
 use nqueens_scheduler::RunSettings;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 
-use super::{all_written, column, parsed, within};
+use super::{ROWS_MAX, all_written, column, parsed, run_id, within};
 use crate::error::{Error, damaged};
 
 /// A run's own row.
@@ -96,13 +96,55 @@ pub(super) async fn finish_planning(
     all_written(&done, 1, "a run whose planning ends was being planned, and all its jobs are stored")
 }
 
-/// Removes the runs whose planning was cut short; nobody has seen them.
-pub(crate) async fn delete_unplanned(db: &mut SqliteConnection) -> Result<(), Error> {
-    query!("DELETE FROM job WHERE run IN (SELECT id FROM run WHERE state = 'planning')")
-        .execute(&mut *db)
-        .await?;
-    query!("DELETE FROM run WHERE state = 'planning'").execute(db).await?;
-    Ok(())
+/// Removes the last jobs of the runs whose planning was cut short, [`ROWS_MAX`] of each, and the runs that have none; true
+/// once there is no such run.
+pub(crate) async fn delete_unplanned(db: &mut SqliteConnection) -> Result<bool, Error> {
+    query!(
+        "DELETE FROM job WHERE (run, number) IN
+           (SELECT job.run, job.number FROM run JOIN job ON job.run = run.id
+              AND job.number > (SELECT max(number) FROM job WHERE job.run = run.id) - ?
+            WHERE run.state = 'planning')",
+        ROWS_MAX
+    )
+    .execute(&mut *db)
+    .await?;
+    query!(
+        "DELETE FROM run WHERE state = 'planning' AND NOT EXISTS (SELECT 1 FROM job WHERE job.run = run.id)"
+    )
+    .execute(&mut *db)
+    .await?;
+    let left = query_scalar!("SELECT count(*) FROM run WHERE state = 'planning'").fetch_one(db).await?;
+    Ok(left == 0)
+}
+
+/// The runs whose jobs are not all stored, oldest first, each with the number of those that are.
+pub(crate) async fn unplanned_runs(
+    db: impl SqliteExecutor<'_>,
+) -> Result<Vec<(RunSettings, WallTime, u32)>, Error> {
+    let rows = query!(
+        r#"SELECT id AS "id!", n, plan, states_per_job, seed, priority, replicate_ppm, created_at,
+                  (SELECT 1 + max(number) FROM job WHERE job.run = run.id) AS "stored: i64"
+           FROM run WHERE state = 'planning' ORDER BY created_at, id"#
+    )
+    .fetch_all(db)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let settings = RunSettings {
+                id: run_id(row.id)?,
+                plan: plan(row.n, &row.plan, row.states_per_job)?,
+                seed: row.seed.cast_unsigned(),
+                priority: within("run.priority", row.priority)?,
+                replicate_ppm: within("run.replicate_ppm", row.replicate_ppm)?,
+            };
+            Ok((settings, row.created_at, within("job.number", row.stored.unwrap_or(0))?))
+        })
+        .collect()
+}
+
+fn plan(n: i64, kind: &str, states_per_job: i64) -> Result<Plan, Error> {
+    let n = BoardSize::new(within("run.n", n)?).map_err(damaged)?;
+    Ok(Plan::with_states_per_job(n, parsed::<PlanKind>(kind)?, within("run.states_per_job", states_per_job)?))
 }
 
 struct RunRecord {
@@ -130,13 +172,12 @@ impl TryFrom<RunRecord> for RunRow {
     type Error = Error;
 
     fn try_from(row: RunRecord) -> Result<Self, Error> {
-        let n = BoardSize::new(within("run.n", row.n)?).map_err(damaged)?;
-        let kind = parsed::<PlanKind>(&row.plan)?;
+        let plan = plan(row.n, &row.plan, row.states_per_job)?;
         let outcome = match (row.count2, row.count4, row.count8, row.total, row.checked.as_deref()) {
             (Some(count2), Some(count4), Some(count8), Some(total), Some(checked)) => {
                 let (count2, count4, count8) = (parsed(&count2)?, parsed(&count4)?, parsed(&count8)?);
                 let totals = Totals { count2, count4, count8, solutions: 0 };
-                let outcome = outcome(n, totals).map_err(damaged)?;
+                let outcome = outcome(plan.n(), totals).map_err(damaged)?;
                 let stored = (parsed::<u128>(&total)?, checked);
                 if stored != (outcome.total, outcome.checked.name()) {
                     return Err(damaged(format!(
@@ -151,8 +192,8 @@ impl TryFrom<RunRecord> for RunRow {
         let fingerprint =
             row.fingerprint.try_into().map_err(|_| damaged("run.fingerprint has not 32 bytes"))?;
         Ok(Self {
-            id: RunId::new(within("run.id", row.id)?).ok_or_else(|| damaged("run.id is out of range"))?,
-            plan: Plan::with_states_per_job(n, kind, within("run.states_per_job", row.states_per_job)?),
+            id: run_id(row.id)?,
+            plan,
             jobs: within("run.jobs", row.jobs)?,
             fingerprint: Fingerprint(fingerprint),
             seed: row.seed.cast_unsigned(),

@@ -17,6 +17,8 @@ pub(super) enum Message {
     Request(Box<dyn Pending>),
     /// A question about the state as it is committed; needs no transaction.
     Question(Question),
+    /// Jobs of a run that was not planned to its end are to go, a batch of them; the answer is whether all are gone.
+    Discard(oneshot::Sender<Result<bool, Arc<Error>>>),
     /// The writer accepts no more messages, and ends after it has answered the waiting ones.
     Close,
 }
@@ -95,6 +97,17 @@ impl Handle {
         let (asker, answered) = oneshot::channel();
         let question = |dispatch: &Dispatch, now| drop(asker.send(question(dispatch, now)));
         self.send(Message::Question(Box::new(question)), answered).await
+    }
+
+    /// Removes all runs that were not planned to their ends. Each transaction removes some of their jobs, so that others have
+    /// their turn in between.
+    pub(crate) async fn discard_unplanned(&self) -> Result<(), Arc<Error>> {
+        loop {
+            let (asker, answered) = oneshot::channel();
+            if self.send(Message::Discard(asker), answered).await?? {
+                return Ok(());
+            }
+        }
     }
 
     /// Has the writer end; it may have ended already.

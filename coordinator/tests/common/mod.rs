@@ -14,6 +14,7 @@ use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::UnitTally;
 use nqueens_model::id::RunId;
 use nqueens_model::message::Lease;
+use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
 use nqueens_proto::{PLANS, PROTOCOL_VERSION, Token, v1};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -326,4 +327,32 @@ impl Ledger {
         }
         connection.close().await.unwrap();
     }
+}
+
+pub(crate) async fn operator(house: &House) -> OperatorServiceClient<Channel> {
+    OperatorServiceClient::new(house.channel().await)
+}
+
+/// The plan `rows` for N = 8, as [`rows_8`]: 8 jobs.
+pub(crate) fn submission(request: u8) -> v1::SubmitRequest {
+    v1::SubmitRequest {
+        request_id: vec![request; 16],
+        n: 8,
+        plan: "rows".to_owned(),
+        states_per_job: rows_8().states_per_job(),
+        priority: 0,
+        replicate_ppm: 0,
+    }
+}
+
+pub(crate) async fn submitted(client: &mut OperatorServiceClient<Channel>, request: u8) -> v1::RunProgress {
+    client.submit(submission(request)).await.unwrap().into_inner().run.unwrap().progress.unwrap()
+}
+
+pub(crate) fn change(run: u64, state: v1::RunState) -> v1::SetRunStateRequest {
+    v1::SetRunStateRequest { run, state: state.into() }
+}
+
+pub(crate) fn watching(run: u64, interval_ms: u32) -> v1::WatchProgressRequest {
+    v1::WatchProgressRequest { run, interval_ms }
 }

@@ -266,6 +266,12 @@ impl RowSets {
         self.work_before(self.len())
     }
 
+    /// The same for the orbit that takes longest.
+    pub(crate) fn work_of_heaviest(&self) -> u64 {
+        let batches = self.strata.iter().flat_map(|stratum| &stratum.batches);
+        batches.map(|batch| batch.work_each).max().expect("there always are some")
+    }
+
     /// The end of the range that begins at `from` and takes about so long: after `from`, not after the last. Orbits that
     /// are counted together are left together where that makes the range shorter by a third at most.
     pub fn cut(&self, from: u64, work: u64) -> u64 {

@@ -5,6 +5,7 @@
 
 mod fingerprint;
 pub(crate) mod kind;
+mod size;
 
 use crate::board::BoardSize;
 use crate::engine::Kernel;
@@ -15,6 +16,7 @@ use crate::prefix::Prefix;
 use crate::ranges::Numbered;
 pub use fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
 pub use kind::{PlanKind, UnknownPlan};
+pub use size::PlanSize;
 
 /// Seconds of CPU time that one thread took for a board by the plans `border`, `halves` and `colours`, tables included, by
 /// `nqueens bench`: a Zen 3 core without AVX-512. Engines that neither join nor multiply are not listed. Below N = 16 all

@@ -14,8 +14,10 @@ pub struct Progress {
     pub n: BoardSize,
     /// What it is doing.
     pub state: RunState,
-    /// Number of jobs.
+    /// Number of jobs; while it is being planned, the number that is expected.
     pub jobs: u32,
+    /// Jobs stored so far, while it is being planned.
+    pub planned: Option<u32>,
     /// Jobs with an accepted result.
     pub done: u32,
     /// Jobs that somebody counts.

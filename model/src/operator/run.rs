@@ -39,6 +39,8 @@ impl Submission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum RunState {
+    /// Its jobs are being stored; none is handed out before all are.
+    Planning,
     /// Hands out jobs.
     Active,
     /// Hands out nothing; takes results.
@@ -62,7 +64,7 @@ impl RunState {
 
     /// Whether there is still work: the run is neither done nor failed nor cancelled.
     pub const fn is_open(self) -> bool {
-        matches!(self, Self::Active | Self::Paused)
+        matches!(self, Self::Planning | Self::Active | Self::Paused)
     }
 }
 
@@ -73,8 +75,8 @@ pub struct RunStatus {
     pub progress: Progress,
     /// How N was cut into jobs.
     pub plan: Plan,
-    /// Of the plan.
-    pub fingerprint: Fingerprint,
+    /// Of the plan; `None` unless that was made to its end.
+    pub fingerprint: Option<Fingerprint>,
     /// Among active runs, higher goes first.
     pub priority: i32,
     /// At least this share of its results is counted by a second machine, in millionths.
@@ -105,7 +107,7 @@ mod tests {
     #[test]
     fn the_database_knows_the_states_by_these_names() {
         let names: Vec<_> = RunState::ALL.iter().map(|state| state.name()).collect();
-        assert_eq!(names, ["active", "paused", "cancelled", "done", "failed"]);
+        assert_eq!(names, ["planning", "active", "paused", "cancelled", "done", "failed"]);
         for state in RunState::ALL {
             assert_eq!(state.name().parse(), Ok(*state));
         }

@@ -37,7 +37,7 @@ impl From<RunStatus> for v1::Run {
             progress: Some(run.progress.into()),
             plan: run.plan.kind().name().to_owned(),
             states_per_job: run.plan.states_per_job(),
-            fingerprint: run.fingerprint.0.to_vec(),
+            fingerprint: run.fingerprint.map(|fingerprint| fingerprint.0.to_vec()).unwrap_or_default(),
             priority: run.priority,
             replicate_ppm: run.replicate_ppm,
             reason: run.reason.unwrap_or_default(),
@@ -57,11 +57,12 @@ impl TryFrom<v1::Run> for RunStatus {
         if (progress.state == RunState::Done) != outcome.is_some() {
             return Err(invalid("result", "is there if and only if the run is done"));
         }
-        let fingerprint =
-            wire.fingerprint.try_into().map_err(|_| invalid("fingerprint", "must be 32 bytes"))?;
+        let fingerprint = (!wire.fingerprint.is_empty())
+            .then(|| wire.fingerprint.try_into().map_err(|_| invalid("fingerprint", "must be 32 bytes")))
+            .transpose()?;
         Ok(Self {
             plan: plan(progress.n, &wire.plan, wire.states_per_job)?,
-            fingerprint: Fingerprint(fingerprint),
+            fingerprint: fingerprint.map(Fingerprint),
             priority: wire.priority,
             replicate_ppm: wire.replicate_ppm,
             reason: Some(wire.reason).filter(|reason| !reason.is_empty()),
@@ -92,6 +93,7 @@ impl From<Progress> for v1::RunProgress {
             n: progress.n.get(),
             state: v1::RunState::from(progress.state).into(),
             jobs: progress.jobs,
+            planned: progress.planned,
             done: progress.done,
             leased: progress.leased,
             quarantined: progress.quarantined,
@@ -117,12 +119,21 @@ impl TryFrom<v1::RunProgress> for Progress {
         if !(0.0..=1.0).contains(&wire.share_done) {
             return Err(invalid("share_done", "must be in 0..1"));
         }
+        let state = variant("state", wire.state())?;
+        let is_planned = |planned: u32| state == RunState::Planning && planned <= wire.jobs;
+        if !wire.planned.map_or(state != RunState::Planning, is_planned) {
+            return Err(invalid(
+                "planned",
+                "is there if and only if the run is being planned, and not above jobs",
+            ));
+        }
         let estimate = |field, wire: Option<_>| wire.map(|wire| interval(field, wire)).transpose();
         Ok(Self {
             run: run_id("run", wire.run)?,
             n: board(wire.n)?,
-            state: variant("state", wire.state())?,
+            state,
             jobs: wire.jobs,
+            planned: wire.planned,
             done: wire.done,
             leased: wire.leased,
             quarantined: wire.quarantined,
@@ -334,7 +345,9 @@ impl v1::SetRunStateRequest {
     /// The run, and what it is to be: active, paused or cancelled.
     pub fn change(&self) -> Result<(RunId, RunState), InvalidMessage> {
         match variant("state", self.state())? {
-            RunState::Done | RunState::Failed => Err(invalid("state", "must be active, paused or cancelled")),
+            RunState::Planning | RunState::Done | RunState::Failed => {
+                Err(invalid("state", "must be active, paused or cancelled"))
+            }
             state => Ok((run_id("run", self.run)?, state)),
         }
     }
@@ -405,6 +418,7 @@ impl v1::WatchProgressRequest {
 impl From<RunState> for v1::RunState {
     fn from(state: RunState) -> Self {
         match state {
+            RunState::Planning => Self::Planning,
             RunState::Active => Self::Active,
             RunState::Paused => Self::Paused,
             RunState::Cancelled => Self::Cancelled,

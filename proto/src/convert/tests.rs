@@ -21,6 +21,7 @@ fn done() -> RunStatus {
             n,
             state: RunState::Done,
             jobs: 7,
+            planned: None,
             done: 4,
             leased: 2,
             quarantined: 1,
@@ -33,7 +34,7 @@ fn done() -> RunStatus {
             checks: CheckCounts { open: 1, agreed: 2, settled: 3, waived: 4, confirmed: 5 },
         },
         plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000),
-        fingerprint: Fingerprint([7; 32]),
+        fingerprint: Some(Fingerprint([7; 32])),
         priority: -3,
         replicate_ppm: 10_000,
         reason: None,
@@ -50,6 +51,9 @@ fn done() -> RunStatus {
 #[test]
 fn what_is_sent_arrives() {
     assert_eq!(RunStatus::try_from(v1::Run::from(done())), Ok(done()));
+    let progress = Progress { state: RunState::Planning, planned: Some(7), ..done().progress };
+    let planning = RunStatus { progress, fingerprint: None, finished_at: None, outcome: None, ..done() };
+    assert_eq!(RunStatus::try_from(v1::Run::from(planning.clone())), Ok(planning));
     for state in RunState::ALL {
         assert_eq!(variant("state", v1::RunState::from(*state)), Ok(*state));
     }
@@ -106,6 +110,12 @@ fn what_no_honest_peer_sends_is_refused() {
         ("n", with(v1::RunProgress { n: 32, ..progress() })),
         ("state", with(v1::RunProgress { state: 99, ..progress() })),
         ("jobs", with(v1::RunProgress { jobs: 6, ..progress() })),
+        ("planned", with(v1::RunProgress { planned: Some(7), ..progress() })),
+        ("planned", with(v1::RunProgress { state: v1::RunState::Planning.into(), ..progress() })),
+        (
+            "planned",
+            with(v1::RunProgress { state: v1::RunState::Planning.into(), planned: Some(8), ..progress() }),
+        ),
         ("share_done", with(v1::RunProgress { share_done: f64::NAN, ..progress() })),
         ("states", with(v1::RunProgress { states: "+1".to_owned(), ..progress() })),
         ("estimated_states", with(v1::RunProgress { estimated_states: String::new(), ..progress() })),

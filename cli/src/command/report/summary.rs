@@ -38,7 +38,7 @@ pub(super) fn reputation(facts: &Facts) -> String {
             );
         }
         (RunState::Paused, _) => "paused",
-        (RunState::Active | RunState::Done, _) => "not done",
+        (RunState::Planning | RunState::Active | RunState::Done, _) => "not done",
     };
     let sentences = [
         Some(format!(
@@ -78,7 +78,7 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
     let mut figures = vec![
         ("Run", run.progress.run.to_string()),
         ("Plan", plan),
-        ("Fingerprint", run.fingerprint.to_string()),
+        ("Fingerprint", run.fingerprint.map_or_else(|| "-".to_owned(), |print| print.to_string())),
         ("Submitted", local_time(run.created_at)),
     ];
     if let Some((first, last)) = facts.timeline.results() {

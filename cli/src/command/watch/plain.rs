@@ -45,6 +45,10 @@ impl Watch {
                 Ok(mut pictures) => {
                     was_there = true;
                     while let Some((runs, busy)) = pictures.next().await? {
+                        if let Some(run) = self.subject.0.filter(|_| runs.is_empty()) {
+                            // Its planning was cancelled or has failed: the error says so.
+                            client.run(run).await?;
+                        }
                         if runs.iter().all(|run| !run.state.is_open()) {
                             let mut ended = Vec::new();
                             for run in runs {

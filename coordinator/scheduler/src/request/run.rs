@@ -22,8 +22,6 @@ impl Request for PlanRun {
 
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
         transaction.has_room()?;
-        // One plan is made at a time: what else is unplanned was given up half-way.
-        transaction.change(Change::UnplannedDropped);
         transaction.change(Change::RunPlanned(self.0));
         Ok(())
     }

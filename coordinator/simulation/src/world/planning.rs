@@ -46,6 +46,7 @@ impl World {
         let is_missing = |submission: &Submission| self.ledger.run(submission.settings.id).is_none();
         self.planning = self.submitted.iter().position(is_missing);
         if let Some(submission) = self.planning {
+            self.ledger.discard();
             self.ask(self.step_of(submission, 0), Asker::Planner { submission, step: 0 });
         }
     }

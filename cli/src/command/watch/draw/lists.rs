@@ -10,6 +10,7 @@ use super::{Palette, QUIET, SELECTED, title, under_title};
 use crate::command::watch::app::{App, Pane, about};
 use crate::command::watch::picture::Worker;
 use crate::output::thousands;
+use crate::progress::describe_planning;
 
 /// From this width on, workers are shown with everything that is known of them.
 const WIDE: u16 = 100;
@@ -32,6 +33,7 @@ fn run_row(run: &RunStatus, palette: Palette) -> Row<'static> {
         (None, None) if progress.quarantined > 0 => {
             format!("{} jobs in quarantine", thousands(progress.quarantined))
         }
+        (None, None) if progress.planned.is_some() => describe_planning(progress),
         (None, None) => progress
             .estimated_total
             .map_or_else(|| "-".to_owned(), |total| format!("about {:.4e}", total.value)),
@@ -48,7 +50,7 @@ fn run_row(run: &RunStatus, palette: Palette) -> Row<'static> {
     row.style(match progress.state {
         RunState::Active if progress.quarantined > 0 => palette.bad(),
         RunState::Active => palette.good(),
-        RunState::Paused => palette.doubtful(),
+        RunState::Planning | RunState::Paused => palette.doubtful(),
         RunState::Failed => palette.bad(),
         RunState::Done => Style::new(),
         RunState::Cancelled => QUIET,

@@ -10,6 +10,7 @@ use ratatui::widgets::{Paragraph, Sparkline};
 use super::{Palette, QUIET};
 use crate::command::watch::app::App;
 use crate::output::thousands;
+use crate::progress::describe;
 
 pub(super) fn selected(frame: &mut Frame, area: Rect, app: &App, palette: Palette) {
     let Some(run) = app.selected_run() else { return };
@@ -64,6 +65,7 @@ fn prospects(run: &RunStatus) -> String {
     match (&run.outcome, &run.reason) {
         (Some(outcome), _) => format!("TOTAL {}, {}", thousands(outcome.total), outcome.checked.describe()),
         (None, Some(reason)) => format!("failed: {reason}"),
+        (None, None) if run.progress.planned.is_some() => describe(&run.progress),
         (None, None) if !run.progress.state.is_open() => "no TOTAL: cancelled".to_owned(),
         (None, None) => {
             let left = run.progress.time_left_s.map_or_else(|| "?".to_owned(), Interval::describe_time);

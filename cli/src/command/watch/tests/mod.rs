@@ -38,6 +38,7 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
         n,
         state,
         jobs: 40_572,
+        planned: None,
         done,
         leased: if going { 96 } else { 0 },
         quarantined: 0,
@@ -52,7 +53,7 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
     RunStatus {
         progress,
         plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000_000_000),
-        fingerprint: Fingerprint([7; 32]),
+        fingerprint: Some(Fingerprint([7; 32])),
         priority: 0,
         replicate_ppm: 0,
         reason: (state == RunState::Failed).then(|| "COUNT2 is not what it has to be".to_owned()),
