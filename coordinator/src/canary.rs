@@ -102,7 +102,7 @@ async fn compare(operator: &Operator, token: LeaseToken, claim: Claim, control: 
     let elapsed_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
     info!(job = %token.job, %kernel, elapsed_us, "canary counted");
     let kernel = kernel.into();
-    let result = JobResult { token, counts, kernel, states, elapsed_us };
+    let result = JobResult { token, counts, parts: Vec::new(), kernel, states, elapsed_us };
     let build = operator.build.to_string();
     let compared = operator.writer.ask(Compare { build, secret: random_bytes(), result }).await;
     if let Err(error) = &compared

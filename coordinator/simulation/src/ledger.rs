@@ -25,7 +25,7 @@ pub(crate) struct RunRow {
 }
 
 /// A row of the table `result`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ResultRow {
     pub(crate) worker: WorkerId,
     pub(crate) result: JobResult,
@@ -343,7 +343,7 @@ impl Ledger {
                             result.token.job
                         );
                         let verdict = Some(*verdict);
-                        row.results.push(ResultRow { worker: *worker, result: *result, verdict });
+                        row.results.push(ResultRow { worker: *worker, result: result.clone(), verdict });
                     }
                 }
                 Change::Voided(voided) => {

@@ -232,7 +232,17 @@ pub(crate) fn honest(lease: &v1::Lease) -> v1::JobResult {
     let UnitTally { counts, states } = solver.count_job(&job, &Control::default()).unwrap().unwrap();
     let Counts { count2, count4, count8, solutions } = counts;
     let kernel = "reference".to_owned();
-    v1::JobResult { token, count2, count4, count8, kernel, states, elapsed_us: 7, solutions }
+    v1::JobResult {
+        token,
+        count2,
+        count4,
+        count8,
+        kernel,
+        states,
+        elapsed_us: 7,
+        solutions,
+        parts: Vec::new(),
+    }
 }
 
 /// Off by one orbit, in the direction that can't be told from a right one.

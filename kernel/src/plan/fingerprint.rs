@@ -33,6 +33,7 @@ impl Fingerprint {
             if n.get() <= 10 {
                 let plans = PlanKind::ALL.map(|kind| Plan::new(n, kind).fingerprint().0);
                 digest.update(plans.concat());
+                digest.update(parts_of_first_jobs(n));
             }
             if let Some(orbits) = Orbits::new(n) {
                 digest.update(orbits.len().to_be_bytes());
@@ -53,6 +54,12 @@ impl Fingerprint {
         }
         Self(digest.finalize().into())
     }
+}
+
+/// The parts of the first job of each plan, were it as large as jobs get.
+fn parts_of_first_jobs(n: BoardSize) -> Vec<u8> {
+    let jobs = PlanKind::ALL.into_iter().filter_map(|kind| Plan::new(n, kind).jobs().next());
+    jobs.flat_map(|job| job.parts(u64::MAX)).flat_map(|part| part.encode()).collect()
 }
 
 impl fmt::Display for Fingerprint {

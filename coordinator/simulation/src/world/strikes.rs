@@ -156,7 +156,7 @@ impl World {
             let number = u32::try_from(random.below(run.jobs.into())).expect("small");
             let job = JobId { run: run.settings.id, number };
             let row = self.ledger.job(job).filter(|row| row.slot.state == JobState::Done);
-            let accepted = row.and_then(|row| row.accepted()).map(|(_, row)| row.result);
+            let accepted = row.and_then(|row| row.accepted()).map(|(_, row)| row.result.clone());
             let is_open = run.state.is_some_and(RunState::is_open);
             if let Some(accepted) = accepted.filter(|_| is_open && self.counted.insert(job)) {
                 let kernel = Kernel::Scalar;
