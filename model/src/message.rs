@@ -97,6 +97,12 @@ pub struct EncodedJob {
     pub prefixes: Vec<u8>,
 }
 
+impl From<&Job> for EncodedJob {
+    fn from(job: &Job) -> Self {
+        Self { n: job.n(), class: job.class(), bound1: job.bound1(), prefixes: job.encode() }
+    }
+}
+
 impl EncodedJob {
     /// The job, with everything about it checked.
     pub fn decode(&self) -> Result<Job, InvalidJob> {

@@ -1,16 +1,18 @@
 //! `nqueens status`: the state of the runs.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
+use nqueens_evidence::confidence::share_met;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{CheckCounts, Interval, RunStatus};
+use nqueens_model::operator::{CheckCounts, Interval, Recounts, RunStatus};
 use nqueens_proto::v1;
 use serde_json::{Value, json};
 
 use super::checkup::describe_disk;
 use super::target::OperatorTarget;
-use crate::output::{Json, print_line, thousands};
+use crate::output::{Json, hours, print_line, thousands};
 use crate::runtime::block_on;
 
 /// Lists the runs of a coordinator or a database, with progress and results.
@@ -55,6 +57,9 @@ impl Status {
             for run in runs.iter().filter(|run| run.progress.checks != CheckCounts::default()) {
                 print_line(format_args!("{}: {}", run.progress.run, describe_checks(run.progress.checks)))?;
             }
+            for run in runs.iter().filter(|run| run.recounts != Recounts::default()) {
+                print_line(format_args!("{}: {}", run.progress.run, describe_recounts(run)))?;
+            }
             if let Some(disk) = disk.filter(|disk| disk.is_short) {
                 print_line(describe_disk(&disk))?;
             }
@@ -94,6 +99,23 @@ fn describe_checks(CheckCounts { open, agreed, settled, waived }: CheckCounts) -
     let parts = parts.iter().filter(|(jobs, _)| *jobs > 0);
     let parts: Vec<_> = parts.map(|(jobs, what)| format!("{} {what}", thousands(*jobs))).collect();
     format!("second counts: {}", parts.join(", "))
+}
+
+/// What the coordinator has counted itself, and what that shows, in words.
+pub(crate) fn describe_recounts(run: &RunStatus) -> String {
+    let Recounts { agreed, differing, elapsed_us } = run.recounts;
+    let differing = match differing {
+        0 => String::new(),
+        some => format!(", {} of them with another outcome", thousands(some)),
+    };
+    format!(
+        "recounted by the coordinator in {}: {} of about {} parts{differing}; of falsified parts, a share of {:.2} % or more \
+         would have been found with a probability of 95 %",
+        hours(Duration::from_micros(elapsed_us)),
+        thousands(agreed + run.recounts.differing),
+        thousands(run.parts_estimate()),
+        100.0 * share_met(agreed),
+    )
 }
 
 fn disk_in_json(disk: &v1::DiskRoom) -> Value {

@@ -370,6 +370,8 @@ impl Ledger {
                         row.store_check(*outcome);
                     }
                 }
+                // Its coordinator's counts are simulated as comparisons alone.
+                Change::Recounted(_) => {}
                 Change::Reputations(reputations) => {
                     for (machine, reputation) in reputations {
                         let stored = MachineReputation { open: 0, ..reputation.clone() };

@@ -5,7 +5,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Outcome, RunState, WallTime};
+use nqueens_model::operator::{Outcome, Recounts, RunState, WallTime};
 use nqueens_scheduler::RunSettings;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as};
@@ -40,6 +40,8 @@ pub struct RunRow {
     pub finished_at: Option<WallTime>,
     /// The result, once it is done.
     pub outcome: Option<Outcome>,
+    /// What the coordinator has counted itself.
+    pub recounts: Recounts,
 }
 
 impl RunRow {
@@ -124,6 +126,9 @@ struct RunRecord {
     count8: Option<String>,
     total: Option<String>,
     checked: Option<String>,
+    agreed: i64,
+    differing: i64,
+    elapsed_us: i64,
 }
 
 impl TryFrom<RunRecord> for RunRow {
@@ -163,6 +168,11 @@ impl TryFrom<RunRecord> for RunRow {
             created_at: row.created_at,
             finished_at: row.finished_at,
             outcome,
+            recounts: Recounts {
+                agreed: within("recounts", row.agreed)?,
+                differing: within("recounts", row.differing)?,
+                elapsed_us: within("recount.elapsed_us", row.elapsed_us)?,
+            },
         })
     }
 }
@@ -172,8 +182,15 @@ pub(crate) async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Err
     let rows = query_as!(
         RunRecord,
         r#"SELECT id AS "id!", n, plan, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
-                  priority, replicate_ppm, state, reason, created_at, finished_at, count2, count4, count8, total, checked
-           FROM run WHERE state <> 'planning' ORDER BY created_at, id"#
+                  priority, replicate_ppm, state, reason, created_at, finished_at, count2, count4, count8, total, checked,
+                  coalesce(agreed, 0) AS "agreed!: i64", coalesce(differing, 0) AS "differing!: i64",
+                  coalesce(elapsed_us, 0) AS "elapsed_us!: i64"
+           FROM run LEFT JOIN (
+               -- A coordinator that was started again may count a part again.
+               SELECT run, count(DISTINCT iif(agrees, job << 8 | coalesce(part, 255), NULL)) AS agreed,
+                      sum(NOT agrees) AS differing, sum(elapsed_us) AS elapsed_us
+               FROM recount GROUP BY run) AS own ON own.run = run.id
+           WHERE state <> 'planning' ORDER BY created_at, id"#
     )
     .fetch_all(db)
     .await?;

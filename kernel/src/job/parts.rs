@@ -10,14 +10,19 @@ impl Job {
     /// Parts of a job, at most: their counts travel with its result.
     pub const PARTS_MAX: u64 = 64;
 
+    /// How many parts a job of so many estimated states is to have. It has fewer if it can't be cut so often.
+    pub fn parts_wanted(states: u64) -> u64 {
+        (states / Self::STATES_PER_PART).clamp(1, Self::PARTS_MAX)
+    }
+
     /// The parts of a job of so many estimated states: jobs that together have its solutions, each once; the job alone if
     /// it is small. Always the same in the same order.
     ///
-    /// A range of orbits falls into ranges of about equal length. Prefixes are made longer until they are enough, and then
-    /// stand together by their guesses at the work. Those of symmetric configurations can't be made longer; a job that has
-    /// one keeps all of its prefixes as they are.
+    /// A range of orbits falls into ranges of about equal length. Prefixes are made longer until they are enough, as long as
+    /// all of them can be (of symmetric configurations only the leader is placed), and then stand together by their guesses
+    /// at the work.
     pub fn parts(&self, states: u64) -> Vec<Self> {
-        let wanted = (states / Self::STATES_PER_PART).clamp(1, Self::PARTS_MAX);
+        let wanted = Self::parts_wanted(states);
         if wanted == 1 {
             return vec![self.clone()];
         }

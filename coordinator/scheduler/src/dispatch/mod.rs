@@ -26,6 +26,7 @@
 //! | `review` | what follows when results agree or differ |
 //! | `trust` | which machines are checked, how often, and which are untrusted |
 
+mod again;
 mod checks;
 mod grant;
 mod lease;

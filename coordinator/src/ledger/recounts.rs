@@ -1,0 +1,84 @@
+//! What the coordinator has counted itself.
+
+use nqueens_evidence::sample::Claim;
+use nqueens_kernel::counts::Counts;
+use nqueens_model::id::{LeaseToken, RunId};
+use nqueens_model::operator::WallTime;
+use nqueens_scheduler::request::Recounted;
+use sqlx::query;
+use sqlx::sqlite::{SqliteConnection, SqlitePool};
+
+use super::{ROWS_MAX, column, counts, encoded_job, parsed, rows_of, token, within};
+use crate::error::Error;
+
+/// The accepted result of a job.
+pub(crate) struct AcceptedResult {
+    /// Its lease.
+    pub(crate) token: LeaseToken,
+    /// The job, and what was found.
+    pub(crate) claim: Claim,
+    /// Estimated states of the job.
+    pub(crate) states: u64,
+    /// What was found in each part; empty if the result does not tell.
+    pub(crate) parts: Vec<Counts>,
+}
+
+/// The accepted result of the first done job from a number on; `None` if there is none nearby.
+pub(crate) async fn accepted_from(
+    db: &SqlitePool,
+    run: RunId,
+    first: u32,
+) -> Result<Option<AcceptedResult>, Error> {
+    let run = column(run.get());
+    let row = query!(
+        r#"SELECT number, n, class, bound1, prefixes, job.states, result.epoch, result.incarnation, result.worker, kernel,
+                  result.count2, result.count4, result.count8, solutions, parts
+           FROM job JOIN run ON run.id = job.run
+           JOIN result ON result.run = job.run AND result.job = number AND verdict = 'accepted'
+           WHERE job.run = ?1 AND number >= ?2 AND number < ?2 + ?3 AND job.state = 2
+           ORDER BY number LIMIT 1"#,
+        run,
+        first,
+        ROWS_MAX
+    )
+    .fetch_optional(db)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let claim = Claim {
+        number: within("job.number", row.number)?,
+        job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
+        counts: counts([row.count2, row.count4, row.count8, row.solutions])?,
+        kernel: parsed(&row.kernel)?,
+        worker: within("result.worker", row.worker)?,
+    };
+    let parts = row.parts.as_deref().map_or_else(|| Ok(Vec::new()), rows_of::<[u64; 4]>)?;
+    Ok(Some(AcceptedResult {
+        token: token(run, row.number, row.epoch, row.incarnation)?,
+        claim,
+        states: within("job.states", row.states)?,
+        parts: parts.into_iter().map(Counts::from).collect(),
+    }))
+}
+
+/// Adds to the ledger what the coordinator has counted itself.
+pub(super) async fn insert_recount(
+    db: &mut SqliteConnection,
+    recounted: &Recounted,
+    now: WallTime,
+) -> Result<(), Error> {
+    let Recounted { job, part, kernel, agrees, elapsed_us } = *recounted;
+    let (run, kernel, elapsed_us) = (column(job.run.get()), kernel.to_string(), column(elapsed_us));
+    query!(
+        "INSERT INTO recount (run, job, part, kernel, agrees, elapsed_us, counted_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        run,
+        job.number,
+        part,
+        kernel,
+        agrees,
+        elapsed_us,
+        now
+    )
+    .execute(db)
+    .await?;
+    Ok(())
+}

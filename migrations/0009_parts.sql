@@ -1,0 +1,44 @@
+-- Checks by parts: a job can be too large to be counted twice. So its result tells what was found in each of its parts, and the
+-- coordinator counts some of the parts itself, with an engine of another family.
+
+-- What was found in each part of the job: an array of [COUNT2, COUNT4, COUNT8, solutions], which add up to the counts of the
+-- result. NULL: the job is one part, or the result is of an earlier version.
+ALTER TABLE result ADD COLUMN parts TEXT CHECK (json_array_length(parts) BETWEEN 2 AND 64);
+
+-- The new column is append-only too.
+DROP TRIGGER result_is_append_only_update;
+CREATE TRIGGER result_is_append_only_update BEFORE UPDATE ON result
+WHEN (OLD.verdict, NEW.verdict) <> ('accepted', 'voided')
+  OR (OLD.id, OLD.run, OLD.job, OLD.epoch, OLD.incarnation, OLD.worker, OLD.kernel, OLD.count2, OLD.count4, OLD.count8,
+      OLD.solutions, OLD.states, OLD.elapsed_us, OLD.reported_at, OLD.parts)
+  IS NOT (NEW.id, NEW.run, NEW.job, NEW.epoch, NEW.incarnation, NEW.worker, NEW.kernel, NEW.count2, NEW.count4,
+      NEW.count8, NEW.solutions, NEW.states, NEW.elapsed_us, NEW.reported_at, NEW.parts)
+BEGIN
+    SELECT RAISE(ABORT, 'results are append-only');
+END;
+
+-- Everything that the coordinator has counted itself: whole jobs, or parts. Append-only.
+CREATE TABLE recount (
+    id         INTEGER PRIMARY KEY,
+    run        INTEGER NOT NULL,
+    job        INTEGER NOT NULL,
+    -- Number of the part; NULL for a whole job.
+    part       INTEGER CHECK (part BETWEEN 0 AND 63),
+    -- The engine that counted.
+    kernel     TEXT    NOT NULL,
+    -- Whether the accepted result had the same counts.
+    agrees     INTEGER NOT NULL CHECK (agrees IN (0, 1)),
+    -- Time of one thread, in microseconds.
+    elapsed_us INTEGER NOT NULL CHECK (elapsed_us >= 0),
+    counted_at INTEGER NOT NULL,
+    FOREIGN KEY (run, job) REFERENCES job (run, number)
+) STRICT;
+
+CREATE INDEX recount_of_job ON recount (run, job);
+
+CREATE TRIGGER recount_is_append_only_update BEFORE UPDATE ON recount BEGIN
+    SELECT RAISE(ABORT, 'recounts are append-only');
+END;
+CREATE TRIGGER recount_is_append_only_delete BEFORE DELETE ON recount BEGIN
+    SELECT RAISE(ABORT, 'recounts are append-only');
+END;
