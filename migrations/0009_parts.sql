@@ -42,3 +42,9 @@ END;
 CREATE TRIGGER recount_is_append_only_delete BEFORE DELETE ON recount BEGIN
     SELECT RAISE(ABORT, 'recounts are append-only');
 END;
+
+-- What the recounts of a run come to: parts that had the same counts as the accepted result, each counted once however often
+-- it was recounted; recounts that had others; and the time of one thread for all of them, in microseconds.
+ALTER TABLE run ADD COLUMN recounts_agreed INTEGER NOT NULL DEFAULT 0 CHECK (recounts_agreed >= 0);
+ALTER TABLE run ADD COLUMN recounts_differing INTEGER NOT NULL DEFAULT 0 CHECK (recounts_differing >= 0);
+ALTER TABLE run ADD COLUMN recounts_us INTEGER NOT NULL DEFAULT 0 CHECK (recounts_us >= 0);

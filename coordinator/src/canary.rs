@@ -20,7 +20,7 @@ use nqueens_evidence::sample::Claim;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel, cpu};
 use nqueens_kernel::job::{Class, Job};
-use nqueens_model::id::{JobId, RunId};
+use nqueens_model::id::{LeaseToken, RunId};
 use nqueens_model::message::{EncodedJob, JobResult};
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::request::{CheckWhole, Compare, Recounted, Refute};
@@ -99,7 +99,7 @@ pub(crate) async fn count(operator: Operator) {
 /// Counts a job or a part that was not counted before, if one is found at once.
 async fn check_one(
     operator: &Operator,
-    counted: &mut HashSet<(JobId, Option<u8>)>,
+    counted: &mut HashSet<(LeaseToken, Option<u8>)>,
 ) -> Result<bool, Arc<Error>> {
     let Some(result) = pick(operator).await? else { return Ok(false) };
     let Some(subject) = draw(&result) else { return Ok(false) };
@@ -111,7 +111,7 @@ async fn check_one(
             (Some(number), Claim { job, counts, ..result.claim.clone() })
         }
         Subject::Untold => {
-            let is_news = counted.insert((job, None));
+            let is_news = counted.insert((result.token, None));
             if is_news {
                 warn!(%job, "a result does not tell its parts: another machine counts the job");
                 operator.ask(CheckWhole(result.token)).await?;
@@ -119,7 +119,7 @@ async fn check_one(
             return Ok(is_news);
         }
     };
-    if !counted.insert((job, part)) {
+    if !counted.insert((result.token, part)) {
         return Ok(false);
     }
     let expected = claim.counts;
@@ -219,7 +219,9 @@ async fn recount_one(operator: &Operator, run: RunId, claim: Claim) -> Option<Co
     tokio::select! {
         counted = counted => {
             let (Recount { kernel, found, states, .. }, elapsed_us) = counted.ok()??;
-            Some(Counted { counts: found.ok()?, kernel, states, elapsed_us })
+            // This machine is at fault, or the job is no job.
+            let counts = found.inspect_err(|reason| error!(reason, "a canary count came to nothing")).ok()?;
+            Some(Counted { counts, kernel, states, elapsed_us })
         }
         _ = run_ends => None,
     }

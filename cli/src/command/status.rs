@@ -58,7 +58,8 @@ impl Status {
                 print_line(format_args!("{}: {}", run.progress.run, describe_checks(run.progress.checks)))?;
             }
             for run in runs.iter().filter(|run| run.recounts != Recounts::default()) {
-                print_line(format_args!("{}: {}", run.progress.run, describe_recounts(run)))?;
+                let described = describe_recounts(run.recounts, run.parts_estimate());
+                print_line(format_args!("{}: {described}", run.progress.run))?;
             }
             if let Some(disk) = disk.filter(|disk| disk.is_short) {
                 print_line(describe_disk(&disk))?;
@@ -101,23 +102,36 @@ fn describe_checks(CheckCounts { open, agreed, settled, waived }: CheckCounts) -
     format!("second counts: {}", parts.join(", "))
 }
 
-/// What the coordinator has counted itself, and what that shows, in words.
-pub(crate) fn describe_recounts(run: &RunStatus) -> String {
-    let Recounts { agreed, differing, elapsed_us } = run.recounts;
-    let differing = match differing {
-        0 => String::new(),
-        some => format!(", {} of them with another outcome", thousands(some)),
+/// What the coordinator has counted itself, of about so many parts, and what that shows, in words.
+pub(crate) fn describe_recounts(Recounts { agreed, differing, elapsed_us }: Recounts, parts: u64) -> String {
+    let (recounted, parts) = (thousands(agreed + differing), thousands(parts));
+    let time = hours(Duration::from_micros(elapsed_us));
+    let outcome = match differing {
+        0 => format!(
+            "none differs; a share of {:.2} % falsified parts or more would have been found with a probability of 95 %",
+            100.0 * share_met(agreed)
+        ),
+        some => format!("differing: {}", thousands(some)),
     };
-    format!(
-        "recounted by the coordinator in {}: {} of about {} parts{differing}; of falsified parts, a share of {:.2} % or more \
-         would have been found with a probability of 95 %",
-        hours(Duration::from_micros(elapsed_us)),
-        thousands(agreed + run.recounts.differing),
-        thousands(run.parts_estimate()),
-        100.0 * share_met(agreed),
-    )
+    format!("counted by the coordinator itself: {recounted} of about {parts} parts in {time}, {outcome}")
 }
 
 fn disk_in_json(disk: &v1::DiskRoom) -> Value {
     json!({ "free_bytes": disk.free_bytes, "reserve_bytes": disk.reserve_bytes, "is_short": disk.is_short })
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn recounts_say_what_they_show() {
+        let elapsed_us = 3_723_450_000;
+        let told = describe_recounts(Recounts { agreed: 300, differing: 0, elapsed_us }, 64_000);
+        assert_snapshot!(told, @"counted by the coordinator itself: 300 of about 64,000 parts in 01:02:03.45, none differs; a share of 0.99 % falsified parts or more would have been found with a probability of 95 %");
+        let told = describe_recounts(Recounts { agreed: 2, differing: 1, elapsed_us }, 64_000);
+        assert_snapshot!(told, @"counted by the coordinator itself: 3 of about 64,000 parts in 01:02:03.45, differing: 1");
+    }
 }

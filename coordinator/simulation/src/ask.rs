@@ -3,8 +3,8 @@
 use nqueens_model::id::RunId;
 use nqueens_model::message::{Session, SyncRequest};
 use nqueens_scheduler::request::{
-    ActivateRun, Compare, Drain, Expire, FinishRun, GiveBack, PlanJobs, PlanRun, Register, Requeue,
-    RetryQuarantined, SetRunState, SetTrust, Sync, Synced,
+    ActivateRun, CheckWhole, Compare, Drain, Expire, FinishRun, GiveBack, PlanJobs, PlanRun, Register,
+    Requeue, RetryQuarantined, SetRunState, SetTrust, Sync, Synced,
 };
 use nqueens_scheduler::{Needs, Refusal, Request, Transaction};
 
@@ -17,6 +17,7 @@ pub(crate) enum Ask {
     Sync(SyncRequest),
     GiveBack(GiveBack),
     Compare(Compare),
+    CheckWhole(CheckWhole),
     PlanRun(PlanRun),
     PlanJobs(PlanJobs),
     ActivateRun(ActivateRun),
@@ -70,6 +71,7 @@ impl Ask {
         match self {
             Self::Sync(sync) => Sync(sync.clone()).needs(needs),
             Self::Compare(compare) => compare.needs(needs),
+            Self::CheckWhole(check) => check.needs(needs),
             Self::Requeue(requeue) => requeue.needs(needs),
             _ => {}
         }
@@ -85,6 +87,7 @@ impl Ask {
             Self::Requeue(requeue) => transaction.apply(requeue).map(|_| Answer::Done),
             Self::GiveBack(request) => transaction.apply(request).map(done),
             Self::Compare(request) => transaction.apply(request).map(done),
+            Self::CheckWhole(request) => transaction.apply(request).map(done),
             Self::PlanRun(request) => transaction.apply(request).map(done),
             Self::PlanJobs(request) => transaction.apply(request).map(done),
             Self::ActivateRun(request) => transaction.apply(request).map(done),

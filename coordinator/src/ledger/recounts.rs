@@ -69,6 +69,19 @@ pub(super) async fn insert_recount(
     let Recounted { job, part, kernel, agrees, elapsed_us } = *recounted;
     let (run, kernel, elapsed_us) = (column(job.run.get()), kernel.to_string(), column(elapsed_us));
     query!(
+        "UPDATE run SET recounts_differing = recounts_differing + 1 - ?4, recounts_us = recounts_us + ?5,
+                        recounts_agreed = recounts_agreed + (?4 AND NOT EXISTS (
+                            SELECT 1 FROM recount WHERE run = ?1 AND job = ?2 AND part IS ?3 AND agrees))
+         WHERE id = ?1",
+        run,
+        job.number,
+        part,
+        agrees,
+        elapsed_us
+    )
+    .execute(&mut *db)
+    .await?;
+    query!(
         "INSERT INTO recount (run, job, part, kernel, agrees, elapsed_us, counted_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
         run,
         job.number,

@@ -126,9 +126,9 @@ struct RunRecord {
     count8: Option<String>,
     total: Option<String>,
     checked: Option<String>,
-    agreed: i64,
-    differing: i64,
-    elapsed_us: i64,
+    recounts_agreed: i64,
+    recounts_differing: i64,
+    recounts_us: i64,
 }
 
 impl TryFrom<RunRecord> for RunRow {
@@ -169,9 +169,9 @@ impl TryFrom<RunRecord> for RunRow {
             finished_at: row.finished_at,
             outcome,
             recounts: Recounts {
-                agreed: within("recounts", row.agreed)?,
-                differing: within("recounts", row.differing)?,
-                elapsed_us: within("recount.elapsed_us", row.elapsed_us)?,
+                agreed: within("run.recounts_agreed", row.recounts_agreed)?,
+                differing: within("run.recounts_differing", row.recounts_differing)?,
+                elapsed_us: within("run.recounts_us", row.recounts_us)?,
             },
         })
     }
@@ -183,14 +183,8 @@ pub(crate) async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Err
         RunRecord,
         r#"SELECT id AS "id!", n, plan, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
                   priority, replicate_ppm, state, reason, created_at, finished_at, count2, count4, count8, total, checked,
-                  coalesce(agreed, 0) AS "agreed!: i64", coalesce(differing, 0) AS "differing!: i64",
-                  coalesce(elapsed_us, 0) AS "elapsed_us!: i64"
-           FROM run LEFT JOIN (
-               -- A coordinator that was started again may count a part again.
-               SELECT run, count(DISTINCT iif(agrees, job << 8 | coalesce(part, 255), NULL)) AS agreed,
-                      sum(NOT agrees) AS differing, sum(elapsed_us) AS elapsed_us
-               FROM recount GROUP BY run) AS own ON own.run = run.id
-           WHERE state <> 'planning' ORDER BY created_at, id"#
+                  recounts_agreed, recounts_differing, recounts_us
+           FROM run WHERE state <> 'planning' ORDER BY created_at, id"#
     )
     .fetch_all(db)
     .await?;

@@ -23,7 +23,7 @@ fn sample(orbits: u64) -> impl Iterator<Item = u64> {
 
 impl Fingerprint {
     /// The fingerprint of all plans together: two programs with the same one split boards in the same way, and mean
-    /// the same by every job.
+    /// the same by every job and by its parts.
     ///
     /// Small boards represent all boards. But jobs of half boards and colours only contain numbers of column or row
     /// sets, so the meaning of these numbers is sampled on every board.

@@ -100,7 +100,7 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
         figures.push(("Energy", format!("{energy} kWh, at {} W per core", quantity(watts))));
     }
     if run.recounts != Recounts::default() {
-        figures.push(("Checks by parts", describe_recounts(run)));
+        figures.push(("Checks by parts", describe_recounts(run.recounts, run.parts_estimate())));
     }
     if !facts.builds.is_empty() {
         figures.push(("Programs", facts.builds.iter().cloned().collect::<Vec<_>>().join(", ")));
