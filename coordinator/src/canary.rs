@@ -1,14 +1,22 @@
-//! What the coordinator counts itself, with another engine than the workers: what has to be decided, and canaries.
+//! What the coordinator counts itself, with another engine than the workers: what has to be decided, and canaries. It counts
+//! on one thread of the lowest priority, and stops when the run ends.
 //!
-//! It decides where results differ, where a job fails on workers, and where nobody makes a check: at once, on one thread. No
-//! votes outweigh its count.
+//! It decides where results differ, where a job fails on workers, and where nobody makes a check: at once. No votes
+//! outweigh its count.
 //!
-//! Canaries are jobs that it compares with the workers' results, for 5 % of one thread's time. A worker can't recognise such
+//! Canaries are jobs that it compares with the workers' results, for 5 % of the thread's time. A worker can't recognise such
 //! a job, because it is chosen after it was counted. Workers that agreed on a wrong count meet an independent one here.
+//!
+//! A job can be too large for a canary. Then its result tells what was found in each of its [parts](Job::parts), which add
+//! up to the whole, and one part is counted. Parts are drawn when nothing can be changed any more; so no part may be wrong. A
+//! result that does not tell its parts is counted by another machine.
+//!
+//! A count that differs from a worker's is made twice before it is told: this machine may have bad memory as well.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nqueens_evidence::recount::{Recount, recount};
@@ -16,30 +24,21 @@ use nqueens_evidence::sample::Claim;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel, cpu};
 use nqueens_kernel::halves::SharedTables;
-use nqueens_kernel::plan::PlanKind;
+use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::solver::Solver;
-use nqueens_model::id::LeaseToken;
-use nqueens_model::message::JobResult;
-use nqueens_model::operator::RunState;
+use nqueens_model::id::{JobId, LeaseToken, RunId};
+use nqueens_model::message::{EncodedJob, JobResult};
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::request::{Compare, GiveUp};
-use tracing::{error, info};
+use nqueens_scheduler::request::{CheckWhole, Compare, GiveUp, Recounted, Refute};
+use tokio::sync::oneshot;
+use tracing::{error, info, warn};
 
 use crate::error::Error;
-use crate::ledger;
+use crate::ledger::{self, AcceptedResult};
 use crate::operator::Operator;
 
 /// Counting takes this part of one thread's time.
 const SHARE: u32 = 20;
-
-/// Jobs of more estimated states than this take too long to count the slow way: no canaries, and decided the fast way.
-const STATES_MAX: u64 = 1 << 34;
-
-/// Jobs of colours never do: of large ones a part is counted the slow way, and the whole as fast as others do.
-const COLOURS_MAX: u64 = i64::MAX.unsigned_abs();
-
-/// Bytes that the fast way may take.
-const MEMORY_MAX: u64 = 1 << 30;
 
 /// While there is nothing to count.
 const REST: Duration = Duration::from_secs(2);
@@ -47,7 +46,26 @@ const REST: Duration = Duration::from_secs(2);
 /// Between two jobs at least.
 const BREATH: Duration = Duration::from_millis(200);
 
-/// Stops the counting when its owner is gone.
+/// After an error.
+const RECOVERY: Duration = Duration::from_mins(1);
+
+/// Bytes that the fast way may take.
+const MEMORY_MAX: u64 = 1 << 30;
+
+/// The lowest priority: whatever else runs on this machine gets the processor first.
+const NICENESS: i32 = 19;
+
+/// What takes more estimated states is not counted. Prefixes are searched at 10^8 states a second; half boards by a block
+/// engine, at 10^9. Colours are multiplied as fast as by others, and a bit of them is searched.
+const fn states_max(class: Class) -> u64 {
+    match class {
+        Class::Corner | Class::Edge | Class::Border => 1 << 34,
+        Class::Halves => 1 << 38,
+        Class::Colours => u64::MAX,
+    }
+}
+
+/// Stops the counting when nobody waits for it any more.
 struct Counting(Arc<Control>);
 
 impl Drop for Counting {
@@ -56,132 +74,228 @@ impl Drop for Counting {
     }
 }
 
-/// Counts what the coordinator has to decide, and else a few jobs of runs with second counts, until the coordinator ends.
+/// What is to be counted of a job.
+enum Subject {
+    /// All of it.
+    Whole,
+    /// A part, by its number.
+    Part(u8, Job),
+    /// It has parts, but its result does not tell them.
+    Untold,
+}
+
+/// Counts what has to be decided, and else jobs of runs with second counts, until the coordinator ends.
 pub(crate) async fn count(operator: Operator) {
-    let counting = Counting(Arc::default());
     let (mut counted, mut failed) = (HashSet::new(), HashSet::new());
     loop {
         let begun = Instant::now();
-        let undecided = operator.writer.look(|dispatch, now| dispatch.undecided(now)).await;
-        let Ok(undecided) = undecided else { return };
-        let undecided = undecided.filter(|(token, _)| !failed.contains(&token.job));
-        let is_decision = undecided.is_some();
-        let found = match undecided {
-            Some((token, has_result)) => subject(&operator, token, has_result).await.map(Some),
-            None => pick(&operator).await.map(|found| found.filter(|found| counted.insert(found.token.job))),
+        let decided = decide_one(&operator, &mut failed).await;
+        let outcome = match decided {
+            Ok(true) => Ok(BREATH),
+            Ok(false) => check_one(&operator, &mut counted).await.map(|is_counted| {
+                if is_counted { (begun.elapsed() * (SHARE - 1)).max(BREATH) } else { REST }
+            }),
+            Err(error) => Err(error),
         };
-        let found = match found {
-            Ok(found) => found,
-            Err(error) => {
-                error!(%error, "can't read a job to count it here");
-                return;
-            }
-        };
-        let Some(found) = found else {
-            tokio::time::sleep(REST).await;
-            continue;
-        };
-        let job = found.token.job;
-        match decide(&operator, found, &counting.0).await {
-            Ok(true) => {}
-            Ok(false) => drop(failed.insert(job)),
-            Err(Closed) => return,
-        }
-        let rest = if is_decision { BREATH } else { (begun.elapsed() * (SHARE - 1)).max(BREATH) };
-        tokio::time::sleep(rest).await;
+        let pause = outcome.unwrap_or_else(|error| {
+            error!(%error, "counting here came to nothing");
+            RECOVERY
+        });
+        tokio::time::sleep(pause).await;
     }
 }
 
-/// A job to count.
-struct Subject {
-    token: LeaseToken,
-    /// What it is, and what was counted by which engine; nothing if it has no result.
-    claim: Claim,
-    has_result: bool,
-    /// Estimated work.
-    states: u64,
-}
-
-/// The coordinator ends.
-struct Closed;
-
-/// What has to be decided.
-async fn subject(operator: &Operator, token: LeaseToken, has_result: bool) -> Result<Subject, Error> {
-    let (claim, states) = ledger::claim(operator.reader.pool(), token.job).await?;
-    Ok(Subject { token, claim, has_result, states })
-}
-
-/// Any job with a result, of any run that goes on and is checked.
-async fn pick(operator: &Operator) -> Result<Option<Subject>, Error> {
-    let runs = operator.reader.runs().await?;
-    let checked = |run: &&ledger::RunRow| {
-        run.replicate_ppm > 0 && run.jobs > 0 && matches!(run.state, RunState::Active | RunState::Paused)
+/// Counts a job that the coordinator has to decide, if there is one that it has not tried in vain.
+async fn decide_one(operator: &Operator, failed: &mut HashSet<JobId>) -> Result<bool, Arc<Error>> {
+    let undecided = operator.writer.look(|dispatch, now| dispatch.undecided(now)).await?;
+    let Some((token, has_result)) = undecided.filter(|(token, _)| !failed.contains(&token.job)) else {
+        return Ok(false);
     };
+    let job = token.job;
+    let (claim, states) = ledger::claim(operator.reader.pool(), job).await?;
+    let expected = has_result.then_some(claim.counts);
+    let is_slow = states > states_max(claim.job.class);
+    match count_surely(operator, job.run, &claim, expected, is_slow).await {
+        None => {}
+        Some(Ok(counted)) => operator.ask(counted.compare(operator, token)).await?,
+        Some(Err(reason)) if has_result => {
+            error!(%job, reason, "a job that has to be decided can't be counted here");
+            failed.insert(job);
+        }
+        Some(Err(reason)) => operator.ask(GiveUp { job, reason }).await?,
+    }
+    Ok(true)
+}
+
+/// Counts a job or a part that was not counted before, if one is found at once.
+async fn check_one(
+    operator: &Operator,
+    counted: &mut HashSet<(LeaseToken, Option<u8>)>,
+) -> Result<bool, Arc<Error>> {
+    let Some(result) = pick(operator).await? else { return Ok(false) };
+    let Some(subject) = draw(&result) else { return Ok(false) };
+    let (token, job) = (result.token, result.token.job);
+    let (part, claim) = match subject {
+        Subject::Whole => (None, result.claim.clone()),
+        Subject::Part(number, part) => {
+            let (job, counts) = (EncodedJob::from(&part), result.parts[usize::from(number)]);
+            (Some(number), Claim { job, counts, ..result.claim.clone() })
+        }
+        Subject::Untold => {
+            let is_news = counted.insert((token, None));
+            if is_news {
+                warn!(%job, "a result does not tell its parts: another machine counts the job");
+                operator.ask(CheckWhole(token)).await?;
+            }
+            return Ok(is_news);
+        }
+    };
+    if !counted.insert((token, part)) {
+        return Ok(false);
+    }
+    let expected = claim.counts;
+    let found = match count_surely(operator, job.run, &claim, Some(expected), false).await {
+        None => return Ok(true),
+        Some(Ok(found)) => found,
+        Some(Err(reason)) => {
+            error!(%job, part, reason, "a canary count came to nothing");
+            return Ok(true);
+        }
+    };
+    let (kernel, elapsed_us, agrees) = (found.kernel, found.elapsed_us, found.counts == expected);
+    info!(%job, part, %kernel, elapsed_us, agrees, "canary counted");
+    match part {
+        None => operator.ask(found.compare(operator, token)).await?,
+        Some(part) if !agrees => {
+            let counts = found.counts;
+            let reason = format!("it tells {expected:?} for part {part}, the coordinator {counts:?}");
+            operator.ask(Refute { token, reason }).await?;
+        }
+        Some(_) => {}
+    }
+    operator.ask(Recounted { job, part, kernel: kernel.into(), agrees, elapsed_us }).await?;
+    Ok(true)
+}
+
+/// Any result of any run that goes on and is checked.
+async fn pick(operator: &Operator) -> Result<Option<AcceptedResult>, Error> {
+    let runs = operator.reader.runs().await?;
+    let checked = |run: &&ledger::RunRow| run.replicate_ppm > 0 && run.jobs > 0 && run.state.is_open();
     let runs: Vec<_> = runs.iter().filter(checked).collect();
     if runs.is_empty() {
         return Ok(None);
     }
-    let run = runs[usize::from_ne_bytes(random_bytes()) % runs.len()];
-    let states_max = if run.plan.kind() == PlanKind::Colours { COLOURS_MAX } else { STATES_MAX };
+    let run = runs[random_below(runs.len())];
     let first = u32::from_ne_bytes(random_bytes()) % run.jobs;
-    let found = ledger::accepted_from(operator.reader.pool(), run.id, first, states_max).await?;
-    Ok(found.map(|(token, claim)| Subject { token, claim, has_result: true, states: 0 }))
+    ledger::accepted_from(operator.reader.pool(), run.id, first).await
 }
 
-/// Counts a job and says what came out; false if it could not be counted. A count that differs from the workers' is made
-/// twice: it is final, and this machine may have bad memory as well.
-async fn decide(operator: &Operator, subject: Subject, control: &Arc<Control>) -> Result<bool, Closed> {
-    let begun = Instant::now();
-    let Subject { token, ref claim, has_result, .. } = subject;
-    let mut counted = count_one(&subject, control).await?;
-    let differs = |counted: &Counted| counted.as_ref().is_ok_and(|(counts, ..)| *counts != claim.counts);
-    if has_result && differs(&counted) {
-        let again = count_one(&subject, control).await?;
-        if again.as_ref().ok().map(|again| again.0) != counted.as_ref().ok().map(|counted| counted.0) {
-            counted = Err("two counts on this machine differ: check its memory".to_owned());
-        }
+/// What to count of a job; `None` if it would take too long.
+fn draw(result: &AcceptedResult) -> Option<Subject> {
+    let job = result.claim.job.decode().ok()?;
+    let states_max = states_max(job.class());
+    let mut parts = job.parts(result.states);
+    if parts.len() == 1 {
+        return (result.states <= states_max).then_some(Subject::Whole);
     }
-    let (counts, kernel, states) = match counted {
-        Ok(counted) => counted,
-        Err(reason) if has_result => {
-            error!(job = %token.job, reason, "the coordinator can't count a job");
-            return Ok(false);
-        }
-        Err(reason) => {
-            let given_up = operator.writer.ask(GiveUp { job: token.job, reason }).await;
-            return given_up.map(|()| false).map_err(|_| Closed);
-        }
+    if parts.len() != result.parts.len() {
+        return Some(Subject::Untold);
+    }
+    let number = random_below(parts.len());
+    let part = parts.swap_remove(number);
+    let number = u8::try_from(number).expect("at most 64 parts");
+    (part.weight().states <= states_max).then_some(Subject::Part(number, part))
+}
+
+fn random_below(end: usize) -> usize {
+    usize::from_ne_bytes(random_bytes()) % end
+}
+
+/// What the coordinator counted.
+struct Counted {
+    counts: Counts,
+    kernel: Kernel,
+    states: u64,
+    elapsed_us: u64,
+}
+
+impl Counted {
+    /// To be held against what others have counted.
+    fn compare(&self, operator: &Operator, token: LeaseToken) -> Compare {
+        let Self { counts, kernel, states, elapsed_us } = *self;
+        let result =
+            JobResult { token, counts, parts: Vec::new(), kernel: kernel.into(), states, elapsed_us };
+        Compare { build: operator.build.to_string(), secret: random_bytes(), result }
+    }
+}
+
+/// What was found, or why nothing was; `None` if the run ends meanwhile. What is not as expected is counted a second time.
+async fn count_surely(
+    operator: &Operator,
+    run: RunId,
+    claim: &Claim,
+    expected: Option<Counts>,
+    is_slow: bool,
+) -> Option<Result<Counted, String>> {
+    let first = match count_one(operator, run, claim.clone(), is_slow).await? {
+        Ok(first) if expected.is_some_and(|expected| expected != first.counts) => first,
+        outcome => return Some(outcome),
     };
-    let elapsed_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-    info!(job = %token.job, %kernel, elapsed_us, "the coordinator has counted a job");
-    let result = JobResult { token, counts, kernel: kernel.into(), states, elapsed_us };
-    let build = operator.build.to_string();
-    let compared = operator.writer.ask(Compare { build, secret: random_bytes(), result }).await;
-    compared.map(|()| true).map_err(|_| Closed)
+    let again = count_one(operator, run, claim.clone(), is_slow).await?;
+    Some(again.and_then(|again| {
+        let is_sure = again.counts == first.counts;
+        is_sure
+            .then_some(first)
+            .ok_or_else(|| "two counts on this machine differ: check its memory".to_owned())
+    }))
 }
 
-/// What was found, by which engine, and the states visited; or why there was nothing to count.
-type Counted = Result<(Counts, Kernel, u64), String>;
-
-/// By an independent engine; where that would take too long, as the workers do.
-async fn count_one(subject: &Subject, control: &Arc<Control>) -> Result<Counted, Closed> {
-    let (claim, control) = (subject.claim.clone(), Arc::clone(control));
-    let is_slow = subject.states > STATES_MAX && claim.job.class.plan() != PlanKind::Colours;
-    let counting = tokio::task::spawn_blocking(move || {
-        if is_slow {
-            return count_fast(&claim, &control);
-        }
-        let mut counted = None;
-        recount(&[claim], None, NonZeroUsize::MIN, &cpu, &control, |recount| counted = Some(recount));
-        counted.map(|Recount { kernel, found, states, .. }| found.map(|counts| (counts, kernel, states)))
-    });
-    // A panic of an engine is its job's failure.
-    let counted = counting.await.unwrap_or_else(|panic| Some(Err(panic.to_string())));
-    counted.ok_or(Closed)
+/// Counts on a thread of its own, by an engine of another family, or the fastest where that is too slow.
+async fn count_one(
+    operator: &Operator,
+    run: RunId,
+    claim: Claim,
+    is_slow: bool,
+) -> Option<Result<Counted, String>> {
+    let counting = Counting(Arc::default());
+    let (control, (done, counted)) = (Arc::clone(&counting.0), oneshot::channel());
+    let work = move || {
+        // Of this thread, and of those that it starts. Without it counting is as good.
+        let _ = rustix::process::nice(NICENESS);
+        let begun = Instant::now();
+        let found = if is_slow { count_fast(&claim, &control) } else { count_independently(claim, &control) };
+        let elapsed_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let found = found.map(|found| {
+            found.map(|(counts, kernel, states)| Counted { counts, kernel, states, elapsed_us })
+        });
+        // Nobody waits any more if the run has ended.
+        let _ = done.send(found);
+    };
+    if let Err(error) = thread::Builder::new().name("canary".to_owned()).spawn(work) {
+        return Some(Err(format!("no thread can be started: {error}")));
+    }
+    let mut snapshot = operator.watch();
+    let run_ends =
+        snapshot.wait_for(|snapshot| !snapshot.run(run).is_some_and(|progress| progress.state.is_open()));
+    tokio::select! {
+        // A panic of an engine is its job's failure.
+        counted = counted => counted.unwrap_or_else(|_| Some(Err("the engine broke off".to_owned()))),
+        _ = run_ends => None,
+    }
 }
 
-/// By the fastest engine; `None` if it was stopped.
-fn count_fast(claim: &Claim, control: &Control) -> Option<Counted> {
+/// What was found, by which engine, and the states visited; or why nothing was.
+type Found = Result<(Counts, Kernel, u64), String>;
+
+/// `None` if it was stopped.
+fn count_independently(claim: Claim, control: &Control) -> Option<Found> {
+    let mut counted = None;
+    recount(&[claim], None, NonZeroUsize::MIN, &cpu, control, |recount| counted = Some(recount));
+    counted.map(|Recount { kernel, found, states, .. }| found.map(|counts| (counts, kernel, states)))
+}
+
+/// As the workers do, by the fastest engine; `None` if it was stopped.
+fn count_fast(claim: &Claim, control: &Control) -> Option<Found> {
     let kernel = Kernel::ALL.into_iter().rev().find(|kernel| kernel.is_available())?;
     let job = match claim.job.decode() {
         Ok(job) => job,

@@ -82,6 +82,7 @@ impl RunRow {
             reason: self.reason,
             created_at: self.created_at,
             finished_at: self.finished_at,
+            recounts: self.recounts,
             outcome: self.outcome,
         }
     }

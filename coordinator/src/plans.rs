@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 
 use nqueens_kernel::plan::PlanSize;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{RunState, RunStatus, WallTime};
+use nqueens_model::operator::{Recounts, RunState, RunStatus, WallTime};
 use nqueens_scheduler::{RunSettings, Sums};
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
@@ -69,6 +69,7 @@ impl UnplannedRun {
             created_at: self.created_at,
             finished_at: None,
             outcome: None,
+            recounts: Recounts::default(),
         }
     }
 }

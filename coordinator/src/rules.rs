@@ -9,7 +9,7 @@ const SOUND: (&str, &str) =
 
 /// Rules of the ledger: each is said in words, and as a query that finds whatever breaks it. None takes longer than in
 /// proportion to the ledger.
-pub const RULES: [(&str, &str); 9] = [
+pub const RULES: [(&str, &str); 11] = [
     SOUND,
     ("nothing refers to what is not there", "SELECT \"table\" FROM pragma_foreign_key_check"),
     (
@@ -34,6 +34,20 @@ pub const RULES: [(&str, &str); 9] = [
             (accepted.count2, accepted.count4, accepted.count8, accepted.solutions) =
                 (other.count2, other.count4, other.count8, other.solutions),
             'duplicate', 'conflict')",
+    ),
+    (
+        "the parts of a result come to its counts",
+        "SELECT result.id FROM result JOIN json_each(parts) AS part WHERE parts IS NOT NULL GROUP BY result.id
+         HAVING (count2, count4, count8, solutions) <> (sum(part.value ->> 0), sum(part.value ->> 1),
+                                                        sum(part.value ->> 2), sum(part.value ->> 3))",
+    ),
+    (
+        "a run has the sums of its recounts",
+        "SELECT id FROM run LEFT JOIN (
+             SELECT run, count(DISTINCT iif(agrees, job << 8 | coalesce(part, 255), NULL)) AS agreed,
+                    sum(NOT agrees) AS differing, sum(elapsed_us) AS us FROM recount GROUP BY run) ON run = id
+         WHERE (recounts_agreed, recounts_differing, recounts_us)
+            <> (coalesce(agreed, 0), coalesce(differing, 0), coalesce(us, 0))",
     ),
     (
         // SQLite adds up in 63 bits, and says so where they do not do: enough for all boards up to N = 28.

@@ -25,6 +25,12 @@ pub fn fewer_than(jobs: u64, recounted: u64) -> u64 {
     jobs + 1
 }
 
+/// The least share of wrong parts that some recounted ones, drawn at random, would have met with 95 % confidence: they miss a
+/// share f with the probability (1 - f)^`recounted`. 1 without a recount.
+pub fn share_met(recounted: u32) -> f64 {
+    1.0 - (1.0 - CONFIDENCE).powf(1.0 / f64::from(recounted))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +44,16 @@ mod tests {
         assert_eq!((fewer_than(20, 19), fewer_than(20, 18)), (1, 2));
         // One of two, two of three, ...: a sample of one job proves little.
         assert_eq!(fewer_than(100, 1), 95);
+    }
+
+    #[test]
+    fn the_share_that_is_met_is_missed_once_in_twenty() {
+        assert!((share_met(0) - 1.0).abs() < 1e-12, "without a recount nothing is met");
+        for recounted in [1, 10, 299] {
+            let missed = (1.0 - share_met(recounted)).powi(recounted.cast_signed());
+            assert!((missed - 0.05).abs() < 1e-9, "{recounted}: {missed}");
+        }
+        assert!(share_met(299) < 0.01 && share_met(298) > 0.01);
     }
 
     #[test]

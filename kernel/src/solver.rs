@@ -109,6 +109,17 @@ impl Solver {
     /// Counts what belongs to each of some units, of which the boards go to the engine in batches; exactly, or not at all
     /// when stopped.
     pub fn count(&mut self, units: &[Unit], control: &Control) -> Result<Vec<UnitTally>, Stopped> {
+        self.count_each(units, &mut |_, _| {}, control)
+    }
+
+    /// The same, and tells what each orbit of the units has that are ranges of such: `found` gets the number of an orbit
+    /// with solutions of it, in one call or in several that add up.
+    pub fn count_each(
+        &mut self,
+        units: &[Unit],
+        found: &mut dyn FnMut(u64, u64),
+        control: &Control,
+    ) -> Result<Vec<UnitTally>, Stopped> {
         let boards = units.iter().filter_map(Unit::board).cloned();
         let boards: Vec<_> = boards.map(|board| imaged(board, self.mirrored)).collect();
         let (mut tallies, batch_max) = (vec![Tally::default(); boards.len()], self.batch_max());
@@ -121,7 +132,7 @@ impl Solver {
             Unit::Count(_) => Ok(tally().into()),
             Unit::Symmetric(symmetric) => symmetric.sort(tally(), control),
             Unit::Leaves(leaves) => leaves.solve(control),
-            Unit::Orbits(orbits) => self.count_orbits(orbits, control),
+            Unit::Orbits(orbits) => self.count_orbits(orbits, found, control),
         };
         units.iter().map(count).collect()
     }
@@ -131,15 +142,20 @@ impl Solver {
         Ok(self.count(slice::from_ref(unit), control)?.remove(0))
     }
 
-    fn count_orbits(&mut self, orbits: &unit::OrbitRange, control: &Control) -> Result<UnitTally, Stopped> {
+    fn count_orbits(
+        &mut self,
+        orbits: &unit::OrbitRange,
+        found: &mut dyn FnMut(u64, u64),
+        control: &Control,
+    ) -> Result<UnitTally, Stopped> {
         let range = orbits.range.clone();
         let (solutions, states) = match orbits.numbered() {
             Numbered::Columns(orbits) => {
-                let tally = self.count_halves(&orbits, range, control)?;
+                let tally = self.count_halves(&orbits, range, found, control)?;
                 (tally.weighted_solutions, tally.states)
             }
             Numbered::Rows(sets) => {
-                let tally = self.count_colours(sets, range, control)?;
+                let tally = self.count_row_sets(sets, range, found, control)?;
                 (tally.weighted_solutions, tally.states)
             }
         };
@@ -151,18 +167,19 @@ impl Solver {
         &mut self,
         orbits: &Orbits,
         range: Range<u64>,
+        found: &mut dyn FnMut(u64, u64),
         control: &Control,
     ) -> Result<JoinTally, Stopped> {
         let (Some(isa), Some(tables)) = (self.isa, &self.tables) else {
             let count = |board: Subproblem| self.engine.count(&imaged(board, self.mirrored), control);
-            return halves::recount(orbits, range, count);
+            return halves::recount(orbits, range, found, count);
         };
         if !matches!(self.latest, Latest::Join(_)) {
             let make = |isa| Join::new(isa, tables.lists_max());
             self.latest = Latest::Join(Box::new(best(isa, make)));
         }
         let Latest::Join(join) = &mut self.latest else { unreachable!("just made") };
-        join.count(&*tables.get(orbits.n(), control)?, range, control)
+        join.count_each(&*tables.get(orbits.n(), control)?, range, found, control)
     }
 
     /// Counts the solutions of some orbits of row sets, each with its weights; exactly, or not at all when stopped.
@@ -172,13 +189,23 @@ impl Solver {
         range: Range<u64>,
         control: &Control,
     ) -> Result<ColourTally, Stopped> {
+        self.count_row_sets(sets, range, &mut |_, _| {}, control)
+    }
+
+    fn count_row_sets(
+        &mut self,
+        sets: &RowSets,
+        range: Range<u64>,
+        found: &mut dyn FnMut(u64, u64),
+        control: &Control,
+    ) -> Result<ColourTally, Stopped> {
         let second_count = self.mirrored && self.tables.is_some();
         if second_count && colours::recount_states(sets, &range) <= Self::SEARCHED_MAX {
-            return colours::recount(sets, range, control);
+            return colours::recount_each(sets, range, found, control);
         }
         match self.multiplier() {
-            Some(multiplier) => multiplier.count(sets, range, control),
-            None => colours::recount(sets, range, control),
+            Some(multiplier) => multiplier.count_each(sets, range, found, control),
+            None => colours::recount_each(sets, range, found, control),
         }
     }
 

@@ -97,6 +97,12 @@ pub struct EncodedJob {
     pub prefixes: Vec<u8>,
 }
 
+impl From<&Job> for EncodedJob {
+    fn from(job: &Job) -> Self {
+        Self { n: job.n(), class: job.class(), bound1: job.bound1(), prefixes: job.encode() }
+    }
+}
+
 impl EncodedJob {
     /// The job, with everything about it checked.
     pub fn decode(&self) -> Result<Job, InvalidJob> {
@@ -136,12 +142,15 @@ pub struct ReturnedLease {
 }
 
 /// What counting a job gave. Every number is below 2^63.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobResult {
     /// The lease under which it was counted.
     pub token: LeaseToken,
     /// What was found.
     pub counts: Counts,
+    /// The same for each of the job's [parts](Job::parts), in their order: they add up to `counts`. None of a job that is one
+    /// part.
+    pub parts: Vec<Counts>,
     /// The engine that counted.
     pub kernel: KernelName,
     /// States visited.

@@ -1,5 +1,6 @@
 //! Runs, workers and events as JSON, for the command line's `--json` and the web page.
 
+use nqueens_evidence::confidence::share_met;
 use nqueens_model::operator::{Event, Interval, Progress, RunStatus, WorkerStatus};
 use serde_json::{Value, json};
 
@@ -17,6 +18,13 @@ pub fn run(run: &RunStatus) -> Value {
         "count4": outcome.map(|outcome| outcome.totals.count4.to_string()),
         "count8": outcome.map(|outcome| outcome.totals.count8.to_string()),
         "check": outcome.map(|outcome| outcome.checked.name()),
+        "recounts": {
+            "agreed": run.recounts.agreed,
+            "differing": run.recounts.differing,
+            "parts": run.parts_estimate(),
+            "share_found": share_met(run.recounts.agreed),
+            "elapsed_us": run.recounts.elapsed_us,
+        },
         "reason": run.reason,
         "created_at_ms": run.created_at,
         "finished_at_ms": run.finished_at,

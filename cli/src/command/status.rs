@@ -1,16 +1,18 @@
 //! `nqueens status`: the state of the runs.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
+use nqueens_evidence::confidence::share_met;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{CheckCounts, Interval, Progress, RunStatus};
+use nqueens_model::operator::{CheckCounts, Interval, Progress, Recounts, RunStatus};
 use nqueens_proto::v1;
 use serde_json::{Value, json};
 
 use super::checkup::describe_disk;
 use super::target::OperatorTarget;
-use crate::output::{Json, print_line, thousands};
+use crate::output::{Json, hours, print_line, thousands};
 use crate::runtime::block_on;
 
 /// Lists the runs of a coordinator or a database, with progress and results.
@@ -57,6 +59,10 @@ impl Status {
             }
             for run in runs.iter().filter(|run| run.progress.checks != CheckCounts::default()) {
                 print_line(format_args!("{}: {}", run.progress.run, describe_checks(run.progress.checks)))?;
+            }
+            for run in runs.iter().filter(|run| run.recounts != Recounts::default()) {
+                let described = describe_recounts(run.recounts, run.parts_estimate());
+                print_line(format_args!("{}: {described}", run.progress.run))?;
             }
             if let Some(disk) = disk.filter(|disk| disk.is_short) {
                 print_line(describe_disk(&disk))?;
@@ -110,6 +116,36 @@ fn describe_checks(CheckCounts { open, agreed, settled, waived, confirmed }: Che
     format!("second counts: {}", parts.join(", "))
 }
 
+/// What the coordinator has counted itself, of about so many parts, and what that shows, in words.
+pub(crate) fn describe_recounts(Recounts { agreed, differing, elapsed_us }: Recounts, parts: u64) -> String {
+    let (recounted, parts) = (thousands(agreed + differing), thousands(parts));
+    let time = hours(Duration::from_micros(elapsed_us));
+    let outcome = match differing {
+        0 => format!(
+            "none differs; a share of {:.2} % falsified parts or more would have been found with a probability of 95 %",
+            100.0 * share_met(agreed)
+        ),
+        some => format!("differing: {}", thousands(some)),
+    };
+    format!("counted by the coordinator itself: {recounted} of about {parts} parts in {time}, {outcome}")
+}
+
 fn disk_in_json(disk: &v1::DiskRoom) -> Value {
     json!({ "free_bytes": disk.free_bytes, "reserve_bytes": disk.reserve_bytes, "is_short": disk.is_short })
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn recounts_say_what_they_show() {
+        let elapsed_us = 3_723_450_000;
+        let told = describe_recounts(Recounts { agreed: 300, differing: 0, elapsed_us }, 64_000);
+        assert_snapshot!(told, @"counted by the coordinator itself: 300 of about 64,000 parts in 01:02:03.45, none differs; a share of 0.99 % falsified parts or more would have been found with a probability of 95 %");
+        let told = describe_recounts(Recounts { agreed: 2, differing: 1, elapsed_us }, 64_000);
+        assert_snapshot!(told, @"counted by the coordinator itself: 3 of about 64,000 parts in 01:02:03.45, differing: 1");
+    }
 }

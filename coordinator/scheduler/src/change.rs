@@ -8,6 +8,7 @@ use nqueens_model::message::{JobResult, Registration, Session, Verdict};
 use nqueens_model::operator::{Outcome, RunState};
 
 use crate::dispatch::{ChangedJob, CheckOutcome, Machine, MachineReputation, RunSettings};
+use crate::request::Recounted;
 
 /// A result with what became of it.
 pub type JudgedResult = (WorkerId, JobResult, Verdict);
@@ -56,6 +57,8 @@ pub enum Change {
     Jobs(Vec<ChangedJob>),
     /// Checks were opened (`None`) or ended so, in this order.
     Checks(Vec<(JobId, Option<CheckOutcome>)>),
+    /// The coordinator has counted something itself.
+    Recounted(Recounted),
     /// What machines have shown.
     Reputations(Vec<(Machine, MachineReputation)>),
 }

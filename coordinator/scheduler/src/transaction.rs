@@ -305,7 +305,7 @@ impl Transaction<'_> {
             _ => warn!(%worker, %job, reason, "result not accepted"),
         }
         if keep {
-            self.results.push((worker, *result, verdict));
+            self.results.push((worker, result.clone(), verdict));
         }
         ResultAck { token: result.token, verdict, reason }
     }

@@ -3,8 +3,8 @@
 use nqueens_model::id::RunId;
 use nqueens_model::message::Session;
 use nqueens_scheduler::request::{
-    ActivateRun, Compare, Drain, Expire, FinishRun, GiveBack, GiveUp, PlanJobs, PlanRun, Register, Requeue,
-    RetryQuarantined, SetRunState, SetTrust, Sync, Synced,
+    ActivateRun, CheckWhole, Compare, Drain, Expire, FinishRun, GiveBack, GiveUp, PlanJobs, PlanRun,
+    Register, Requeue, RetryQuarantined, SetRunState, SetTrust, Sync, Synced,
 };
 use nqueens_scheduler::{Needs, Refusal, Request, Transaction};
 
@@ -18,6 +18,7 @@ pub(crate) enum Ask {
     GiveBack(GiveBack),
     Compare(Compare),
     GiveUp(GiveUp),
+    CheckWhole(CheckWhole),
     PlanRun(PlanRun),
     PlanJobs(PlanJobs),
     ActivateRun(ActivateRun),
@@ -71,6 +72,7 @@ impl Ask {
         match self {
             Self::Sync(sync) => sync.needs(needs),
             Self::Compare(compare) => compare.needs(needs),
+            Self::CheckWhole(check) => check.needs(needs),
             Self::Requeue(requeue) => requeue.needs(needs),
             _ => {}
         }
@@ -87,6 +89,7 @@ impl Ask {
             Self::GiveBack(request) => transaction.apply(request).map(done),
             Self::Compare(request) => transaction.apply(request).map(done),
             Self::GiveUp(request) => transaction.apply(request).map(done),
+            Self::CheckWhole(request) => transaction.apply(request).map(done),
             Self::PlanRun(request) => transaction.apply(request).map(done),
             Self::PlanJobs(request) => transaction.apply(request).map(done),
             Self::ActivateRun(request) => transaction.apply(request).map(done),

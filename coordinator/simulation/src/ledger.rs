@@ -25,7 +25,7 @@ pub(crate) struct RunRow {
 }
 
 /// A row of the table `result`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ResultRow {
     pub(crate) worker: WorkerId,
     pub(crate) result: JobResult,
@@ -369,7 +369,7 @@ impl Ledger {
                             result.token.job
                         );
                         let verdict = Some(*verdict);
-                        row.results.push(ResultRow { worker: *worker, result: *result, verdict });
+                        row.results.push(ResultRow { worker: *worker, result: result.clone(), verdict });
                     }
                 }
                 Change::Voided(voided) => {
@@ -396,6 +396,8 @@ impl Ledger {
                         row.store_check(*outcome);
                     }
                 }
+                // Its coordinator's counts are simulated as comparisons alone.
+                Change::Recounted(_) => {}
                 Change::Reputations(reputations) => {
                     for (machine, reputation) in reputations {
                         let stored = MachineReputation { open: 0, ..reputation.clone() };

@@ -290,7 +290,7 @@ fn write(spool: &mut Vec<JobResult>, change: &Write, luck: &mut Luck) -> Result<
         return Err("no space left on device".to_owned());
     }
     match change {
-        Write::Append(results) => spool.extend(results),
+        Write::Append(results) => spool.extend_from_slice(results),
         Write::Clear => spool.clear(),
         Write::Rewrite(results) => spool.clone_from(results),
         Write::Reject(_) => {}
@@ -463,6 +463,7 @@ impl Engine {
         Ok(JobResult {
             token,
             counts,
+            parts: Vec::new(),
             kernel: self.kernel.into(),
             states: estimate,
             elapsed_us: (end - began) * 1_000,

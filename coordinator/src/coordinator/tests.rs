@@ -52,6 +52,7 @@ async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
     let result = |count8| JobResult {
         token,
         counts: Counts::only8(count8),
+        parts: Vec::new(),
         kernel: Kernel::Reference.into(),
         states: 1,
         elapsed_us: 1,

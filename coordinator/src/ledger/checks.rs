@@ -3,18 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 
-use nqueens_evidence::sample::Claim;
-use nqueens_kernel::engine::Kernel;
-use nqueens_model::id::{JobId, LeaseToken, RunId};
+use nqueens_model::id::{JobId, RunId};
 use nqueens_model::operator::CheckCounts;
 use nqueens_scheduler::{CheckOutcome, CheckVote, Machine, MachineReputation};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
-use super::{
-    ROWS_MAX, all, all_written, column, counts, credential, encoded_job, job_id, json, parsed, rows_of,
-    run_id, token, within, worker_id,
-};
+use super::{all_written, credential, job_id, json, parsed, rows_of, run_id, within, worker_id};
 use crate::error::{Error, damaged};
 
 /// Writes checks that were opened or ended so, in this order.
@@ -107,68 +102,6 @@ pub(crate) async fn unconfirmed(
     .fetch_one(db)
     .await?;
     rows_of::<ResultRecord>(&text)?.into_iter().map(vote).collect()
-}
-
-/// The first done job from a number on with at most this many states, with its accepted result and that result's
-/// lease; `None` if there is none nearby.
-pub(crate) async fn accepted_from(
-    db: &SqlitePool,
-    run: RunId,
-    first: u32,
-    states_max: u64,
-) -> Result<Option<(LeaseToken, Claim)>, Error> {
-    let (run, states_max) = (column(run.get()), column(states_max));
-    let row = query!(
-        r#"SELECT number, n, class, bound1, prefixes, result.epoch, result.incarnation, result.worker, kernel,
-                  result.count2, result.count4, result.count8, solutions
-           FROM job JOIN run ON run.id = job.run
-           JOIN result ON result.run = job.run AND result.job = number AND verdict = 'accepted'
-           WHERE job.run = ?1 AND number >= ?2 AND number < ?2 + ?3 AND job.state = 2 AND job.states <= ?4
-           ORDER BY number LIMIT 1"#,
-        run,
-        first,
-        ROWS_MAX,
-        states_max
-    )
-    .fetch_optional(db)
-    .await?;
-    let Some(row) = row else { return Ok(None) };
-    let claim = Claim {
-        number: within("job.number", row.number)?,
-        job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
-        counts: counts([row.count2, row.count4, row.count8, row.solutions])?,
-        kernel: parsed(&row.kernel)?,
-        worker: within("result.worker", row.worker)?,
-    };
-    Ok(Some((token(run, row.number, row.epoch, row.incarnation)?, claim)))
-}
-
-/// A job with its estimated work and its accepted result. Where it has none, the result is taken for one of nothing.
-pub(crate) async fn claim(db: &SqlitePool, id: JobId) -> Result<(Claim, u64), Error> {
-    let (run, number) = (column(id.run.get()), id.number);
-    let row = query!(
-        r#"SELECT n, class, bound1, prefixes, job.states, result.worker AS "worker?", kernel AS "kernel?",
-                  result.count2 AS "count2?", result.count4 AS "count4?", result.count8 AS "count8?",
-                  solutions AS "solutions?"
-           FROM job JOIN run ON run.id = job.run
-           LEFT JOIN result ON result.run = job.run AND result.job = number AND verdict = 'accepted'
-           WHERE job.run = ?1 AND number = ?2"#,
-        run,
-        number
-    )
-    .fetch_optional(db)
-    .await?;
-    let row = row.ok_or_else(|| damaged(format!("job {id} is gone")))?;
-    let found = all([row.count2, row.count4, row.count8, row.solutions]).unwrap_or_default();
-    let kernel = row.kernel.unwrap_or_else(|| Kernel::Portable.name().to_owned());
-    let claim = Claim {
-        number,
-        job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
-        counts: counts(found)?,
-        kernel: parsed(&kernel)?,
-        worker: within("result.worker", row.worker.unwrap_or_default())?,
-    };
-    Ok((claim, within("job.states", row.states)?))
 }
 
 /// How many checks of each run came out how.

@@ -7,6 +7,7 @@
 mod checks;
 mod jobs;
 mod persist;
+mod recounts;
 mod restore;
 mod results;
 mod runs;
@@ -27,9 +28,10 @@ use sqlx::sqlite::SqliteQueryResult;
 
 use crate::error::{Error, damaged};
 
-pub(crate) use checks::{accepted_from, claim, unconfirmed};
+pub(crate) use checks::unconfirmed;
 pub(crate) use jobs::{PlannedJob, encoded_jobs, load, planned_jobs, slots};
 pub(crate) use persist::persist;
+pub(crate) use recounts::{AcceptedResult, accepted_from, claim};
 pub(crate) use restore::restore;
 pub use results::{LedgerResult, LedgerRow, OtherResult};
 pub(crate) use results::{accepted_sums, others, rows};

@@ -6,6 +6,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use super::checks::{insert_checks, upsert_reputations};
 use super::jobs::{insert_jobs, update_jobs};
+use super::recounts::insert_recount;
 use super::results::{insert_results, void_results};
 use super::runs::{finish_planning, finish_run, insert_run, update_run_state};
 use super::workers::insert_worker;
@@ -35,6 +36,7 @@ pub(crate) async fn persist(
             Change::Voided(jobs) => void_results(db, jobs).await?,
             Change::Jobs(jobs) => update_jobs(db, jobs).await?,
             Change::Checks(checks) => insert_checks(db, checks).await?,
+            Change::Recounted(recounted) => insert_recount(db, recounted, now).await?,
             Change::Reputations(reputations) => upsert_reputations(db, reputations).await?,
         }
     }

@@ -86,15 +86,17 @@ pub(super) async fn insert_results(
             result.states,
             result.elapsed_us,
             verdict.name(),
+            (!result.parts.is_empty())
+                .then(|| result.parts.iter().copied().map(<[u64; 4]>::from).collect::<Vec<_>>()),
         )
     });
     let rows = json(&rows.collect::<Vec<_>>());
     let done = query!(
         "INSERT INTO result (run, job, epoch, incarnation, worker, kernel, count2, count4, count8, solutions, states,
-                             elapsed_us, verdict, reported_at)
+                             elapsed_us, verdict, parts, reported_at)
          SELECT value ->> '$[0][0]', value ->> '$[0][1]', value ->> '$[0][2]', value ->> '$[0][3]',
                 value ->> '$[0][4]', value ->> 1, value ->> '$[2][0]', value ->> '$[2][1]', value ->> '$[2][2]',
-                value ->> '$[2][3]', value ->> 3, value ->> 4, value ->> 5, ?2
+                value ->> '$[2][3]', value ->> 3, value ->> 4, value ->> 5, value ->> 6, ?2
          FROM jsonb_each(?1)",
         rows,
         now

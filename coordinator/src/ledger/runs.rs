@@ -5,7 +5,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Outcome, RunState, WallTime};
+use nqueens_model::operator::{Outcome, Recounts, RunState, WallTime};
 use nqueens_scheduler::RunSettings;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as, query_scalar};
@@ -40,6 +40,8 @@ pub struct RunRow {
     pub finished_at: Option<WallTime>,
     /// The result, once it is done.
     pub outcome: Option<Outcome>,
+    /// What the coordinator has counted itself.
+    pub recounts: Recounts,
 }
 
 impl RunRow {
@@ -166,6 +168,9 @@ struct RunRecord {
     count8: Option<String>,
     total: Option<String>,
     checked: Option<String>,
+    recounts_agreed: i64,
+    recounts_differing: i64,
+    recounts_us: i64,
 }
 
 impl TryFrom<RunRecord> for RunRow {
@@ -204,6 +209,11 @@ impl TryFrom<RunRecord> for RunRow {
             created_at: row.created_at,
             finished_at: row.finished_at,
             outcome,
+            recounts: Recounts {
+                agreed: within("run.recounts_agreed", row.recounts_agreed)?,
+                differing: within("run.recounts_differing", row.recounts_differing)?,
+                elapsed_us: within("run.recounts_us", row.recounts_us)?,
+            },
         })
     }
 }
@@ -213,7 +223,8 @@ pub(crate) async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Err
     let rows = query_as!(
         RunRecord,
         r#"SELECT id AS "id!", n, plan, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
-                  priority, replicate_ppm, state, reason, created_at, finished_at, count2, count4, count8, total, checked
+                  priority, replicate_ppm, state, reason, created_at, finished_at, count2, count4, count8, total, checked,
+                  recounts_agreed, recounts_differing, recounts_us
            FROM run WHERE state <> 'planning' ORDER BY created_at, id"#
     )
     .fetch_all(db)

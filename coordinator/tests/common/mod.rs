@@ -9,6 +9,7 @@ use nqueens_coordinator::{Access, Coordinator, Error, Policy, RULES, Timing, lis
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::UnitTally;
@@ -250,10 +251,14 @@ pub(crate) fn honest(lease: &v1::Lease) -> v1::JobResult {
     let token = lease.token;
     let job = Lease::try_from(lease.clone()).unwrap().job.decode().unwrap();
     let mut solver = Solver::recounting(Kernel::Reference.engine().unwrap());
-    let UnitTally { counts, states } = solver.count_job(&job, &Control::default()).unwrap().unwrap();
+    let mut count = |job: &Job| solver.count_job(job, &Control::default()).unwrap().unwrap();
+    let UnitTally { counts, states } = count(&job);
+    let each: Vec<_> =
+        job.parts(lease.states).iter().map(|part| <[u64; 4]>::from(count(part).counts)).collect();
+    let parts = if each.len() > 1 { each.concat() } else { Vec::new() };
     let Counts { count2, count4, count8, solutions } = counts;
     let kernel = "reference".to_owned();
-    v1::JobResult { token, count2, count4, count8, kernel, states, elapsed_us: 7, solutions }
+    v1::JobResult { token, count2, count4, count8, kernel, states, elapsed_us: 7, solutions, parts }
 }
 
 /// Off by one orbit, in the direction that can't be told from a right one.

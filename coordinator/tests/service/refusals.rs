@@ -166,6 +166,8 @@ async fn messages_beyond_the_limits_change_nothing() {
     let held = v1::HeldLease { token: lease.token, states: 0 };
     let many = BATCH_MAX + 1;
     let report = |result: v1::JobResult| v1::SyncRequest { results: vec![result], ..nothing() };
+    let all = [right.count2, right.count4, right.count8, right.solutions];
+    let of_parts = |parts| report(v1::JobResult { parts, ..right.clone() });
     let with = |token: v1::LeaseToken| report(v1::JobResult { token: Some(token), ..right.clone() });
     let refused = [
         ("results", v1::SyncRequest { results: vec![right.clone(); many], ..nothing() }),
@@ -177,6 +179,11 @@ async fn messages_beyond_the_limits_change_nothing() {
         ("count8", report(v1::JobResult { count8: u64::MAX, ..right.clone() })),
         ("states", report(v1::JobResult { states: 1 << 63, ..right.clone() })),
         ("elapsed_us", report(v1::JobResult { elapsed_us: 1 << 63, ..right.clone() })),
+        ("parts", of_parts(vec![0; 3])),
+        ("parts", of_parts(all.to_vec())),
+        ("parts", of_parts([all, [0, 0, 1, 0]].concat())),
+        ("parts", of_parts([&all[..], &[0; 4 * 64]].concat())),
+        ("parts", of_parts([all, [u64::MAX; 4]].concat())),
         ("kernel", report(v1::JobResult { kernel: "an abacus".into(), ..right.clone() })),
         ("token", report(v1::JobResult { token: None, ..right.clone() })),
         ("token.run", with(v1::LeaseToken { run: 0, ..token })),

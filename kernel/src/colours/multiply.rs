@@ -51,7 +51,19 @@ impl Multiplier {
         range: Range<u64>,
         control: &Control,
     ) -> Result<ColourTally, Stopped> {
-        self.count_tiles(sets, range, [Only::default(); 2], control)
+        self.count_each(sets, range, &mut |_, _| {}, control)
+    }
+
+    /// The same, and tells what each orbit has: `found` gets the number of an orbit with solutions of it, weighted, in one
+    /// call or in several that add up.
+    pub fn count_each(
+        &mut self,
+        sets: &RowSets,
+        range: Range<u64>,
+        found: &mut dyn FnMut(u64, u64),
+        control: &Control,
+    ) -> Result<ColourTally, Stopped> {
+        self.count_tiles(sets, range, [Only::default(); 2], found, control)
     }
 
     /// Counts a part of an orbit, each solution with its weight.
@@ -66,7 +78,7 @@ impl Multiplier {
             given: lines.some(parity, part.given),
             white: lines.some(parity, part.given & part.columns),
         });
-        self.count_tiles(sets, part.number..part.number + 1, only, control)
+        self.count_tiles(sets, part.number..part.number + 1, only, &mut |_, _| {}, control)
     }
 
     fn count_tiles(
@@ -74,14 +86,18 @@ impl Multiplier {
         sets: &RowSets,
         range: Range<u64>,
         only: [Only; 2],
+        found: &mut dyn FnMut(u64, u64),
         control: &Control,
     ) -> Result<ColourTally, Stopped> {
         // What was left when somebody stopped it belongs to nobody.
         self.tiles.take_states();
         let mut sum: u64 = 0;
         for tile in sets.tiles(range) {
-            let solutions = self.tiles.count(&tile, only, control)?;
-            sum = sum.checked_add(solutions).expect("a range of orbits has fewer than 2^64 solutions");
+            let mut add = |number, solutions| {
+                sum = sum.checked_add(solutions).expect("a range of orbits has fewer than 2^64 solutions");
+                found(number, solutions);
+            };
+            self.tiles.count(&tile, only, &mut add, control)?;
         }
         Ok(ColourTally { weighted_solutions: sum, states: self.tiles.take_states() })
     }
@@ -89,8 +105,15 @@ impl Multiplier {
 
 /// Counts tiles, by some version of the inner loops.
 trait Tiles: Debug + Send {
-    /// The solutions of a tile, each with its weight; with white queens in `only` some even and some odd columns.
-    fn count(&mut self, tile: &Tile<'_>, only: [Only; 2], control: &Control) -> Result<u64, Stopped>;
+    /// The solutions of a tile's orbits, each with its weight; with white queens in `only` some even and some odd columns.
+    /// Together they are what `found` gets for an orbit.
+    fn count(
+        &mut self,
+        tile: &Tile<'_>,
+        only: [Only; 2],
+        found: &mut dyn FnMut(u64, u64),
+        control: &Control,
+    ) -> Result<(), Stopped>;
 
     /// Pairs of placements compared since the last call.
     fn take_states(&mut self) -> u64;
@@ -124,14 +147,20 @@ struct Cells {
 type Key = (Lines, u32, Parity, [u32; 2], Major, [Only; 2]);
 
 impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
-    fn count(&mut self, tile: &Tile<'_>, only: [Only; 2], control: &Control) -> Result<u64, Stopped> {
+    fn count(
+        &mut self,
+        tile: &Tile<'_>,
+        only: [Only; 2],
+        found: &mut dyn FnMut(u64, u64),
+        control: &Control,
+    ) -> Result<(), Stopped> {
         let Stratum { lines, white, major, .. } = *tile.stratum;
         let minor = major.other();
         let columns = Parity::ALL.map(|parity| {
             ColumnSets::new(lines, parity, lines.white(parity, white), tile.ranks(), only[parity as usize])
         });
         if columns.iter().any(|columns| columns.len() == 0) {
-            return Ok(0);
+            return Ok(());
         }
         let diagonals = Colour::ALL.map(|colour| Diagonals::new(lines, colour));
         let mut sides = Colour::ALL.map(|colour| Side {
@@ -170,7 +199,6 @@ impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
         } else {
             (1, (memory / row).max(1).saturating_mul(L).min(places))
         };
-        let mut sum: u64 = 0;
         for first in (from..to).step_by(at_once) {
             let minors = first..to.min(first + at_once);
             self.plant(tile, &sides[1], &shapes[1], minors.clone(), 0..sides[1].leaves.len(), control)?;
@@ -209,11 +237,13 @@ impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
                             .count(&mut self.buffers, &mut self.wide)?
                             .expect("no two column sets have 2^32 fits"),
                     };
-                    sum = sum.checked_add(solutions).expect("a tile has fewer than 2^64 solutions");
+                    for (minor, solutions) in own.zip(solutions) {
+                        found(part.first + minor as u64, solutions);
+                    }
                 }
             }
         }
-        Ok(sum)
+        Ok(())
     }
 
     fn take_states(&mut self) -> u64 {

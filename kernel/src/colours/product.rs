@@ -181,12 +181,12 @@ pub(super) struct Product<'a, M> {
 }
 
 impl<M> Product<'_, M> {
-    /// The solutions, each with its weight; `None` if a cell of a matrix is too large for its type.
+    /// The solutions of each row set, with their weights; `None` if a cell of a matrix is too large for its type.
     pub(super) fn count<C: Cell<L>, const L: usize>(
         &self,
         buffers: &mut Buffers<L>,
         matrices: &mut Matrices<C, L>,
-    ) -> Result<Option<u64>, Stopped>
+    ) -> Result<Option<Vec<u64>>, Stopped>
     where
         M: Loops<L>,
     {
@@ -212,7 +212,7 @@ impl<M> Product<'_, M> {
                 }
             }
         }
-        let mut sum: u64 = 0;
+        let mut sums = vec![0_u64; self.row_sets.len()];
         for (number, lane) in self.window.clone().step_by(L).enumerate() {
             let count = L.min(self.window.end - lane);
             if !self.fits(asked, lane, count, wide, buffers, group)? {
@@ -223,17 +223,17 @@ impl<M> Product<'_, M> {
                 lanes[0][M::byte(l)] = factor.any;
                 lanes[1][M::byte(l)] = factor.below;
             }
-            for (row_set, weight) in self.row_sets.clone().zip(&self.weights) {
+            for ((row_set, weight), sum) in self.row_sets.clone().zip(&self.weights).zip(&mut sums) {
                 let one = &group[row_set * wide..(row_set + 1) * wide];
                 let other = &first[(row_set * groups + number) * wide..][..wide];
                 let product = C::products(self.loops, one, other, lanes.each_ref(), self.factors[0]);
-                sum = product
+                *sum = product
                     .checked_mul(u64::from(*weight))
                     .and_then(|product| sum.checked_add(product))
                     .expect("a row set has fewer than 2^64 solutions");
             }
         }
-        Ok(Some(sum))
+        Ok(Some(sums))
     }
 
     /// Counts the fits of one colour for the column sets of some lanes; `false` if there are too many for a cell.

@@ -92,14 +92,25 @@ fn board(n: BoardSize, rows: u32, possible: [u32; 2]) -> Subproblem {
 /// Recounts orbits without multiplying anything: what [`Multiplier::count`](super::Multiplier::count) must give for
 /// them, weights included. The states are those that the search visits.
 pub fn recount(sets: &RowSets, range: Range<u64>, control: &Control) -> Result<ColourTally, Stopped> {
+    recount_each(sets, range, &mut |_, _| {}, control)
+}
+
+/// The same, and tells what each orbit has: `found` gets its number and its solutions, weighted.
+pub fn recount_each(
+    sets: &RowSets,
+    range: Range<u64>,
+    found: &mut dyn FnMut(u64, u64),
+    control: &Control,
+) -> Result<ColourTally, Stopped> {
     let mut sum = ColourTally::default();
     for number in range {
-        let found = recount_part(sets, Part::whole(number), control)?;
-        sum.states += found.states;
+        let orbit = recount_part(sets, Part::whole(number), control)?;
+        sum.states += orbit.states;
         sum.weighted_solutions = sum
             .weighted_solutions
-            .checked_add(found.weighted_solutions)
+            .checked_add(orbit.weighted_solutions)
             .expect("a range of orbits has fewer than 2^64 solutions");
+        found(number, orbit.weighted_solutions);
     }
     Ok(sum)
 }

@@ -100,6 +100,8 @@ impl Tile<'_> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TilePart {
     pub(super) major: Major,
+    /// The number of the orbit that has the block's first minor.
+    pub(super) first: u64,
     /// Which minors of the block.
     pub(super) minors: Range<usize>,
 }
@@ -161,12 +163,15 @@ impl Stratum {
         let mut first = self.batches[at].first;
         for block in &self.blocks {
             let block = &self.minors[block.clone()];
-            let part = |&major: &Major| {
-                let minors = 0..block.partition_point(|&(_, rank)| rank <= major.rank);
-                TilePart { major, minors }
-            };
-            let orbits: usize = batch.iter().map(|major| part(major).minors.len()).sum();
+            let minors = |major: &Major| 0..block.partition_point(|&(_, rank)| rank <= major.rank);
+            let orbits: usize = batch.iter().map(|major| minors(major).len()).sum();
             if number < first + orbits as u64 {
+                let mut next = first;
+                let part = |&major: &Major| {
+                    let (first, minors) = (next, minors(&major));
+                    next += minors.len() as u64;
+                    TilePart { major, first, minors }
+                };
                 let parts = batch.iter().map(part).filter(|part| !part.minors.is_empty()).collect();
                 return (Tile { stratum: self, batch, block, parts }, first);
             }

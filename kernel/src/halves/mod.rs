@@ -173,14 +173,26 @@ impl Join {
         range: Range<u64>,
         control: &Control,
     ) -> Result<JoinTally, Stopped> {
+        self.count_each(tables, range, &mut |_, _| {}, control)
+    }
+
+    /// The same, and tells what each orbit has: `found` gets its number and its solutions, weighted.
+    pub fn count_each(
+        &mut self,
+        tables: &Tables,
+        range: Range<u64>,
+        found: &mut dyn FnMut(u64, u64),
+        control: &Control,
+    ) -> Result<JoinTally, Stopped> {
         let mut progress = Progress::new(control);
         let mut weighted_solutions: u64 = 0;
-        for set in range.map(|index| tables.orbits.get(index)) {
+        for index in range {
+            let set = tables.orbits.get(index);
             let solutions = self.count_set(tables, set, &mut progress)?;
-            weighted_solutions = solutions
-                .checked_mul(set.weight.into())
-                .and_then(|weighted| weighted_solutions.checked_add(weighted))
-                .expect("a range of orbits has fewer than 2^64 solutions");
+            let few = "a range of orbits has fewer than 2^64 solutions";
+            let weighted = solutions.checked_mul(set.weight.into()).expect(few);
+            weighted_solutions = weighted_solutions.checked_add(weighted).expect(few);
+            found(index, weighted);
         }
         progress.report()?;
         Ok(JoinTally { weighted_solutions, states: progress.pairs() })

@@ -15,23 +15,27 @@ use crate::subproblem::{OpenRow, Subproblem};
 /// The rows' masks are the column set above and its complement below. The symmetry criterion becomes masks too:
 /// for each pair of queens next to the middle line it forbids the middle columns in rows near the centre, and
 /// where ties count half as much as other solutions these are counted once with and once without the ties.
+///
+/// `found` gets the number of each orbit and its solutions, weighted.
 pub fn recount(
     orbits: &Orbits,
     range: Range<u64>,
+    found: &mut dyn FnMut(u64, u64),
     mut count: impl FnMut(Subproblem) -> Result<Tally, Stopped>,
 ) -> Result<JoinTally, Stopped> {
     let geometry = Geometry::new(orbits.n());
     let (mut weighted_solutions, mut states) = (0u64, 0);
-    for set in range.map(|orbit| orbits.get(orbit)) {
+    let few = "a range of orbits has fewer than 2^64 solutions";
+    for number in range {
+        let (set, mut completions) = (orbits.get(number), 0u64);
         for problem in subproblems(&geometry, set) {
             let tally = count(problem)?;
             states += tally.states;
-            weighted_solutions = tally
-                .completions
-                .checked_mul(set.weight.into())
-                .and_then(|weighted| weighted_solutions.checked_add(weighted))
-                .expect("a range of orbits has fewer than 2^64 solutions");
+            completions = completions.checked_add(tally.completions).expect(few);
         }
+        let weighted = completions.checked_mul(set.weight.into()).expect(few);
+        weighted_solutions = weighted_solutions.checked_add(weighted).expect(few);
+        found(number, weighted);
     }
     Ok(JoinTally { weighted_solutions, states })
 }

@@ -1,6 +1,7 @@
 //! A job: what is leased to a worker, and what one row of the database stands for.
 
 pub(crate) mod class;
+mod parts;
 pub(crate) mod weight;
 
 use std::fmt;

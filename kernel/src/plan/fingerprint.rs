@@ -23,7 +23,7 @@ fn sample(orbits: u64) -> impl Iterator<Item = u64> {
 
 impl Fingerprint {
     /// The fingerprint of all plans together: two programs with the same one split boards in the same way, and mean
-    /// the same by every job.
+    /// the same by every job and by its parts.
     ///
     /// Small boards represent all boards. But jobs of half boards and colours only contain numbers of column or row
     /// sets, so the meaning of these numbers is sampled on every board.
@@ -33,6 +33,7 @@ impl Fingerprint {
             if n.get() <= 10 {
                 let plans = PlanKind::ALL.map(|kind| Plan::new(n, kind).fingerprint().0);
                 digest.update(plans.concat());
+                digest.update(parts_of_first_jobs(n));
             }
             if let Some(orbits) = Orbits::new(n) {
                 digest.update(orbits.len().to_be_bytes());
@@ -53,6 +54,12 @@ impl Fingerprint {
         }
         Self(digest.finalize().into())
     }
+}
+
+/// The parts of the first job of each plan, were it as large as jobs get.
+fn parts_of_first_jobs(n: BoardSize) -> Vec<u8> {
+    let jobs = PlanKind::ALL.into_iter().filter_map(|kind| Plan::new(n, kind).jobs().next());
+    jobs.flat_map(|job| job.parts(u64::MAX)).flat_map(|part| part.encode()).collect()
 }
 
 impl fmt::Display for Fingerprint {

@@ -11,7 +11,7 @@ pub use estimate::{Interval, span};
 pub use event::{Event, EventKind};
 pub use outcome::{Checked, Outcome};
 pub use progress::{CheckCounts, Progress, Speed};
-pub use run::{Blamed, RunState, RunStatus, Submission};
+pub use run::{Blamed, Recounts, RunState, RunStatus, Submission};
 pub use worker::{MachineName, WorkerStatus};
 
 /// Milliseconds since 1970, UTC.

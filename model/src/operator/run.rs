@@ -1,5 +1,6 @@
 //! Runs: what is submitted, their states, and everything known about one.
 
+use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Fingerprint, Plan};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
@@ -89,6 +90,26 @@ pub struct RunStatus {
     pub finished_at: Option<WallTime>,
     /// The result, once it is done.
     pub outcome: Option<Outcome>,
+    /// What the coordinator has counted itself.
+    pub recounts: Recounts,
+}
+
+impl RunStatus {
+    /// About how many parts its jobs have; a small job is one part.
+    pub fn parts_estimate(&self) -> u64 {
+        u64::from(self.progress.jobs) * Job::parts_wanted(self.plan.states_per_job())
+    }
+}
+
+/// What the coordinator has counted itself of a run, with an engine of another family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recounts {
+    /// Parts that came to the same as in the accepted results; a small job is one part.
+    pub agreed: u32,
+    /// Parts that did not.
+    pub differing: u32,
+    /// Time of one thread for all of them, in microseconds.
+    pub elapsed_us: u64,
 }
 
 /// Whose results are voided.

@@ -8,8 +8,8 @@ use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, CheckCounts, Checked, Event, EventKind, Interval, MachineName, Outcome, Progress, RunState,
-    RunStatus, Speed, Submission, WorkerStatus,
+    Blamed, CheckCounts, Checked, Event, EventKind, Interval, MachineName, Outcome, Progress, Recounts,
+    RunState, RunStatus, Speed, Submission, WorkerStatus,
 };
 
 use super::{InvalidMessage, board, invalid, present, run_id, stored, variant, worker_id};
@@ -43,6 +43,7 @@ impl From<RunStatus> for v1::Run {
             reason: run.reason.unwrap_or_default(),
             created_at_ms: run.created_at,
             finished_at_ms: run.finished_at,
+            recounts: Some(run.recounts.into()),
             result: run.outcome.map(Into::into),
         }
     }
@@ -68,9 +69,22 @@ impl TryFrom<v1::Run> for RunStatus {
             reason: Some(wire.reason).filter(|reason| !reason.is_empty()),
             created_at: wire.created_at_ms,
             finished_at: wire.finished_at_ms,
+            recounts: wire.recounts.map(Recounts::from).unwrap_or_default(),
             outcome,
             progress,
         })
+    }
+}
+
+impl From<Recounts> for v1::Recounts {
+    fn from(Recounts { agreed, differing, elapsed_us }: Recounts) -> Self {
+        Self { agreed, differing, elapsed_us }
+    }
+}
+
+impl From<v1::Recounts> for Recounts {
+    fn from(v1::Recounts { agreed, differing, elapsed_us }: v1::Recounts) -> Self {
+        Self { agreed, differing, elapsed_us }
     }
 }
 

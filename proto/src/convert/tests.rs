@@ -6,8 +6,8 @@ use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, CheckCounts, Checked, Event, EventKind, Interval, Outcome, Progress, RunState, RunStatus, Speed,
-    Submission, WorkerStatus,
+    Blamed, CheckCounts, Checked, Event, EventKind, Interval, Outcome, Progress, Recounts, RunState,
+    RunStatus, Speed, Submission, WorkerStatus,
 };
 
 use super::variant;
@@ -40,6 +40,7 @@ fn done() -> RunStatus {
         reason: None,
         created_at: 1,
         finished_at: Some(2),
+        recounts: Recounts { agreed: 5, differing: 1, elapsed_us: 1 << 40 },
         outcome: Some(Outcome {
             totals: Totals { count2: 1, count4: 2, count8: u128::MAX, solutions: 0 },
             total: u128::MAX - 1,

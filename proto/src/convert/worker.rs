@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
+use nqueens_kernel::job::Job;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken};
 use nqueens_model::kernel::Capability;
 use nqueens_model::message::{
@@ -279,6 +280,7 @@ impl From<JobResult> for v1::JobResult {
             states: result.states,
             elapsed_us: result.elapsed_us,
             solutions: result.counts.solutions,
+            parts: result.parts.into_iter().flat_map(<[u64; 4]>::from).collect(),
         }
     }
 }
@@ -287,19 +289,37 @@ impl TryFrom<v1::JobResult> for JobResult {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::JobResult) -> Result<Self, Self::Error> {
+        let counts = Counts {
+            count2: stored("count2", wire.count2)?,
+            count4: stored("count4", wire.count4)?,
+            count8: stored("count8", wire.count8)?,
+            solutions: stored("solutions", wire.solutions)?,
+        };
         Ok(Self {
             token: present("token", wire.token)?,
-            counts: Counts {
-                count2: stored("count2", wire.count2)?,
-                count4: stored("count4", wire.count4)?,
-                count8: stored("count8", wire.count8)?,
-                solutions: stored("solutions", wire.solutions)?,
-            },
+            counts,
+            parts: parts(&wire.parts, counts)?,
             kernel: wire.kernel.parse().map_err(|error| invalid("kernel", error))?,
             states: stored("states", wire.states)?,
             elapsed_us: stored("elapsed_us", wire.elapsed_us)?,
         })
     }
+}
+
+/// What was found in the parts of a job that has these counts.
+fn parts(numbers: &[u64], counts: Counts) -> Result<Vec<Counts>, InvalidMessage> {
+    let (parts, []) = numbers.as_chunks::<4>() else {
+        return Err(invalid("parts", "must have four numbers each"));
+    };
+    if parts.len() == 1 || parts.len() as u64 > Job::PARTS_MAX {
+        return Err(invalid("parts", format!("must be 2..{} or none", Job::PARTS_MAX)));
+    }
+    let parts: Vec<_> = parts.iter().copied().map(Counts::from).collect();
+    let sum = parts.iter().try_fold(Counts::ZERO, |sum, part| sum.checked_add(*part));
+    if !parts.is_empty() && sum != Ok(counts) {
+        return Err(invalid("parts", "do not add up to the job's counts"));
+    }
+    Ok(parts)
 }
 
 impl From<Verdict> for v1::Verdict {

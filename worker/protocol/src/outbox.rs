@@ -93,7 +93,7 @@ impl Outbox {
     pub(crate) fn batch(&self) -> Vec<JobResult> {
         let all = self.spool.as_ref().is_none_or(|spool| spool.failing);
         let ready = if all { self.results.len() } else { self.stored() };
-        self.results.range(..ready.min(BATCH_MAX)).copied().collect()
+        self.results.range(..ready.min(BATCH_MAX)).cloned().collect()
     }
 
     /// What has to wait for a later report than that of the `batch` first.
@@ -109,7 +109,7 @@ impl Outbox {
             return Err(CallError::Answer(problem.to_owned()));
         }
         let unknown = batch.zip(acks).filter(|(_, ack)| ack.verdict == Verdict::Unknown);
-        let unknown: Vec<_> = unknown.map(|(result, _)| *result).collect();
+        let unknown: Vec<_> = unknown.map(|(result, _)| result.clone()).collect();
         self.results.drain(..sent);
         self.gone += sent as u64;
         if let Some(spool) = &mut self.spool {
@@ -147,11 +147,11 @@ impl Outbox {
             Write::Clear
         } else if untidy && acknowledged >= spool.rewrite_from.max(stored) {
             // Keeps the spool from growing for as long as there is always something in it that waits.
-            Write::Rewrite(self.results.range(..stored).copied().collect())
+            Write::Rewrite(self.results.range(..stored).cloned().collect())
         } else if spool.store_at.is_some_and(|at| at <= now || (flush && !spool.failing)) {
             // What was acknowledged before it got there need not be there.
             spool.stored = spool.stored.max(self.gone);
-            Write::Append(self.results.range(stored..).copied().collect())
+            Write::Append(self.results.range(stored..).cloned().collect())
         } else {
             return None;
         };

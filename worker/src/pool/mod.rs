@@ -13,16 +13,15 @@ use std::time::{Duration, Instant};
 
 use nqueens_kernel::engine::{Factory, Kernel, Stopped};
 use nqueens_kernel::halves::SharedTables;
-use nqueens_kernel::job::{Class, InvalidJob};
+use nqueens_kernel::job::{Class, InvalidJob, Job};
 use nqueens_kernel::solver::Solver;
-use nqueens_kernel::unit::{Unit, UnitTally};
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{FAILURE_BYTES_MAX, JobResult, Lease, ReturnedLease};
 use nqueens_model::name::is_printable;
 use nqueens_worker_protocol::Look;
 use tokio::sync::Notify;
 
-use self::queue::{ActiveJob, Batch, NUMBER_MAX, Queue};
+use self::queue::{ActiveJob, Batch, NUMBER_MAX, Parts, Piece, PieceTally, Queue};
 
 /// A job of more states than this is spread over the threads.
 const SPREAD_STATES: u64 = 200_000_000;
@@ -208,13 +207,12 @@ impl Shared {
     fn perform(&self, task: &Task, solver: &mut Solver) {
         match task {
             Task::Split { lease, waiting } => match self.pieces(lease, *waiting, solver) {
-                Ok(units) => self.begin(lease.token, units),
+                Ok((pieces, parts)) => self.begin(lease.token, pieces, parts),
                 Err(invalid) => self.fail(lease.token, &invalid.to_string()),
             },
             Task::Count(batch) => {
-                solver.mirror(batch.mirrored);
                 let begun = Instant::now();
-                match solver.count(&batch.units, &batch.control) {
+                match batch.count(solver) {
                     Ok(tallies) => self.finish_batch(batch, &tallies, begun.elapsed()),
                     // As a rule nobody waits for it: all its jobs were revoked or given up.
                     Err(Stopped) => self.come_to_nothing(batch, "its engine stopped"),
@@ -224,29 +222,42 @@ impl Shared {
     }
 
     /// A job's independent pieces: many enough for all threads if it is heavy. A job of colours stays whole while those
-    /// `waiting` suffice for the other threads.
-    fn pieces(&self, lease: &Lease, waiting: usize, solver: &Solver) -> Result<Vec<Unit>, InvalidJob> {
-        let mut units = lease.job.decode()?.units(solver.leaf_test());
+    /// `waiting` suffice for the other threads. And what will be found in its parts: prefixes are counted part by part; of
+    /// orbits, whose neighbours share work, each tells its own.
+    fn pieces(
+        &self,
+        lease: &Lease,
+        waiting: usize,
+        solver: &Solver,
+    ) -> Result<(Vec<Piece>, Parts), InvalidJob> {
+        let job = lease.job.decode()?;
+        let parts = job.parts(lease.states);
+        let found = Parts::new(&parts);
+        let whole = if job.orbits().is_some() { vec![job] } else { parts };
+        let units = |(part, job): (usize, Job)| {
+            job.units(solver.leaf_test()).into_iter().map(move |unit| Piece { unit, part })
+        };
+        let mut pieces: Vec<_> = whole.into_iter().enumerate().flat_map(units).collect();
         let multiplied = lease.job.class == Class::Colours;
         let per_thread = if multiplied { ROW_SETS_PER_THREAD } else { PIECES_PER_THREAD };
         let spread = lease.states > SPREAD_STATES && !(multiplied && waiting + 1 >= self.threads);
         if self.threads > 1 && spread {
             // Twice is enough: each splitting makes about N pieces of one.
             for _ in 0..2 {
-                if units.len() < self.threads * per_thread {
-                    units = units.into_iter().flat_map(Unit::split).collect();
+                if pieces.len() < self.threads * per_thread {
+                    pieces = pieces.into_iter().flat_map(Piece::split).collect();
                 }
             }
         }
-        Ok(units)
+        Ok((pieces, found))
     }
 
-    fn begin(&self, token: LeaseToken, units: Vec<Unit>) {
+    fn begin(&self, token: LeaseToken, pieces: Vec<Piece>, parts: Parts) {
         let mut queue = self.lock();
         // Not there: revoked meanwhile.
         let Some(at) = queue.find(token) else { return };
         let job = &mut queue.active[at];
-        (job.units_total, job.open, job.units) = (units.len(), units.len(), units);
+        job.begin(pieces, parts);
         if job.units.len() > 1 {
             self.work.notify_all();
         }
@@ -256,18 +267,18 @@ impl Shared {
     }
 
     /// Gives each job its part of what a batch came to; of the time, by its states.
-    fn finish_batch(&self, batch: &Arc<Batch>, tallies: &[UnitTally], elapsed: Duration) {
+    fn finish_batch(&self, batch: &Arc<Batch>, tallies: &[PieceTally], elapsed: Duration) {
         let mut queue = self.lock();
         queue.end(batch);
-        let all = tallies.iter().map(|tally| u128::from(tally.states)).sum::<u128>().max(1);
+        let all = tallies.iter().map(|piece| u128::from(piece.tally.states)).sum::<u128>().max(1);
         for (token, tallies) in batch.parts(tallies) {
             // Not there: revoked or given up meanwhile.
             let Some(at) = queue.find(token) else { continue };
             let job = &mut queue.active[at];
-            let time = |tally: &UnitTally| {
-                Duration::from_nanos_u128(elapsed.as_nanos() * u128::from(tally.states) / all)
+            let time = |piece: &PieceTally| {
+                Duration::from_nanos_u128(elapsed.as_nanos() * u128::from(piece.tally.states) / all)
             };
-            if tallies.iter().try_for_each(|tally| job.add(*tally, time(tally))).is_none() {
+            if tallies.iter().try_for_each(|piece| job.add(piece, time(piece))).is_none() {
                 self.fail_at(&mut queue, at, "its counts overflowed 63 bits");
             } else if job.open == 0 {
                 self.finish(&mut queue, at);
@@ -280,13 +291,13 @@ impl Shared {
     fn come_to_nothing(&self, batch: &Arc<Batch>, reason: &str) {
         let mut queue = self.lock();
         queue.end(batch);
-        for (token, units) in batch.parts(&batch.units) {
+        for (token, pieces) in batch.parts(&batch.pieces()) {
             let Some(at) = queue.find(token) else { continue };
             if batch.shares.len() == 1 {
                 self.fail_at(&mut queue, at, reason);
             } else {
                 let job = &mut queue.active[at];
-                job.units.extend_from_slice(units);
+                job.units.extend_from_slice(pieces);
                 job.alone = true;
             }
         }
@@ -298,6 +309,7 @@ impl Shared {
         let result = JobResult {
             token: job.token,
             counts: job.counts,
+            parts: job.parts.into_counts(),
             kernel: self.kernel.into(),
             states: job.states,
             elapsed_us: u64::try_from(job.elapsed.as_micros()).unwrap_or(NUMBER_MAX),

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::Control;
+use nqueens_kernel::engine::{Control, Stopped};
+use nqueens_kernel::job::Job;
+use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::{Unit, UnitTally};
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{HeldLease, JobResult, Lease, ReturnedLease};
@@ -35,18 +37,46 @@ pub(super) struct ActiveJob {
     /// It was in a batch that came to nothing, and from now on shares none with other jobs.
     pub(super) alone: bool,
     /// Pieces that nobody has taken yet.
-    pub(super) units: Vec<Unit>,
+    pub(super) units: Vec<Piece>,
     pub(super) units_total: usize,
     /// Pieces not finished yet, taken or not.
     pub(super) open: usize,
     pub(super) counts: Counts,
+    pub(super) parts: Parts,
     pub(super) states: u64,
     pub(super) elapsed: Duration,
+}
+
+/// A piece of a job, and the part of the job that it belongs to; one of orbits may belong to several.
+#[derive(Clone)]
+pub(super) struct Piece {
+    pub(super) unit: Unit,
+    pub(super) part: usize,
+}
+
+/// What was found in each part of a job.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// Empty if the job is one part.
+    counts: Vec<Counts>,
+    /// The first orbit of each, if the job is a range of orbits.
+    firsts: Arc<[u64]>,
+}
+
+/// What counting a piece gave.
+pub(super) struct PieceTally {
+    pub(super) tally: UnitTally,
+    /// What was found in parts of the job: all of it.
+    pub(super) parts: Vec<(usize, Counts)>,
 }
 
 /// Pieces that a thread counts together: such with boards, or one of another kind.
 pub(super) struct Batch {
     pub(super) units: Vec<Unit>,
+    /// The part of each in its job.
+    part_of: Vec<usize>,
+    /// The first orbits of the parts of the job, if the piece is a range of orbits.
+    firsts: Arc<[u64]>,
     /// The jobs that these are of, in the same order, each with the number of its pieces.
     pub(super) shares: Vec<(LeaseToken, usize)>,
     pub(super) mirrored: bool,
@@ -65,6 +95,7 @@ impl ActiveJob {
             units_total: 0,
             open: 0,
             counts: Counts::ZERO,
+            parts: Parts::default(),
             states: 0,
             elapsed: Duration::ZERO,
         }
@@ -79,14 +110,53 @@ impl ActiveJob {
         }
     }
 
+    /// Has its pieces counted, these ones of these parts.
+    pub(super) fn begin(&mut self, units: Vec<Piece>, parts: Parts) {
+        (self.units_total, self.open) = (units.len(), units.len());
+        (self.units, self.parts) = (units, parts);
+    }
+
     /// Adds what a piece gave; `None` if that leaves the range of a result.
-    pub(super) fn add(&mut self, tally: UnitTally, elapsed: Duration) -> Option<()> {
+    pub(super) fn add(&mut self, PieceTally { tally, parts }: &PieceTally, elapsed: Duration) -> Option<()> {
         let counts = self.counts.checked_add(tally.counts).ok().filter(|counts| counts.within(COUNTS_MAX))?;
         let states = self.states.checked_add(tally.states).filter(|states| *states <= NUMBER_MAX)?;
         (self.counts, self.states) = (counts, states);
+        self.parts.add(parts);
         self.elapsed += elapsed;
         self.open -= 1;
         Some(())
+    }
+}
+
+impl Piece {
+    /// Smaller pieces, see [`Unit::split`].
+    pub(super) fn split(self) -> impl Iterator<Item = Self> {
+        let part = self.part;
+        self.unit.split().into_iter().map(move |unit| Self { unit, part })
+    }
+}
+
+impl Parts {
+    /// Of a job that falls into these parts.
+    pub(super) fn new(parts: &[Job]) -> Self {
+        if parts.len() == 1 {
+            return Self::default();
+        }
+        let firsts = parts.iter().filter_map(|part| Some(part.orbits()?.start)).collect();
+        Self { counts: vec![Counts::ZERO; parts.len()], firsts }
+    }
+
+    fn add(&mut self, found: &[(usize, Counts)]) {
+        // A job of one part keeps no counts for it.
+        for (part, more) in found {
+            if let Some(counts) = self.counts.get_mut(*part) {
+                *counts = counts.checked_add(*more).expect("no more than the job has");
+            }
+        }
+    }
+
+    pub(super) fn into_counts(self) -> Vec<Counts> {
+        self.counts
     }
 }
 
@@ -113,17 +183,25 @@ impl Batch {
     pub(super) fn gather(jobs: &mut [ActiveJob], batch_max: usize) -> Option<Self> {
         let mut jobs = jobs.iter_mut().filter(|job| !job.units.is_empty());
         let first = jobs.next()?;
-        let units = vec![first.units.pop()?];
-        let room = if units[0].board().is_some() { batch_max } else { 1 };
+        let Piece { unit, part } = first.units.pop()?;
+        let room = if unit.board().is_some() { batch_max } else { 1 };
         let (alone, mirrored) = (first.alone, first.mirrored);
         let others = jobs.filter(|job| !alone && !job.alone && job.mirrored == mirrored);
-        let mut batch = Self { units, shares: Vec::new(), mirrored, control: Control::default() };
+        let mut batch = Self {
+            units: vec![unit],
+            part_of: vec![part],
+            firsts: Arc::clone(&first.parts.firsts),
+            shares: Vec::new(),
+            mirrored,
+            control: Control::default(),
+        };
         let mut before = 0;
         for job in iter::once(first).chain(others) {
             while batch.units.len() < room
-                && let Some(unit) = job.units.pop_if(|unit| unit.board().is_some())
+                && let Some(Piece { unit, part }) = job.units.pop_if(|piece| piece.unit.board().is_some())
             {
                 batch.units.push(unit);
+                batch.part_of.push(part);
             }
             if batch.units.len() > before {
                 batch.shares.push((job.token, batch.units.len() - before));
@@ -131,6 +209,34 @@ impl Batch {
             }
         }
         Some(batch)
+    }
+
+    /// Counts the pieces.
+    pub(super) fn count(&self, solver: &mut Solver) -> Result<Vec<PieceTally>, Stopped> {
+        let mut orbits = vec![0_u64; self.firsts.len()];
+        let mut add = |orbit, solutions| {
+            if let Some(part) = self.firsts.partition_point(|first| *first <= orbit).checked_sub(1) {
+                orbits[part] += solutions;
+            }
+        };
+        solver.mirror(self.mirrored);
+        let tallies = solver.count_each(&self.units, &mut add, &self.control)?;
+        if !orbits.is_empty() {
+            let parts = orbits.into_iter().map(Counts::plain).enumerate().collect();
+            return Ok(tallies
+                .into_iter()
+                .map(|tally| PieceTally { tally, parts: Vec::clone(&parts) })
+                .collect());
+        }
+        let piece =
+            |(tally, part): (UnitTally, &usize)| PieceTally { tally, parts: vec![(*part, tally.counts)] };
+        Ok(tallies.into_iter().zip(&self.part_of).map(piece).collect())
+    }
+
+    /// The pieces, to be counted another time.
+    pub(super) fn pieces(&self) -> Vec<Piece> {
+        let pieces = self.units.iter().cloned().zip(&self.part_of);
+        pieces.map(|(unit, part)| Piece { unit, part: *part }).collect()
     }
 
     /// The part of each job in what there is one of for each piece.

@@ -207,7 +207,7 @@ fn sync_directory(dir: &Path) -> io::Result<()> {
 }
 
 fn append(mut file: &File, results: &[JobResult]) -> io::Result<()> {
-    let records: Vec<u8> = results.iter().flat_map(|result| record(*result)).collect();
+    let records: Vec<u8> = results.iter().flat_map(record).collect();
     let length = file.metadata()?.len();
     let written = file.write_all(&records).and_then(|()| file.sync_data());
     if written.is_err() {

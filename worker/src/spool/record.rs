@@ -8,15 +8,18 @@ use prost::Message;
 /// Bytes before a record's payload.
 const HEADER: usize = 8;
 
-/// No result is longer, in bytes; a length beyond is damage.
-const PAYLOAD_MAX: usize = 1_024;
+/// No result is longer, in bytes; a length beyond is damage. 64 parts have four numbers of up to nine bytes each.
+const PAYLOAD_MAX: usize = 4_096;
 
 static CRC_32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
 /// A record with a result in it.
-pub(super) fn record(result: JobResult) -> Vec<u8> {
-    let payload = v1::JobResult::from(result).encode_to_vec();
-    assert!((1..=PAYLOAD_MAX).contains(&payload.len()), "a result takes about 60 bytes");
+pub(super) fn record(result: &JobResult) -> Vec<u8> {
+    let payload = v1::JobResult::from(result.clone()).encode_to_vec();
+    assert!(
+        (1..=PAYLOAD_MAX).contains(&payload.len()),
+        "a result takes about 60 bytes, and 40 for a part at most"
+    );
     let length = u32::try_from(payload.len()).expect("checked above").to_le_bytes();
     let checksum = checksum(&length, &payload).to_le_bytes();
     [&length[..], &checksum, &payload].concat()

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::job::Job;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId};
 use nqueens_proto::v1;
 use proptest::prelude::*;
@@ -19,7 +20,9 @@ fn result(seed: u64) -> JobResult {
     let incarnation = Incarnation::from_random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let token = LeaseToken { job, epoch: NonZeroU32::MIN, incarnation };
     let counts = Counts { count4: seed % 3, count8: seed, ..Counts::ZERO };
-    JobResult { token, counts, kernel: Kernel::ALL[0].into(), states: seed, elapsed_us: seed / 2 }
+    // Every other one has parts.
+    let parts = if seed.is_multiple_of(2) { vec![Counts::ZERO, counts, Counts::ZERO] } else { Vec::new() };
+    JobResult { token, counts, parts, kernel: Kernel::ALL[0].into(), states: seed, elapsed_us: seed / 2 }
 }
 
 fn results(count: u64) -> Vec<JobResult> {
@@ -61,8 +64,16 @@ fn results_outlive_their_process() {
 }
 
 #[test]
+fn the_largest_result_is_kept() {
+    let parts = vec![Counts::from([(1 << 57) - 1; 4]); usize::try_from(Job::PARTS_MAX).expect("64")];
+    let counts = parts.iter().fold(Counts::ZERO, |sum, part| sum.checked_add(*part).expect("below 2^63"));
+    let largest = JobResult { counts, parts, states: u64::MAX >> 1, elapsed_us: u64::MAX >> 1, ..result(1) };
+    assert_eq!(read(&record(&largest)), [largest]);
+}
+
+#[test]
 fn a_torn_tail_costs_only_itself() {
-    let (first, second) = (record(result(1)), record(result(2)));
+    let (first, second) = (record(&result(1)), record(&result(2)));
     let bytes = [first.clone(), second].concat();
     for end in 0..=bytes.len() {
         let whole = usize::from(end >= first.len()) + usize::from(end == bytes.len());
@@ -82,7 +93,7 @@ fn a_torn_tail_costs_only_itself() {
 
 /// The bytes of these results' records.
 fn records(results: &[JobResult]) -> Vec<u8> {
-    results.iter().flat_map(|result| record(*result)).collect()
+    results.iter().flat_map(record).collect()
 }
 
 #[test]
@@ -141,7 +152,7 @@ fn a_rewriting_that_fails_changes_nothing() {
 
 #[test]
 fn zeros_that_a_power_cut_left_are_no_records() {
-    let bytes = [record(result(1)), vec![0; 200]].concat();
+    let bytes = [record(&result(1)), vec![0; 200]].concat();
     let contents = Contents::read(&bytes);
     assert_eq!((contents.payloads.len(), contents.unreadable), (1, 200));
 }
@@ -183,7 +194,7 @@ proptest! {
         let mut spans = Vec::new();
         for result in &results {
             let begin = bytes.len();
-            bytes.extend(record(*result));
+            bytes.extend(record(result));
             spans.push(begin..bytes.len());
         }
         let begin = place.index(bytes.len());
@@ -192,7 +203,7 @@ proptest! {
             *byte ^= damage;
         }
         let untouched = results.iter().zip(&spans).filter(|(_, span)| bytes[(*span).clone()] == original[(*span).clone()]);
-        let untouched: Vec<_> = untouched.map(|(result, _)| *result).collect();
+        let untouched: Vec<_> = untouched.map(|(result, _)| result.clone()).collect();
         prop_assert_eq!(read(&bytes), untouched);
     }
 }

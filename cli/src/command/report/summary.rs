@@ -1,8 +1,9 @@
 //! Texts and numbers that all forms of a report share.
 
 use nqueens_evidence::finding::{Check, Verdict};
-use nqueens_model::operator::RunState;
+use nqueens_model::operator::{Recounts, RunState};
 
+use super::super::status::describe_recounts;
 use super::facts::Facts;
 use crate::output::{harmless, hours, local_time, quantity, thousands};
 
@@ -97,6 +98,9 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
     if let Some(watts) = facts.watts {
         let energy = quantity(work.core_hours() * watts / 1e3);
         figures.push(("Energy", format!("{energy} kWh, at {} W per core", quantity(watts))));
+    }
+    if run.recounts != Recounts::default() {
+        figures.push(("Checks by parts", describe_recounts(run.recounts, run.parts_estimate())));
     }
     if !facts.builds.is_empty() {
         figures.push(("Programs", facts.builds.iter().cloned().collect::<Vec<_>>().join(", ")));

@@ -139,7 +139,7 @@ impl Dispatch {
         self.fail(machine, reason);
     }
 
-    fn fail(&mut self, machine: &Machine, reason: String) {
+    pub(super) fn fail(&mut self, machine: &Machine, reason: String) {
         let reputation = self.trust.change(machine);
         reputation.failed += 1;
         let times = reputation.failed;

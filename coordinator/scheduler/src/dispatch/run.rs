@@ -338,7 +338,7 @@ impl Run {
     /// Takes a result as the job's own.
     pub(super) fn accept(&mut self, number: u32, result: &JobResult) {
         self.enter(number, JobState::Done);
-        let (JobResult { counts, states, elapsed_us, .. }, estimate) = (*result, self.estimate(number));
+        let (&JobResult { counts, states, elapsed_us, .. }, estimate) = (result, self.estimate(number));
         let added = self.sums.accepted.add(estimate, counts, states, elapsed_us);
         added.expect("128 bits hold any board's solutions");
     }

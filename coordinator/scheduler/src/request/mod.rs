@@ -1,12 +1,14 @@
 //! All requests, each with the type of its answer.
 
 mod operator;
+mod recount;
 mod run;
 #[cfg(test)]
 mod tests;
 mod worker;
 
 pub use operator::{Drain, Expire, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust};
+pub use recount::{CheckWhole, Recounted, Refute};
 pub use run::{ActivateRun, FinishRun, PlanJobs, PlanRun};
 pub use worker::{Compare, GiveBack, GiveUp, Granted, Register, Sync, Synced};
 

@@ -52,6 +52,7 @@ fn result(token: LeaseToken, count8: u64) -> JobResult {
     JobResult {
         token,
         counts: Counts::only8(count8),
+        parts: Vec::new(),
         kernel: Kernel::Reference.into(),
         states: 1,
         elapsed_us: 1,

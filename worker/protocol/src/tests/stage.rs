@@ -51,6 +51,7 @@ pub(super) fn result(number: u32) -> JobResult {
     JobResult {
         token: token(number),
         counts,
+        parts: Vec::new(),
         kernel: Kernel::ALL[0].into(),
         states: STATES,
         elapsed_us: 1_000_000,

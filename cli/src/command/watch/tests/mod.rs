@@ -5,7 +5,7 @@ use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    CheckCounts, Event, EventKind, Interval, Progress, RunState, RunStatus, Speed, WorkerStatus,
+    CheckCounts, Event, EventKind, Interval, Progress, Recounts, RunState, RunStatus, Speed, WorkerStatus,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -59,6 +59,7 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
         reason: (state == RunState::Failed).then(|| "COUNT2 is not what it has to be".to_owned()),
         created_at: NOW,
         finished_at: None,
+        recounts: Recounts::default(),
         outcome: None,
     }
 }

@@ -1,0 +1,63 @@
+//! The coordinator's own counting takes no time from others: its threads have the lowest priority, and end with the run. They
+//! are told by their name, so no other test runs in this process.
+
+mod common;
+
+use std::fs;
+
+use common::{House, Ledger, board};
+use nqueens_coordinator::request::SetRunState;
+use nqueens_coordinator::{Coordinator, Timing};
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_model::message::Lease;
+use nqueens_model::operator::{RunState, Submission};
+use nqueens_proto::v1;
+
+/// The niceness of each thread that counts for the coordinator.
+fn canaries() -> Vec<i32> {
+    let threads = fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
+    // A thread may end while it is looked at.
+    let stats = threads.filter_map(|thread| fs::read_to_string(thread.join("stat")).ok());
+    let niceness = |stat: String| {
+        let (name, numbers) = stat.split_once(") ")?;
+        // The 19th field, and the third is the first of these.
+        name.ends_with("(canary").then(|| numbers.split(' ').nth(16).unwrap().parse().unwrap())
+    };
+    stats.filter_map(niceness).collect()
+}
+
+async fn until(like: impl Fn(&[i32]) -> bool) {
+    while !like(&canaries()) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_canary_is_modest_and_ends_with_its_run() {
+    let ledger = Ledger::new();
+    let pace = Timing { canaries: true, ..Timing::default() };
+    let house = House::on(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap()).await;
+    let plan = Plan::with_states_per_job(board(20), PlanKind::Border, 100_000_000_000);
+    let submission = Submission { request: [7; 16], plan, priority: 0, replicate_ppm: 1 };
+    let run = house.coordinator.operator().submit_once(submission).await.unwrap();
+    let mut liar = house.worker(1).await;
+    // Nobody has counted this: it would take a part of the job longer than any test may.
+    let lease = liar.take(1).await.remove(0);
+    let job = Lease::try_from(lease.clone()).unwrap().job.decode().unwrap();
+    let parts = job.parts(lease.states).len();
+    let invented = v1::JobResult {
+        token: lease.token,
+        count8: parts as u64,
+        parts: [0, 0, 1, 0].repeat(parts),
+        kernel: "avx2".to_owned(),
+        ..v1::JobResult::default()
+    };
+    assert_eq!(liar.report(&[invented]).await, [v1::Verdict::Accepted]);
+    // Two threads: one waits for the other.
+    until(|niceness| niceness == [19, 19]).await;
+    let cancel = SetRunState { run: run.id, state: RunState::Cancelled };
+    house.coordinator.operator().ask(cancel).await.unwrap();
+    until(<[i32]>::is_empty).await;
+    house.close().await;
+    assert_eq!(ledger.ask("SELECT count(*) FROM recount").await, ["0"]);
+}
