@@ -24,6 +24,7 @@ use nqueens_model::id::{LeaseToken, RunId};
 use nqueens_model::message::{EncodedJob, JobResult};
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::request::{CheckWhole, Compare, Recounted, Refute};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};
 
@@ -79,10 +80,9 @@ enum Subject {
 pub(crate) async fn count(operator: Operator) {
     let mut counted = HashSet::new();
     loop {
-        let begun = Instant::now();
         let pause = match check_one(&operator, &mut counted).await {
-            Ok(true) => (begun.elapsed() * (SHARE - 1)).max(BREATH),
-            Ok(false) => REST,
+            Ok(Some(time)) => (time * (SHARE - 1)).max(BREATH),
+            Ok(None) => REST,
             Err(error) if matches!(*error, Error::Refused(_)) => {
                 error!(%error, "no more canary counts on this machine");
                 return;
@@ -96,13 +96,13 @@ pub(crate) async fn count(operator: Operator) {
     }
 }
 
-/// Counts a job or a part that was not counted before, if one is found at once.
+/// Counts a job or a part that was not counted before, if one is found at once; tells how long that took.
 async fn check_one(
     operator: &Operator,
     counted: &mut HashSet<(LeaseToken, Option<u8>)>,
-) -> Result<bool, Arc<Error>> {
-    let Some(result) = pick(operator).await? else { return Ok(false) };
-    let Some(subject) = draw(&result) else { return Ok(false) };
+) -> Result<Option<Duration>, Arc<Error>> {
+    let Some(result) = pick(operator).await? else { return Ok(None) };
+    let Some(subject) = draw(&result) else { return Ok(None) };
     let job = result.token.job;
     let (part, claim) = match subject {
         Subject::Whole => (None, result.claim.clone()),
@@ -111,22 +111,22 @@ async fn check_one(
             (Some(number), Claim { job, counts, ..result.claim.clone() })
         }
         Subject::Untold => {
-            let is_news = counted.insert((result.token, None));
-            if is_news {
-                warn!(%job, "a result does not tell its parts: another machine counts the job");
-                operator.ask(CheckWhole(result.token)).await?;
+            if !counted.insert((result.token, None)) {
+                return Ok(None);
             }
-            return Ok(is_news);
+            warn!(%job, "a result does not tell its parts: another machine counts the job");
+            operator.ask(CheckWhole(result.token)).await?;
+            return Ok(Some(Duration::ZERO));
         }
     };
     if !counted.insert((result.token, part)) {
-        return Ok(false);
+        return Ok(None);
     }
-    let expected = claim.counts;
-    let Some(Counted { counts, kernel, states, elapsed_us }) = recount_one(operator, job.run, claim).await
-    else {
-        return Ok(true);
+    let (expected, begun) = (claim.counts, Instant::now());
+    let Some(Counted { counts, kernel, states, time }) = recount_one(operator, job.run, claim).await else {
+        return Ok(Some(begun.elapsed()));
     };
+    let elapsed_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let agrees = counts == expected;
     info!(%job, part, %kernel, elapsed_us, agrees, "canary counted");
     let compare = |counts| {
@@ -143,7 +143,7 @@ async fn check_one(
         Some(_) => {}
     }
     operator.ask(Recounted { job, part, kernel: kernel.into(), agrees, elapsed_us }).await?;
-    Ok(true)
+    Ok(Some(time))
 }
 
 /// Any result of any run that goes on and is checked.
@@ -196,7 +196,8 @@ struct Counted {
     counts: Counts,
     kernel: Kernel,
     states: u64,
-    elapsed_us: u64,
+    /// Of one processor.
+    time: Duration,
 }
 
 /// Counts on a thread of its own; `None` if the run ends meanwhile, or if there is nothing to count.
@@ -206,11 +207,12 @@ async fn recount_one(operator: &Operator, run: RunId, claim: Claim) -> Option<Co
     let work = move || {
         // Of this thread, and of those that it starts. Without it counting is as good.
         let _ = rustix::process::nice(NICENESS);
-        let (begun, mut found) = (Instant::now(), None);
-        recount(&[claim], None, NonZeroUsize::MIN, &cpu, &control, |recount| found = Some(recount));
-        let elapsed_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let mut found = None;
+        // It is told by the thread that has counted.
+        let tell = |recount| found = Some((recount, time_of_thread()));
+        recount(&[claim], None, NonZeroUsize::MIN, &cpu, &control, tell);
         // Nobody waits any more if the run has ended.
-        let _ = done.send(found.map(|found| (found, elapsed_us)));
+        let _ = done.send(found);
     };
     thread::Builder::new().name("canary".to_owned()).spawn(work).ok()?;
     let mut snapshot = operator.watch();
@@ -218,13 +220,18 @@ async fn recount_one(operator: &Operator, run: RunId, claim: Claim) -> Option<Co
         snapshot.wait_for(|snapshot| !snapshot.run(run).is_some_and(|progress| progress.state.is_open()));
     tokio::select! {
         counted = counted => {
-            let (Recount { kernel, found, states, .. }, elapsed_us) = counted.ok()??;
+            let (Recount { kernel, found, states, .. }, time) = counted.ok()??;
             // This machine is at fault, or the job is no job.
             let counts = found.inspect_err(|reason| error!(reason, "a canary count came to nothing")).ok()?;
-            Some(Counted { counts, kernel, states, elapsed_us })
+            Some(Counted { counts, kernel, states, time })
         }
         _ = run_ends => None,
     }
+}
+
+/// Time that this thread has had a processor.
+fn time_of_thread() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
 #[cfg(test)]
