@@ -59,7 +59,7 @@ CREATE TABLE recount (
     kernel     TEXT    NOT NULL,
     -- Whether the accepted result had the same counts.
     agrees     INTEGER NOT NULL CHECK (agrees IN (0, 1)),
-    -- Time of one thread, in microseconds.
+    -- Processor time, in microseconds.
     elapsed_us INTEGER NOT NULL CHECK (elapsed_us >= 0),
     counted_at INTEGER NOT NULL,
     FOREIGN KEY (run, job) REFERENCES job (run, number)
@@ -75,7 +75,7 @@ CREATE TRIGGER recount_is_append_only_delete BEFORE DELETE ON recount BEGIN
 END;
 
 -- What the recounts of a run come to: parts that had the same counts as the accepted result, each counted once however often
--- it was recounted; recounts that had others; and the time of one thread for all of them, in microseconds.
+-- it was recounted; recounts that had others; and the processor time for all of them, in microseconds.
 ALTER TABLE run ADD COLUMN recounts_agreed INTEGER NOT NULL DEFAULT 0 CHECK (recounts_agreed >= 0);
 ALTER TABLE run ADD COLUMN recounts_differing INTEGER NOT NULL DEFAULT 0 CHECK (recounts_differing >= 0);
 ALTER TABLE run ADD COLUMN recounts_us INTEGER NOT NULL DEFAULT 0 CHECK (recounts_us >= 0);

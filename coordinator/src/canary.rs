@@ -26,10 +26,12 @@ use nqueens_kernel::engine::{Control, Kernel, cpu};
 use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::solver::Solver;
+use nqueens_kernel::unit::UnitTally;
 use nqueens_model::id::{JobId, LeaseToken, RunId};
 use nqueens_model::message::{EncodedJob, JobResult};
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::request::{CheckWhole, Compare, GiveUp, Recounted, Refute};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::oneshot;
 use tracing::{error, info, warn};
 
@@ -88,13 +90,11 @@ enum Subject {
 pub(crate) async fn count(operator: Operator) {
     let (mut counted, mut failed) = (HashSet::new(), HashSet::new());
     loop {
-        let begun = Instant::now();
-        let decided = decide_one(&operator, &mut failed).await;
-        let outcome = match decided {
+        let outcome = match decide_one(&operator, &mut failed).await {
             Ok(true) => Ok(BREATH),
-            Ok(false) => check_one(&operator, &mut counted).await.map(|is_counted| {
-                if is_counted { (begun.elapsed() * (SHARE - 1)).max(BREATH) } else { REST }
-            }),
+            Ok(false) => check_one(&operator, &mut counted)
+                .await
+                .map(|time| time.map_or(REST, |time| (time * (SHARE - 1)).max(BREATH))),
             Err(error) => Err(error),
         };
         let pause = outcome.unwrap_or_else(|error| {
@@ -127,13 +127,13 @@ async fn decide_one(operator: &Operator, failed: &mut HashSet<JobId>) -> Result<
     Ok(true)
 }
 
-/// Counts a job or a part that was not counted before, if one is found at once.
+/// Counts a job or a part that was not counted before, if one is found at once; tells how long that took.
 async fn check_one(
     operator: &Operator,
     counted: &mut HashSet<(LeaseToken, Option<u8>)>,
-) -> Result<bool, Arc<Error>> {
-    let Some(result) = pick(operator).await? else { return Ok(false) };
-    let Some(subject) = draw(&result) else { return Ok(false) };
+) -> Result<Option<Duration>, Arc<Error>> {
+    let Some(result) = pick(operator).await? else { return Ok(None) };
+    let Some(subject) = draw(&result) else { return Ok(None) };
     let (token, job) = (result.token, result.token.job);
     let (part, claim) = match subject {
         Subject::Whole => (None, result.claim.clone()),
@@ -142,27 +142,27 @@ async fn check_one(
             (Some(number), Claim { job, counts, ..result.claim.clone() })
         }
         Subject::Untold => {
-            let is_news = counted.insert((token, None));
-            if is_news {
-                warn!(%job, "a result does not tell its parts: another machine counts the job");
-                operator.ask(CheckWhole(token)).await?;
+            if !counted.insert((token, None)) {
+                return Ok(None);
             }
-            return Ok(is_news);
+            warn!(%job, "a result does not tell its parts: another machine counts the job");
+            operator.ask(CheckWhole(token)).await?;
+            return Ok(Some(Duration::ZERO));
         }
     };
     if !counted.insert((token, part)) {
-        return Ok(false);
+        return Ok(None);
     }
-    let expected = claim.counts;
+    let (expected, begun) = (claim.counts, Instant::now());
     let found = match count_surely(operator, job.run, &claim, Some(expected), false).await {
-        None => return Ok(true),
+        None => return Ok(Some(begun.elapsed())),
         Some(Ok(found)) => found,
         Some(Err(reason)) => {
             error!(%job, part, reason, "a canary count came to nothing");
-            return Ok(true);
+            return Ok(Some(begun.elapsed()));
         }
     };
-    let (kernel, elapsed_us, agrees) = (found.kernel, found.elapsed_us, found.counts == expected);
+    let (kernel, elapsed_us, agrees) = (found.kernel, found.elapsed_us(), found.counts == expected);
     info!(%job, part, %kernel, elapsed_us, agrees, "canary counted");
     match part {
         None => operator.ask(found.compare(operator, token)).await?,
@@ -174,7 +174,7 @@ async fn check_one(
         Some(_) => {}
     }
     operator.ask(Recounted { job, part, kernel: kernel.into(), agrees, elapsed_us }).await?;
-    Ok(true)
+    Ok(Some(found.time))
 }
 
 /// Any result of any run that goes on and is checked.
@@ -216,13 +216,18 @@ struct Counted {
     counts: Counts,
     kernel: Kernel,
     states: u64,
-    elapsed_us: u64,
+    /// Of one processor.
+    time: Duration,
 }
 
 impl Counted {
+    fn elapsed_us(&self) -> u64 {
+        u64::try_from(self.time.as_micros()).unwrap_or(u64::MAX)
+    }
+
     /// To be held against what others have counted.
     fn compare(&self, operator: &Operator, token: LeaseToken) -> Compare {
-        let Self { counts, kernel, states, elapsed_us } = *self;
+        let (&Self { counts, kernel, states, .. }, elapsed_us) = (self, self.elapsed_us());
         let result =
             JobResult { token, counts, parts: Vec::new(), kernel: kernel.into(), states, elapsed_us };
         Compare { build: operator.build.to_string(), secret: random_bytes(), result }
@@ -262,12 +267,7 @@ async fn count_one(
     let work = move || {
         // Of this thread, and of those that it starts. Without it counting is as good.
         let _ = rustix::process::nice(NICENESS);
-        let begun = Instant::now();
         let found = if is_slow { count_fast(&claim, &control) } else { count_independently(claim, &control) };
-        let elapsed_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let found = found.map(|found| {
-            found.map(|(counts, kernel, states)| Counted { counts, kernel, states, elapsed_us })
-        });
         // Nobody waits any more if the run has ended.
         let _ = done.send(found);
     };
@@ -284,18 +284,20 @@ async fn count_one(
     }
 }
 
-/// What was found, by which engine, and the states visited; or why nothing was.
-type Found = Result<(Counts, Kernel, u64), String>;
-
 /// `None` if it was stopped.
-fn count_independently(claim: Claim, control: &Control) -> Option<Found> {
+fn count_independently(claim: Claim, control: &Control) -> Option<Result<Counted, String>> {
     let mut counted = None;
-    recount(&[claim], None, NonZeroUsize::MIN, &cpu, control, |recount| counted = Some(recount));
-    counted.map(|Recount { kernel, found, states, .. }| found.map(|counts| (counts, kernel, states)))
+    // It is told by the thread that has counted.
+    let tell = |Recount { kernel, found, states, .. }: Recount| {
+        let time = time_of_thread();
+        counted = Some(found.map(|counts| Counted { counts, kernel, states, time }));
+    };
+    recount(&[claim], None, NonZeroUsize::MIN, &cpu, control, tell);
+    counted
 }
 
 /// As the workers do, by the fastest engine; `None` if it was stopped.
-fn count_fast(claim: &Claim, control: &Control) -> Option<Found> {
+fn count_fast(claim: &Claim, control: &Control) -> Option<Result<Counted, String>> {
     let kernel = Kernel::ALL.into_iter().rev().find(|kernel| kernel.is_available())?;
     let job = match claim.job.decode() {
         Ok(job) => job,
@@ -303,5 +305,12 @@ fn count_fast(claim: &Claim, control: &Control) -> Option<Found> {
     };
     let mut solver = Solver::new(kernel.engine()?, &Arc::new(SharedTables::new(MEMORY_MAX, 1)));
     let tally = solver.count_job(&job, control).ok()?;
-    Some(tally.map(|tally| (tally.counts, kernel, tally.states)).map_err(|overflow| overflow.to_string()))
+    let time = time_of_thread();
+    let counted = |UnitTally { counts, states }| Counted { counts, kernel, states, time };
+    Some(tally.map(counted).map_err(|overflow| overflow.to_string()))
+}
+
+/// Time that this thread has had a processor.
+fn time_of_thread() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }

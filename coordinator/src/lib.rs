@@ -8,9 +8,10 @@
 //! ```
 //!
 //! * `writer` is the only task that changes the ledger. `ledger` has all SQL.
-//! * `plans` are the runs that are being planned, one at a time. `planner` makes the jobs of a plan on a thread of its own: to store them, or to compare stored ones.
-//! * `total` adds up a complete ledger, or says which check failed. `canary` counts a few jobs in this process to
-//!   check the workers.
+//! * `plans` are the runs that are being planned, one at a time. `planner` makes the jobs of a plan on a thread of its own:
+//!   to store them, or to compare stored ones.
+//! * `total` adds up a complete ledger, or says which check failed. `canary` counts a few jobs, or parts of
+//!   them, in this process to check the workers, and what has to be decided.
 //! * `database` creates, recognises, locks and migrates the file. A coordinator stops if SQLite's `quick_check`, made
 //!   after the start, finds damage.
 //! * `reader` reads a ledger while another process may write to it. `rules` are queries for states that no ledger may

@@ -8,6 +8,8 @@
 //! * A job falls into [`unit`](mod@unit)s. A thread counts them with its [`solver`], the one place that does: boards by an
 //!   [`engine`], in batches as large as it takes, of one job or several; half boards by the join of [`halves`]; colours by the
 //!   multiplication of [`colours`].
+//! * A large job also has [parts](job::Job::parts), jobs themselves, which are counted again where all of it would take too
+//!   long.
 //! * A process has its engines from a [`Factory`](engine::Factory); that of the CPU is [`engine::cpu`].
 //! * [`subproblem`] is the one question that every engine answers: open rows, with a mask of allowed columns each.
 //! * [`isa`] detects the processor's instruction sets.

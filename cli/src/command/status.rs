@@ -127,7 +127,9 @@ pub(crate) fn describe_recounts(Recounts { agreed, differing, elapsed_us }: Reco
         ),
         some => format!("differing: {}", thousands(some)),
     };
-    format!("counted by the coordinator itself: {recounted} of about {parts} parts in {time}, {outcome}")
+    format!(
+        "counted by the coordinator itself: {recounted} of about {parts} parts in {time} of processor time, {outcome}"
+    )
 }
 
 fn disk_in_json(disk: &v1::DiskRoom) -> Value {
@@ -144,8 +146,8 @@ mod tests {
     fn recounts_say_what_they_show() {
         let elapsed_us = 3_723_450_000;
         let told = describe_recounts(Recounts { agreed: 300, differing: 0, elapsed_us }, 64_000);
-        assert_snapshot!(told, @"counted by the coordinator itself: 300 of about 64,000 parts in 01:02:03.45, none differs; a share of 0.99 % falsified parts or more would have been found with a probability of 95 %");
+        assert_snapshot!(told, @"counted by the coordinator itself: 300 of about 64,000 parts in 01:02:03.45 of processor time, none differs; a share of 0.99 % falsified parts or more would have been found with a probability of 95 %");
         let told = describe_recounts(Recounts { agreed: 2, differing: 1, elapsed_us }, 64_000);
-        assert_snapshot!(told, @"counted by the coordinator itself: 3 of about 64,000 parts in 01:02:03.45, differing: 1");
+        assert_snapshot!(told, @"counted by the coordinator itself: 3 of about 64,000 parts in 01:02:03.45 of processor time, differing: 1");
     }
 }

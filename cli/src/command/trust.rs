@@ -104,7 +104,7 @@ impl Readmit {
 #[derive(Clone, Debug, Args)]
 struct Machine {
     /// Name that the machine's workers register with, as listed by 'nqueens workers'
-    #[arg(value_name = "MACHINE", required_unless_present = "credential")]
+    #[arg(value_name = "MACHINE")]
     name: Option<String>,
 
     /// Name of its token or certificate: only the machine of that, or without MACHINE all machines of that
@@ -128,7 +128,7 @@ impl Machine {
         let (machines, what) = match (self.name, self.credential) {
             (Some(name), credential) => (MachineName::One { name, credential }, "machine "),
             (None, Some(credential)) => (MachineName::All { credential }, ""),
-            (None, None) => unreachable!("one of both is required"),
+            (None, None) => misuse("give MACHINE or --credential NAME").exit(),
         };
         let said = format!("{what}{machines} is {state}");
         block_on(self.target.set_trust(machines, trusted))?;

@@ -49,7 +49,12 @@ fn each_owner_of_workers_has_a_token() {
     let said: Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!(said, serde_json::json!({ "machine": null, "credential": "lab", "trusted": true }));
     let neither = place.run(&format!("readmit {at}"));
-    assert_eq!((neither.code, neither.stderr.contains("<MACHINE>")), (2, true), "{}", neither.stderr);
+    assert_eq!(
+        (neither.code, neither.stderr.contains("give MACHINE or --credential NAME")),
+        (2, true),
+        "{}",
+        neither.stderr
+    );
 }
 
 #[test]

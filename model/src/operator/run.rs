@@ -108,7 +108,7 @@ pub struct Recounts {
     pub agreed: u32,
     /// Parts that did not.
     pub differing: u32,
-    /// Time of one thread for all of them, in microseconds.
+    /// Processor time for all of them, in microseconds.
     pub elapsed_us: u64,
 }
 

@@ -23,7 +23,7 @@ pub struct Recounted {
     pub kernel: KernelName,
     /// Whether the accepted result has the same counts.
     pub agrees: bool,
-    /// Time of one thread, in microseconds.
+    /// Processor time, in microseconds.
     pub elapsed_us: u64,
 }
 
