@@ -1,9 +1,10 @@
 //! Accepts connections, and limits how many there are and how long they stay. `access` and the services handle the
-//! calls.
+//! calls. The web page has a listener of its own with the same rules ([`connections`]).
 //!
 //! A connection is unauthenticated until one of its calls is allowed (health checks do not count). Unauthenticated
-//! connections are closed after 10 seconds, after 16 refused calls, and, oldest first, when there are too many. That
-//! bounds handshakes and silent connections. Connections are limited in total and per peer (IPv4 address or IPv6 /64
+//! connections are closed after 10 seconds, after 16 refused calls, and when there are too many: first those of peers
+//! without an allowed call in the last hour, and of these the oldest one of the peer that has most. That bounds handshakes
+//! and silent connections. Answers to calls without the right token are slow, per peer. Connections are limited in total and per peer (IPv4 address or IPv6 /64
 //! network), calls by rate (token buckets per connection and per peer), registrations per peer: see [`Limits`]. Peers
 //! without a connection are forgotten when their number exceeds the number of connections by 10,000.
 //!
@@ -20,6 +21,7 @@ mod write_timeout;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
@@ -27,13 +29,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tracing::{debug, warn};
 
-pub use bucket::Rate;
-pub(crate) use connection::Caller;
+pub use bucket::{Bucket, Rate};
+pub use connection::{Caller, Connection};
 pub(crate) use tls::{ClientAuthorities, Tls};
 pub(crate) use write_timeout::Watching;
 
-use bucket::Bucket;
-use connection::Connection;
 use connection_table::{ConnectionGuard, ConnectionTable};
 
 /// How often those are looked for who have said nothing for too long.
@@ -85,16 +85,29 @@ impl Default for Limits {
     }
 }
 
+/// Takes connections without TLS from `listener` until the stream that it returns is dropped; that closes the listener.
+///
+/// The limits on registrations and on responses that are not read are up to the caller. `refused` counts
+/// [refusals](Caller::refuse).
+pub fn connections(
+    listener: TcpListener,
+    limits: Limits,
+    refused: Arc<AtomicU64>,
+) -> ReceiverStream<io::Result<Connection>> {
+    open(listener, limits, None, refused)
+}
+
 /// Takes connections from `listener` until the stream that it returns is dropped; that closes the listener.
 pub(crate) fn open(
     listener: TcpListener,
     limits: Limits,
     tls: Option<Tls>,
+    refused: Arc<AtomicU64>,
 ) -> ReceiverStream<io::Result<Connection>> {
     let (sender, connections) = mpsc::channel(16);
     let complaints = std::sync::Mutex::new(Bucket::new(COMPLAINTS, Instant::now()));
     let porter = Porter { tls, complaints, sender };
-    tokio::spawn(Arc::new(porter).attend(listener, Arc::new(ConnectionTable::new(limits))));
+    tokio::spawn(Arc::new(porter).attend(listener, Arc::new(ConnectionTable::new(limits, refused))));
     ReceiverStream::new(connections)
 }
 
