@@ -25,7 +25,7 @@ pub(crate) struct ListenerLimits {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 12_000)]
     peer_connections_max: u32,
 
-    /// Maximum number of unauthenticated connections; beyond it some are closed: the oldest of the peer with most
+    /// Maximum number of unauthenticated connections; beyond it slow ones are closed, first those of the peer with most
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 4_000)]
     unauthenticated_max: u32,
 

@@ -46,11 +46,19 @@ impl Peer {
     }
 }
 
+/// A connection with no call that was let in.
+struct Unauthenticated {
+    since: Instant,
+    /// Whether it kept us waiting. One that was not looked at yet may have a request that will be let in.
+    is_slow: Arc<AtomicBool>,
+    stay: oneshot::Sender<()>,
+}
+
 /// What there is to know of a peer.
 struct Record {
     connections: usize,
     /// Connections with no call that was let in, oldest first. A line that is struck out hangs up.
-    unauthenticated: BTreeMap<u64, (Instant, oneshot::Sender<()>)>,
+    unauthenticated: BTreeMap<u64, Unauthenticated>,
     /// The last call that was let in.
     admitted: Option<Instant>,
     /// When the latest answer to a call without the right token leaves.
@@ -106,6 +114,8 @@ pub(crate) enum Full {
     House,
     #[error("this peer has reached the limit of --peer-connections-max")]
     Peer,
+    #[error("those who came before have to be looked at first")]
+    ForNow,
 }
 
 impl ConnectionTable {
@@ -122,7 +132,7 @@ impl ConnectionTable {
     /// Admits a connection; the receiver resolves when the connection must be closed.
     ///
     /// If there are too many connections, an unauthenticated one is closed: of the peers that are not known, and of these
-    /// the one with most such connections, the oldest. A peer with too many makes place itself.
+    /// the one with most such connections, the oldest that kept us waiting. A peer with too many makes place itself.
     pub(crate) fn enter(
         self: &Arc<Self>,
         address: SocketAddr,
@@ -131,26 +141,32 @@ impl ConnectionTable {
         let (peer, limits, mut books) = (Peer::of(address), &self.limits, self.books());
         books.forget(limits.connections + ABSENT_MAX, now);
         let of_peer = books.peers.entry(peer).or_insert_with(|| Record::new(limits, now)).connections;
+        // Those who were hung up on are counted until they have gone.
+        if books.connections >= limits.connections + LEAVING_MAX
+            || of_peer >= limits.peer_connections + LEAVING_MAX
+        {
+            return Err(Full::ForNow);
+        }
         let makes_place = if of_peer >= limits.peer_connections {
-            books.close_oldest(peer)
+            books.close_oldest(peer)?
         } else if books.connections >= limits.connections || books.unauthenticated >= limits.unauthenticated {
-            books.close_one(now)
+            books.close_one(now)?
         } else {
             false
         };
-        // Those who were hung up on are counted until they have gone.
-        let leaving = if makes_place { LEAVING_MAX } else { 0 };
-        if of_peer >= limits.peer_connections + leaving {
+        if !makes_place && of_peer >= limits.peer_connections {
             return Err(Full::Peer);
         }
-        if books.connections >= limits.connections + leaving {
+        if !makes_place && books.connections >= limits.connections {
             return Err(Full::House);
         }
         let number = books.next;
         let record = books.record(peer);
         record.connections += 1;
         let (stay, ended) = oneshot::channel();
-        record.unauthenticated.insert(number, (now, stay));
+        let is_slow = Arc::<AtomicBool>::default();
+        let unauthenticated = Unauthenticated { since: now, is_slow: Arc::clone(&is_slow), stay };
+        record.unauthenticated.insert(number, unauthenticated);
         books.connections += 1;
         books.unauthenticated += 1;
         books.next += 1;
@@ -161,6 +177,7 @@ impl ConnectionTable {
             number,
             roles: OnceLock::new(),
             is_known: AtomicBool::new(false),
+            is_slow,
             stay: Mutex::new(None),
             refusals: AtomicU32::new(0),
             calls: Mutex::new(Bucket::new(limits.calls, now)),
@@ -173,7 +190,7 @@ impl ConnectionTable {
         let Books { peers, unauthenticated, .. } = &mut *self.books();
         for record in peers.values_mut() {
             while let Some(oldest) = record.unauthenticated.first_entry()
-                && now.saturating_duration_since(oldest.get().0) >= self.limits.first_call
+                && now.saturating_duration_since(oldest.get().since) >= self.limits.first_call
             {
                 oldest.remove();
                 *unauthenticated -= 1;
@@ -197,26 +214,31 @@ impl Books {
 
     /// A connection is no longer an unauthenticated one; dropping what is returned closes it.
     fn strike_out(&mut self, peer: Peer, number: u64) -> Option<oneshot::Sender<()>> {
-        let (_, stay) = self.record(peer).unauthenticated.remove(&number)?;
+        let Unauthenticated { stay, .. } = self.record(peer).unauthenticated.remove(&number)?;
         self.unauthenticated -= 1;
         Some(stay)
     }
 
-    /// Closes an unauthenticated connection, if there is one.
-    fn close_one(&mut self, now: Instant) -> bool {
+    /// Closes an unauthenticated connection; says whether there was one.
+    fn close_one(&mut self, now: Instant) -> Result<bool, Full> {
         let waiting = self.peers.iter().filter(|(_, record)| !record.unauthenticated.is_empty());
         let first = waiting.min_by_key(|(_, record)| {
             let oldest = record.unauthenticated.first_key_value().map(|(number, _)| *number);
             (record.is_known(now), Reverse(record.unauthenticated.len()), oldest)
         });
-        first.map(|(peer, _)| *peer).is_some_and(|peer| self.close_oldest(peer))
+        first.map(|(peer, _)| *peer).map_or(Ok(false), |peer| self.close_oldest(peer))
     }
 
-    /// Closes the oldest unauthenticated connection of a peer, if it has one.
-    fn close_oldest(&mut self, peer: Peer) -> bool {
-        let is_closed = self.record(peer).unauthenticated.pop_first().is_some();
-        self.unauthenticated -= usize::from(is_closed);
-        is_closed
+    /// Closes the oldest slow one of a peer's unauthenticated connections; says whether it had any.
+    fn close_oldest(&mut self, peer: Peer) -> Result<bool, Full> {
+        let unauthenticated = &self.record(peer).unauthenticated;
+        if unauthenticated.is_empty() {
+            return Ok(false);
+        }
+        let slow = unauthenticated.iter().find(|(_, connection)| connection.is_slow.load(Ordering::Relaxed));
+        let number = slow.map(|(number, _)| *number).ok_or(Full::ForNow)?;
+        self.strike_out(peer, number);
+        Ok(true)
     }
 
     /// Makes room for another peer, if there are too many. Forgets peers of which there is nothing to remember, and if
@@ -241,6 +263,7 @@ pub(crate) struct ConnectionGuard {
     roles: OnceLock<Vec<Role>>,
     /// Whether one of its calls was let in.
     is_known: AtomicBool,
+    is_slow: Arc<AtomicBool>,
     /// Hangs up when it is dropped, once it is no stranger any more.
     stay: Mutex<Option<oneshot::Sender<()>>>,
     refusals: AtomicU32,
@@ -281,6 +304,11 @@ impl ConnectionGuard {
             (true, false) => Err(refuse("address")),
             (false, _) => Err(refuse("connection")),
         }
+    }
+
+    /// It kept us waiting.
+    pub(crate) fn set_slow(&self) {
+        self.is_slow.store(true, Ordering::Relaxed);
     }
 
     /// A call was not let in.
@@ -368,6 +396,8 @@ mod tests {
         known.admit(now).unwrap();
         let mut unauthenticated: Vec<_> = (2..5).map(|host| enter(host).expect("room")).collect();
         assert_eq!(connection_table.count(), (4, 3));
+        assert_eq!(enter(5).err(), Some(Full::ForNow), "those have not been looked at");
+        unauthenticated.iter().for_each(|(connection_guard, _)| connection_guard.set_slow());
         let (latest, mut latest_ended) = enter(5).expect("room");
         assert_eq!(connection_table.count(), (5, 3), "the oldest is hung up on, and still here");
         let ended: Vec<_> = unauthenticated.iter_mut().map(|(_, ended)| ended.try_recv()).collect();
@@ -396,7 +426,11 @@ mod tests {
     #[test]
     fn who_takes_most_makes_place_first_and_known_peers_last() {
         let (connection_table, now) = (table(LIMITS), Instant::now());
-        let enter = |host, now| connection_table.enter(address(host), now).expect("room");
+        let enter = |host, now| {
+            let (connection_guard, ended) = connection_table.enter(address(host), now).expect("room");
+            connection_guard.set_slow();
+            (connection_guard, ended)
+        };
         let is_open =
             |ended: &mut oneshot::Receiver<()>| ended.try_recv() == Err(oneshot::error::TryRecvError::Empty);
         enter(1, now).0.admit(now).unwrap();
@@ -423,12 +457,14 @@ mod tests {
         let limits = Limits { unauthenticated: 6, ..LIMITS };
         let (connection_table, now) = (table(limits), Instant::now());
         let (_other, mut other) = connection_table.enter(address(1), now).expect("room");
-        let mut own: Vec<_> = (0..5)
-            .map(|_| connection_table.enter(address(2), now).expect("the oldest makes place"))
-            .collect();
+        let mut own: Vec<_> =
+            (0..4).map(|_| connection_table.enter(address(2), now).expect("room")).collect();
+        assert_eq!(connection_table.enter(address(2), now).err(), Some(Full::ForNow));
+        own[2].0.set_slow();
+        own.push(connection_table.enter(address(2), now).expect("a slow one makes place"));
         let is_open =
             |ended: &mut oneshot::Receiver<()>| ended.try_recv() == Err(oneshot::error::TryRecvError::Empty);
-        assert!(is_open(&mut other) && !is_open(&mut own[0].1) && is_open(&mut own[1].1));
+        assert!(is_open(&mut other) && !is_open(&mut own[2].1) && is_open(&mut own[1].1));
     }
 
     #[test]
@@ -447,13 +483,12 @@ mod tests {
     #[test]
     fn a_full_house_stays_as_it_is() {
         let (connection_table, now) = (table(LIMITS), Instant::now());
-        let mut here: Vec<_> =
-            (0..6).map(|host| connection_table.enter(address(host), now).expect("room")).collect();
-        here.drain(..3);
-        here.extend((0..3).map(|host| connection_table.enter(address(host), now).expect("room")));
-        for (connection_guard, _) in &here {
+        let enter = |host| {
+            let (connection_guard, ended) = connection_table.enter(address(host), now).expect("room");
             connection_guard.admit(now).unwrap();
-        }
+            (connection_guard, ended)
+        };
+        let mut here: Vec<_> = (0..6).map(enter).collect();
         assert_eq!(connection_table.enter(address(9), now).err(), Some(Full::House));
         here.pop();
         connection_table.enter(address(9), now).expect("one has gone");

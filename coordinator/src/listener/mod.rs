@@ -3,8 +3,8 @@
 //!
 //! A connection is unauthenticated until one of its calls is allowed (health checks do not count). Unauthenticated
 //! connections are closed after 10 seconds, after 16 refused calls, and when there are too many: first those of peers
-//! without an allowed call in the last hour, and of these the oldest one of the peer that has most. That bounds handshakes
-//! and silent connections. Answers to calls without the right token are slow, per peer. Connections are limited in total and per peer (IPv4 address or IPv6 /64
+//! without an allowed call in the last hour, and of these the oldest slow one of the peer that has most. One that was not
+//! looked at yet is never closed: accepting waits until it was. That bounds handshakes and silent connections. Answers to calls without the right token are slow, per peer. Connections are limited in total and per peer (IPv4 address or IPv6 /64
 //! network), calls by rate (token buckets per connection and per peer), registrations per peer: see [`Limits`]. Peers
 //! without a connection are forgotten when their number exceeds the number of connections by 10,000.
 //!
@@ -34,13 +34,16 @@ pub use connection::{Caller, Connection};
 pub(crate) use tls::{ClientAuthorities, Tls};
 pub(crate) use write_timeout::Watching;
 
-use connection_table::{ConnectionGuard, ConnectionTable};
+use connection_table::{ConnectionGuard, ConnectionTable, Full};
 
 /// How often those are looked for who have said nothing for too long.
 const DISMISS_EVERY: Duration = Duration::from_millis(500);
 
 /// When there is nothing left to accept a connection with, it is tried again after this time.
 const BREATH: Duration = Duration::from_millis(100);
+
+/// When those who came before have not been looked at, the next one waits for this time.
+const MOMENT: Duration = Duration::from_millis(10);
 
 /// Limit of log lines about unauthenticated callers at `warn`; the rest go to `debug`, because they could fill the
 /// disk.
@@ -111,6 +114,11 @@ pub(crate) fn open(
     ReceiverStream::new(connections)
 }
 
+/// Whether a caller has reset its connection.
+fn has_gone(stream: &TcpStream) -> bool {
+    !matches!(stream.take_error(), Ok(None))
+}
+
 struct Porter {
     tls: Option<Tls>,
     complaints: std::sync::Mutex<Bucket>,
@@ -137,7 +145,16 @@ impl Porter {
                     continue;
                 }
             };
-            match connection_table.enter(address, Instant::now()) {
+            let entered = loop {
+                match connection_table.enter(address, Instant::now()) {
+                    // Nobody has to make place for a caller that has gone.
+                    Err(Full::ForNow) if has_gone(&stream) => break None,
+                    Err(Full::ForNow) => tokio::time::sleep(MOMENT).await,
+                    entered => break Some(entered),
+                }
+            };
+            let Some(entered) = entered else { continue };
+            match entered {
                 Ok((connection_guard, ended)) => {
                     tokio::spawn(Arc::clone(&self).welcome(stream, connection_guard, ended));
                 }
@@ -159,6 +176,8 @@ impl Porter {
         let stream: Box<dyn connection::Stream> = match &self.tls {
             None => Box::new(stream),
             Some(tls) => {
+                // A handshake takes several steps in any case.
+                connection_guard.set_slow();
                 let shaken = tokio::select! {
                     shaken = tls.accept(stream) => shaken,
                     _ = &mut ended => return debug!(caller = %address, "connection closed: no handshake in time"),

@@ -209,7 +209,7 @@ fn sample(metrics: &str, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("{metrics}")).trim().parse().expect("a whole number")
 }
 
-/// `cargo test --release -p nqueens --test cli -- --nocapture strangers_at_the_page` prints the times.
+/// `cargo test -p nqueens --test cli -- --nocapture strangers_at_the_page` prints the times.
 #[test]
 fn strangers_at_the_page_lock_nobody_out() {
     open_many_files();
