@@ -397,7 +397,9 @@ mod tests {
         let mut unauthenticated: Vec<_> = (2..5).map(|host| enter(host).expect("room")).collect();
         assert_eq!(connection_table.count(), (4, 3));
         assert_eq!(enter(5).err(), Some(Full::ForNow), "those have not been looked at");
-        unauthenticated.iter().for_each(|(connection_guard, _)| connection_guard.set_slow());
+        for (connection_guard, _) in &unauthenticated {
+            connection_guard.set_slow();
+        }
         let (latest, mut latest_ended) = enter(5).expect("room");
         assert_eq!(connection_table.count(), (5, 3), "the oldest is hung up on, and still here");
         let ended: Vec<_> = unauthenticated.iter_mut().map(|(_, ended)| ended.try_recv()).collect();
