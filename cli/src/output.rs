@@ -1,9 +1,13 @@
 //! Output of commands: JSON for programs, and numbers and times for people.
 
 use std::fmt::Display;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -29,6 +33,18 @@ impl Json {
 /// Prints a line to stdout. A reader that has gone is an error here, where `println!` would panic.
 pub(crate) fn print_line(line: impl Display) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{line}")
+}
+
+/// Creates an output file for its owner alone. A file that is there is an error; one that is replaced keeps its mode.
+pub(crate) fn create(path: &Path, replace: bool) -> anyhow::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).truncate(replace).create(replace).create_new(!replace).mode(0o600);
+    options.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            anyhow!("{} exists already; choose another name, or give --force to replace it", path.display())
+        }
+        _ => anyhow!(error).context(path.display().to_string()),
+    })
 }
 
 /// A whole number with separators between thousands: `14,772,512`.

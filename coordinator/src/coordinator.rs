@@ -85,8 +85,8 @@ impl Coordinator {
         let limits = Arc::clone(&writer.limits);
         let (writer, work) = writer.spawn();
         let writing = tokio::spawn(watch_writer(work, faults.clone()));
-        let (build, jobs_max) = (build.into(), pace.jobs_max);
-        let operator = Operator { writer, reader, snapshot, events, build, plans, jobs_max };
+        let (build, jobs_max, refused) = (build.into(), pace.jobs_max, Arc::default());
+        let operator = Operator { writer, reader, snapshot, events, build, plans, jobs_max, refused };
         let mut chores = vec![
             tokio::spawn(expire(operator.writer.clone(), disk)),
             tokio::spawn(conclude_runs(operator.clone(), faults.clone())),
@@ -136,7 +136,7 @@ impl Coordinator {
         let operators = OperatorServiceServer::new(operators).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let workers = InterceptedService::new(workers, access.workers());
         let operators = InterceptedService::new(operators, access.operators());
-        let (limits, tls) = (access.limits, access.tls.clone());
+        let (limits, tls, refused) = (access.limits, access.tls.clone(), Arc::clone(&self.operator.refused));
         tokio::spawn(async move {
             let (reporter, health) = tonic_health::server::health_reporter();
             reporter.set_serving::<WorkerServiceServer<Workers>>().await;
@@ -153,7 +153,7 @@ impl Coordinator {
                 .add_service(workers)
                 .add_service(operators)
                 .serve_with_incoming_shutdown(
-                    listener::open(listener, limits, tls),
+                    listener::open(listener, limits, tls, refused),
                     // Streams end when they see it, which a server that drains would wait for.
                     async move {
                         stop.await;

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::Form;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, SET_COOKIE, WWW_AUTHENTICATE};
@@ -13,11 +12,12 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use axum::{Extension, Form};
+use nqueens_coordinator::{Bucket, Caller, Rate};
 use nqueens_proto::{Token, random_bytes};
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tracing::{debug, info};
 
 use crate::headers::{LOGIN, login_again};
@@ -39,9 +39,8 @@ const SESSIONS_MAX: usize = 64;
 /// Time after which a browser must present the token again.
 const SESSION_LIFE: Duration = Duration::from_hours(7 * 24);
 
-/// Delay of the answer to a wrong token, and the number of concurrent attempts.
-const WRONG_WAITS: Duration = Duration::from_millis(500);
-const TRIES_MAX: usize = 4;
+/// Limit of log lines about wrong tokens at `info`; the rest go to `debug`.
+const COMPLAINTS: Rate = Rate { most: 10, each: Duration::from_mins(1) };
 
 const NAME: &str = "nqueens";
 
@@ -50,12 +49,13 @@ pub(crate) struct Auth {
     admission: Admission,
     /// Oldest first.
     sessions: Mutex<VecDeque<(String, Instant)>>,
-    tries: Semaphore,
+    complaints: Mutex<Bucket>,
 }
 
 impl Auth {
     pub(crate) fn new(admission: Admission) -> Self {
-        Self { admission, sessions: Mutex::default(), tries: Semaphore::new(TRIES_MAX) }
+        let complaints = Mutex::new(Bucket::new(COMPLAINTS, std::time::Instant::now()));
+        Self { admission, sessions: Mutex::default(), complaints }
     }
 
     /// Lets a browser in: the value of its cookie.
@@ -76,6 +76,12 @@ impl Auth {
         sessions
             .iter()
             .fold(false, |known, (value, _)| known | bool::from(value.as_bytes().ct_eq(presented.as_bytes())))
+    }
+
+    fn complain(&self) {
+        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        let what = "wrong token on the page";
+        if complaints.take(std::time::Instant::now()) { info!("{what}") } else { debug!("{what}") }
     }
 
     fn admits(&self, token: &Token, headers: &HeaderMap) -> bool {
@@ -106,18 +112,29 @@ fn names_loopback(request: &Request) -> bool {
 }
 
 /// Lets a request through, or says why not.
-pub(crate) async fn keep(State(auth): State<Arc<Auth>>, request: Request, next: Next) -> Response {
+pub(crate) async fn keep(
+    State(auth): State<Arc<Auth>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+    next: Next,
+) -> Response {
     let refusal = match &auth.admission {
         Admission::Loopback if !names_loopback(&request) => {
             let why = "this page is only for this machine: open it as localhost or 127.0.0.1";
             Some((StatusCode::MISDIRECTED_REQUEST, why).into_response())
         }
         Admission::Token(token) if !auth.admits(token, request.headers()) => Some(ask(request.uri().path())),
-        _ => None,
+        _ => caller
+            .admit()
+            .err()
+            .map(|too_many| (StatusCode::TOO_MANY_REQUESTS, too_many.message().to_owned()).into_response()),
     };
     match refusal {
         None => next.run(request).await,
         Some(refusal) => {
+            if refusal.status() == StatusCode::UNAUTHORIZED {
+                caller.refuse().await;
+            }
             debug!(path = request.uri().path(), status = refusal.status().as_u16(), "request refused");
             refusal
         }
@@ -141,18 +158,18 @@ pub(crate) struct Shown {
 /// The form comes back: a cookie for the right token.
 pub(crate) async fn enter(
     State(auth): State<Arc<Auth>>,
+    Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     shown: Result<Form<Shown>, FormRejection>,
 ) -> Response {
     let Admission::Token(token) = &auth.admission else { return Redirect::to("/").into_response() };
-    let Ok(_turn) = auth.tries.try_acquire() else {
-        return (StatusCode::TOO_MANY_REQUESTS, "too many attempts at once; wait a moment").into_response();
-    };
     if !shown.is_ok_and(|Form(Shown { token: shown })| token.is(shown.trim_ascii().as_bytes())) {
-        sleep(WRONG_WAITS).await;
-        info!("wrong token on the page");
+        auth.complain();
+        caller.refuse().await;
         return login_again();
     }
+    // Too many calls are refused where they are made.
+    drop(caller.admit());
     let value = auth.begin_session();
     // Over TLS, which only a proxy before this can speak, the cookie stays there.
     let secure = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");

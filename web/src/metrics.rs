@@ -1,6 +1,7 @@
 //! The coordinator's metrics in Prometheus' text format. `docs/web.md` lists them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -28,14 +29,21 @@ pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     match operator.workers().await {
         Ok(workers) => {
             let (snapshot, events) = (operator.watch().borrow().clone(), operator.events().borrow().clone());
-            let text = text(operator.build(), &snapshot, &workers, &events);
+            let refused = [("grpc", operator.refused()), ("http", shared.refused.load(Ordering::Relaxed))];
+            let text = text(operator.build(), &snapshot, &workers, &events, refused);
             ([(CONTENT_TYPE, TEXT_FORMAT)], text).into_response()
         }
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response(),
     }
 }
 
-fn text(build: &str, snapshot: &Snapshot, workers: &[WorkerStatus], events: &Events) -> String {
+fn text(
+    build: &str,
+    snapshot: &Snapshot,
+    workers: &[WorkerStatus],
+    events: &Events,
+    refused: [(&str, u64); 2],
+) -> String {
     let build_help = "The program that answers here; always 1.";
     let mut families = vec![Family::gauge("nqueens_build_info", build_help).with(&[("version", build)], 1.0)];
     families.extend(of_runs(snapshot));
@@ -47,6 +55,13 @@ fn text(build: &str, snapshot: &Snapshot, workers: &[WorkerStatus], events: &Eve
         families.push(Family::gauge("nqueens_disk_reserve_bytes", reserve).with(&[], real(room.reserve)));
     }
     families.push(of_events(events));
+    let help = "Calls refused because their token or certificate is missing or wrong.";
+    let family = Family::new(COUNTER, "nqueens_refused_calls_total", help);
+    families.push(
+        refused
+            .iter()
+            .fold(family, |family, (listener, calls)| family.with(&[("listener", listener)], real(*calls))),
+    );
     let families: Vec<_> = families.into_iter().filter_map(Family::done).collect();
     TextEncoder::new().encode_to_string(&families).expect("families have names and samples")
 }

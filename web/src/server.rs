@@ -1,6 +1,9 @@
-//! The HTTP listener for browsers and Prometheus. Each connection has limits on size and time.
+//! The HTTP listener for browsers and Prometheus. Each connection has limits on size and time; the coordinator's listener
+//! limits how many there are.
 
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,14 +12,17 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use nqueens_coordinator::Operator;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::time::{sleep, timeout};
-use tracing::{debug, warn};
+use nqueens_coordinator::{Connection, Limits, Operator, Rate, connections};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_stream::{Stream, StreamExt};
+use tracing::debug;
 
 use crate::auth::{Admission, enter, keep};
 use crate::headers::{FILES, LOGIN, STYLE, guard};
@@ -26,8 +32,22 @@ use crate::metrics::metrics;
 use crate::shared::Shared;
 use crate::solutions::solution;
 
-/// Connections at once; who comes later waits.
-const CONNECTIONS_MAX: usize = 128;
+/// Limits on callers that have at most this many connections: a quarter of these is left to callers that were let in,
+/// whatever the others do, and an eighth to other addresses, whatever one does.
+fn limits(connections: usize) -> Limits {
+    Limits {
+        connections,
+        peer_connections: connections - connections / 8,
+        unauthenticated: connections - connections / 4,
+        first_call: PATIENCE,
+        // More than a browser or a scrape ever needs.
+        calls: Rate::a_second(100),
+        peer_calls: Rate::a_second(1_000),
+        // Nobody registers here, and the life of a connection bounds that of an answer.
+        peer_registrations: Rate::an_hour(0),
+        write_timeout: Duration::MAX,
+    }
+}
 
 /// Bytes of a request's head, and of its body.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -39,9 +59,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum time by which a connection outlasts its stream, however slow the reader.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// Serves the page and the metrics on `listener` until `stop`.
+/// Serves the page and the metrics on `listener`, to at most `connections_max` connections at once, until `stop`.
 pub async fn serve(
     listener: TcpListener,
+    connections_max: usize,
     operator: Operator,
     admission: Admission,
     stop: impl Future<Output = ()> + Send,
@@ -49,9 +70,11 @@ pub async fn serve(
     let (stopping, stopped) = watch::channel(false);
     let histories = Histories::default();
     let following = tokio::spawn(histories.clone().keep(operator.watch()));
-    let app = router(Arc::new(Shared::new(operator, admission, histories, stopped)));
+    let refused = Arc::<AtomicU64>::default();
+    let connections = connections(listener, limits(connections_max), Arc::clone(&refused));
+    let app = router(Arc::new(Shared::new(operator, admission, histories, refused, stopped)));
     tokio::select! {
-        () = accept(listener, &app) => {}
+        () = accept(connections, &app) => {}
         () = stop => {}
     }
     stopping.send_replace(true);
@@ -86,34 +109,27 @@ async fn in_time(request: Request, next: Next) -> Response {
     answer.unwrap_or_else(|_| (StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response())
 }
 
-async fn accept(listener: TcpListener, app: &Router) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("nobody closes it");
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let app = app.clone();
-                tokio::spawn(async move {
-                    converse(stream, app).await;
-                    drop(place);
-                });
-            }
-            // Too many open files, most likely; or the caller has gone.
-            Err(error) => {
-                warn!(%error, "the page's listener can't accept a connection");
-                sleep(Duration::from_secs(1)).await;
-            }
+async fn accept(mut connections: impl Stream<Item = io::Result<Connection>> + Unpin, app: &Router) {
+    while let Some(connection) = connections.next().await {
+        match connection {
+            Ok(connection) => drop(tokio::spawn(converse(connection, app.clone()))),
+            Err(error) => debug!(%error, "a connection to the page failed"),
         }
     }
 }
 
-/// Serves one connection, up to its maximum duration.
-async fn converse(stream: TcpStream, app: Router) {
+/// Serves one connection, up to its maximum duration. Each request knows its caller.
+async fn converse(connection: Connection, app: Router) {
+    let (caller, app) = (connection.caller(), TowerToHyperService::new(app));
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(caller.clone());
+        app.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+        .serve_connection(TokioIo::new(connection), service);
     match timeout(STREAM_LIFE + LINGER, connection).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!(%error, "a connection to the page ended"),

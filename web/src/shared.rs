@@ -1,6 +1,7 @@
 //! State that all requests share.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) picture: Fresh<Picture>,
     pub(crate) histories: Histories,
     pub(crate) streams: Arc<Semaphore>,
+    /// Requests to this listener without the right token.
+    pub(crate) refused: Arc<AtomicU64>,
     /// True once the coordinator stops.
     pub(crate) stopping: watch::Receiver<bool>,
     details: Mutex<HashMap<RunId, Arc<Fresh<Arc<str>>>>>,
@@ -38,6 +41,7 @@ impl Shared {
         operator: Operator,
         admission: Admission,
         histories: Histories,
+        refused: Arc<AtomicU64>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Self {
@@ -46,6 +50,7 @@ impl Shared {
             picture: Fresh::new(PICTURE_EVERY / 2),
             histories,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            refused,
             stopping,
             details: Mutex::default(),
         }

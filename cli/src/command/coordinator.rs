@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::choices::JobsMax;
-use super::limits::{ListenerLimits, files_max};
+use super::limits::{ListenerLimits, files_max, page_connections};
 use super::page::PageOptions;
 use crate::build::BUILD;
 use crate::client::TOKEN_VARIABLE;
@@ -151,7 +151,8 @@ impl Coordinate {
             }
             warn!(%address, "insecure: everyone who can reach this address has full access");
         }
-        let access = access.with_limits(self.limits.within(files_max()?));
+        let files_max = files_max()?;
+        let access = access.with_limits(self.limits.within(files_max));
         let page = self.page.prepare(operator.as_ref()).await?;
         let mut coordinator = tokio::select! {
             coordinator = Coordinator::open(&self.db, self.pace(), BUILD) => coordinator?,
@@ -164,7 +165,7 @@ impl Coordinate {
         let mut serving = coordinator.serve(listener, &access, stopped(told.clone()));
         print_line(format_args!("listening on {address}"))?;
         info!(%address, db = %self.db.display(), build = BUILD, "coordinator is up");
-        let shown = page.open(&coordinator, stopped(told.clone()));
+        let shown = page.open(&coordinator, page_connections(files_max), stopped(told.clone()));
         tokio::select! {
             served = &mut serving => served.context("the server panicked")??,
             error = damage(coordinator.operator().reader()) => return Err(error.into()),

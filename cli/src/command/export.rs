@@ -1,12 +1,14 @@
 //! `nqueens export`: a run's results as tables, or as a ledger that others can check.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use nqueens_coordinator::LedgerRow;
+use nqueens_coordinator::{LedgerRow, Reader, RunRow};
+use nqueens_evidence::signature::{Hashed, SigningKey};
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::job::{Class, Job};
 use serde_json::{Value, json};
@@ -14,7 +16,8 @@ use serde_json::{Value, json};
 use super::ledger;
 use super::source::LedgerSource;
 use crate::exit::misuse;
-use crate::output::thousands;
+use crate::output::{create, thousands};
+use crate::permissions::warn_of_readers;
 use crate::runtime::block_on;
 
 /// Prints the results of a run, by job, class or BOUND1.
@@ -31,6 +34,18 @@ pub(crate) struct Export {
     /// Output format
     #[arg(long, value_enum, default_value_t = Format::Csv)]
     format: Format,
+
+    /// Output file; an existing file is an error [default: stdout]
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Replace an existing output file
+    #[arg(long, requires = "output")]
+    force: bool,
+
+    /// Sign the ledger with an Ed25519 key of OpenSSH; the signature is written to FILE.sig
+    #[arg(long, value_name = "KEY", requires = "output")]
+    sign: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -65,9 +80,12 @@ impl Export {
             if !matches!(self.by, By::Job) {
                 misuse("a ledger always has one line per job; omit --by").exit();
             }
-            return ledger::print(&reader, &run).await;
+            return self.ledger(&reader, &run).await;
         }
-        let mut out = Table::new(self.format);
+        if self.sign.is_some() {
+            misuse("only ledgers can be signed; add --format ledger").exit();
+        }
+        let mut out = Table::new(self.format, self.out()?);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);
         loop {
@@ -113,6 +131,50 @@ impl Export {
         }
         Ok(())
     }
+
+    fn out(&self) -> anyhow::Result<Box<dyn Write>> {
+        Ok(match &self.output {
+            Some(path) => Box::new(create(path, self.force)?),
+            None => Box::new(io::stdout()),
+        })
+    }
+
+    /// Writes the run's ledger and its signature, and its last hash to stderr.
+    async fn ledger(&self, reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
+        ledger::outcome(run)?;
+        let signing = match (&self.sign, &self.output) {
+            (Some(key), Some(output)) => {
+                let (key, signature) = (read_signing_key(key)?, signature_of(output));
+                Some((key, create(&signature, self.force)?, signature))
+            }
+            _ => None,
+        };
+        let mut out = Hashed::new(self.out()?);
+        let (lines, hash) = ledger::write(reader, run, &mut out).await?;
+        let lines = thousands(lines);
+        eprintln!(
+            "nqueens: {lines} lines; publish the last hash, so that every later change is detected: {hash}"
+        );
+        if let Some((key, mut file, path)) = signing {
+            let text = key.sign(out.finish().0)?;
+            file.write_all(text.as_bytes()).with_context(|| path.display().to_string())?;
+            eprintln!("nqueens: signed in {}; publish the key, too: {}", path.display(), key.public_key()?);
+        }
+        Ok(())
+    }
+}
+
+fn read_signing_key(path: &Path) -> anyhow::Result<SigningKey> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    warn_of_readers(path);
+    SigningKey::parse(&text).with_context(|| path.display().to_string())
+}
+
+/// Where the signature of a file is, as `ssh-keygen` has it.
+pub(crate) fn signature_of(file: &Path) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(".sig");
+    path.into()
 }
 
 fn by_job(row: &LedgerRow) -> anyhow::Result<Vec<(&'static str, Value)>> {
@@ -149,16 +211,16 @@ fn prefixes(job: &Job) -> String {
     job.prefixes().map(columns).collect::<Vec<_>>().join(" ")
 }
 
-/// Rows on their way to stdout.
+/// Rows on their way out.
 struct Table {
-    out: std::io::BufWriter<std::io::Stdout>,
+    out: BufWriter<Box<dyn Write>>,
     format: Format,
     rows: usize,
 }
 
 impl Table {
-    fn new(format: Format) -> Self {
-        Self { out: std::io::BufWriter::new(std::io::stdout()), format, rows: 0 }
+    fn new(format: Format, out: Box<dyn Write>) -> Self {
+        Self { out: BufWriter::new(out), format, rows: 0 }
     }
 
     fn row(&mut self, cells: &[(&str, Value)]) -> std::io::Result<()> {

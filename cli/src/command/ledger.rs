@@ -1,9 +1,9 @@
 //! Exports a finished run as one file that others can check; `docs/ledger.md` has its format.
 
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write, stdout};
+use std::io::{BufWriter, Write};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use nqueens_coordinator::{JobState, LedgerRow, OtherResult, Reader, RunRow};
 use nqueens_evidence::chain::ChainWriter;
 use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, OtherLine, TotalLine, WorkerLine};
@@ -14,27 +14,10 @@ use nqueens_model::message::Registration;
 use nqueens_model::operator::Outcome;
 
 use crate::build::BUILD;
-use crate::output::thousands;
-
-/// Writes a run's ledger to stdout, and its last hash to stderr.
-pub(crate) async fn print(reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
-    let (lines, hash) = write(reader, run, stdout()).await?;
-    let lines = thousands(lines);
-    eprintln!(
-        "nqueens: {lines} lines; publish the last hash, so that every later change is detected: {hash}"
-    );
-    Ok(())
-}
 
 /// Writes a run's ledger; returns the number of its lines and its last hash.
 pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> anyhow::Result<(u64, String)> {
-    let Some(outcome) = &run.outcome else {
-        bail!(
-            "run {} is {} and has no total; only runs that are done can be exported as ledgers",
-            run.id,
-            run.state.name()
-        );
-    };
+    let outcome = outcome(run)?;
     let mut out = ChainWriter::new(BufWriter::new(out));
     out.write(&Line::Ledger(header(run, outcome)))?;
     let mut found = Totals::default();
@@ -76,6 +59,14 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
     );
     out.write(&Line::Total(TotalLine { counts: found, orbits: outcome.totals, total: outcome.total }))?;
     Ok(out.finish()?)
+}
+
+/// What a run came to, if it is done.
+pub(crate) fn outcome(run: &RunRow) -> anyhow::Result<&Outcome> {
+    run.outcome.as_ref().with_context(|| {
+        let (id, state) = (run.id, run.state.name());
+        format!("run {id} is {state} and has no total; only runs that are done can be exported as ledgers")
+    })
 }
 
 fn header(run: &RunRow, outcome: &Outcome) -> Header {

@@ -11,6 +11,9 @@ use tracing::warn;
 /// Open files beside connections: the database, its log, its readers, and what the runtime has.
 const FILES_RESERVED: u64 = 100;
 
+/// Connections to the page; fewer if that would be more than a quarter of the files that the process may open.
+const PAGE_CONNECTIONS_MAX: usize = 1_280;
+
 /// Limits on connections and calls; a peer is an IPv4 address, or an IPv6 network of 64 bits.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ListenerLimits {
@@ -22,7 +25,7 @@ pub(crate) struct ListenerLimits {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 12_000)]
     peer_connections_max: u32,
 
-    /// Maximum number of unauthenticated connections; beyond it the oldest are closed
+    /// Maximum number of unauthenticated connections; beyond it slow ones are closed, first those of the peer with most
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 4_000)]
     unauthenticated_max: u32,
 
@@ -50,7 +53,8 @@ pub(crate) struct ListenerLimits {
 impl ListenerLimits {
     /// The limits, with no more connections than this process may open files.
     pub(crate) fn within(self, files_max: u64) -> Limits {
-        let most = usize::try_from(files_max.saturating_sub(FILES_RESERVED)).unwrap_or(usize::MAX).max(1);
+        let most = usize::try_from(files_max.saturating_sub(FILES_RESERVED)).unwrap_or(usize::MAX);
+        let most = most.saturating_sub(page_connections(files_max)).max(1);
         let connections = self.connections_max as usize;
         if connections > most {
             warn!(
@@ -71,6 +75,11 @@ impl ListenerLimits {
             write_timeout: Duration::from_secs(self.answer_seconds.into()),
         }
     }
+}
+
+/// How many connections the page may have in a process that may open so many files.
+pub(crate) fn page_connections(files_max: u64) -> usize {
+    PAGE_CONNECTIONS_MAX.min(usize::try_from(files_max / 4).unwrap_or(usize::MAX))
 }
 
 /// Has the system let this process open as many files as it ever will; says how many.

@@ -92,6 +92,7 @@ impl Page {
     pub(crate) fn open(
         self,
         coordinator: &Coordinator,
+        connections_max: usize,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Vec<JoinHandle<()>> {
         let operator: &Operator = coordinator.operator();
@@ -99,7 +100,13 @@ impl Page {
         let serving = self.listening.and_then(|listening| match listening {
             Ok((listener, address, admission)) => {
                 info!(url = %format_args!("http://{address}/"), "page is up");
-                Some(tokio::spawn(nqueens_web::serve(listener, operator.clone(), admission, stop)))
+                Some(tokio::spawn(nqueens_web::serve(
+                    listener,
+                    connections_max,
+                    operator.clone(),
+                    admission,
+                    stop,
+                )))
             }
             Err(error) => {
                 warn!(%error, "no page and no metrics; choose another address with --http");

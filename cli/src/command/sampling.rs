@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nqueens_evidence::confidence::fewer_than;
+use nqueens_evidence::confidence::{fewer_than, finds};
 use nqueens_evidence::recount::{Recount, recount};
 use nqueens_evidence::sample::Sample;
 use nqueens_kernel::engine::{Control, Kernel};
@@ -148,9 +148,10 @@ impl RecountTally {
                 0 => String::new(),
                 parts => format!(" ({} parts of them also one by one)", thousands(parts)),
             };
-            let proof = proof(population.jobs, self.recounted);
+            let (proof, power) =
+                (proof(population.jobs, self.recounted), power(population.jobs, self.recounted));
             print_line(format_args!(
-                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}{parts}, all equal (seed {seed}): {proof}"
+                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}{parts}, all equal (seed {seed}): {proof}{power}"
             ))?;
         }
         for (id, (recounted, wrong)) in &self.by_worker {
@@ -179,6 +180,20 @@ fn proof(jobs: u64, recounted: u64) -> String {
     } else {
         format!("with 95 % confidence fewer than {} are wrong, {share:.2} %", thousands(wrong))
     }
+}
+
+/// What `recounted` jobs of `jobs` would have found, if not all of them were counted.
+fn power(jobs: u64, recounted: u64) -> String {
+    if recounted == jobs {
+        return String::new();
+    }
+    let wrong = jobs.div_ceil(100);
+    // Rounded down: it promises nothing that does not hold.
+    let chance = (1e4 * finds(jobs, recounted, wrong)).floor() / 100.0;
+    let jobs = if wrong == 1 { "1 job".to_owned() } else { format!("{} jobs", thousands(wrong)) };
+    format!(
+        "; if 1 % of all ({jobs}) were wrong, this would have found one of them with a probability of {chance:.2} %"
+    )
 }
 
 /// How far the counting is, on stderr: a bar on a terminal, a line now and then elsewhere.

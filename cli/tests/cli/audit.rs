@@ -32,6 +32,7 @@ fn a_database_and_its_ledger_give_the_same_sample() {
         let proof =
             format!(" jobs counted again by {road}, all equal (seed 7): with 95 % confidence fewer than ");
         assert!(sample[0].contains(&proof), "{audit}");
+        assert!(sample[0].contains("; if 1 % of all ("), "{audit}");
         assert!(sample[1].starts_with("ok      worker 1     5 of "), "{audit}");
         assert!(verify.trim_end().ends_with(&sample.join("\n")), "{verify}");
         for kernel in ["reference", "scalar", "portable"] {
@@ -40,6 +41,27 @@ fn a_database_and_its_ledger_give_the_same_sample() {
             assert!(by_hand.trim_end().ends_with("none is wrong"), "{by_hand}");
         }
     }
+}
+
+#[test]
+fn a_sample_says_what_it_would_have_found() {
+    let place = Place::new();
+    place.stdout("run 8 --plan rows --job-states 20 --threads 1 --db run.db");
+    let said = |options: &str| {
+        let audit = place.stdout(&format!("audit --db run.db --seed 1 {options}"));
+        audit.lines().nth(1).expect("a line").to_owned()
+    };
+    let jobs = place.ask("run.db", "SELECT count(*) FROM job").concat().parse::<u32>().expect("jobs");
+    // 1 of 100 jobs or fewer is met by a draw of K with a probability of K among all of them.
+    assert!((10..=100).contains(&jobs), "{jobs}");
+    let chance = f64::floor(1e4 * 5.0 / f64::from(jobs)) / 100.0;
+    let expected = format!(
+        "; if 1 % of all (1 job) were wrong, this would have found one of them with a probability of {chance:.2} %"
+    );
+    let sample = said("--sample 5");
+    assert!(sample.ends_with(&expected), "{sample}");
+    let sample = said("--sample 1000");
+    assert!(sample.ends_with("none is wrong"), "{sample}");
 }
 
 #[test]

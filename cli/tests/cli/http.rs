@@ -76,7 +76,9 @@ pub(crate) fn page_of(coordinator: &Coordinator) -> String {
 /// Whether a program is here that only some machines have. Where it is not, the test is skipped, and says so whatever
 /// becomes of its output; with `NO_SKIPS` set it fails.
 pub(crate) fn is_here(program: &str) -> bool {
-    let here = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    // OpenSSH has its own option.
+    let version = if program == "ssh" { "-V" } else { "--version" };
+    let here = Command::new(program).arg(version).output().is_ok_and(|output| output.status.success());
     if !here {
         assert!(std::env::var_os("NO_SKIPS").is_none(), "{program} is needed here, and is not installed");
         let test = std::thread::current().name().unwrap_or_default().to_owned();

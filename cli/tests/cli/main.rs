@@ -33,6 +33,7 @@ mod resume;
 mod run;
 mod settings;
 mod signals;
+mod signatures;
 mod table;
 mod terminal;
 mod tls;

@@ -25,19 +25,20 @@ impl Rate {
 
 /// What is left of a rate: a token bucket, full at first.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     rate: Rate,
     tokens: f64,
     filled: Instant,
 }
 
 impl Bucket {
-    pub(crate) fn new(rate: Rate, now: Instant) -> Self {
+    /// Full.
+    pub fn new(rate: Rate, now: Instant) -> Self {
         Self { rate, tokens: f64::from(rate.most), filled: now }
     }
 
     /// Takes one, if there is one.
-    pub(crate) fn take(&mut self, now: Instant) -> bool {
+    pub fn take(&mut self, now: Instant) -> bool {
         self.fill(now);
         let is_there = self.tokens >= 1.0;
         if is_there {

@@ -1,9 +1,10 @@
 //! Who is connected: how many, from where, and for how long without an allowed call.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,15 @@ const REFUSALS_MAX: u32 = 16;
 
 /// Connections beyond the limit while others are on their way out.
 const LEAVING_MAX: usize = 64;
+
+/// A peer whose last allowed call is at most this old is a known one: its new connections stay longer than strangers'.
+const KNOWN_FOR: Duration = Duration::from_hours(1);
+
+/// Answers to calls without the right token: when the first of a peer leaves, the time to the next one of this peer, and
+/// the longest wait.
+const REFUSAL_AFTER: Duration = Duration::from_millis(500);
+const REFUSAL_EVERY: Duration = Duration::from_millis(100);
+const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
 
 /// Peers without a connection that are remembered at most, for what they have used up of their rates.
 const ABSENT_MAX: usize = 10_000;
@@ -36,24 +46,64 @@ impl Peer {
     }
 }
 
+/// A connection with no call that was let in.
+struct Unauthenticated {
+    since: Instant,
+    /// Whether it kept us waiting. One that was not looked at yet may have a request that will be let in.
+    is_slow: Arc<AtomicBool>,
+    stay: oneshot::Sender<()>,
+}
+
 /// What there is to know of a peer.
 struct Record {
     connections: usize,
+    /// Connections with no call that was let in, oldest first. A line that is struck out hangs up.
+    unauthenticated: BTreeMap<u64, Unauthenticated>,
+    /// The last call that was let in.
+    admitted: Option<Instant>,
+    /// When the latest answer to a call without the right token leaves.
+    refused: Instant,
     calls: Bucket,
     registrations: Bucket,
 }
 
+impl Record {
+    fn new(limits: &Limits, now: Instant) -> Self {
+        Self {
+            connections: 0,
+            unauthenticated: BTreeMap::new(),
+            admitted: None,
+            refused: now,
+            calls: Bucket::new(limits.peer_calls, now),
+            registrations: Bucket::new(limits.peer_registrations, now),
+        }
+    }
+
+    fn is_known(&self, now: Instant) -> bool {
+        self.admitted.is_some_and(|admitted| now.saturating_duration_since(admitted) < KNOWN_FOR)
+    }
+
+    /// Whether nothing is lost with it.
+    fn is_blank(&mut self, now: Instant) -> bool {
+        self.connections == 0
+            && !self.is_known(now)
+            && self.refused <= now
+            && self.calls.is_full(now)
+            && self.registrations.is_full(now)
+    }
+}
+
 struct Books {
     connections: usize,
+    unauthenticated: usize,
     peers: HashMap<Peer, Record>,
-    /// Connections with no call that was let in, oldest first. A line that is struck out hangs up.
-    unauthenticated: BTreeMap<u64, (Instant, oneshot::Sender<()>)>,
     next: u64,
 }
 
 /// All connections.
 pub(crate) struct ConnectionTable {
     limits: Limits,
+    refused: Arc<AtomicU64>,
     books: Mutex<Books>,
 }
 
@@ -64,13 +114,15 @@ pub(crate) enum Full {
     House,
     #[error("this peer has reached the limit of --peer-connections-max")]
     Peer,
+    #[error("those who came before have to be looked at first")]
+    ForNow,
 }
 
 impl ConnectionTable {
-    pub(crate) fn new(limits: Limits) -> Self {
-        let books =
-            Books { connections: 0, peers: HashMap::new(), unauthenticated: BTreeMap::new(), next: 0 };
-        Self { limits, books: Mutex::new(books) }
+    /// Counts in `refused` the calls without the right token.
+    pub(crate) fn new(limits: Limits, refused: Arc<AtomicU64>) -> Self {
+        let books = Books { connections: 0, unauthenticated: 0, peers: HashMap::new(), next: 0 };
+        Self { limits, refused, books: Mutex::new(books) }
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
@@ -79,38 +131,45 @@ impl ConnectionTable {
 
     /// Admits a connection; the receiver resolves when the connection must be closed.
     ///
-    /// If there are too many unauthenticated connections, the oldest of them is closed.
+    /// If there are too many connections, an unauthenticated one is closed: of the peers that are not known, and of these
+    /// the one with most such connections, the oldest that kept us waiting. A peer with too many makes place itself.
     pub(crate) fn enter(
         self: &Arc<Self>,
         address: SocketAddr,
         now: Instant,
     ) -> Result<(ConnectionGuard, oneshot::Receiver<()>), Full> {
         let (peer, limits, mut books) = (Peer::of(address), &self.limits, self.books());
-        let is_full = books.connections >= limits.connections;
-        let makes_place = (is_full || books.unauthenticated.len() >= limits.unauthenticated)
-            .then(|| books.unauthenticated.pop_first())
-            .flatten()
-            .is_some();
-        // Those who were hung up on are counted until they have gone.
-        let most = limits.connections + if makes_place { LEAVING_MAX } else { 0 };
-        if books.connections >= most {
-            return Err(Full::House);
-        }
         books.forget(limits.connections + ABSENT_MAX, now);
-        let record = books.peers.entry(peer).or_insert_with(|| Record {
-            connections: 0,
-            calls: Bucket::new(limits.peer_calls, now),
-            registrations: Bucket::new(limits.peer_registrations, now),
-        });
-        if record.connections >= limits.peer_connections {
+        let of_peer = books.peers.entry(peer).or_insert_with(|| Record::new(limits, now)).connections;
+        // Those who were hung up on are counted until they have gone.
+        if books.connections >= limits.connections + LEAVING_MAX
+            || of_peer >= limits.peer_connections + LEAVING_MAX
+        {
+            return Err(Full::ForNow);
+        }
+        let makes_place = if of_peer >= limits.peer_connections {
+            books.close_oldest(peer)?
+        } else if books.connections >= limits.connections || books.unauthenticated >= limits.unauthenticated {
+            books.close_one(now)?
+        } else {
+            false
+        };
+        if !makes_place && of_peer >= limits.peer_connections {
             return Err(Full::Peer);
         }
-        record.connections += 1;
-        books.connections += 1;
+        if !makes_place && books.connections >= limits.connections {
+            return Err(Full::House);
+        }
         let number = books.next;
-        books.next += 1;
+        let record = books.record(peer);
+        record.connections += 1;
         let (stay, ended) = oneshot::channel();
-        books.unauthenticated.insert(number, (now, stay));
+        let is_slow = Arc::<AtomicBool>::default();
+        let unauthenticated = Unauthenticated { since: now, is_slow: Arc::clone(&is_slow), stay };
+        record.unauthenticated.insert(number, unauthenticated);
+        books.connections += 1;
+        books.unauthenticated += 1;
+        books.next += 1;
         let connection_guard = ConnectionGuard {
             connection_table: Arc::clone(self),
             address,
@@ -118,6 +177,7 @@ impl ConnectionTable {
             number,
             certified: OnceLock::new(),
             is_known: AtomicBool::new(false),
+            is_slow,
             stay: Mutex::new(None),
             refusals: AtomicU32::new(0),
             calls: Mutex::new(Bucket::new(limits.calls, now)),
@@ -127,11 +187,14 @@ impl ConnectionTable {
 
     /// Closes unauthenticated connections whose time is over.
     pub(crate) fn dismiss(&self, now: Instant) {
-        let mut books = self.books();
-        while let Some(oldest) = books.unauthenticated.first_entry()
-            && now.saturating_duration_since(oldest.get().0) >= self.limits.first_call
-        {
-            oldest.remove();
+        let Books { peers, unauthenticated, .. } = &mut *self.books();
+        for record in peers.values_mut() {
+            while let Some(oldest) = record.unauthenticated.first_entry()
+                && now.saturating_duration_since(oldest.get().since) >= self.limits.first_call
+            {
+                oldest.remove();
+                *unauthenticated -= 1;
+            }
         }
     }
 
@@ -139,18 +202,50 @@ impl ConnectionTable {
     #[cfg(test)]
     fn count(&self) -> (usize, usize) {
         let books = self.books();
-        (books.connections, books.unauthenticated.len())
+        (books.connections, books.unauthenticated)
     }
 }
 
 impl Books {
-    /// Makes room for another peer, if there are too many. Forgets peers that have no connection and full buckets,
-    /// and if that is not enough, all peers without a connection.
+    /// Whoever has a connection is on record.
+    fn record(&mut self, peer: Peer) -> &mut Record {
+        self.peers.get_mut(&peer).expect("whoever is here is on record")
+    }
+
+    /// A connection is no longer an unauthenticated one; dropping what is returned closes it.
+    fn strike_out(&mut self, peer: Peer, number: u64) -> Option<oneshot::Sender<()>> {
+        let Unauthenticated { stay, .. } = self.record(peer).unauthenticated.remove(&number)?;
+        self.unauthenticated -= 1;
+        Some(stay)
+    }
+
+    /// Closes an unauthenticated connection; says whether there was one.
+    fn close_one(&mut self, now: Instant) -> Result<bool, Full> {
+        let waiting = self.peers.iter().filter(|(_, record)| !record.unauthenticated.is_empty());
+        let first = waiting.min_by_key(|(_, record)| {
+            let oldest = record.unauthenticated.first_key_value().map(|(number, _)| *number);
+            (record.is_known(now), Reverse(record.unauthenticated.len()), oldest)
+        });
+        first.map(|(peer, _)| *peer).map_or(Ok(false), |peer| self.close_oldest(peer))
+    }
+
+    /// Closes the oldest slow one of a peer's unauthenticated connections; says whether it had any.
+    fn close_oldest(&mut self, peer: Peer) -> Result<bool, Full> {
+        let unauthenticated = &self.record(peer).unauthenticated;
+        if unauthenticated.is_empty() {
+            return Ok(false);
+        }
+        let slow = unauthenticated.iter().find(|(_, connection)| connection.is_slow.load(Ordering::Relaxed));
+        let number = slow.map(|(number, _)| *number).ok_or(Full::ForNow)?;
+        self.strike_out(peer, number);
+        Ok(true)
+    }
+
+    /// Makes room for another peer, if there are too many. Forgets peers of which there is nothing to remember, and if
+    /// that is not enough, all peers without a connection.
     fn forget(&mut self, most: usize, now: Instant) {
         if self.peers.len() >= most {
-            self.peers.retain(|_, peer| {
-                peer.connections > 0 || !peer.calls.is_full(now) || !peer.registrations.is_full(now)
-            });
+            self.peers.retain(|_, peer| !peer.is_blank(now));
         }
         if self.peers.len() >= most {
             self.peers.retain(|_, peer| peer.connections > 0);
@@ -168,6 +263,7 @@ pub(crate) struct ConnectionGuard {
     certified: OnceLock<Certified>,
     /// Whether one of its calls was let in.
     is_known: AtomicBool,
+    is_slow: Arc<AtomicBool>,
     /// Hangs up when it is dropped, once it is no stranger any more.
     stay: Mutex<Option<oneshot::Sender<()>>>,
     refusals: AtomicU32,
@@ -191,18 +287,16 @@ impl ConnectionGuard {
 
     /// A call was let in, as far as the caller's rates allow.
     pub(crate) fn admit(&self, now: Instant) -> Result<(), Status> {
-        if !self.is_known.swap(true, Ordering::Relaxed) {
-            let stay = self.connection_table.books().unauthenticated.remove(&self.number);
-            *self.stay.lock().unwrap_or_else(PoisonError::into_inner) = stay.map(|(_, stay)| stay);
-        }
         let own = self.calls.lock().unwrap_or_else(PoisonError::into_inner).take(now);
-        let all = own
-            && self
-                .connection_table
-                .books()
-                .peers
-                .get_mut(&self.peer)
-                .is_none_or(|peer| peer.calls.take(now));
+        let mut books = self.connection_table.books();
+        if !self.is_known.swap(true, Ordering::Relaxed) {
+            let stay = books.strike_out(self.peer, self.number);
+            *self.stay.lock().unwrap_or_else(PoisonError::into_inner) = stay;
+        }
+        let record = books.record(self.peer);
+        record.admitted = Some(now);
+        let all = own && record.calls.take(now);
+        drop(books);
         let refuse =
             |whose: &str| Status::resource_exhausted(format!("too many calls of this {whose}; make fewer"));
         match (own, all) {
@@ -212,17 +306,33 @@ impl ConnectionGuard {
         }
     }
 
+    /// It kept us waiting.
+    pub(crate) fn set_slow(&self) {
+        self.is_slow.store(true, Ordering::Relaxed);
+    }
+
+    /// A call was not let in.
     pub(crate) fn refuse(&self) {
         let refusals = self.refusals.fetch_add(1, Ordering::Relaxed) + 1;
         if refusals >= REFUSALS_MAX && !self.is_known.load(Ordering::Relaxed) {
-            self.connection_table.books().unauthenticated.remove(&self.number);
+            self.connection_table.books().strike_out(self.peer, self.number);
         }
+    }
+
+    /// A call came without the right token: counts it, and returns how long its answer must wait. Answers to one peer
+    /// leave one after the other, so that many at once gain nothing. Right tokens never wait.
+    pub(crate) fn slow_down(&self, now: Instant) -> Duration {
+        self.connection_table.refused.fetch_add(1, Ordering::Relaxed);
+        let mut books = self.connection_table.books();
+        let record = books.record(self.peer);
+        record.refused = (record.refused + REFUSAL_EVERY).clamp(now + REFUSAL_AFTER, now + REFUSAL_WITHIN);
+        record.refused - now
     }
 
     /// A worker wants to register.
     pub(crate) fn register(&self, now: Instant) -> Result<(), Status> {
         let mut books = self.connection_table.books();
-        let may = books.peers.get_mut(&self.peer).is_none_or(|peer| peer.registrations.take(now));
+        let may = books.record(self.peer).registrations.take(now);
         let refusal = "too many registrations from this address; try again later, or raise the coordinator's \
                        --peer-registrations-per-hour";
         may.then_some(()).ok_or_else(|| Status::resource_exhausted(refusal))
@@ -235,7 +345,7 @@ impl ConnectionGuard {
 
     pub(crate) fn end(&self) {
         self.stay.lock().unwrap_or_else(PoisonError::into_inner).take();
-        self.connection_table.books().unauthenticated.remove(&self.number);
+        self.connection_table.books().strike_out(self.peer, self.number);
     }
 }
 
@@ -248,10 +358,9 @@ impl fmt::Debug for ConnectionGuard {
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let mut books = self.connection_table.books();
-        books.unauthenticated.remove(&self.number);
+        books.strike_out(self.peer, self.number);
         books.connections -= 1;
-        let record = books.peers.get_mut(&self.peer).expect("whoever is here is on record");
-        record.connections -= 1;
+        books.record(self.peer).connections -= 1;
     }
 }
 
@@ -271,18 +380,26 @@ mod tests {
         write_timeout: Duration::from_secs(30),
     };
 
+    fn table(limits: Limits) -> Arc<ConnectionTable> {
+        Arc::new(ConnectionTable::new(limits, Arc::default()))
+    }
+
     fn address(host: u8) -> SocketAddr {
         SocketAddr::from(([10, 0, 0, host], 7))
     }
 
     #[test]
     fn strangers_make_place_and_known_callers_stay() {
-        let (connection_table, now) = (Arc::new(ConnectionTable::new(LIMITS)), Instant::now());
+        let (connection_table, now) = (table(LIMITS), Instant::now());
         let enter = |host| connection_table.enter(address(host), now);
         let (known, mut known_ended) = enter(1).expect("it is empty");
         known.admit(now).unwrap();
         let mut unauthenticated: Vec<_> = (2..5).map(|host| enter(host).expect("room")).collect();
         assert_eq!(connection_table.count(), (4, 3));
+        assert_eq!(enter(5).err(), Some(Full::ForNow), "those have not been looked at");
+        for (connection_guard, _) in &unauthenticated {
+            connection_guard.set_slow();
+        }
         let (latest, mut latest_ended) = enter(5).expect("room");
         assert_eq!(connection_table.count(), (5, 3), "the oldest is hung up on, and still here");
         let ended: Vec<_> = unauthenticated.iter_mut().map(|(_, ended)| ended.try_recv()).collect();
@@ -309,15 +426,71 @@ mod tests {
     }
 
     #[test]
+    fn who_takes_most_makes_place_first_and_known_peers_last() {
+        let (connection_table, now) = (table(LIMITS), Instant::now());
+        let enter = |host, now| {
+            let (connection_guard, ended) = connection_table.enter(address(host), now).expect("room");
+            connection_guard.set_slow();
+            (connection_guard, ended)
+        };
+        let is_open =
+            |ended: &mut oneshot::Receiver<()>| ended.try_recv() == Err(oneshot::error::TryRecvError::Empty);
+        enter(1, now).0.admit(now).unwrap();
+
+        // The oldest is of a peer that is known, the next of one that has fewer than the third.
+        let (_known, mut known) = enter(1, now);
+        let (_modest, mut modest) = enter(2, now);
+        let (_first, mut first) = enter(3, now);
+        assert!(is_open(&mut first));
+        let (gone, mut second) = enter(3, now);
+        assert!(!is_open(&mut modest), "of peers that have as many, the oldest");
+        let (going, mut third) = enter(2, now);
+        assert!(!is_open(&mut first), "of the peer that has most, the oldest");
+        assert!(is_open(&mut known) && is_open(&mut second) && is_open(&mut third));
+        drop((gone, going));
+        // After an hour without a call it is like any other.
+        let later = now + KNOWN_FOR;
+        let _others = [enter(4, later), enter(5, later), enter(6, later)];
+        assert!(!is_open(&mut known));
+    }
+
+    #[test]
+    fn a_peer_with_too_many_makes_place_itself() {
+        let limits = Limits { unauthenticated: 6, ..LIMITS };
+        let (connection_table, now) = (table(limits), Instant::now());
+        let (_other, mut other) = connection_table.enter(address(1), now).expect("room");
+        let mut own: Vec<_> =
+            (0..4).map(|_| connection_table.enter(address(2), now).expect("room")).collect();
+        assert_eq!(connection_table.enter(address(2), now).err(), Some(Full::ForNow));
+        own[2].0.set_slow();
+        own.push(connection_table.enter(address(2), now).expect("a slow one makes place"));
+        let is_open =
+            |ended: &mut oneshot::Receiver<()>| ended.try_recv() == Err(oneshot::error::TryRecvError::Empty);
+        assert!(is_open(&mut other) && !is_open(&mut own[2].1) && is_open(&mut own[1].1));
+    }
+
+    #[test]
+    fn answers_without_a_token_leave_one_after_the_other() {
+        let (connection_table, now) = (table(LIMITS), Instant::now());
+        let [one, same, other] =
+            [1, 1, 2].map(|host| connection_table.enter(address(host), now).expect("room").0);
+        let in_ms = |guard: &ConnectionGuard, now| guard.slow_down(now).as_millis();
+        assert_eq!([in_ms(&one, now), in_ms(&same, now), in_ms(&one, now)], [500, 600, 700]);
+        assert_eq!(in_ms(&other, now), 500, "another peer has a turn of its own");
+        assert_eq!((0..1_000).map(|_| in_ms(&one, now)).max(), Some(5_000));
+        assert_eq!(in_ms(&one, now + Duration::from_mins(1)), 500);
+        assert_eq!(connection_table.refused.load(Ordering::Relaxed), 1_005);
+    }
+
+    #[test]
     fn a_full_house_stays_as_it_is() {
-        let (connection_table, now) = (Arc::new(ConnectionTable::new(LIMITS)), Instant::now());
-        let mut here: Vec<_> =
-            (0..6).map(|host| connection_table.enter(address(host), now).expect("room")).collect();
-        here.drain(..3);
-        here.extend((0..3).map(|host| connection_table.enter(address(host), now).expect("room")));
-        for (connection_guard, _) in &here {
+        let (connection_table, now) = (table(LIMITS), Instant::now());
+        let enter = |host| {
+            let (connection_guard, ended) = connection_table.enter(address(host), now).expect("room");
             connection_guard.admit(now).unwrap();
-        }
+            (connection_guard, ended)
+        };
+        let mut here: Vec<_> = (0..6).map(enter).collect();
         assert_eq!(connection_table.enter(address(9), now).err(), Some(Full::House));
         here.pop();
         connection_table.enter(address(9), now).expect("one has gone");
@@ -325,7 +498,7 @@ mod tests {
 
     #[test]
     fn a_peer_has_its_share_and_no_more() {
-        let (connection_table, now) = (Arc::new(ConnectionTable::new(LIMITS)), Instant::now());
+        let (connection_table, now) = (table(LIMITS), Instant::now());
         let visits: Vec<_> = (0..4)
             .map(|_| {
                 let (connection_guard, ended) = connection_table.enter(address(1), now).expect("room");
@@ -351,7 +524,7 @@ mod tests {
 
     #[test]
     fn whoever_is_refused_too_often_is_hung_up_on() {
-        let (connection_table, now) = (Arc::new(ConnectionTable::new(LIMITS)), Instant::now());
+        let (connection_table, now) = (table(LIMITS), Instant::now());
         let (connection_guard, mut ended) = connection_table.enter(address(1), now).expect("room");
         for _ in 1..REFUSALS_MAX {
             connection_guard.refuse();
@@ -364,7 +537,7 @@ mod tests {
     #[test]
     fn peers_are_forgotten_when_there_are_too_many() {
         let limits = Limits { connections: 2, ..LIMITS };
-        let (connection_table, now) = (Arc::new(ConnectionTable::new(limits)), Instant::now());
+        let (connection_table, now) = (table(limits), Instant::now());
         let (here, _ended) = connection_table.enter(address(1), now).expect("room");
         for host in 0..30_000_u32 {
             let address = SocketAddr::from((std::net::Ipv4Addr::from_bits(0x0b00_0000 + host), 7));

@@ -1,9 +1,10 @@
 //! Accepts connections, and limits how many there are and how long they stay. `access` and the services handle the
-//! calls.
+//! calls. The web page has a listener of its own with the same rules ([`connections`]).
 //!
 //! A connection is unauthenticated until one of its calls is allowed (health checks do not count). Unauthenticated
-//! connections are closed after 10 seconds, after 16 refused calls, and, oldest first, when there are too many. That
-//! bounds handshakes and silent connections. Connections are limited in total and per peer (IPv4 address or IPv6 /64
+//! connections are closed after 10 seconds, after 16 refused calls, and when there are too many: first those of peers
+//! without an allowed call in the last hour, and of these the oldest slow one of the peer that has most. One that was not
+//! looked at yet is never closed: accepting waits until it was. That bounds handshakes and silent connections. Answers to calls without the right token are slow, per peer. Connections are limited in total and per peer (IPv4 address or IPv6 /64
 //! network), calls by rate (token buckets per connection and per peer), registrations per peer: see [`Limits`]. Peers
 //! without a connection are forgotten when their number exceeds the number of connections by 10,000.
 //!
@@ -20,6 +21,7 @@ mod write_timeout;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
@@ -27,20 +29,21 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tracing::{debug, warn};
 
-pub use bucket::Rate;
-pub(crate) use connection::Caller;
+pub use bucket::{Bucket, Rate};
+pub use connection::{Caller, Connection};
 pub(crate) use tls::{Certified, ClientAuthorities, Tls};
 pub(crate) use write_timeout::Watching;
 
-use bucket::Bucket;
-use connection::Connection;
-use connection_table::{ConnectionGuard, ConnectionTable};
+use connection_table::{ConnectionGuard, ConnectionTable, Full};
 
 /// How often those are looked for who have said nothing for too long.
 const DISMISS_EVERY: Duration = Duration::from_millis(500);
 
 /// When there is nothing left to accept a connection with, it is tried again after this time.
 const BREATH: Duration = Duration::from_millis(100);
+
+/// When those who came before have not been looked at, the next one waits for this time.
+const MOMENT: Duration = Duration::from_millis(10);
 
 /// Limit of log lines about unauthenticated callers at `warn`; the rest go to `debug`, because they could fill the
 /// disk.
@@ -85,17 +88,35 @@ impl Default for Limits {
     }
 }
 
+/// Takes connections without TLS from `listener` until the stream that it returns is dropped; that closes the listener.
+///
+/// The limits on registrations and on responses that are not read are up to the caller. `refused` counts
+/// [refusals](Caller::refuse).
+pub fn connections(
+    listener: TcpListener,
+    limits: Limits,
+    refused: Arc<AtomicU64>,
+) -> ReceiverStream<io::Result<Connection>> {
+    open(listener, limits, None, refused)
+}
+
 /// Takes connections from `listener` until the stream that it returns is dropped; that closes the listener.
 pub(crate) fn open(
     listener: TcpListener,
     limits: Limits,
     tls: Option<Tls>,
+    refused: Arc<AtomicU64>,
 ) -> ReceiverStream<io::Result<Connection>> {
     let (sender, connections) = mpsc::channel(16);
     let complaints = std::sync::Mutex::new(Bucket::new(COMPLAINTS, Instant::now()));
     let porter = Porter { tls, complaints, sender };
-    tokio::spawn(Arc::new(porter).attend(listener, Arc::new(ConnectionTable::new(limits))));
+    tokio::spawn(Arc::new(porter).attend(listener, Arc::new(ConnectionTable::new(limits, refused))));
     ReceiverStream::new(connections)
+}
+
+/// Whether a caller has reset its connection.
+fn has_gone(stream: &TcpStream) -> bool {
+    !matches!(stream.take_error(), Ok(None))
 }
 
 struct Porter {
@@ -124,7 +145,16 @@ impl Porter {
                     continue;
                 }
             };
-            match connection_table.enter(address, Instant::now()) {
+            let entered = loop {
+                match connection_table.enter(address, Instant::now()) {
+                    // Nobody has to make place for a caller that has gone.
+                    Err(Full::ForNow) if has_gone(&stream) => break None,
+                    Err(Full::ForNow) => tokio::time::sleep(MOMENT).await,
+                    entered => break Some(entered),
+                }
+            };
+            let Some(entered) = entered else { continue };
+            match entered {
                 Ok((connection_guard, ended)) => {
                     tokio::spawn(Arc::clone(&self).welcome(stream, connection_guard, ended));
                 }
@@ -146,6 +176,8 @@ impl Porter {
         let stream: Box<dyn connection::Stream> = match &self.tls {
             None => Box::new(stream),
             Some(tls) => {
+                // A handshake takes several steps in any case.
+                connection_guard.set_slow();
                 let shaken = tokio::select! {
                     shaken = tls.accept(stream) => shaken,
                     _ = &mut ended => return debug!(caller = %address, "connection closed: no handshake in time"),

@@ -1,13 +1,17 @@
-//! Responses that their caller does not read: such connections are closed, because unread responses take memory.
+//! What becomes of responses. Connections that do not read theirs are closed, because unread responses take memory; those
+//! to callers without the right token wait.
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use tokio::task::AbortHandle;
+use tokio::time::sleep;
 use tonic::body::Body;
 use tonic::codegen::{BoxFuture, Service, http};
 use tonic::service::Routes;
+use tonic::{Code, Status};
 
 use super::connection::Caller;
 
@@ -27,7 +31,16 @@ impl Service<http::Request<Body>> for Watching {
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let caller = request.extensions().get::<Caller>().cloned();
         let answer = self.0.call(request);
-        Box::pin(async move { Ok(answer.await?.map(|body| Watched { body, caller, watch: None })) })
+        Box::pin(async move {
+            let answer = answer.await?;
+            let status = Status::from_header_map(answer.headers());
+            if let Some(Caller(connection_guard)) = &caller
+                && status.is_some_and(|status| status.code() == Code::Unauthenticated)
+            {
+                sleep(connection_guard.slow_down(Instant::now())).await;
+            }
+            Ok(answer.map(|body| Watched { body, caller, watch: None }))
+        })
     }
 }
 

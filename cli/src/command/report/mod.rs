@@ -7,17 +7,16 @@ mod pictures;
 mod summary;
 mod timeline;
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 
 use super::choices::amount;
 use super::source::LedgerSource;
+use crate::output::create;
 use crate::runtime::block_on;
 use facts::Facts;
 
@@ -69,22 +68,12 @@ impl Report {
             Format::Markdown => markdown::write(&facts),
         };
         match &self.output {
-            Some(path) => store(path, &text, self.force)?,
+            Some(path) => {
+                let mut file = create(path, self.force)?;
+                file.write_all(text.as_bytes()).with_context(|| path.display().to_string())?;
+            }
             None => io::stdout().lock().write_all(text.as_bytes())?,
         }
         Ok(if facts.is_in_doubt() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
-}
-
-fn store(path: &Path, text: &str, replace: bool) -> anyhow::Result<()> {
-    let mut options = OpenOptions::new();
-    // For its owner alone. A file that is replaced keeps its mode.
-    options.write(true).truncate(replace).create(replace).create_new(!replace).mode(0o600);
-    let mut file = options.open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            anyhow!("{} exists already; choose another name, or give --force to replace it", path.display())
-        }
-        _ => anyhow!(error).context(path.display().to_string()),
-    })?;
-    file.write_all(text.as_bytes()).with_context(|| path.display().to_string())
 }

@@ -1,6 +1,7 @@
 //! Strangers and false friends by the hundreds, and honest workers that go on counting all the while.
 
 mod attackers;
+mod page;
 mod raw;
 
 use std::sync::Arc;
