@@ -198,7 +198,7 @@ fn other_machines_are_let_in_with_tokens_or_at_ones_word() {
     assert_eq!(outcome.code, 1);
     assert_eq!(
         outcome.stderr,
-        "nqueens: the tokens for workers and operators are the same; give each its own\n"
+        "nqueens: two tokens are the same; operators, and workers of each name, need their own\n"
     );
 }
 

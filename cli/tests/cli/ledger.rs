@@ -162,7 +162,8 @@ fn results_that_were_taken_back_stay_in_the_ledger() {
     let exported = place.run("export --db run.db --format ledger").stdout;
     assert_eq!(exported.matches(r#""verdict":"voided""#).count(), 8);
     let verified = place.with_file("ledger", &exported).stdout("verify ledger");
-    assert!(verified.contains("0 jobs have an equal result from a second machine, 8 results were voided"));
+    assert!(verified.contains("0 jobs have an equal result from a second machine, 0 of them under another credential or from the coordinator; \
+         8 results were voided"));
 }
 
 #[test]
@@ -463,12 +464,12 @@ fn files_that_are_cut_off_or_no_ledgers() {
     let second = Ledger::faults(ROWS, |lines| lines.insert(4, lines[0].clone()));
     assert_eq!(second, ["form line 5 is a second header"]);
     let later = Ledger::faults(ROWS, |lines| {
-        lines[0]["format"] = json!(4);
+        lines[0]["format"] = json!(5);
         lines[0]["novelty"] = json!(true);
     });
     assert_eq!(
         later,
-        ["form format version 4 is not known here, 3 is; use the nqueens that wrote it, or a later one"]
+        ["form format version 5 is not known here, 4 is; use the nqueens that wrote it, or a later one"]
     );
     for (name, value, said) in [
         ("kernel", json!("an abacus"), "form line 3: 'an abacus' is no such value"),

@@ -136,14 +136,14 @@ fn a_finished_run_in_short() {
 
     | check | outcome | what was found |
     |---|---|---|
-    | form | ok | 11 lines of format 3 |
+    | form | ok | 11 lines of format 4 |
     | jobs | ok | 8, each once and in order |
     | plan | ok | computed again for N = 8, plan rows, 500000 states per job: the same jobs |
     | fingerprint | ok | 8c5430ddbbf7922ad8e318b42018f64035aa7cabcbbba45ffced527c007ae11d |
     | bounds | ok | no job has more solutions than possible |
     | workers | ok | each result is from one of the 1 listed workers |
     | work | ok | each result visited states and came in the time of the run, of threads that had the time |
-    | others | ok | 0 jobs have an equal result from a second machine, 0 results were voided |
+    | others | ok | 0 jobs have an equal result from a second machine, 0 of them under another credential or from the coordinator; 0 results were voided |
     | sums | ok | the sums over the jobs equal the last line |
     | orbits | ok | every job counted orbits |
     | symmetric | ok | COUNT2 = 0 and COUNT4 = 1, equal to the separate symmetric search |

@@ -131,6 +131,14 @@ fn an_export_of_half_a_run_says_so() {
 
 /// Takes a database back to the schema before there were half boards.
 const TO_SCHEMA_1: &str = "
+    DROP TRIGGER result_is_append_only_update;
+    ALTER TABLE result DROP COLUMN parts;
+    DROP TABLE recount;
+    ALTER TABLE run DROP COLUMN recounts_agreed;
+    ALTER TABLE run DROP COLUMN recounts_differing;
+    ALTER TABLE run DROP COLUMN recounts_us;
+    ALTER TABLE worker DROP COLUMN credential;
+    ALTER TABLE job DROP COLUMN confirmed;
     DROP INDEX coordinator_life;
     ALTER TABLE coordinator DROP COLUMN life;
     ALTER TABLE worker DROP COLUMN secret;
@@ -142,7 +150,6 @@ const TO_SCHEMA_1: &str = "
     DROP TRIGGER run_is_checked;
     DROP TABLE recheck;
     ALTER TABLE run DROP COLUMN replicate_ppm;
-    DROP TRIGGER result_is_append_only_update;
     ALTER TABLE job DROP COLUMN solutions_max;
     ALTER TABLE result DROP COLUMN solutions;
     CREATE TRIGGER result_is_append_only_update BEFORE UPDATE ON result
@@ -158,7 +165,7 @@ fn a_run_of_an_older_schema_is_brought_up_to_date_and_goes_on() {
     program.kill();
     let kept = done_jobs(&place, "long.db");
     place.sql("long.db", TO_SCHEMA_1);
-    let expected = "long.db has schema 1, older than this program's 6; 'nqueens run' brings it up to date";
+    let expected = "long.db has schema 1, older than this program's 7; 'nqueens run' brings it up to date";
     assert_eq!(place.failure("status --db long.db"), expected);
     assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
     let all = done_jobs(&place, "long.db");

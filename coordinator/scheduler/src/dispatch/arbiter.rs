@@ -4,11 +4,12 @@
 //! |---|---|
 //! | disputes | two results differ, and votes of one credential decide nothing |
 //! | jobs that failed [`failures_max`](super::Policy::failures_max) times under one credential | it may be the job or the worker |
-//! | checks in runs that have waited for nothing else for a lease's duration | who could make them does not |
+//! | checks in runs that wait for nothing else | nobody is there who could make them, or who could does not |
 
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, WorkerId};
 
+use super::checks::Check;
 use super::{Dispatch, JobState, Millis, RunState};
 
 impl Dispatch {
@@ -18,9 +19,15 @@ impl Dispatch {
             let state = self.runs.get(&job.run).map(super::Run::state);
             matches!(state, Some(RunState::Active | RunState::Paused))
         };
-        // Workers have the first half of that time.
+        // Those who could make a check have time for that, until it would be waived and as long again.
         let is_late = |job: &JobId| self.is_late(now.saturating_sub(self.policy.lease_ms), job.run);
-        let check = self.checks.find(|job, check| goes_on(job) && (check.is_dispute() || is_late(job)));
+        let able = self.able(now);
+        let is_nobodys = |job: &JobId, check: &Check| {
+            self.counted_since.contains_key(&job.run)
+                && (is_late(job) || !able.iter().any(|machine| check.is_new_to(machine)))
+        };
+        let check =
+            self.checks.find(|job, check| goes_on(job) && (check.is_dispute() || is_nobodys(job, check)));
         let failing = || self.failed_by.keys().copied().find(|job| goes_on(job) && self.is_hopeless(*job));
         let (job, has_result) = check.map(|job| (job, true)).or_else(|| Some((failing()?, false)))?;
         let epoch = std::num::NonZeroU32::new(self.runs[&job.run].slot(job.number).epoch)?;

@@ -225,8 +225,7 @@ impl Dispatch {
         if runs.is_empty() {
             return;
         }
-        let able = self.workers.values().filter(|worker| self.may_count(now, worker));
-        let able: BTreeSet<_> = able.map(|worker| worker.machine.clone()).collect();
+        let able = self.able(now);
         let waiting = self.checks.waiting().values().flatten().copied();
         let nobodys: Vec<_> = waiting
             .filter(|job| runs.contains(&job.run))
@@ -245,6 +244,13 @@ impl Dispatch {
                 self.trust_events.push(TrustEvent::Waived { run, jobs });
             }
         }
+    }
+
+    /// The machines that could make a check, if any run waits for checks alone.
+    pub(super) fn able(&self, now: Millis) -> BTreeSet<Machine> {
+        let is_asked = !self.counted_since.is_empty();
+        let able = self.workers.values().filter(|worker| is_asked && self.may_count(now, worker));
+        able.map(|worker| worker.machine.clone()).collect()
     }
 
     /// Voids accepted results: their jobs are counted again. Jobs without one are ignored; returns the others.

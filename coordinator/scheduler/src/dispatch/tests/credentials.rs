@@ -254,16 +254,32 @@ fn checks_are_waived_after_the_duration_of_a_lease() {
     }
 }
 
+/// Where the coordinator counts itself, nobody is waited for.
+#[test]
+fn checks_that_nobody_could_make_are_the_coordinators_at_once() {
+    let mut cluster = Cluster::new(true);
+    let [alone, own] = ["lab", Credential::OWN].map(|credential| cluster.worker(credential));
+    assert_eq!(cluster.count(alone, 10, false).len(), 10);
+    assert_eq!(cluster.decide(own), 0, "somebody may come as long as there are jobs");
+    while cluster.sums().done < u32::try_from(JOBS).expect("few") {
+        cluster.count(alone, JOBS, false);
+    }
+    cluster.dispatch.waive(0);
+    assert_eq!(cluster.decide(own), JOBS);
+    assert!(cluster.dispatch.run(cluster.run).expect("added").is_complete());
+}
+
 /// Somebody who could make checks, and does not, holds nothing up: the coordinator makes them.
 #[test]
 fn checks_that_nobody_makes_are_the_coordinators() {
     let mut cluster = Cluster::new(true);
-    let [busy, _idle, own] = ["lab", "club", Credential::OWN].map(|credential| cluster.worker(credential));
+    let [busy, idle, own] = ["lab", "club", Credential::OWN].map(|credential| cluster.worker(credential));
     while cluster.sums().done < u32::try_from(JOBS).expect("few") {
         cluster.count(busy, JOBS, false);
     }
     cluster.dispatch.waive(0);
     cluster.now = 120_000;
+    cluster.dispatch.heartbeat(cluster.now, idle, &[]);
     assert_eq!(cluster.decide(own), 0, "not yet");
     cluster.now += 1;
     assert_eq!(cluster.decide(own), JOBS);
