@@ -1,4 +1,4 @@
-//! What the coordinator has to count itself, where it counts: no votes outweigh its count.
+//! What the coordinator has to count itself, where it counts, and what follows: no votes outweigh its count.
 //!
 //! | what | why |
 //! |---|---|
@@ -9,14 +9,14 @@
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, WorkerId};
 
-use super::checks::Check;
-use super::{Dispatch, JobState, Millis, RunState};
+use super::checks::{Check, CheckVote};
+use super::{Accepted, Dispatch, JobState, Millis, Run, RunState};
 
 impl Dispatch {
     /// The next job that the coordinator has to count, as the token of its latest lease, and whether it has a result.
     pub fn undecided(&self, now: Millis) -> Option<(LeaseToken, bool)> {
         let goes_on = |job: &JobId| {
-            let state = self.runs.get(&job.run).map(super::Run::state);
+            let state = self.runs.get(&job.run).map(Run::state);
             matches!(state, Some(RunState::Active | RunState::Paused))
         };
         // Those who could make a check have time for that, until it would be waived and as long again.
@@ -53,6 +53,22 @@ impl Dispatch {
         }
     }
 
+    /// Asks for a second count of the accepted result of a job, unless its run has ended or one is asked for.
+    pub(crate) fn check_again(&mut self, job: JobId, accepted: &Accepted) {
+        let is_open = |run: &Run| run.state().is_open() && run.slot(job.number).state == JobState::Done;
+        if self.runs.get(&job.run).is_some_and(is_open) {
+            self.open_check(job, CheckVote::accepted(accepted, self.machine(accepted.worker)));
+        }
+    }
+
+    /// The accepted result of a job is wrong in part: whoever counted it has failed a check, and the job is open again.
+    pub(crate) fn refute(&mut self, job: JobId, accepted: &Accepted, reason: &str) {
+        let Accepted { worker, kernel, .. } = *accepted;
+        let reason = format!("its worker {worker} counted job {job} with {kernel}: {reason}");
+        self.take_back(&[(job, *accepted)]);
+        self.fail(&self.machine(worker), reason);
+    }
+
     /// A worker failed to count a job: its machine gets fewer jobs. Whether the job is to be quarantined: failures under
     /// one credential alone are no proof against it where the coordinator can try it.
     pub(super) fn note_failure(&mut self, now: Millis, worker: WorkerId, job: JobId) {
@@ -68,8 +84,8 @@ impl Dispatch {
         !self.policy.arbiter || self.failed_by.get(&job).is_some_and(|by| by.len() > 1)
     }
 
-    /// Whether so many votes of other credentials decide a dispute: where the coordinator counts itself they need standing,
-    /// and two of one credential decide nothing.
+    /// Whether equal votes of two credentials decide a dispute: where the coordinator counts itself both need standing, and two
+    /// of one credential decide nothing.
     pub(super) fn has_weight(&self, one: &Credential, other: &Credential) -> bool {
         let has_standing = |credential| self.trust.has_standing(credential);
         !self.policy.arbiter || one != other && has_standing(one) && has_standing(other)

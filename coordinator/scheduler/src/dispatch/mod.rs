@@ -23,12 +23,10 @@
 //! | `lease` | how long a lease lasts, and how it ends |
 //! | `report` | what a result is worth |
 //! | `checks` | which second counts are open |
-//! | `again` | which results must be counted again |
 //! | `review` | what follows when results agree or differ |
 //! | `arbiter` | what the coordinator has to count itself |
 //! | `trust` | which machines are checked, how often, and which are untrusted |
 
-mod again;
 mod arbiter;
 mod checks;
 mod grant;

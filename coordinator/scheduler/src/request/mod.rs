@@ -8,9 +8,9 @@ mod tests;
 mod worker;
 
 pub use operator::{Drain, Expire, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust};
-pub use recount::{CheckWhole, Recounted, Refute};
+pub use recount::{CheckWhole, Compare, GiveUp, Recounted, Refute};
 pub use run::{ActivateRun, FinishRun, PlanJobs, PlanRun};
-pub use worker::{Compare, GiveBack, GiveUp, Granted, Register, Sync, Synced};
+pub use worker::{GiveBack, Granted, Register, Sync, Synced};
 
 use crate::refusal::Refusal;
 use crate::transaction::{Needs, Transaction};

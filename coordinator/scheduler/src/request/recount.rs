@@ -1,15 +1,70 @@
 //! What the coordinator has counted itself, and what it could not.
 
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken};
 use nqueens_model::kernel::KernelName;
-
+use nqueens_model::message::{JobResult, Registration, Session};
 use tracing::error;
 
 use super::Request;
+use super::worker::OWN_INSTANCE;
 use crate::change::Change;
 use crate::dispatch::Accepted;
 use crate::refusal::Refusal;
 use crate::transaction::{Needs, Transaction};
+
+/// The coordinator's own count of a job. It is final: a result that differs is void.
+#[derive(Clone, Debug)]
+pub struct Compare {
+    /// The coordinator's program.
+    pub build: String,
+    /// Random: nobody learns it, so that no call is made in the coordinator's name.
+    pub secret: [u8; 16],
+    /// What came out.
+    pub result: JobResult,
+}
+
+impl Request for Compare {
+    type Answer = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.reported.push(self.result.token.job);
+    }
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        let own = Registration {
+            instance: OWN_INSTANCE,
+            name: Credential::OWN.to_owned(),
+            build: self.build,
+            kernels: vec![self.result.kernel],
+            capability: None,
+            threads: 1,
+        };
+        let Session { worker, .. } = transaction.enroll(&own, &Credential::own(), self.secret);
+        transaction.report(worker, &[self.result]);
+        Ok(())
+    }
+}
+
+/// The coordinator could not count a job that has failed elsewhere.
+#[derive(Clone, Debug)]
+pub struct GiveUp {
+    /// The job.
+    pub job: JobId,
+    /// Why it could not.
+    pub reason: String,
+}
+
+impl Request for GiveUp {
+    type Answer = ();
+
+    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
+        let Self { job, reason } = self;
+        error!(%job, reason, "a job that failed on workers failed here too");
+        transaction.scheduler.dispatch.give_up(job);
+        Ok(())
+    }
+}
 
 /// The coordinator has counted a job, or a part of one, itself. For the record: what follows if the counts differ is up to
 /// [`Compare`].

@@ -1,9 +1,9 @@
-//! Requests of workers, and of the coordinator where it counts like one.
+//! Requests of workers.
 
 use nqueens_model::credential::Credential;
-use nqueens_model::id::{JobId, LeaseToken, WorkerId};
-use nqueens_model::message::{JobResult, Registration, ResultAck, ReturnedLease, Session, SyncRequest};
-use tracing::{error, info, warn};
+use nqueens_model::id::{LeaseToken, WorkerId};
+use nqueens_model::message::{Registration, ResultAck, ReturnedLease, Session, SyncRequest};
+use tracing::{info, warn};
 
 use super::Request;
 use crate::dispatch::{Machine, Worker};
@@ -11,7 +11,7 @@ use crate::refusal::Refusal;
 use crate::transaction::{Needs, Transaction};
 
 /// The process that the coordinator counts as; no worker may be it.
-const OWN_INSTANCE: [u8; 16] = [0; 16];
+pub(super) const OWN_INSTANCE: [u8; 16] = [0; 16];
 
 /// A worker's process introduces itself, once or again. The answer proves its later calls.
 #[derive(Clone, Debug)]
@@ -139,59 +139,6 @@ impl Request for GiveBack {
             let returned = ReturnedLease { token, failure: None };
             transaction.scheduler.dispatch.give_back(transaction.now, self.worker, &returned);
         }
-        Ok(())
-    }
-}
-
-/// The coordinator's own count of a job. It is final: a result that differs is void.
-#[derive(Clone, Debug)]
-pub struct Compare {
-    /// The coordinator's program.
-    pub build: String,
-    /// Random: nobody learns it, so that no call is made in the coordinator's name.
-    pub secret: [u8; 16],
-    /// What came out.
-    pub result: JobResult,
-}
-
-impl Request for Compare {
-    type Answer = ();
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.reported.push(self.result.token.job);
-    }
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let own = Registration {
-            instance: OWN_INSTANCE,
-            name: Credential::OWN.to_owned(),
-            build: self.build,
-            kernels: vec![self.result.kernel],
-            capability: None,
-            threads: 1,
-        };
-        let Session { worker, .. } = transaction.enroll(&own, &Credential::own(), self.secret);
-        transaction.report(worker, &[self.result]);
-        Ok(())
-    }
-}
-
-/// The coordinator could not count a job that has failed elsewhere.
-#[derive(Clone, Debug)]
-pub struct GiveUp {
-    /// The job.
-    pub job: JobId,
-    /// Why it could not.
-    pub reason: String,
-}
-
-impl Request for GiveUp {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let Self { job, reason } = self;
-        error!(%job, reason, "a job that failed on workers failed here too");
-        transaction.scheduler.dispatch.give_up(job);
         Ok(())
     }
 }
