@@ -30,6 +30,7 @@ use nqueens_kernel::unit::UnitTally;
 use nqueens_model::id::{JobId, LeaseToken, RunId};
 use nqueens_model::message::{EncodedJob, JobResult};
 use nqueens_proto::random_bytes;
+use nqueens_scheduler::Dispatch;
 use nqueens_scheduler::request::{CheckWhole, Compare, GiveUp, Recounted, Refute};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::oneshot;
@@ -107,7 +108,7 @@ pub(crate) async fn count(operator: Operator) {
 
 /// Counts a job that the coordinator has to decide, if there is one that it has not tried in vain.
 async fn decide_one(operator: &Operator, failed: &mut HashSet<JobId>) -> Result<bool, Arc<Error>> {
-    let undecided = operator.writer.look(|dispatch, now| dispatch.undecided(now)).await?;
+    let undecided = operator.writer.look(Dispatch::undecided).await?;
     let Some((token, has_result)) = undecided.filter(|(token, _)| !failed.contains(&token.job)) else {
         return Ok(false);
     };

@@ -319,15 +319,7 @@ impl Ledger {
                 Change::JobsPlanned { run, first, jobs: planned } => {
                     assert!(runs.rows[run].state.is_none(), "it is being planned");
                     for (number, (_, weight)) in (*first..).zip(planned) {
-                        let estimate = weight.states;
-                        let slot = JobStatus {
-                            state: JobState::Ready,
-                            epoch: 0,
-                            failures: 0,
-                            lapses: 0,
-                            confirmed: false,
-                            estimate,
-                        };
+                        let slot = JobStatus::planned(weight.states);
                         let (results, checks) = (Vec::new(), Vec::new());
                         let row =
                             JobRow { slot, lease: None, counts_max: weight.counts_max, results, checks };

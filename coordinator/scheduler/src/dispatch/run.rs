@@ -62,6 +62,13 @@ pub struct JobStatus {
     pub estimate: u64,
 }
 
+impl JobStatus {
+    /// Of a job that was just planned.
+    pub fn planned(estimate: u64) -> Self {
+        Self { state: JobState::Ready, epoch: 0, failures: 0, lapses: 0, confirmed: false, estimate }
+    }
+}
+
 /// The settings of a run, fixed when it is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunSettings {
@@ -126,15 +133,7 @@ impl Run {
 
     /// A run that was just planned: all its jobs, of this much estimated work, are ready.
     pub fn planned(settings: &RunSettings, estimates: &[u64]) -> Self {
-        let ready = |estimate: &u64| JobStatus {
-            state: JobState::Ready,
-            epoch: 0,
-            failures: 0,
-            lapses: 0,
-            confirmed: false,
-            estimate: *estimate,
-        };
-        let slots = estimates.iter().map(ready).collect();
+        let slots = estimates.iter().copied().map(JobStatus::planned).collect();
         Self::new(settings, RunState::Active, slots, AcceptedSums::default(), CheckCounts::default())
     }
 

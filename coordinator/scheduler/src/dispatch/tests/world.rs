@@ -150,14 +150,7 @@ impl World {
 
     /// One whose coordinator counts itself.
     pub(super) fn with_arbiter(replicate_ppm: u32, arbiter: bool) -> Self {
-        let slot = |number: u32| JobStatus {
-            state: JobState::Ready,
-            epoch: 0,
-            failures: 0,
-            lapses: 0,
-            confirmed: false,
-            estimate: 1_000 + u64::from(number),
-        };
+        let slot = |number: u32| JobStatus::planned(1_000 + u64::from(number));
         let mut world = Self {
             dispatch: Dispatch::new(policy(arbiter), Incarnation::from_random(1), SECRET),
             now: 0,
