@@ -57,9 +57,10 @@ async fn names_of_one_credential_outvote_nobody() {
     house.wait_for(run.id, |run| run.state == RunState::Done).await;
     let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
     assert_eq!(row.outcome.unwrap().total, 92);
-    for worker in house.coordinator.operator().workers().await.unwrap() {
-        assert_eq!(worker.distrusted.is_some(), worker.credential.as_str() == "lab", "{worker:?}");
-    }
+    let workers = house.coordinator.operator().workers().await.unwrap();
+    let untrusted: Vec<_> = workers.iter().filter(|worker| worker.distrusted.is_some()).collect();
+    assert!(!untrusted.is_empty());
+    assert!(untrusted.iter().all(|worker| worker.credential.as_str() == "lab"), "{untrusted:?}");
     house.close().await;
     ledger.audit().await;
 }

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::Parser;
+use clap::Args;
 use nqueens_kernel::random::Random;
 use tempfile::TempDir;
 
 use crate::check::{Reference, check, check_evidence};
-use crate::cluster::{Cluster, Setup};
+use crate::cluster::{Cluster, Setup, under_test};
 use crate::faults::{FAULTS, Fault};
 use crate::process::eventually;
 use crate::sandbox;
@@ -18,11 +18,7 @@ use crate::sandbox;
 ///
 /// The draws follow from the seed; what the processes make of them depends on the machine too. It ends with the first
 /// thing that does not hold. As many runs as it takes are counted one after the other, the last one to its end.
-#[derive(Clone, Debug, Parser)]
-#[command(
-    name = "nqueens-faults",
-    after_help = "Example: cargo build --release && cargo run --release -p nqueens-faults -- --seed 1 --rounds 200"
-)]
+#[derive(Clone, Debug, Args)]
 pub struct Campaign {
     /// Everything is drawn from it
     #[arg(long, default_value_t = 1)]
@@ -64,10 +60,7 @@ impl Campaign {
     /// As soon as something does not hold.
     pub fn lead(self) {
         let sandbox = sandbox::enter();
-        let beside = || std::env::current_exe().expect("this program has a path").with_file_name("nqueens");
-        let program = self.program.clone().unwrap_or_else(beside);
-        let missing = |error| panic!("{}: {error}; build it: cargo build", program.display());
-        let program = program.canonicalize().unwrap_or_else(missing);
+        let program = under_test(self.program.as_deref());
         let board = format!("{} --plan border --job-states {}", self.n, self.job_states);
         let folder = TempDir::new().expect("a temporary folder");
         let reference = Reference::count(&program, folder.path(), &board);
@@ -139,7 +132,7 @@ fn finish(cluster: &Cluster) {
 }
 
 /// The first process of a namespace hears only what it listens to.
-async fn end_by_signal() {
+pub(crate) async fn end_by_signal() {
     if tokio::signal::ctrl_c().await.is_ok() {
         std::process::exit(130);
     }

@@ -33,6 +33,11 @@ impl Reference {
         self.jobs.len()
     }
 
+    /// What the job of this number finds.
+    pub(crate) fn job(&self, number: u64) -> Counts {
+        self.jobs[usize::try_from(number).expect("small")]
+    }
+
     pub(crate) fn total(&self) -> &str {
         &self.total
     }
@@ -49,7 +54,7 @@ impl Ledger {
         for Stored { token, counts, .. } in self.results.iter().filter(|result| result.accepted) {
             let [run, job, ..] = *token;
             assert!(counted.insert((run, job)), "job {run:x}/{job} is counted twice");
-            assert_eq!(*counts, reference.jobs[usize::try_from(job).expect("small")], "job {run:x}/{job}");
+            assert_eq!(*counts, reference.job(job), "job {run:x}/{job}");
         }
         for run in &self.runs {
             let counted = counted.iter().filter(|(of, _)| *of == run.id).count();

@@ -270,6 +270,14 @@ impl Drop for Cluster {
     }
 }
 
+/// The program under test: the given one, or the one beside this program.
+pub(crate) fn under_test(given: Option<&Path>) -> PathBuf {
+    let beside = || std::env::current_exe().expect("this program has a path").with_file_name("nqueens");
+    let program = given.map_or_else(beside, Path::to_path_buf);
+    let missing = |error| panic!("{}: {error}; build it: cargo build", program.display());
+    program.canonicalize().unwrap_or_else(missing)
+}
+
 /// Runs `nqueens` with blank-separated arguments to its end.
 pub(crate) fn nqueens(path: &Path, folder: &Path, arguments: &str) -> Outcome {
     let mut command = program(Path::new("timeout"));
@@ -281,7 +289,7 @@ pub(crate) fn nqueens(path: &Path, folder: &Path, arguments: &str) -> Outcome {
 }
 
 /// A program with no `NQUEENS_*` variables but the log's level.
-fn program(path: &Path) -> Command {
+pub(crate) fn program(path: &Path) -> Command {
     let mut command = Command::new(path);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("NQUEENS_")) {
         command.env_remove(name);
@@ -290,14 +298,14 @@ fn program(path: &Path) -> Command {
     command
 }
 
-fn coordinate(path: &Path, database: &Path, address: &str) -> Command {
+pub(crate) fn coordinate(path: &Path, database: &Path, address: &str) -> Command {
     let mut command = program(path);
     command.args(["coordinator", "--listen", address, "--db"]).arg(database).args(PACE.split(' '));
     command
 }
 
 /// Starts a coordinator and waits until it says where it listens.
-fn listening(command: &mut Command) -> (Background, String) {
+pub(crate) fn listening(command: &mut Command) -> (Background, String) {
     let mut process = Background::start(command);
     let mut line = String::new();
     process.stdout().read_line(&mut line).expect("text");
@@ -308,7 +316,7 @@ fn listening(command: &mut Command) -> (Background, String) {
 }
 
 /// Whatever happens to a process, it never loses its head.
-fn inquest(log: &str) {
+pub(crate) fn inquest(log: &str) {
     assert!(!log.contains("panicked"), "{log}");
 }
 

@@ -93,7 +93,7 @@ impl Ledger {
     }
 }
 
-async fn open(path: &Path) -> SqliteConnection {
+pub(crate) async fn open(path: &Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(path).read_only(true);
     let options = options.busy_timeout(Duration::from_mins(1));
     SqliteConnection::connect_with(&options).await.expect("a database")
@@ -108,6 +108,6 @@ pub(crate) async fn open_runs(path: &Path) -> Vec<(u64, u64)> {
     runs.into_iter().map(|(run, quarantined)| (natural(run), natural(quarantined))).collect()
 }
 
-fn natural(number: i64) -> u64 {
+pub(crate) fn natural(number: i64) -> u64 {
     u64::try_from(number).expect("the schema has no negative ones")
 }

@@ -10,6 +10,8 @@
 //! A [`Campaign`] draws faults from a seed, one per round; `faults::FAULTS` is the list of them. After each round
 //! `check` compares the ledger with its own rules, with what the recording proxy saw acknowledged, and with the counts of
 //! every job from an undisturbed run.
+//!
+//! A [`Mob`] lets attackers with valid tokens loose on a cluster of honest workers, which nobody else disturbs.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +20,7 @@ mod check;
 mod cluster;
 mod faults;
 mod ledger;
+mod mob;
 pub mod process;
 mod proxy;
 mod recording_proxy;
@@ -25,3 +28,4 @@ mod sandbox;
 mod wal;
 
 pub use campaign::Campaign;
+pub use mob::Mob;

@@ -1,4 +1,4 @@
-//! A short selection: one deck of all faults that can be had here.
+//! A short selection: one deck of all faults that can be had here, and a mob for some seconds.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,4 +21,13 @@ fn a_selection_of_faults_leaves_every_count_exact() {
     let mut faults = Command::new(env!("CARGO_BIN_EXE_nqueens-faults"));
     faults.args(campaign.split(' ')).arg("--program").arg(nqueens());
     assert!(faults.status().expect("it starts").success());
+}
+
+#[test]
+fn a_mob_leaves_every_count_exact_and_nobody_honest_distrusted() {
+    let mut mob = Command::new(env!("CARGO_BIN_EXE_nqueens-faults"));
+    mob.args("mob --seed 3 --seconds 10 --n 14 --job-states 20000".split(' '))
+        .arg("--program")
+        .arg(nqueens());
+    assert!(mob.status().expect("it starts").success());
 }

@@ -4,14 +4,30 @@ use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprint;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, RunId, WorkerId};
+use nqueens_model::kernel::KernelName;
 use nqueens_model::message::{JobResult, Registration, Session, Verdict};
 use nqueens_model::operator::{Outcome, RunState};
 
 use crate::dispatch::{ChangedJob, CheckOutcome, Machine, MachineReputation, RunSettings};
-use crate::request::Recounted;
 
 /// A result with what became of it.
 pub type JudgedResult = (WorkerId, JobResult, Verdict);
+
+/// The coordinator has counted a job, or a part of one, itself. For the record: what follows if the counts differ is up to
+/// [`Compare`](crate::request::Compare).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recounted {
+    /// The job.
+    pub job: JobId,
+    /// Number of the part; `None` if all of the job was counted.
+    pub part: Option<u8>,
+    /// The engine that counted.
+    pub kernel: KernelName,
+    /// Whether the accepted result has the same counts.
+    pub agrees: bool,
+    /// Processor time, in microseconds.
+    pub elapsed_us: u64,
+}
 
 /// One change of the ledger. Those of a transaction are persisted in their order, all or none.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | disputes | two results differ, and votes of one credential decide nothing |
 //! | jobs that failed [`failures_max`](super::Policy::failures_max) times under one credential | it may be the job or the worker |
+//! | jobs whose leases ran out [`lapses_max`](super::Policy::lapses_max) times | the same |
 //! | checks in runs that wait for nothing else | nobody is there who could make them, or who could does not |
 
 use nqueens_model::credential::Credential;
@@ -34,11 +35,13 @@ impl Dispatch {
         Some((LeaseToken { job, epoch, incarnation: self.incarnation }, has_result))
     }
 
-    /// Whether a job is open and has failed so often that the coordinator has to try it.
+    /// Whether a job is open and has failed or run out so often that the coordinator has to try it.
     fn is_hopeless(&self, job: JobId) -> bool {
         let slot = self.runs[&job.run].slot(job.number);
         let is_open = matches!(slot.state, JobState::Ready | JobState::Leased);
-        is_open && self.policy.arbiter && u32::from(slot.failures) >= self.policy.failures_max
+        let has_failed = u32::from(slot.failures) >= self.policy.failures_max
+            || u32::from(slot.lapses) >= self.policy.lapses_max;
+        is_open && self.policy.arbiter && has_failed
     }
 
     /// The coordinator could not count a job either, which has failed elsewhere: it is quarantined. Does nothing if it has a

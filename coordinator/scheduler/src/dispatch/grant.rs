@@ -99,7 +99,9 @@ impl Dispatch {
         let owners = self.checks.waiting().iter().filter(|(owner, _)| *owner != machine);
         let mut jobs = owners.flat_map(|(owner, jobs)| {
             let is_reserved = self.is_reserved(&owner.credential, worker);
-            let runs = active.iter().filter(move |run| !is_reserved || self.is_late(now, run.id()));
+            // What others leave undone is the coordinator's, where it counts: somebody who waits for it confirms nothing.
+            let is_left = move |run: RunId| !self.policy.arbiter && self.is_late(now, run);
+            let runs = active.iter().filter(move |run| !is_reserved || is_left(run.id()));
             runs.flat_map(|run| {
                 let job = |number| JobId { run: run.id(), number };
                 jobs.range(job(0)..job(run.jobs())).take(LOOKED_AT_MAX)

@@ -270,6 +270,9 @@ impl Dispatch {
 
     /// The last lease of a job ended: it waits for another, and if it is done already, its check does.
     pub(super) fn reopen(&mut self, job: JobId, outcome: Outcome) {
+        if outcome == Outcome::Lapsed {
+            self.failed_by.entry(job).or_default();
+        }
         let is_proven_bad = self.is_proven_bad(job);
         let run = self.runs.get_mut(&job.run).expect("a leased job has a run");
         if run.slot(job.number).state == JobState::Leased {

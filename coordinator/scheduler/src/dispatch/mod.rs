@@ -83,7 +83,7 @@ pub struct Policy {
     pub grace_ms: Millis,
     /// A job with this many failed attempts is quarantined.
     pub failures_max: u32,
-    /// A job with this many expired leases is quarantined.
+    /// A job with this many expired leases is quarantined, or counted by the coordinator.
     pub lapses_max: u32,
     /// Workers of one credential that may be registered and alive at a time.
     pub workers_max: usize,

@@ -312,7 +312,9 @@ impl Run {
         self.blame(number, outcome);
         let slot = self.slot(number);
         let has_failed = is_proven_bad && u32::from(slot.failures) >= policy.failures_max;
-        if has_failed || u32::from(slot.lapses) >= policy.lapses_max {
+        // Where the coordinator can try the job, leases that run out prove nothing either.
+        let has_lapsed = !policy.arbiter && u32::from(slot.lapses) >= policy.lapses_max;
+        if has_failed || has_lapsed {
             self.enter(number, JobState::Quarantined);
         } else {
             self.enter(number, JobState::Ready);

@@ -2,13 +2,12 @@
 
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken};
-use nqueens_model::kernel::KernelName;
 use nqueens_model::message::{JobResult, Registration, Session};
 use tracing::error;
 
 use super::Request;
 use super::worker::OWN_INSTANCE;
-use crate::change::Change;
+use crate::change::{Change, Recounted};
 use crate::dispatch::Accepted;
 use crate::refusal::Refusal;
 use crate::transaction::{Needs, Transaction};
@@ -64,22 +63,6 @@ impl Request for GiveUp {
         transaction.scheduler.dispatch.give_up(job);
         Ok(())
     }
-}
-
-/// The coordinator has counted a job, or a part of one, itself. For the record: what follows if the counts differ is up to
-/// [`Compare`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recounted {
-    /// The job.
-    pub job: JobId,
-    /// Number of the part; `None` if all of the job was counted.
-    pub part: Option<u8>,
-    /// The engine that counted.
-    pub kernel: KernelName,
-    /// Whether the accepted result has the same counts.
-    pub agrees: bool,
-    /// Processor time, in microseconds.
-    pub elapsed_us: u64,
 }
 
 impl Request for Recounted {
@@ -158,6 +141,7 @@ mod tests {
     use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
     use nqueens_model::credential::Credential;
     use nqueens_model::id::{Incarnation, RunId};
+    use nqueens_model::kernel::KernelName;
     use nqueens_model::message::{JobResult, Registration, SyncRequest};
 
     use super::*;

@@ -286,3 +286,38 @@ fn checks_that_nobody_makes_are_the_coordinators() {
     assert!(cluster.dispatch.run(cluster.run).expect("added").is_complete());
     assert_eq!(cluster.sums().checks.confirmed as usize, JOBS);
 }
+
+/// Who lies under one name, and waits under the next until the others are late, confirms nothing.
+#[test]
+fn checks_that_others_leave_are_not_for_the_same_credential() {
+    let mut cluster = Cluster::new(true);
+    let credentials = ["lab", "lab", "club", Credential::OWN];
+    let [liar, second, idle, own] = credentials.map(|credential| cluster.worker(credential));
+    while cluster.sums().done < u32::try_from(JOBS).expect("few") {
+        cluster.count(liar, JOBS, true);
+    }
+    cluster.dispatch.waive(0);
+    cluster.now = 60_001;
+    for worker in [second, idle] {
+        cluster.dispatch.heartbeat(cluster.now, worker, &[]);
+    }
+    assert_eq!(cluster.count(second, JOBS, true), []);
+    cluster.now = 120_001;
+    assert_eq!(cluster.decide(own), JOBS);
+    assert!(!cluster.is_trusted(liar));
+}
+
+/// Leases of one credential that ran out twenty times put a job in quarantine.
+#[test]
+fn leases_that_run_out_put_nothing_in_quarantine() {
+    let mut cluster = Cluster::new(true);
+    let [holder, own] = ["lab", Credential::OWN].map(|credential| cluster.worker(credential));
+    for _ in 0..20 {
+        assert_eq!(cluster.dispatch.grant(cluster.now, holder, 1, 1).len(), 1);
+        assert_eq!(cluster.decide(own), 0, "not yet");
+        cluster.now += 60_001;
+        cluster.dispatch.expire(cluster.now);
+    }
+    assert_eq!(cluster.sums().quarantined, 0);
+    assert_eq!((cluster.decide(own), cluster.sums().done), (1, 1));
+}

@@ -1,0 +1,290 @@
+//! Attackers with valid tokens among honest workers: the count stays exact, and nobody honest is distrusted.
+
+mod attackers;
+mod record;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use nqueens_kernel::random::Random;
+use nqueens_proto::{Token, connect};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use self::attackers::{Owner, Scene};
+use self::record::{Record, results};
+use crate::campaign::end_by_signal;
+use crate::check::Reference;
+use crate::cluster::{coordinate, inquest, listening, nqueens, program, under_test};
+use crate::ledger::open_runs;
+use crate::process::{Background, eventually};
+use crate::sandbox;
+
+/// Honest workers: each machine with its credential.
+const HONEST: [(&str, &str); 4] = [("west", "lab"), ("east", "lab"), ("north", "club"), ("south", "club")];
+
+/// Limit of live workers of a credential; attackers reach it.
+const WORKERS_MAX: usize = 20;
+
+/// New attackers appear in this interval, on average.
+const WAVE_SECONDS: u64 = 10;
+
+/// The first attackers, one of each kind, are there at once.
+const FIRST: u64 = 5;
+
+/// Lets attackers with valid tokens loose on a cluster: liars, impersonators, crowds of names, those who fail every job and
+/// those who let leases run out. Checks that every count is exact and confirmed, and that nobody honest is distrusted.
+///
+/// As many runs as it takes are counted one after the other. All of their results are checked. Each attacker has a token of
+/// its own, under which it tells its own lie. When the time is over the attackers stop, and honest workers finish the run.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Example: cargo build --release && cargo run --release -p nqueens-faults -- mob --seconds 600"
+)]
+pub struct Mob {
+    /// Everything is drawn from it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// How long the attacks last
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
+
+    /// Board size
+    #[arg(long, default_value_t = 18)]
+    n: u32,
+
+    /// Estimated states a job; at 450000, N = 18 has some 20,000 jobs
+    #[arg(long, default_value_t = 450_000)]
+    job_states: u64,
+
+    /// The honest workers' engine
+    #[arg(long, default_value = "portable")]
+    kernel: String,
+
+    /// The program under test [default: `nqueens` beside this one]
+    #[arg(long)]
+    program: Option<PathBuf>,
+}
+
+impl Mob {
+    /// Goes through with it.
+    ///
+    /// # Panics
+    /// As soon as something does not hold.
+    pub fn lead(self) {
+        sandbox::enter();
+        let folder = TempDir::new().expect("a temporary folder");
+        let program = under_test(self.program.as_deref());
+        let board = format!("{} --plan border --job-states {}", self.n, self.job_states);
+        let reference = Reference::count(&program, folder.path(), &board);
+        let mut random = Random::new(self.seed);
+        let waves = 2 + self.seconds / WAVE_SECONDS;
+        println!("seed {}: N = {}, {} jobs, {waves} waves", self.seed, self.n, reference.jobs());
+        let roles = roles(waves, &mut random);
+        let mut house = House::open(program, folder, board, &self.kernel, &roles);
+        house.submit();
+        let begun = Instant::now();
+        let say = |what: &str| println!("{:>7.1} s: {what}", begun.elapsed().as_secs_f64());
+        let scene = house.scene(begun + Duration::from_secs(self.seconds));
+        let attackers: Vec<_> = roles
+            .into_iter()
+            .map(|Role { kind, token, lie, .. }| {
+                let delay = Duration::from_secs(if lie <= FIRST { 0 } else { random.below(self.seconds) });
+                let owner = Owner { scene: Arc::clone(&scene), token, lie, random: random.fork() };
+                house.runtime.spawn(strike(kind, owner, delay))
+            })
+            .collect();
+        while scene.goes_on() {
+            if house.is_done() {
+                house.submit();
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        for attacker in attackers {
+            house.runtime.block_on(attacker).expect("no attacker was surprised");
+        }
+        say("the attackers are gone");
+        assert_eq!(scene.findings(), Vec::<String>::new());
+        house.finish();
+        say("all is counted");
+        house.check_honest();
+        let mut record = house.close();
+        record.check(&reference, &HONEST.map(|(_, credential)| credential));
+        say("all is exact and confirmed, and nobody honest is distrusted");
+        for (what, times) in record.figures().into_iter().chain(scene.tally()) {
+            println!("{times:>9} {what}");
+        }
+    }
+}
+
+/// What an attacker does.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Liar,
+    Crowd,
+    Impersonator,
+    Failer,
+    Holder,
+}
+
+/// An attacker's part.
+struct Role {
+    kind: Kind,
+    token: Token,
+    /// Its number, from 1, by which its results are wrong.
+    lie: u64,
+}
+
+/// One who fails and one who holds jobs for the whole time, and so many waves of the others.
+fn roles(waves: u64, random: &mut Random) -> Vec<Role> {
+    let wave = [Kind::Liar, Kind::Crowd, Kind::Impersonator];
+    let kinds = [Kind::Failer, Kind::Holder].into_iter().chain((0..waves).flat_map(|_| wave));
+    (1..).zip(kinds).map(|(lie, kind)| Role { kind, token: token(random), lie }).collect()
+}
+
+fn token(random: &mut Random) -> Token {
+    format!("{:016x}{:016x}", random.bits(), random.bits()).parse().expect("32 digits")
+}
+
+async fn strike(kind: Kind, owner: Owner, delay: Duration) {
+    tokio::time::sleep(delay).await;
+    match kind {
+        Kind::Liar => owner.lie().await,
+        Kind::Crowd => owner.crowd().await,
+        Kind::Impersonator => owner.impersonate(&HONEST.map(|(name, _)| name)).await,
+        Kind::Failer => owner.fail().await,
+        Kind::Holder => owner.hold().await,
+    }
+}
+
+/// A coordinator with its honest workers.
+struct House {
+    runtime: Runtime,
+    program: PathBuf,
+    folder: TempDir,
+    board: String,
+    coordinator: Background,
+    url: String,
+    workers: Vec<Background>,
+}
+
+impl House {
+    fn open(path: PathBuf, folder: TempDir, board: String, kernel: &str, roles: &[Role]) -> Self {
+        let runtime = Runtime::new().expect("a runtime");
+        runtime.spawn(end_by_signal());
+        let mut lines = Vec::new();
+        for Role { kind, token, lie } in roles {
+            let token = str::from_utf8(token.as_bytes()).expect("ASCII");
+            lines.push(format!("{kind:?}-{lie} {token}"));
+        }
+        for (_, credential) in HONEST.iter().step_by(2) {
+            let token = format!("the-token-of-the-{credential}");
+            write(folder.path(), credential, &token);
+            lines.push(format!("{credential} {token}"));
+        }
+        let tokens = write(folder.path(), "tokens", &lines.join("\n"));
+        let mut command = coordinate(&path, &folder.path().join("queens.db"), "127.0.0.1:0");
+        command.args(["--workers-max", &WORKERS_MAX.to_string(), "--worker-token-file"]).arg(tokens);
+        let (coordinator, address) = listening(&mut command);
+        let url = format!("http://{address}");
+        let worker = |(name, credential): (&str, &str)| {
+            let mut command = program(&path);
+            command.args([
+                "worker",
+                "--coordinator",
+                &url,
+                "--name",
+                name,
+                "--threads",
+                "1",
+                "--kernel",
+                kernel,
+            ]);
+            command.arg("--token-file").arg(folder.path().join(credential));
+            command.arg("--spool").arg(folder.path().join(name));
+            Background::start(&mut command)
+        };
+        let workers = HONEST.into_iter().map(worker).collect();
+        Self { runtime, program: path, folder, board, coordinator, url, workers }
+    }
+
+    fn scene(&self, end: Instant) -> Arc<Scene> {
+        // A connection belongs to a runtime.
+        let _inside = self.runtime.enter();
+        Scene::new(connect(&self.url, None).expect("an address"), end, WORKERS_MAX)
+    }
+
+    fn database(&self) -> PathBuf {
+        self.folder.path().join("queens.db")
+    }
+
+    /// Has a command of the program succeed.
+    fn nqueens(&self, arguments: &str) -> String {
+        let outcome = nqueens(&self.program, self.folder.path(), arguments);
+        assert_eq!(outcome.code, 0, "{}{}", outcome.stdout, outcome.stderr);
+        outcome.stdout
+    }
+
+    /// Begins a run of which all results are checked.
+    fn submit(&self) {
+        self.nqueens(&format!("submit {} --replicate 100 --coordinator {}", self.board, self.url));
+    }
+
+    fn is_done(&self) -> bool {
+        self.runtime.block_on(open_runs(&self.database())).is_empty()
+    }
+
+    /// Lets the honest workers finish the run.
+    fn finish(&mut self) {
+        while !self.is_done() {
+            let before = self.runtime.block_on(results(&self.database()));
+            eventually("work goes on", || {
+                let more = self.runtime.block_on(results(&self.database())) > before;
+                (more || self.is_done()).then_some(())
+            });
+        }
+        for process in self.workers.iter_mut().chain([&mut self.coordinator]) {
+            assert!(process.is_running(), "it ended by itself: {}", process.said());
+        }
+    }
+
+    /// All honest machines are there, and trusted.
+    fn check_honest(&self) {
+        let listed: Value =
+            serde_json::from_str(&self.nqueens(&format!("workers --json --coordinator {}", self.url)))
+                .expect("JSON");
+        let listed = listed["workers"].as_array().expect("a list");
+        for (name, credential) in HONEST {
+            let mut own = listed.iter().filter(|row| row["name"] == name && row["credential"] == credential);
+            let worker = own.next().expect("it has registered");
+            assert!(worker["distrusted"].is_null() && worker["checks_failed"] == 0, "{worker}");
+        }
+    }
+
+    /// Ends all processes, and examines what they leave.
+    fn close(&mut self) -> Record {
+        for process in self.workers.iter_mut().chain([&mut self.coordinator]) {
+            process.signal("-TERM");
+            let outcome = process.end();
+            assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+            inquest(&outcome.stderr);
+        }
+        self.nqueens("doctor --db queens.db");
+        self.runtime.block_on(Record::read(&self.database()))
+    }
+}
+
+/// A file that nobody else can read.
+fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).expect("a file");
+    path
+}
