@@ -24,7 +24,7 @@ pub(crate) struct AcceptedResult {
     pub(crate) parts: Vec<Counts>,
 }
 
-/// The accepted result of the first done job from a number on; `None` if there is none nearby.
+/// The accepted result of the first job from a number on that a worker has counted; `None` if there is none nearby.
 pub(crate) async fn accepted_from(
     db: &SqlitePool,
     run: RunId,
@@ -36,6 +36,7 @@ pub(crate) async fn accepted_from(
                   result.count2, result.count4, result.count8, solutions, parts
            FROM job JOIN run ON run.id = job.run
            JOIN result ON result.run = job.run AND result.job = number AND verdict = 'accepted'
+           JOIN worker ON worker.id = result.worker AND credential <> '(the coordinator)'
            WHERE job.run = ?1 AND number >= ?2 AND number < ?2 + ?3 AND job.state = 2
            ORDER BY number LIMIT 1"#,
         run,

@@ -56,11 +56,13 @@ impl Dispatch {
         }
     }
 
-    /// Asks for a second count of the accepted result of a job, unless its run has ended or one is asked for.
+    /// Asks for a second count of the accepted result of a job, unless its run has ended, one is asked for, or the coordinator
+    /// has counted it.
     pub(crate) fn check_again(&mut self, job: JobId, accepted: &Accepted) {
         let is_open = |run: &Run| run.state().is_open() && run.slot(job.number).state == JobState::Done;
-        if self.runs.get(&job.run).is_some_and(is_open) {
-            self.open_check(job, CheckVote::accepted(accepted, self.machine(accepted.worker)));
+        let machine = self.machine(accepted.worker);
+        if self.runs.get(&job.run).is_some_and(is_open) && !machine.is_own() {
+            self.open_check(job, CheckVote::accepted(accepted, machine));
         }
     }
 
