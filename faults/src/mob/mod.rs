@@ -29,8 +29,7 @@ use crate::sandbox;
 /// Honest workers: each machine with its credential.
 const HONEST: [(&str, &str); 4] = [("west", "lab"), ("east", "lab"), ("north", "club"), ("south", "club")];
 
-/// Leases are longer than a busy machine holds a worker up: who seems to be gone leaves its checks to others of the same
-/// credential.
+/// Leases are longer than a busy machine holds a worker up.
 const PACE: &str = "--sync-seconds 1 --lease-seconds 10 --disk-reserve 1MiB";
 
 /// Limit of live workers of a credential; attackers reach it.
