@@ -119,8 +119,12 @@ async fn a_session_is_its_credentials_alone() {
 async fn workers_of_a_credential_are_bounded() {
     let ledger = Ledger::new();
     let house = house(&ledger).await;
+    // Some do no more than register.
     for number in 1..=20 {
-        worker(&house, "lab", number).await.sync(v1::SyncRequest::default()).await.unwrap();
+        let mut worker = worker(&house, "lab", number).await;
+        if number % 2 == 0 {
+            worker.sync(v1::SyncRequest::default()).await.unwrap();
+        }
     }
     let refusal = house.register_by(Some(&token("lab")), registration(21)).await.err().unwrap();
     assert_eq!(refusal.code(), Code::ResourceExhausted);

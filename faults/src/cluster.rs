@@ -75,7 +75,7 @@ impl Cluster {
         }
         let any_port = "127.0.0.1:0";
         let (coordinator, address) =
-            listening(&mut coordinate(&setup.program, &disk.join("queens.db"), any_port));
+            listening(&mut coordinate(&setup.program, &disk.join("queens.db"), any_port, PACE));
         let target: SocketAddr = address.parse().expect("an address");
         let (front, recording_proxy, stations) = runtime.block_on(async {
             let here = Ipv4Addr::LOCALHOST.into();
@@ -142,7 +142,7 @@ impl Cluster {
     }
 
     pub(crate) fn coordinator_command(&self) -> Command {
-        let mut command = coordinate(&self.setup.program, &self.database(), &self.address);
+        let mut command = coordinate(&self.setup.program, &self.database(), &self.address, PACE);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -298,9 +298,9 @@ pub(crate) fn program(path: &Path) -> Command {
     command
 }
 
-pub(crate) fn coordinate(path: &Path, database: &Path, address: &str) -> Command {
+pub(crate) fn coordinate(path: &Path, database: &Path, address: &str, pace: &str) -> Command {
     let mut command = program(path);
-    command.args(["coordinator", "--listen", address, "--db"]).arg(database).args(PACE.split(' '));
+    command.args(["coordinator", "--listen", address, "--db"]).arg(database).args(pace.split(' '));
     command
 }
 

@@ -319,7 +319,7 @@ impl Owner {
         while self.goes_on() {
             for (number, (process, leases)) in processes.iter_mut().enumerate() {
                 let is_silent = number % 2 == 0;
-                if is_silent && turn % 5 != 0 {
+                if is_silent && turn % 15 != 0 {
                     continue;
                 }
                 if is_silent || leases.is_empty() {

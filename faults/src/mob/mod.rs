@@ -29,6 +29,9 @@ use crate::sandbox;
 /// Honest workers: each machine with its credential.
 const HONEST: [(&str, &str); 4] = [("west", "lab"), ("east", "lab"), ("north", "club"), ("south", "club")];
 
+/// Leases are longer than a busy machine holds a worker up.
+const PACE: &str = "--sync-seconds 1 --lease-seconds 10 --disk-reserve 1MiB";
+
 /// Limit of live workers of a credential; attackers reach it.
 const WORKERS_MAX: usize = 20;
 
@@ -190,7 +193,7 @@ impl House {
             lines.push(format!("{credential} {token}"));
         }
         let tokens = write(folder.path(), "tokens", &lines.join("\n"));
-        let mut command = coordinate(&path, &folder.path().join("queens.db"), "127.0.0.1:0");
+        let mut command = coordinate(&path, &folder.path().join("queens.db"), "127.0.0.1:0", PACE);
         command.args(["--workers-max", &WORKERS_MAX.to_string(), "--worker-token-file"]).arg(tokens);
         let (coordinator, address) = listening(&mut command);
         let url = format!("http://{address}");

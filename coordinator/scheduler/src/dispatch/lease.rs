@@ -95,11 +95,8 @@ impl Dispatch {
     /// A lease that has ended meanwhile is given again as it was if nobody else has had its job since, and its holder's
     /// machine is trusted.
     pub fn heartbeat(&mut self, now: Millis, worker: WorkerId, held: &[HeldLease]) -> Held {
-        let Some(known) = self.workers.get_mut(&worker) else { return Held::default() };
-        let earlier = known.seen.replace(now);
-        if earlier.is_none_or(|seen| now.saturating_sub(seen) > self.policy.lease_ms) {
-            self.worker_summary = None;
-        }
+        self.hear(now, worker);
+        let Some(known) = self.workers.get(&worker) else { return Held::default() };
         let mut lost = known.jobs.clone();
         let mut revoked = Vec::new();
         for held in held {
@@ -127,6 +124,15 @@ impl Dispatch {
             return LeaseToken { job, epoch, incarnation };
         }
         leases[at].token(job)
+    }
+
+    /// A worker has shown that it is alive, also by registering: who does no more than that takes a place.
+    pub fn hear(&mut self, now: Millis, worker: WorkerId) {
+        let Some(known) = self.workers.get_mut(&worker) else { return };
+        let earlier = known.seen.replace(now);
+        if earlier.is_none_or(|seen| now.saturating_sub(seen) > self.policy.lease_ms) {
+            self.worker_summary = None;
+        }
     }
 
     fn renew(&mut self, now: Millis, worker: WorkerId, held: &HeldLease) -> bool {

@@ -20,7 +20,7 @@ pub struct Worker {
     pub capability: Option<Capability>,
     /// Its counting threads.
     pub threads: u32,
-    /// Time of its last heartbeat.
+    /// Time of its last heartbeat, or of its registration.
     pub seen: Option<Millis>,
     /// Results accepted from it since the coordinator started.
     pub accepted: u64,

@@ -42,6 +42,7 @@ impl Request for Register {
             None => transaction.has_place(&credential)?,
         }
         let session = transaction.enroll(&worker, &credential, secret);
+        transaction.scheduler.dispatch.hear(transaction.now, session.worker);
         let Registration { name, threads, build, .. } = worker;
         info!(worker = %session.worker, name, %credential, threads, build, "worker registered");
         Ok(session)
