@@ -157,8 +157,13 @@ impl Dispatch {
     /// Whether a worker is trusted, and was heard of in the time of a lease; whoever may be there still since an earlier
     /// life of the coordinator has that time from its start.
     pub(super) fn may_count(&self, now: Millis, worker: &Worker) -> bool {
+        self.may_count_within(now, worker, self.policy.lease_ms)
+    }
+
+    /// The same, of a worker that was heard of in another time.
+    pub(super) fn may_count_within(&self, now: Millis, worker: &Worker, time: Millis) -> bool {
         let seen = worker.seen.or(self.expects_earlier.then_some(0));
-        let heard = seen.is_some_and(|seen| now.saturating_sub(seen) <= self.policy.lease_ms);
+        let heard = seen.is_some_and(|seen| now.saturating_sub(seen) <= time);
         let is_free = !worker.draining && !worker.machine.is_own();
         heard && is_free && self.distrusts(&worker.machine).is_none()
     }

@@ -22,6 +22,10 @@ const ENGINES: usize = 64;
 /// Credentials remembered: one of them at least is another than that of a result.
 const CREDENTIALS: usize = 2;
 
+/// A credential is remembered for this many times the duration of a lease: else who can slow its workers down for a moment could
+/// check results of its own credential in that moment. What nobody checks meanwhile is the coordinator's.
+const REMEMBERED_LEASES: Millis = 10;
+
 /// What a look at all workers found.
 #[derive(Debug)]
 pub(super) struct WorkerSummary {
@@ -33,7 +37,7 @@ pub(super) struct WorkerSummary {
     speed_of_thread: u64,
     /// Of those that may count: some machines of each engine, by its name and what it is said to be of.
     machines: BTreeMap<(KernelName, Option<Family>), Vec<Machine>>,
-    /// Some of their credentials.
+    /// Some credentials of those and of others that could count lately.
     credentials: BTreeSet<Credential>,
 }
 
@@ -59,10 +63,9 @@ impl Dispatch {
         let mut credentials = BTreeSet::new();
         for worker in self.workers.values() {
             let credential = &worker.machine.credential;
-            if credentials.len() < CREDENTIALS
-                && !credentials.contains(credential)
-                && self.may_count(now, worker)
-            {
+            let is_new = credentials.len() < CREDENTIALS && !credentials.contains(credential);
+            let lately = self.policy.lease_ms.saturating_mul(REMEMBERED_LEASES);
+            if is_new && self.may_count_within(now, worker, lately) {
                 credentials.insert(credential.clone());
             }
             let engine = (worker.kernel, worker.family());

@@ -321,3 +321,19 @@ fn leases_that_run_out_put_nothing_in_quarantine() {
     assert_eq!(cluster.sums().quarantined, 0);
     assert_eq!((cluster.decide(own), cluster.sums().done), (1, 1));
 }
+
+/// A stall of all other workers is no chance for a second name.
+#[test]
+fn credentials_are_remembered_when_their_workers_are_slow() {
+    let mut cluster = Cluster::new(true);
+    let [one, two, three] = ["lab", "lab", "club"].map(|credential| cluster.worker(credential));
+    assert_eq!(cluster.count(one, 1, true), [Verdict::Accepted]);
+    cluster.now = 599_000;
+    assert_eq!(cluster.count(two, 1, true), [Verdict::Accepted], "another job, not the check");
+    cluster.now = 601_001;
+    assert_eq!(cluster.count(two, 1, true), [Verdict::Duplicate], "nobody of another credential is left");
+    cluster.dispatch.heartbeat(cluster.now, three, &[]);
+    cluster.now += 2_000;
+    cluster.count(one, 1, true);
+    assert_eq!(cluster.count(three, 1, false), [Verdict::Conflict]);
+}
