@@ -13,7 +13,7 @@
 //!
 //! A count that differs from a worker's is made twice before it is told: this machine may have bad memory as well.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
@@ -30,7 +30,6 @@ use nqueens_kernel::unit::UnitTally;
 use nqueens_model::id::{JobId, LeaseToken, RunId};
 use nqueens_model::message::{EncodedJob, JobResult};
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::Dispatch;
 use nqueens_scheduler::request::{CheckWhole, Compare, GiveUp, Recounted, Refute};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::oneshot;
@@ -42,6 +41,9 @@ use crate::operator::Operator;
 
 /// Counting takes this part of one thread's time.
 const SHARE: u32 = 20;
+
+/// Times that a job is decided.
+const TRIES_MAX: u32 = 5;
 
 /// While there is nothing to count.
 const REST: Duration = Duration::from_secs(2);
@@ -89,10 +91,10 @@ enum Subject {
 
 /// Counts what has to be decided, and else jobs of runs with second counts, until the coordinator ends.
 pub(crate) async fn count(operator: Operator) {
-    let (mut counted, mut failed) = (HashSet::new(), HashSet::new());
+    let (mut counted, mut tries) = (HashSet::new(), HashMap::new());
     loop {
-        let outcome = match decide_one(&operator, &mut failed).await {
-            Ok(true) => Ok(BREATH),
+        let outcome = match decide_one(&operator, &mut tries).await {
+            Ok(true) => Ok(Duration::ZERO),
             Ok(false) => check_one(&operator, &mut counted)
                 .await
                 .map(|time| time.map_or(REST, |time| (time * (SHARE - 1)).max(BREATH))),
@@ -106,13 +108,14 @@ pub(crate) async fn count(operator: Operator) {
     }
 }
 
-/// Counts a job that the coordinator has to decide, if there is one that it has not tried in vain.
-async fn decide_one(operator: &Operator, failed: &mut HashSet<JobId>) -> Result<bool, Arc<Error>> {
-    let undecided = operator.writer.look(Dispatch::undecided).await?;
-    let Some((token, has_result)) = undecided.filter(|(token, _)| !failed.contains(&token.job)) else {
-        return Ok(false);
-    };
+/// Counts a job that the coordinator has to decide, if there is one that it has not tried in vain: that could not be counted,
+/// or that asked for a decision again and again.
+async fn decide_one(operator: &Operator, tries: &mut HashMap<JobId, u32>) -> Result<bool, Arc<Error>> {
+    let tried = tries.iter().filter(|(_, tries)| **tries >= TRIES_MAX).map(|(job, _)| *job).collect();
+    let undecided = operator.writer.look(move |dispatch, now| dispatch.undecided(now, &tried)).await?;
+    let Some((token, has_result)) = undecided else { return Ok(false) };
     let job = token.job;
+    *tries.entry(job).or_default() += 1;
     let (claim, states) = ledger::claim(operator.reader.pool(), job).await?;
     let expected = has_result.then_some(claim.counts);
     let is_slow = states > states_max(claim.job.class);
@@ -121,7 +124,7 @@ async fn decide_one(operator: &Operator, failed: &mut HashSet<JobId>) -> Result<
         Some(Ok(counted)) => operator.ask(counted.compare(operator, token)).await?,
         Some(Err(reason)) if has_result => {
             error!(%job, reason, "a job that has to be decided can't be counted here");
-            failed.insert(job);
+            tries.insert(job, TRIES_MAX);
         }
         Some(Err(reason)) => operator.ask(GiveUp { job, reason }).await?,
     }

@@ -2,7 +2,7 @@
 //! each is answered after its commit. The scheduler is the one that ships; the order of steps is that of the coordinator's
 //! `writer`, with the [`Ledger`] in memory.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 
 use nqueens_kernel::random::Random;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId};
@@ -77,7 +77,7 @@ impl Coordinator {
 
     /// What it has to count itself.
     pub(crate) fn undecided(&self, now: Millis) -> Option<(LeaseToken, bool)> {
-        self.scheduler.dispatch().undecided(self.clock(now))
+        self.scheduler.dispatch().undecided(self.clock(now), &HashSet::new())
     }
 
     fn clock(&self, now: Millis) -> Millis {

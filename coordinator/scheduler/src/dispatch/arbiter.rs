@@ -7,6 +7,8 @@
 //! | jobs whose leases ran out [`lapses_max`](super::Policy::lapses_max) times | the same |
 //! | checks in runs that wait for nothing else | nobody is there who could make them, or who could does not |
 
+use std::collections::HashSet;
+
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, WorkerId};
 
@@ -14,11 +16,14 @@ use super::checks::{Check, CheckVote};
 use super::{Accepted, Dispatch, JobState, Millis, Run, RunState};
 
 impl Dispatch {
-    /// The next job that the coordinator has to count, as the token of its latest lease, and whether it has a result.
-    pub fn undecided(&self, now: Millis) -> Option<(LeaseToken, bool)> {
+    /// The next job that the coordinator has to count and has not tried in vain, as the token of its latest lease, and whether
+    /// it has a result.
+    pub fn undecided(&self, now: Millis, tried: &HashSet<JobId>) -> Option<(LeaseToken, bool)> {
         let goes_on = |job: &JobId| {
-            let state = self.runs.get(&job.run).map(Run::state);
-            matches!(state, Some(RunState::Active | RunState::Paused))
+            !tried.contains(job) && {
+                let state = self.runs.get(&job.run).map(Run::state);
+                matches!(state, Some(RunState::Active | RunState::Paused))
+            }
         };
         // Those who could make a check have time for that, until it would be waived and as long again.
         let is_late = |job: &JobId| self.is_late(now.saturating_sub(self.policy.lease_ms), job.run);

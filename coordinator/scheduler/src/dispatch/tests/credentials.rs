@@ -1,5 +1,7 @@
 //! Names are free, credentials are not: what workers of one credential can do to those of another, and to a run.
 
+use std::collections::HashSet;
+
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::{Plan, PlanKind};
@@ -64,7 +66,7 @@ impl Cluster {
     /// The coordinator counts all that it has to.
     fn decide(&mut self, own: WorkerId) -> usize {
         let mut decided = 0;
-        while let Some((token, _)) = self.dispatch.undecided(self.now) {
+        while let Some((token, _)) = self.dispatch.undecided(self.now, &HashSet::new()) {
             self.report(own, token, counted(token, false));
             decided += 1;
         }
@@ -193,8 +195,10 @@ fn failures_of_one_credential_put_nothing_in_quarantine() {
     assert_eq!(cluster.sums().quarantined, 0);
     // The coordinator can count some of these jobs, and not others.
     let own = cluster.worker(Credential::OWN);
-    let (token, has_result) = cluster.dispatch.undecided(0).expect("jobs that fail");
+    let (token, has_result) = cluster.dispatch.undecided(0, &HashSet::new()).expect("jobs that fail");
     assert!(!has_result);
+    let other = cluster.dispatch.undecided(0, &HashSet::from([token.job])).expect("another one");
+    assert_ne!(other.0.job, token.job, "one that can't be counted hides no other");
     cluster.dispatch.give_up(token.job);
     assert_eq!(cluster.sums().quarantined, 1);
     assert!(cluster.decide(own) > 1);

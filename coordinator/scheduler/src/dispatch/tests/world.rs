@@ -337,7 +337,9 @@ impl World {
 
     /// The coordinator counts all that it has to, and everything that it says stands.
     fn decide(&mut self) {
-        while let Some((token, has_result)) = self.dispatch.undecided(self.now).filter(|_| self.arbiter) {
+        while let Some((token, has_result)) =
+            self.dispatch.undecided(self.now, &HashSet::new()).filter(|_| self.arbiter)
+        {
             let number = token.job.number;
             assert_eq!(has_result, self.accepted.contains_key(&number));
             self.judge(WorkerId::new(WORKERS + 1).unwrap(), token, truth(number), true);
