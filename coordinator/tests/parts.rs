@@ -96,12 +96,16 @@ async fn results_that_do_not_tell_their_parts_are_counted_by_another_machine() {
     let ledger = Ledger::new();
     let (house, run) = large_jobs(&ledger).await;
     let mut silent = house.worker(1).await;
-    let leases = silent.take(3).await;
-    let results: Vec<_> = leases.iter().map(honest).collect();
-    let tell = |parts: Vec<u64>, right: &v1::JobResult| v1::JobResult { parts, ..right.clone() };
+    let mut leases = silent.take(1_000).await;
+    leases.sort_by_key(|lease| lease.token.unwrap().job);
+    // Each is the first result from half of all jobs on, so that both are soon drawn.
+    let [one, other] = [&leases[leases.len() / 2], leases.last().unwrap()].map(honest);
     // None, or fewer than there are.
-    let all = [results[1].count2, results[1].count4, results[1].count8, results[1].solutions];
-    let untold = [tell(Vec::new(), &results[0]), tell([[0; 4], all].concat(), &results[1])];
+    let all = [other.count2, other.count4, other.count8, other.solutions];
+    let untold = [
+        v1::JobResult { parts: Vec::new(), ..one },
+        v1::JobResult { parts: [[0; 4], all].concat(), ..other },
+    ];
     silent.report(&untold).await;
     house.wait_for(run, |run| run.sums.checks.open == 2).await;
     house.close().await;

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses its part of this")]
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nqueens_coordinator::progress::RunProgress;
 use nqueens_coordinator::{Access, Coordinator, Error, Policy, RULES, Timing, listen};
@@ -23,6 +24,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tonic::Status;
 use tonic::transport::Channel;
 
@@ -39,6 +41,9 @@ pub(crate) const ALL: u64 = u64::MAX;
 pub(crate) fn board(n: u32) -> BoardSize {
     BoardSize::new(n).unwrap()
 }
+
+/// What takes longer never comes.
+const FOR_EVER: Duration = Duration::from_mins(5);
 
 /// The plan `rows` for N = 8: 8 jobs.
 pub(crate) fn rows_8() -> Plan {
@@ -131,8 +136,9 @@ impl House {
     /// Waits until a run looks like this.
     pub(crate) async fn wait_for(&self, run: RunId, like: impl Fn(&RunProgress) -> bool) -> RunProgress {
         let mut snapshots = self.coordinator.operator().watch();
-        let seen = snapshots.wait_for(|snapshot| snapshot.run(run).is_some_and(&like)).await.unwrap();
-        seen.run(run).unwrap().clone()
+        let seen = snapshots.wait_for(|snapshot| snapshot.run(run).is_some_and(&like));
+        let seen = timeout(FOR_EVER, seen).await.unwrap_or_else(|_| panic!("{:#?}", self.progress(run)));
+        seen.unwrap().run(run).unwrap().clone()
     }
 }
 
