@@ -1,10 +1,10 @@
 //! What the coordinator counts itself, with another engine than the workers: what has to be decided, and canaries. It counts
-//! on one thread of the lowest priority, and stops when the run ends.
+//! on one thread, and stops when the run ends.
 //!
-//! It decides where results differ, where a job fails on workers, and where nobody makes a check: at once. No votes
-//! outweigh its count.
+//! It decides where results differ, where a job fails on workers, and where nobody makes a check: at once, for the run waits
+//! for it. No votes outweigh its count.
 //!
-//! Canaries are jobs that it compares with the workers' results, for 5 % of the thread's time. A worker can't recognise such
+//! Canaries are jobs that it compares with the workers' results, for 5 % of the thread's time and with the lowest priority. A worker can't recognise such
 //! a job, because it is chosen after it was counted. Workers that agreed on a wrong count meet an independent one here.
 //!
 //! A job can be too large for a canary. Then its result tells what was found in each of its [parts](Job::parts), which add
@@ -13,7 +13,7 @@
 //!
 //! A count that differs from a worker's is made twice before it is told: this machine may have bad memory as well.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
@@ -42,7 +42,7 @@ use crate::operator::Operator;
 /// Counting takes this part of one thread's time.
 const SHARE: u32 = 20;
 
-/// Times that a job is decided.
+/// Times in a row that a job is decided.
 const TRIES_MAX: u32 = 5;
 
 /// While there is nothing to count.
@@ -57,7 +57,7 @@ const RECOVERY: Duration = Duration::from_mins(1);
 /// Bytes that the fast way may take.
 const MEMORY_MAX: u64 = 1 << 30;
 
-/// The lowest priority: whatever else runs on this machine gets the processor first.
+/// The lowest priority, of canaries: whatever else runs on this machine gets the processor first.
 const NICENESS: i32 = 19;
 
 /// What takes more estimated states is not counted. Half boards are searched row by row, at 3*10^7 a second (N = 22), so
@@ -79,6 +79,18 @@ impl Drop for Counting {
     }
 }
 
+/// What for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// Somebody waits for it.
+    Decision {
+        /// Whether an engine of another family would take too long.
+        is_slow: bool,
+    },
+    /// To find out whether a result is right.
+    Canary,
+}
+
 /// What is to be counted of a job.
 enum Subject {
     /// All of it.
@@ -89,9 +101,33 @@ enum Subject {
     Untold,
 }
 
+/// What has been tried to be decided.
+#[derive(Default)]
+struct Tries {
+    /// The latest job, and how often it was tried in a row.
+    latest: Option<(JobId, u32)>,
+    /// Jobs that are not tried again: each has been in vain.
+    given_up: Arc<HashSet<JobId>>,
+}
+
+impl Tries {
+    /// A job is tried once more.
+    fn note(&mut self, job: JobId) {
+        let before = self.latest.filter(|(latest, _)| *latest == job).map_or(0, |(_, times)| times);
+        self.latest = Some((job, before + 1));
+        if before + 1 >= TRIES_MAX {
+            self.give_up(job);
+        }
+    }
+
+    fn give_up(&mut self, job: JobId) {
+        Arc::make_mut(&mut self.given_up).insert(job);
+    }
+}
+
 /// Counts what has to be decided, and else jobs of runs with second counts, until the coordinator ends.
 pub(crate) async fn count(operator: Operator) {
-    let (mut counted, mut tries) = (HashSet::new(), HashMap::new());
+    let (mut counted, mut tries) = (HashSet::new(), Tries::default());
     loop {
         let outcome = match decide_one(&operator, &mut tries).await {
             Ok(true) => Ok(Duration::ZERO),
@@ -110,21 +146,21 @@ pub(crate) async fn count(operator: Operator) {
 
 /// Counts a job that the coordinator has to decide, if there is one that it has not tried in vain: that could not be counted,
 /// or that asked for a decision again and again.
-async fn decide_one(operator: &Operator, tries: &mut HashMap<JobId, u32>) -> Result<bool, Arc<Error>> {
-    let tried = tries.iter().filter(|(_, tries)| **tries >= TRIES_MAX).map(|(job, _)| *job).collect();
-    let undecided = operator.writer.look(move |dispatch, now| dispatch.undecided(now, &tried)).await?;
+async fn decide_one(operator: &Operator, tries: &mut Tries) -> Result<bool, Arc<Error>> {
+    let given_up = Arc::clone(&tries.given_up);
+    let undecided = operator.writer.look(move |dispatch, now| dispatch.undecided(now, &given_up)).await?;
     let Some((token, has_result)) = undecided else { return Ok(false) };
     let job = token.job;
-    *tries.entry(job).or_default() += 1;
+    tries.note(job);
     let (claim, states) = ledger::claim(operator.reader.pool(), job).await?;
     let expected = has_result.then_some(claim.counts);
-    let is_slow = states > states_max(claim.job.class);
-    match count_surely(operator, job.run, &claim, expected, is_slow).await {
+    let purpose = Purpose::Decision { is_slow: states > states_max(claim.job.class) };
+    match count_surely(operator, job.run, &claim, expected, purpose).await {
         None => {}
         Some(Ok(counted)) => operator.ask(counted.compare(operator, token)).await?,
         Some(Err(reason)) if has_result => {
             error!(%job, reason, "a job that has to be decided can't be counted here");
-            tries.insert(job, TRIES_MAX);
+            tries.give_up(job);
         }
         Some(Err(reason)) => operator.ask(GiveUp { job, reason }).await?,
     }
@@ -158,7 +194,7 @@ async fn check_one(
         return Ok(None);
     }
     let (expected, begun) = (claim.counts, Instant::now());
-    let found = match count_surely(operator, job.run, &claim, Some(expected), false).await {
+    let found = match count_surely(operator, job.run, &claim, Some(expected), Purpose::Canary).await {
         None => return Ok(Some(begun.elapsed())),
         Some(Ok(found)) => found,
         Some(Err(reason)) => {
@@ -244,13 +280,13 @@ async fn count_surely(
     run: RunId,
     claim: &Claim,
     expected: Option<Counts>,
-    is_slow: bool,
+    purpose: Purpose,
 ) -> Option<Result<Counted, String>> {
-    let first = match count_one(operator, run, claim.clone(), is_slow).await? {
+    let first = match count_one(operator, run, claim.clone(), purpose).await? {
         Ok(first) if expected.is_some_and(|expected| expected != first.counts) => first,
         outcome => return Some(outcome),
     };
-    let again = count_one(operator, run, claim.clone(), is_slow).await?;
+    let again = count_one(operator, run, claim.clone(), purpose).await?;
     Some(again.and_then(|again| {
         let is_sure = again.counts == first.counts;
         is_sure
@@ -264,14 +300,19 @@ async fn count_one(
     operator: &Operator,
     run: RunId,
     claim: Claim,
-    is_slow: bool,
+    purpose: Purpose,
 ) -> Option<Result<Counted, String>> {
     let counting = Counting(Arc::default());
     let (control, (done, counted)) = (Arc::clone(&counting.0), oneshot::channel());
     let work = move || {
-        // Of this thread, and of those that it starts. Without it counting is as good.
-        let _ = rustix::process::nice(NICENESS);
-        let found = if is_slow { count_fast(&claim, &control) } else { count_independently(claim, &control) };
+        if purpose == Purpose::Canary {
+            // Of this thread, and of those that it starts. Without it counting is as good.
+            let _ = rustix::process::nice(NICENESS);
+        }
+        let found = match purpose {
+            Purpose::Decision { is_slow: true } => count_fast(&claim, &control),
+            Purpose::Decision { is_slow: false } | Purpose::Canary => count_independently(claim, &control),
+        };
         // Nobody waits any more if the run has ended.
         let _ = done.send(found);
     };

@@ -39,7 +39,7 @@ use crate::operator_service::Operators;
 use crate::plans::Plans;
 use crate::reader::Reader;
 use crate::service::Workers;
-use crate::total::{SymmetricSearches, conclude};
+use crate::total::{Confirming, References, conclude};
 use crate::writer::{Handle, Timing, Writer};
 
 /// How often leases are looked through for those that have run out.
@@ -89,7 +89,7 @@ impl Coordinator {
         let operator = Operator { writer, reader, snapshot, events, build, plans, jobs_max, refused };
         let mut chores = vec![
             tokio::spawn(expire(operator.writer.clone(), disk)),
-            tokio::spawn(conclude_runs(operator.clone(), faults.clone())),
+            tokio::spawn(conclude_runs(operator.clone(), pace.confirming, faults.clone())),
         ];
         if pace.canaries {
             chores.push(tokio::spawn(canary::count(operator.clone())));
@@ -223,12 +223,16 @@ async fn expire(writer: Handle, mut disk: Disk) {
 }
 
 /// Adds up every run whose jobs are all done, once. What it takes to check the sum is counted beside the jobs.
-async fn conclude_runs(mut operator: Operator, faults: watch::Sender<Option<Arc<Error>>>) {
-    let (mut concluded, mut symmetric) = (HashSet::new(), SymmetricSearches::default());
+async fn conclude_runs(
+    mut operator: Operator,
+    confirming: Confirming,
+    faults: watch::Sender<Option<Arc<Error>>>,
+) {
+    let (mut concluded, mut references) = (HashSet::new(), References::new(confirming));
     loop {
         let snapshot = operator.snapshot.borrow_and_update().clone();
         for run in snapshot.runs.iter().filter(|run| run.state == RunState::Active) {
-            symmetric.of(run.n);
+            references.of(run.n);
         }
         let complete = snapshot.complete();
         concluded.retain(|run| complete.contains(run));
@@ -236,7 +240,7 @@ async fn conclude_runs(mut operator: Operator, faults: watch::Sender<Option<Arc<
             if !concluded.insert(run) {
                 continue;
             }
-            match conclude_run(&operator, run, &mut symmetric).await {
+            match conclude_run(&operator, run, &mut references).await {
                 Ok(true) => {}
                 // A result was withdrawn meanwhile, which changed the snapshot.
                 Ok(false) => drop(concluded.remove(&run)),
@@ -255,14 +259,14 @@ async fn conclude_runs(mut operator: Operator, faults: watch::Sender<Option<Arc<
 async fn conclude_run(
     operator: &Operator,
     id: RunId,
-    symmetric: &mut SymmetricSearches,
+    references: &mut References,
 ) -> Result<bool, Arc<Error>> {
     let basis =
         move |dispatch: &Dispatch, _| dispatch.run(id).filter(|run| run.is_complete()).map(Run::basis);
     let Some(basis) = operator.writer.look(basis).await? else { return Ok(false) };
     let concluding = async {
         let run = operator.reader.run(id).await?;
-        conclude(operator.reader.pool(), &run, symmetric.of(run.plan.n())).await
+        conclude(operator.reader.pool(), &run, references).await
     };
     let outcome = match concluding.await.map_err(|error| operator.reader.explain(error)) {
         // Reading it again would not mend it.

@@ -67,4 +67,5 @@ pub use operator::Operator;
 pub use plans::UnplannedRun;
 pub use reader::Reader;
 pub use rules::RULES;
+pub use total::Confirming;
 pub use writer::Timing;

@@ -3,13 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use nqueens_evidence::estimate::{STRATA, estimate_total};
 use nqueens_evidence::total;
+use nqueens_evidence::verify::CHECKS_MIN;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{SymmetricCounts, Totals};
-use nqueens_kernel::engine::Control;
+use nqueens_kernel::engine::{Control, Stopped};
+use nqueens_kernel::known::published;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_kernel::symmetric::symmetric_counts;
-use nqueens_model::operator::Outcome;
+use nqueens_model::operator::{Grounds, Outcome, TotalEstimate};
+use nqueens_proto::random_bytes;
 use nqueens_scheduler::JobState;
 use sqlx::sqlite::SqlitePool;
 use tokio::sync::watch;
@@ -17,28 +21,66 @@ use tokio::sync::watch;
 use crate::error::{Error, damaged};
 use crate::ledger::{self, RunRow};
 
-/// Counts the symmetric solutions of each N once, on a thread of its own beside the jobs: of a large board it takes a
-/// minute. Searches end with their owner.
-#[derive(Default)]
-pub(crate) struct SymmetricSearches {
-    begun: HashMap<BoardSize, watch::Receiver<Option<SymmetricCounts>>>,
+/// How totals are confirmed.
+#[derive(Clone, Copy, Debug)]
+pub struct Confirming {
+    /// Results that must have been counted a second time, under another credential or by the coordinator, for a total that is
+    /// not compared with a published count.
+    pub checks_min: u32,
+    /// Whether totals are compared with published counts. For rehearsals of larger boards they are not.
+    pub published: bool,
+}
+
+impl Default for Confirming {
+    fn default() -> Self {
+        Self { checks_min: CHECKS_MIN, published: true }
+    }
+}
+
+/// What the total of a board is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reference {
+    symmetric: SymmetricCounts,
+    /// Unless a published count is there.
+    estimate: Option<TotalEstimate>,
+}
+
+/// Makes what each N is held against once, on a thread of its own beside the jobs: of a large board it takes a
+/// minute. This ends with its owner.
+pub(crate) struct References {
+    begun: HashMap<BoardSize, watch::Receiver<Option<Reference>>>,
+    confirming: Confirming,
     control: Arc<Control>,
 }
 
-impl SymmetricSearches {
-    /// Begins the search for N unless it has begun; what it finds comes out of the receiver.
-    pub(crate) fn of(&mut self, n: BoardSize) -> watch::Receiver<Option<SymmetricCounts>> {
+impl References {
+    pub(crate) fn new(confirming: Confirming) -> Self {
+        Self { begun: HashMap::new(), confirming, control: Arc::default() }
+    }
+
+    /// Begins with N unless that was begun; what is found comes out of the receiver.
+    pub(crate) fn of(&mut self, n: BoardSize) -> watch::Receiver<Option<Reference>> {
         let begin = || {
-            let (found, counts) = watch::channel(None);
+            let (found, reference) = watch::channel(None);
             let control = Arc::clone(&self.control);
-            tokio::task::spawn_blocking(move || found.send_replace(symmetric_counts(n, &control).ok()));
-            counts
+            let is_published = self.confirming.published && published(n).is_some();
+            tokio::task::spawn_blocking(move || {
+                let search = || {
+                    let seed = || u64::from_ne_bytes(random_bytes());
+                    let estimate = || estimate_total(n, (seed(), STRATA), &control);
+                    let symmetric = symmetric_counts(n, &control)?;
+                    let estimate = (!is_published).then(estimate).transpose()?;
+                    Ok::<_, Stopped>(Reference { symmetric, estimate })
+                };
+                found.send_replace(search().ok())
+            });
+            reference
         };
         self.begun.entry(n).or_insert_with(begin).clone()
     }
 }
 
-impl Drop for SymmetricSearches {
+impl Drop for References {
     fn drop(&mut self) {
         self.control.stop();
     }
@@ -50,7 +92,7 @@ impl Drop for SymmetricSearches {
 pub(crate) async fn conclude(
     db: &SqlitePool,
     run: &RunRow,
-    mut symmetric: watch::Receiver<Option<SymmetricCounts>>,
+    references: &mut References,
 ) -> Result<Result<Outcome, String>, Error> {
     let n = run.plan.n();
     let mut found = Totals::default();
@@ -79,9 +121,13 @@ pub(crate) async fn conclude(
     if jobs != run.jobs || fingerprint.finish() != run.fingerprint {
         return Ok(Err(format!("the {jobs} stored jobs are not the plan that the run began with")));
     }
-    let counts = symmetric.wait_for(Option::is_some).await.map(|counts| *counts);
-    let symmetric = counts.ok().flatten().expect("the symmetric search ends early only with its coordinator");
-    Ok(total::conclude(n, found, symmetric).map_err(|doubt| doubt.to_string()))
+    let mut found_reference = references.of(n);
+    let reference = found_reference.wait_for(Option::is_some).await.map(|reference| *reference);
+    let Reference { symmetric, estimate } =
+        reference.ok().flatten().expect("the search ends early only with its coordinator");
+    let checks_wanted = references.confirming.checks_min.min(run.jobs);
+    let grounds = estimate.map(|estimate| Grounds { estimate, checks_wanted });
+    Ok(total::conclude(n, found, symmetric, grounds).map_err(|doubt| doubt.to_string()))
 }
 
 #[cfg(test)]
@@ -91,9 +137,13 @@ mod tests {
     #[tokio::test]
     async fn symmetric_solutions_are_counted_until_their_coordinator_ends() {
         let [small, large] = [8, 31].map(|n| BoardSize::new(n).unwrap());
-        let mut searches = SymmetricSearches::default();
+        let mut searches = References::new(Confirming::default());
         let found = *searches.of(small).wait_for(Option::is_some).await.unwrap();
-        assert_eq!(found, symmetric_counts(small, &Control::default()).ok());
+        let symmetric = symmetric_counts(small, &Control::default()).unwrap();
+        assert_eq!(found, Some(Reference { symmetric, estimate: None }));
+        let mut rehearsal = References::new(Confirming { published: false, ..Confirming::default() });
+        let found = *rehearsal.of(small).wait_for(Option::is_some).await.unwrap();
+        assert!(found.unwrap().estimate.unwrap().holds(92));
         // This one would take hours.
         let mut unfinished = searches.of(large);
         drop(searches);

@@ -43,6 +43,7 @@ use crate::limits::Limits;
 use crate::plans::{Plans, UnplannedRun};
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
+use crate::total::Confirming;
 
 pub(crate) use self::request::Handle;
 use self::request::{Message, Pending};
@@ -64,6 +65,8 @@ pub struct Timing {
     pub disk_reserve: u64,
     /// A plan of more jobs is refused: a coordinator keeps each in memory.
     pub jobs_max: u32,
+    /// How totals are confirmed.
+    pub confirming: Confirming,
     /// Whether the coordinator counts a few jobs itself, to hold results of workers against them, and decides where they
     /// differ.
     pub canaries: bool,
@@ -76,6 +79,7 @@ impl Default for Timing {
             policy: Policy::default(),
             disk_reserve: 0,
             jobs_max: JOBS_MAX,
+            confirming: Confirming::default(),
             canaries: false,
         }
     }

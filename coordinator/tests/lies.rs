@@ -64,6 +64,8 @@ async fn count_with_a_liar(lie: Lie, replicate_ppm: u32) -> tonic::Status {
     let liar = house.worker(9).await;
     let honest = [house.worker(1).await, house.worker(2).await, house.worker(3).await];
     let (liar_id, liar) = (liar.id, tokio::spawn(work(liar, Some(lie))));
+    // Or there might be nothing left to lie about.
+    house.wait_for(run.id, |run| run.sums.leased + run.sums.done > 0).await;
     let honest = honest.map(|worker| tokio::spawn(work(worker, None)));
     let refusal = liar.await.unwrap().unwrap_err();
     house.wait_for(run.id, |run| run.state == RunState::Done).await;

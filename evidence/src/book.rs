@@ -309,7 +309,7 @@ impl Book {
         );
         let workers = format!("each result is from one of the {} listed workers", self.workers.len());
         let by_another_machine = self.counted_alike(|line| (&line.name, &line.credential));
-        let under_another_credential = self.counted_alike(|line| &line.credential);
+        let under_another_credential = self.confirmed();
         let others = format!(
             "{by_another_machine} jobs have an equal result from a second machine, {under_another_credential} of them under \
              another credential or from the coordinator; {} results were voided",
@@ -327,6 +327,11 @@ impl Book {
             ),
             (Check::Others, self.faults.others.verdict(read, others)),
         ]
+    }
+
+    /// How many jobs were counted alike under another credential or by the coordinator.
+    pub(crate) fn confirmed(&self) -> u64 {
+        self.counted_alike(|line| &line.credential)
     }
 
     /// How many jobs were counted alike by listed workers that differ in this.

@@ -35,6 +35,8 @@ pub enum Check {
     Published,
     /// The totals of the first and the last line are that of the sums.
     Total,
+    /// The total agrees with its estimate, which is made again, and enough results were counted a second time.
+    Confirmed,
     /// The file is signed by a key that the reader trusts.
     Signature,
 }

@@ -10,6 +10,7 @@
 //! * `book` compares the lines with the plan, which it computes anew, in one pass. `finding` names the checks and
 //!   their outcomes.
 //! * `signature` makes and checks a signature over the file, in OpenSSH's format.
+//! * `estimate` estimates a total that nobody has published.
 //! * `sample` draws jobs by hashes of a seed and their numbers, so that everyone draws the same.
 //! * `recount` counts jobs again as mirror images, by an engine that shares no search with the first; `confidence`
 //!   says what that proves.
@@ -19,6 +20,7 @@
 mod book;
 pub mod chain;
 pub mod confidence;
+pub mod estimate;
 pub mod finding;
 pub mod line;
 mod parts;

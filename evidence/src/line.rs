@@ -8,12 +8,12 @@ use nqueens_kernel::job::Class;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::RunId;
 use nqueens_model::kernel::KernelName;
-use nqueens_model::operator::WallTime;
+use nqueens_model::operator::{Grounds, TotalEstimate, WallTime};
 use serde::{Deserialize, Serialize};
 
 /// The version of the format that this program writes; it reads the earlier ones, too: 1 has no [`OtherLine`]s, 1 and 2
-/// have no sums of workers, 1 to 3 no credentials.
-pub const FORMAT: u32 = 4;
+/// have no sums of workers, 1 to 3 no credentials, 1 to 4 no [`ChecksLine`].
+pub const FORMAT: u32 = 5;
 
 /// A line, by what it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,6 +190,55 @@ pub struct TotalLine {
     /// All solutions.
     #[serde(with = "text")]
     pub total: u128,
+    /// What the coordinator did to confirm the total; earlier formats do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks: Option<ChecksLine>,
+}
+
+/// What the coordinator did to confirm a total.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChecksLine {
+    /// Parts of jobs that it counted itself to the same result; a small job is one part.
+    pub recounts_agreed: u32,
+    /// Those that it counted to another result.
+    pub recounts_differing: u32,
+    /// What the total is held against, unless a published count is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grounds: Option<GroundsLine>,
+}
+
+/// What a total is held against where no published count is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroundsLine {
+    /// Of the estimate's random numbers.
+    #[serde(with = "text")]
+    pub seed: u64,
+    /// Parts of the search, with two random descents each.
+    pub strata: u32,
+    /// The estimated total.
+    #[serde(with = "text")]
+    pub estimate: u128,
+    /// Half-width of its 95 % confidence interval.
+    #[serde(with = "text")]
+    pub reach: u128,
+    /// Results that must have been counted a second time.
+    pub checks_wanted: u32,
+}
+
+impl From<Grounds> for GroundsLine {
+    fn from(grounds: Grounds) -> Self {
+        let Grounds { estimate: TotalEstimate { seed, strata, value, reach }, checks_wanted } = grounds;
+        Self { seed, strata, estimate: value, reach, checks_wanted }
+    }
+}
+
+impl From<GroundsLine> for Grounds {
+    fn from(line: GroundsLine) -> Self {
+        let GroundsLine { seed, strata, estimate: value, reach, checks_wanted } = line;
+        Self { estimate: TotalEstimate { seed, strata, value, reach }, checks_wanted }
+    }
 }
 
 /// Counts as text.

@@ -3,7 +3,7 @@
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Overflow, SymmetricCounts, Totals, Unsortable};
 use nqueens_kernel::known::published;
-use nqueens_model::operator::{Checked, Outcome};
+use nqueens_model::operator::{Checked, Grounds, Outcome};
 
 /// The check that a sum did not pass, in the order in which they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,28 +35,33 @@ pub enum Doubt {
     },
 }
 
-/// Makes every check there is on the sum of a run's jobs: whole orbits, the symmetric ones among them, the published
-/// count.
-pub fn conclude(n: BoardSize, found: Totals, symmetric: SymmetricCounts) -> Result<Outcome, Doubt> {
+/// Makes every check there is on the sum of a run's jobs: whole orbits, the symmetric ones among them, and the published
+/// count, or else there are [grounds](Grounds) by which it is confirmed.
+pub fn conclude(
+    n: BoardSize,
+    found: Totals,
+    symmetric: SymmetricCounts,
+    grounds: Option<Grounds>,
+) -> Result<Outcome, Doubt> {
     let orbits = found.sorted(symmetric)?;
     // N = 1 has one solution, an orbit of its own that stands in none of the three counts.
     let expected = (u128::from(symmetric.count2()), u128::from(symmetric.count4()));
     if n > BoardSize::MIN && (orbits.count2, orbits.count4) != expected {
         return Err(Doubt::Symmetry { orbits, symmetric });
     }
-    outcome(n, orbits)
+    outcome(n, orbits, grounds)
 }
 
-/// The total of the orbits, compared with the published count. A stored outcome that differs has changed since it was
-/// stored.
-pub fn outcome(n: BoardSize, orbits: Totals) -> Result<Outcome, Doubt> {
+/// The total of the orbits, compared with the published count unless there are other grounds. A stored outcome that differs
+/// has changed since it was stored.
+pub fn outcome(n: BoardSize, orbits: Totals, grounds: Option<Grounds>) -> Result<Outcome, Doubt> {
     let total = orbits.total(n)?;
-    let checked = match published(n) {
+    let checked = match published(n).filter(|_| grounds.is_none()) {
         None => Checked::Symmetric,
         Some(known) if known.total == total && known.orbits == orbits => Checked::Published,
         Some(known) => return Err(Doubt::Published { total, published: known.total }),
     };
-    Ok(Outcome { totals: orbits, total, checked })
+    Ok(Outcome { totals: orbits, total, checked, grounds })
 }
 
 #[cfg(test)]
@@ -72,11 +77,11 @@ mod tests {
         let symmetric = symmetric_counts(n, &Control::default()).unwrap();
         let right = Totals { count4: 1, count8: 11, ..Totals::default() };
         assert_eq!(
-            conclude(n, right, symmetric),
-            Ok(Outcome { totals: right, total: 92, checked: Checked::Published })
+            conclude(n, right, symmetric, None),
+            Ok(Outcome { totals: right, total: 92, checked: Checked::Published, grounds: None })
         );
         let plain = |solutions| Totals { solutions, ..Totals::default() };
-        assert_eq!(conclude(n, plain(92), symmetric).unwrap().totals, right);
+        assert_eq!(conclude(n, plain(92), symmetric, None).unwrap().totals, right);
         let errors = [
             (
                 plain(91),
@@ -90,7 +95,7 @@ mod tests {
             (Totals { count8: u128::MAX / 8 + 1, ..right }, "a count overflowed its integer width"),
         ];
         for (orbits, expected) in errors {
-            let error = conclude(n, orbits, symmetric).unwrap_err().to_string();
+            let error = conclude(n, orbits, symmetric, None).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         }
     }

@@ -6,14 +6,22 @@ use std::io::{self, BufRead};
 use nqueens_kernel::counts::SymmetricCounts;
 use nqueens_kernel::engine::{Control, Stopped};
 use nqueens_kernel::symmetric::symmetric_counts;
-use nqueens_model::operator::{Checked, Outcome};
+use nqueens_model::operator::{Checked, Grounds, Missing, Outcome, Standing};
 
 use crate::book::Book;
 use crate::chain::ChainReader;
+use crate::estimate::{STRATA, estimate_total};
 use crate::finding::{Check, Verdict};
 use crate::line::{FORMAT, Header, Line, TotalLine};
 use crate::sample::Sample;
 use crate::total::{Doubt, conclude};
+
+/// Second counts that confirm a total, where the file does not say how many: if 1 % of the results were wrong, 300 random ones
+/// would all be right in one case of twenty.
+pub const CHECKS_MIN: u32 = 300;
+
+/// Of an estimate, where the file has none.
+const SEED: u64 = 1;
 
 /// A file that was checked.
 #[derive(Clone, Debug, Default)]
@@ -26,12 +34,40 @@ pub struct Report {
     pub workers: BTreeMap<u64, (String, u64)>,
     /// Jobs that were read.
     pub jobs: u64,
+    /// A total that no published count confirms.
+    pub counted: Option<CountedTotal>,
+}
+
+/// A total that no published count confirms, and what else does.
+#[derive(Clone, Debug)]
+pub struct CountedTotal {
+    outcome: Outcome,
+    /// Results that were counted a second time, as the file tells: under another credential or by the coordinator.
+    checks_made: u64,
+}
+
+impl CountedTotal {
+    /// Whether it is confirmed, if somebody who is trusted has counted so many of its jobs again.
+    pub fn verdict(&self, recounted: u64) -> Verdict {
+        let standing = Standing::new(&self.outcome, self.checks_made.max(recounted), 0);
+        let is_off = |missing: &Missing| matches!(missing, Missing::Agreement(_));
+        let told = standing.to_string();
+        if standing.is_confirmed() {
+            Verdict::Passed(told)
+        } else if standing.missing().iter().any(is_off) {
+            Verdict::Failed(told)
+        } else {
+            Verdict::NotMade(told)
+        }
+    }
 }
 
 impl Report {
     /// Whether no check failed.
     pub fn passed(&self) -> bool {
-        !self.findings.iter().any(|(_, verdict)| matches!(verdict, Verdict::Failed(_)))
+        let counted = self.counted.as_ref().map(|counted| counted.verdict(0));
+        let mut verdicts = self.findings.iter().map(|(_, verdict)| verdict).chain(&counted);
+        !verdicts.any(|verdict| matches!(verdict, Verdict::Failed(_)))
     }
 
     fn add(&mut self, check: Check, verdict: Verdict) {
@@ -83,7 +119,11 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
     };
     match (last, why_not) {
         (Ok(last), None) => {
-            report.findings.extend(sums(&book, &last, symmetric_counts(book.header.n, control)?));
+            let (findings, outcome) = sums(&book, &last, symmetric_counts(book.header.n, control)?);
+            report.findings.extend(findings);
+            if let Some(outcome) = outcome {
+                confirm(&mut report, &book, &last, outcome, control)?;
+            }
         }
         (_, why) => report.findings.extend(
             [Check::Sums, Check::Orbits, Check::Symmetric, Check::Published, Check::Total]
@@ -163,8 +203,42 @@ fn chain(lines: &ChainReader<impl BufRead>, complete: bool) -> Verdict {
     }
 }
 
-/// The checks on what the jobs add up to.
-fn sums(book: &Book, last: &TotalLine, symmetric: SymmetricCounts) -> Vec<(Check, Verdict)> {
+/// Makes the estimate of a total again, if the file has one or no count is published.
+fn confirm(
+    report: &mut Report,
+    book: &Book,
+    last: &TotalLine,
+    outcome: Outcome,
+    control: &Control,
+) -> Result<(), Stopped> {
+    let told = last.checks.as_ref().and_then(|checks| checks.grounds.clone()).map(Grounds::from);
+    if outcome.checked == Checked::Published && told.is_none() {
+        return Ok(());
+    }
+    let (seed, strata) =
+        told.map_or((SEED, STRATA), |told| (told.estimate.seed, told.estimate.strata.clamp(1, STRATA)));
+    let estimate = estimate_total(book.header.n, (seed, strata), control)?;
+    if told.is_some_and(|told| told.estimate != estimate) {
+        let why = format!("the last line's estimate is not what its seed {seed} gives, {estimate:?}");
+        report.add(Check::Confirmed, Verdict::Failed(why));
+        return Ok(());
+    }
+    let checks_wanted = told.map_or_else(|| CHECKS_MIN.min(book.header.jobs), |told| told.checks_wanted);
+    let grounds = Some(Grounds { estimate, checks_wanted });
+    let recounts = last.checks.as_ref().map_or(0, |checks| checks.recounts_agreed);
+    report.counted = Some(CountedTotal {
+        outcome: Outcome { grounds, ..outcome },
+        checks_made: book.confirmed().max(recounts.into()),
+    });
+    Ok(())
+}
+
+/// The checks on what the jobs add up to, and what that is.
+fn sums(
+    book: &Book,
+    last: &TotalLine,
+    symmetric: SymmetricCounts,
+) -> (Vec<(Check, Verdict)>, Option<Outcome>) {
     let n = book.header.n;
     let unmade = || Verdict::NotMade("an earlier check failed".to_owned());
     let found = match book.found() {
@@ -172,7 +246,7 @@ fn sums(book: &Book, last: &TotalLine, symmetric: SymmetricCounts) -> Vec<(Check
         Err(overflow) => {
             let rest = [Check::Orbits, Check::Symmetric, Check::Published, Check::Total];
             let sums = (Check::Sums, Verdict::Failed(overflow.to_string()));
-            return std::iter::once(sums).chain(rest.map(|check| (check, unmade()))).collect();
+            return (std::iter::once(sums).chain(rest.map(|check| (check, unmade()))).collect(), None);
         }
     };
     let sums = if found == last.counts {
@@ -200,7 +274,7 @@ fn sums(book: &Book, last: &TotalLine, symmetric: SymmetricCounts) -> Vec<(Check
         }
     };
     let failed = |doubt: &Doubt| Verdict::Failed(doubt.to_string());
-    let outcome = conclude(n, found, symmetric);
+    let outcome = conclude(n, found, symmetric, None);
     let [orbits, symmetric, published] = match &outcome {
         Ok(Outcome { checked: Checked::Published, .. }) => {
             [whole(), equal(), Verdict::Passed("the total equals the published count".to_owned())]
@@ -212,13 +286,15 @@ fn sums(book: &Book, last: &TotalLine, symmetric: SymmetricCounts) -> Vec<(Check
         Err(doubt @ Doubt::Symmetry { .. }) => [whole(), failed(doubt), unmade()],
         Err(doubt @ Doubt::Published { .. }) => [whole(), equal(), failed(doubt)],
     };
-    vec![
+    let outcome = outcome.ok();
+    let findings = vec![
         (Check::Sums, sums),
         (Check::Orbits, orbits),
         (Check::Symmetric, symmetric),
         (Check::Published, published),
-        (Check::Total, outcome.map_or_else(|_| unmade(), |outcome| total(&book.header, last, &outcome))),
-    ]
+        (Check::Total, outcome.map_or_else(unmade, |outcome| total(&book.header, last, &outcome))),
+    ];
+    (findings, outcome)
 }
 
 fn total(header: &Header, last: &TotalLine, outcome: &Outcome) -> Verdict {

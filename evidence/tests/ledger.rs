@@ -1,8 +1,9 @@
 //! Ledgers made by hand: counts beyond 2^32, and damage to every single bit.
 
 use nqueens_evidence::chain::ChainWriter;
+use nqueens_evidence::estimate::estimate_total;
 use nqueens_evidence::finding::{Check, Verdict};
-use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, TotalLine, WorkerLine};
+use nqueens_evidence::line::{ChecksLine, FORMAT, GroundsLine, Header, JobLine, Line, TotalLine, WorkerLine};
 use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::{Report, verify};
 use nqueens_kernel::board::BoardSize;
@@ -12,9 +13,15 @@ use nqueens_kernel::job::Class;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::RunId;
+use nqueens_model::operator::Grounds;
 
 /// A ledger whose one job found this, by an engine that is not known here.
 fn ledger(n: u32, solutions: u64) -> Vec<u8> {
+    ledger_with(n, solutions, None)
+}
+
+/// The same, of a coordinator that did this to confirm the total.
+fn ledger_with(n: u32, solutions: u64, checks: Option<ChecksLine>) -> Vec<u8> {
     let n = BoardSize::new(n).expect("a board");
     let plan = Plan::with_states_per_job(n, PlanKind::Halves, 1 << 62);
     let job = plan.jobs().next().expect("a job");
@@ -63,6 +70,7 @@ fn ledger(n: u32, solutions: u64) -> Vec<u8> {
             counts: Totals { solutions: solutions.into(), ..Totals::default() },
             orbits: known.orbits,
             total: known.total,
+            checks,
         }),
     ];
     let mut text = Vec::new();
@@ -104,6 +112,45 @@ fn every_flipped_bit_and_every_cut_is_found() {
             text[at] ^= 1 << bit;
         }
     }
+}
+
+#[test]
+fn a_total_is_confirmed_by_its_estimate_and_by_second_counts() {
+    let total = 4_968_057_848;
+    let n = BoardSize::new(19).expect("a board");
+    let estimate = estimate_total(n, (5, 300), &Control::default()).expect("nobody stops it");
+    let grounds = GroundsLine::from(Grounds { estimate, checks_wanted: 3 });
+    let report = |recounts_agreed, grounds| {
+        let checks = ChecksLine { recounts_agreed, recounts_differing: 0, grounds };
+        verified(&ledger_with(19, total, Some(checks)))
+    };
+
+    let unchecked = report(2, Some(grounds.clone()));
+    assert!(unchecked.passed(), "{:?}", unchecked.findings);
+    let counted = unchecked.counted.expect("it has an estimate");
+    let Verdict::NotMade(told) = counted.verdict(2) else { panic!("2 are too few: {counted:?}") };
+    assert!(told.starts_with("counted, not confirmed: 2 of 3 results were counted a second time"), "{told}");
+    assert!(matches!(counted.verdict(3), Verdict::Passed(told) if told.starts_with("confirmed: ")));
+    let checked = report(3, Some(grounds.clone())).counted.expect("it has an estimate");
+    assert!(matches!(checked.verdict(0), Verdict::Passed(_)));
+
+    for change in [
+        |grounds: &mut GroundsLine| grounds.seed += 1,
+        |grounds: &mut GroundsLine| grounds.strata = 0,
+        |grounds: &mut GroundsLine| grounds.strata = u32::MAX,
+        |grounds: &mut GroundsLine| grounds.estimate += 1,
+        |grounds: &mut GroundsLine| grounds.reach *= 2,
+    ] {
+        let mut changed = grounds.clone();
+        change(&mut changed);
+        let report = report(3, Some(changed));
+        let (check, verdict) = report.findings.last().expect("checks");
+        assert!(matches!((check, verdict), (Check::Confirmed, Verdict::Failed(_))), "{verdict:?}");
+        assert!(!report.passed());
+    }
+
+    // The published count says enough.
+    assert!(report(0, None).counted.is_none());
 }
 
 #[test]

@@ -61,8 +61,7 @@ function showRun(run) {
   const estimate = run.estimated_total && numbers(run.estimated_total);
   put(by("total-name"), estimate ? "TOTAL, estimated" : "TOTAL");
   put(by("total"), run.total ? thousands(run.total) : estimate ? about(estimate.value) : "not known yet");
-  const checks = { published: "equal to the published count", symmetric: "symmetric solutions checked; no count is published" };
-  const totalMore = run.total ? checks[run.check] : run.reason ?? (estimate ? bounds(estimate, about) : "");
+  const totalMore = run.standing ?? run.reason ?? (estimate ? bounds(estimate, about) : "");
   put(by("total-more"), totalMore);
 
   const left = run.time_left_s;

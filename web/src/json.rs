@@ -1,12 +1,25 @@
 //! Runs, workers and events as JSON, for the command line's `--json` and the web page.
 
 use nqueens_evidence::confidence::share_met;
-use nqueens_model::operator::{Event, Interval, Progress, RunStatus, WorkerStatus};
+use nqueens_model::operator::{
+    Event, Interval, Missing, Progress, RunStatus, Standing, TotalEstimate, WorkerStatus,
+};
 use serde_json::{Value, json};
 
 /// A run. Counts are decimal strings, for they outgrow 2^53.
 pub fn run(run: &RunStatus) -> Value {
-    let outcome = run.outcome.as_ref();
+    let (outcome, standing) = (run.outcome.as_ref(), run.standing());
+    let missing = |standing: &Standing| standing.missing().iter().map(Missing::to_string).collect::<Vec<_>>();
+    let estimate = outcome.and_then(|outcome| outcome.grounds).map(|grounds| {
+        let TotalEstimate { seed, strata, value, reach } = grounds.estimate;
+        json!({
+            "seed": seed.to_string(),
+            "strata": strata,
+            "value": value.to_string(),
+            "reach": reach.to_string(),
+            "checks_wanted": grounds.checks_wanted,
+        })
+    });
     let mut json = progress(&run.progress);
     let more = json!({
         "plan": run.plan.kind().name(),
@@ -18,6 +31,10 @@ pub fn run(run: &RunStatus) -> Value {
         "count4": outcome.map(|outcome| outcome.totals.count4.to_string()),
         "count8": outcome.map(|outcome| outcome.totals.count8.to_string()),
         "check": outcome.map(|outcome| outcome.checked.name()),
+        "confirmed": standing.as_ref().map(Standing::is_confirmed),
+        "standing": standing.as_ref().map(Standing::to_string),
+        "missing": standing.as_ref().map(missing),
+        "estimate": estimate,
         "recounts": {
             "agreed": run.recounts.agreed,
             "differing": run.recounts.differing,

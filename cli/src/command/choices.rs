@@ -8,7 +8,7 @@ use std::str::FromStr;
 use anyhow::ensure;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser, ValueParserFactory};
-use nqueens_coordinator::Timing;
+use nqueens_coordinator::{Confirming, Timing};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::Kernel;
@@ -139,6 +139,25 @@ pub(crate) struct JobsMax {
     /// Maximum number of jobs of a run; plans with more are refused, because each job is kept in memory
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Timing::default().jobs_max)]
     pub(crate) jobs_max: u32,
+}
+
+/// How totals are confirmed.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ConfirmingOptions {
+    /// Number of results that must be counted a second time, by another credential or the coordinator, before a total without a
+    /// published count is confirmed
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Confirming::default().checks_min)]
+    checks_min: u32,
+
+    /// Confirm totals as if no counts were published: a rehearsal for boards beyond N = 27
+    #[arg(long)]
+    unpublished: bool,
+}
+
+impl From<ConfirmingOptions> for Confirming {
+    fn from(options: ConfirmingOptions) -> Self {
+        Self { checks_min: options.checks_min, published: !options.unpublished }
+    }
 }
 
 /// Reads a number of threads, `1..=THREADS_MAX`.

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::choices::JobsMax;
+use super::choices::{ConfirmingOptions, JobsMax};
 use super::limits::{ListenerLimits, files_max, page_connections};
 use super::page::PageOptions;
 use crate::build::BUILD;
@@ -96,6 +96,9 @@ pub(crate) struct Coordinate {
     jobs_max: JobsMax,
 
     #[command(flatten)]
+    confirming: ConfirmingOptions,
+
+    #[command(flatten)]
     limits: ListenerLimits,
 
     #[command(flatten)]
@@ -131,6 +134,7 @@ impl Coordinate {
             policy,
             disk_reserve: self.disk_reserve.0,
             jobs_max: self.jobs_max.jobs_max,
+            confirming: self.confirming.into(),
             canaries: !self.no_canaries,
         }
     }

@@ -6,7 +6,9 @@ use std::io::{BufWriter, Write};
 use anyhow::{Context, ensure};
 use nqueens_coordinator::{JobState, LedgerRow, OtherResult, Reader, RunRow};
 use nqueens_evidence::chain::ChainWriter;
-use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, OtherLine, TotalLine, WorkerLine};
+use nqueens_evidence::line::{
+    ChecksLine, FORMAT, GroundsLine, Header, JobLine, Line, OtherLine, TotalLine, WorkerLine,
+};
 use nqueens_kernel::counts::Totals;
 use nqueens_model::id::WorkerId;
 use nqueens_model::kernel::KernelName;
@@ -57,7 +59,13 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         "the results of run {} no longer add up to its total; 'nqueens run' or a coordinator reports which check fails",
         run.id
     );
-    out.write(&Line::Total(TotalLine { counts: found, orbits: outcome.totals, total: outcome.total }))?;
+    let checks = ChecksLine {
+        recounts_agreed: run.recounts.agreed,
+        recounts_differing: run.recounts.differing,
+        grounds: outcome.grounds.map(GroundsLine::from),
+    };
+    let (orbits, total) = (outcome.totals, outcome.total);
+    out.write(&Line::Total(TotalLine { counts: found, orbits, total, checks: Some(checks) }))?;
     Ok(out.finish()?)
 }
 

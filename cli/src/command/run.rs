@@ -16,14 +16,14 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Outcome, RunState, Submission};
+use nqueens_model::operator::{Outcome, RunState, RunStatus, Submission};
 use nqueens_proto::{Token, random_bytes};
 use nqueens_worker::{Client, Config, Proof, prove, proven_kernels, work};
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
-use super::choices::{JobsMax, KernelChoice, PlanChoice, default_threads, threads};
+use super::choices::{ConfirmingOptions, JobsMax, KernelChoice, PlanChoice, default_threads, threads};
 use crate::build::BUILD;
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
@@ -68,6 +68,9 @@ pub(crate) struct Run {
     jobs_max: JobsMax,
 
     #[command(flatten)]
+    confirming: ConfirmingOptions,
+
+    #[command(flatten)]
     memory: Memory,
 
     #[command(flatten)]
@@ -95,7 +98,12 @@ impl Run {
         let begun = Instant::now();
         let kernel = self.kernel;
         let proving = tokio::task::spawn_blocking(move || proven(kernel));
-        let pace = Timing { sync_ms: SYNC_MS, jobs_max: self.jobs_max.jobs_max, ..Timing::default() };
+        let pace = Timing {
+            sync_ms: SYNC_MS,
+            jobs_max: self.jobs_max.jobs_max,
+            confirming: self.confirming.into(),
+            ..Timing::default()
+        };
         let path = self.path();
         let opening = async {
             let coordinator = Coordinator::open(&path, pace, BUILD).await?;
@@ -111,8 +119,7 @@ impl Run {
         debug!("run has ended");
         coordinator.close().await;
         if let Some(run) = outcome? {
-            let result = run.outcome.expect("a run that is done has a result");
-            self.print(&run, &result, proof.kernel, begun.elapsed().as_secs_f64())?;
+            self.print(&run, proof.kernel, begun.elapsed().as_secs_f64())?;
             return Ok(ExitCode::SUCCESS);
         }
         Ok(self.interrupted())
@@ -132,7 +139,7 @@ impl Run {
         coordinator: &Coordinator,
         proof: Proof,
         told: Told,
-    ) -> anyhow::Result<Option<RunRow>> {
+    ) -> anyhow::Result<Option<RunStatus>> {
         let planning = async {
             match self.existing(coordinator).await? {
                 Some(run) => Ok(run),
@@ -143,10 +150,10 @@ impl Run {
             run = planning => run?,
             () = stopped(told.clone()) => return Ok(None),
         };
-        if run.state == RunState::Done {
-            return Ok(Some(run));
-        }
         let id = run.id;
+        if run.state == RunState::Done {
+            return Ok(Some(coordinator.operator().run(id).await?));
+        }
         debug!(run = %id, "run is planned");
         coordinator.operator().ask(ReleaseAll).await.map_err(anyhow::Error::new)?;
         let bar = Bar::new();
@@ -193,7 +200,7 @@ impl Run {
         id: RunId,
         proof: Proof,
         told: Told,
-    ) -> anyhow::Result<Option<RunRow>> {
+    ) -> anyhow::Result<Option<RunStatus>> {
         let (listener, address) = listen("127.0.0.1:0").await?;
         // Nobody else on this machine is to report results, or to meddle.
         let token = random_token();
@@ -239,11 +246,12 @@ impl Run {
         }
         drop(stop_serving);
         server.await.context("the server panicked")??;
-        Ok(if end? { Some(coordinator.operator().reader().run(id).await?) } else { None })
+        Ok(if end? { Some(coordinator.operator().run(id).await?) } else { None })
     }
 
-    fn print(&self, run: &RunRow, result: &Outcome, kernel: Kernel, elapsed_s: f64) -> io::Result<()> {
-        let Outcome { totals, total, checked } = result;
+    fn print(&self, run: &RunStatus, kernel: Kernel, elapsed_s: f64) -> io::Result<()> {
+        let result = run.outcome.zip(run.standing()).expect("a run that is done has a result");
+        let (Outcome { totals, total, checked, .. }, standing) = result;
         let unique = totals.unique(self.n).expect("checked when the run was done");
         if self.json.json {
             let line = json!({
@@ -253,12 +261,13 @@ impl Run {
                 "count2": totals.count2.to_string(),
                 "count4": totals.count4.to_string(),
                 "count8": totals.count8.to_string(),
-                "run": run.id.to_string(),
+                "run": run.progress.run.to_string(),
                 "plan": run.plan.kind().name(),
-                "jobs": run.jobs,
+                "jobs": run.progress.jobs,
                 "elapsed_s": elapsed_s,
                 "kernel": kernel.name(),
                 "check": checked.name(),
+                "confirmed": standing.is_confirmed(),
             });
             return print_line(line);
         }
@@ -267,14 +276,14 @@ impl Run {
             ("COUNT4", totals.count4),
             ("COUNT8", totals.count8),
             ("UNIQUE", unique),
-            ("TOTAL", *total),
+            ("TOTAL", total),
         ];
         let width = thousands(total).len();
         print_line(format_args!("N = {}", self.n))?;
         for (name, count) in rows {
             print_line(format_args!("{name:<6}  {:>width$}", thousands(count)))?;
         }
-        print_line(checked.describe())
+        print_line(standing)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use nqueens_evidence::confidence::share_met;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{CheckCounts, Interval, Progress, Recounts, RunStatus};
+use nqueens_model::operator::{CheckCounts, Interval, Progress, Recounts, RunStatus, Standing};
 use nqueens_proto::v1;
 use serde_json::{Value, json};
 
@@ -63,6 +63,11 @@ impl Status {
             for run in runs.iter().filter(|run| run.recounts != Recounts::default()) {
                 let described = describe_recounts(run.recounts, run.parts_estimate());
                 print_line(format_args!("{}: {described}", run.progress.run))?;
+            }
+            for run in &runs {
+                if let Some(standing) = run.standing().filter(|standing| *standing != Standing::Published) {
+                    print_line(format_args!("{}: {standing}", run.progress.run))?;
+                }
             }
             if let Some(disk) = disk.filter(|disk| disk.is_short) {
                 print_line(describe_disk(&disk))?;

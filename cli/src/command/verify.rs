@@ -60,15 +60,21 @@ impl Verify {
         }
         print(&report)?;
         let mut code = if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        let mut recounted_alike = 0;
         if self.sample.is_some() && report.header.is_some() {
             for (name, _) in report.workers.values_mut() {
                 *name = harmless(name);
             }
-            let population = Population { jobs: report.jobs, workers: report.workers };
+            let population = Population { jobs: report.jobs, workers: std::mem::take(&mut report.workers) };
             let recounted = draw.recount(&population, &interrupt)?;
-            if recounted != ExitCode::SUCCESS {
+            if recounted == ExitCode::SUCCESS {
+                recounted_alike = report.jobs.min(self.sample.unwrap_or(0).into());
+            } else {
                 code = recounted;
             }
+        }
+        if let Some(counted) = report.counted {
+            print_finding(Check::Confirmed, &counted.verdict(recounted_alike))?;
         }
         Ok(code)
     }
@@ -92,8 +98,12 @@ fn print(report: &Report) -> anyhow::Result<()> {
         print_line(format_args!("run {run}, N = {n}, plan {plan}, {jobs} jobs"))?;
     }
     for (check, verdict) in &report.findings {
-        let (outcome, what) = verdict.told();
-        print_line(format_args!("{outcome:<7} {:<12} {}", check.name(), harmless(what)))?;
+        print_finding(*check, verdict)?;
     }
     Ok(())
+}
+
+fn print_finding(check: Check, verdict: &Verdict) -> io::Result<()> {
+    let (outcome, what) = verdict.told();
+    print_line(format_args!("{outcome:<7} {:<12} {}", check.name(), harmless(what)))
 }

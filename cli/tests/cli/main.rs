@@ -8,6 +8,7 @@ mod browser;
 mod calls;
 mod certs;
 mod cluster;
+mod confirming;
 mod credentials;
 mod damage;
 mod databases;

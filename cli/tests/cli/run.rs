@@ -43,6 +43,7 @@ fn for_programs() {
     let expected = json!({
         "n": 10, "total": "724", "unique": "92", "count2": "0", "count4": "3", "count8": "89", "run": run,
         "plan": "rows", "jobs": 11, "elapsed_s": null, "kernel": "reference", "check": "published",
+        "confirmed": true,
     });
     assert_eq!(result.to_string(), expected.to_string(), "these fields, in this order");
     let files: Vec<_> = place.files().into_keys().collect();

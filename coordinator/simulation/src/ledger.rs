@@ -276,7 +276,7 @@ impl Ledger {
             totals = totals.checked_add(accepted.result.counts).expect("small");
         }
         let total = 4 * totals.count4 + 8 * totals.count8;
-        Ok(Outcome { totals, total, checked: Checked::Symmetric })
+        Ok(Outcome { totals, total, checked: Checked::Symmetric, grounds: None })
     }
 
     /// Looks up what requests need.

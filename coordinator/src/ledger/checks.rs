@@ -95,7 +95,8 @@ pub(crate) async fn unconfirmed(
            FROM worker JOIN result ON result.worker = worker.id JOIN run ON run.id = result.run
            WHERE credential = ?1 AND ?2 IN ('', name) AND verdict = 'accepted' AND run.state IN ('active', 'paused')
              AND iif(?2 = '', 0 = (SELECT confirmed FROM job AS it WHERE it.run = result.run AND number = result.job),
-                     (result.run, job) NOT IN (SELECT run, job FROM recheck WHERE outcome = 'agreed'))"#,
+                     NOT EXISTS (SELECT 1 FROM recheck AS it
+                                 WHERE it.run = result.run AND it.job = result.job AND outcome = 'agreed'))"#,
         credential,
         name
     )

@@ -5,7 +5,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Outcome, Recounts, RunState, WallTime};
+use nqueens_model::operator::{Grounds, Outcome, Recounts, RunState, TotalEstimate, WallTime};
 use nqueens_scheduler::RunSettings;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as, query_scalar};
@@ -168,6 +168,11 @@ struct RunRecord {
     count8: Option<String>,
     total: Option<String>,
     checked: Option<String>,
+    estimate_seed: Option<i64>,
+    estimate_strata: Option<i64>,
+    estimate_value: Option<String>,
+    estimate_reach: Option<String>,
+    checks_wanted: Option<i64>,
     recounts_agreed: i64,
     recounts_differing: i64,
     recounts_us: i64,
@@ -178,11 +183,12 @@ impl TryFrom<RunRecord> for RunRow {
 
     fn try_from(row: RunRecord) -> Result<Self, Error> {
         let plan = plan(row.n, &row.plan, row.states_per_job)?;
+        let grounds = grounds(&row)?;
         let outcome = match (row.count2, row.count4, row.count8, row.total, row.checked.as_deref()) {
             (Some(count2), Some(count4), Some(count8), Some(total), Some(checked)) => {
                 let (count2, count4, count8) = (parsed(&count2)?, parsed(&count4)?, parsed(&count8)?);
                 let totals = Totals { count2, count4, count8, solutions: 0 };
-                let outcome = outcome(plan.n(), totals).map_err(damaged)?;
+                let outcome = outcome(plan.n(), totals, grounds).map_err(damaged)?;
                 let stored = (parsed::<u128>(&total)?, checked);
                 if stored != (outcome.total, outcome.checked.name()) {
                     return Err(damaged(format!(
@@ -218,12 +224,29 @@ impl TryFrom<RunRecord> for RunRow {
     }
 }
 
+/// What confirms a run's total where no published count does.
+fn grounds(row: &RunRecord) -> Result<Option<Grounds>, Error> {
+    let parts = (row.estimate_seed, row.estimate_strata, row.checks_wanted);
+    let texts = (row.estimate_value.as_deref(), row.estimate_reach.as_deref());
+    match (parts, texts) {
+        ((Some(seed), Some(strata), Some(checks_wanted)), (Some(value), Some(reach))) => {
+            let strata = within("run.estimate_strata", strata)?;
+            let (value, reach) = (parsed(value)?, parsed(reach)?);
+            let estimate = TotalEstimate { seed: seed.cast_unsigned(), strata, value, reach };
+            Ok(Some(Grounds { estimate, checks_wanted: within("run.checks_wanted", checks_wanted)? }))
+        }
+        ((None, None, None), (None, None)) => Ok(None),
+        _ => Err(damaged("a run has an estimate in part")),
+    }
+}
+
 /// All runs that are planned, oldest first.
 pub(crate) async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Error> {
     let rows = query_as!(
         RunRecord,
         r#"SELECT id AS "id!", n, plan, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
                   priority, replicate_ppm, state, reason, created_at, finished_at, count2, count4, count8, total, checked,
+                  estimate_seed, estimate_strata, estimate_value, estimate_reach, checks_wanted,
                   recounts_agreed, recounts_differing, recounts_us
            FROM run WHERE state <> 'planning' ORDER BY created_at, id"#
     )
@@ -243,7 +266,9 @@ pub(super) async fn update_run_state(
     let (run, state) = (column(run.get()), state.name());
     let done = query!(
         "UPDATE run SET state = ?, reason = ?, finished_at = NULL, count2 = NULL, count4 = NULL, count8 = NULL,
-                        total = NULL, checked = NULL WHERE id = ?",
+                        total = NULL, checked = NULL, estimate_seed = NULL, estimate_strata = NULL, estimate_value = NULL,
+                        estimate_reach = NULL, checks_wanted = NULL
+         WHERE id = ?",
         state,
         reason,
         run
@@ -267,9 +292,16 @@ pub(super) async fn finish_run(
     let [count2, count4, count8, total] =
         [count2, count4, count8, outcome.total].map(|count| count.to_string());
     let checked = outcome.checked.name();
+    let estimate = outcome.grounds.map(|grounds| grounds.estimate);
+    let seed = estimate.map(|estimate| estimate.seed.cast_signed());
+    let strata = estimate.map(|estimate| estimate.strata);
+    let value = estimate.map(|estimate| estimate.value.to_string());
+    let reach = estimate.map(|estimate| estimate.reach.to_string());
+    let checks_wanted = outcome.grounds.map(|grounds| grounds.checks_wanted);
     let done = query!(
         "UPDATE run SET state = 'done', finished_at = ?1, count2 = ?2, count4 = ?3, count8 = ?4, total = ?5,
-                        checked = ?6
+                        checked = ?6, estimate_seed = ?8, estimate_strata = ?9, estimate_value = ?10,
+                        estimate_reach = ?11, checks_wanted = ?12
          WHERE id = ?7 AND state IN ('active', 'paused')
            AND NOT EXISTS (SELECT 1 FROM job WHERE run = ?7 AND state <> 2)",
         now,
@@ -278,7 +310,12 @@ pub(super) async fn finish_run(
         count8,
         total,
         checked,
-        id
+        id,
+        seed,
+        strata,
+        value,
+        reach,
+        checks_wanted
     )
     .execute(db)
     .await?;

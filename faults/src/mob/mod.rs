@@ -118,6 +118,7 @@ impl Mob {
         house.finish();
         say("all is counted");
         house.check_honest();
+        house.check_confirmed();
         let mut record = house.close();
         record.check(&reference, &HONEST.map(|(_, credential)| credential));
         say("all is exact and confirmed, and nobody honest is distrusted");
@@ -194,7 +195,9 @@ impl House {
         }
         let tokens = write(folder.path(), "tokens", &lines.join("\n"));
         let mut command = coordinate(&path, &folder.path().join("queens.db"), "127.0.0.1:0", PACE);
-        command.args(["--workers-max", &WORKERS_MAX.to_string(), "--worker-token-file"]).arg(tokens);
+        // Totals are confirmed as if nobody had published one.
+        command.args(["--unpublished", "--workers-max", &WORKERS_MAX.to_string(), "--worker-token-file"]);
+        command.arg(tokens);
         let (coordinator, address) = listening(&mut command);
         let url = format!("http://{address}");
         let worker = |(name, credential): (&str, &str)| {
@@ -258,11 +261,22 @@ impl House {
         }
     }
 
+    /// What a command says of the coordinator.
+    fn json(&self, command: &str) -> Value {
+        serde_json::from_str(&self.nqueens(&format!("{command} --json --coordinator {}", self.url)))
+            .expect("JSON")
+    }
+
+    /// The coordinator says that each total is confirmed.
+    fn check_confirmed(&self) {
+        for run in self.json("status")["runs"].as_array().expect("a list") {
+            assert_eq!(run["confirmed"], true, "{}", run["standing"]);
+        }
+    }
+
     /// All honest machines are there, and trusted.
     fn check_honest(&self) {
-        let listed: Value =
-            serde_json::from_str(&self.nqueens(&format!("workers --json --coordinator {}", self.url)))
-                .expect("JSON");
+        let listed = self.json("workers");
         let listed = listed["workers"].as_array().expect("a list");
         for (name, credential) in HONEST {
             let mut own = listed.iter().filter(|row| row["name"] == name && row["credential"] == credential);

@@ -9,7 +9,7 @@ mod worker;
 
 pub use estimate::{Interval, span};
 pub use event::{Event, EventKind};
-pub use outcome::{Checked, Outcome};
+pub use outcome::{Checked, Grounds, Missing, Outcome, Standing, TotalEstimate};
 pub use progress::{CheckCounts, Progress, Speed};
 pub use run::{Blamed, Recounts, RunState, RunStatus, Submission};
 pub use worker::{MachineName, WorkerStatus};

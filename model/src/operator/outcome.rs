@@ -1,7 +1,11 @@
-//! The final counts of a run.
+//! The final counts of a run, and what they are confirmed by.
+
+use std::fmt;
 
 use nqueens_kernel::counts::Totals;
 use strum::{IntoStaticStr, VariantArray};
+
+use super::Interval;
 
 /// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +16,8 @@ pub struct Outcome {
     pub total: u128,
     /// What they were compared with.
     pub checked: Checked,
+    /// What the total has to agree with where no published count confirms it.
+    pub grounds: Option<Grounds>,
 }
 
 /// What a total was compared with.
@@ -20,7 +26,7 @@ pub struct Outcome {
 pub enum Checked {
     /// The published counts.
     Published,
-    /// The separately counted symmetric solutions; there is no published count.
+    /// The separately counted symmetric solutions; not a published count.
     Symmetric,
 }
 
@@ -35,8 +41,204 @@ impl Checked {
         match self {
             Self::Published => "equal to the published count",
             Self::Symmetric => {
-                "no count is published; COUNT2 and COUNT4 equal the separately counted symmetric solutions"
+                "not compared with a published count; COUNT2 and COUNT4 equal the separately counted symmetric solutions"
             }
         }
+    }
+}
+
+/// What confirms a total that is not compared with a published count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grounds {
+    /// The coordinator's own.
+    pub estimate: TotalEstimate,
+    /// Results that must have been counted a second time.
+    pub checks_wanted: u32,
+}
+
+/// A total estimated by random descents. Whoever repeats it with the same seed comes to the same numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TotalEstimate {
+    /// Of the random numbers.
+    pub seed: u64,
+    /// Parts of the search, with two descents each.
+    pub strata: u32,
+    /// The estimate.
+    pub value: u128,
+    /// Half-width of its 95 % confidence interval: two standard errors.
+    pub reach: u128,
+}
+
+impl TotalEstimate {
+    /// An estimate holds what is no more than six standard errors off, three times its reach. Chance alone puts one estimate in
+    /// 500 million further off.
+    const REACHES: u128 = 3;
+
+    /// Whether it holds a total; both are rounded.
+    pub fn holds(&self, total: u128) -> bool {
+        total.abs_diff(self.value) <= self.reach.saturating_mul(Self::REACHES).saturating_add(1)
+    }
+
+    /// All that it holds.
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    fn interval(&self) -> Interval {
+        let reach = self.reach.saturating_mul(Self::REACHES);
+        Interval {
+            value: self.value as f64,
+            low: self.value.saturating_sub(reach) as f64,
+            high: self.value.saturating_add(reach) as f64,
+        }
+    }
+}
+
+/// What a total lacks to be confirmed; its text says how to get it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// An estimate.
+    Estimate,
+    /// It is not what was estimated.
+    Agreement(TotalEstimate),
+    /// Too few results were counted a second time under another credential, or by the coordinator.
+    Checks {
+        /// So many were.
+        made: u64,
+        /// So many must be.
+        wanted: u32,
+    },
+    /// So many second counts have not ended.
+    Open(u32),
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Estimate => {
+                f.write_str("no estimate was made of it ('nqueens verify' makes one for an exported ledger)")
+            }
+            Self::Agreement(estimate) => {
+                let estimate = estimate.interval().describe_count();
+                write!(
+                    f,
+                    "it is more than six standard errors away from its estimate, {estimate} ('nqueens audit --sample 300' \
+                     looks for wrong results)"
+                )
+            }
+            Self::Checks { made, wanted } => write!(
+                f,
+                "{made} of {wanted} results were counted a second time under another credential or by the coordinator \
+                 (export the ledger; 'nqueens verify --sample {wanted}' counts more)"
+            ),
+            Self::Open(checks) => write!(f, "{checks} second counts have not ended (let the run go on)"),
+        }
+    }
+}
+
+/// How far a total may be believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is the published count.
+    Published,
+    /// Nothing is missing: it agrees with the estimate, and so many results were counted a second time.
+    Confirmed(TotalEstimate, u64),
+    /// It was counted, but not confirmed.
+    Counted(Vec<Missing>),
+}
+
+impl Standing {
+    /// Whether a total is confirmed of which so many results were counted a second time, under another credential or by
+    /// somebody who is trusted, and so many such counts have not ended.
+    pub fn new(outcome: &Outcome, made: u64, open: u32) -> Self {
+        let is_open = (open > 0).then_some(Missing::Open(open));
+        match outcome.grounds {
+            None if outcome.checked == Checked::Published => Self::Published,
+            None => Self::Counted([Some(Missing::Estimate), is_open].into_iter().flatten().collect()),
+            Some(Grounds { estimate, checks_wanted: wanted }) => {
+                let is_off = (!estimate.holds(outcome.total)).then_some(Missing::Agreement(estimate));
+                let is_unchecked = (made < wanted.into()).then_some(Missing::Checks { made, wanted });
+                let missing: Vec<_> = [is_off, is_unchecked, is_open].into_iter().flatten().collect();
+                if missing.is_empty() { Self::Confirmed(estimate, made) } else { Self::Counted(missing) }
+            }
+        }
+    }
+
+    /// Whether nothing is missing.
+    pub const fn is_confirmed(&self) -> bool {
+        !matches!(self, Self::Counted(_))
+    }
+
+    /// What is missing.
+    pub fn missing(&self) -> &[Missing] {
+        match self {
+            Self::Counted(missing) => missing,
+            Self::Published | Self::Confirmed(..) => &[],
+        }
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Published => f.write_str(Checked::Published.describe()),
+            Self::Confirmed(estimate, made) => {
+                let estimate = estimate.interval().describe_count();
+                write!(
+                    f,
+                    "confirmed: within six standard errors of its estimate, {estimate}, and {made} results were counted a \
+                     second time"
+                )
+            }
+            Self::Counted(missing) => {
+                let missing: Vec<_> = missing.iter().map(Missing::to_string).collect();
+                write!(f, "counted, not confirmed: {}", missing.join("; "))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ESTIMATE: TotalEstimate = TotalEstimate { seed: 1, strata: 10_000, value: 1_000, reach: 10 };
+
+    fn outcome(total: u128) -> Outcome {
+        let grounds = Grounds { estimate: ESTIMATE, checks_wanted: 300 };
+        Outcome { totals: Totals::default(), total, checked: Checked::Symmetric, grounds: Some(grounds) }
+    }
+
+    #[test]
+    fn a_total_is_confirmed_if_nothing_is_missing() {
+        assert_eq!(Standing::new(&outcome(1_031), 300, 0), Standing::Confirmed(ESTIMATE, 300));
+        assert_eq!(Standing::new(&outcome(969), 301, 0), Standing::Confirmed(ESTIMATE, 301));
+        let missing = |total, made, open| Standing::new(&outcome(total), made, open).missing().to_vec();
+        for total in [968, 1_032, 0, u128::MAX] {
+            assert_eq!(missing(total, 300, 0), [Missing::Agreement(ESTIMATE)]);
+        }
+        assert_eq!(missing(1_000, 299, 0), [Missing::Checks { made: 299, wanted: 300 }]);
+        assert_eq!(missing(1_000, 300, 2), [Missing::Open(2)]);
+        assert_eq!(missing(0, 0, 1).len(), 3);
+    }
+
+    #[test]
+    fn without_grounds_only_a_published_count_confirms() {
+        let bare = |checked| Outcome { checked, grounds: None, ..outcome(92) };
+        assert_eq!(Standing::new(&bare(Checked::Published), 0, 0), Standing::Published);
+        let counted = Standing::new(&bare(Checked::Symmetric), 1_000, 0);
+        assert_eq!(counted, Standing::Counted(vec![Missing::Estimate]));
+        assert!(!counted.is_confirmed());
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let told = Standing::new(&outcome(2_000), 12, 0).to_string();
+        let expected = "counted, not confirmed: it is more than six standard errors away from its estimate, 1.0000e3 \
+                        (9.7000e2..1.0300e3) ('nqueens audit --sample 300' looks for wrong results); 12 of 300 results were \
+                        counted a second time under another credential or by the coordinator (export the ledger; 'nqueens \
+                        verify --sample 300' counts more)";
+        assert_eq!(told, expected);
+        let told = Standing::new(&outcome(1_000), 300, 0).to_string();
+        let expected = "confirmed: within six standard errors of its estimate, 1.0000e3 (9.7000e2..1.0300e3), and 300 \
+                        results were counted a second time";
+        assert_eq!(told, expected);
     }
 }

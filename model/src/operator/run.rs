@@ -4,7 +4,7 @@ use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Fingerprint, Plan};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-use super::{Outcome, Progress, WallTime};
+use super::{Outcome, Progress, Standing, WallTime};
 use crate::id::{RunId, WorkerId};
 
 /// A request for a run. The same one again is the same run.
@@ -95,6 +95,14 @@ pub struct RunStatus {
 }
 
 impl RunStatus {
+    /// How far its total may be believed, once there is one.
+    pub fn standing(&self) -> Option<Standing> {
+        let checks = self.progress.checks;
+        // A job that the coordinator has counted whole stands in both.
+        let made = checks.confirmed.max(self.recounts.agreed);
+        self.outcome.as_ref().map(|outcome| Standing::new(outcome, made.into(), checks.open))
+    }
+
     /// About how many parts its jobs have; a small job is one part.
     pub fn parts_estimate(&self) -> u64 {
         u64::from(self.progress.jobs) * Job::parts_wanted(self.plan.states_per_job())

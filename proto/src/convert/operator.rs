@@ -8,8 +8,8 @@ use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, CheckCounts, Checked, Event, EventKind, Interval, MachineName, Outcome, Progress, Recounts,
-    RunState, RunStatus, Speed, Submission, WorkerStatus,
+    Blamed, CheckCounts, Checked, Event, EventKind, Grounds, Interval, MachineName, Outcome, Progress,
+    Recounts, RunState, RunStatus, Speed, Submission, TotalEstimate, WorkerStatus,
 };
 
 use super::{InvalidMessage, board, invalid, present, run_id, stored, variant, worker_id};
@@ -212,6 +212,7 @@ impl From<Outcome> for v1::RunResult {
             count8: outcome.totals.count8.to_string(),
             total: outcome.total.to_string(),
             check: v1::Check::from(outcome.checked).into(),
+            grounds: outcome.grounds.map(v1::Grounds::from),
         }
     }
 }
@@ -227,7 +228,25 @@ impl TryFrom<v1::RunResult> for Outcome {
             count8: decimal("count8", &wire.count8)?,
             solutions: 0,
         };
-        Ok(Self { totals, total: decimal("total", &wire.total)?, checked })
+        let grounds = wire.grounds.map(Grounds::try_from).transpose()?;
+        Ok(Self { totals, total: decimal("total", &wire.total)?, checked, grounds })
+    }
+}
+
+impl From<Grounds> for v1::Grounds {
+    fn from(grounds: Grounds) -> Self {
+        let Grounds { estimate: TotalEstimate { seed, strata, value, reach }, checks_wanted } = grounds;
+        Self { estimate: value.to_string(), reach: reach.to_string(), seed, strata, checks_wanted }
+    }
+}
+
+impl TryFrom<v1::Grounds> for Grounds {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::Grounds) -> Result<Self, Self::Error> {
+        let v1::Grounds { estimate, reach, seed, strata, checks_wanted } = wire;
+        let (value, reach) = (decimal("estimate", &estimate)?, decimal("reach", &reach)?);
+        Ok(Self { estimate: TotalEstimate { seed, strata, value, reach }, checks_wanted })
     }
 }
 

@@ -6,8 +6,8 @@ use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, CheckCounts, Checked, Event, EventKind, Interval, Outcome, Progress, Recounts, RunState,
-    RunStatus, Speed, Submission, WorkerStatus,
+    Blamed, CheckCounts, Checked, Event, EventKind, Grounds, Interval, Outcome, Progress, Recounts, RunState,
+    RunStatus, Speed, Submission, TotalEstimate, WorkerStatus,
 };
 
 use super::variant;
@@ -45,6 +45,10 @@ fn done() -> RunStatus {
             totals: Totals { count2: 1, count4: 2, count8: u128::MAX, solutions: 0 },
             total: u128::MAX - 1,
             checked: Checked::Symmetric,
+            grounds: Some(Grounds {
+                estimate: TotalEstimate { seed: u64::MAX, strata: 10_000, value: u128::MAX, reach: 1 << 100 },
+                checks_wanted: 300,
+            }),
         }),
     }
 }

@@ -147,10 +147,12 @@ async fn check(reader: &Reader, run: &RunRow) -> anyhow::Result<Vec<(Check, Verd
         thread::spawn(move || verify(BufReader::new(exported), &mut Sample::new(0, 0), &Control::default()));
     let written = ledger::write(reader, run, export).await;
     let report = checking.join().expect("checking does not panic")?;
+    let confirmed = report.counted.map(|counted| (Check::Confirmed, counted.verdict(0)));
+    let findings = report.findings.into_iter().chain(confirmed).collect();
     match written {
         // The check has seen enough before the end, and says why.
-        Err(error) if is_broken_pipe(&error) => Ok(report.findings),
+        Err(error) if is_broken_pipe(&error) => Ok(findings),
         Err(error) => Err(error),
-        Ok(_) => Ok(report.findings),
+        Ok(_) => Ok(findings),
     }
 }

@@ -21,11 +21,11 @@ pub(super) fn reputation(facts: &Facts) -> String {
     let progress = &facts.run.progress;
     let (done, jobs, share) =
         (thousands(progress.done), thousands(progress.jobs), 100.0 * progress.share_done);
-    if let Some(outcome) = &facts.run.outcome {
+    if let Some(standing) = facts.run.standing() {
         return if facts.is_in_doubt() {
             "Do not trust this total: a check failed.".to_owned()
         } else {
-            format!("The run is done; its total is {}.", outcome.checked.describe())
+            format!("The run is done; its total is {standing}.")
         };
     }
     let state = match (progress.state, &facts.run.reason) {

@@ -88,10 +88,10 @@ impl Watch {
                 continue;
             }
             let (id, n) = (run.progress.run, run.progress.n);
-            match (&run.outcome, &run.reason) {
-                (Some(outcome), _) => {
-                    let (total, check) = (thousands(outcome.total), outcome.checked.describe());
-                    print_line(format_args!("{id}  N = {n}: done, TOTAL {total}, {check}"))?;
+            match (run.outcome.zip(run.standing()), &run.reason) {
+                (Some((outcome, standing)), _) => {
+                    let total = thousands(outcome.total);
+                    print_line(format_args!("{id}  N = {n}: done, TOTAL {total}, {standing}"))?;
                 }
                 (None, Some(reason)) => print_line(format_args!("{id}  N = {n}: failed: {reason}"))?,
                 (None, None) => print_line(format_args!("{id}  N = {n}: {}", run.progress.state.name()))?,

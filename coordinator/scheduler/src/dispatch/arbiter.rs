@@ -8,19 +8,20 @@
 //! | checks in runs that wait for nothing else | nobody is there who could make them, or who could does not |
 
 use std::collections::HashSet;
+use std::num::NonZeroU32;
 
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, WorkerId};
 
 use super::checks::{Check, CheckVote};
-use super::{Accepted, Dispatch, JobState, Millis, Run, RunState};
+use super::{Accepted, Dispatch, JobState, Millis, Run, RunState, TrustEvent};
 
 impl Dispatch {
     /// The next job that the coordinator has to count and has not tried in vain, as the token of its latest lease, and whether
     /// it has a result.
-    pub fn undecided(&self, now: Millis, tried: &HashSet<JobId>) -> Option<(LeaseToken, bool)> {
+    pub fn undecided(&self, now: Millis, given_up: &HashSet<JobId>) -> Option<(LeaseToken, bool)> {
         let goes_on = |job: &JobId| {
-            !tried.contains(job) && {
+            !given_up.contains(job) && {
                 let state = self.runs.get(&job.run).map(Run::state);
                 matches!(state, Some(RunState::Active | RunState::Paused))
             }
@@ -33,10 +34,10 @@ impl Dispatch {
                 && (is_late(job) || !able.iter().any(|machine| check.is_new_to(machine)))
         };
         let check =
-            self.checks.find(|job, check| goes_on(job) && (check.is_dispute() || is_nobodys(job, check)));
+            self.checks.find(|job, check| (check.is_dispute() || is_nobodys(job, check)) && goes_on(job));
         let failing = || self.failed_by.keys().copied().find(|job| goes_on(job) && self.is_hopeless(*job));
         let (job, has_result) = check.map(|job| (job, true)).or_else(|| Some((failing()?, false)))?;
-        let epoch = std::num::NonZeroU32::new(self.runs[&job.run].slot(job.number).epoch)?;
+        let epoch = NonZeroU32::new(self.runs[&job.run].slot(job.number).epoch)?;
         Some((LeaseToken { job, epoch, incarnation: self.incarnation }, has_result))
     }
 
@@ -85,7 +86,7 @@ impl Dispatch {
         let machine = self.machine(worker);
         self.failed_by.entry(job).or_default().insert(machine.credential.clone());
         if let Some((failures, seconds)) = self.trust.set_back(now, &machine) {
-            self.trust_events.push(super::TrustEvent::Rests { machine, failures, seconds });
+            self.trust_events.push(TrustEvent::Rests { machine, failures, seconds });
         }
     }
 

@@ -167,28 +167,31 @@ impl Trust {
     }
 
     /// The machines of a credential that have shown something.
-    pub(super) fn machines_of(
-        &self,
-        credential: &Credential,
-    ) -> impl Iterator<Item = (&Machine, &MachineReputation)> {
+    fn machines_of(&self, credential: &Credential) -> impl Iterator<Item = &MachineReputation> {
         let all = Machine::all_of(credential.clone());
-        self.machines.range(&all..).skip_while(move |(machine, _)| **machine == all).take_while({
+        let machines = self.machines.range(&all..).take_while({
             let credential = credential.clone();
             move |(machine, _)| machine.credential == credential
-        })
+        });
+        machines.filter(move |(machine, _)| **machine != all).map(|(_, reputation)| reputation)
     }
 
     /// Whether the votes of a credential decide: enough of its work is confirmed.
     pub(super) fn has_standing(&self, credential: &Credential) -> bool {
-        let confirmed: u64 = self.machines_of(credential).map(|(_, reputation)| reputation.confirmed).sum();
-        confirmed >= STANDING_MIN && self.distrusts(&Machine::all_of(credential.clone())).is_none()
+        let mut left = STANDING_MIN;
+        let is_enough = |reputation: &MachineReputation| {
+            left = left.saturating_sub(reputation.confirmed);
+            left == 0
+        };
+        let is_trusted = self.distrusts(&Machine::all_of(credential.clone())).is_none();
+        is_trusted && self.machines_of(credential).any(is_enough)
     }
 
     /// Whether so many machines of a credential are untrusted that all of them should be. One token for all tells nobody
     /// apart: there somebody's lies would send everyone away.
     pub(super) fn is_rotten(&self, credential: &Credential, machines: usize) -> bool {
         let untrusted =
-            self.machines_of(credential).filter(|(_, reputation)| reputation.distrusted.is_some()).count();
+            self.machines_of(credential).filter(|reputation| reputation.distrusted.is_some()).count();
         !credential.is_shared() && untrusted >= UNTRUSTED_MAX && untrusted * UNTRUSTED_ONE_IN >= machines
     }
 
@@ -197,7 +200,7 @@ impl Trust {
         let setback = self.setbacks.entry(machine.clone()).or_default();
         setback.failures = setback.failures.saturating_add(1);
         let beyond = setback.failures.checked_sub(FAILURES_IN_A_ROW)?;
-        let rest = 1_000_u64.checked_shl(beyond).unwrap_or(u64::MAX).min(REST_MAX_MS);
+        let rest = 1_000_u64.saturating_mul(2_u64.saturating_pow(beyond)).min(REST_MAX_MS);
         // What it had begun when it was sent to rest may fail meanwhile: that is no news.
         let is_news = setback.rests_until <= now;
         setback.rests_until = setback.rests_until.max(now.saturating_add(rest));
@@ -249,5 +252,22 @@ mod tests {
             [1.0, 0.5, 0.5, 0.25].map(f64::to_bits)
         );
         assert_eq!(share(1_000_000, 0), 0.01_f64.to_bits());
+    }
+
+    #[test]
+    fn rests_grow_to_ten_minutes_and_no_further() {
+        let (mut trust, machine) = (Trust::default(), Machine::new(Credential::shared(), "one"));
+        let mut rests = Vec::new();
+        let mut now = 0;
+        for _ in 0..200 {
+            now += REST_MAX_MS;
+            rests.extend(trust.set_back(now, &machine).map(|(_, seconds)| seconds));
+        }
+        assert_eq!(rests.len(), 198);
+        assert_eq!(rests[..11], [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600]);
+        assert!(rests[11..].iter().all(|rest| *rest == 600));
+        assert_eq!(trust.jobs_max(now + REST_MAX_MS - 1, &machine, 64), 0);
+        trust.recover(&machine);
+        assert_eq!(trust.jobs_max(now, &machine, 64), 64);
     }
 }

@@ -62,8 +62,8 @@ fn jobs_line(progress: &Progress, palette: Palette) -> Line<'static> {
 
 /// The total of the run, or its estimate and the time left.
 fn prospects(run: &RunStatus) -> String {
-    match (&run.outcome, &run.reason) {
-        (Some(outcome), _) => format!("TOTAL {}, {}", thousands(outcome.total), outcome.checked.describe()),
+    match (run.outcome.zip(run.standing()), &run.reason) {
+        (Some((outcome, standing)), _) => format!("TOTAL {}, {standing}", thousands(outcome.total)),
         (None, Some(reason)) => format!("failed: {reason}"),
         (None, None) if run.progress.planned.is_some() => describe(&run.progress),
         (None, None) if !run.progress.state.is_open() => "no TOTAL: cancelled".to_owned(),

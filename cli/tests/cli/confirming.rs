@@ -1,0 +1,72 @@
+//! Totals as if no count were published: what each command says of them. So it will be for N = 28.
+
+use crate::processes::Coordinator;
+use crate::{Outcome, Place};
+
+/// What a total lacks that nobody counted twice.
+const UNCHECKED: &str = "counted, not confirmed: 0 of 8 results were counted a second time under another credential or by the \
+                         coordinator (export the ledger; 'nqueens verify --sample 8' counts more)";
+
+#[test]
+fn a_total_that_one_process_counted_is_confirmed_by_whoever_counts_again() {
+    let place = Place::new();
+    let printed = place.stdout("run 8 --plan rows --unpublished --threads 1");
+    assert_eq!(printed.lines().last(), Some(UNCHECKED));
+    // It is done, whoever asks, and however.
+    let again = place.json("run 8 --json");
+    assert_eq!(
+        (&again["total"], &again["check"], &again["confirmed"]),
+        (&"92".into(), &"symmetric".into(), &false.into())
+    );
+    let run = again["run"].as_str().expect("a name");
+    let status = place.stdout("status --db nqueens-8.db");
+    assert_eq!(status.lines().last(), Some(&*format!("{run}: {UNCHECKED}")));
+    let status = &place.json("status --db nqueens-8.db --json")["runs"][0];
+    assert_eq!(
+        (&status["confirmed"], &status["missing"].as_array().map(Vec::len)),
+        (&false.into(), &Some(1))
+    );
+    assert_eq!(status["estimate"]["checks_wanted"], 8, "there are no more jobs");
+    for format in ["markdown", "html"] {
+        let report = place.run(&format!("report {run} --db nqueens-8.db --format {format}"));
+        let reported = report.stdout.replace("&#39;", "'");
+        assert!(reported.contains(&format!("The run is done; its total is {UNCHECKED}.")), "{reported}");
+        assert!(reported.contains("confirmed"), "{reported}");
+    }
+
+    let exported = place.run("export --db nqueens-8.db --format ledger --output run.ledger");
+    assert_eq!(exported.code, 0, "{}", exported.stderr);
+    let verify = |options: &str| {
+        let Outcome { code, stdout, stderr } = place.run(&format!("verify run.ledger {options}"));
+        assert_eq!(stderr, "");
+        (code, stdout.lines().last().expect("lines").to_owned())
+    };
+    assert_eq!(verify(""), (0, format!("-       confirmed    {UNCHECKED}")));
+    let (code, last) = verify("--sample 7");
+    assert!(
+        code == 0 && last.starts_with("-       confirmed    counted, not confirmed: 7 of 8 results"),
+        "{last}"
+    );
+    let (code, last) = verify("--sample 300");
+    let confirmed = "ok      confirmed    confirmed: within six standard errors of its estimate, 9.";
+    assert!(code == 0 && last.starts_with(confirmed), "{last}");
+    assert!(last.ends_with("and 8 results were counted a second time"), "{last}");
+}
+
+#[test]
+fn a_total_that_the_coordinator_checked_is_confirmed() {
+    let place = Place::new();
+    let options = "--unpublished --checks-min 3 --sync-seconds 1 --http 127.0.0.1:0";
+    let coordinator = Coordinator::start(&place, &[], options);
+    let url = coordinator.url();
+    let submitted = place.stdout(&format!("submit 10 --plan rows --replicate 100 --coordinator {url}"));
+    let run = submitted.trim_end();
+    let _worker = coordinator.worker_on(&place, "one", "spool", &[]);
+    let watched = place.stdout(&format!("watch {run} --coordinator {url} --plain"));
+    let confirmed = "done, TOTAL 724, confirmed: within six standard errors of its estimate, 7.";
+    assert!(watched.lines().last().is_some_and(|line| line.contains(confirmed)), "{watched}");
+    let status = &place.json(&format!("status {run} --coordinator {url} --json"))["runs"][0];
+    assert_eq!((&status["confirmed"], &status["missing"]), (&true.into(), &serde_json::json!([])));
+    let standing = status["standing"].as_str().expect("text").to_owned();
+    assert!(standing.starts_with("confirmed: "), "{standing}");
+}

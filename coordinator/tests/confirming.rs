@@ -1,0 +1,106 @@
+//! Totals that no published count confirms: what the coordinator holds them against, and what it says of them.
+
+mod common;
+
+use common::{ALL, House, Ledger, Worker, honest, registration, rows_8};
+use nqueens_coordinator::{Access, Confirming, Coordinator, Timing};
+use nqueens_model::credential::Credential;
+use nqueens_model::operator::{Missing, RunState, RunStatus, Standing, Submission};
+use nqueens_proto::{Token, v1};
+
+/// Of a run with eight jobs.
+const CHECKS_MIN: u32 = 5;
+
+fn token(of: &str) -> Token {
+    format!("the-token-of-the-{of}").parse().unwrap()
+}
+
+/// Has workers of these owners count a run of eight jobs, and tell `tell` of the right results: so much of it twice. What the
+/// coordinator says of its total, to which it knows no published count.
+async fn count(
+    ledger: &Ledger,
+    owners: &[&str],
+    replicate_ppm: u32,
+    tell: impl Fn(v1::JobResult) -> v1::JobResult,
+) -> RunStatus {
+    let tokens = ["lab", "club", "school"].map(|name| (Credential::named(name).unwrap(), token(name)));
+    let access = Access::new(tokens.into(), None).unwrap();
+    let confirming = Confirming { checks_min: CHECKS_MIN, published: false };
+    let pace = Timing { confirming, ..Timing::default() };
+    let house =
+        House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await;
+    let submission = Submission { request: [7; 16], plan: rows_8(), priority: 0, replicate_ppm };
+    let run = house.coordinator.operator().submit_once(submission).await.unwrap();
+    let mut workers: Vec<Worker> = Vec::new();
+    for (number, owner) in (1..).zip(owners) {
+        workers.push(house.register_by(Some(&token(owner)), registration(number)).await.unwrap());
+    }
+    while house.progress(run.id).sums.done < 8 || house.progress(run.id).sums.checks.open > 0 {
+        for worker in &mut workers {
+            let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 2, ..v1::SyncRequest::default() };
+            let leases = worker.sync(sync).await.unwrap().leases;
+            worker.report(&leases.iter().map(|lease| tell(honest(lease))).collect::<Vec<_>>()).await;
+        }
+    }
+    house.wait_for(run.id, |run| run.state == RunState::Done).await;
+    let live = house.coordinator.operator().run(run.id).await.unwrap();
+    house.close().await;
+    ledger.audit().await;
+
+    // The next life says the same of it, and so does whoever reads the file.
+    let house = House::open(&ledger.path, nqueens_coordinator::Policy::default()).await;
+    let later = house.coordinator.operator().run(run.id).await.unwrap();
+    assert_eq!(later.outcome, live.outcome);
+    assert_eq!(later.standing(), live.standing());
+    house.close().await;
+    live
+}
+
+/// Three names made up all 86 jobs of N = 28: the run was done, and its file in order.
+#[tokio::test]
+async fn a_total_made_up_by_all_is_not_confirmed() {
+    let ledger = Ledger::new();
+    let nothing = |right| v1::JobResult { count8: 0, ..right };
+    let run = count(&ledger, &["lab", "club", "school"], 1_000_000, nothing).await;
+    let outcome = run.outcome.unwrap();
+    assert_eq!(outcome.total, 4, "the symmetric ones alone, as symmetric searches find them");
+    assert_eq!(run.progress.checks.confirmed, 8, "they confirm each other");
+    let estimate = outcome.grounds.unwrap().estimate;
+    assert!(estimate.holds(92));
+    assert_eq!(run.standing(), Some(Standing::Counted(vec![Missing::Agreement(estimate)])));
+    let kept = ledger
+        .ask("SELECT json_array(estimate_strata, estimate_value, estimate_reach, checks_wanted) FROM run");
+    let (strata, value, reach) = (estimate.strata, estimate.value, estimate.reach);
+    assert_eq!(kept.await, [format!("[{strata},\"{value}\",\"{reach}\",{CHECKS_MIN}]")]);
+}
+
+#[tokio::test]
+async fn a_total_that_two_credentials_checked_is_confirmed() {
+    let ledger = Ledger::new();
+    let run = count(&ledger, &["lab", "club"], 1_000_000, |right| right).await;
+    assert_eq!(run.outcome.unwrap().total, 92);
+    let standing = run.standing().unwrap();
+    assert!(matches!(standing, Standing::Confirmed(estimate, 8) if estimate.holds(92)), "{standing:?}");
+}
+
+/// Machines of one owner find accidents, not lies.
+#[tokio::test]
+async fn a_total_that_one_credential_checked_is_counted_only() {
+    let ledger = Ledger::new();
+    let run = count(&ledger, &["lab", "lab"], 1_000_000, |right| right).await;
+    assert_eq!(run.outcome.unwrap().total, 92);
+    assert_eq!(run.progress.checks.agreed, 8);
+    let checks = Missing::Checks { made: 0, wanted: CHECKS_MIN };
+    assert_eq!(run.standing(), Some(Standing::Counted(vec![checks])));
+}
+
+#[tokio::test]
+async fn a_total_without_checks_is_counted_only() {
+    let ledger = Ledger::new();
+    let run = count(&ledger, &["lab"], 0, |right| right).await;
+    let standing = run.standing().unwrap();
+    assert!(!standing.is_confirmed());
+    assert!(
+        standing.to_string().starts_with("counted, not confirmed: 0 of 5 results were counted a second time")
+    );
+}
