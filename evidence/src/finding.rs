@@ -25,6 +25,8 @@ pub enum Check {
     Work,
     /// What is said of second and earlier results is so.
     Others,
+    /// What the coordinator says that it has counted itself.
+    Recounts,
     /// The last line's sums are those of the jobs.
     Sums,
     /// The sums make whole orbits.

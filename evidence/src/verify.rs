@@ -10,9 +10,10 @@ use nqueens_model::operator::{Checked, Grounds, Missing, Outcome, Standing};
 
 use crate::book::Book;
 use crate::chain::ChainReader;
+use crate::confidence::share_met;
 use crate::estimate::{STRATA, estimate_total};
 use crate::finding::{Check, Verdict};
-use crate::line::{FORMAT, Header, Line, TotalLine};
+use crate::line::{ChecksLine, FORMAT, Header, Line, TotalLine};
 use crate::sample::Sample;
 use crate::total::{Doubt, conclude};
 
@@ -107,6 +108,8 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
     report.add(Check::Form, form);
     report.add(Check::Chain, chain(&lines, last.is_ok()));
     report.findings.extend(book.findings(last.is_ok()));
+    let checks = last.as_ref().ok().and_then(|last| last.checks.as_ref());
+    report.findings.extend(checks.and_then(recounts).map(|told| (Check::Recounts, Verdict::NotMade(told))));
     let is_whole = |(check, verdict): &(Check, Verdict)| {
         !matches!(check, Check::Jobs | Check::Plan) || matches!(verdict, Verdict::Passed(_))
     };
@@ -201,6 +204,18 @@ fn chain(lines: &ChainReader<impl BufRead>, complete: bool) -> Verdict {
             Verdict::Failed(format!("the hash does not fit on line {broken}"))
         }
     }
+}
+
+/// What the coordinator says that it has counted itself: the file can't prove it.
+fn recounts(checks: &ChecksLine) -> Option<String> {
+    let ChecksLine { recounts_agreed: agreed, recounts_differing: differing, .. } = *checks;
+    (agreed > 0 || differing > 0).then(|| {
+        format!(
+            "the coordinator says that it counted {agreed} parts of jobs to the same result, and {differing} to another, which is \
+             voided: a share of {:.2} % falsified parts or more would have been found with a probability of 95 %",
+            100.0 * share_met(agreed)
+        )
+    })
 }
 
 /// Makes the estimate of a total again, if the file has one or no count is published.

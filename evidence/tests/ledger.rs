@@ -127,6 +127,11 @@ fn a_total_is_confirmed_by_its_estimate_and_by_second_counts() {
 
     let unchecked = report(2, Some(grounds.clone()));
     assert!(unchecked.passed(), "{:?}", unchecked.findings);
+    let recounts =
+        unchecked.findings.iter().find(|(check, _)| *check == Check::Recounts).expect("there are some");
+    let Verdict::NotMade(told) = &recounts.1 else { panic!("nobody can check this: {recounts:?}") };
+    let share = "2 parts of jobs to the same result, and 0 to another, which is voided: a share of 77.64 % falsified parts";
+    assert!(told.contains(share), "{told}");
     let counted = unchecked.counted.expect("it has an estimate");
     let Verdict::NotMade(told) = counted.verdict(2) else { panic!("2 are too few: {counted:?}") };
     assert!(told.starts_with("counted, not confirmed: 2 of 3 results were counted a second time"), "{told}");
