@@ -26,11 +26,11 @@ pub(crate) enum Signal {
 }
 
 /// The signal that came, if one did.
-pub(crate) type Told = watch::Receiver<Option<Signal>>;
+pub(crate) type SignalReceiver = watch::Receiver<Option<Signal>>;
 
 /// Listens for SIGTERM and Ctrl-C from now on, on a thread of its own: no work of this process holds it up. The first is
 /// delivered; the second ends the process, and so does the end of this time after the first.
-pub(crate) fn signals(end_within: Option<Duration>) -> io::Result<Told> {
+pub(crate) fn signals(end_within: Option<Duration>) -> io::Result<SignalReceiver> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let listening = {
         let _runtime = runtime.enter();
@@ -56,7 +56,7 @@ pub(crate) fn signals(end_within: Option<Duration>) -> io::Result<Told> {
 }
 
 /// Waits until a signal was delivered.
-pub(crate) async fn stopped(mut told: Told) {
+pub(crate) async fn stopped(mut told: SignalReceiver) {
     // Its sender lives as long as the process.
     drop(told.wait_for(Option::is_some).await);
 }

@@ -17,7 +17,7 @@ use tonic::{Request, Status};
 use tracing::debug;
 
 use crate::error::Error;
-use crate::listener::{Caller, Certified, ClientAuthorities, Limits, Tls};
+use crate::listener::{Caller, CallerLimits, Certified, ClientAuthorities, Tls};
 
 /// What a coordinator asks callers for, and what it lets them take up.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Access {
     workers: Vec<(Credential, Token)>,
     operator: Option<Token>,
     pub(crate) tls: Option<Tls>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: CallerLimits,
 }
 
 impl Access {
@@ -37,7 +37,7 @@ impl Access {
         if tokens.iter().enumerate().any(is_twice) {
             return Err(Error::SameTokens);
         }
-        Ok(Self { workers, operator, tls: None, limits: Limits::default() })
+        Ok(Self { workers, operator, tls: None, limits: CallerLimits::default() })
     }
 
     /// Speaks TLS only, with this certificate and its key (PEM).
@@ -52,7 +52,7 @@ impl Access {
 
     /// Sets the limits on callers.
     #[must_use]
-    pub fn with_limits(self, limits: Limits) -> Self {
+    pub fn with_limits(self, limits: CallerLimits) -> Self {
         Self { limits, ..self }
     }
 

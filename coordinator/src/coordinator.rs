@@ -32,7 +32,7 @@ use crate::database::Database;
 use crate::disk::Disk;
 use crate::error::Error;
 use crate::journal;
-use crate::limits::Limits;
+use crate::limits::CountLimits;
 use crate::listener::{self, Watching};
 use crate::operator::Operator;
 use crate::operator_service::Operators;
@@ -63,7 +63,7 @@ const HEADER_BYTES_MAX: u32 = 16 << 10;
 /// A coordinator at work on one database.
 pub struct Coordinator {
     operator: Operator,
-    limits: Arc<Limits>,
+    limits: Arc<CountLimits>,
     pace: Timing,
     writing: JoinHandle<()>,
     chores: Vec<JoinHandle<()>>,

@@ -61,7 +61,7 @@ pub use coordinator::{Coordinator, listen};
 pub use error::Error;
 pub use events::Events;
 pub use ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
-pub use listener::{Bucket, Caller, Connection, Limits, Rate, connections};
+pub use listener::{Bucket, Caller, CallerLimits, Connection, Rate, connections};
 pub use nqueens_scheduler::{JobState, Policy, Refusal, Room, Sums, request};
 pub use operator::Operator;
 pub use plans::UnplannedRun;

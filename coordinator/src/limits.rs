@@ -12,9 +12,9 @@ const JOBS_MAX: usize = 200_000;
 
 /// The limits of jobs that were leased of late. The writer has no part in the look-ups that find them.
 #[derive(Debug, Default)]
-pub(crate) struct Limits(Mutex<HashMap<JobId, Counts>>);
+pub(crate) struct CountLimits(Mutex<HashMap<JobId, Counts>>);
 
-impl Limits {
+impl CountLimits {
     /// Keeps what was found of jobs that were just leased.
     pub(crate) fn keep(&self, jobs: impl Iterator<Item = (JobId, Counts)>) {
         let mut limits = self.0.lock().unwrap_or_else(PoisonError::into_inner);

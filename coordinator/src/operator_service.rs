@@ -94,14 +94,14 @@ impl Operators {
     }
 }
 
-type Answer<T> = Result<Response<T>, Status>;
+type RpcResult<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl OperatorService for Operators {
     async fn get_coordinator(
         &self,
         _request: Request<v1::GetCoordinatorRequest>,
-    ) -> Answer<v1::GetCoordinatorResponse> {
+    ) -> RpcResult<v1::GetCoordinatorResponse> {
         let build = self.operator.build.to_string();
         let disk = self.operator.snapshot.borrow().room.map(|room| v1::DiskRoom {
             free_bytes: room.free,
@@ -111,7 +111,7 @@ impl OperatorService for Operators {
         Ok(Response::new(v1::GetCoordinatorResponse { build, protocol_version: PROTOCOL_VERSION, disk }))
     }
 
-    async fn submit(&self, request: Request<v1::SubmitRequest>) -> Answer<v1::SubmitResponse> {
+    async fn submit(&self, request: Request<v1::SubmitRequest>) -> RpcResult<v1::SubmitResponse> {
         let submission = Submission::try_from(request.into_inner()).map_err(invalid)?;
         let mut stopping = self.stopping.clone();
         let begun = async {
@@ -128,13 +128,13 @@ impl OperatorService for Operators {
         Ok(Response::new(v1::SubmitResponse { run: Some(self.run(submission.run()).await?) }))
     }
 
-    async fn list_runs(&self, _request: Request<v1::ListRunsRequest>) -> Answer<v1::ListRunsResponse> {
+    async fn list_runs(&self, _request: Request<v1::ListRunsRequest>) -> RpcResult<v1::ListRunsResponse> {
         let runs = self.operator.runs().await.map_err(|error| refused(&error))?;
         let runs = runs.into_iter().map(Into::into).collect();
         Ok(Response::new(v1::ListRunsResponse { runs }))
     }
 
-    async fn get_run(&self, request: Request<v1::GetRunRequest>) -> Answer<v1::GetRunResponse> {
+    async fn get_run(&self, request: Request<v1::GetRunRequest>) -> RpcResult<v1::GetRunResponse> {
         let run = self.run(run_id("run", request.get_ref().run).map_err(invalid)?).await?;
         Ok(Response::new(v1::GetRunResponse { run: Some(run) }))
     }
@@ -142,7 +142,7 @@ impl OperatorService for Operators {
     async fn set_run_state(
         &self,
         request: Request<v1::SetRunStateRequest>,
-    ) -> Answer<v1::SetRunStateResponse> {
+    ) -> RpcResult<v1::SetRunStateResponse> {
         let (run, state) = request.get_ref().change().map_err(invalid)?;
         let run = self.operator.set_run_state(run, state).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::SetRunStateResponse { run: Some(run.into()) }))
@@ -151,19 +151,19 @@ impl OperatorService for Operators {
     async fn retry_quarantined(
         &self,
         request: Request<v1::RetryQuarantinedRequest>,
-    ) -> Answer<v1::RetryQuarantinedResponse> {
+    ) -> RpcResult<v1::RetryQuarantinedResponse> {
         let run = run_id("run", request.get_ref().run).map_err(invalid)?;
         self.operator.ask(RetryQuarantined(run)).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::RetryQuarantinedResponse { run: Some(self.run(run).await?) }))
     }
 
-    async fn requeue(&self, request: Request<v1::RequeueRequest>) -> Answer<v1::RequeueResponse> {
+    async fn requeue(&self, request: Request<v1::RequeueRequest>) -> RpcResult<v1::RequeueResponse> {
         let (run, of) = request.get_ref().subject().map_err(invalid)?;
         let jobs = self.operator.ask(Requeue { run, of }).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::RequeueResponse { run: Some(self.run(run).await?), jobs: jobs as u64 }))
     }
 
-    async fn set_trust(&self, request: Request<v1::SetTrustRequest>) -> Answer<v1::SetTrustResponse> {
+    async fn set_trust(&self, request: Request<v1::SetTrustRequest>) -> RpcResult<v1::SetTrustResponse> {
         let (machines, trusted) = request.into_inner().subject().map_err(invalid)?;
         self.operator.ask(SetTrust { machines, trusted }).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::SetTrustResponse {}))
@@ -172,7 +172,7 @@ impl OperatorService for Operators {
     async fn list_workers(
         &self,
         _request: Request<v1::ListWorkersRequest>,
-    ) -> Answer<v1::ListWorkersResponse> {
+    ) -> RpcResult<v1::ListWorkersResponse> {
         let workers = self.operator.workers().await.map_err(|error| refused(&error))?;
         let workers = workers.into_iter().map(Into::into).collect();
         Ok(Response::new(v1::ListWorkersResponse { workers }))
@@ -181,13 +181,16 @@ impl OperatorService for Operators {
     async fn drain_worker(
         &self,
         request: Request<v1::DrainWorkerRequest>,
-    ) -> Answer<v1::DrainWorkerResponse> {
+    ) -> RpcResult<v1::DrainWorkerResponse> {
         let worker = worker_id("worker_id", request.get_ref().worker_id).map_err(invalid)?;
         self.operator.ask(Drain(worker)).await.map_err(|error| refused(&error))?;
         Ok(Response::new(v1::DrainWorkerResponse {}))
     }
 
-    async fn list_events(&self, request: Request<v1::ListEventsRequest>) -> Answer<v1::ListEventsResponse> {
+    async fn list_events(
+        &self,
+        request: Request<v1::ListEventsRequest>,
+    ) -> RpcResult<v1::ListEventsResponse> {
         let after = request.get_ref().after;
         let events = self.operator.events().borrow().clone();
         let events = events.iter().filter(|event| event.number > after).cloned();
@@ -199,7 +202,7 @@ impl OperatorService for Operators {
     async fn watch_progress(
         &self,
         request: Request<v1::WatchProgressRequest>,
-    ) -> Answer<Self::WatchProgressStream> {
+    ) -> RpcResult<Self::WatchProgressStream> {
         let (run, interval_ms) = request.get_ref().subject().map_err(invalid)?;
         let snapshots = self.operator.watch();
         if let Some(run) = run

@@ -76,7 +76,7 @@ impl UnplannedRun {
 
 /// How far a plan is.
 #[derive(Clone, Debug, Default)]
-struct Stage {
+struct PlanningState {
     /// Another run's turn comes first.
     waits: bool,
     stored: u32,
@@ -88,7 +88,7 @@ struct Stage {
 #[derive(Debug)]
 pub(crate) struct Planning {
     begun: UnplannedRun,
-    stage: watch::Sender<Stage>,
+    stage: watch::Sender<PlanningState>,
 }
 
 impl Planning {
@@ -125,7 +125,7 @@ impl Planning {
         self.until(|stage| stage.end.is_some()).await.end.expect("it has ended")
     }
 
-    async fn until(&self, like: impl FnMut(&Stage) -> bool) -> Stage {
+    async fn until(&self, like: impl FnMut(&PlanningState) -> bool) -> PlanningState {
         self.stage.subscribe().wait_for(like).await.expect("the sender is here").clone()
     }
 }
@@ -134,50 +134,50 @@ impl Planning {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plans {
     turn: Arc<Mutex<()>>,
-    book: Arc<StdMutex<Book>>,
+    registry: Arc<StdMutex<PlanRegistry>>,
 }
 
 #[derive(Debug, Default)]
-struct Book {
+struct PlanRegistry {
     open: BTreeMap<RunId, Arc<Planning>>,
     /// The latest that were not planned to their ends, and why.
     failed: VecDeque<(RunId, Arc<Error>)>,
 }
 
 impl Plans {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn registry(&self) -> MutexGuard<'_, PlanRegistry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Enters a run, unless one of its name is here; says whether this one is new.
     pub(crate) fn enter(&self, begun: UnplannedRun) -> Result<(Arc<Planning>, bool), Error> {
-        let mut book = self.book();
-        if let Some(planning) = book.open.get(&begun.id()) {
+        let mut registry = self.registry();
+        if let Some(planning) = registry.open.get(&begun.id()) {
             return Ok((Arc::clone(planning), false));
         }
-        if book.open.len() >= PLANS_MAX {
+        if registry.open.len() >= PLANS_MAX {
             return Err(Error::TooManyPlans(PLANS_MAX));
         }
-        book.failed.retain(|(run, _)| *run != begun.id());
+        registry.failed.retain(|(run, _)| *run != begun.id());
         let planning = Arc::new(Planning { begun, stage: watch::Sender::default() });
-        book.open.insert(begun.id(), Arc::clone(&planning));
+        registry.open.insert(begun.id(), Arc::clone(&planning));
         Ok((planning, true))
     }
 
     pub(crate) fn get(&self, run: RunId) -> Option<Arc<Planning>> {
-        self.book().open.get(&run).cloned()
+        self.registry().open.get(&run).cloned()
     }
 
     /// All, oldest first.
     pub(crate) fn runs(&self) -> Vec<UnplannedRun> {
-        let mut runs: Vec<_> = self.book().open.values().map(|planning| planning.run()).collect();
+        let mut runs: Vec<_> = self.registry().open.values().map(|planning| planning.run()).collect();
         runs.sort_by_key(|run| (run.created_at, run.id()));
         runs
     }
 
     /// Why a run was not planned to its end.
     pub(crate) fn failure(&self, run: RunId) -> Option<Arc<Error>> {
-        self.book().failed.iter().find(|(failed, _)| *failed == run).map(|(_, error)| Arc::clone(error))
+        self.registry().failed.iter().find(|(failed, _)| *failed == run).map(|(_, error)| Arc::clone(error))
     }
 
     /// Waits until it is a run's turn, which is over when the guard is dropped; `None` if it is cancelled before.
@@ -192,16 +192,16 @@ impl Plans {
         }
     }
 
-    /// Takes a run off the book, and tells those who wait for it.
+    /// Removes a run from the registry, and tells those who wait for it.
     pub(crate) fn end(&self, planning: &Planning, end: Result<(), Arc<Error>>) {
-        let (run, mut book) = (planning.begun.id(), self.book());
-        book.open.remove(&run);
+        let (run, mut registry) = (planning.begun.id(), self.registry());
+        registry.open.remove(&run);
         if let Err(error) = &end {
-            book.failed.push_back((run, Arc::clone(error)));
-            let surplus = book.failed.len().saturating_sub(FAILURES_MAX);
-            book.failed.drain(..surplus);
+            registry.failed.push_back((run, Arc::clone(error)));
+            let surplus = registry.failed.len().saturating_sub(FAILURES_MAX);
+            registry.failed.drain(..surplus);
         }
-        drop(book);
+        drop(registry);
         planning.stage.send_modify(|stage| stage.end = Some(end));
     }
 }

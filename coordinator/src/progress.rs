@@ -133,9 +133,9 @@ impl RunProgress {
         Some(around(ratio * (sample.x_all - sample.x) / 1e6, error / 1e6))
     }
 
-    fn sample(&self) -> Option<Sample> {
+    fn sample(&self) -> Option<JobSample> {
         let Sums { done, estimate, estimate_done, accepted, .. } = self.sums;
-        (done >= JOBS_MIN && done < self.jobs).then(|| Sample {
+        (done >= JOBS_MIN && done < self.jobs).then(|| JobSample {
             jobs: f64::from(self.jobs),
             done: f64::from(done),
             x_all: real(estimate),
@@ -160,7 +160,7 @@ fn real(number: u128) -> f64 {
 }
 
 /// The done jobs as a sample of all, with the estimated work x of each.
-struct Sample {
+struct JobSample {
     jobs: f64,
     done: f64,
     x_all: f64,
@@ -168,7 +168,7 @@ struct Sample {
     xx: f64,
 }
 
-impl Sample {
+impl JobSample {
     /// Variance of `y - ratio x` over the sample, where `ratio` is sum y / sum x.
     fn residual_variance(&self, ratio: f64, xy: f64, yy: f64) -> f64 {
         ((yy - 2.0 * ratio * xy + ratio * ratio * self.xx) / (self.done - 1.0)).max(0.0)

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
 use crate::error::{Error, damaged};
-use crate::limits::Limits;
+use crate::limits::CountLimits;
 use crate::listener::Caller;
 use crate::progress::Snapshot;
 use crate::reader::Reader;
@@ -31,7 +31,7 @@ const LEASE_BYTES: usize = 100;
 pub(crate) struct Workers {
     pub(crate) writer: Handle,
     pub(crate) reader: Reader,
-    pub(crate) limits: Arc<Limits>,
+    pub(crate) limits: Arc<CountLimits>,
     /// Heartbeat interval.
     pub(crate) next_sync_ms: u32,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,

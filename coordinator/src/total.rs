@@ -39,7 +39,7 @@ impl Default for Confirming {
 
 /// What the total of a board is held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reference {
+pub(crate) struct TotalReference {
     symmetric: SymmetricCounts,
     /// Unless a published count is there.
     estimate: Option<TotalEstimate>,
@@ -48,7 +48,7 @@ pub(crate) struct Reference {
 /// Makes what each N is held against once, on a thread of its own beside the jobs: of a large board it takes a
 /// minute. This ends with its owner.
 pub(crate) struct References {
-    begun: HashMap<BoardSize, watch::Receiver<Option<Reference>>>,
+    begun: HashMap<BoardSize, watch::Receiver<Option<TotalReference>>>,
     confirming: Confirming,
     control: Arc<Control>,
 }
@@ -59,7 +59,7 @@ impl References {
     }
 
     /// Begins with N unless that was begun; what is found comes out of the receiver.
-    pub(crate) fn of(&mut self, n: BoardSize) -> watch::Receiver<Option<Reference>> {
+    pub(crate) fn of(&mut self, n: BoardSize) -> watch::Receiver<Option<TotalReference>> {
         let begin = || {
             let (found, reference) = watch::channel(None);
             let control = Arc::clone(&self.control);
@@ -70,7 +70,7 @@ impl References {
                     let estimate = || estimate_total(n, (seed(), STRATA), &control);
                     let symmetric = symmetric_counts(n, &control)?;
                     let estimate = (!is_published).then(estimate).transpose()?;
-                    Ok::<_, Stopped>(Reference { symmetric, estimate })
+                    Ok::<_, Stopped>(TotalReference { symmetric, estimate })
                 };
                 found.send_replace(search().ok())
             });
@@ -123,7 +123,7 @@ pub(crate) async fn conclude(
     }
     let mut found_reference = references.of(n);
     let reference = found_reference.wait_for(Option::is_some).await.map(|reference| *reference);
-    let Reference { symmetric, estimate } =
+    let TotalReference { symmetric, estimate } =
         reference.ok().flatten().expect("the search ends early only with its coordinator");
     let checks_wanted = references.confirming.checks_min.min(run.jobs);
     let grounds = estimate.map(|estimate| Grounds { estimate, checks_wanted });
@@ -140,7 +140,7 @@ mod tests {
         let mut searches = References::new(Confirming::default());
         let found = *searches.of(small).wait_for(Option::is_some).await.unwrap();
         let symmetric = symmetric_counts(small, &Control::default()).unwrap();
-        assert_eq!(found, Some(Reference { symmetric, estimate: None }));
+        assert_eq!(found, Some(TotalReference { symmetric, estimate: None }));
         let mut rehearsal = References::new(Confirming { published: false, ..Confirming::default() });
         let found = *rehearsal.of(small).wait_for(Option::is_some).await.unwrap();
         assert!(found.unwrap().estimate.unwrap().holds(92));

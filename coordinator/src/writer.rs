@@ -39,7 +39,7 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::events::EventBoard;
 use crate::ledger;
-use crate::limits::Limits;
+use crate::limits::CountLimits;
 use crate::plans::{Plans, UnplannedRun};
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
@@ -100,7 +100,7 @@ pub(crate) struct Writer {
     stalls: Stalls,
     pub(crate) events: EventBoard,
     /// The most that leased jobs can count.
-    pub(crate) limits: Arc<Limits>,
+    pub(crate) limits: Arc<CountLimits>,
     /// The state as it changes, for whoever shows it.
     pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
     /// How the database failed last.

@@ -9,7 +9,7 @@ use nqueens_kernel::plan::Fingerprinter;
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::WallTime;
 
-use crate::finding::{Check, Verdict};
+use crate::finding::{Check, CheckResult};
 use crate::line::{Header, JobLine, OtherLine, OtherVerdict, WorkerLine};
 use crate::sample::{Claim, Sample};
 
@@ -30,7 +30,7 @@ pub(crate) struct Book {
     /// The latest time of a result.
     latest_ms: WallTime,
     workers: BTreeMap<u64, WorkerLine>,
-    latest: Latest,
+    latest: LatestJob,
     others: Others,
     faults: Faults,
 }
@@ -47,7 +47,7 @@ struct OfWorker {
 
 /// The job that was read last, for the lines of its other results.
 #[derive(Default)]
-struct Latest {
+struct LatestJob {
     number: Option<u32>,
     worker: u64,
     /// Of the result that stands, and of those that stood before.
@@ -94,12 +94,12 @@ impl Flaw {
     }
 
     /// What is to be said: `passed` if nothing is wrong, and all was looked at.
-    fn verdict(&self, complete: Result<(), &str>, passed: impl fmt::Display) -> Verdict {
+    fn verdict(&self, complete: Result<(), &str>, passed: impl fmt::Display) -> CheckResult {
         match (&self.first, self.more, complete) {
-            (None, _, Ok(())) => Verdict::Passed(passed.to_string()),
-            (None, _, Err(why)) => Verdict::NotMade(why.to_owned()),
-            (Some(first), 0, _) => Verdict::Failed(first.clone()),
-            (Some(first), more, _) => Verdict::Failed(format!("{first}; and {more} more")),
+            (None, _, Ok(())) => CheckResult::Passed(passed.to_string()),
+            (None, _, Err(why)) => CheckResult::NotMade(why.to_owned()),
+            (Some(first), 0, _) => CheckResult::Failed(first.clone()),
+            (Some(first), more, _) => CheckResult::Failed(format!("{first}; and {more} more")),
         }
     }
 }
@@ -116,7 +116,7 @@ impl Book {
             by_worker: BTreeMap::new(),
             latest_ms: header.created_at_ms,
             workers: BTreeMap::new(),
-            latest: Latest::default(),
+            latest: LatestJob::default(),
             others: Others::default(),
             faults: Faults::default(),
             header,
@@ -207,7 +207,7 @@ impl Book {
 
     /// No more lines are of the job that was read last.
     fn close_job(&mut self) {
-        let Latest { worker, confirmed_by, .. } = std::mem::take(&mut self.latest);
+        let LatestJob { worker, confirmed_by, .. } = std::mem::take(&mut self.latest);
         if !confirmed_by.is_empty() {
             *self.others.confirmed.entry((worker, confirmed_by)).or_default() += 1;
         }
@@ -276,7 +276,7 @@ impl Book {
     }
 
     /// The checks on jobs and workers, all lines being read or not.
-    pub(crate) fn findings(&mut self, complete: bool) -> [(Check, Verdict); 7] {
+    pub(crate) fn findings(&mut self, complete: bool) -> [(Check, CheckResult); 7] {
         self.close_job();
         let jobs = self.header.jobs;
         let read = if complete { Ok(()) } else { Err("the file could not be read to its end") };
@@ -299,9 +299,9 @@ impl Book {
         });
         let (stated, stored) = (self.header.fingerprint, self.fingerprint.clone().finish());
         let fingerprint = match read {
-            Err(why) => Verdict::NotMade(why.to_owned()),
-            Ok(()) if stated == stored => Verdict::Passed(stored.to_string()),
-            Ok(()) => Verdict::Failed(format!("the first line has {stated}, the jobs have {stored}")),
+            Err(why) => CheckResult::NotMade(why.to_owned()),
+            Ok(()) if stated == stored => CheckResult::Passed(stored.to_string()),
+            Ok(()) => CheckResult::Failed(format!("the first line has {stated}, the jobs have {stored}")),
         };
         let Header { n, plan, states_per_job, .. } = &self.header;
         let made = format!(

@@ -52,7 +52,7 @@ impl Check {
 
 /// How a check went, and what there is to say of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckResult {
     /// It passed.
     Passed(String),
     /// It did not.
@@ -61,7 +61,7 @@ pub enum Verdict {
     NotMade(String),
 }
 
-impl Verdict {
+impl CheckResult {
     /// For people: the outcome in a word, and what there is to say of it.
     pub fn told(&self) -> (&'static str, &str) {
         match self {

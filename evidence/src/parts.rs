@@ -10,12 +10,12 @@ use nqueens_kernel::solver::Solver;
 use nqueens_model::kernel::KernelName;
 
 /// Some parts of a job of colours, drawn by its place in the plan.
-pub(crate) struct Parts {
+pub(crate) struct SampledParts {
     sets: RowSets,
     parts: Vec<Part>,
 }
 
-impl Parts {
+impl SampledParts {
     /// Jobs for which the search visits no more states than this have all their solutions found one by one: that takes a
     /// minute or two.
     const SEARCHED_MAX: u64 = 10_000_000_000;
@@ -86,7 +86,7 @@ mod tests {
     fn only_large_jobs_of_colours_have_parts() {
         let has_parts = |(n, kind, states)| {
             let plan = Plan::with_states_per_job(BoardSize::new(n).unwrap(), kind, states);
-            Parts::of(&plan.jobs().next().unwrap()).is_some()
+            SampledParts::of(&plan.jobs().next().unwrap()).is_some()
         };
         let whole = u64::MAX;
         for small in
@@ -110,7 +110,7 @@ mod tests {
         let sets = RowSets::new(BoardSize::new(18).unwrap()).unwrap();
         let range = 100..sets.len();
         for part_max in [1 << 30, 1 << 20, 1] {
-            let parts = Parts::draw(sets.clone(), &range, part_max);
+            let parts = SampledParts::draw(sets.clone(), &range, part_max);
             for kernel in [Kernel::Portable, Kernel::best()] {
                 let mut solver = Solver::recounting(kernel.engine().unwrap());
                 assert_eq!(parts.compare(&mut solver, &Control::default()), Ok(Ok(())));
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn other_instructions_multiply_again() {
         for kernel in Kernel::ALL {
-            let again = Parts::multiplied_by(kernel.into());
+            let again = SampledParts::multiplied_by(kernel.into());
             assert!(again >= Kernel::Portable && again.is_available());
             assert!(again != kernel || Kernel::best() == Kernel::Portable);
         }

@@ -14,7 +14,7 @@ use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::UnitTally;
 use nqueens_model::kernel::KernelName;
 
-use crate::parts::Parts;
+use crate::parts::SampledParts;
 use crate::sample::Claim;
 
 /// A job that was counted again.
@@ -115,12 +115,13 @@ impl Solvers<'_> {
                 ));
             }
         };
-        let parts = if chosen.is_none() && independent < Kernel::Portable { Parts::of(&job) } else { None };
+        let parts =
+            if chosen.is_none() && independent < Kernel::Portable { SampledParts::of(&job) } else { None };
         let Some(parts) = parts else {
             let kernel = chosen.unwrap_or(independent);
             return Ok(recount(kernel, 0, count(&job, self.get(kernel), control)?));
         };
-        let kernel = Parts::multiplied_by(claim.kernel);
+        let kernel = SampledParts::multiplied_by(claim.kernel);
         let solver = self.get(kernel);
         let found = match parts.compare(solver, control)? {
             Ok(()) => count(&job, solver, control)?,

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha512};
 use signature::{Signer, Verifier};
 use ssh_key::{Algorithm, HashAlg, LineEnding, PrivateKey, PublicKey, SshSig};
 
-use crate::finding::Verdict;
+use crate::finding::CheckResult;
 
 /// What such a signature is for: one that was made for something else does not pass.
 pub const NAMESPACE: &str = "nqueens-ledger";
@@ -116,10 +116,12 @@ impl TrustedKeys {
     }
 
     /// Checks the text of a signature's file for a file with this hash.
-    pub fn check(&self, signature: &str, file: FileHash) -> Verdict {
-        self.signer(signature, file).map_or_else(Verdict::Failed, |key| {
+    pub fn check(&self, signature: &str, file: FileHash) -> CheckResult {
+        self.signer(signature, file).map_or_else(CheckResult::Failed, |key| {
             let (fingerprint, comment) = (key.fingerprint(HashAlg::Sha256), key.comment());
-            Verdict::Passed(format!("the file is signed by {fingerprint} {comment}").trim_end().to_owned())
+            CheckResult::Passed(
+                format!("the file is signed by {fingerprint} {comment}").trim_end().to_owned(),
+            )
         })
     }
 
@@ -192,7 +194,7 @@ mod tests {
 
     fn refusal(keys: &TrustedKeys, signature: &str, file: &[u8]) -> String {
         match keys.check(signature, hash(file)) {
-            Verdict::Failed(why) => why,
+            CheckResult::Failed(why) => why,
             other => panic!("{other:?}"),
         }
     }
@@ -207,7 +209,7 @@ mod tests {
             let signature = signing(&key).sign(hash(&file)).expect("signed");
             let expected = key.sign(NAMESPACE, HashAlg::Sha512, &file).expect("signed");
             prop_assert_eq!(&signature, &expected.to_pem(LineEnding::LF).expect("text"));
-            let passed = matches!(trusted(&[&key]).check(&signature, hash(&file)), Verdict::Passed(_));
+            let passed = matches!(trusted(&[&key]).check(&signature, hash(&file)), CheckResult::Passed(_));
             prop_assert!(passed);
         }
 
@@ -229,7 +231,7 @@ mod tests {
         let fingerprint = ours.fingerprint(HashAlg::Sha256);
         assert_eq!(
             trusted(&[&other, &ours]).check(&signature, hash(b"ledger")),
-            Verdict::Passed(format!("the file is signed by {fingerprint} me@home"))
+            CheckResult::Passed(format!("the file is signed by {fingerprint} me@home"))
         );
         assert_eq!(
             refusal(&trusted(&[&other]), &signature, b"ledger"),

@@ -12,7 +12,7 @@ use crate::book::Book;
 use crate::chain::ChainReader;
 use crate::confidence::share_met;
 use crate::estimate::{STRATA, estimate_total};
-use crate::finding::{Check, Verdict};
+use crate::finding::{Check, CheckResult};
 use crate::line::{ChecksLine, FORMAT, Header, Line, TotalLine};
 use crate::sample::Sample;
 use crate::total::{Doubt, conclude};
@@ -30,7 +30,7 @@ pub struct Report {
     /// Its first line, if that could be read.
     pub header: Option<Header>,
     /// All checks.
-    pub findings: Vec<(Check, Verdict)>,
+    pub findings: Vec<(Check, CheckResult)>,
     /// Jobs of each worker, by number, with its name.
     pub workers: BTreeMap<u64, (String, u64)>,
     /// Jobs that were read.
@@ -49,16 +49,16 @@ pub struct CountedTotal {
 
 impl CountedTotal {
     /// Whether it is confirmed, if somebody who is trusted has counted so many of its jobs again.
-    pub fn verdict(&self, recounted: u64) -> Verdict {
+    pub fn verdict(&self, recounted: u64) -> CheckResult {
         let standing = Standing::new(&self.outcome, self.checks_made.max(recounted), 0);
         let is_off = |missing: &Missing| matches!(missing, Missing::Agreement(_));
         let told = standing.to_string();
         if standing.is_confirmed() {
-            Verdict::Passed(told)
+            CheckResult::Passed(told)
         } else if standing.missing().iter().any(is_off) {
-            Verdict::Failed(told)
+            CheckResult::Failed(told)
         } else {
-            Verdict::NotMade(told)
+            CheckResult::NotMade(told)
         }
     }
 }
@@ -68,10 +68,10 @@ impl Report {
     pub fn passed(&self) -> bool {
         let counted = self.counted.as_ref().map(|counted| counted.verdict(0));
         let mut verdicts = self.findings.iter().map(|(_, verdict)| verdict).chain(&counted);
-        !verdicts.any(|verdict| matches!(verdict, Verdict::Failed(_)))
+        !verdicts.any(|verdict| matches!(verdict, CheckResult::Failed(_)))
     }
 
-    fn add(&mut self, check: Check, verdict: Verdict) {
+    fn add(&mut self, check: Check, verdict: CheckResult) {
         self.findings.push((check, verdict));
     }
 }
@@ -95,23 +95,25 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
     let header = match header(lines.next_line()?) {
         Ok(header) => header,
         Err(why) => {
-            report.add(Check::Form, Verdict::Failed(why));
+            report.add(Check::Form, CheckResult::Failed(why));
             return Ok(report);
         }
     };
     let mut book = Book::new(header);
     let last = read(&mut lines, &mut book, sample, control)?;
     let form = match &last {
-        Ok(_) => Verdict::Passed(format!("{} lines of format {}", lines.lines(), book.header.format)),
-        Err(why) => Verdict::Failed(why.clone()),
+        Ok(_) => CheckResult::Passed(format!("{} lines of format {}", lines.lines(), book.header.format)),
+        Err(why) => CheckResult::Failed(why.clone()),
     };
     report.add(Check::Form, form);
     report.add(Check::Chain, chain(&lines, last.is_ok()));
     report.findings.extend(book.findings(last.is_ok()));
     let checks = last.as_ref().ok().and_then(|last| last.checks.as_ref());
-    report.findings.extend(checks.and_then(recounts).map(|told| (Check::Recounts, Verdict::NotMade(told))));
-    let is_whole = |(check, verdict): &(Check, Verdict)| {
-        !matches!(check, Check::Jobs | Check::Plan) || matches!(verdict, Verdict::Passed(_))
+    report
+        .findings
+        .extend(checks.and_then(recounts).map(|told| (Check::Recounts, CheckResult::NotMade(told))));
+    let is_whole = |(check, verdict): &(Check, CheckResult)| {
+        !matches!(check, Check::Jobs | Check::Plan) || matches!(verdict, CheckResult::Passed(_))
     };
     let why_not = match &last {
         Err(_) => Some("the file could not be read to its end"),
@@ -130,7 +132,7 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
         }
         (_, why) => report.findings.extend(
             [Check::Sums, Check::Orbits, Check::Symmetric, Check::Published, Check::Total]
-                .map(|check| (check, Verdict::NotMade(why.unwrap_or_default().to_owned()))),
+                .map(|check| (check, CheckResult::NotMade(why.unwrap_or_default().to_owned()))),
         ),
     }
     report.header = Some(book.header.clone());
@@ -195,13 +197,13 @@ fn read(
     }
 }
 
-fn chain(lines: &ChainReader<impl BufRead>, complete: bool) -> Verdict {
+fn chain(lines: &ChainReader<impl BufRead>, complete: bool) -> CheckResult {
     match lines.broken() {
-        [] if complete => Verdict::Passed(format!("the last hash is {}", lines.hash())),
-        [] => Verdict::NotMade("no error as far as the file could be read".to_owned()),
+        [] if complete => CheckResult::Passed(format!("the last hash is {}", lines.hash())),
+        [] => CheckResult::NotMade("no error as far as the file could be read".to_owned()),
         broken => {
             let broken = broken.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-            Verdict::Failed(format!("the hash does not fit on line {broken}"))
+            CheckResult::Failed(format!("the hash does not fit on line {broken}"))
         }
     }
 }
@@ -235,7 +237,7 @@ fn confirm(
     let estimate = estimate_total(book.header.n, (seed, strata), control)?;
     if told.is_some_and(|told| told.estimate != estimate) {
         let why = format!("the last line's estimate is not what its seed {seed} gives, {estimate:?}");
-        report.add(Check::Confirmed, Verdict::Failed(why));
+        report.add(Check::Confirmed, CheckResult::Failed(why));
         return Ok(());
     }
     let checks_wanted = told.map_or_else(|| CHECKS_MIN.min(book.header.jobs), |told| told.checks_wanted);
@@ -253,24 +255,24 @@ fn sums(
     book: &Book,
     last: &TotalLine,
     symmetric: SymmetricCounts,
-) -> (Vec<(Check, Verdict)>, Option<Outcome>) {
+) -> (Vec<(Check, CheckResult)>, Option<Outcome>) {
     let n = book.header.n;
-    let unmade = || Verdict::NotMade("an earlier check failed".to_owned());
+    let unmade = || CheckResult::NotMade("an earlier check failed".to_owned());
     let found = match book.found() {
         Ok(found) => found,
         Err(overflow) => {
             let rest = [Check::Orbits, Check::Symmetric, Check::Published, Check::Total];
-            let sums = (Check::Sums, Verdict::Failed(overflow.to_string()));
+            let sums = (Check::Sums, CheckResult::Failed(overflow.to_string()));
             return (std::iter::once(sums).chain(rest.map(|check| (check, unmade()))).collect(), None);
         }
     };
     let sums = if found == last.counts {
-        Verdict::Passed("the sums over the jobs equal the last line".to_owned())
+        CheckResult::Passed("the sums over the jobs equal the last line".to_owned())
     } else {
-        Verdict::Failed("the sums over the jobs differ from the last line".to_owned())
+        CheckResult::Failed("the sums over the jobs differ from the last line".to_owned())
     };
     let whole = || {
-        Verdict::Passed(if found.solutions > 0 {
+        CheckResult::Passed(if found.solutions > 0 {
             "the solutions less the symmetric ones are a multiple of 8".to_owned()
         } else {
             "every job counted orbits".to_owned()
@@ -279,23 +281,23 @@ fn sums(
     let equal = || {
         let (count2, count4) = (symmetric.count2(), symmetric.count4());
         if found.solutions > 0 {
-            Verdict::NotMade(format!(
+            CheckResult::NotMade(format!(
                 "not checkable in this plan; COUNT2 = {count2} and COUNT4 = {count4} are taken from the symmetric search"
             ))
         } else {
-            Verdict::Passed(format!(
+            CheckResult::Passed(format!(
                 "COUNT2 = {count2} and COUNT4 = {count4}, equal to the separate symmetric search"
             ))
         }
     };
-    let failed = |doubt: &Doubt| Verdict::Failed(doubt.to_string());
+    let failed = |doubt: &Doubt| CheckResult::Failed(doubt.to_string());
     let outcome = conclude(n, found, symmetric, None);
     let [orbits, symmetric, published] = match &outcome {
         Ok(Outcome { checked: Checked::Published, .. }) => {
-            [whole(), equal(), Verdict::Passed("the total equals the published count".to_owned())]
+            [whole(), equal(), CheckResult::Passed("the total equals the published count".to_owned())]
         }
         Ok(Outcome { checked: Checked::Symmetric, .. }) => {
-            [whole(), equal(), Verdict::NotMade(format!("there is no published count for N = {n}"))]
+            [whole(), equal(), CheckResult::NotMade(format!("there is no published count for N = {n}"))]
         }
         Err(doubt @ (Doubt::Unsortable(_) | Doubt::Overflow(_))) => [failed(doubt), unmade(), unmade()],
         Err(doubt @ Doubt::Symmetry { .. }) => [whole(), failed(doubt), unmade()],
@@ -312,21 +314,21 @@ fn sums(
     (findings, outcome)
 }
 
-fn total(header: &Header, last: &TotalLine, outcome: &Outcome) -> Verdict {
+fn total(header: &Header, last: &TotalLine, outcome: &Outcome) -> CheckResult {
     let total = outcome.total;
     if header.total != total {
-        Verdict::Failed(format!(
+        CheckResult::Failed(format!(
             "the first line's total {} differs from that of the jobs, {total}",
             header.total
         ))
     } else if last.total != total {
-        Verdict::Failed(format!(
+        CheckResult::Failed(format!(
             "the last line's total {} differs from that of the jobs, {total}",
             last.total
         ))
     } else if outcome.totals != last.orbits {
-        Verdict::Failed("the last line's orbits differ from those of the jobs".to_owned())
+        CheckResult::Failed("the last line's orbits differ from those of the jobs".to_owned())
     } else {
-        Verdict::Passed(total.to_string())
+        CheckResult::Passed(total.to_string())
     }
 }

@@ -2,7 +2,7 @@
 
 use nqueens_evidence::chain::ChainWriter;
 use nqueens_evidence::estimate::estimate_total;
-use nqueens_evidence::finding::{Check, Verdict};
+use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_evidence::line::{ChecksLine, FORMAT, GroundsLine, Header, JobLine, Line, TotalLine, WorkerLine};
 use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::{Report, verify};
@@ -94,8 +94,9 @@ fn large_counts_are_believed_as_they_are_and_not_wrapped() {
     assert_eq!(right.workers[&1], ("one".to_owned(), 1));
     let wrapped = verified(&ledger(19, total & u64::from(u32::MAX)));
     let failed: Vec<_> =
-        wrapped.findings.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Failed(_))).collect();
-    let said = Verdict::Failed("the total 673090552 differs from the published count 4968057848".to_owned());
+        wrapped.findings.iter().filter(|(_, verdict)| matches!(verdict, CheckResult::Failed(_))).collect();
+    let said =
+        CheckResult::Failed("the total 673090552 differs from the published count 4968057848".to_owned());
     assert_eq!(failed, [&(Check::Published, said)]);
     assert!(!wrapped.passed());
 }
@@ -129,15 +130,15 @@ fn a_total_is_confirmed_by_its_estimate_and_by_second_counts() {
     assert!(unchecked.passed(), "{:?}", unchecked.findings);
     let recounts =
         unchecked.findings.iter().find(|(check, _)| *check == Check::Recounts).expect("there are some");
-    let Verdict::NotMade(told) = &recounts.1 else { panic!("nobody can check this: {recounts:?}") };
+    let CheckResult::NotMade(told) = &recounts.1 else { panic!("nobody can check this: {recounts:?}") };
     let share = "2 parts of jobs to the same result, and 0 to another, which is voided: a share of 77.64 % falsified parts";
     assert!(told.contains(share), "{told}");
     let counted = unchecked.counted.expect("it has an estimate");
-    let Verdict::NotMade(told) = counted.verdict(2) else { panic!("2 are too few: {counted:?}") };
+    let CheckResult::NotMade(told) = counted.verdict(2) else { panic!("2 are too few: {counted:?}") };
     assert!(told.starts_with("counted, not confirmed: 2 of 3 results were counted a second time"), "{told}");
-    assert!(matches!(counted.verdict(3), Verdict::Passed(told) if told.starts_with("confirmed: ")));
+    assert!(matches!(counted.verdict(3), CheckResult::Passed(told) if told.starts_with("confirmed: ")));
     let checked = report(3, Some(grounds.clone())).counted.expect("it has an estimate");
-    assert!(matches!(checked.verdict(0), Verdict::Passed(_)));
+    assert!(matches!(checked.verdict(0), CheckResult::Passed(_)));
 
     for change in [
         |grounds: &mut GroundsLine| grounds.seed += 1,
@@ -150,7 +151,7 @@ fn a_total_is_confirmed_by_its_estimate_and_by_second_counts() {
         change(&mut changed);
         let report = report(3, Some(changed));
         let (check, verdict) = report.findings.last().expect("checks");
-        assert!(matches!((check, verdict), (Check::Confirmed, Verdict::Failed(_))), "{verdict:?}");
+        assert!(matches!((check, verdict), (Check::Confirmed, CheckResult::Failed(_))), "{verdict:?}");
         assert!(!report.passed());
     }
 

@@ -25,7 +25,7 @@ pub fn symmetric_counts(n: BoardSize, control: &Control) -> Result<SymmetricCoun
 
 /// What the queens placed so far attack, in the coordinates of the whole board: any row may come next.
 #[derive(Clone, Copy, Default)]
-struct Attacked {
+struct BoardAttacks {
     /// Bit `c`: column `c`.
     columns: u32,
     /// Bit `r + c`.
@@ -45,17 +45,17 @@ impl Search<'_> {
     }
 
     /// On an odd board a symmetric solution has a queen on the cell in the centre.
-    fn center(&self) -> Attacked {
+    fn center(&self) -> BoardAttacks {
         let middle = self.last() / 2;
         if self.lines.is_multiple_of(2) {
-            Attacked::default()
+            BoardAttacks::default()
         } else {
-            self.with_queen(Attacked::default(), middle, middle)
+            self.with_queen(BoardAttacks::default(), middle, middle)
         }
     }
 
-    fn with_queen(&self, attacked: Attacked, row: u8, column: u8) -> Attacked {
-        Attacked {
+    fn with_queen(&self, attacked: BoardAttacks, row: u8, column: u8) -> BoardAttacks {
+        BoardAttacks {
             columns: attacked.columns | 1 << column,
             rising: attacked.rising | 1 << (row + column),
             falling: attacked.falling | 1 << (column + self.last() - row),
@@ -63,7 +63,7 @@ impl Search<'_> {
     }
 
     /// Columns of `row` where a queen attacks neither those placed nor its own half turn.
-    fn cells(&self, attacked: Attacked, row: u8) -> u32 {
+    fn cells(&self, attacked: BoardAttacks, row: u8) -> u32 {
         let mirror_row = self.last() - row;
         let diagonals = attacked.rising >> row | attacked.falling >> mirror_row;
         #[expect(clippy::cast_possible_truncation, reason = "diagonals that leave the board's 31 columns")]
@@ -74,7 +74,7 @@ impl Search<'_> {
 
     /// Half-turn symmetric ways to fill the first `open` rows and, with them, as many at the bottom; the queen
     /// nearest to the centre on one of `columns`. From the centre outward, where queens attack most.
-    fn half_turn(&mut self, open: u8, attacked: Attacked, columns: u32) -> Result<u64, Stopped> {
+    fn half_turn(&mut self, open: u8, attacked: BoardAttacks, columns: u32) -> Result<u64, Stopped> {
         self.meter.add(1)?;
         let row = open - 1;
         let cells = self.cells(attacked, row) & columns;
@@ -91,7 +91,7 @@ impl Search<'_> {
     }
 
     /// Quarter-turn symmetric ways to fill the rest: four queens at a time, which settle the same rows and columns.
-    fn quarter_turn(&mut self, attacked: Attacked) -> Result<u64, Stopped> {
+    fn quarter_turn(&mut self, attacked: BoardAttacks) -> Result<u64, Stopped> {
         self.meter.add(1)?;
         let last = self.last();
         let Some(row) = (0..self.lines).find(|&row| attacked.columns >> row & 1 == 0) else { return Ok(1) };

@@ -16,7 +16,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::picture::{detail, paint};
-use crate::shared::{PICTURE_EVERY, Shared};
+use crate::shared::{PICTURE_EVERY, PageState};
 
 /// Pictures between two looks at the chosen run.
 const DETAIL_EVERY: u32 = 3;
@@ -28,11 +28,11 @@ const RETRY: Duration = Duration::from_secs(2);
 pub(crate) const STREAM_LIFE: Duration = Duration::from_mins(10);
 
 #[derive(Deserialize)]
-pub(crate) struct Choice {
+pub(crate) struct RunQuery {
     run: Option<String>,
 }
 
-pub(crate) async fn live(State(shared): State<Arc<Shared>>, Query(choice): Query<Choice>) -> Response {
+pub(crate) async fn live(State(shared): State<Arc<PageState>>, Query(choice): Query<RunQuery>) -> Response {
     let run = match choice.run.map(|run| run.parse::<RunId>()).transpose() {
         Ok(run) => run,
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
@@ -59,7 +59,7 @@ pub(crate) async fn live(State(shared): State<Arc<Shared>>, Query(choice): Query
 type Sender = mpsc::Sender<Result<Event, Infallible>>;
 
 /// Sends until nobody reads any more, or the coordinator stops.
-async fn feed(shared: &Shared, chosen: Option<RunId>, sender: &Sender, _place: OwnedSemaphorePermit) {
+async fn feed(shared: &PageState, chosen: Option<RunId>, sender: &Sender, _place: OwnedSemaphorePermit) {
     let mut ticks = interval(PICTURE_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut round, mut last) = (0, None);

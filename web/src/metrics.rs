@@ -15,7 +15,7 @@ use prometheus::proto::MetricType::{COUNTER, GAUGE};
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 use prometheus::{TEXT_FORMAT, TextEncoder};
 
-use crate::shared::Shared;
+use crate::shared::PageState;
 
 /// Runs that are over and workers with series of their own; those beyond them are in the sums.
 const RUNS_OVER_MAX: usize = 20;
@@ -24,7 +24,7 @@ const WORKERS_MAX: usize = 1_000;
 /// A worker whose last heartbeat is at most this many milliseconds old is present.
 const SILENT_MAX_MS: u64 = 60_000;
 
-pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
+pub(crate) async fn metrics(State(shared): State<Arc<PageState>>) -> Response {
     let operator = &shared.operator;
     match operator.workers().await {
         Ok(workers) => {
@@ -45,31 +45,33 @@ fn text(
     refused: [(&str, u64); 2],
 ) -> String {
     let build_help = "The program that answers here; always 1.";
-    let mut families = vec![Family::gauge("nqueens_build_info", build_help).with(&[("version", build)], 1.0)];
+    let mut families =
+        vec![MetricSamples::gauge("nqueens_build_info", build_help).with(&[("version", build)], 1.0)];
     families.extend(of_runs(snapshot));
     families.extend(of_workers(snapshot, workers));
     if let Some(room) = snapshot.room {
         let free = "Bytes that the coordinator may still write to the disk with its database.";
         let reserve = "Free bytes below which no more jobs are leased.";
-        families.push(Family::gauge("nqueens_disk_free_bytes", free).with(&[], real(room.free)));
-        families.push(Family::gauge("nqueens_disk_reserve_bytes", reserve).with(&[], real(room.reserve)));
+        families.push(MetricSamples::gauge("nqueens_disk_free_bytes", free).with(&[], real(room.free)));
+        families
+            .push(MetricSamples::gauge("nqueens_disk_reserve_bytes", reserve).with(&[], real(room.reserve)));
     }
     families.push(of_events(events));
     let help = "Calls refused because their token or certificate is missing or wrong.";
-    let family = Family::new(COUNTER, "nqueens_refused_calls_total", help);
+    let family = MetricSamples::new(COUNTER, "nqueens_refused_calls_total", help);
     families.push(
         refused
             .iter()
             .fold(family, |family, (listener, calls)| family.with(&[("listener", listener)], real(*calls))),
     );
-    let families: Vec<_> = families.into_iter().filter_map(Family::done).collect();
+    let families: Vec<_> = families.into_iter().filter_map(MetricSamples::done).collect();
     TextEncoder::new().encode_to_string(&families).expect("families have names and samples")
 }
 
 /// What there is to tell of a thing of its kind: a metric's type, name, help and value.
-type Told<T> = (MetricType, &'static str, &'static str, fn(&T) -> Option<f64>);
+type MetricDefinition<T> = (MetricType, &'static str, &'static str, fn(&T) -> Option<f64>);
 
-const OF_A_RUN: [Told<RunProgress>; 5] = [
+const OF_A_RUN: [MetricDefinition<RunProgress>; 5] = [
     (GAUGE, "nqueens_run_progress_ratio", "Share of the estimated work that is done.", |run| {
         Some(run.share_done())
     }),
@@ -109,17 +111,17 @@ const ESTIMATES: [Estimated; 2] = [
 ];
 
 /// One number of an interval.
-type Part = fn(Interval) -> f64;
+type IntervalBound = fn(Interval) -> f64;
 
-fn of_runs(snapshot: &Snapshot) -> Vec<Family> {
+fn of_runs(snapshot: &Snapshot) -> Vec<MetricSamples> {
     let (open, over): (Vec<_>, Vec<_>) = snapshot.runs.iter().partition(|run| run.state.is_open());
     let runs: Vec<_> = open.into_iter().chain(over.into_iter().take(RUNS_OVER_MAX)).collect();
     let names: Vec<_> = runs.iter().map(|run| (run.id.to_string(), run.n.to_string())).collect();
     let each =
         || runs.iter().zip(&names).map(|(run, (id, n))| (*run, [("run", id.as_str()), ("n", n.as_str())]));
     let mut state =
-        Family::gauge("nqueens_run_state", "1 for the current state of the run, 0 for the others.");
-    let mut jobs = Family::gauge("nqueens_run_jobs", "Jobs of the run, by their state.");
+        MetricSamples::gauge("nqueens_run_state", "1 for the current state of the run, 0 for the others.");
+    let mut jobs = MetricSamples::gauge("nqueens_run_jobs", "Jobs of the run, by their state.");
     for (run, [id, n]) in each() {
         for one in RunState::ALL {
             let is = f64::from(u8::from(*one == run.state));
@@ -138,23 +140,23 @@ fn of_runs(snapshot: &Snapshot) -> Vec<Family> {
     }
     let mut families = vec![state, jobs];
     families.extend(OF_A_RUN.map(|(kind, name, help, value)| {
-        Family::new(kind, name, help).with_each(each().map(|(run, labels)| (labels, value(run))))
+        MetricSamples::new(kind, name, help).with_each(each().map(|(run, labels)| (labels, value(run))))
     }));
-    let parts: [(_, _, Part); 3] = [
+    let parts: [(_, _, IntervalBound); 3] = [
         ("", "best estimate", |found| found.value),
         ("_low", "lower end of the 95 % confidence interval", |found| found.low),
         ("_high", "upper end of the 95 % confidence interval", |found| found.high),
     ];
     for (name, unit, help, of) in ESTIMATES {
         families.extend(parts.map(|(end, which, part)| {
-            let family = Family::gauge(&format!("{name}{end}{unit}"), &format!("{help}: {which}."));
+            let family = MetricSamples::gauge(&format!("{name}{end}{unit}"), &format!("{help}: {which}."));
             family.with_each(each().map(|(run, labels)| (labels, of(run).map(part))))
         }));
     }
     families
 }
 
-const OF_A_WORKER: [Told<WorkerStatus>; 4] = [
+const OF_A_WORKER: [MetricDefinition<WorkerStatus>; 4] = [
     (GAUGE, "nqueens_worker_silence_seconds", "Time since the worker's last heartbeat.", |worker| {
         Some(real(worker.silent_ms) / 1e3)
     }),
@@ -170,13 +172,13 @@ const OF_A_WORKER: [Told<WorkerStatus>; 4] = [
     ),
 ];
 
-fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<Family> {
+fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<MetricSamples> {
     let here = workers.iter().filter(|worker| worker.silent_ms <= SILENT_MAX_MS);
     let (seen, threads) =
         here.fold((0, 0), |(seen, threads), worker| (seen + 1, threads + u64::from(worker.threads)));
     let busy = whole(snapshot.busy_workers as u128);
     let threads_help = "Counting threads of the workers with a heartbeat in the last minute.";
-    let sum = |name, help, value| Family::gauge(name, help).with(&[], value);
+    let sum = |name, help, value| MetricSamples::gauge(name, help).with(&[], value);
     let mut families = vec![
         sum("nqueens_workers_seen", "Workers with a heartbeat in the last minute.", real(seen)),
         sum("nqueens_workers_busy", "Workers that hold jobs.", busy),
@@ -189,14 +191,14 @@ fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<Family> {
             .iter()
             .zip(&ids)
             .map(|(worker, id)| ([("worker", id.as_str()), ("name", worker.name.as_str())], value(worker)));
-        Family::new(kind, name, help).with_each(each)
+        MetricSamples::new(kind, name, help).with_each(each)
     }));
     families
 }
 
-fn of_events(events: &Events) -> Family {
+fn of_events(events: &Events) -> MetricSamples {
     let help = "Time of the last event of this kind, in seconds since 1970; 0 if there is none in memory.";
-    let mut family = Family::gauge("nqueens_last_event_timestamp_seconds", help);
+    let mut family = MetricSamples::gauge("nqueens_last_event_timestamp_seconds", help);
     for kind in EventKind::ALL {
         let last = events.iter().rev().find(|event| event.kind == *kind);
         let at = last.map_or(0, |event| event.at);
@@ -206,12 +208,12 @@ fn of_events(events: &Events) -> Family {
 }
 
 /// A metric with all its samples.
-struct Family {
+struct MetricSamples {
     family: MetricFamily,
     samples: Vec<Metric>,
 }
 
-impl Family {
+impl MetricSamples {
     fn gauge(name: &str, help: &str) -> Self {
         Self::new(GAUGE, name, help)
     }

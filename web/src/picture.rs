@@ -20,14 +20,14 @@ const CELLS_MAX: usize = 2_000;
 
 /// Everything but what concerns one run only.
 #[derive(Clone)]
-pub(crate) struct Picture {
+pub(crate) struct Overview {
     pub(crate) text: Arc<str>,
     /// The run that is shown to one who did not choose: the first that is open, or else the latest.
     pub(crate) foremost: Option<RunId>,
 }
 
 /// Looks at all runs, workers and events.
-pub(crate) async fn paint(operator: &Operator) -> Result<Picture, Arc<Error>> {
+pub(crate) async fn paint(operator: &Operator) -> Result<Overview, Arc<Error>> {
     let mut runs = operator.runs().await?;
     let foremost = runs.iter().find(|run| run.progress.state.is_open()).or(runs.last());
     let foremost = foremost.map(|run| run.progress.run);
@@ -56,7 +56,7 @@ pub(crate) async fn paint(operator: &Operator) -> Result<Picture, Arc<Error>> {
         "workers": workers.iter().map(worker).collect::<Vec<_>>(),
         "events": events.iter().map(json::event).collect::<Vec<_>>(),
     });
-    Ok(Picture { text: picture.to_string().into(), foremost })
+    Ok(Overview { text: picture.to_string().into(), foremost })
 }
 
 fn run(run: &RunStatus) -> Value {

@@ -17,7 +17,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use nqueens_coordinator::{Connection, Limits, Operator, Rate, connections};
+use nqueens_coordinator::{CallerLimits, Connection, Operator, Rate, connections};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -29,13 +29,13 @@ use crate::headers::{FILES, LOGIN, STYLE, guard};
 use crate::history::Histories;
 use crate::live::{STREAM_LIFE, live};
 use crate::metrics::metrics;
-use crate::shared::Shared;
+use crate::shared::PageState;
 use crate::solutions::solution;
 
 /// Limits on callers that have at most this many connections: a quarter of these is left to callers that were let in,
 /// whatever the others do, and an eighth to other addresses, whatever one does.
-fn limits(connections: usize) -> Limits {
-    Limits {
+fn limits(connections: usize) -> CallerLimits {
+    CallerLimits {
         connections,
         peer_connections: connections - connections / 8,
         unauthenticated: connections - connections / 4,
@@ -72,7 +72,7 @@ pub async fn serve(
     let following = tokio::spawn(histories.clone().keep(operator.watch()));
     let refused = Arc::<AtomicU64>::default();
     let connections = connections(listener, limits(connections_max), Arc::clone(&refused));
-    let app = router(Arc::new(Shared::new(operator, admission, histories, refused, stopped)));
+    let app = router(Arc::new(PageState::new(operator, admission, histories, refused, stopped)));
     tokio::select! {
         () = accept(connections, &app) => {}
         () = stop => {}
@@ -81,7 +81,7 @@ pub async fn serve(
     following.abort();
 }
 
-fn router(shared: Arc<Shared>) -> Router {
+fn router(shared: Arc<PageState>) -> Router {
     let mut inside = Router::new()
         .route("/live", get(live))
         .route("/metrics", get(metrics))

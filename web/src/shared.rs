@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::auth::{Admission, Auth};
 use crate::fresh::Fresh;
 use crate::history::Histories;
-use crate::picture::Picture;
+use crate::picture::Overview;
 
 /// Time between two pictures of a stream.
 pub(crate) const PICTURE_EVERY: Duration = Duration::from_secs(1);
@@ -23,10 +23,10 @@ const STREAMS_MAX: usize = 48;
 /// How old a map of a run's jobs may be.
 const DETAIL_AGE: Duration = Duration::from_secs(2);
 
-pub(crate) struct Shared {
+pub(crate) struct PageState {
     pub(crate) operator: Operator,
     pub(crate) auth: Arc<Auth>,
-    pub(crate) picture: Fresh<Picture>,
+    pub(crate) picture: Fresh<Overview>,
     pub(crate) histories: Histories,
     pub(crate) streams: Arc<Semaphore>,
     /// Requests to this listener without the right token.
@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     details: Mutex<HashMap<RunId, Arc<Fresh<Arc<str>>>>>,
 }
 
-impl Shared {
+impl PageState {
     pub(crate) fn new(
         operator: Operator,
         admission: Admission,

@@ -42,9 +42,9 @@ pub(crate) struct SolutionQuery {
     number: usize,
 }
 
-type Answer = Result<Json<Value>, (StatusCode, String)>;
+type SolutionResult = Result<Json<Value>, (StatusCode, String)>;
 
-pub(crate) async fn solution(Query(SolutionQuery { n, number }): Query<SolutionQuery>) -> Answer {
+pub(crate) async fn solution(Query(SolutionQuery { n, number }): Query<SolutionQuery>) -> SolutionResult {
     let refuse = |why: String| (StatusCode::NOT_FOUND, why);
     if !SIZES.contains(&n) {
         return Err(refuse(format!("boards of {} to {} are shown", SIZES.start(), SIZES.end())));

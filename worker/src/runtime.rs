@@ -11,7 +11,9 @@ use nqueens_kernel::engine::{Factory, Kernel};
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
 use nqueens_proto::random_bytes;
-use nqueens_worker_protocol::{Action, CallError, Conversation, Event, Setup, SpoolContents, Summary};
+use nqueens_worker_protocol::{
+    Action, CallError, Conversation, ProtocolEvent, Setup, SpoolContents, Summary,
+};
 use tokio::time::{Instant, sleep_until};
 
 use crate::capability::capability;
@@ -80,13 +82,13 @@ pub async fn work(
 }
 
 /// A call to the coordinator and what comes of it.
-type Call = Pin<Box<dyn Future<Output = Event> + Send>>;
+type CallFuture = Pin<Box<dyn Future<Output = ProtocolEvent> + Send>>;
 
 struct Runtime {
     client: Client,
     pool: Pool,
     spool: Option<Arc<Spool>>,
-    call: Option<Call>,
+    call: Option<CallFuture>,
     end: Option<Result<Summary, CallError>>,
 }
 
@@ -109,17 +111,17 @@ impl Runtime {
                 biased;
                 () = &mut stop, if !stopped => {
                     stopped = true;
-                    Event::Stop
+                    ProtocolEvent::Stop
                 }
                 event = answer(&mut self.call) => event,
-                () = self.pool.idle() => Event::Looked(self.pool.look()),
+                () = self.pool.idle() => ProtocolEvent::Looked(self.pool.look()),
                 () = self.pool.progressed(), if !progressed => {
                     progressed = true;
                     continue;
                 }
-                () = reached(wake) => Event::Looked(self.pool.look()),
+                () = reached(wake) => ProtocolEvent::Looked(self.pool.look()),
             };
-            if matches!(event, Event::Looked(_)) {
+            if matches!(event, ProtocolEvent::Looked(_)) {
                 (rested, progressed) = (Instant::now() + BREATH, false);
             }
             let mut events = VecDeque::from([event]);
@@ -136,27 +138,27 @@ impl Runtime {
     }
 
     /// Does what the conversation wants; what comes of it at once.
-    async fn perform(&mut self, action: Action) -> Option<Event> {
+    async fn perform(&mut self, action: Action) -> Option<ProtocolEvent> {
         match action {
             Action::Register(registration) => {
                 let mut client = self.client.clone();
-                self.call(async move { client.register(registration).await.map(Event::Registered) });
+                self.call(async move { client.register(registration).await.map(ProtocolEvent::Registered) });
             }
             Action::Sync(sync) => {
                 let mut client = self.client.clone();
-                self.call(async move { client.sync(sync).await.map(Event::Answered) });
+                self.call(async move { client.sync(sync).await.map(ProtocolEvent::Answered) });
             }
             Action::Count(leases) => self.pool.add(leases),
             Action::Revoke(tokens) => self.pool.revoke(&tokens),
             Action::GiveUp { begun } => {
                 self.pool.give_up(begun);
-                return Some(Event::Looked(self.pool.look()));
+                return Some(ProtocolEvent::Looked(self.pool.look()));
             }
             Action::Write(change) => {
                 let spool = Arc::clone(self.spool.as_ref().expect("only who has a spool is asked to write"));
                 let writing = tokio::task::spawn_blocking(move || {
                     let outcome = spool.write(&change).map_err(|error| error.to_string());
-                    Event::Written(change, outcome)
+                    ProtocolEvent::Written(change, outcome)
                 });
                 return Some(writing.await.expect("writing a file does not panic"));
             }
@@ -166,18 +168,18 @@ impl Runtime {
     }
 
     /// Begins a call; one that is on its way is given up.
-    fn call(&mut self, call: impl Future<Output = Result<Event, CallError>> + Send + 'static) {
+    fn call(&mut self, call: impl Future<Output = Result<ProtocolEvent, CallError>> + Send + 'static) {
         self.call = Some(Box::pin(async {
             call.await.unwrap_or_else(|error| {
                 let jitter = f64::from(u32::from_ne_bytes(random_bytes())) / 2_f64.powi(32);
-                Event::Failed { error, jitter }
+                ProtocolEvent::Failed { error, jitter }
             })
         }));
     }
 }
 
 /// Waits for the answer to a call that may not have been made.
-async fn answer(call: &mut Option<Call>) -> Event {
+async fn answer(call: &mut Option<CallFuture>) -> ProtocolEvent {
     match call {
         Some(answer) => {
             let event = answer.await;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use nqueens_evidence::sample::Claim;
 
-use super::sampling::{Interrupt, Population, SampleDraw, Sampling};
+use super::sampling::{Interrupt, Population, SampleDraw, SamplingOptions};
 use super::source::LedgerSource;
 use crate::exit::INTERRUPTED;
 use crate::output::{print_line, thousands};
@@ -17,7 +17,7 @@ use crate::runtime::block_on;
 /// code is 1 if a count differs.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens audit --db nqueens-16.db --sample 300")]
-pub(crate) struct Audit {
+pub(crate) struct AuditCommand {
     #[command(flatten)]
     source: LedgerSource,
 
@@ -26,10 +26,10 @@ pub(crate) struct Audit {
     sample: u32,
 
     #[command(flatten)]
-    sampling: Sampling,
+    sampling: SamplingOptions,
 }
 
-impl Audit {
+impl AuditCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let interrupt = Interrupt::listen()?;
         let mut draw = self.sampling.draw(self.sample)?;

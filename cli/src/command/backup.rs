@@ -16,7 +16,7 @@ use crate::runtime::block_on;
 /// file. To restore it, start a coordinator on it; docs/cluster.md says what happens to the leases.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens backup --db queens.db /backup/queens-monday.db")]
-pub(crate) struct Backup {
+pub(crate) struct BackupCommand {
     /// Path of the copy, which must not exist
     to: PathBuf,
 
@@ -25,7 +25,7 @@ pub(crate) struct Backup {
     db: PathBuf,
 }
 
-impl Backup {
+impl BackupCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let runs = block_on(async { Ok(backup(&self.db, &self.to).await?) })?;
         let bytes = self.to.metadata().context("reading the size of the copy")?.len();

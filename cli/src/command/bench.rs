@@ -15,7 +15,7 @@ use crate::output::{Json, thousands};
 /// Measures the counting speed of a kernel, without database and network.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens bench --n 16 --threads 4 --json")]
-pub(crate) struct Bench {
+pub(crate) struct BenchCommand {
     /// Board size, 1 to 31
     #[arg(long, value_name = "N", default_value = "16", allow_negative_numbers = true)]
     n: BoardSize,
@@ -39,7 +39,7 @@ pub(crate) struct Bench {
     json: Json,
 }
 
-impl Bench {
+impl BenchCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let (n, kernel) = (self.n, self.kernel.resolve()?);
         let plan = self.plan.resolve(n, kernel);

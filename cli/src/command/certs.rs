@@ -20,7 +20,7 @@ use crate::permissions::warn_of_readers;
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Action {
+enum CertsAction {
     /// Create what is missing: the authority, and one certificate each for coordinator, workers and operators
     Make,
     /// Replace all certificates and their keys, from the existing authority
@@ -37,10 +37,10 @@ enum Action {
 /// file goes. Keep ca.key secret: with it, everyone can create certificates that the cluster accepts.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens certs make --host head.example,10.0.0.7")]
-pub(crate) struct Certs {
+pub(crate) struct CertsCommand {
     /// What to do
     #[arg(default_value = "make")]
-    action: Action,
+    action: CertsAction,
 
     /// Directory of the files; created if it does not exist
     #[arg(long, value_name = "DIR", default_value = "nqueens-certs")]
@@ -101,7 +101,7 @@ fn own_names() -> Vec<String> {
     own.into_iter().chain(["localhost", "127.0.0.1", "::1"].map(str::to_owned)).collect()
 }
 
-impl Certs {
+impl CertsCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let mut names = BTreeSet::new();
         if let Some(twice) = self.worker.iter().chain(&self.operator).find(|name| !names.insert(*name)) {
@@ -109,10 +109,10 @@ impl Certs {
         }
         let dir = Folder(self.dir.clone());
         match self.action {
-            Action::Make => self.make(&dir)?,
-            Action::Renew => self.renew(&dir)?,
-            Action::NewCa => self.new_ca(&dir)?,
-            Action::RetireCa => retire_ca(&dir)?,
+            CertsAction::Make => self.make(&dir)?,
+            CertsAction::Renew => self.renew(&dir)?,
+            CertsAction::NewCa => self.new_ca(&dir)?,
+            CertsAction::RetireCa => retire_ca(&dir)?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -15,12 +15,12 @@ use crate::runtime::block_on;
 /// Pauses a run: no more of its jobs are leased, and workers finish the jobs they hold.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens pause 0123456789ab")]
-pub(crate) struct Pause {
+pub(crate) struct PauseCommand {
     #[command(flatten)]
-    change: Change,
+    change: RunStateChange,
 }
 
-impl Pause {
+impl PauseCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         self.change.to(RunState::Paused, false)
     }
@@ -29,16 +29,16 @@ impl Pause {
 /// Resumes a paused run.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens resume 0123456789ab --quarantined")]
-pub(crate) struct Resume {
+pub(crate) struct ResumeCommand {
     /// Also count its quarantined jobs again
     #[arg(long)]
     quarantined: bool,
 
     #[command(flatten)]
-    change: Change,
+    change: RunStateChange,
 }
 
-impl Resume {
+impl ResumeCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         self.change.to(RunState::Active, self.quarantined)
     }
@@ -49,15 +49,15 @@ impl Resume {
 /// Of a run that is being planned, nothing is kept.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens cancel 0123456789ab --yes")]
-pub(crate) struct Cancel {
+pub(crate) struct CancelCommand {
     #[command(flatten)]
     confirmation: Confirmation,
 
     #[command(flatten)]
-    change: Change,
+    change: RunStateChange,
 }
 
-impl Cancel {
+impl CancelCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let question = || self.change.question();
         if !self.confirmation.given("a cancelled run can't be resumed", question)? {
@@ -69,7 +69,7 @@ impl Cancel {
 
 /// A run whose state is to change.
 #[derive(Clone, Debug, Args)]
-struct Change {
+struct RunStateChange {
     /// Run id, as listed by 'nqueens status'
     run: RunId,
 
@@ -80,7 +80,7 @@ struct Change {
     json: Json,
 }
 
-impl Change {
+impl RunStateChange {
     fn to(self, state: RunState, retry_quarantined: bool) -> anyhow::Result<ExitCode> {
         let run = block_on(self.target.change(self.run, state, retry_quarantined))?;
         let (id, state) = (run.progress.run, run.progress.state.name());

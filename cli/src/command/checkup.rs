@@ -22,7 +22,7 @@ pub(super) fn say(what: &str, how: impl Display) -> io::Result<()> {
     print_line(format_args!("{what:<18}{how}"))
 }
 
-struct Told {
+struct CoordinatorFacts {
     coordinator: v1::GetCoordinatorResponse,
     /// What it made of the token or certificate that went with the calls.
     shown: &'static str,
@@ -39,7 +39,7 @@ pub(super) fn coordinator(url: &str, token_file: Option<&Path>, tls: &CallerTls)
             return Ok(false);
         }
     };
-    let Told { coordinator, shown, runs, workers } = told;
+    let CoordinatorFacts { coordinator, shown, runs, workers } = told;
     let v1::GetCoordinatorResponse { build, protocol_version: protocol, disk } = coordinator;
     say("coordinator", format_args!("{url}: answers, nqueens {build}, protocol {protocol}"))?;
     let understood = protocol == PROTOCOL_VERSION;
@@ -76,7 +76,7 @@ pub(super) fn describe_disk(disk: &v1::DiskRoom) -> String {
     }
 }
 
-async fn ask(url: &str, token_file: Option<&Path>, tls: &CallerTls) -> anyhow::Result<Told> {
+async fn ask(url: &str, token_file: Option<&Path>, tls: &CallerTls) -> anyhow::Result<CoordinatorFacts> {
     let token = token::read(token_file, TOKEN_VARIABLE)?;
     let shown = match token {
         _ if tls.shows_certificate() => "it accepts the operator certificate",
@@ -87,7 +87,7 @@ async fn ask(url: &str, token_file: Option<&Path>, tls: &CallerTls) -> anyhow::R
     let coordinator = client.coordinator().await?;
     let runs = client.runs().await?;
     let workers = client.workers().await?.len();
-    Ok(Told { coordinator, shown, runs, workers })
+    Ok(CoordinatorFacts { coordinator, shown, runs, workers })
 }
 
 /// Examines a database and reads its runs; false if it can't be, or is not well.

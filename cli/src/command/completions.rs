@@ -11,12 +11,12 @@ use clap_complete::Shell;
 #[command(
     after_help = "Example: nqueens completions bash > ~/.local/share/bash-completion/completions/nqueens"
 )]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsCommand {
     /// The shell
     shell: Shell,
 }
 
-impl Completions {
+impl CompletionsCommand {
     pub(crate) fn execute(self, mut commands: Command) -> anyhow::Result<ExitCode> {
         // The generator panics where it can't write, so it writes to memory.
         let mut script = Vec::new();

@@ -16,7 +16,7 @@ use crate::settings::{Setting, Sources};
 /// that command only.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens config bench")]
-pub(crate) struct Config {
+pub(crate) struct ConfigCommand {
     /// Show only the settings of this command
     command: Option<String>,
 
@@ -24,7 +24,7 @@ pub(crate) struct Config {
     json: Json,
 }
 
-impl Config {
+impl ConfigCommand {
     pub(crate) fn execute(self, commands: Command) -> anyhow::Result<ExitCode> {
         let only = self.command.as_deref();
         if let Some(unknown) = only.filter(|only| commands.find_subcommand(only).is_none()) {

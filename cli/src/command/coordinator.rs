@@ -23,7 +23,7 @@ use crate::exit::INTERRUPTED;
 use crate::exit::misuse;
 use crate::memory::size;
 use crate::output::print_line;
-use crate::signals::{END_WITHIN, Signal, Told, signals, stopped};
+use crate::signals::{END_WITHIN, Signal, SignalReceiver, signals, stopped};
 use crate::tls::CoordinatorTls;
 use crate::token;
 
@@ -43,7 +43,7 @@ const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 /// On this machine, `http://127.0.0.1:7328/` shows all runs in a browser and serves Prometheus metrics at /metrics.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens coordinator --db queens.db")]
-pub(crate) struct Coordinate {
+pub(crate) struct CoordinatorCommand {
     /// Database file; created if it does not exist
     #[arg(long, value_name = "PATH")]
     db: PathBuf,
@@ -109,7 +109,7 @@ pub(crate) struct Coordinate {
     no_canaries: bool,
 }
 
-impl Coordinate {
+impl CoordinatorCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         if self.lease_seconds < 3 * self.sync_seconds {
             misuse("--lease-seconds must be at least three times --sync-seconds").exit();
@@ -139,7 +139,7 @@ impl Coordinate {
         }
     }
 
-    async fn serve(self, told: Told) -> anyhow::Result<ExitCode> {
+    async fn serve(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
         let workers = token::read_named(self.worker_token_file.as_deref(), WORKER_TOKEN_VARIABLE)?;
         let operator = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
         let access = self.tls.apply(Access::new(workers, operator.clone())?)?;
@@ -185,7 +185,7 @@ impl Coordinate {
     }
 }
 
-fn farewell(told: &Told) -> ExitCode {
+fn farewell(told: &SignalReceiver) -> ExitCode {
     if *told.borrow() == Some(Signal::Interrupt) { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn long_version() -> String {
 /// Shows what this machine supports, and tests the kernels, a coordinator and a database.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens doctor --coordinator http://head:7327")]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorCommand {
     /// Address of a coordinator to test
     #[arg(long, value_name = "URL")]
     coordinator: Option<String>,
@@ -46,7 +46,7 @@ pub(crate) struct Doctor {
     db: Option<PathBuf>,
 }
 
-impl Doctor {
+impl DoctorCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         say("program", format_args!("nqueens {BUILD}, {TARGET}"))?;
         let model = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned());

@@ -23,7 +23,7 @@ use crate::runtime::block_on;
 /// Prints the results of a run, by job, class or BOUND1.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens export --db nqueens-16.db --by bound1 > bounds.csv")]
-pub(crate) struct Export {
+pub(crate) struct ExportCommand {
     #[command(flatten)]
     source: LedgerSource,
 
@@ -32,8 +32,8 @@ pub(crate) struct Export {
     by: By,
 
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Csv)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
+    format: ExportFormat,
 
     /// Output file; an existing file is an error [default: stdout]
     #[arg(long, value_name = "FILE")]
@@ -59,7 +59,7 @@ enum By {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
+enum ExportFormat {
     /// Comma-separated values with a header line
     Csv,
     /// One JSON array of objects; counts are decimal strings
@@ -68,7 +68,7 @@ enum Format {
     Ledger,
 }
 
-impl Export {
+impl ExportCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         block_on(self.export())?;
         Ok(ExitCode::SUCCESS)
@@ -76,7 +76,7 @@ impl Export {
 
     async fn export(&self) -> anyhow::Result<()> {
         let (reader, run) = self.source.open().await?;
-        if matches!(self.format, Format::Ledger) {
+        if matches!(self.format, ExportFormat::Ledger) {
             if !matches!(self.by, By::Job) {
                 misuse("a ledger always has one line per job; omit --by").exit();
             }
@@ -85,7 +85,7 @@ impl Export {
         if self.sign.is_some() {
             misuse("only ledgers can be signed; add --format ledger").exit();
         }
-        let mut out = Table::new(self.format, self.out()?);
+        let mut out = RowWriter::new(self.format, self.out()?);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);
         loop {
@@ -212,20 +212,20 @@ fn prefixes(job: &Job) -> String {
 }
 
 /// Rows on their way out.
-struct Table {
+struct RowWriter {
     out: BufWriter<Box<dyn Write>>,
-    format: Format,
+    format: ExportFormat,
     rows: usize,
 }
 
-impl Table {
-    fn new(format: Format, out: Box<dyn Write>) -> Self {
+impl RowWriter {
+    fn new(format: ExportFormat, out: Box<dyn Write>) -> Self {
         Self { out: BufWriter::new(out), format, rows: 0 }
     }
 
     fn row(&mut self, cells: &[(&str, Value)]) -> std::io::Result<()> {
         match self.format {
-            Format::Csv => {
+            ExportFormat::Csv => {
                 if self.rows == 0 {
                     let names: Vec<_> = cells.iter().map(|(name, _)| *name).collect();
                     writeln!(self.out, "{}", names.join(","))?;
@@ -233,8 +233,8 @@ impl Table {
                 let values: Vec<_> = cells.iter().map(|(_, value)| csv_cell(value)).collect();
                 writeln!(self.out, "{}", values.join(","))?;
             }
-            Format::Ledger => unreachable!("a ledger is no table"),
-            Format::Json => {
+            ExportFormat::Ledger => unreachable!("a ledger is no table"),
+            ExportFormat::Json => {
                 write!(self.out, "{}", if self.rows == 0 { "[\n" } else { ",\n" })?;
                 let object: serde_json::Map<_, _> =
                     cells.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -246,7 +246,7 @@ impl Table {
     }
 
     fn end(mut self) -> std::io::Result<()> {
-        if matches!(self.format, Format::Json) {
+        if matches!(self.format, ExportFormat::Json) {
             writeln!(self.out, "{}", if self.rows == 0 { "[]" } else { "\n]" })?;
         }
         self.out.flush()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use nqueens_coordinator::{Limits, Rate};
+use nqueens_coordinator::{CallerLimits, Rate};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::warn;
 
@@ -52,7 +52,7 @@ pub(crate) struct ListenerLimits {
 
 impl ListenerLimits {
     /// The limits, with no more connections than this process may open files.
-    pub(crate) fn within(self, files_max: u64) -> Limits {
+    pub(crate) fn within(self, files_max: u64) -> CallerLimits {
         let most = usize::try_from(files_max.saturating_sub(FILES_RESERVED)).unwrap_or(usize::MAX);
         let most = most.saturating_sub(page_connections(files_max)).max(1);
         let connections = self.connections_max as usize;
@@ -64,7 +64,7 @@ impl ListenerLimits {
                  (ulimit -Hn, or LimitNOFILE= in the systemd unit)"
             );
         }
-        Limits {
+        CallerLimits {
             connections: connections.min(most),
             peer_connections: self.peer_connections_max as usize,
             unauthenticated: self.unauthenticated_max as usize,

@@ -12,13 +12,13 @@ use crate::output::print_line;
 /// Writes manual pages, one for each command.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens man --dir ~/.local/share/man/man1")]
-pub(crate) struct Man {
+pub(crate) struct ManCommand {
     /// Directory for the pages, created if it does not exist; existing pages are replaced
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 }
 
-impl Man {
+impl ManCommand {
     pub(crate) fn execute(self, commands: Command) -> anyhow::Result<ExitCode> {
         let dir = &self.dir;
         fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(commands, dir)).with_context(

@@ -24,7 +24,7 @@ pub(crate) struct PageOptions {
     /// Address of the web page and the Prometheus metrics, or off. A non-loopback address requires the operator token
     /// [default: 127.0.0.1:7328, if that port is free]
     #[arg(long, value_name = "HOST:PORT|off")]
-    http: Option<Place>,
+    http: Option<PageAddress>,
 
     /// Show the page and the metrics without a token; both are read-only
     #[arg(long)]
@@ -37,12 +37,12 @@ pub(crate) struct PageOptions {
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum PageAddress {
     Off,
     At(String),
 }
 
-impl FromStr for Place {
+impl FromStr for PageAddress {
     type Err = std::convert::Infallible;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -64,8 +64,8 @@ impl PageOptions {
         let connected = webhook.map(Webhook::connect).transpose();
         let teller = connected.context("--webhook: reading this system's certificates, which https needs")?;
         let listening = match &self.http {
-            Some(Place::Off) => None,
-            Some(Place::At(address)) => Some(Ok(listen(address).await?)),
+            Some(PageAddress::Off) => None,
+            Some(PageAddress::At(address)) => Some(Ok(listen(address).await?)),
             // Nobody asked for this one: a second coordinator on a machine goes without.
             None => Some(listen(ADDRESS).await),
         };

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
 use nqueens_coordinator::request::ReleaseAll;
-use nqueens_coordinator::{Access, Coordinator, Error, Limits, RunRow, Timing, listen};
+use nqueens_coordinator::{Access, CallerLimits, Coordinator, Error, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::credential::Credential;
@@ -31,7 +31,7 @@ use crate::memory::Memory;
 use crate::output::{Json, print_line, thousands};
 use crate::progress::Bar;
 use crate::runtime;
-use crate::signals::{END_WITHIN, Told, signals, stopped};
+use crate::signals::{END_WITHIN, SignalReceiver, signals, stopped};
 
 /// Counts all solutions of an N by N board on this machine.
 ///
@@ -39,7 +39,7 @@ use crate::signals::{END_WITHIN, Told, signals, stopped};
 /// done, the command prints the stored result.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens run 16 --threads 2")]
-pub(crate) struct Run {
+pub(crate) struct RunCommand {
     /// Board size, 1 to 31
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
@@ -80,7 +80,7 @@ pub(crate) struct Run {
 /// Heartbeats inside one process can be brisk: they cost nothing, and keep the bar moving.
 const SYNC_MS: u32 = 500;
 
-impl Run {
+impl RunCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let told = signals(Some(END_WITHIN)).context("listening for signals")?;
         let runtime = runtime::beside_counting()?;
@@ -94,7 +94,7 @@ impl Run {
         self.db.clone().unwrap_or_else(|| format!("nqueens-{}.db", self.n).into())
     }
 
-    async fn count(self, told: Told) -> anyhow::Result<ExitCode> {
+    async fn count(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
         let begun = Instant::now();
         let kernel = self.kernel;
         let proving = tokio::task::spawn_blocking(move || proven(kernel));
@@ -138,7 +138,7 @@ impl Run {
         &self,
         coordinator: &Coordinator,
         proof: Proof,
-        told: Told,
+        told: SignalReceiver,
     ) -> anyhow::Result<Option<RunStatus>> {
         let planning = async {
             match self.existing(coordinator).await? {
@@ -199,12 +199,12 @@ impl Run {
         coordinator: &Coordinator,
         id: RunId,
         proof: Proof,
-        told: Told,
+        told: SignalReceiver,
     ) -> anyhow::Result<Option<RunStatus>> {
         let (listener, address) = listen("127.0.0.1:0").await?;
         // Nobody else on this machine is to report results, or to meddle.
         let token = random_token();
-        let limits = Limits { connections: 64, unauthenticated: 32, ..Limits::default() };
+        let limits = CallerLimits { connections: 64, unauthenticated: 32, ..CallerLimits::default() };
         let access = Access::new(vec![(Credential::shared(), token.clone())], Some(random_token()))?
             .with_limits(limits);
         let (stop_serving, serving_stopped) = oneshot::channel::<()>();

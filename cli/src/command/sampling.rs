@@ -27,7 +27,7 @@ use crate::signals::{signals, stopped};
 
 /// How a sample is drawn and counted.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct Sampling {
+pub(crate) struct SamplingOptions {
     /// Seed of the sample [default: random, printed with the result]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct Sampling {
     recount_kernel: KernelChoice,
 }
 
-impl Sampling {
+impl SamplingOptions {
     /// Gets ready to draw up to `size` jobs.
     pub(crate) fn draw(self, size: u32) -> anyhow::Result<SampleDraw> {
         let chosen = self.recount_kernel;

@@ -12,7 +12,7 @@ use serde_json::json;
 /// Prints the solutions of a board in lexicographic order, as they are found.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens solutions 8 --unique --limit 3")]
-pub(crate) struct Solutions {
+pub(crate) struct SolutionsCommand {
     /// Board size, 1 to 31
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
@@ -27,11 +27,11 @@ pub(crate) struct Solutions {
 
     /// Output format
     #[arg(long, default_value = "boards")]
-    format: Format,
+    format: SolutionFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum SolutionFormat {
     /// Drawings, top row first
     Boards,
     /// One line each: the column of each row's queen, top row first, columns from 0
@@ -40,7 +40,7 @@ enum Format {
     Json,
 }
 
-impl Solutions {
+impl SolutionsCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let solutions: Box<dyn Iterator<Item = (Solution, Option<Symmetry>)>> = if self.unique {
             Box::new(ladder::unique_solutions(self.n).map(|(solution, symmetry)| (solution, Some(symmetry))))
@@ -61,7 +61,7 @@ impl Solutions {
     }
 }
 
-impl Format {
+impl SolutionFormat {
     /// One solution, the `number`th, with the line end after it.
     fn print(self, number: u64, solution: &Solution, symmetry: Option<Symmetry>) -> String {
         let orbit = symmetry.map(|symmetry| (symmetry, symmetry.members(solution.n())));

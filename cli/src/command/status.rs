@@ -18,7 +18,7 @@ use crate::runtime::block_on;
 /// Lists the runs of a coordinator or a database, with progress and results.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens status --db nqueens-16.db --json")]
-pub(crate) struct Status {
+pub(crate) struct StatusCommand {
     /// Show only this run
     run: Option<RunId>,
 
@@ -29,7 +29,7 @@ pub(crate) struct Status {
     json: Json,
 }
 
-impl Status {
+impl StatusCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let (runs, disk) = block_on(async {
             let runs = match self.run {

@@ -25,7 +25,7 @@ use crate::signals::{signals, stopped};
 /// earlier; the coordinator plans on. 'nqueens cancel' ends the planning, and nothing of it is kept.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens submit 18 --coordinator http://head:7327")]
-pub(crate) struct Submit {
+pub(crate) struct SubmitCommand {
     /// Board size, 1 to 31
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
@@ -53,7 +53,7 @@ pub(crate) struct Submit {
     json: Json,
 }
 
-impl Submit {
+impl SubmitCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         block_on(async {
             let mut client = self.contact.client()?;

@@ -21,7 +21,7 @@ use crate::output::{hours, thousands};
 /// Prints the classic table: N, all solutions, unique solutions up to symmetry, and time.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens table --to 12 --algorithm backtracking --iterative")]
-pub(crate) struct Table {
+pub(crate) struct TableCommand {
     /// First board size
     #[arg(long, value_name = "N", default_value_t = BoardSize::MIN, allow_negative_numbers = true)]
     from: BoardSize,
@@ -39,7 +39,7 @@ pub(crate) struct Table {
     iterative: bool,
 }
 
-impl Table {
+impl TableCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let last = self.to.unwrap_or_else(|| self.algorithm.n_quick().max(self.from));
         if self.from > last {

@@ -20,7 +20,7 @@ use crate::runtime::block_on;
 /// Voided results stay in the ledger. If the run has a total, it is withdrawn; the command asks before.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens requeue 0123456789ab --worker 7")]
-pub(crate) struct Requeue {
+pub(crate) struct RequeueCommand {
     /// Run id, as listed by 'nqueens status'
     run: RunId,
 
@@ -49,7 +49,7 @@ struct Of {
     worker: Option<WorkerId>,
 }
 
-impl Requeue {
+impl RequeueCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let of = match (self.of.job, self.of.worker) {
             (Some(job), _) => Blamed::Job(job),
@@ -76,12 +76,12 @@ impl Requeue {
 /// Marks a machine untrusted: it gets no more jobs, and other machines count past results of it again.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens distrust west")]
-pub(crate) struct Distrust {
+pub(crate) struct DistrustCommand {
     #[command(flatten)]
-    machine: Machine,
+    machine: MachineTarget,
 }
 
-impl Distrust {
+impl DistrustCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         self.machine.mark(false, "untrusted: it gets no more jobs")
     }
@@ -90,19 +90,19 @@ impl Distrust {
 /// Marks a machine trusted again; its results are checked like those of a new machine.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens readmit west")]
-pub(crate) struct Readmit {
+pub(crate) struct ReadmitCommand {
     #[command(flatten)]
-    machine: Machine,
+    machine: MachineTarget,
 }
 
-impl Readmit {
+impl ReadmitCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         self.machine.mark(true, "trusted again")
     }
 }
 
 #[derive(Clone, Debug, Args)]
-struct Machine {
+struct MachineTarget {
     /// Name that the machine's workers register with, as listed by 'nqueens workers'
     #[arg(value_name = "MACHINE")]
     name: Option<String>,
@@ -118,7 +118,7 @@ struct Machine {
     json: Json,
 }
 
-impl Machine {
+impl MachineTarget {
     fn mark(self, trusted: bool, state: &str) -> anyhow::Result<ExitCode> {
         let line = json!({
             "machine": self.name,

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use nqueens_evidence::finding::{Check, Verdict};
+use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_evidence::signature::{FileHash, Hashed, TrustedKeys};
 use nqueens_evidence::verify::{Report, Unread, verify};
 
 use super::export::signature_of;
-use super::sampling::{Interrupt, Population, Sampling};
+use super::sampling::{Interrupt, Population, SamplingOptions};
 use crate::exit::INTERRUPTED;
 use crate::output::{harmless, print_line, thousands};
 
@@ -22,7 +22,7 @@ use crate::output::{harmless, print_line, thousands};
 /// states the confidence that this gives. The exit code is 1 if a check fails or a count differs.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens verify nqueens-16.ledger --signer id_ed25519.pub --sample 300")]
-pub(crate) struct Verify {
+pub(crate) struct VerifyCommand {
     /// Ledger file
     file: PathBuf,
 
@@ -35,10 +35,10 @@ pub(crate) struct Verify {
     sample: Option<u32>,
 
     #[command(flatten)]
-    sampling: Sampling,
+    sampling: SamplingOptions,
 }
 
-impl Verify {
+impl VerifyCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let interrupt = Interrupt::listen()?;
         let name = || self.file.display().to_string();
@@ -85,10 +85,10 @@ fn read_keys(path: &Path) -> anyhow::Result<TrustedKeys> {
     TrustedKeys::parse(&text).with_context(|| path.display().to_string())
 }
 
-fn check_signature(path: &Path, keys: &TrustedKeys, file: FileHash) -> Verdict {
+fn check_signature(path: &Path, keys: &TrustedKeys, file: FileHash) -> CheckResult {
     match std::fs::read_to_string(path) {
         Ok(signature) => keys.check(&signature, file),
-        Err(error) => Verdict::Failed(format!("there is no signature: {}: {error}", path.display())),
+        Err(error) => CheckResult::Failed(format!("there is no signature: {}: {error}", path.display())),
     }
 }
 
@@ -103,7 +103,7 @@ fn print(report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_finding(check: Check, verdict: &Verdict) -> io::Result<()> {
+fn print_finding(check: Check, verdict: &CheckResult) -> io::Result<()> {
     let (outcome, what) = verdict.told();
     print_line(format_args!("{outcome:<7} {:<12} {}", check.name(), harmless(what)))
 }

@@ -35,7 +35,7 @@ const TOKEN_VARIABLE: &str = "NQUEENS_TOKEN";
 /// `NQUEENS_TOKEN`; if it requires a certificate, give --tls-cert.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens worker --coordinator http://head:7327 --threads 16")]
-pub(crate) struct Worker {
+pub(crate) struct WorkerCommand {
     /// Address of the coordinator
     #[arg(long, value_name = "URL")]
     coordinator: String,
@@ -88,7 +88,7 @@ fn host_name() -> String {
     name(&host).unwrap_or_else(|_| "worker".to_owned())
 }
 
-impl Worker {
+impl WorkerCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         if self.nice > 0 {
             // Before there are other threads: each inherits it from the one that starts it.

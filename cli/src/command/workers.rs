@@ -18,7 +18,7 @@ use crate::runtime::block_on;
 /// Lists the workers seen since the coordinator started, or all workers in a database.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens workers --coordinator http://head:7327")]
-pub(crate) struct Workers {
+pub(crate) struct WorkersCommand {
     #[command(flatten)]
     target: OperatorTarget,
 
@@ -26,7 +26,7 @@ pub(crate) struct Workers {
     json: Json,
 }
 
-impl Workers {
+impl WorkersCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         block_on(async {
             match self.target.place()? {
@@ -118,7 +118,7 @@ fn row_json(row: &WorkerRow) -> Value {
 /// Drains a worker: it gets no more jobs, finishes or returns those it holds, and stops.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens drain 7")]
-pub(crate) struct Drain {
+pub(crate) struct DrainCommand {
     /// Worker number, as listed by 'nqueens workers'
     #[arg(value_parser = worker)]
     worker: WorkerId,
@@ -135,7 +135,7 @@ pub(crate) fn worker(text: &str) -> Result<WorkerId, String> {
     id.ok_or_else(|| format!("a worker is a number listed by 'nqueens workers', not '{text}'"))
 }
 
-impl Drain {
+impl DrainCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         block_on(async { self.contact.client()?.drain(self.worker).await })?;
         let line = json!({ "id": self.worker.get(), "draining": true });

@@ -11,7 +11,7 @@ use nqueens_model::id::{LeaseToken, WorkerId};
 use nqueens_model::message::{HeldLease, JobResult, Lease, Registration, ReturnedLease, SyncRequest};
 use nqueens_scheduler::{Machine, Millis};
 use nqueens_worker_protocol::{
-    Action, CallError, Conversation, Event, JobProgress, Look, Setup, SpoolContents, Write,
+    Action, CallError, Conversation, JobProgress, Look, ProtocolEvent, Setup, SpoolContents, Write,
 };
 
 use crate::job::{lie, truth};
@@ -89,7 +89,7 @@ pub(crate) struct Process {
     looked: Millis,
     pub(crate) frozen: bool,
     /// What arrived while it was frozen.
-    mail: Vec<(u64, Event)>,
+    mail: Vec<(u64, ProtocolEvent)>,
     /// Whether the spool did not take the latest results.
     spool_fails: bool,
     /// Leases whose results are not acknowledged.
@@ -185,7 +185,7 @@ impl Worker {
         }
         if process.look_at(now).is_some_and(|at| at <= now) {
             let look = process.look(now);
-            return self.on(now, Event::Looked(look), luck);
+            return self.on(now, ProtocolEvent::Looked(look), luck);
         }
         Vec::new()
     }
@@ -199,7 +199,13 @@ impl Worker {
     }
 
     /// Takes an answer to a call, unless that was given up.
-    pub(crate) fn hear(&mut self, now: Millis, call: u64, event: Event, luck: &mut Luck) -> Vec<(u64, Call)> {
+    pub(crate) fn hear(
+        &mut self,
+        now: Millis,
+        call: u64,
+        event: ProtocolEvent,
+        luck: &mut Luck,
+    ) -> Vec<(u64, Call)> {
         let Some(process) = &mut self.process else { return Vec::new() };
         if process.frozen {
             process.mail.push((call, event));
@@ -209,14 +215,14 @@ impl Worker {
             return Vec::new();
         }
         process.call = None;
-        if let Event::Answered(answer) = &event {
+        if let ProtocolEvent::Answered(answer) = &event {
             for ack in &answer.acks {
                 process.unacknowledged.remove(&ack.token);
             }
         }
         match &event {
-            Event::Registered(session) => process.id = Some(session.worker),
-            Event::Answered(answer) if answer.leases.is_empty() => {
+            ProtocolEvent::Registered(session) => process.id = Some(session.worker),
+            ProtocolEvent::Answered(answer) if answer.leases.is_empty() => {
                 let asked = process.asked.take();
                 process.patient_until = asked.map_or(0, |at| at + Millis::from(answer.next_sync_ms));
             }
@@ -235,7 +241,7 @@ impl Worker {
     }
 
     /// Tells the conversation what has happened, and does what it wants.
-    pub(crate) fn on(&mut self, now: Millis, event: Event, luck: &mut Luck) -> Vec<(u64, Call)> {
+    pub(crate) fn on(&mut self, now: Millis, event: ProtocolEvent, luck: &mut Luck) -> Vec<(u64, Call)> {
         let mut calls = Vec::new();
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
@@ -255,7 +261,7 @@ impl Worker {
                     Action::Revoke(tokens) => process.pool.revoke(now, &tokens, luck),
                     Action::GiveUp { begun } => {
                         process.pool.give_up(begun);
-                        events.push_back(Event::Looked(process.look(now)));
+                        events.push_back(ProtocolEvent::Looked(process.look(now)));
                     }
                     Action::Write(change) => {
                         let spool = self.spool.as_mut().expect("only who has a spool is asked to write");
@@ -263,7 +269,7 @@ impl Worker {
                         if matches!(change, Write::Append(_)) {
                             process.spool_fails = outcome.is_err();
                         }
-                        events.push_back(Event::Written(change, outcome));
+                        events.push_back(ProtocolEvent::Written(change, outcome));
                     }
                     Action::End(outcome) => {
                         if let (Ok(summary), Some(spool)) = (outcome, &self.spool) {
@@ -281,8 +287,8 @@ impl Worker {
 }
 
 /// A call that failed.
-pub(crate) fn failure(error: CallError, luck: &mut Luck) -> Event {
-    Event::Failed { error, jitter: luck.random.fraction() }
+pub(crate) fn failure(error: CallError, luck: &mut Luck) -> ProtocolEvent {
+    ProtocolEvent::Failed { error, jitter: luck.random.fraction() }
 }
 
 fn write(spool: &mut Vec<JobResult>, change: &Write, luck: &mut Luck) -> Result<(), String> {

@@ -11,7 +11,7 @@ use nqueens_model::message::{EncodedJob, Lease, SyncResponse};
 use nqueens_model::operator::RunState;
 use nqueens_scheduler::request::{Expire, FinishRun, GiveBack, Register, Sync, Synced};
 use nqueens_scheduler::{Basis, CheckOutcome, Machine, Millis, Policy, Room};
-use nqueens_worker_protocol::{CallError, Event as Told};
+use nqueens_worker_protocol::{CallError, ProtocolEvent};
 
 use self::planning::Submission;
 use crate::ask::{Answer, Ask, Asker, Failure, secret};
@@ -61,7 +61,7 @@ enum Event {
     /// A call reaches the coordinator.
     Arrive(Caller, Box<Call>),
     /// An answer reaches a worker.
-    Tell(Caller, Box<Told>),
+    Tell(Caller, Box<ProtocolEvent>),
     /// A transaction has reached the disk.
     Commit { life: u64 },
     /// Leases are looked through.
@@ -343,7 +343,7 @@ impl World {
         }
     }
 
-    fn tell_worker(&mut self, caller: Caller, told: Told) {
+    fn tell_worker(&mut self, caller: Caller, told: ProtocolEvent) {
         let worker = &mut self.workers[caller.place];
         if worker.process.as_ref().is_some_and(|process| process.instance == caller.instance) {
             let calls = worker.hear(self.now, caller.call, told, &mut self.luck);
@@ -432,7 +432,7 @@ impl World {
                 Asker::Worker(caller) | Asker::Parked(caller) => match (answer, ask) {
                     (Ok(Answer::Registered(session)), _) => {
                         self.deliver(caller.place, || {
-                            Event::Tell(caller, Box::new(Told::Registered(session)))
+                            Event::Tell(caller, Box::new(ProtocolEvent::Registered(session)))
                         });
                     }
                     (Ok(Answer::Synced(Some(synced))), Ask::Sync(sync)) => {
@@ -493,7 +493,9 @@ impl World {
         };
         let leases = granted.iter().take(room).map(lease).collect();
         let response = SyncResponse { acks, leases, revoked, next_sync_ms: self.sync_ms, drain };
-        self.deliver(caller.place, || Event::Tell(caller, Box::new(Told::Answered(response.clone()))));
+        self.deliver(caller.place, || {
+            Event::Tell(caller, Box::new(ProtocolEvent::Answered(response.clone())))
+        });
     }
 
     fn refuse(&mut self, caller: Caller, error: CallError) {

@@ -16,9 +16,9 @@ use tonic::transport::server::Connected;
 use super::connection_table::ConnectionGuard;
 
 /// Encrypted or not.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
 /// Who calls: goes with each request of a connection.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl Caller {
 
 /// A connection; it fails once its connection is to end.
 pub struct Connection {
-    pub(crate) stream: Box<dyn Stream>,
+    pub(crate) stream: Box<dyn ByteStream>,
     pub(crate) caller: Caller,
     /// Nothing once it has.
     pub(crate) ended: Option<oneshot::Receiver<()>>,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tonic::Status;
 
-use super::Limits;
+use super::CallerLimits;
 use super::bucket::Bucket;
 use super::tls::Certified;
 
@@ -68,7 +68,7 @@ struct Record {
 }
 
 impl Record {
-    fn new(limits: &Limits, now: Instant) -> Self {
+    fn new(limits: &CallerLimits, now: Instant) -> Self {
         Self {
             connections: 0,
             unauthenticated: BTreeMap::new(),
@@ -102,7 +102,7 @@ struct Books {
 
 /// All connections.
 pub(crate) struct ConnectionTable {
-    limits: Limits,
+    limits: CallerLimits,
     refused: Arc<AtomicU64>,
     books: Mutex<Books>,
 }
@@ -120,7 +120,7 @@ pub(crate) enum Full {
 
 impl ConnectionTable {
     /// Counts in `refused` the calls without the right token.
-    pub(crate) fn new(limits: Limits, refused: Arc<AtomicU64>) -> Self {
+    pub(crate) fn new(limits: CallerLimits, refused: Arc<AtomicU64>) -> Self {
         let books = Books { connections: 0, unauthenticated: 0, peers: HashMap::new(), next: 0 };
         Self { limits, refused, books: Mutex::new(books) }
     }
@@ -369,7 +369,7 @@ mod tests {
     use super::*;
     use crate::listener::Rate;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: CallerLimits = CallerLimits {
         connections: 6,
         peer_connections: 4,
         unauthenticated: 3,
@@ -380,7 +380,7 @@ mod tests {
         write_timeout: Duration::from_secs(30),
     };
 
-    fn table(limits: Limits) -> Arc<ConnectionTable> {
+    fn table(limits: CallerLimits) -> Arc<ConnectionTable> {
         Arc::new(ConnectionTable::new(limits, Arc::default()))
     }
 
@@ -456,7 +456,7 @@ mod tests {
 
     #[test]
     fn a_peer_with_too_many_makes_place_itself() {
-        let limits = Limits { unauthenticated: 6, ..LIMITS };
+        let limits = CallerLimits { unauthenticated: 6, ..LIMITS };
         let (connection_table, now) = (table(limits), Instant::now());
         let (_other, mut other) = connection_table.enter(address(1), now).expect("room");
         let mut own: Vec<_> =
@@ -536,7 +536,7 @@ mod tests {
 
     #[test]
     fn peers_are_forgotten_when_there_are_too_many() {
-        let limits = Limits { connections: 2, ..LIMITS };
+        let limits = CallerLimits { connections: 2, ..LIMITS };
         let (connection_table, now) = (table(limits), Instant::now());
         let (here, _ended) = connection_table.enter(address(1), now).expect("room");
         for host in 0..30_000_u32 {

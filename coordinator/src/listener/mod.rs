@@ -5,8 +5,8 @@
 //! connections are closed after 10 seconds, after 16 refused calls, and when there are too many: first those of peers
 //! without an allowed call in the last hour, and of these the oldest slow one of the peer that has most. One that was not
 //! looked at yet is never closed: accepting waits until it was. That bounds handshakes and silent connections. Answers to calls without the right token are slow, per peer. Connections are limited in total and per peer (IPv4 address or IPv6 /64
-//! network), calls by rate (token buckets per connection and per peer), registrations per peer: see [`Limits`]. Peers
-//! without a connection are forgotten when their number exceeds the number of connections by 10,000.
+//! network), calls by rate (token buckets per connection and per peer), registrations per peer: see [`CallerLimits`].
+//! Peers without a connection are forgotten when their number exceeds the number of connections by 10,000.
 //!
 //! TLS is rustls with ring, version 1.3 only, without session resumption. Connections whose caller does not read a
 //! response are closed. Messages over 4 MiB, headers over 16 KiB and more than 64 concurrent calls on a connection
@@ -54,7 +54,7 @@ const COMPLAINTS: Rate = Rate { most: 10, each: Duration::from_mins(1) };
 /// A connection is unauthenticated until one of its calls is allowed. A peer is an IPv4 address or an IPv6 /64
 /// network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct CallerLimits {
     /// Connections in all.
     pub connections: usize,
     /// Connections of one peer.
@@ -73,7 +73,7 @@ pub struct Limits {
     pub write_timeout: Duration,
 }
 
-impl Default for Limits {
+impl Default for CallerLimits {
     fn default() -> Self {
         Self {
             connections: 16_000,
@@ -94,7 +94,7 @@ impl Default for Limits {
 /// [refusals](Caller::refuse).
 pub fn connections(
     listener: TcpListener,
-    limits: Limits,
+    limits: CallerLimits,
     refused: Arc<AtomicU64>,
 ) -> ReceiverStream<io::Result<Connection>> {
     open(listener, limits, None, refused)
@@ -103,7 +103,7 @@ pub fn connections(
 /// Takes connections from `listener` until the stream that it returns is dropped; that closes the listener.
 pub(crate) fn open(
     listener: TcpListener,
-    limits: Limits,
+    limits: CallerLimits,
     tls: Option<Tls>,
     refused: Arc<AtomicU64>,
 ) -> ReceiverStream<io::Result<Connection>> {
@@ -173,7 +173,7 @@ impl Porter {
         if let Err(error) = stream.set_nodelay(true) {
             debug!(caller = %address, %error, "without TCP_NODELAY");
         }
-        let stream: Box<dyn connection::Stream> = match &self.tls {
+        let stream: Box<dyn connection::ByteStream> = match &self.tls {
             None => Box::new(stream),
             Some(tls) => {
                 // A handshake takes several steps in any case.

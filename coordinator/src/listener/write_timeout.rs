@@ -48,7 +48,7 @@ impl Service<http::Request<Body>> for Watching {
 pub(crate) struct Watched {
     body: Body,
     caller: Option<Caller>,
-    watch: Option<Watch>,
+    watch: Option<WriteDeadline>,
 }
 
 impl tonic::codegen::Body for Watched {
@@ -65,7 +65,7 @@ impl tonic::codegen::Body for Watched {
         if let Poll::Ready(Some(Ok(frame))) = &frame
             && frame.is_data()
         {
-            self.watch = self.caller.clone().map(Watch::begin);
+            self.watch = self.caller.clone().map(WriteDeadline::begin);
         }
         frame
     }
@@ -80,9 +80,9 @@ impl tonic::codegen::Body for Watched {
 }
 
 /// Ends a connection, unless it is dropped in time.
-struct Watch(AbortHandle);
+struct WriteDeadline(AbortHandle);
 
-impl Watch {
+impl WriteDeadline {
     fn begin(Caller(connection_guard): Caller) -> Self {
         let watch = async move {
             tokio::time::sleep(connection_guard.write_timeout()).await;
@@ -93,7 +93,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for WriteDeadline {
     fn drop(&mut self) {
         self.0.abort();
     }

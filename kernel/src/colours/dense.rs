@@ -19,10 +19,10 @@ use crate::engine::{Control, Stopped};
 /// A row of a matrix of counts: for one column set of the tree's class a count for each lane.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
-pub(super) struct Row<C, const L: usize>(pub(super) [C; L]);
+pub(super) struct MatrixRow<C, const L: usize>(pub(super) [C; L]);
 
 /// What fits are counted in.
-pub(super) trait Count: Copy {
+pub(super) trait FitCount: Copy {
     /// None.
     const ZERO: Self;
     /// The highest, which stands for more, too.
@@ -34,7 +34,7 @@ pub(super) trait Count: Copy {
 
 macro_rules! implement_count {
     ($($type:ty)*) => {$(
-        impl Count for $type {
+        impl FitCount for $type {
             const ZERO: Self = 0;
             const FULL: Self = Self::MAX;
 
@@ -54,12 +54,12 @@ pub(super) struct ByteRows(Vec<Bytes<64>>);
 
 impl ByteRows {
     /// So many rows of zeros.
-    pub(super) fn zeros<const L: usize>(&mut self, rows: usize) -> &mut [Row<u8, L>] {
+    pub(super) fn zeros<const L: usize>(&mut self, rows: usize) -> &mut [MatrixRow<u8, L>] {
         self.0.clear();
         self.0.resize((rows * L).div_ceil(64), Bytes([0; 64]));
         // SAFETY: both are bytes, of any value, without gaps.
-        let (before, all, _) = unsafe { self.0.align_to_mut::<Row<u8, L>>() };
-        assert!(before.is_empty() && size_of::<Row<u8, L>>() == L, "rows of 32 or 64 bytes");
+        let (before, all, _) = unsafe { self.0.align_to_mut::<MatrixRow<u8, L>>() };
+        assert!(before.is_empty() && size_of::<MatrixRow<u8, L>>() == L, "rows of 32 or 64 bytes");
         &mut all[..rows]
     }
 }
@@ -125,11 +125,11 @@ pub(super) struct LaneGroup<'a> {
 /// Adds the fits of the group's column sets with those placements of the tree that belong to some `steps` to `matrix`. The
 /// first call for a group begins with the first step.
 #[inline(always)]
-pub(super) fn join<C: Count, T: Vectors<L>, const L: usize>(
+pub(super) fn join<C: FitCount, T: Vectors<L>, const L: usize>(
     group: LaneGroup<'_>,
     steps: Range<usize>,
     scratch: &mut Scratch<L>,
-    matrix: &mut [Row<C, L>],
+    matrix: &mut [MatrixRow<C, L>],
     control: &Control,
 ) -> Result<(), Stopped> {
     let trie = group.trie;
@@ -243,12 +243,12 @@ fn table<T: Vectors<L>, const L: usize>(
 
 /// Runs a branch's program on the first octets of the tables.
 #[inline(always)]
-fn run<C: Count, const L: usize>(
+fn run<C: FitCount, const L: usize>(
     trie: &Trie,
     step: &Step,
     octets: usize,
     tables: &LaneTables<L>,
-    matrix: &mut [Row<C, L>],
+    matrix: &mut [MatrixRow<C, L>],
 ) {
     let program = trie.program(step);
     match octets {
@@ -260,11 +260,11 @@ fn run<C: Count, const L: usize>(
 }
 
 #[inline(always)]
-fn run_octets<C: Count, const L: usize, const V: usize>(
+fn run_octets<C: FitCount, const L: usize, const V: usize>(
     rest: usize,
     program: &[u32],
     tables: &LaneTables<L>,
-    matrix: &mut [Row<C, L>],
+    matrix: &mut [MatrixRow<C, L>],
 ) {
     match rest {
         1 => leaves::<C, L, V, 0>(program, tables, matrix),
@@ -281,10 +281,10 @@ fn run_octets<C: Count, const L: usize, const V: usize>(
 
 /// Runs a program with `V` octets and `Q` queens a node.
 #[inline(always)]
-fn leaves<C: Count, const L: usize, const V: usize, const Q: usize>(
+fn leaves<C: FitCount, const L: usize, const V: usize, const Q: usize>(
     mut program: &[u32],
     tables: &LaneTables<L>,
-    matrix: &mut [Row<C, L>],
+    matrix: &mut [MatrixRow<C, L>],
 ) {
     let byte = |word: u32, at: usize| (word >> (8 * at) & 255) as usize;
     while let Some((&head, rest)) = program.split_first() {
@@ -325,8 +325,8 @@ fn leaves<C: Count, const L: usize, const V: usize, const Q: usize>(
 /// `height` rows those at these `places`. Adds nothing if a count is [`u8::MAX`]. Returns the largest of both.
 #[inline(always)]
 pub(super) fn widen<const L: usize>(
-    narrow: &mut [Row<u8, L>],
-    wide: &mut [Row<u16, L>],
+    narrow: &mut [MatrixRow<u8, L>],
+    wide: &mut [MatrixRow<u16, L>],
     height: usize,
     places: &[usize],
 ) -> (u8, u16) {
@@ -349,7 +349,7 @@ pub(super) fn widen<const L: usize>(
                     most[l] = wide.0[l].max(most[l]);
                 }
             }
-            *narrow = Row([0; L]);
+            *narrow = MatrixRow([0; L]);
         }
     }
     (narrowest, most.into_iter().max().unwrap_or(0))
@@ -359,8 +359,8 @@ pub(super) fn widen<const L: usize>(
 /// by both second ones.
 #[inline(always)]
 pub(super) fn products<const L: usize>(
-    one: &[Row<u16, L>],
-    other: &[Row<u16, L>],
+    one: &[MatrixRow<u16, L>],
+    other: &[MatrixRow<u16, L>],
     lanes: [&[u32; L]; 2],
     rows: &[Factor],
 ) -> u64 {

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::dense::{self, Count, LaneGroup, Row, Scratch};
+use super::dense::{self, FitCount, LaneGroup, MatrixRow, Scratch};
 use super::lists::Factor;
 #[cfg(target_arch = "x86_64")]
 use super::vectors::Avx2Unpack;
@@ -17,20 +17,20 @@ pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
     fn byte(lane: usize) -> usize;
 
     /// [`dense::join`].
-    fn join<C: Count>(
+    fn join<C: FitCount>(
         self,
         group: LaneGroup<'_>,
         steps: Range<usize>,
         scratch: &mut Scratch<L>,
-        matrix: &mut [Row<C, L>],
+        matrix: &mut [MatrixRow<C, L>],
         control: &Control,
     ) -> Result<(), Stopped>;
 
     /// [`dense::widen`].
     fn widen(
         self,
-        narrow: &mut [Row<u8, L>],
-        wide: &mut [Row<u16, L>],
+        narrow: &mut [MatrixRow<u8, L>],
+        wide: &mut [MatrixRow<u16, L>],
         height: usize,
         places: &[usize],
     ) -> (u8, u16);
@@ -38,8 +38,8 @@ pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
     /// [`dense::products`].
     fn products(
         self,
-        one: &[Row<u16, L>],
-        other: &[Row<u16, L>],
+        one: &[MatrixRow<u16, L>],
+        other: &[MatrixRow<u16, L>],
         lanes: [&[u32; L]; 2],
         rows: &[Factor],
     ) -> u64;
@@ -52,20 +52,20 @@ macro_rules! implement {
                 <$vectors as Vectors<$lanes>>::byte(lane)
             }
 
-            fn join<C: Count>(
+            fn join<C: FitCount>(
                 self,
                 group: LaneGroup<'_>,
                 steps: Range<usize>,
                 scratch: &mut Scratch<$lanes>,
-                matrix: &mut [Row<C, $lanes>],
+                matrix: &mut [MatrixRow<C, $lanes>],
                 control: &Control,
             ) -> Result<(), Stopped> {
                 $(#[target_feature(enable = $features)])?
-                fn compiled<C: Count>(
+                fn compiled<C: FitCount>(
                     group: LaneGroup<'_>,
                     steps: Range<usize>,
                     scratch: &mut Scratch<$lanes>,
-                    matrix: &mut [Row<C, $lanes>],
+                    matrix: &mut [MatrixRow<C, $lanes>],
                     control: &Control,
                 ) -> Result<(), Stopped> {
                     dense::join::<C, $vectors, $lanes>(group, steps, scratch, matrix, control)
@@ -75,15 +75,15 @@ macro_rules! implement {
 
             fn widen(
                 self,
-                narrow: &mut [Row<u8, $lanes>],
-                wide: &mut [Row<u16, $lanes>],
+                narrow: &mut [MatrixRow<u8, $lanes>],
+                wide: &mut [MatrixRow<u16, $lanes>],
                 height: usize,
                 places: &[usize],
             ) -> (u8, u16) {
                 $(#[target_feature(enable = $features)])?
                 fn compiled(
-                    narrow: &mut [Row<u8, $lanes>],
-                    wide: &mut [Row<u16, $lanes>],
+                    narrow: &mut [MatrixRow<u8, $lanes>],
+                    wide: &mut [MatrixRow<u16, $lanes>],
                     height: usize,
                     places: &[usize],
                 ) -> (u8, u16) {
@@ -94,15 +94,15 @@ macro_rules! implement {
 
             fn products(
                 self,
-                one: &[Row<u16, $lanes>],
-                other: &[Row<u16, $lanes>],
+                one: &[MatrixRow<u16, $lanes>],
+                other: &[MatrixRow<u16, $lanes>],
                 lanes: [&[u32; $lanes]; 2],
                 rows: &[Factor],
             ) -> u64 {
                 $(#[target_feature(enable = $features)])?
                 fn compiled(
-                    one: &[Row<u16, $lanes>],
-                    other: &[Row<u16, $lanes>],
+                    one: &[MatrixRow<u16, $lanes>],
+                    other: &[MatrixRow<u16, $lanes>],
                     lanes: [&[u32; $lanes]; 2],
                     rows: &[Factor],
                 ) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::dense::{ByteRows, Count, LaneGroup, Row, Scratch};
+use super::dense::{ByteRows, FitCount, LaneGroup, MatrixRow, Scratch};
 use super::diagonals::{Colour, Diagonals};
 use super::lists::{ColumnSets, Factor, PlacementLists};
 use super::loops::Loops;
@@ -34,9 +34,9 @@ impl<const L: usize> Buffers<L> {
 #[derive(Debug)]
 pub(super) struct Matrices<C, const L: usize> {
     /// Of the first colour, ready to be multiplied: by row set, group of the second one's lanes, and its leaves' column set.
-    first: Vec<Row<C, L>>,
+    first: Vec<MatrixRow<C, L>>,
     /// Of a group of column sets: by row set, and leaves' column set.
-    group: Vec<Row<C, L>>,
+    group: Vec<MatrixRow<C, L>>,
 }
 
 impl<C, const L: usize> Default for Matrices<C, L> {
@@ -55,21 +55,21 @@ pub(super) struct Side<'a> {
 }
 
 /// What a cell of a matrix is kept in.
-pub(super) trait Cell<const L: usize>: Count + Into<u64> {
+pub(super) trait Cell<const L: usize>: FitCount + Into<u64> {
     /// Counts the fits of a group; `false` if a count is too large.
     fn join<M: Loops<L>>(
         loops: M,
         group: LaneGroup<'_>,
         buffers: &mut Buffers<L>,
-        matrix: &mut [Row<Self, L>],
+        matrix: &mut [MatrixRow<Self, L>],
         control: &Control,
     ) -> Result<bool, Stopped>;
 
     /// [`dense::products`](super::dense::products).
     fn products<M: Loops<L>>(
         loops: M,
-        one: &[Row<Self, L>],
-        other: &[Row<Self, L>],
+        one: &[MatrixRow<Self, L>],
+        other: &[MatrixRow<Self, L>],
         lanes: [&[u32; L]; 2],
         rows: &[Factor],
     ) -> u64;
@@ -80,7 +80,7 @@ impl<const L: usize> Cell<L> for u16 {
         loops: M,
         group: LaneGroup<'_>,
         buffers: &mut Buffers<L>,
-        matrix: &mut [Row<Self, L>],
+        matrix: &mut [MatrixRow<Self, L>],
         control: &Control,
     ) -> Result<bool, Stopped> {
         let Buffers { scratch, counts, cut, places } = buffers;
@@ -121,8 +121,8 @@ impl<const L: usize> Cell<L> for u16 {
 
     fn products<M: Loops<L>>(
         loops: M,
-        one: &[Row<Self, L>],
-        other: &[Row<Self, L>],
+        one: &[MatrixRow<Self, L>],
+        other: &[MatrixRow<Self, L>],
         lanes: [&[u32; L]; 2],
         rows: &[Factor],
     ) -> u64 {
@@ -135,7 +135,7 @@ impl<const L: usize> Cell<L> for u32 {
         loops: M,
         group: LaneGroup<'_>,
         buffers: &mut Buffers<L>,
-        matrix: &mut [Row<Self, L>],
+        matrix: &mut [MatrixRow<Self, L>],
         control: &Control,
     ) -> Result<bool, Stopped> {
         loops.join(group, 0..group.trie.steps.len(), &mut buffers.scratch, matrix, control)?;
@@ -144,8 +144,8 @@ impl<const L: usize> Cell<L> for u32 {
 
     fn products<M: Loops<L>>(
         _: M,
-        one: &[Row<Self, L>],
-        other: &[Row<Self, L>],
+        one: &[MatrixRow<Self, L>],
+        other: &[MatrixRow<Self, L>],
         [any, below]: [&[u32; L]; 2],
         rows: &[Factor],
     ) -> u64 {
@@ -195,7 +195,7 @@ impl<M> Product<'_, M> {
         let (height, wide) = (self.window.len(), asked.leaves.len());
         let groups = height.div_ceil(L);
         first.clear();
-        first.resize(self.all_row_sets * groups * wide, Row([C::ZERO; L]));
+        first.resize(self.all_row_sets * groups * wide, MatrixRow([C::ZERO; L]));
         for lane in (0..wide).step_by(L) {
             let count = L.min(wide - lane);
             if !self.fits(stored, lane, count, height, buffers, group)? {
@@ -244,7 +244,7 @@ impl<M> Product<'_, M> {
         count: usize,
         height: usize,
         buffers: &mut Buffers<L>,
-        matrix: &mut Vec<Row<C, L>>,
+        matrix: &mut Vec<MatrixRow<C, L>>,
     ) -> Result<bool, Stopped>
     where
         M: Loops<L>,
@@ -252,7 +252,7 @@ impl<M> Product<'_, M> {
         let colour = side.colour as usize;
         let (trie, lists) = (&self.tries[colour], &self.lists[colour]);
         matrix.clear();
-        matrix.resize(self.all_row_sets * height, Row([C::ZERO; L]));
+        matrix.resize(self.all_row_sets * height, MatrixRow([C::ZERO; L]));
         if trie.rest == 0 {
             // The tree is one placement, of no queen, which fits all.
             for row in matrix.iter_mut() {

@@ -141,7 +141,7 @@ impl Trie {
     fn finish(&mut self, wanted: &TrieSpec<'_>, sets: &[Set], placed: Placed) -> Result<bool, Stopped> {
         wanted.control.advance(0)?;
         let (program, first_asked) = (self.program.len(), self.asked.len());
-        let mut below = Below { wanted, nodes: &mut self.nodes, asked: [0; 16], first: 0 };
+        let mut below = BranchSearch { wanted, nodes: &mut self.nodes, asked: [0; 16], first: 0 };
         let height = u32::try_from(self.columns.len()).expect("at most 12,870 column sets");
         for (rows, place) in sets {
             below.first = place * height;
@@ -203,7 +203,7 @@ impl Trie {
 }
 
 /// The search for the nodes below a branch.
-struct Below<'a> {
+struct BranchSearch<'a> {
     wanted: &'a TrieSpec<'a>,
     nodes: &'a mut [Vec<u32>; LEAVES_MAX + 1],
     /// For each row the columns whose queens are asked for.
@@ -212,7 +212,7 @@ struct Below<'a> {
     first: u32,
 }
 
-impl Below<'_> {
+impl BranchSearch<'_> {
     /// Finds all placements on the rows; `queens` are the numbers of the queens of a node, the latest in the lowest byte.
     fn search(&mut self, rows: &[u32], placed: Placed, queens: u64) {
         let class = &self.wanted.class;

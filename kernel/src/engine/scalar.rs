@@ -22,19 +22,19 @@ const BLOCK: usize = 512;
 /// once). States are the partial boards that passed.
 #[derive(Default)]
 pub(super) struct Scalar {
-    blocks: Vec<Block>,
+    blocks: Vec<BoardBlock>,
 }
 
-type Block = [Board; BLOCK];
+type BoardBlock = [PartialBoard; BLOCK];
 
 impl Engine for Scalar {
     fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
         let rows = rows(problem);
         if self.blocks.len() < rows.len() {
-            self.blocks.resize(rows.len(), [Board::default(); BLOCK]);
+            self.blocks.resize(rows.len(), [PartialBoard::default(); BLOCK]);
         }
         let cells = rows.first().map_or(0, |first| first.allowed);
-        let start = Board { left: 0, right: 0, free: problem.free(), cells };
+        let start = PartialBoard { left: 0, right: 0, free: problem.free(), cells };
         let mut search = Search { meter: Meter::new(control), completions: 0 };
         if rows.iter().all(|row| row.allowed != 0) {
             search.visit(&rows, &[start], &mut self.blocks)?;
@@ -66,7 +66,7 @@ fn rows(problem: &Subproblem) -> Vec<Row> {
 
 /// A partial board, seen from its first open row.
 #[derive(Clone, Copy, Default)]
-struct Board {
+struct PartialBoard {
     /// Columns attacked along the diagonals that move to higher columns row by row.
     left: u32,
     /// The same for those that move to lower columns.
@@ -77,7 +77,7 @@ struct Board {
     cells: u32,
 }
 
-impl Board {
+impl PartialBoard {
     /// The board after a queen on column `bit`, seen from `gap` rows below, where `allowed` applies.
     #[inline]
     fn child(&self, bit: u32, gap: u8, allowed: u32) -> Self {
@@ -100,7 +100,12 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Searches the boards of a block, which have these rows open.
-    fn visit(&mut self, rows: &[Row], boards: &[Board], blocks: &mut [Block]) -> Result<(), Stopped> {
+    fn visit(
+        &mut self,
+        rows: &[Row],
+        boards: &[PartialBoard],
+        blocks: &mut [BoardBlock],
+    ) -> Result<(), Stopped> {
         self.meter.add(boards.len() as u64)?;
         match rows.len() {
             0 => self.completions += boards.len() as u64,
@@ -120,8 +125,8 @@ impl Search<'_> {
     fn expand<const AHEAD: usize, const ALL: bool>(
         &mut self,
         rows: &[Row],
-        boards: &[Board],
-        blocks: &mut [Block],
+        boards: &[PartialBoard],
+        blocks: &mut [BoardBlock],
     ) -> Result<(), Stopped> {
         let (row, below) = rows.split_first().expect("a row to fill");
         let (next, after) = below.split_first().expect("a row for the child");
@@ -159,7 +164,7 @@ impl Search<'_> {
     }
 
     /// Three rows and three columns: a queen in the first leaves two ways to fill the others.
-    fn last_three(&mut self, rows: &[Row], boards: &[Board]) {
+    fn last_three(&mut self, rows: &[Row], boards: &[PartialBoard]) {
         let &[first, second, third] = rows else { unreachable!("three rows") };
         for board in boards {
             let mut cells = board.cells;

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::geometry::Geometry;
 use super::operations::{Mask, Operations};
 use super::outer::{Outer, same_size};
-use super::progress::Progress;
+use super::progress::JoinProgress;
 use super::runs::{KEYS, Runs};
 use crate::board::columns_of;
 use crate::engine::Stopped;
@@ -29,7 +29,7 @@ pub(super) struct Lists {
     masks: Vec<u64>,
     /// The masks without what row-0 queens alone tell, if these are wanted: [`Geometry::beyond_first_queens`].
     short: Option<Vec<u32>>,
-    rows: Vec<Row>,
+    rows: Vec<RowPlacements>,
     planes: Vec<u64>,
     /// The plane of each row-0 queen of the other half.
     conflicts: [Option<u8>; 32],
@@ -40,7 +40,7 @@ pub(super) struct Lists {
 
 /// The placements with one row-0 queen.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct RowPlacements {
     first: usize,
     /// Where each group begins, in blocks of 64, and the end. Groups are by the column of the row-1 queen, or all
     /// in one, the last.
@@ -51,7 +51,7 @@ struct Row {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowList<'a> {
     lists: &'a Lists,
-    row: &'a Row,
+    row: &'a RowPlacements,
 }
 
 impl Lists {
@@ -176,7 +176,7 @@ impl Generator {
         operations: &dyn Operations,
         outer: &Outer,
         queens: [u32; 2],
-        progress: &mut Progress<'_>,
+        progress: &mut JoinProgress<'_>,
     ) -> Result<u64, Stopped> {
         self.runs.clear();
         for sets in self.sets.chunks(SETS_AT_ONCE) {
@@ -214,7 +214,7 @@ impl Generator {
             }
             end = end.next_multiple_of(64);
             bounds[32] = end / 64;
-            lists.rows.push(Row { first, bounds });
+            lists.rows.push(RowPlacements { first, bounds });
         }
         lists.blocks = end / 64;
         grow(&mut lists.masks, end);

@@ -7,11 +7,11 @@
 
 use super::geometry::Exchange;
 use super::operations::{Mask, Operations, PAIRS_MAX};
-use super::progress::Progress;
-use super::windows::{BLOCK, BLOCKS_MAX, Row, Table, WINDOW_ROWS, WINDOWS_MAX, Weighted, Windows};
+use super::progress::JoinProgress;
+use super::windows::{BLOCK, BLOCKS_MAX, Table, WINDOW_ROWS, WINDOWS_MAX, Weighted, WindowRow, Windows};
 use crate::engine::Stopped;
 
-impl Row {
+impl WindowRow {
     /// The first `len` elements of a block, all from 512 on. Where two masks stand in a word, a square of 128 has those
     /// of the lower halves first.
     fn first<M: Mask>(len: usize) -> Self {
@@ -29,12 +29,12 @@ impl Row {
 #[derive(Debug)]
 pub(super) struct Leaf {
     table: Box<Table>,
-    planes: [Box<[Row; 64]>; BLOCKS_MAX],
+    planes: [Box<[WindowRow; 64]>; BLOCKS_MAX],
 }
 
 impl Leaf {
     pub(super) fn new() -> Self {
-        const NONE: Row = Row([0; 8]);
+        const NONE: WindowRow = WindowRow([0; 8]);
         let table = vec![[NONE; BLOCKS_MAX]; WINDOWS_MAX * WINDOW_ROWS].into_boxed_slice();
         Self {
             table: table.try_into().expect("as long as asked for"),
@@ -49,7 +49,7 @@ impl Leaf {
         exchange: Exchange,
         queries: Weighted<'_, M>,
         blocks: Weighted<'_, M>,
-        progress: &mut Progress<'_>,
+        progress: &mut JoinProgress<'_>,
     ) -> Result<u64, Stopped> {
         let live =
             exchange.live(M::of(operations).union(queries.masks), M::of(operations).union(blocks.masks));
@@ -73,8 +73,8 @@ impl Leaf {
             for (block, planes) in part.chunks(size).zip(&mut self.planes) {
                 M::of(operations).transpose(block, planes);
             }
-            let first = |len: usize| -> [Row; BLOCKS_MAX] {
-                std::array::from_fn(|k| Row::first::<M>(len.saturating_sub(k * size).min(size)))
+            let first = |len: usize| -> [WindowRow; BLOCKS_MAX] {
+                std::array::from_fn(|k| WindowRow::first::<M>(len.saturating_sub(k * size).min(size)))
             };
             let asked = part.len().div_ceil(size);
             operations.table(&windows, &self.planes, &first(part.len()), asked, &mut self.table);

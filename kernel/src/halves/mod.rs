@@ -39,7 +39,7 @@ use geometry::Geometry;
 use operations::Operations;
 use outer::Outer;
 use pairs::Pairs;
-use progress::Progress;
+use progress::JoinProgress;
 use split::{Thresholds, Tools};
 
 /// What all joins of one board size share, read-only: the orbits and the tables of outer rows.
@@ -184,7 +184,7 @@ impl Join {
         found: &mut dyn FnMut(u64, u64),
         control: &Control,
     ) -> Result<JoinTally, Stopped> {
-        let mut progress = Progress::new(control);
+        let mut progress = JoinProgress::new(control);
         let mut weighted_solutions: u64 = 0;
         for index in range {
             let set = tables.orbits.get(index);
@@ -203,7 +203,7 @@ impl Join {
         &mut self,
         tables: &Tables,
         set: ColumnSet,
-        progress: &mut Progress<'_>,
+        progress: &mut JoinProgress<'_>,
     ) -> Result<u64, Stopped> {
         let geometry = &tables.geometry;
         let operations = &*self.operations;

@@ -39,7 +39,7 @@ pub struct ColumnSet {
 #[derive(Clone, Debug)]
 pub struct Orbits {
     n: BoardSize,
-    families: Vec<Family>,
+    families: Vec<OrbitFamily>,
     len: u64,
     cluster: u64,
     /// From one cluster to the next, in clusters.
@@ -48,7 +48,7 @@ pub struct Orbits {
 
 /// The orbits of one kind with the same number of full pairs.
 #[derive(Clone, Copy, Debug)]
-struct Family {
+struct OrbitFamily {
     kind: Kind,
     full: u32,
     single: u32,
@@ -56,7 +56,7 @@ struct Family {
     choices: [u64; 3],
 }
 
-impl Family {
+impl OrbitFamily {
     fn new(pairs: u32, kind: Kind, full: u32, empty: u32) -> Self {
         let single = pairs - full - empty;
         // Of two sets that differ by an exchange of none and full, the one whose lowest such pair is full is kept.
@@ -118,13 +118,13 @@ impl Orbits {
         let mut families = Vec::new();
         for full in 0..=pairs / 2 {
             let kind = if n.get().is_multiple_of(2) { Kind::Even } else { Kind::CentreQueen };
-            families.push(Family::new(pairs, kind, full, full));
+            families.push(OrbitFamily::new(pairs, kind, full, full));
             // The middle column is in the set, so one column fewer comes from the pairs.
             if kind == Kind::CentreQueen && 2 * full < pairs {
-                families.push(Family::new(pairs, Kind::EmptyCentre, full, full + 1));
+                families.push(OrbitFamily::new(pairs, Kind::EmptyCentre, full, full + 1));
             }
         }
-        let len: u64 = families.iter().map(Family::len).sum();
+        let len: u64 = families.iter().map(OrbitFamily::len).sum();
         // Once an orbit takes longer than filling the caches there is nothing to share.
         let cluster = if n.get() <= 20 {
             256

@@ -4,7 +4,7 @@ use super::generate::RowList;
 use super::geometry::{Criterion, Exchange};
 use super::grouped::{Chosen, GROUPS, Grouped, grow};
 use super::operations::Mask;
-use super::progress::Progress;
+use super::progress::JoinProgress;
 use super::split::{Splitter, Tools, short_live, squeeze};
 use super::windows::{BLOCK, Costs, Weighted};
 use crate::engine::Stopped;
@@ -51,7 +51,7 @@ impl Pairs {
         tools: Tools<'_>,
         lists: [RowList<'_>; 2],
         criterion: Criterion,
-        progress: &mut Progress<'_>,
+        progress: &mut JoinProgress<'_>,
     ) -> Result<u64, Stopped> {
         for side in 0..2 {
             self.chosen[side].choose(tools, lists[side], lists[1 - side].first(), criterion);
@@ -126,7 +126,7 @@ impl Asker {
         queries: Weighted<'_>,
         blocks: &Grouped,
         own_blocks: bool,
-        progress: &mut Progress<'_>,
+        progress: &mut JoinProgress<'_>,
     ) -> Result<u64, Stopped> {
         let exchange = tools.geometry.exchange();
         if !own_blocks {
@@ -161,7 +161,7 @@ impl<M: Mask> Parts<M> {
         queries: Weighted<'_, M>,
         blocks: &Grouped<M>,
         struck: impl Fn(usize) -> u64,
-        progress: &mut Progress<'_>,
+        progress: &mut JoinProgress<'_>,
     ) -> Result<u64, Stopped> {
         let own = |group| tools.deserves_own_blocks(blocks.bounds.size(group), queries.len());
         let mut sum = 0;

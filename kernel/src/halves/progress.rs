@@ -3,13 +3,13 @@
 use crate::engine::{Control, Stopped};
 
 /// Collects the pairs joined and reports them now and then.
-pub(super) struct Progress<'a> {
+pub(super) struct JoinProgress<'a> {
     control: &'a Control,
     pairs: u64,
     reported: u64,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> JoinProgress<'a> {
     /// Pairs between two reports: a millisecond's work with AVX-512, 50 times that in plain code.
     const INTERVAL: u64 = 1 << 28;
 

@@ -3,7 +3,7 @@
 use super::geometry::{Exchange, Geometry};
 use super::leaf::Leaf;
 use super::operations::{Mask, Operations, SLACK};
-use super::progress::Progress;
+use super::progress::JoinProgress;
 use super::windows::{BLOCK, Costs, Weighted};
 use crate::engine::Stopped;
 
@@ -11,12 +11,12 @@ use crate::engine::Stopped;
 #[derive(Debug)]
 pub(super) struct Splitter {
     buffer: Vec<u64>,
-    below: Below,
+    below: NextSplit,
 }
 
 /// What a split goes on with.
 #[derive(Debug)]
-struct Below {
+struct NextSplit {
     leaf: Leaf,
     squeezed: [Vec<u32>; 2],
     buffer: Vec<u32>,
@@ -59,7 +59,7 @@ impl Default for Thresholds {
 
 impl Splitter {
     pub(super) fn new() -> Self {
-        let below = Below { leaf: Leaf::new(), squeezed: [Vec::new(), Vec::new()], buffer: Vec::new() };
+        let below = NextSplit { leaf: Leaf::new(), squeezed: [Vec::new(), Vec::new()], buffer: Vec::new() };
         Self { buffer: Vec::new(), below }
     }
 
@@ -70,7 +70,7 @@ impl Splitter {
         exchange: Exchange,
         a: Weighted<'_, M>,
         b: Weighted<'_, M>,
-        progress: &mut Progress<'_>,
+        progress: &mut JoinProgress<'_>,
     ) -> Result<u64, Stopped> {
         // Taken while it is in use, as the rest is needed below.
         let mut buffer = std::mem::take(M::buffer(&mut self.buffer, &mut self.below.buffer));
@@ -122,11 +122,11 @@ fn block_cost(costs: Costs, queries: usize, blocks: usize) -> f64 {
 fn split<M: Mask>(
     tools: Tools<'_>,
     exchange: Exchange,
-    below: &mut Below,
+    below: &mut NextSplit,
     a: Weighted<'_, M>,
     b: Weighted<'_, M>,
     buffer: &mut [M],
-    progress: &mut Progress<'_>,
+    progress: &mut JoinProgress<'_>,
 ) -> Result<u64, Stopped> {
     if a.len() == 0 || b.len() == 0 {
         return Ok(0);
@@ -172,10 +172,10 @@ fn split<M: Mask>(
 fn split_short<M: Mask>(
     tools: Tools<'_>,
     exchange: Exchange,
-    below: &mut Below,
+    below: &mut NextSplit,
     queries: Weighted<'_, M>,
     blocks: Weighted<'_, M>,
-    progress: &mut Progress<'_>,
+    progress: &mut JoinProgress<'_>,
 ) -> Option<Result<u64, Stopped>> {
     let [asking, asked] = [M::long(queries.masks)?, M::long(blocks.masks)?];
     let live = short_live(tools, exchange, asking, asked)?;

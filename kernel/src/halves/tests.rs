@@ -9,7 +9,7 @@ use super::geometry::Geometry;
 use super::leaf::Leaf;
 use super::operations::{Mask, Operations, SLACK};
 use super::orbits::{ColumnSet, Kind};
-use super::progress::Progress;
+use super::progress::JoinProgress;
 use super::split::{Splitter, Thresholds, Tools};
 use super::windows::Weighted;
 use super::{Join, Layout, Orbits, Outer, Tables, oracle, recount};
@@ -130,7 +130,7 @@ fn sums_over_all_column_sets_equal_sums_over_orbits() {
         let mut join = Join::new(Isa::best(), u64::MAX).unwrap();
         let mut count = |columns: u32, kind| {
             let set = ColumnSet { columns, weight: 1, kind };
-            join.count_set(&tables, set, &mut Progress::new(&Control::default())).unwrap()
+            join.count_set(&tables, set, &mut JoinProgress::new(&Control::default())).unwrap()
         };
         let middle = 1u32 << (n / 2);
         let mirror = |columns: u32| columns.reverse_bits() >> (32 - n);
@@ -262,10 +262,10 @@ proptest! {
         let control = Control::default();
         for isa in versions() {
             let operations = &*isa.operations().unwrap();
-            let found = Leaf::new().join(operations, geometry.exchange(), a, b, &mut Progress::new(&control));
+            let found = Leaf::new().join(operations, geometry.exchange(), a, b, &mut JoinProgress::new(&control));
             prop_assert_eq!(found, Ok(expected), "{}", isa);
             let tools = Tools { operations, geometry: &geometry, costs: operations.costs(), thresholds: EAGER };
-            let found = Splitter::new().join(tools, geometry.exchange(), a, b, &mut Progress::new(&control));
+            let found = Splitter::new().join(tools, geometry.exchange(), a, b, &mut JoinProgress::new(&control));
             prop_assert_eq!(found, Ok(expected), "{} with splits", isa);
             // Lists too long for one call are given in pieces.
             let pieces = a.parts(100).map(|part| operations.small(geometry.exchange(), part, b));

@@ -11,14 +11,14 @@ pub(super) const WINDOWS_MAX: usize = 7;
 /// Rows of a window, which has at most 8 diagonals.
 pub(super) const WINDOW_ROWS: usize = 256;
 /// A row for each of [`BLOCKS_MAX`] blocks, by window and index.
-pub(super) type Table = [[Row; BLOCKS_MAX]; WINDOWS_MAX * WINDOW_ROWS];
+pub(super) type Table = [[WindowRow; BLOCKS_MAX]; WINDOWS_MAX * WINDOW_ROWS];
 
 /// One bit for each element of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
-pub(super) struct Row(pub(super) [u64; 8]);
+pub(super) struct WindowRow(pub(super) [u64; 8]);
 
-impl Row {
+impl WindowRow {
     /// What an index is shifted by to become the offset of its rows in a table, in bytes.
     #[cfg(target_arch = "x86_64")]
     pub(super) const SHIFT: u32 = size_of::<[Self; BLOCKS_MAX]>().trailing_zeros();

@@ -41,7 +41,7 @@ pub(super) fn every_cell(n: BoardSize) -> impl Rule {
 
 /// What the queens above attack in one row: bit `c` is column `c`.
 #[derive(Clone, Copy, Default)]
-struct Attacked {
+struct RowAttacks {
     columns: u32,
     /// Diagonals that move one column up a row.
     rising: u32,
@@ -49,7 +49,7 @@ struct Attacked {
     falling: u32,
 }
 
-impl Attacked {
+impl RowAttacks {
     /// The same seen from the next row, with a queen on `bit` of this one.
     fn below(self, bit: u32) -> Self {
         Self {
@@ -82,11 +82,11 @@ struct Search<'a, R> {
 
 impl<R: Rule> Search<'_, R> {
     fn run(mut self) -> u64 {
-        self.descend(0, Attacked::default());
+        self.descend(0, RowAttacks::default());
         self.states
     }
 
-    fn descend(&mut self, row: usize, attacked: Attacked) {
+    fn descend(&mut self, row: usize, attacked: RowAttacks) {
         if row == self.queens.len() {
             return (self.visit)(&self.queens);
         }
@@ -114,22 +114,22 @@ pub(super) struct Walk<R> {
     rule: R,
     queens: Vec<u8>,
     /// One level for each row from the top to the one that was reached.
-    levels: Vec<Level>,
+    levels: Vec<WalkLevel>,
     states: u64,
 }
 
 /// A row of the walk: what is attacked there, and the free cells not yet tried.
-struct Level {
-    attacked: Attacked,
+struct WalkLevel {
+    attacked: RowAttacks,
     free: u32,
 }
 
 impl<R: Rule> Walk<R> {
     /// A walk that stands before its first solution.
     pub(super) fn new(rule: R, n: BoardSize) -> Self {
-        let attacked = Attacked::default();
+        let attacked = RowAttacks::default();
         let mut levels = Vec::with_capacity(n.index());
-        levels.push(Level { attacked, free: attacked.free(rule(0, 0)) });
+        levels.push(WalkLevel { attacked, free: attacked.free(rule(0, 0)) });
         Self { n, rule, queens: vec![0; n.index()], levels, states: 0 }
     }
 
@@ -148,7 +148,7 @@ impl<R: Rule> Walk<R> {
                 return true;
             }
             let free = attacked.free((self.rule)(below, attacked.columns));
-            self.levels.push(Level { attacked, free });
+            self.levels.push(WalkLevel { attacked, free });
         }
         false
     }

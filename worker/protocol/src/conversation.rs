@@ -12,7 +12,7 @@ use tracing::{debug, info, warn};
 use crate::outage::Outage;
 use crate::outbox::Outbox;
 use crate::pace::Pace;
-use crate::{Action, CallError, Event, Look, Moment, Setup, Summary, Write};
+use crate::{Action, CallError, Look, Moment, ProtocolEvent, Setup, Summary, Write};
 
 /// Time to hand over everything at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -32,7 +32,7 @@ pub struct Conversation {
     drain: Duration,
     session: Option<Session>,
     phase: LifePhase,
-    call: Option<Call>,
+    call: Option<PendingCall>,
     outage: Option<Outage>,
     pace: Pace,
     /// Everything that the threads have: waiting, begun, or finished and not told yet. A lease that its holder does not
@@ -72,7 +72,7 @@ struct PoolJob {
 }
 
 /// A call without an answer so far.
-struct Call {
+struct PendingCall {
     began: Moment,
     /// Whether the coordinator has forgotten the worker since the first try.
     again: bool,
@@ -114,21 +114,21 @@ impl Conversation {
     }
 
     /// Takes an event that happened by `now`, which never goes back, and returns the actions.
-    pub fn on(&mut self, now: Moment, event: Event) -> Vec<Action> {
+    pub fn on(&mut self, now: Moment, event: ProtocolEvent) -> Vec<Action> {
         match event {
-            Event::Looked(look) => self.look(now, look),
-            Event::Stop => self.leave(now),
-            Event::Registered(session) => self.registered(now, session),
-            Event::Answered(answer) => self.answered(now, answer),
-            Event::Failed { error, jitter } => self.failed(now, error, jitter),
-            Event::Written(change, outcome) => self.outbox.written(now, change, outcome),
+            ProtocolEvent::Looked(look) => self.look(now, look),
+            ProtocolEvent::Stop => self.leave(now),
+            ProtocolEvent::Registered(session) => self.registered(now, session),
+            ProtocolEvent::Answered(answer) => self.answered(now, answer),
+            ProtocolEvent::Failed { error, jitter } => self.failed(now, error, jitter),
+            ProtocolEvent::Written(change, outcome) => self.outbox.written(now, change, outcome),
         }
         self.proceed(now);
         std::mem::take(&mut self.actions)
     }
 
-    /// When to look at the threads and tell [`Event::Looked`], if nothing happens before; `None` while only an answer is
-    /// waited for.
+    /// When to look at the threads and tell [`ProtocolEvent::Looked`], if nothing happens before; `None` while only an
+    /// answer is waited for.
     pub fn wake_at(&self) -> Option<Moment> {
         if self.giving_up || self.outbox.is_writing() || matches!(self.phase, LifePhase::Gone) {
             return None;
@@ -288,7 +288,7 @@ impl Conversation {
     /// Syncs; registers before if the coordinator does not know the worker.
     fn call(&mut self, now: Moment, again: bool) {
         let Some(session) = self.session else {
-            self.call = Some(Call { began: now, again, sent: None });
+            self.call = Some(PendingCall { began: now, again, sent: None });
             self.actions.push(Action::Register(self.registration.clone()));
             return;
         };
@@ -302,7 +302,7 @@ impl Conversation {
                 && report.held.is_empty()
                 && report.returned.is_empty(),
         };
-        self.call = Some(Call { began: now, again, sent: Some(sent) });
+        self.call = Some(PendingCall { began: now, again, sent: Some(sent) });
         self.actions.push(Action::Sync(report));
     }
 
@@ -330,7 +330,7 @@ impl Conversation {
     }
 
     fn registered(&mut self, now: Moment, session: Session) {
-        let Some(Call { again, sent: None, .. }) = self.call else { return };
+        let Some(PendingCall { again, sent: None, .. }) = self.call else { return };
         let Registration { name, threads, .. } = &self.registration;
         info!(worker = %session.worker, name, threads, "registered");
         self.session = Some(session);
@@ -363,7 +363,7 @@ impl Conversation {
 
     /// Does what the coordinator says.
     fn answered(&mut self, now: Moment, answer: SyncResponse) {
-        let Some(Call { began, sent: Some(sent), .. }) = self.call.take() else { return };
+        let Some(PendingCall { began, sent: Some(sent), .. }) = self.call.take() else { return };
         self.in_doubt = false;
         if let Some(outage) = self.outage.take() {
             outage.end(now);

@@ -56,7 +56,7 @@ pub struct SpoolContents {
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum ProtocolEvent {
     /// The threads got on, gave up what they were told to, or [`Conversation::wake_at`] has come.
     Looked(Look),
     /// The worker's owner tells it to go.
@@ -92,7 +92,7 @@ pub enum Action {
         /// Those that have begun, too.
         begun: bool,
     },
-    /// Change the spool, and tell [`Event::Written`].
+    /// Change the spool, and tell [`ProtocolEvent::Written`].
     Write(Write),
     /// The conversation is over: give up all counting.
     End(Result<Summary, CallError>),

@@ -21,7 +21,7 @@ use nqueens_model::name::is_printable;
 use nqueens_worker_protocol::Look;
 use tokio::sync::Notify;
 
-use self::queue::{ActiveJob, Batch, NUMBER_MAX, Parts, Piece, PieceTally, Queue};
+use self::queue::{ActiveJob, NUMBER_MAX, PartCounts, Piece, PieceBatch, PieceTally, Queue};
 
 /// A job of more states than this is spread over the threads.
 const SPREAD_STATES: u64 = 200_000_000;
@@ -34,11 +34,11 @@ const ROW_SETS_PER_THREAD: usize = 1;
 
 /// The counting threads of a worker.
 pub(crate) struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolState>,
     threads: Vec<JoinHandle<()>>,
 }
 
-struct Shared {
+struct PoolState {
     factory: Arc<Factory>,
     kernel: Kernel,
     tables: Arc<SharedTables>,
@@ -57,7 +57,7 @@ enum Task {
     /// Take a job apart; `waiting` is the number of jobs behind it.
     Split { lease: Lease, waiting: usize },
     /// Count pieces.
-    Count(Arc<Batch>),
+    Count(Arc<PieceBatch>),
 }
 
 impl Pool {
@@ -69,7 +69,7 @@ impl Pool {
         threads: NonZeroUsize,
         memory_max: u64,
     ) -> Self {
-        let shared = Arc::new(Shared::new(factory, kernel, threads.get(), memory_max));
+        let shared = Arc::new(PoolState::new(factory, kernel, threads.get(), memory_max));
         let spawn = |number: usize| {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name(format!("count-{number}"));
@@ -134,7 +134,7 @@ impl Pool {
     }
 }
 
-impl Shared {
+impl PoolState {
     fn new(factory: Arc<Factory>, kernel: Kernel, threads: usize, memory_max: u64) -> Self {
         Self {
             factory,
@@ -195,7 +195,7 @@ impl Shared {
                 }
                 return Some(Task::Split { lease, waiting });
             }
-            if let Some(batch) = Batch::gather(&mut queue.active, batch_max) {
+            if let Some(batch) = PieceBatch::gather(&mut queue.active, batch_max) {
                 let batch = Arc::new(batch);
                 queue.batches.push(Arc::clone(&batch));
                 return Some(Task::Count(batch));
@@ -229,10 +229,10 @@ impl Shared {
         lease: &Lease,
         waiting: usize,
         solver: &Solver,
-    ) -> Result<(Vec<Piece>, Parts), InvalidJob> {
+    ) -> Result<(Vec<Piece>, PartCounts), InvalidJob> {
         let job = lease.job.decode()?;
         let parts = job.parts(lease.states);
-        let found = Parts::new(&parts);
+        let found = PartCounts::new(&parts);
         let whole = if job.orbits().is_some() { vec![job] } else { parts };
         let units = |(part, job): (usize, Job)| {
             job.units(solver.leaf_test()).into_iter().map(move |unit| Piece { unit, part })
@@ -252,7 +252,7 @@ impl Shared {
         Ok((pieces, found))
     }
 
-    fn begin(&self, token: LeaseToken, pieces: Vec<Piece>, parts: Parts) {
+    fn begin(&self, token: LeaseToken, pieces: Vec<Piece>, parts: PartCounts) {
         let mut queue = self.lock();
         // Not there: revoked meanwhile.
         let Some(at) = queue.find(token) else { return };
@@ -267,7 +267,7 @@ impl Shared {
     }
 
     /// Gives each job its part of what a batch came to; of the time, by its states.
-    fn finish_batch(&self, batch: &Arc<Batch>, tallies: &[PieceTally], elapsed: Duration) {
+    fn finish_batch(&self, batch: &Arc<PieceBatch>, tallies: &[PieceTally], elapsed: Duration) {
         let mut queue = self.lock();
         queue.end(batch);
         let all = tallies.iter().map(|piece| u128::from(piece.tally.states)).sum::<u128>().max(1);
@@ -288,7 +288,7 @@ impl Shared {
 
     /// A batch came to nothing, and nobody knows by which of its jobs: each is counted once more, without the others. If
     /// it was one job it fails.
-    fn come_to_nothing(&self, batch: &Arc<Batch>, reason: &str) {
+    fn come_to_nothing(&self, batch: &Arc<PieceBatch>, reason: &str) {
         let mut queue = self.lock();
         queue.end(batch);
         for (token, pieces) in batch.parts(&batch.pieces()) {

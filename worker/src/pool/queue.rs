@@ -24,7 +24,7 @@ pub(super) struct Queue {
     pub(super) waiting: VecDeque<Lease>,
     pub(super) active: Vec<ActiveJob>,
     /// What threads are counting.
-    pub(super) batches: Vec<Arc<Batch>>,
+    pub(super) batches: Vec<Arc<PieceBatch>>,
     pub(super) finished: Vec<Result<JobResult, ReturnedLease>>,
     pub(super) closing: bool,
 }
@@ -42,7 +42,7 @@ pub(super) struct ActiveJob {
     /// Pieces not finished yet, taken or not.
     pub(super) open: usize,
     pub(super) counts: Counts,
-    pub(super) parts: Parts,
+    pub(super) parts: PartCounts,
     pub(super) states: u64,
     pub(super) elapsed: Duration,
 }
@@ -56,7 +56,7 @@ pub(super) struct Piece {
 
 /// What was found in each part of a job.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(super) struct PartCounts {
     /// Empty if the job is one part.
     counts: Vec<Counts>,
     /// The first orbit of each, if the job is a range of orbits.
@@ -71,7 +71,7 @@ pub(super) struct PieceTally {
 }
 
 /// Pieces that a thread counts together: such with boards, or one of another kind.
-pub(super) struct Batch {
+pub(super) struct PieceBatch {
     pub(super) units: Vec<Unit>,
     /// The part of each in its job.
     part_of: Vec<usize>,
@@ -95,13 +95,13 @@ impl ActiveJob {
             units_total: 0,
             open: 0,
             counts: Counts::ZERO,
-            parts: Parts::default(),
+            parts: PartCounts::default(),
             states: 0,
             elapsed: Duration::ZERO,
         }
     }
 
-    pub(super) fn progress(&self, batches: &[Arc<Batch>]) -> JobProgress {
+    pub(super) fn progress(&self, batches: &[Arc<PieceBatch>]) -> JobProgress {
         let (left, all) = (self.units.len() as u64, self.units_total.max(1) as u64);
         let states = self.states + batches.iter().map(|batch| batch.states(self.token)).sum::<u64>();
         JobProgress {
@@ -111,7 +111,7 @@ impl ActiveJob {
     }
 
     /// Has its pieces counted, these ones of these parts.
-    pub(super) fn begin(&mut self, units: Vec<Piece>, parts: Parts) {
+    pub(super) fn begin(&mut self, units: Vec<Piece>, parts: PartCounts) {
         (self.units_total, self.open) = (units.len(), units.len());
         (self.units, self.parts) = (units, parts);
     }
@@ -136,7 +136,7 @@ impl Piece {
     }
 }
 
-impl Parts {
+impl PartCounts {
     /// Of a job that falls into these parts.
     pub(super) fn new(parts: &[Job]) -> Self {
         if parts.len() == 1 {
@@ -167,18 +167,18 @@ impl Queue {
     }
 
     /// A batch is not counted any longer.
-    pub(super) fn end(&mut self, batch: &Arc<Batch>) {
+    pub(super) fn end(&mut self, batch: &Arc<PieceBatch>) {
         self.batches.retain(|other| !Arc::ptr_eq(other, batch));
     }
 
     /// Stops the batches of which all jobs have left.
     pub(super) fn stop_unwanted(&self) {
-        let unwanted = |batch: &Batch| batch.shares.iter().all(|(token, _)| self.find(*token).is_none());
+        let unwanted = |batch: &PieceBatch| batch.shares.iter().all(|(token, _)| self.find(*token).is_none());
         self.batches.iter().filter(|batch| unwanted(batch)).for_each(|batch| batch.control.stop());
     }
 }
 
-impl Batch {
+impl PieceBatch {
     /// Takes pieces of the first job that has some, and of others as long as there is room; `None` if there are none.
     pub(super) fn gather(jobs: &mut [ActiveJob], batch_max: usize) -> Option<Self> {
         let mut jobs = jobs.iter_mut().filter(|job| !job.units.is_empty());

@@ -178,7 +178,7 @@ async fn what_has_not_begun_can_be_given_up_alone() {
 
 #[test]
 fn a_job_that_is_revoked_while_it_is_split_leaves_nothing_behind() {
-    let shared = Arc::new(Shared::new(Arc::new(cpu), Kernel::best(), 2, 0));
+    let shared = Arc::new(PoolState::new(Arc::new(cpu), Kernel::best(), 2, 0));
     let pool = Pool { shared: Arc::clone(&shared), threads: Vec::new() };
     let (heavy, next) = (lease(24, 0), lease(8, 1));
     pool.add(vec![heavy.clone(), next.clone()]);

@@ -9,7 +9,7 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::Random;
 use nqueens_kernel::sampling::{Estimate, stratified};
 
-use super::sample::{Sampling, SpeedSource, Work, real, timed};
+use super::sample::{Sampling, SpeedSource, WorkEstimate, real, timed};
 
 /// Boards of no more work than this are counted, in seconds of a core.
 const SECONDS_COUNTED: u64 = 2;
@@ -81,7 +81,7 @@ impl Sampling {
 
     /// The work of the multiplication and, if this very board is measured, its solutions: by some row sets of the board
     /// or, where one takes too long, of a smaller one of the same parity.
-    pub(super) fn colours(&self, speed: Option<f64>) -> anyhow::Result<(Option<Estimate>, Work)> {
+    pub(super) fn colours(&self, speed: Option<f64>) -> anyhow::Result<(Option<Estimate>, WorkEstimate)> {
         let (board, sets) = self.measured_board()?;
         let all = sets.work(&(0..sets.len()));
         let (solutions, states, seconds) = if all <= states_per_s(self.kernel) * SECONDS_COUNTED {
@@ -97,7 +97,7 @@ impl Sampling {
             reach: (reach + unsure * value) * scale,
         };
         let states_per_s = speed.unwrap_or(states.value / seconds.value);
-        let work = Work {
+        let work = WorkEstimate {
             states: times(states),
             states_per_s,
             // States of lopsided row sets take other times than those of balanced ones: seconds are estimated for

@@ -13,7 +13,7 @@ use clap::Args;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_kernel::sampling::Estimate as Sampled;
+use nqueens_kernel::sampling::Estimate;
 use nqueens_model::operator::Interval;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ use super::choices::{KernelChoice, PlanChoice, amount, default_threads, threads}
 use crate::memory::Memory;
 use crate::output::{Json, print_line, thousands};
 use cost::{Cost, LedgerSize};
-use sample::{Sampling, SpeedSource, Work};
+use sample::{Sampling, SpeedSource, WorkEstimate};
 
 /// Estimates the number of solutions of a board and the cost of counting them, from a random sample.
 ///
@@ -31,7 +31,7 @@ use sample::{Sampling, SpeedSource, Work};
 #[command(
     after_help = "Example: nqueens estimate 22 --threads-total 64 --watts-per-core 5 --price-per-core-hour 0.02"
 )]
-pub(crate) struct Estimate {
+pub(crate) struct EstimateCommand {
     /// Board size, 1 to 31
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
@@ -89,12 +89,12 @@ struct Outlook {
     total: Interval,
     /// By a sample of row sets, for plan `colours`.
     by_row_sets: Option<Interval>,
-    work: Work,
+    work: WorkEstimate,
     cost: Cost,
     ledger: LedgerSize,
 }
 
-impl Estimate {
+impl EstimateCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let sampling = Sampling {
             n: self.n,
@@ -196,7 +196,7 @@ impl Estimate {
     }
 }
 
-fn interval(sampled: Sampled) -> Interval {
+fn interval(sampled: Estimate) -> Interval {
     Interval { value: sampled.value, low: sampled.low(), high: sampled.high() }
 }
 

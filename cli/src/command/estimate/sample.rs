@@ -30,7 +30,7 @@ pub(super) struct Sampling {
 }
 
 /// What there is to do, and how fast it is done.
-pub(super) struct Work {
+pub(super) struct WorkEstimate {
     /// What the plan's jobs visit, by the engine's own count.
     pub(super) states: Estimate,
     /// Of one thread.
@@ -69,7 +69,7 @@ impl Sampling {
         &self,
         kind: PlanKind,
         speed: Option<f64>,
-    ) -> anyhow::Result<(Estimate, Option<Estimate>, Work)> {
+    ) -> anyhow::Result<(Estimate, Option<Estimate>, WorkEstimate)> {
         let joins = kind == PlanKind::Halves && self.n.get() >= Orbits::N_MIN;
         let multiplies = kind == PlanKind::Colours && self.n.get() >= RowSets::N_MIN;
         let missing = if joins { "half-board join" } else { "multiplication" };
@@ -100,7 +100,8 @@ impl Sampling {
             (None, None) => (self.measure(&sampler)?, SpeedSource::Measured),
         };
         let core_seconds = sampled.states.per(states_per_s);
-        let work = Work { states: sampled.states, states_per_s, core_seconds, source, scaled_from: None };
+        let work =
+            WorkEstimate { states: sampled.states, states_per_s, core_seconds, source, scaled_from: None };
         Ok((sampled.solutions, None, work))
     }
 
@@ -170,7 +171,7 @@ impl Sampling {
 
     /// The work of the half-board join, by some ranges of column sets: of this board or, where that would take too
     /// long, of a smaller one of the same parity.
-    fn halves(&self, speed: Option<f64>) -> anyhow::Result<Work> {
+    fn halves(&self, speed: Option<f64>) -> anyhow::Result<WorkEstimate> {
         let beyond = self.n.get().saturating_sub(HALVES_MEASURED);
         let board = BoardSize::new(self.n.get() - beyond.next_multiple_of(2))?;
         let mut ranges: Vec<_> = short_ranges(board).collect();
@@ -199,7 +200,7 @@ impl Sampling {
         let scale = all * forecast(self.n) / forecast(board);
         let states_per_s = speed.unwrap_or(states / seconds);
         let states = Estimate::new(mean * scale, variance.sqrt() * scale, freedom);
-        Ok(Work {
+        Ok(WorkEstimate {
             states,
             states_per_s,
             core_seconds: states.per(states_per_s),

@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::thread;
 
 use nqueens_coordinator::{JobState, LedgerResult, Reader, RunRow};
-use nqueens_evidence::finding::{Check, Verdict};
+use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::verify;
 use nqueens_kernel::counts::Totals;
@@ -24,13 +24,13 @@ use crate::output::harmless;
 pub(super) struct Facts {
     pub(super) run: RunStatus,
     /// What the exported ledger's checks say; of a run that is done.
-    pub(super) findings: Option<Vec<(Check, Verdict)>>,
+    pub(super) findings: Option<Vec<(Check, CheckResult)>>,
     /// All accepted results.
-    pub(super) work: Work,
-    pub(super) classes: BTreeMap<Class, (Work, Totals)>,
+    pub(super) work: WorkSums,
+    pub(super) classes: BTreeMap<Class, (WorkSums, Totals)>,
     /// By the workers' names.
     pub(super) hosts: BTreeMap<String, Host>,
-    pub(super) kernels: BTreeMap<String, Work>,
+    pub(super) kernels: BTreeMap<String, WorkSums>,
     /// Programs of the workers that counted.
     pub(super) builds: BTreeSet<String>,
     pub(super) timeline: Timeline,
@@ -40,7 +40,7 @@ pub(super) struct Facts {
 
 /// What some accepted results took.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Work {
+pub(super) struct WorkSums {
     pub(super) jobs: u64,
     pub(super) states: u128,
     /// Thread time.
@@ -50,13 +50,13 @@ pub(super) struct Work {
 /// The workers of one name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Host {
-    pub(super) work: Work,
+    pub(super) work: WorkSums,
     pub(super) kernels: BTreeSet<String>,
     /// Its processes: a worker that was started again is another one.
     pub(super) workers: BTreeSet<WorkerId>,
 }
 
-impl Work {
+impl WorkSums {
     fn add(&mut self, result: &LedgerResult) {
         self.jobs += 1;
         self.states += u128::from(result.states);
@@ -81,7 +81,7 @@ impl Facts {
         let mut facts = Self {
             run: run.clone().status(&reader.progress(run).await?),
             findings: None,
-            work: Work::default(),
+            work: WorkSums::default(),
             classes: BTreeMap::new(),
             hosts: BTreeMap::new(),
             kernels: BTreeMap::new(),
@@ -136,12 +136,12 @@ impl Facts {
     pub(super) fn is_in_doubt(&self) -> bool {
         let mut verdicts = self.findings.iter().flatten().map(|(_, verdict)| verdict);
         self.run.progress.state == RunState::Failed
-            || verdicts.any(|verdict| matches!(verdict, Verdict::Failed(_)))
+            || verdicts.any(|verdict| matches!(verdict, CheckResult::Failed(_)))
     }
 }
 
 /// Exports the run's ledger straight into its verification.
-async fn check(reader: &Reader, run: &RunRow) -> anyhow::Result<Vec<(Check, Verdict)>> {
+async fn check(reader: &Reader, run: &RunRow) -> anyhow::Result<Vec<(Check, CheckResult)>> {
     let (exported, export) = std::io::pipe()?;
     let checking =
         thread::spawn(move || verify(BufReader::new(exported), &mut Sample::new(0, 0), &Control::default()));

@@ -26,13 +26,13 @@ use facts::Facts;
 /// not done, the report shows its progress. The exit code is 1 if a check failed.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens report --db nqueens-16.db --output nqueens-16.html")]
-pub(crate) struct Report {
+pub(crate) struct ReportCommand {
     #[command(flatten)]
     source: LedgerSource,
 
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Html)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Html)]
+    format: ReportFormat,
 
     /// Output file; an existing file is an error [default: stdout]
     #[arg(long, value_name = "FILE")]
@@ -48,14 +48,14 @@ pub(crate) struct Report {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
+enum ReportFormat {
     /// One page with tables and pictures
     Html,
     /// The short form, for a README
     Markdown,
 }
 
-impl Report {
+impl ReportCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let facts = block_on(async {
             let (reader, run) = self.source.open().await?;
@@ -64,8 +64,8 @@ impl Report {
             facts
         })?;
         let text = match self.format {
-            Format::Html => page::write(&facts),
-            Format::Markdown => markdown::write(&facts),
+            ReportFormat::Html => page::write(&facts),
+            ReportFormat::Markdown => markdown::write(&facts),
         };
         match &self.output {
             Some(path) => {

@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use nqueens_coordinator::wall_time;
 use nqueens_kernel::counts::Totals;
 
-use super::facts::{Facts, Work};
+use super::facts::{Facts, WorkSums};
 use super::pictures::{shares, throughput};
 use super::summary::{UNCHECKED, checks, counts, figures, reputation, title, verification};
 use crate::build::BUILD;
@@ -114,14 +114,14 @@ fn numbers(columns: &[&str], texts: usize, rows: &[Vec<String>]) -> Markup {
 
 const WORK: [&str; 4] = ["Jobs", "Core-hours", "States", "States/s per core"];
 
-fn work_cells(work: &Work) -> [String; 4] {
+fn work_cells(work: &WorkSums) -> [String; 4] {
     let (hours, speed) = (quantity(work.core_hours()), quantity(work.states_per_s()));
     [thousands(work.jobs), hours, thousands(work.states), speed]
 }
 
 fn classes(facts: &Facts) -> Markup {
     let columns = ["Class", "COUNT2", "COUNT4", "COUNT8", "Plain solutions", "Jobs", "Core-hours", "States"];
-    let row = |(class, (work, sum)): (&nqueens_kernel::job::Class, &(Work, Totals))| {
+    let row = |(class, (work, sum)): (&nqueens_kernel::job::Class, &(WorkSums, Totals))| {
         let Totals { count2, count4, count8, solutions } = *sum;
         let mut row = vec![class.name().to_owned()];
         row.extend([count2, count4, count8, solutions].map(thousands));

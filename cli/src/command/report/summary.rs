@@ -1,6 +1,6 @@
 //! Texts and numbers that all forms of a report share.
 
-use nqueens_evidence::finding::{Check, Verdict};
+use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_model::operator::{Recounts, RunState};
 
 use super::super::status::describe_recounts;
@@ -110,7 +110,7 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
 
 /// The checks, each with its outcome and what there is to say of it.
 pub(super) fn checks(facts: &Facts) -> Vec<(&'static str, &'static str, String)> {
-    let told = |(check, verdict): &(Check, Verdict)| {
+    let told = |(check, verdict): &(Check, CheckResult)| {
         let (outcome, what) = verdict.told();
         (check.name(), outcome, harmless(what))
     };

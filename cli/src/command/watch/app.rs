@@ -7,8 +7,8 @@ use nqueens_model::id::RunId;
 use nqueens_model::operator::{Event, RunStatus};
 
 use super::feed::{FeedMessage, Order};
-use super::picture::{Picture, Worker};
-use super::table::Table;
+use super::picture::{ClusterView, WorkerView};
+use super::table::ListView;
 
 /// Speeds kept of each run, one a picture: more than a wide terminal has columns.
 const HISTORY_MAX: usize = 400;
@@ -62,28 +62,28 @@ pub(super) struct App {
     pub(super) place: String,
     /// Whether it is a database, that nothing can be told.
     pub(super) read_only: bool,
-    pub(super) picture: Picture,
+    pub(super) picture: ClusterView,
     /// Why there are no pictures at present.
     pub(super) lost: Option<String>,
     /// The latest word on what was asked for: done, or why not.
     pub(super) notice: Option<Result<String, String>>,
     pub(super) focus: Pane,
     pub(super) mode: Mode,
-    tables: [Table; 3],
+    tables: [ListView; 3],
     history: HashMap<RunId, VecDeque<u64>>,
 }
 
 impl App {
-    pub(super) fn new(place: String, read_only: bool, picture: Picture) -> Self {
+    pub(super) fn new(place: String, read_only: bool, picture: ClusterView) -> Self {
         let mut app = Self {
             place,
             read_only,
-            picture: Picture::default(),
+            picture: ClusterView::default(),
             lost: None,
             notice: None,
             focus: Pane::Runs,
             mode: Mode::Look,
-            tables: <[Table; 3]>::default(),
+            tables: <[ListView; 3]>::default(),
             history: HashMap::new(),
         };
         app.hear(FeedMessage::Picture(picture));
@@ -104,7 +104,7 @@ impl App {
         self.settle();
     }
 
-    fn remember(&mut self, picture: &Picture) {
+    fn remember(&mut self, picture: &ClusterView) {
         self.history.retain(|run, _| picture.runs.iter().any(|status| status.progress.run == *run));
         for run in &picture.runs {
             let speeds = self.history.entry(run.progress.run).or_default();
@@ -122,11 +122,11 @@ impl App {
         speeds.iter().skip(speeds.len().saturating_sub(columns)).copied().collect()
     }
 
-    pub(super) fn table(&self, pane: Pane) -> &Table {
+    pub(super) fn table(&self, pane: Pane) -> &ListView {
         &self.tables[pane as usize]
     }
 
-    pub(super) fn table_mut(&mut self, pane: Pane) -> &mut Table {
+    pub(super) fn table_mut(&mut self, pane: Pane) -> &mut ListView {
         &mut self.tables[pane as usize]
     }
 
@@ -152,10 +152,11 @@ impl App {
     }
 
     /// The workers to be shown.
-    pub(super) fn workers(&self) -> Vec<&Worker> {
+    pub(super) fn workers(&self) -> Vec<&WorkerView> {
         let table = self.table(Pane::Workers);
-        let text =
-            |worker: &Worker| format!("{} {} {} {}", worker.id, worker.name, worker.kernel, worker.state());
+        let text = |worker: &WorkerView| {
+            format!("{} {} {} {}", worker.id, worker.name, worker.kernel, worker.state())
+        };
         table.arrange(&self.picture.workers, text, |a, b| match table.order {
             1 => a.name.cmp(&b.name),
             2 => b.speed().total_cmp(&a.speed()),
@@ -189,7 +190,7 @@ impl App {
         self.runs().get(self.position(Pane::Runs)).copied()
     }
 
-    pub(super) fn selected_worker(&self) -> Option<&Worker> {
+    pub(super) fn selected_worker(&self) -> Option<&WorkerView> {
         self.workers().get(self.position(Pane::Workers)).copied()
     }
 

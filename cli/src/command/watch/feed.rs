@@ -9,8 +9,8 @@ use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::RunState;
 use tokio::sync::mpsc;
 
-use super::picture::{Picture, Worker};
-use super::{RETRY, Watch};
+use super::picture::{ClusterView, WorkerView};
+use super::{RETRY, WatchCommand};
 use crate::client::OperatorClient;
 use crate::command::checkup::describe_disk;
 use crate::command::target::{all_runs, read};
@@ -26,7 +26,7 @@ pub(super) enum Order {
 /// What comes from the other side.
 #[derive(Clone, Debug)]
 pub(super) enum FeedMessage {
-    Picture(Picture),
+    Picture(ClusterView),
     /// There is no picture, for this reason; the next try is under way.
     Lost(String),
     /// How an order ended.
@@ -42,7 +42,7 @@ pub(super) struct Feed {
 
 impl Feed {
     /// Connects at the first picture.
-    pub(super) fn new(watch: &Watch) -> anyhow::Result<Self> {
+    pub(super) fn new(watch: &WatchCommand) -> anyhow::Result<Self> {
         let place = watch.target.place()?.map_err(Path::to_owned);
         let every = Duration::from_secs(if place.is_ok() { 1 } else { 5 });
         Ok(Self { place, only: watch.subject.0, every: watch.interval.unwrap_or(every) })
@@ -54,7 +54,7 @@ impl Feed {
     }
 
     /// A picture of this moment.
-    pub(super) async fn picture(&mut self) -> anyhow::Result<Picture> {
+    pub(super) async fn picture(&mut self) -> anyhow::Result<ClusterView> {
         let mut picture = match &mut self.place {
             Ok(client) => of_coordinator(client).await?,
             Err(db) => of_database(db).await?,
@@ -82,22 +82,22 @@ impl Feed {
     }
 }
 
-async fn of_coordinator(client: &mut OperatorClient) -> anyhow::Result<Picture> {
+async fn of_coordinator(client: &mut OperatorClient) -> anyhow::Result<ClusterView> {
     let disk = client.coordinator().await?.disk.filter(|disk| disk.is_short);
-    Ok(Picture {
+    Ok(ClusterView {
         runs: client.runs().await?,
-        workers: client.workers().await?.into_iter().map(Worker::from).collect(),
+        workers: client.workers().await?.into_iter().map(WorkerView::from).collect(),
         events: client.events().await?,
         disk: disk.as_ref().map(describe_disk),
         at: wall_time(),
     })
 }
 
-async fn of_database(db: &Path) -> anyhow::Result<Picture> {
+async fn of_database(db: &Path) -> anyhow::Result<ClusterView> {
     let look = async |reader: &Reader| {
         let runs = all_runs(reader).await?;
-        let workers = reader.workers().await?.into_iter().map(Worker::from).collect();
-        Ok(Picture { at: wall_time(), runs, workers, ..Picture::default() })
+        let workers = reader.workers().await?.into_iter().map(WorkerView::from).collect();
+        Ok(ClusterView { at: wall_time(), runs, workers, ..ClusterView::default() })
     };
     read(db, look).await
 }

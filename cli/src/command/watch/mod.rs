@@ -38,10 +38,10 @@ const RETRY: Duration = Duration::from_secs(2);
 /// when the coordinator goes away.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens watch all --plain --interval 60")]
-pub(crate) struct Watch {
+pub(crate) struct WatchCommand {
     /// Run id, as listed by 'nqueens status', or all
     #[arg(value_name = "RUN|all", default_value = "all")]
-    subject: Subject,
+    subject: WatchedRun,
 
     /// Seconds between two updates, 0.2 to 3600 [default: 1 for a coordinator full-screen, otherwise 5]
     #[arg(long, value_name = "S", value_parser = interval)]
@@ -60,9 +60,9 @@ pub(crate) struct Watch {
 
 /// The only run to look at; all without one.
 #[derive(Clone, Copy, Debug)]
-struct Subject(Option<RunId>);
+struct WatchedRun(Option<RunId>);
 
-impl FromStr for Subject {
+impl FromStr for WatchedRun {
     type Err = InvalidRunId;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -76,7 +76,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-impl Watch {
+impl WatchCommand {
     /// Whether it draws pictures, for there is somebody at a terminal that can show them.
     pub(crate) fn takes_terminal(&self) -> bool {
         let able = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");

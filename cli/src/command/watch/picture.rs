@@ -7,13 +7,13 @@ use nqueens_model::operator::{Event, RunStatus, WallTime, WorkerStatus};
 
 /// What the coordinator or the database shows at one moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Picture {
+pub(super) struct ClusterView {
     /// When it was taken, by this machine's clock.
     pub(super) at: WallTime,
     /// Oldest first.
     pub(super) runs: Vec<RunStatus>,
     /// By id.
-    pub(super) workers: Vec<Worker>,
+    pub(super) workers: Vec<WorkerView>,
     /// Oldest first.
     pub(super) events: Vec<Event>,
     /// What there is to say of the coordinator's disk, if it is short of room.
@@ -22,7 +22,7 @@ pub(super) struct Picture {
 
 /// One who counts, or has counted.
 #[derive(Clone, Debug)]
-pub(super) struct Worker {
+pub(super) struct WorkerView {
     pub(super) id: WorkerId,
     pub(super) name: String,
     /// The engine in use.
@@ -32,7 +32,7 @@ pub(super) struct Worker {
     pub(super) live: Option<WorkerStatus>,
 }
 
-impl Worker {
+impl WorkerView {
     /// Its state in a word; empty if there is nothing unusual.
     pub(super) fn state(&self) -> &'static str {
         match &self.live {
@@ -53,14 +53,14 @@ impl Worker {
     }
 }
 
-impl Picture {
+impl ClusterView {
     /// The speed of all workers together, in states a second.
     pub(super) fn speed(&self) -> f64 {
-        self.workers.iter().map(Worker::speed).sum()
+        self.workers.iter().map(WorkerView::speed).sum()
     }
 }
 
-impl From<WorkerStatus> for Worker {
+impl From<WorkerStatus> for WorkerView {
     fn from(worker: WorkerStatus) -> Self {
         Self {
             id: worker.id,
@@ -72,7 +72,7 @@ impl From<WorkerStatus> for Worker {
     }
 }
 
-impl From<WorkerRow> for Worker {
+impl From<WorkerRow> for WorkerView {
     fn from(row: WorkerRow) -> Self {
         let Registration { name, kernels, threads, .. } = row.registration;
         Self { id: row.id, name, kernel: kernels[0].to_string(), threads, live: None }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nqueens_model::operator::{Progress, RunState, RunStatus};
 
-use super::{RETRY, Watch};
+use super::{RETRY, WatchCommand};
 use crate::client::{Lost, OperatorClient};
 use crate::output::{print_line, thousands};
 use crate::progress::describe;
@@ -13,7 +13,7 @@ use crate::progress::describe;
 /// Default interval between two lines.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-impl Watch {
+impl WatchCommand {
     /// Prints lines until all that is watched is over.
     pub(super) async fn print_lines(&self) -> anyhow::Result<ExitCode> {
         match self.target.place()? {

@@ -6,7 +6,7 @@ use anyhow::Context;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::sync::mpsc;
 
-use super::Watch;
+use super::WatchCommand;
 use super::app::{App, Effect};
 use super::draw::{Palette, draw};
 use super::feed::{Feed, FeedMessage, Order, obey};
@@ -25,7 +25,7 @@ impl Drop for Restore {
     }
 }
 
-impl Watch {
+impl WatchCommand {
     /// Draws pictures until somebody has seen enough.
     pub(super) async fn show_pictures(&self) -> anyhow::Result<ExitCode> {
         let mut feed = Feed::new(self)?;

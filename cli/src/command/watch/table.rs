@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 /// How somebody looks at a list. Rows are known by a number of their own, so that the selection stays on its row
 /// wherever that goes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Table {
+pub(super) struct ListView {
     /// Only rows that have this text in them, in upper or lower case.
     pub(super) filter: String,
     /// Which of the list's orders.
@@ -15,7 +15,7 @@ pub(super) struct Table {
     selected: Option<u64>,
 }
 
-impl Table {
+impl ListView {
     /// The rows to be shown.
     pub(super) fn arrange<'a, Row>(
         &self,

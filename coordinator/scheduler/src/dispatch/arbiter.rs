@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, WorkerId};
 
-use super::checks::{Check, CheckVote};
+use super::checks::{CheckVote, OpenCheck};
 use super::{Accepted, Dispatch, JobState, Millis, Run, RunState, TrustEvent};
 
 impl Dispatch {
@@ -29,7 +29,7 @@ impl Dispatch {
         // Those who could make a check have time for that, until it would be waived and as long again.
         let is_late = |job: &JobId| self.is_late(now.saturating_sub(self.policy.lease_ms), job.run);
         let able = self.able(now);
-        let is_nobodys = |job: &JobId, check: &Check| {
+        let is_nobodys = |job: &JobId, check: &OpenCheck| {
             self.counted_since.contains_key(&job.run)
                 && (is_late(job) || !able.iter().any(|machine| check.is_new_to(machine)))
         };

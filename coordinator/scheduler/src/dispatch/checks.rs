@@ -80,7 +80,7 @@ impl CheckOutcome {
 
 /// A job that somebody else is to count, too.
 #[derive(Clone, Debug)]
-pub(super) struct Check {
+pub(super) struct OpenCheck {
     /// What has been counted so far; the first is the accepted result.
     pub(super) votes: Vec<CheckVote>,
     /// The leases given for it in this life of the coordinator. A result of nobody who was asked settles nothing, or
@@ -89,7 +89,7 @@ pub(super) struct Check {
     estimate: u64,
 }
 
-impl Check {
+impl OpenCheck {
     /// Whether its votes differ.
     pub(super) fn is_dispute(&self) -> bool {
         self.votes.len() > 1
@@ -120,7 +120,7 @@ impl Check {
 /// All open checks.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
-    open: BTreeMap<JobId, Check>,
+    open: BTreeMap<JobId, OpenCheck>,
     /// Those that nobody counts now, by the machine whose result is in question.
     waiting: BTreeMap<Machine, BTreeSet<JobId>>,
     /// Estimated work of those, in states.
@@ -132,7 +132,7 @@ pub(super) struct Checks {
 impl Checks {
     /// Takes up a check that the database has.
     pub(super) fn add(&mut self, job: JobId, votes: Vec<CheckVote>, estimate: u64) {
-        self.open.insert(job, Check { votes, asked: Vec::new(), estimate });
+        self.open.insert(job, OpenCheck { votes, asked: Vec::new(), estimate });
         self.wait(job);
     }
 
@@ -147,20 +147,20 @@ impl Checks {
     }
 
     /// The first job whose check is like this.
-    pub(super) fn find(&self, is: impl Fn(&JobId, &Check) -> bool) -> Option<JobId> {
+    pub(super) fn find(&self, is: impl Fn(&JobId, &OpenCheck) -> bool) -> Option<JobId> {
         self.open.iter().find(|(job, check)| is(job, check)).map(|(job, _)| *job)
     }
 
-    pub(super) fn get(&self, job: JobId) -> Option<&Check> {
+    pub(super) fn get(&self, job: JobId) -> Option<&OpenCheck> {
         self.open.get(&job)
     }
 
-    pub(super) fn get_mut(&mut self, job: JobId) -> Option<&mut Check> {
+    pub(super) fn get_mut(&mut self, job: JobId) -> Option<&mut OpenCheck> {
         self.open.get_mut(&job)
     }
 
     /// Ends a check.
-    pub(super) fn close(&mut self, job: JobId, outcome: CheckOutcome) -> Option<Check> {
+    pub(super) fn close(&mut self, job: JobId, outcome: CheckOutcome) -> Option<OpenCheck> {
         self.begin(job);
         let check = self.open.remove(&job)?;
         self.changes.push((job, Some(outcome)));

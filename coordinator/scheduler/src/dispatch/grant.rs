@@ -5,7 +5,7 @@ use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::kernel::{Family, KernelName};
 
-use super::lease::Lease;
+use super::lease::ActiveLease;
 use super::{Dispatch, JobState, Lot, Millis, RunState, Worker};
 
 /// In runs whose jobs are counted twice epochs leap, for an epoch of 2 would give a second lease away: the first by up to
@@ -210,7 +210,8 @@ impl Dispatch {
         let epoch = run.next_epoch(job.number, leap);
         let (expires, stalls) = self.deadlines(now, worker);
         let (granted, turn, states, inherited) = (now, 0, 0, false);
-        let lease = Lease { epoch, incarnation, worker, granted, turn, expires, stalls, states, inherited };
+        let lease =
+            ActiveLease { epoch, incarnation, worker, granted, turn, expires, stalls, states, inherited };
         self.insert_lease(job, lease);
         self.dirty.insert(job);
         lease.token(job)

@@ -10,7 +10,7 @@ use super::{Dispatch, JobState, Millis, RunState};
 
 /// One holder's claim on one job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lease {
+pub(super) struct ActiveLease {
     pub(super) epoch: NonZeroU32,
     pub(super) incarnation: Incarnation,
     pub(super) worker: WorkerId,
@@ -27,7 +27,7 @@ pub(super) struct Lease {
     pub(super) inherited: bool,
 }
 
-impl Lease {
+impl ActiveLease {
     pub(super) fn answers_to(&self, worker: WorkerId, token: &LeaseToken) -> bool {
         self.worker == worker && self.epoch == token.epoch && self.incarnation == token.incarnation
     }
@@ -48,7 +48,7 @@ pub struct Held {
 
 /// How a lease ended without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum LeaseEnd {
     /// Given back by a worker that has no use for it.
     Unneeded,
     /// The attempt failed.
@@ -62,7 +62,7 @@ impl Dispatch {
     pub fn add_lease(&mut self, now: Millis, worker: WorkerId, token: LeaseToken) {
         let slot = self.runs[&token.job.run].slot(token.job.number);
         assert_eq!((slot.state, slot.epoch), (JobState::Leased, token.epoch.get()), "job {}", token.job);
-        let lease = Lease {
+        let lease = ActiveLease {
             epoch: token.epoch,
             incarnation: token.incarnation,
             worker,
@@ -82,7 +82,7 @@ impl Dispatch {
         if has_failed && self.holds(worker, &returned.token) {
             self.note_failure(now, worker, returned.token.job);
         }
-        let outcome = if has_failed { Outcome::Failed } else { Outcome::Unneeded };
+        let outcome = if has_failed { LeaseEnd::Failed } else { LeaseEnd::Unneeded };
         self.end_lease(worker, &returned.token, outcome);
     }
 
@@ -119,7 +119,7 @@ impl Dispatch {
             let run = self.runs.get_mut(&job.run).expect("a leased job has a run");
             let (epoch, incarnation) = (run.next_epoch(job.number, leap), self.incarnation);
             let lease = leases.remove(at);
-            leases.push(Lease { epoch, incarnation, inherited: false, ..lease });
+            leases.push(ActiveLease { epoch, incarnation, inherited: false, ..lease });
             self.dirty.insert(job);
             return LeaseToken { job, epoch, incarnation };
         }
@@ -159,7 +159,7 @@ impl Dispatch {
             let LeaseToken { epoch, incarnation, .. } = *token;
             let (granted, turn, states, inherited) = (now, 0, held.states, false);
             let lease =
-                Lease { epoch, incarnation, worker, granted, turn, expires, stalls, states, inherited };
+                ActiveLease { epoch, incarnation, worker, granted, turn, expires, stalls, states, inherited };
             self.insert_lease(token.job, lease);
             self.dirty.insert(token.job);
         }
@@ -196,7 +196,7 @@ impl Dispatch {
         let begun: BTreeSet<_> = holders.into_iter().flat_map(|worker| self.begun(worker)).collect();
         for (worker, token) in &ended {
             let has_begun = begun.contains(&(*worker, token.job));
-            let outcome = if has_begun { Outcome::Lapsed } else { Outcome::Unneeded };
+            let outcome = if has_begun { LeaseEnd::Lapsed } else { LeaseEnd::Unneeded };
             self.end_lease(*worker, token, outcome);
         }
         ended
@@ -220,11 +220,11 @@ impl Dispatch {
         self.expects_earlier = false;
         for job in self.leases.keys().copied().collect::<Vec<_>>() {
             self.remove_leases(job);
-            self.reopen(job, Outcome::Unneeded);
+            self.reopen(job, LeaseEnd::Unneeded);
         }
     }
 
-    pub(super) fn insert_lease(&mut self, job: JobId, lease: Lease) {
+    pub(super) fn insert_lease(&mut self, job: JobId, lease: ActiveLease) {
         let estimate = u128::from(self.estimate(job));
         let worker = self.workers.get_mut(&lease.worker).expect("holders have registered");
         if worker.jobs.is_empty() {
@@ -258,7 +258,7 @@ impl Dispatch {
     }
 
     /// Ends one lease, if it is alive. The job stays leased if another worker holds it too.
-    pub(super) fn end_lease(&mut self, worker: WorkerId, token: &LeaseToken, outcome: Outcome) {
+    pub(super) fn end_lease(&mut self, worker: WorkerId, token: &LeaseToken, outcome: LeaseEnd) {
         let job = token.job;
         let Some(leases) = self.leases.get_mut(&job) else { return };
         let Some(at) = leases.iter().position(|lease| lease.answers_to(worker, token)) else { return };
@@ -275,8 +275,8 @@ impl Dispatch {
     }
 
     /// The last lease of a job ended: it waits for another, and if it is done already, its check does.
-    pub(super) fn reopen(&mut self, job: JobId, outcome: Outcome) {
-        if outcome == Outcome::Lapsed {
+    pub(super) fn reopen(&mut self, job: JobId, outcome: LeaseEnd) {
+        if outcome == LeaseEnd::Lapsed {
             self.failed_by.entry(job).or_default();
         }
         let is_proven_bad = self.is_proven_bad(job);

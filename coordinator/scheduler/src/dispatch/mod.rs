@@ -59,7 +59,7 @@ pub use trust::{Machine, MachineReputation};
 pub use worker::Worker;
 
 use checks::Checks;
-use lease::{Lease, Outcome};
+use lease::{ActiveLease, LeaseEnd};
 use trust::Trust;
 use worker_summary::WorkerSummary;
 
@@ -113,7 +113,7 @@ pub struct Dispatch {
     incarnation: Incarnation,
     runs: BTreeMap<RunId, Run>,
     /// The leases of each leased job: one, or two for a straggler.
-    leases: BTreeMap<JobId, Vec<Lease>>,
+    leases: BTreeMap<JobId, Vec<ActiveLease>>,
     workers: BTreeMap<WorkerId, Worker>,
     worker_summary: Option<WorkerSummary>,
     /// The workers that hold a lease, and their threads.
@@ -312,7 +312,7 @@ impl Dispatch {
             let out: Vec<_> = self.leases.keys().filter(|job| job.run == id).copied().collect();
             for job in out {
                 self.remove_leases(job);
-                self.reopen(job, Outcome::Unneeded);
+                self.reopen(job, LeaseEnd::Unneeded);
             }
         }
         true

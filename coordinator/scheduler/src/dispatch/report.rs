@@ -8,7 +8,7 @@ use nqueens_model::kernel::KernelName;
 use nqueens_model::message::{JobResult, Verdict};
 
 use super::checks::{CheckOutcome, CheckVote};
-use super::lease::Outcome;
+use super::lease::LeaseEnd;
 use super::{Dispatch, JobState, RunState};
 
 /// The accepted result of a job, from the database.
@@ -78,7 +78,7 @@ impl Dispatch {
             return Judgement::kept(Verdict::SetAside, "the job is quarantined or its run is cancelled");
         }
         if !plausible {
-            self.end_lease(worker, &result.token, Outcome::Failed);
+            self.end_lease(worker, &result.token, LeaseEnd::Failed);
             self.fail_implausible(worker, result);
             return Judgement::kept(Verdict::Implausible, "these counts can't be right for the job");
         }
@@ -116,14 +116,14 @@ impl Dispatch {
             return self.decide(result, accepted, vote);
         }
         if self.machine(accepted.worker).is_own() {
-            self.end_lease(worker, &result.token, Outcome::Unneeded);
+            self.end_lease(worker, &result.token, LeaseEnd::Unneeded);
             return self.overrule(result, accepted, &vote);
         }
         let asked = incarnation == self.incarnation
             && self.checks.get(job).is_some_and(|check| {
                 check.was_asked(worker, &result.token) && check.is_new_to(&vote.machine)
             });
-        self.end_lease(worker, &result.token, Outcome::Unneeded);
+        self.end_lease(worker, &result.token, LeaseEnd::Unneeded);
         let is_done = self.runs[&job.run].slot(job.number).state == JobState::Done;
         let votes = self.checks.get(job).map_or(&[][..], |check| &check.votes);
         let mut alike = votes.iter().filter(|other| other.counts == result.counts);

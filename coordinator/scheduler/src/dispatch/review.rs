@@ -7,8 +7,8 @@ use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::JobResult;
 
-use super::checks::{Check, CheckOutcome, CheckVote};
-use super::lease::Outcome;
+use super::checks::{CheckOutcome, CheckVote, OpenCheck};
+use super::lease::LeaseEnd;
 use super::{Accepted, Dispatch, JobState, Lot, Machine, MachineReputation, Millis, RunState};
 
 /// A change of trust.
@@ -69,7 +69,7 @@ impl Dispatch {
     }
 
     /// Ends a job's check, if one is open.
-    pub(super) fn close_check(&mut self, job: JobId, outcome: CheckOutcome) -> Option<Check> {
+    pub(super) fn close_check(&mut self, job: JobId, outcome: CheckOutcome) -> Option<OpenCheck> {
         let check = self.checks.close(job, outcome)?;
         self.trust.count_open(&check.votes[0].machine, -1);
         self.note_check(job, Some(outcome));
@@ -170,7 +170,7 @@ impl Dispatch {
         for (worker, job) in held {
             let lease = self.leases[&job].iter().find(|lease| lease.worker == worker);
             let token = lease.expect("a holder has a lease").token(job);
-            self.end_lease(worker, &token, Outcome::Unneeded);
+            self.end_lease(worker, &token, LeaseEnd::Unneeded);
         }
         self.trust_events.push(TrustEvent::Distrusted { machine: machine.clone(), reason });
     }

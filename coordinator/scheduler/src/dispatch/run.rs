@@ -12,7 +12,7 @@ use nqueens_model::message::JobResult;
 use nqueens_model::operator::{CheckCounts, RunState};
 use strum::IntoStaticStr;
 
-use super::lease::Outcome;
+use super::lease::LeaseEnd;
 use super::sums::{AcceptedSums, Sums};
 use super::{Accepted, CheckOutcome, Policy};
 
@@ -298,17 +298,17 @@ impl Run {
     }
 
     /// Remembers how a lease ended without a result.
-    pub(super) fn blame(&mut self, number: u32, outcome: Outcome) {
+    pub(super) fn blame(&mut self, number: u32, outcome: LeaseEnd) {
         let slot = &mut self.slots[number as usize];
         match outcome {
-            Outcome::Unneeded => {}
-            Outcome::Failed => slot.failures = slot.failures.saturating_add(1),
-            Outcome::Lapsed => slot.lapses = slot.lapses.saturating_add(1),
+            LeaseEnd::Unneeded => {}
+            LeaseEnd::Failed => slot.failures = slot.failures.saturating_add(1),
+            LeaseEnd::Lapsed => slot.lapses = slot.lapses.saturating_add(1),
         }
     }
 
     /// The last lease of a job ended without a result. `is_proven_bad` says whether its failures speak against it.
-    pub(super) fn reopen(&mut self, number: u32, outcome: Outcome, policy: &Policy, is_proven_bad: bool) {
+    pub(super) fn reopen(&mut self, number: u32, outcome: LeaseEnd, policy: &Policy, is_proven_bad: bool) {
         self.blame(number, outcome);
         let slot = self.slot(number);
         let has_failed = is_proven_bad && u32::from(slot.failures) >= policy.failures_max;

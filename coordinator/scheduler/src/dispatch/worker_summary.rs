@@ -7,7 +7,7 @@ use nqueens_model::credential::Credential;
 use nqueens_model::id::WorkerId;
 use nqueens_model::kernel::{Family, KernelName};
 
-use super::checks::Check;
+use super::checks::OpenCheck;
 use super::{Dispatch, Machine, Millis, Worker};
 
 /// A look holds for so long, unless a worker comes or goes at somebody's word, or its speed gets known.
@@ -102,7 +102,7 @@ impl WorkerSummary {
     }
 
     /// Whether somebody could check a job by an engine of another family than the first count's.
-    pub(super) fn has_independent_engine(&self, check: &Check, first: Family, plan: PlanKind) -> bool {
+    pub(super) fn has_independent_engine(&self, check: &OpenCheck, first: Family, plan: PlanKind) -> bool {
         let independent =
             self.machines.iter().filter(|((kernel, said), _)| kernel.family(*said, plan) != first);
         independent.flat_map(|(_, machines)| machines).any(|machine| check.is_new_to(machine))

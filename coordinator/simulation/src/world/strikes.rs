@@ -11,7 +11,7 @@ use nqueens_scheduler::request::{
     CheckWhole, Compare, Drain, GiveUp, Requeue, RetryQuarantined, SetRunState, SetTrust,
 };
 use nqueens_scheduler::{JobState, Machine};
-use nqueens_worker_protocol::Event as Told;
+use nqueens_worker_protocol::ProtocolEvent;
 
 use super::{Event, World};
 use crate::ask::{Ask, Asker};
@@ -82,7 +82,7 @@ impl World {
             if let Some(worker) = id.filter(|_| luck.random.permille(500)) {
                 self.ask(Ask::Drain(Drain(worker)), Asker::Nobody);
             } else {
-                let calls = worker.on(now, Told::Stop, luck);
+                let calls = worker.on(now, ProtocolEvent::Stop, luck);
                 self.acted(place, calls);
             }
         }

@@ -1,4 +1,4 @@
-use super::super::dense::{LaneGroup, Row};
+use super::super::dense::{LaneGroup, MatrixRow};
 use super::super::product::Cell;
 use super::*;
 use crate::board::BoardSize;
@@ -68,8 +68,8 @@ fn counts_that_are_too_large_are_found() {
         let all = lengths[0] + lengths[1];
         let lists = PlacementLists { masks: vec![0; all as usize], starts: vec![0, lengths[0], all] };
         let group = LaneGroup { trie: &trie, lists: &lists, bits: diagonals.bits(), first: 0, count: 2 };
-        let mut narrow = vec![Row([0_u16; 32]); 2 * columns.len()];
-        let mut wide = vec![Row([0_u32; 32]); 2 * columns.len()];
+        let mut narrow = vec![MatrixRow([0_u16; 32]); 2 * columns.len()];
+        let mut wide = vec![MatrixRow([0_u32; 32]); 2 * columns.len()];
         let control = Control::default();
         let fits = Cell::join(loops::Portable, group, &mut buffers, &mut narrow, &control).unwrap();
         assert!(Cell::join(loops::Portable, group, &mut buffers, &mut wide, &control).unwrap());
@@ -90,8 +90,8 @@ fn counts_that_are_too_large_are_found() {
 
 #[test]
 fn counts_are_widened_at_some_places() {
-    let all = [[7_u8; 32]; 6].map(Row);
-    let (mut counts, mut words) = (all, [[9_u16; 32]; 6].map(Row));
+    let all = [[7_u8; 32]; 6].map(MatrixRow);
+    let (mut counts, mut words) = (all, [[9_u16; 32]; 6].map(MatrixRow));
     assert_eq!(loops::Portable.widen(&mut counts, &mut words, 3, &[0, 2]), (7, 16));
     let of = |at: usize, here: u16, elsewhere: u16| if at % 3 == 1 { elsewhere } else { here };
     for at in 0..6 {
@@ -107,7 +107,7 @@ fn counts_are_widened_at_some_places() {
 
 #[test]
 fn words_that_are_too_small_are_found() {
-    let (mut counts, mut words) = (vec![Row([0; 32])], vec![Row([0; 32])]);
+    let (mut counts, mut words) = (vec![MatrixRow([0; 32])], vec![MatrixRow([0; 32])]);
     for turn in 1..=300 {
         counts[0].0[7] = 250;
         let most = loops::Portable.widen(&mut counts, &mut words, 1, &[0]);

@@ -53,7 +53,7 @@ trait Steps: Copy + Send + 'static {
 }
 
 /// The block search with lanes of one instruction set.
-struct Block<N, W> {
+struct BlockSearch<N, W> {
     isa: Isa,
     /// For free columns that span at most 16.
     narrow: N,
@@ -68,24 +68,24 @@ struct Block<N, W> {
 
 /// The engine in plain code.
 pub(super) fn portable() -> Box<dyn Engine> {
-    Block::boxed(Isa::Portable, portable::Narrow, portable::Wide, 5)
+    BlockSearch::boxed(Isa::Portable, portable::Narrow, portable::Wide, 5)
 }
 
 /// The engine on AVX2; `None` where the machine has none.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn avx2() -> Option<Box<dyn Engine>> {
     let proof = avx2::Avx2::detect()?;
-    Some(Block::boxed(Isa::Avx2, avx2::Narrow(proof), avx2::Wide(proof), 5))
+    Some(BlockSearch::boxed(Isa::Avx2, avx2::Narrow(proof), avx2::Wide(proof), 5))
 }
 
 /// The engine on AVX-512; `None` where the machine has none.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn avx512() -> Option<Box<dyn Engine>> {
     let proof = avx512::Avx512::detect()?;
-    Some(Block::boxed(Isa::Avx512, avx512::Narrow(proof), avx512::Wide(proof), 8))
+    Some(BlockSearch::boxed(Isa::Avx512, avx512::Narrow(proof), avx512::Wide(proof), 8))
 }
 
-impl<N: Steps, W: Steps> Block<N, W> {
+impl<N: Steps, W: Steps> BlockSearch<N, W> {
     fn boxed(isa: Isa, narrow: N, wide: W, excess_max: u32) -> Box<dyn Engine> {
         Box::new(Self { isa, narrow, wide, excess_max, buffer: Buffer::default(), largest: None })
     }
@@ -112,7 +112,7 @@ impl<N: Steps, W: Steps> Block<N, W> {
     }
 }
 
-impl<N: Steps, W: Steps> Engine for Block<N, W> {
+impl<N: Steps, W: Steps> Engine for BlockSearch<N, W> {
     fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
         let Some(schedule) = Schedule::of(problem) else {
             return super::reference::Reference.count(problem, control);

@@ -221,14 +221,14 @@ struct Desk<W> {
     /// Number of parents.
     len: usize,
     children: Nodes<W>,
-    choice: Choice,
+    choice: ChosenPlaces,
 }
 
 impl<W: Word> Default for Desk<W> {
     fn default() -> Self {
         let candidates = [W::default(); PLACES];
         let (parents, children) = (Nodes::default(), Nodes::default());
-        Self { parents, candidates, len: 0, children, choice: Choice::default() }
+        Self { parents, candidates, len: 0, children, choice: ChosenPlaces::default() }
     }
 }
 
@@ -294,20 +294,20 @@ impl<W: Word> Desk<W> {
 }
 
 /// Some of the places.
-struct Choice {
+struct ChosenPlaces {
     /// One on each place chosen, zero on the others.
     chosen: [u8; PLACES],
     /// Room for a list of them, and for the zeros behind it.
     list: [u8; PLACES + 8],
 }
 
-impl Default for Choice {
+impl Default for ChosenPlaces {
     fn default() -> Self {
         Self { chosen: [0; PLACES], list: [0; PLACES + 8] }
     }
 }
 
-impl Choice {
+impl ChosenPlaces {
     /// The places chosen, ascending, of the first `among`, a multiple of eight.
     fn places(&mut self, among: usize) -> &[u8] {
         let (mut len, mut first) = (0, 0_u64);

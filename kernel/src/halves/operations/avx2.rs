@@ -14,7 +14,7 @@ use std::arch::x86_64::*;
 use super::super::geometry::Exchange;
 use super::super::outer::Outer;
 use super::super::runs::{KEYS, Runs};
-use super::super::windows::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Weighted, Windows};
+use super::super::windows::{BLOCKS_MAX, Table, WINDOW_ROWS, Weighted, WindowRow, Windows};
 pub(super) use super::portable::{emit, planes, sample, small, standing, survivors, table, transpose, union};
 use super::{Costs, Isa, Mask, SLACK};
 
@@ -75,7 +75,7 @@ unsafe fn append(to: *mut u32, chosen: u32, words: __m256i) -> *mut u32 {
 }
 
 /// Masks in a register.
-trait Wide: Mask {
+trait WideMask: Mask {
     const LANES: usize = 4 * Self::IN_WORD;
 
     /// The same in every lane.
@@ -88,7 +88,7 @@ trait Wide: Mask {
     fn words(chosen: u32) -> u32;
 }
 
-impl Wide for u64 {
+impl WideMask for u64 {
     #[inline]
     fn splat(bits: u64) -> __m256i {
         // SAFETY: only code compiled for the instruction set uses this.
@@ -111,7 +111,7 @@ impl Wide for u64 {
     }
 }
 
-impl Wide for u32 {
+impl WideMask for u32 {
     #[inline]
     fn splat(bits: u64) -> __m256i {
         // SAFETY: as above.
@@ -134,7 +134,7 @@ impl Wide for u32 {
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn pick<M: Wide>(masks: &[M], chosen: &[u64], out: &mut [M]) -> usize {
+fn pick<M: WideMask>(masks: &[M], chosen: &[u64], out: &mut [M]) -> usize {
     assert!(out.len() >= masks.len().min(64 * chosen.len()) + SLACK, "room for all");
     let mut to = out.as_mut_ptr();
     for (&bits, masks) in chosen.iter().zip(masks.as_chunks::<64>().0) {
@@ -154,7 +154,7 @@ fn pick<M: Wide>(masks: &[M], chosen: &[u64], out: &mut [M]) -> usize {
 }
 
 #[target_feature(enable = "avx2,popcnt")]
-fn sift<M: Wide>(masks: &[M], bits: u64, out: &mut [M]) -> usize {
+fn sift<M: WideMask>(masks: &[M], bits: u64, out: &mut [M]) -> usize {
     assert!(out.len() >= masks.len() + SLACK, "room for all");
     let every = M::splat(bits);
     let mut to = out.as_mut_ptr();
@@ -175,7 +175,7 @@ fn sift<M: Wide>(masks: &[M], bits: u64, out: &mut [M]) -> usize {
 }
 
 #[target_feature(enable = "avx2,popcnt")]
-fn part<M: Wide>(masks: &[M], bits: u64, out: &mut [M], with: &mut [M]) -> usize {
+fn part<M: WideMask>(masks: &[M], bits: u64, out: &mut [M], with: &mut [M]) -> usize {
     assert!(out.len().min(with.len()) >= masks.len() + SLACK, "room for all");
     let every = M::splat(bits);
     let [mut to, mut other] = [out.as_mut_ptr(), with.as_mut_ptr()];
@@ -207,12 +207,12 @@ fn squeeze(masks: &[u64], live: u64, out: &mut [u32]) {
 }
 
 #[target_feature(enable = "avx2,bmi2,popcnt")]
-fn query<M: Wide>(
+fn query<M: WideMask>(
     table: &Table,
     windows: &Windows,
     blocks: usize,
     queries: &[M],
-    double: Option<&[Row; BLOCKS_MAX]>,
+    double: Option<&[WindowRow; BLOCKS_MAX]>,
 ) -> u64 {
     let of = match windows.len() {
         1 => query_windows::<M, 1>,
@@ -224,7 +224,7 @@ fn query<M: Wide>(
         7 => query_windows::<M, 7>,
         _ => unreachable!("1 to 7 windows"),
     };
-    let all = Row([u64::MAX; 8]);
+    let all = WindowRow([u64::MAX; 8]);
     let count = |block| {
         of(table, windows, block, queries, &all)
             + double.map_or(0, |double| of(table, windows, block, queries, &double[block]))
@@ -267,21 +267,21 @@ fn count(x: __m256i) -> __m256i {
 /// Sum over the queries of the elements of `counted` of a block left by all windows, by the carry-save method of
 /// Harley and Seal.
 #[target_feature(enable = "avx2,bmi2,popcnt")]
-fn query_windows<M: Wide, const WINDOWS: usize>(
+fn query_windows<M: WideMask, const WINDOWS: usize>(
     table: &Table,
     windows: &Windows,
     block: usize,
     queries: &[M],
-    counted: &Row,
+    counted: &WindowRow,
 ) -> u64 {
-    let field = ((1 << windows.width) - 1) << Row::SHIFT;
+    let field = ((1 << windows.width) - 1) << WindowRow::SHIFT;
     let zero = _mm256_setzero_si256();
     let counted = counted.0.as_chunks::<4>().0;
     let counted = [load(&counted[0]), load(&counted[1])];
     // The two halves of the elements left, whose rows have the same indices.
     let fits = |mask: M| {
         // Indices times the size of a row.
-        let indices = _pext_u64(mask.into(), windows.live) << Row::SHIFT;
+        let indices = _pext_u64(mask.into(), windows.live) << WindowRow::SHIFT;
         let mut fits = counted;
         for window in 0..WINDOWS {
             let offset = (indices.wrapping_shr(windows.width * window as u32) & field) as usize;

@@ -32,7 +32,7 @@ pub(super) trait Lanes: Copy {
 
 /// A level of the search.
 #[derive(Clone, Copy)]
-struct Level<L> {
+struct SearchLevel<L> {
     /// Outer placements hit by the queens placed.
     dead: L,
     mask: u64,
@@ -154,7 +154,7 @@ impl<'a> Search<'a> {
         assert!(self.inner.has_columns(free), "columns of the board");
         let first_last = self.inner.rows - LAST;
         let open = self.allowed(0, free);
-        let root = Level { dead: L::beyond(self.words), mask: 0, free, rising: 0, falling: 0, open };
+        let root = SearchLevel { dead: L::beyond(self.words), mask: 0, free, rising: 0, falling: 0, open };
         let mut queens = [0; 2];
         if first_last == 0 {
             // SAFETY: `free` has only columns of the board.
@@ -184,7 +184,7 @@ impl<'a> Search<'a> {
             let free = level.free & !bit;
             let [rising, falling] = [(level.rising | bit) << 1, (level.falling | bit) >> 1];
             let open = self.allowed(row + 1, free & !(rising | falling));
-            let next = Level { dead, mask, free, rising, falling, open };
+            let next = SearchLevel { dead, mask, free, rising, falling, open };
             if row + 1 == first_last {
                 // SAFETY: as above.
                 unsafe { self.last::<L, LAST>(&next, queens, runs) };
@@ -200,7 +200,12 @@ impl<'a> Search<'a> {
     /// # Safety
     /// `level.free` has only columns of the board.
     #[inline(always)]
-    unsafe fn last<L: Lanes, const LAST: usize>(self, level: &Level<L>, queens: [u32; 2], runs: &mut Runs) {
+    unsafe fn last<L: Lanes, const LAST: usize>(
+        self,
+        level: &SearchLevel<L>,
+        queens: [u32; 2],
+        runs: &mut Runs,
+    ) {
         let first = self.inner.rows - LAST;
         let mut rest = level.free;
         let columns: [u32; LAST] = std::array::from_fn(|_| {

@@ -22,7 +22,7 @@ macro_rules! implement {
                 planes(masks: &[u64], bits: &[u64], planes: &mut [u64]);
                 standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &mut [u64]) -> [usize; 2];
                 squeeze(masks: &[u64], live: u64, out: &mut [u32]);
-                table(windows: &Windows, planes: &[Box<[Row; 64]>; BLOCKS_MAX], valid: &[Row; BLOCKS_MAX], blocks: usize, table: &mut Table);
+                table(windows: &Windows, planes: &[Box<[WindowRow; 64]>; BLOCKS_MAX], valid: &[WindowRow; BLOCKS_MAX], blocks: usize, table: &mut Table);
             }
         }
 
@@ -38,8 +38,8 @@ macro_rules! implement {
                 union(masks: &[$mask]) -> u64;
                 sample(masks: &[$mask], counts: &mut [u64; 64]);
                 small(exchange: Exchange, a: Weighted<'_, $mask>, b: Weighted<'_, $mask>) -> u64;
-                transpose(masks: &[$mask], planes: &mut [Row; 64]);
-                query(table: &Table, windows: &Windows, blocks: usize, queries: &[$mask], double: Option<&[Row; BLOCKS_MAX]>) -> u64;
+                transpose(masks: &[$mask], planes: &mut [WindowRow; 64]);
+                query(table: &Table, windows: &Windows, blocks: usize, queries: &[$mask], double: Option<&[WindowRow; BLOCKS_MAX]>) -> u64;
             }
         }
     };
@@ -72,7 +72,7 @@ mod portable;
 use super::geometry::Exchange;
 use super::outer::Outer;
 use super::runs::{KEYS, Runs};
-use super::windows::{BLOCKS_MAX, Costs, Row, Table, Weighted, Windows};
+use super::windows::{BLOCKS_MAX, Costs, Table, Weighted, WindowRow, Windows};
 use crate::isa::Isa;
 pub(super) use mask::Mask;
 
@@ -124,8 +124,8 @@ pub(super) trait Operations:
     fn table(
         &self,
         windows: &Windows,
-        planes: &[Box<[Row; 64]>; BLOCKS_MAX],
-        valid: &[Row; BLOCKS_MAX],
+        planes: &[Box<[WindowRow; 64]>; BLOCKS_MAX],
+        valid: &[WindowRow; BLOCKS_MAX],
         blocks: usize,
         table: &mut Table,
     );
@@ -153,9 +153,9 @@ pub(super) trait MaskOperations<M> {
     /// The weighted number of pairs (a, b) that fit together, for short lists: no more than [`PAIRS_MAX`] pairs.
     fn small(&self, exchange: Exchange, a: Weighted<'_, M>, b: Weighted<'_, M>) -> u64;
 
-    /// The bit planes of at most 512 masks: row t says which masks have bit t, in the order of [`Row::first`]. Bits
-    /// beyond the last mask are anything.
-    fn transpose(&self, masks: &[M], planes: &mut [Row; 64]);
+    /// The bit planes of at most 512 masks: row t says which masks have bit t, in the order of [`WindowRow::first`].
+    /// Bits beyond the last mask are anything.
+    fn transpose(&self, masks: &[M], planes: &mut [WindowRow; 64]);
 
     /// Sum over the queries, and the first `blocks` blocks, of the elements left by all windows, each element counted
     /// once, or twice if it is in `double`.
@@ -165,7 +165,7 @@ pub(super) trait MaskOperations<M> {
         windows: &Windows,
         blocks: usize,
         queries: &[M],
-        double: Option<&[Row; BLOCKS_MAX]>,
+        double: Option<&[WindowRow; BLOCKS_MAX]>,
     ) -> u64;
 }
 

@@ -6,7 +6,7 @@
 use super::super::geometry::Exchange;
 use super::super::outer::Outer;
 use super::super::runs::{KEYS, Runs};
-use super::super::windows::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Weighted, Windows};
+use super::super::windows::{BLOCKS_MAX, Table, WINDOW_ROWS, Weighted, WindowRow, Windows};
 use super::lanes::{self, Lanes};
 use super::{Costs, Isa, Mask};
 
@@ -210,7 +210,7 @@ pub(super) fn survivors(
 }
 
 #[inline(always)]
-pub(super) fn transpose<M: Mask>(masks: &[M], planes: &mut [Row; 64]) {
+pub(super) fn transpose<M: Mask>(masks: &[M], planes: &mut [WindowRow; 64]) {
     let bits = 64 / M::IN_WORD;
     for (square, masks) in masks.chunks(64 * M::IN_WORD).enumerate() {
         let mut words = words(masks);
@@ -224,21 +224,21 @@ pub(super) fn transpose<M: Mask>(masks: &[M], planes: &mut [Row; 64]) {
 #[inline(always)]
 pub(super) fn table(
     windows: &Windows,
-    planes: &[Box<[Row; 64]>; BLOCKS_MAX],
-    valid: &[Row; BLOCKS_MAX],
+    planes: &[Box<[WindowRow; 64]>; BLOCKS_MAX],
+    valid: &[WindowRow; BLOCKS_MAX],
     blocks: usize,
     table: &mut Table,
 ) {
     let windows = table.as_chunks_mut::<WINDOW_ROWS>().0.iter_mut().zip(windows.partners());
     for (number, (table, partners)) in windows.enumerate() {
         for (block, planes) in planes.iter().enumerate().take(blocks) {
-            table[0][block] = if number == 0 { valid[block] } else { Row([u64::MAX; 8]) };
+            table[0][block] = if number == 0 { valid[block] } else { WindowRow([u64::MAX; 8]) };
             // The rows without the next bit, then those with it.
             for (k, &partner) in partners.iter().enumerate() {
-                let Row(plane) = planes[usize::from(partner)];
+                let WindowRow(plane) = planes[usize::from(partner)];
                 let (from, to) = table.split_at_mut(1 << k);
                 for (to, from) in to.iter_mut().zip(from) {
-                    to[block] = Row(std::array::from_fn(|word| from[block].0[word] & !plane[word]));
+                    to[block] = WindowRow(std::array::from_fn(|word| from[block].0[word] & !plane[word]));
                 }
             }
         }
@@ -291,7 +291,7 @@ pub(super) fn query<M: Mask>(
     windows: &Windows,
     blocks: usize,
     queries: &[M],
-    double: Option<&[Row; BLOCKS_MAX]>,
+    double: Option<&[WindowRow; BLOCKS_MAX]>,
 ) -> u64 {
     let squeeze = Squeeze::new(windows.live);
     let field = (1 << windows.width) - 1;

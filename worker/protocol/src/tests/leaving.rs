@@ -5,14 +5,14 @@ use std::time::Duration;
 use nqueens_model::message::{HeldLease, SyncResponse};
 
 use super::stage::{BEAT, Stage, accepted, held, leases, returned, token, told};
-use crate::{Action, CallError, Event, JobProgress, Look, Summary};
+use crate::{Action, CallError, JobProgress, Look, ProtocolEvent, Summary};
 
 #[test]
 fn told_to_go_it_hands_back_what_has_not_begun_and_finishes_the_rest() {
     let mut stage = Stage::new(None);
     stage.serve(0..4);
     stage.begun = 2;
-    stage.tell(Event::Stop);
+    stage.tell(ProtocolEvent::Stop);
     let sync = stage.serve(0..0);
     assert_eq!((returned(&sync), held(&sync), sync.wanted_jobs), (vec![2, 3], vec![0, 1], 0));
     stage.count(0);
@@ -28,7 +28,7 @@ fn what_is_not_finished_at_the_deadline_is_handed_back() {
     stage.serve(0..1);
     stage.begun = 1;
     let told_at = stage.now;
-    stage.tell(Event::Stop);
+    stage.tell(ProtocolEvent::Stop);
     while stage.now + BEAT < told_at + Duration::from_secs(10) {
         assert_eq!(held(&stage.serve(0..0)), [0]);
     }
@@ -51,7 +51,7 @@ fn who_asked_for_leases_and_heard_nothing_asks_again_before_it_goes() {
     let mut stage = Stage::new(None);
     let lost = stage.next_sync();
     assert!(lost.wanted_jobs > 0);
-    stage.tell(Event::Stop);
+    stage.tell(ProtocolEvent::Stop);
     let sync = stage.next_sync();
     assert_eq!(sync.wanted_jobs, 0);
     stage.answer(SyncResponse { leases: leases(0..2), ..accepted(&sync) });
@@ -65,11 +65,12 @@ fn an_answer_to_a_call_that_was_given_up_changes_nothing() {
     stage.serve(0..1);
     stage.begun = 1;
     let lease = HeldLease { token: token(0), states: 0 };
-    stage.tell(Event::Looked(Look { begun: vec![JobProgress { lease, left: 0 }], ..Look::default() }));
+    stage
+        .tell(ProtocolEvent::Looked(Look { begun: vec![JobProgress { lease, left: 0 }], ..Look::default() }));
     let sync = stage.next_sync();
-    stage.tell(Event::Stop);
+    stage.tell(ProtocolEvent::Stop);
     assert_eq!(stage.call.take(), Some(Action::Sync(sync.clone())), "no other yet");
-    stage.tell(Event::Answered(SyncResponse { leases: leases(1..9), ..accepted(&sync) }));
+    stage.tell(ProtocolEvent::Answered(SyncResponse { leases: leases(1..9), ..accepted(&sync) }));
     assert_eq!(stage.jobs.len(), 1);
 }
 
@@ -81,7 +82,7 @@ fn without_a_coordinator_it_goes_all_the_same() {
     stage.count(0);
     stage.next_sync();
     stage.fail(CallError::Unavailable("gone".to_owned()), 0.0);
-    stage.tell(Event::Stop);
+    stage.tell(ProtocolEvent::Stop);
     let told_at = stage.now;
     while stage.end.is_none() {
         stage.next_call();
@@ -97,7 +98,7 @@ fn a_coordinator_that_keeps_silent_has_five_seconds_for_the_farewell() {
     let mut stage = Stage::new(None);
     stage.serve(0..1);
     stage.begun = 1;
-    stage.tell(Event::Stop);
+    stage.tell(ProtocolEvent::Stop);
     let told_at = stage.now;
     stage.pass(Duration::from_mins(1));
     assert!(stage.end.is_some());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nqueens_model::message::{BATCH_MAX, HeldLease, ReturnedLease, SyncResponse};
 
 use super::stage::{BEAT, STATES, Stage, accepted, held, leases, result, returned, token, told};
-use crate::{Action, Event, JobProgress, Look};
+use crate::{Action, JobProgress, Look, ProtocolEvent};
 
 #[test]
 fn a_coordinator_without_work_is_asked_once_a_beat() {
@@ -85,7 +85,7 @@ fn a_busy_worker_syncs_at_each_beat_and_says_how_far_it_is() {
     for beat in 1..10 {
         lease.states = beat * STATES;
         let begun = vec![JobProgress { lease, left: 0 }];
-        stage.tell(Event::Looked(Look { begun, ..Look::default() }));
+        stage.tell(ProtocolEvent::Looked(Look { begun, ..Look::default() }));
         let before = stage.now;
         let sync = stage.serve(0..0);
         assert_eq!((stage.now - before, sync.held[0], sync.held.len()), (BEAT, lease, 1000));
@@ -104,7 +104,7 @@ fn it_asks_for_more_when_half_of_what_it_got_is_used_up() {
     let served = stage.now;
     let mut begin = |number, left| {
         let begun = vec![JobProgress { lease: HeldLease { token: token(number), states: 0 }, left }];
-        stage.tell(Event::Looked(Look { begun, ..Look::default() }));
+        stage.tell(ProtocolEvent::Looked(Look { begun, ..Look::default() }));
         stage.pass(Duration::from_millis(20));
         stage.call.clone()
     };
@@ -123,7 +123,7 @@ fn more_than_a_batch_is_told_bit_by_bit_and_held_meanwhile() {
         0 => Ok(result(number)),
         _ => Err(ReturnedLease { token: token(number), failure: None }),
     });
-    stage.tell(Event::Looked(Look { finished: finished.collect(), ..Look::default() }));
+    stage.tell(ProtocolEvent::Looked(Look { finished: finished.collect(), ..Look::default() }));
     let first = stage.serve(0..0);
     assert_eq!((first.results.len(), first.returned.len()), (BATCH_MAX, BATCH_MAX));
     let mut waits = held(&first);

@@ -6,11 +6,11 @@ use nqueens_model::message::{BATCH_MAX, JobResult, Verdict};
 
 use super::stage::{Stage, accepted, held, judged, result, told};
 use crate::outbox::REWRITE_FROM;
-use crate::{Event, Look};
+use crate::{Look, ProtocolEvent};
 
 fn finish(stage: &mut Stage, numbers: std::ops::Range<u32>) {
     let finished = numbers.map(|number| Ok(result(number))).collect();
-    stage.tell(Event::Looked(Look { finished, ..Look::default() }));
+    stage.tell(ProtocolEvent::Looked(Look { finished, ..Look::default() }));
 }
 
 #[test]

@@ -14,7 +14,9 @@ use nqueens_model::message::{
     Verdict,
 };
 
-use crate::{Action, CallError, Conversation, Event, Look, Moment, Setup, SpoolContents, Summary, Write};
+use crate::{
+    Action, CallError, Conversation, Look, Moment, ProtocolEvent, Setup, SpoolContents, Summary, Write,
+};
 
 /// The coordinator's beat.
 pub(super) const BEAT: Duration = Duration::from_secs(1);
@@ -136,7 +138,7 @@ impl Stage {
     }
 
     /// Tells the worker something and does what it wants.
-    pub(super) fn tell(&mut self, event: Event) {
+    pub(super) fn tell(&mut self, event: ProtocolEvent) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
             for action in self.conversation.on(self.now, event) {
@@ -157,7 +159,7 @@ impl Stage {
                     }
                     Action::Write(write) => {
                         let outcome = self.write(write.clone());
-                        events.push_back(Event::Written(write, outcome));
+                        events.push_back(ProtocolEvent::Written(write, outcome));
                     }
                     Action::End(outcome) => self.end = Some(outcome),
                 }
@@ -165,8 +167,8 @@ impl Stage {
         }
     }
 
-    fn look(&mut self) -> Event {
-        Event::Looked(Look { finished: std::mem::take(&mut self.finished), begun: Vec::new() })
+    fn look(&mut self) -> ProtocolEvent {
+        ProtocolEvent::Looked(Look { finished: std::mem::take(&mut self.finished), begun: Vec::new() })
     }
 
     fn write(&mut self, write: Write) -> Result<(), String> {
@@ -236,13 +238,13 @@ impl Stage {
     pub(super) fn register(&mut self) {
         assert!(matches!(self.call.take(), Some(Action::Register(_))));
         let worker = WorkerId::new(1).expect("an id");
-        self.tell(Event::Registered(Session { worker, secret: [9; 16] }));
+        self.tell(ProtocolEvent::Registered(Session { worker, secret: [9; 16] }));
     }
 
     /// The coordinator answers a sync.
     pub(super) fn answer(&mut self, answer: SyncResponse) {
         assert!(matches!(self.call.take(), Some(Action::Sync(_))));
-        self.tell(Event::Answered(answer));
+        self.tell(ProtocolEvent::Answered(answer));
     }
 
     /// The next sync is answered: everything is accepted, and there is this work.
@@ -255,6 +257,6 @@ impl Stage {
     /// The call fails.
     pub(super) fn fail(&mut self, error: CallError, jitter: f64) {
         self.call = None;
-        self.tell(Event::Failed { error, jitter });
+        self.tell(ProtocolEvent::Failed { error, jitter });
     }
 }

@@ -8,7 +8,7 @@ use ratatui::widgets::{Row, Table, TableState};
 
 use super::{Palette, QUIET, SELECTED, title, under_title};
 use crate::command::watch::app::{App, Pane, about};
-use crate::command::watch::picture::Worker;
+use crate::command::watch::picture::WorkerView;
 use crate::output::thousands;
 use crate::progress::describe_planning;
 
@@ -74,7 +74,7 @@ pub(super) fn workers(frame: &mut Frame, area: Rect, app: &App, palette: Palette
     rows_of(frame, rest, table, app, Pane::Workers);
 }
 
-fn worker_row(worker: &Worker, all: f64, wide: bool, palette: Palette) -> Row<'static> {
+fn worker_row(worker: &WorkerView, all: f64, wide: bool, palette: Palette) -> Row<'static> {
     let live = worker.live.as_ref();
     let speed = live.and_then(|live| live.states_per_s);
     let unknown = || "-".to_owned();

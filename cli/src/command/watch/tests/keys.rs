@@ -41,7 +41,7 @@ fn what_makes_no_sense_is_refused_with_a_reason() {
     type_in(&mut app, "Gd");
     assert_eq!(app.notice, Some(Err("worker 3 is already draining".to_owned())));
 
-    let mut empty = App::new(String::new(), false, Picture::default());
+    let mut empty = App::new(String::new(), false, ClusterView::default());
     for key in ["p", "r", "d"] {
         assert_eq!(type_in(&mut empty, key), None);
         assert!(matches!(empty.notice, Some(Err(_))) && empty.mode == Mode::Look);
@@ -121,6 +121,6 @@ fn the_history_is_bounded_and_forgets_runs_that_are_gone() {
     }
     assert_eq!(app.speeds(run_id(0), 10_000).len(), 400);
     assert_eq!(app.speeds(run_id(0), 3), [8_010_000_000; 3]);
-    app.hear(FeedMessage::Picture(Picture::default()));
+    app.hear(FeedMessage::Picture(ClusterView::default()));
     assert!(app.speeds(run_id(0), 10).is_empty());
 }

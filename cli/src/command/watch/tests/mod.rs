@@ -14,7 +14,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::app::{App, Effect, Mode, Pane};
 use super::draw::{Palette, draw};
 use super::feed::{FeedMessage, Order};
-use super::picture::{Picture, Worker};
+use super::picture::{ClusterView, WorkerView};
 
 mod keys;
 mod pictures;
@@ -64,8 +64,8 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
     }
 }
 
-fn worker(number: u64, name: &str, states_per_s: f64) -> Worker {
-    Worker::from(WorkerStatus {
+fn worker(number: u64, name: &str, states_per_s: f64) -> WorkerView {
+    WorkerView::from(WorkerStatus {
         id: worker_id(number),
         name: name.to_owned(),
         build: "test".to_owned(),
@@ -94,8 +94,8 @@ fn event(number: u64, kind: EventKind, about: u64, text: &str) -> Event {
     Event { number, at, kind, run, worker, text: text.to_owned() }
 }
 
-fn picture() -> Picture {
-    Picture {
+fn picture() -> ClusterView {
+    ClusterView {
         at: NOW,
         runs: vec![
             run(0, 22, RunState::Active, 21_354),

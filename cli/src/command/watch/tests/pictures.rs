@@ -49,7 +49,7 @@ fn no_size_is_too_small() {
             screen(&app, width, height);
         }
     }
-    let empty = App::new(String::new(), false, Picture::default());
+    let empty = App::new(String::new(), false, ClusterView::default());
     for (width, height) in [(0, 0), (1, 1), (7, 3), (80, 24), (400, 100)] {
         screen(&empty, width, height);
     }

@@ -15,13 +15,13 @@ use super::world::{result, truth};
 const JOBS: usize = 10;
 
 /// An engine's name and what its program says that it is of.
-type Engine = (KernelName, Option<Family>);
+type NamedEngine = (KernelName, Option<Family>);
 
 fn name(text: &str) -> KernelName {
     text.parse().expect("a name")
 }
 
-fn engine() -> impl Strategy<Value = Engine> {
+fn engine() -> impl Strategy<Value = NamedEngine> {
     let ours = prop::sample::select(Kernel::ALL.to_vec()).prop_map(KernelName::from);
     let foreign = prop::sample::select(vec!["cuda", "opencl"]).prop_map(name);
     let family = prop::sample::select(vec!["block-search", "row-masks", "dancing-links"]).prop_map(name);
@@ -30,7 +30,7 @@ fn engine() -> impl Strategy<Value = Engine> {
 
 /// Whether the second of some machines is asked for a check of what the first has counted. All are heard of, and there is
 /// other work.
-fn is_asked(plan: PlanKind, engines: &[Engine]) -> bool {
+fn is_asked(plan: PlanKind, engines: &[NamedEngine]) -> bool {
     let mut dispatch = Dispatch::new(Policy::default(), Incarnation::from_random(1), [0; 32]);
     let plan = Plan::new(BoardSize::new(20).expect("a board"), plan);
     let id = RunId::from_random(7);

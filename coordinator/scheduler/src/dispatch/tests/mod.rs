@@ -9,7 +9,7 @@ use nqueens_model::message::{HeldLease, Verdict};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use self::world::{Event, JOBS, WORKERS, World, events, result, run_id, settings, truth};
+use self::world::{ClusterEvent, JOBS, WORKERS, World, events, result, run_id, settings, truth};
 use super::*;
 
 /// A worker on a machine, whose program says nothing of its engine.
@@ -135,22 +135,22 @@ proptest! {
             world.check();
         }
         // Whatever has happened, honest workers finish and check every job that is not in quarantine.
-        world.apply(&Event::SetState(RunState::Active));
-        world.apply(&Event::Readmit);
+        world.apply(&ClusterEvent::SetState(RunState::Active));
+        world.apply(&ClusterEvent::Readmit);
         world.dispatch.release_all();
         world.store();
         loop {
             let before = world.issued.len();
             for worker in 1..=WORKERS {
-                world.apply(&Event::Grant { worker, states: u64::MAX, jobs_max: JOBS as usize });
+                world.apply(&ClusterEvent::Grant { worker, states: u64::MAX, jobs_max: JOBS as usize });
             }
             for pick in before..world.issued.len() {
-                world.apply(&Event::Report { worker: None, pick, wrong: false, implausible: false });
-                world.apply(&Event::Readmit);
+                world.apply(&ClusterEvent::Report { worker: None, pick, wrong: false, implausible: false });
+                world.apply(&ClusterEvent::Readmit);
                 world.store();
                 world.check();
             }
-            world.apply(&Event::Decide);
+            world.apply(&ClusterEvent::Decide);
             if world.issued.len() == before {
                 break;
             }

@@ -24,7 +24,7 @@ const STEP_MS: Millis = 10;
 const WANTED: [usize; 2] = [32, 1_000];
 
 /// One worker, which counts its jobs one after the other at its speed.
-struct Counting {
+struct CountingWorker {
     id: WorkerId,
     states_per_s: u64,
     threads: u32,
@@ -36,7 +36,7 @@ struct Counting {
     done: usize,
 }
 
-impl Counting {
+impl CountingWorker {
     fn new(dispatch: &mut Dispatch, number: u64, states_per_s: u64, threads: u32, says: bool) -> Self {
         let id = WorkerId::new(number).expect("a name");
         let (family, device) = ("block-search".parse().expect("a name"), String::new());
@@ -86,8 +86,8 @@ fn finish(threads: [u32; 2], says: bool) -> [(Millis, usize); 2] {
     let settings = RunSettings { id: RunId::from_random(7), plan, seed: 1, priority: 0, replicate_ppm: 0 };
     dispatch.add_run(Run::planned(&settings, &vec![JOB; JOBS]));
     let mut workers = [
-        Counting::new(&mut dispatch, 1, FAST, threads[0], says),
-        Counting::new(&mut dispatch, 2, FAST / 100, threads[1], says),
+        CountingWorker::new(&mut dispatch, 1, FAST, threads[0], says),
+        CountingWorker::new(&mut dispatch, 2, FAST / 100, threads[1], says),
     ];
     let mut now = 0;
     while !dispatch.run(settings.id).expect("added").is_complete() {

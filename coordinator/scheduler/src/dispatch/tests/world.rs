@@ -66,7 +66,7 @@ pub(super) fn result(token: LeaseToken, counts: Counts) -> JobResult {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Event {
+pub(super) enum ClusterEvent {
     Grant {
         worker: u64,
         states: u64,
@@ -102,22 +102,22 @@ pub(super) enum Event {
     Decide,
 }
 
-pub(super) fn events() -> impl Strategy<Value = Vec<Event>> {
+pub(super) fn events() -> impl Strategy<Value = Vec<ClusterEvent>> {
     let worker = 1..=WORKERS;
     let state = prop_oneof![Just(RunState::Active), Just(RunState::Paused)];
     let event = prop_oneof![
-        4 => (worker.clone(), 0..4_000u64, 0..5usize).prop_map(|(worker, states, jobs_max)| Event::Grant { worker, states, jobs_max }),
+        4 => (worker.clone(), 0..4_000u64, 0..5usize).prop_map(|(worker, states, jobs_max)| ClusterEvent::Grant { worker, states, jobs_max }),
         6 => (prop::option::weighted(0.3, worker.clone()), any::<usize>(), prop::bool::weighted(0.05), prop::bool::weighted(0.05))
-            .prop_map(|(worker, pick, wrong, implausible)| Event::Report { worker, pick, wrong, implausible }),
-        1 => (worker.clone(), any::<usize>(), any::<bool>()).prop_map(|(worker, pick, failed)| Event::GiveBack { worker, pick, failed }),
-        2 => (worker, prop::bool::weighted(0.2)).prop_map(|(worker, forgets)| Event::Heartbeat { worker, forgets }),
-        2 => (0..150u64).prop_map(Event::Wait),
-        1 => Just(Event::Restart),
-        1 => Just(Event::Retry),
-        1 => (0..JOBS).prop_map(Event::TakeBack),
-        1 => Just(Event::Readmit),
-        2 => Just(Event::Decide),
-        1 => state.prop_map(Event::SetState),
+            .prop_map(|(worker, pick, wrong, implausible)| ClusterEvent::Report { worker, pick, wrong, implausible }),
+        1 => (worker.clone(), any::<usize>(), any::<bool>()).prop_map(|(worker, pick, failed)| ClusterEvent::GiveBack { worker, pick, failed }),
+        2 => (worker, prop::bool::weighted(0.2)).prop_map(|(worker, forgets)| ClusterEvent::Heartbeat { worker, forgets }),
+        2 => (0..150u64).prop_map(ClusterEvent::Wait),
+        1 => Just(ClusterEvent::Restart),
+        1 => Just(ClusterEvent::Retry),
+        1 => (0..JOBS).prop_map(ClusterEvent::TakeBack),
+        1 => Just(ClusterEvent::Readmit),
+        2 => Just(ClusterEvent::Decide),
+        1 => state.prop_map(ClusterEvent::SetState),
     ];
     prop::collection::vec(event, 1..120)
 }
@@ -255,10 +255,10 @@ impl World {
         (!self.issued.is_empty()).then(|| self.issued[pick % self.issued.len()])
     }
 
-    pub(super) fn apply(&mut self, event: &Event) {
+    pub(super) fn apply(&mut self, event: &ClusterEvent) {
         let id = |worker: u64| WorkerId::new(worker).unwrap();
         match *event {
-            Event::Grant { worker, states, jobs_max } => {
+            ClusterEvent::Grant { worker, states, jobs_max } => {
                 let granted = self.dispatch.grant(self.now, id(worker), states, jobs_max);
                 assert!(granted.is_empty() || self.dispatch.distrusts(&machine(id(worker))).is_none());
                 assert!(granted.len() <= jobs_max);
@@ -278,15 +278,15 @@ impl World {
                     self.issued.push((id(worker), token));
                 }
             }
-            Event::Report { worker, pick, wrong, implausible } => {
+            ClusterEvent::Report { worker, pick, wrong, implausible } => {
                 self.report(worker.map(id), pick, wrong, implausible);
             }
-            Event::GiveBack { worker, pick, failed } => {
+            ClusterEvent::GiveBack { worker, pick, failed } => {
                 let Some((_, token)) = self.pick(pick) else { return };
                 let failure = failed.then(|| "told to".to_owned());
                 self.dispatch.give_back(self.now, id(worker), &ReturnedLease { token, failure });
             }
-            Event::Heartbeat { worker, forgets } => {
+            ClusterEvent::Heartbeat { worker, forgets } => {
                 let all = self.issued.iter().filter(|(holder, _)| *holder == id(worker));
                 let held: Vec<_> =
                     all.map(|(_, token)| HeldLease { token: *token, states: self.now }).collect();
@@ -303,22 +303,22 @@ impl World {
                     }
                 }
             }
-            Event::Wait(time) => {
+            ClusterEvent::Wait(time) => {
                 self.now += time;
                 self.dispatch.expire(self.now);
             }
-            Event::Restart => self.restart(),
-            Event::SetState(state) => {
+            ClusterEvent::Restart => self.restart(),
+            ClusterEvent::SetState(state) => {
                 self.state = state;
                 assert!(self.dispatch.set_run_state(run_id(), state));
             }
-            Event::Retry => {
+            ClusterEvent::Retry => {
                 for job in self.dispatch.retry_quarantined(run_id()) {
                     self.accepted.remove(&job.number);
                     self.conflicts.remove(&job.number);
                 }
             }
-            Event::TakeBack(number) => {
+            ClusterEvent::TakeBack(number) => {
                 let job = JobId { run: run_id(), number };
                 let accepted = self.accepted.get(&number).map(|accepted| (job, *accepted));
                 let taken = self.dispatch.take_back(accepted.as_slice());
@@ -326,12 +326,12 @@ impl World {
                 self.accepted.remove(&number);
                 self.conflicts.remove(&number);
             }
-            Event::Readmit => {
+            ClusterEvent::Readmit => {
                 for worker in 1..=WORKERS {
                     self.dispatch.readmit(&machine(id(worker)));
                 }
             }
-            Event::Decide => self.decide(),
+            ClusterEvent::Decide => self.decide(),
         }
     }
 

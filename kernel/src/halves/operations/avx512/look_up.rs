@@ -10,16 +10,16 @@
 
 use std::arch::x86_64::*;
 
-use super::wide::Wide;
+use super::wide::WideMask;
 use super::{load, store};
-use crate::halves::windows::{BLOCKS_MAX, Row, Table, WINDOW_ROWS, Windows};
+use crate::halves::windows::{BLOCKS_MAX, Table, WINDOW_ROWS, WindowRow, Windows};
 
 /// The bit planes of at most 64 words of masks, eight a register; plane t is word [`slot`] (t).
 #[inline]
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub(super) fn flip<M: Wide>(masks: &[M]) -> [__m512i; 8] {
+pub(super) fn flip<M: WideMask>(masks: &[M]) -> [__m512i; 8] {
     // Byte k of element i goes to byte 7 - i of qword k; the multiplication by the identity from the other side
     // then transposes each qword.
     const GATHER: [u8; 64] = {
@@ -61,7 +61,7 @@ pub(super) fn flip<M: Wide>(masks: &[M]) -> [__m512i; 8] {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub(super) fn flip_to<M: Wide>(masks: &[M], out: &mut [u64; 64]) {
+pub(super) fn flip_to<M: WideMask>(masks: &[M], out: &mut [u64; 64]) {
     for (to, planes) in out.as_chunks_mut::<8>().0.iter_mut().zip(flip(masks)) {
         store(to, planes);
     }
@@ -76,7 +76,7 @@ pub(super) const fn slot(bit: usize) -> usize {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub(super) fn transpose<M: Wide>(masks: &[M], planes: &mut [Row; 64]) {
+pub(super) fn transpose<M: WideMask>(masks: &[M], planes: &mut [WindowRow; 64]) {
     for (square, masks) in masks.chunks(64 * M::IN_WORD).enumerate() {
         for (k, words) in flip(masks).into_iter().enumerate() {
             store(&mut planes[place(k, square)].0, words);
@@ -102,7 +102,7 @@ const fn place(k: usize, number: usize) -> usize {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn gather_long(k: usize, planes: &mut [Row; 64]) {
+fn gather_long(k: usize, planes: &mut [WindowRow; 64]) {
     let r: [__m512i; 8] = std::array::from_fn(|square| load(&planes[place(k, square)].0));
     let t: [__m512i; 8] = std::array::from_fn(|i| match i % 2 {
         0 => _mm512_unpacklo_epi64(r[i], r[i + 1]),
@@ -125,7 +125,7 @@ fn gather_long(k: usize, planes: &mut [Row; 64]) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn gather_short(k: usize, planes: &mut [Row; 64]) {
+fn gather_short(k: usize, planes: &mut [WindowRow; 64]) {
     let order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
     let r: [__m512i; 4] =
         std::array::from_fn(|square| _mm512_permutexvar_epi64(order, load(&planes[place(k, square)].0)));
@@ -142,15 +142,15 @@ fn gather_short(k: usize, planes: &mut [Row; 64]) {
 )]
 pub(super) fn table(
     windows: &Windows,
-    planes: &[Box<[Row; 64]>; BLOCKS_MAX],
-    valid: &[Row; BLOCKS_MAX],
+    planes: &[Box<[WindowRow; 64]>; BLOCKS_MAX],
+    valid: &[WindowRow; BLOCKS_MAX],
     blocks: usize,
     table: &mut Table,
 ) {
     let windows = table.as_chunks_mut::<WINDOW_ROWS>().0.iter_mut().zip(windows.partners());
     for (number, (table, partners)) in windows.enumerate() {
         for (block, planes) in planes.iter().enumerate().take(blocks) {
-            table[0][block] = if number == 0 { valid[block] } else { Row([u64::MAX; 8]) };
+            table[0][block] = if number == 0 { valid[block] } else { WindowRow([u64::MAX; 8]) };
             for (k, &partner) in partners.iter().enumerate() {
                 let plane = load(&planes[usize::from(partner) % 64].0);
                 let (from, to) = table.split_at_mut(1 << k);
@@ -165,12 +165,12 @@ pub(super) fn table(
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-pub(super) fn query<M: Wide>(
+pub(super) fn query<M: WideMask>(
     table: &Table,
     windows: &Windows,
     blocks: usize,
     queries: &[M],
-    double: Option<&[Row; BLOCKS_MAX]>,
+    double: Option<&[WindowRow; BLOCKS_MAX]>,
 ) -> u64 {
     let of = match (windows.len(), blocks) {
         (1, 1) => query_windows::<M, 1, 1>,
@@ -195,19 +195,19 @@ pub(super) fn query<M: Wide>(
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn query_windows<M: Wide, const WINDOWS: usize, const BLOCKS: usize>(
+fn query_windows<M: WideMask, const WINDOWS: usize, const BLOCKS: usize>(
     table: &Table,
     windows: &Windows,
     queries: &[M],
-    double: Option<&[Row; BLOCKS_MAX]>,
+    double: Option<&[WindowRow; BLOCKS_MAX]>,
 ) -> u64 {
     let Windows { live, width, .. } = *windows;
-    let field = ((1 << width) - 1) << Row::SHIFT;
+    let field = ((1 << width) - 1) << WindowRow::SHIFT;
     let shifts: [u32; WINDOWS] = std::array::from_fn(|window| width * window as u32);
     let fits = |mask: M| -> [__m512i; BLOCKS] {
         // Indices times the size of a row.
-        let indices = _pext_u64(mask.into(), live) << Row::SHIFT;
-        let rows: [*const Row; WINDOWS] = std::array::from_fn(|window| {
+        let indices = _pext_u64(mask.into(), live) << WindowRow::SHIFT;
+        let rows: [*const WindowRow; WINDOWS] = std::array::from_fn(|window| {
             let offset = indices.wrapping_shr(shifts[window]) & field;
             // SAFETY: an index has `width` bits, at most eight, and so is one of 256 rows of its window.
             unsafe { table.as_ptr().add(WINDOW_ROWS * window).byte_add(offset as usize).cast() }

@@ -19,9 +19,9 @@ use super::{Costs, Isa, Mask, PAIRS_MAX, SLACK};
 use crate::halves::geometry::Exchange;
 use crate::halves::outer::{MASKS_SLACK, Outer};
 use crate::halves::runs::{KEYS, RunHead, Runs};
-use crate::halves::windows::{BLOCKS_MAX, Row, Table, Weighted, Windows};
+use crate::halves::windows::{BLOCKS_MAX, Table, Weighted, WindowRow, Windows};
 use look_up::{flip_to, query, slot, table, transpose};
-use wide::Wide;
+use wide::WideMask;
 
 /// For machines with AVX-512; one exists only where the instructions do.
 #[derive(Debug)]
@@ -254,7 +254,7 @@ fn standing(dead: [&[u64]; 2], tie: Option<&[u64]>, untied: &mut [u64], tied: &m
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn pick<M: Wide>(masks: &[M], chosen: &[u64], out: &mut [M]) -> usize {
+fn pick<M: WideMask>(masks: &[M], chosen: &[u64], out: &mut [M]) -> usize {
     assert!(out.len() >= masks.len().min(64 * chosen.len()) + SLACK, "room for all");
     let mut to = out.as_mut_ptr();
     for (&bits, masks) in chosen.iter().zip(masks.as_chunks::<64>().0) {
@@ -273,7 +273,7 @@ fn pick<M: Wide>(masks: &[M], chosen: &[u64], out: &mut [M]) -> usize {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn sift<M: Wide>(masks: &[M], bits: u64, without: &mut [M]) -> usize {
+fn sift<M: WideMask>(masks: &[M], bits: u64, without: &mut [M]) -> usize {
     assert!(without.len() >= masks.len() + SLACK, "room for all");
     let bits = M::splat(bits);
     let mut to = without.as_mut_ptr();
@@ -294,7 +294,7 @@ fn sift<M: Wide>(masks: &[M], bits: u64, without: &mut [M]) -> usize {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn part<M: Wide>(masks: &[M], bits: u64, without: &mut [M], with: &mut [M]) -> usize {
+fn part<M: WideMask>(masks: &[M], bits: u64, without: &mut [M], with: &mut [M]) -> usize {
     assert!(without.len().min(with.len()) >= masks.len() + SLACK, "room for all");
     let bits = M::splat(bits);
     let [mut to, mut other] = [without.as_mut_ptr(), with.as_mut_ptr()];
@@ -321,7 +321,7 @@ fn part<M: Wide>(masks: &[M], bits: u64, without: &mut [M], with: &mut [M]) -> u
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn union<M: Wide>(masks: &[M]) -> u64 {
+fn union<M: WideMask>(masks: &[M]) -> u64 {
     let (fours, rest) = masks.split_at(masks.len() - masks.len() % (4 * M::LANES));
     let mut unions = [_mm512_setzero_si512(); 4];
     for four in fours.chunks_exact(4 * M::LANES) {
@@ -348,7 +348,7 @@ fn squeeze(masks: &[u64], live: u64, out: &mut [u32]) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn sample<M: Wide>(masks: &[M], counts: &mut [u64; 64]) {
+fn sample<M: WideMask>(masks: &[M], counts: &mut [u64; 64]) {
     let mut square = [0; 64];
     flip_to(masks, &mut square);
     for bit in 0..64 {
@@ -359,7 +359,7 @@ fn sample<M: Wide>(masks: &[M], counts: &mut [u64; 64]) {
 #[target_feature(
     enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,avx512vpopcntdq,gfni,bmi1,bmi2,lzcnt,popcnt"
 )]
-fn small<M: Wide>(exchange: Exchange, a: Weighted<'_, M>, b: Weighted<'_, M>) -> u64 {
+fn small<M: WideMask>(exchange: Exchange, a: Weighted<'_, M>, b: Weighted<'_, M>) -> u64 {
     assert!(a.len() * b.len() <= PAIRS_MAX, "counts fit 32 bits");
     // The shorter list in registers, and each mask of the longer one against all of a register.
     let (a, b, exchange) = if a.len() < b.len() { (b, a, exchange.back()) } else { (a, b, exchange) };

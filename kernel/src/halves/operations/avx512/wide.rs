@@ -14,7 +14,7 @@ use std::arch::x86_64::*;
 use super::{Mask, load, load_some};
 
 /// Masks in a register.
-pub(super) trait Wide: Mask {
+pub(super) trait WideMask: Mask {
     const LANES: usize = 8 * Self::IN_WORD;
 
     /// The first masks of a list that has as many as a register.
@@ -57,7 +57,7 @@ pub(super) trait Wide: Mask {
     }
 }
 
-impl Wide for u64 {
+impl WideMask for u64 {
     #[inline(always)]
     fn load(masks: &[Self]) -> __m512i {
         // SAFETY: only code compiled for the instruction set uses this, and eight words are readable.
@@ -126,7 +126,7 @@ impl Wide for u64 {
     }
 }
 
-impl Wide for u32 {
+impl WideMask for u32 {
     #[inline(always)]
     fn load(masks: &[Self]) -> __m512i {
         let masks: &[Self; 16] = masks.first_chunk().expect("sixteen");
