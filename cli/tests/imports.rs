@@ -121,6 +121,7 @@ fn no_modules_import_each_other() {
     let crates = [
         "cli",
         "coordinator",
+        "coordinator/ledger",
         "coordinator/scheduler",
         "coordinator/simulation",
         "web",

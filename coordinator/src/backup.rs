@@ -3,13 +3,14 @@
 use std::fs::File;
 use std::path::Path;
 
+use nqueens_ledger::Error::{BackupExists, CantOpen, Damaged};
+use nqueens_ledger::database::{open_readers, options};
+use nqueens_ledger::{RunRow, storage_error};
 use sqlx::Connection;
 use sqlx::sqlite::SqliteConnection;
 use tempfile::Builder;
 
-use crate::database::{open_readers, options, storage_error};
 use crate::error::Error;
-use crate::ledger::RunRow;
 use crate::reader::Reader;
 
 /// Files that SQLite would take for parts of a database of this name.
@@ -22,10 +23,10 @@ pub async fn backup(from: &Path, to: &Path) -> Result<Vec<(RunRow, u32)>, Error>
         let mut name = to.as_os_str().to_owned();
         name.push(suffix);
         if Path::new(&name).symlink_metadata().is_ok() {
-            return Err(Error::BackupExists(name.into()));
+            return Err(BackupExists(name.into()).into());
         }
     }
-    let cant_open = |error: std::io::Error| Error::CantOpen(to.to_owned(), error.to_string());
+    let cant_open = |error: std::io::Error| CantOpen(to.to_owned(), error.to_string());
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut prefix = to.file_name().unwrap_or_default().to_owned();
     prefix.push(".");
@@ -34,13 +35,13 @@ pub async fn backup(from: &Path, to: &Path) -> Result<Vec<(RunRow, u32)>, Error>
     Reader::open(from).await?.close().await;
     write(from, copy.path()).await.map_err(|error| match storage_error(to, error) {
         // Of what stands in the file, it is the source that is to blame.
-        Error::Damaged(_) => Error::Damaged(format!("{} can't be read to its end", from.display())),
+        Damaged(_) => Damaged(format!("{} can't be read to its end", from.display())),
         other => other,
     })?;
     let runs = look_through(from, copy.path()).await?;
     copy.as_file().sync_all().map_err(cant_open)?;
     copy.persist_noclobber(to).map_err(|failed| match failed.error.kind() {
-        std::io::ErrorKind::AlreadyExists => Error::BackupExists(to.to_owned()),
+        std::io::ErrorKind::AlreadyExists => BackupExists(to.to_owned()),
         _ => cant_open(failed.error),
     })?;
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(cant_open)?;

@@ -36,8 +36,8 @@ use tokio::sync::oneshot;
 use tracing::{error, info, warn};
 
 use crate::error::Error;
-use crate::ledger::{self, AcceptedResult};
 use crate::operator::Operator;
+use nqueens_ledger::{self as ledger, AcceptedResult};
 
 /// Counting takes this part of one thread's time.
 const SHARE: u32 = 20;
@@ -152,7 +152,7 @@ async fn decide_one(operator: &Operator, tries: &mut Tries) -> Result<bool, Arc<
     let Some((token, has_result)) = undecided else { return Ok(false) };
     let job = token.job;
     tries.note(job);
-    let (claim, states) = ledger::claim(operator.reader.pool(), job).await?;
+    let (claim, states) = ledger::claim(operator.reader.pool(), job).await.map_err(Error::from)?;
     let expected = has_result.then_some(claim.counts);
     let purpose = Purpose::Decision { is_slow: states > states_max(claim.job.class) };
     match count_surely(operator, job.run, &claim, expected, purpose).await {
@@ -227,7 +227,7 @@ async fn pick(operator: &Operator) -> Result<Option<AcceptedResult>, Error> {
     }
     let run = runs[random_below(runs.len())];
     let first = u32::from_ne_bytes(random_bytes()) % run.jobs;
-    ledger::accepted_from(operator.reader.pool(), run.id, first).await
+    Ok(ledger::accepted_from(operator.reader.pool(), run.id, first).await?)
 }
 
 /// What to count of a job; `None` if it would take too long.

@@ -28,7 +28,6 @@ use tracing::{Span, debug, error_span, field, warn};
 
 use crate::access::Access;
 use crate::canary;
-use crate::database::Database;
 use crate::disk::Disk;
 use crate::error::Error;
 use crate::journal;
@@ -41,6 +40,7 @@ use crate::reader::Reader;
 use crate::service::Workers;
 use crate::total::{Confirming, References, conclude};
 use crate::writer::{Handle, Timing, Writer};
+use nqueens_ledger::database::Database;
 
 /// How often leases are looked through for those that have run out.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
@@ -270,7 +270,7 @@ async fn conclude_run(
     };
     let outcome = match concluding.await.map_err(|error| operator.reader.explain(error)) {
         // Reading it again would not mend it.
-        Err(error @ Error::Damaged(_)) => Err(error.to_string()),
+        Err(error) if error.is_damage() => Err(error.to_string()),
         outcome => outcome?,
     };
     operator.writer.ask(FinishRun { run: id, basis, outcome }).await

@@ -1,6 +1,6 @@
 //! Errors of a coordinator, each with advice.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_model::id::RunId;
@@ -9,74 +9,9 @@ use nqueens_scheduler::Refusal;
 /// A failure of the coordinator. Nothing was changed unless the text says otherwise.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such file.
-    #[error("there is no database at {0}; check the path, or start a run to create one")]
-    NoDatabase(PathBuf),
-    /// The file can't be opened or created.
-    #[error("can't open the database {0}: {1}; check that the directory exists and is writable")]
-    CantOpen(PathBuf, String),
-    /// A directory, FIFO, socket or device.
-    #[error("{0} is {1}, not a database file; choose another --db")]
-    NotAFile(PathBuf, &'static str),
-    /// The file is of another kind.
-    #[error("{0} is not an SQLite database; it was left as it is, choose another --db")]
-    NotADatabase(PathBuf),
-    /// Some other program's tables.
-    #[error("{0} is not a database of this program; it was left as it is, choose another --db")]
-    ForeignDatabase(PathBuf),
-    /// Made by a later version.
-    #[error(
-        "{path} has schema {found}, newer than this program's {known}; use the nqueens that made it, or a later one"
-    )]
-    NewerSchema {
-        /// The database.
-        path: PathBuf,
-        /// Its schema version.
-        found: i64,
-        /// The latest that this program knows.
-        known: i64,
-    },
-    /// Made by an earlier version, or not made to the end.
-    #[error(
-        "{path} has schema {found}, older than this program's {known}; 'nqueens run' brings it up to date"
-    )]
-    OlderSchema {
-        /// The database.
-        path: PathBuf,
-        /// Its schema version; 0 before there are any tables.
-        found: i64,
-        /// The latest that this program knows.
-        known: i64,
-    },
-    /// Another process has it.
-    #[error("another nqueens process is using {0}; wait for it or stop it, or choose another --db")]
-    InUse(PathBuf),
-    /// A newer life of a coordinator has written to the database.
-    #[error(
-        "another nqueens process has taken over {0}, so this one stores nothing more and ends; everything acknowledged so \
-         far is safe; run one coordinator on a database"
-    )]
-    Superseded(PathBuf),
-    /// The path leads to no file any more, or to another one.
-    #[error(
-        "{0} was moved, removed or replaced while in use, so this process stores nothing more and ends; stop a \
-         coordinator before you move or restore its database"
-    )]
-    Replaced(PathBuf),
-    /// Something is where a backup should go.
-    #[error("{0} exists; a backup replaces nothing, choose another name for it")]
-    BackupExists(PathBuf),
-    /// Nothing more can be stored.
-    #[error(
-        "the disk with {0} is full; free some space and start again, everything acknowledged so far is safe"
-    )]
-    DiskFull(PathBuf),
-    /// Reading or writing failed below SQLite: a broken disk, a quota, a limit on the size of files.
-    #[error(
-        "{0} can't be read or written ({1}); check the disk and its quota and start again, everything acknowledged so \
-         far is safe"
-    )]
-    DiskFailed(PathBuf, String),
+    /// The ledger failed.
+    #[error(transparent)]
+    Ledger(#[from] nqueens_ledger::Error),
     /// The database holds a run of another board.
     #[error("{path} holds a run of N = {found}, not of N = {wanted}; choose another --db")]
     OtherRun {
@@ -133,12 +68,6 @@ pub enum Error {
     /// The request can't be granted.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Rows that no version of this program writes.
-    #[error("the database is damaged: {0}; restore it from a backup")]
-    Damaged(String),
-    /// SQLite said no.
-    #[error("the database failed: {0}")]
-    Database(sqlx::Error),
     /// The writer met something that can't be, and broke off.
     #[error(
         "the coordinator failed ({0}); everything acknowledged so far is safe; 'nqueens doctor' tells whether the \
@@ -159,18 +88,26 @@ pub enum Error {
 impl Error {
     /// Whether the coordinator that met this one stores nothing any more.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Superseded(_) | Self::Replaced(_) | Self::WriterFailed(_))
+        use nqueens_ledger::Error::{Replaced, Superseded};
+        matches!(self, Self::Ledger(Superseded(_) | Replaced(_)) | Self::WriterFailed(_))
+    }
+
+    /// Whether the database holds what no version of this program writes.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Ledger(nqueens_ledger::Error::Damaged(_)))
+    }
+
+    /// Gives an error of SQLite on this database the words that help.
+    pub(crate) fn explain(self, path: &Path) -> Self {
+        match self {
+            Self::Ledger(error) => Self::Ledger(error.explain(path)),
+            other => other,
+        }
     }
 }
 
-/// Not its source, for it is told in full: a chain of causes would say it twice.
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
-        Self::Database(error)
+        Self::Ledger(error.into())
     }
-}
-
-/// Rows that no version of this program writes.
-pub(crate) fn damaged(what: impl ToString) -> Error {
-    Error::Damaged(what.to_string())
 }

@@ -7,15 +7,13 @@
 //!                          +--> snapshot --> progress, and total once all jobs are done
 //! ```
 //!
-//! * `writer` is the only task that changes the ledger. `ledger` has all SQL.
+//! * `writer` is the only task that changes the ledger. The crate [`nqueens_ledger`] has all SQL.
 //! * `plans` are the runs that are being planned, one at a time. `planner` makes the jobs of a plan on a thread of its own:
 //!   to store them, or to compare stored ones.
 //! * `total` adds up a complete ledger, or says which check failed. `canary` counts a few jobs, or parts of
 //!   them, in this process to check the workers, and what has to be decided.
-//! * `database` creates, recognises, locks and migrates the file. A coordinator stops if SQLite's `quick_check`, made
+//! * `reader` reads a ledger while another process may write to it. A coordinator stops if SQLite's `quick_check`, made
 //!   after the start, finds damage.
-//! * `reader` reads a ledger while another process may write to it. `rules` are queries for states that no ledger may
-//!   have; `doctor` and the tests run them.
 //! * `backup` copies a ledger with `VACUUM INTO`, examines the copy, and then gives it its name.
 //! * `disk` watches the free space. Below the reserve no more jobs are leased, so that results of leased jobs still
 //!   fit.
@@ -33,22 +31,18 @@ mod backup;
 mod canary;
 mod clock;
 mod coordinator;
-mod database;
 mod disk;
 mod error;
 mod events;
 mod journal;
-mod ledger;
 mod limits;
 mod listener;
-mod lock;
 mod operator;
 mod operator_service;
 mod planner;
 mod plans;
 pub mod progress;
 mod reader;
-mod rules;
 mod service;
 mod speed;
 mod total;
@@ -60,12 +54,12 @@ pub use clock::wall_time;
 pub use coordinator::{Coordinator, listen};
 pub use error::Error;
 pub use events::Events;
-pub use ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
 pub use listener::{Bucket, Caller, CallerLimits, Connection, Rate, connections};
+pub use nqueens_ledger::rules::RULES;
+pub use nqueens_ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
 pub use nqueens_scheduler::{JobState, Policy, Refusal, Room, Sums, request};
 pub use operator::Operator;
 pub use plans::UnplannedRun;
 pub use reader::Reader;
-pub use rules::RULES;
 pub use total::Confirming;
 pub use writer::Timing;

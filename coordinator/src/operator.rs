@@ -17,12 +17,12 @@ use tracing::{Instrument, info};
 use crate::clock::wall_time;
 use crate::error::Error;
 use crate::events::Events;
-use crate::ledger::{RunRow, WorkerRow};
 use crate::planner::Planner;
 use crate::plans::{Planning, Plans, UnplannedRun};
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::writer::Handle;
+use nqueens_ledger::{RunRow, WorkerRow};
 
 /// An operator's hands and eyes; cheap to clone.
 #[derive(Clone)]
@@ -75,7 +75,7 @@ impl Operator {
         let unplanned: Vec<_> = unplanned.map(|run| run.status()).collect();
         let snapshot = self.snapshot.borrow().clone();
         // A run that was committed this moment may not be in the picture yet.
-        let status = |row: RunRow| Some(snapshot.run(row.id)?).map(|progress| row.status(progress));
+        let status = |row: RunRow| Some(snapshot.run(row.id)?).map(|progress| progress.status(row));
         Ok(rows.into_iter().filter_map(status).chain(unplanned).collect())
     }
 

@@ -17,9 +17,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use crate::error::Error;
-use crate::ledger::RunRow;
 use crate::operator::Operator;
 use crate::progress::{RunProgress, Snapshot};
+use nqueens_ledger::RunRow;
 
 pub(crate) struct Operators {
     pub(crate) operator: Operator,
@@ -70,20 +70,20 @@ impl From<&RunProgress> for Progress {
     }
 }
 
-impl RunRow {
+impl RunProgress {
     /// The run in full; its state is the row's.
-    pub fn status(self, progress: &RunProgress) -> RunStatus {
+    pub fn status(&self, row: RunRow) -> RunStatus {
         RunStatus {
-            progress: Progress { state: self.state, ..progress.into() },
-            plan: self.plan,
-            fingerprint: Some(self.fingerprint),
-            priority: self.priority,
-            replicate_ppm: self.replicate_ppm,
-            reason: self.reason,
-            created_at: self.created_at,
-            finished_at: self.finished_at,
-            recounts: self.recounts,
-            outcome: self.outcome,
+            progress: Progress { state: row.state, ..self.into() },
+            plan: row.plan,
+            fingerprint: Some(row.fingerprint),
+            priority: row.priority,
+            replicate_ppm: row.replicate_ppm,
+            reason: row.reason,
+            created_at: row.created_at,
+            finished_at: row.finished_at,
+            recounts: row.recounts,
+            outcome: row.outcome,
         }
     }
 }

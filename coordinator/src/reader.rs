@@ -7,19 +7,18 @@ use std::sync::Arc;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::Fingerprinter;
+use nqueens_ledger::database::open_readers;
+use nqueens_ledger::{self as ledger, LedgerRow, OtherResult, PlannedJob, RunRow, WorkerRow, damaged, rules};
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
 use nqueens_scheduler::{Refusal, Run, RunSettings};
 use sqlx::sqlite::SqlitePool;
 use tracing::warn;
 
-use crate::database::{explain, open_readers};
-use crate::error::{Error, damaged};
-use crate::ledger::{self, LedgerRow, OtherResult, PlannedJob, RunRow, WorkerRow};
+use crate::error::Error;
 use crate::planner::{BATCH, Planner};
 use crate::plans::UnplannedRun;
 use crate::progress::RunProgress;
-use crate::rules;
 
 /// A database opened read-only; a coordinator may be writing to it.
 #[derive(Clone, Debug)]
@@ -44,8 +43,8 @@ impl Reader {
     }
 
     /// Gives an error of SQLite the words that help.
-    pub(crate) fn explain(&self, error: Error) -> Error {
-        explain(&self.path, error)
+    pub(crate) fn explain(&self, error: impl Into<Error>) -> Error {
+        error.into().explain(&self.path)
     }
 
     pub(crate) fn pool(&self) -> &SqlitePool {
@@ -55,7 +54,7 @@ impl Reader {
     /// Reads the whole file, and says which of the [`RULES`](crate::RULES) do not hold, if any, or which run's jobs are
     /// not those that were planned, with their bounds; some half a minute for a million jobs.
     pub async fn examine(&self) -> Result<(), Error> {
-        let mut broken = rules::broken(&self.db).await.map_err(|error| self.explain(error.into()))?;
+        let mut broken = rules::broken(&self.db).await.map_err(|error| self.explain(error))?;
         if broken.is_empty() {
             for run in self.runs().await? {
                 broken.extend(self.misplanned(&run).await?);
@@ -64,7 +63,7 @@ impl Reader {
         if broken.is_empty() {
             return Ok(());
         }
-        Err(damaged(format!("{}: {}", self.path.display(), broken.join("; "))))
+        Err(damaged(format!("{}: {}", self.path.display(), broken.join("; "))).into())
     }
 
     /// What is wrong with the jobs of a run, if anything: they are not those that it began with, or the most that each
@@ -109,8 +108,8 @@ impl Reader {
     pub async fn glance(&self) -> Result<(), Error> {
         match rules::unsound(&self.db).await {
             Ok(None) => Ok(()),
-            Ok(Some(finding)) => Err(damaged(format!("{}: {finding}", self.path.display()))),
-            Err(error) => Err(self.explain(error.into())),
+            Ok(Some(finding)) => Err(damaged(format!("{}: {finding}", self.path.display())).into()),
+            Err(error) => Err(self.explain(error)),
         }
     }
 
@@ -118,7 +117,7 @@ impl Reader {
     pub(crate) async fn free_bytes(&self) -> Result<u64, Error> {
         let pages = "SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size";
         let bytes: i64 = sqlx::query_scalar(pages).fetch_one(&self.db).await?;
-        u64::try_from(bytes).map_err(damaged)
+        Ok(u64::try_from(bytes).map_err(damaged)?)
     }
 
     /// All runs, oldest first.
@@ -150,7 +149,7 @@ impl Reader {
 
     /// All workers that ever registered, oldest first.
     pub async fn workers(&self) -> Result<Vec<WorkerRow>, Error> {
-        ledger::worker_rows(&self.db).await
+        Ok(ledger::worker_rows(&self.db).await?)
     }
 
     /// What some jobs are, and the most that each can count; those that do not exist are left out.

@@ -15,12 +15,13 @@ use nqueens_scheduler::request::{GiveBack, Granted, Register, Sync, Synced};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
-use crate::error::{Error, damaged};
+use crate::error::Error;
 use crate::limits::CountLimits;
 use crate::listener::Caller;
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::writer::Handle;
+use nqueens_ledger::damaged;
 
 /// Bytes of leases in one answer, so that it stays well below the largest message however jobs are encoded.
 const LEASE_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
@@ -94,7 +95,7 @@ impl Workers {
         let ids = || granted.iter().map(|granted| granted.token.job);
         let jobs = self.reader.jobs(ids()).await?;
         if let Some(gone) = ids().find(|id| !jobs.contains_key(id)) {
-            return Err(Arc::new(damaged(format!("job {gone} is gone"))));
+            return Err(Arc::new(damaged(format!("job {gone} is gone")).into()));
         }
         self.limits.keep(jobs.iter().map(|(id, (_, counts_max))| (*id, *counts_max)));
         Ok(jobs)

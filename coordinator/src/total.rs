@@ -18,8 +18,9 @@ use nqueens_scheduler::JobState;
 use sqlx::sqlite::SqlitePool;
 use tokio::sync::watch;
 
-use crate::error::{Error, damaged};
-use crate::ledger::{self, RunRow};
+use crate::error::Error;
+use nqueens_ledger::damaged;
+use nqueens_ledger::{self as ledger, RunRow};
 
 /// How totals are confirmed.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +106,7 @@ pub(crate) async fn conclude(
         }
         for row in rows {
             if row.number != jobs {
-                return Err(damaged(format!("job {jobs} of run {} is missing", run.id)));
+                return Err(damaged(format!("job {jobs} of run {} is missing", run.id)).into());
             }
             jobs += 1;
             fingerprint.add_encoded(row.job.class, row.job.bound1, &row.job.prefixes);

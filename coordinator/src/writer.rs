@@ -5,9 +5,9 @@
 //!
 //! | step | by | what |
 //! |---|---|---|
-//! | load | `ledger::load` | what the requests need: how much the reported jobs can count, and their current results |
+//! | load | `nqueens_ledger::load` | what the requests need: how much the reported jobs can count, and their current results |
 //! | apply | `scheduler::Transaction` | each request gives its own type of answer, or a `Refusal`; together they give a list of `Change`s |
-//! | persist | `ledger::persist` | the changes in their order: withdrawn results are stored before new ones |
+//! | persist | `nqueens_ledger::persist` | the changes in their order: withdrawn results are stored before new ones |
 //!
 //! Each transaction holds only while this life of the coordinator is the newest: a coordinator that another has taken
 //! the place of ends.
@@ -35,15 +35,15 @@ use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, warn};
 
 use crate::clock::wall_time;
-use crate::database::Database;
 use crate::error::Error;
 use crate::events::EventBoard;
-use crate::ledger;
 use crate::limits::CountLimits;
 use crate::plans::{Plans, UnplannedRun};
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
 use crate::total::Confirming;
+use nqueens_ledger as ledger;
+use nqueens_ledger::database::Database;
 
 pub(crate) use self::request::Handle;
 use self::request::{Message, Pending};
@@ -131,7 +131,7 @@ impl Writer {
             let dispatch = Dispatch::new(policy, incarnation, secret);
             Ok((began_at, ledger::restore(&database.readers, dispatch, room, 0).await?))
         };
-        let (began_at, scheduler) = begun.await.map_err(|error| database.explain(error))?;
+        let (began_at, scheduler) = begun.await.map_err(|error: Error| error.explain(&database.path))?;
         let speeds = Speeds::default();
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, &speeds, Vec::new())));
         let (faults, stalls, events) = (watch::Sender::new(None), Stalls::default(), EventBoard::default());
@@ -271,7 +271,7 @@ impl Writer {
         if error.is_final() {
             return Arc::new(error);
         }
-        let cause = Arc::new(self.database.explain(error));
+        let cause = Arc::new(error.explain(&self.database.path));
         self.faults.send_replace(Some(Arc::clone(&cause)));
         if let Err(error) = self.database.reconnect().await {
             error!(%error, "connecting to the database again; it is tried again at the next transaction");
@@ -282,7 +282,7 @@ impl Writer {
         match ledger::restore(readers, dispatch, room, self.now()).await {
             Ok(scheduler) => self.scheduler = scheduler,
             Err(error) => {
-                let error = self.database.explain(error);
+                let error = error.explain(&self.database.path);
                 return Arc::new(Error::WriterFailed(format!(
                     "its database can't be read any more: {error}"
                 )));
@@ -309,7 +309,7 @@ async fn begin(database: &mut Database, life: Incarnation) -> Result<Transaction
     if ledger::newest_incarnation(&mut db).await? == Some(life) {
         Ok(db)
     } else {
-        Err(Error::Superseded(path))
+        Err(nqueens_ledger::Error::Superseded(path).into())
     }
 }
 

@@ -66,7 +66,7 @@ async fn check(schema: u32, ledger: &Ledger) {
     if schema < newest {
         // To look at it is no reason to change it.
         let refused = Reader::open(&ledger.path).await.expect_err("of an earlier version");
-        assert!(matches!(refused, Error::OlderSchema { .. }), "{refused}");
+        assert!(matches!(refused, Error::Ledger(nqueens_ledger::Error::OlderSchema { .. })), "{refused}");
     }
     let before = ledger.ask("SELECT json_array(run, job, verdict, count8) FROM result ORDER BY id").await;
     let done = ledger.ask("SELECT count(*) FROM job WHERE state = 2").await;

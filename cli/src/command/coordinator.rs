@@ -192,7 +192,7 @@ fn farewell(told: &SignalReceiver) -> ExitCode {
 /// Looks at the database while it is being served, for a large one takes seconds; returns only if it is damaged.
 async fn damage(reader: &Reader) -> Error {
     match reader.glance().await {
-        Err(error @ Error::Damaged(_)) => error,
+        Err(error) if error.is_damage() => error,
         Err(error) => {
             warn!(%error, "checking whether the database is sound");
             pending().await

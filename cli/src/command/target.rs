@@ -162,7 +162,7 @@ pub(crate) async fn all_runs(reader: &Reader) -> anyhow::Result<Vec<RunStatus>> 
     let mut runs = Vec::new();
     for run in reader.runs().await? {
         let progress = reader.progress(&run).await?;
-        runs.push(run.status(&progress));
+        runs.push(progress.status(run));
     }
     let is_new = |run: &RunStatus| runs.iter().all(|planned| planned.progress.run != run.progress.run);
     let unplanned: Vec<_> = unplanned.into_iter().filter(is_new).collect();
@@ -177,5 +177,5 @@ async fn status(reader: &Reader, id: RunId) -> anyhow::Result<RunStatus> {
         return run.ok_or_else(|| Refusal::NoRun(id).into());
     };
     let progress = reader.progress(&run).await?;
-    Ok(run.status(&progress))
+    Ok(progress.status(run))
 }

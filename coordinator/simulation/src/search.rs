@@ -131,6 +131,9 @@ mod tests {
 
     /// What has failed once, or fails again if the defect is put back.
     const REGRESSIONS: &[&str] = &[
+        // Without the coordinator's own count, a dispute was kept for a credential that had voted on it.
+        "3026 workers=3 runs=1 jobs=2 replicate=1000000 seconds=96 \
+         faults=loss,delay,duplicate,partition,freeze,lie,refusal,leap,disk,operator",
         // The coordinator checked its own count.
         "84625 workers=40 runs=1 jobs=11 replicate=200000 seconds=400 \
          faults=delay,partition,death,freeze,spool,lie,leap,disk,operator",

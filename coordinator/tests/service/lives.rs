@@ -142,7 +142,9 @@ async fn one_coordinator_a_database() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
     let second = Coordinator::open(&ledger.path, Timing::default(), "test 1.0").await;
-    assert!(matches!(second.err(), Some(Error::InUse(path)) if path == ledger.path));
+    assert!(
+        matches!(second.err(), Some(Error::Ledger(nqueens_ledger::Error::InUse(path))) if path == ledger.path)
+    );
     // The first goes on.
     let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
     house.worker(1).await.count_all().await;

@@ -79,7 +79,7 @@ impl Facts {
     /// Reads a run's ledger and, if the run is done, makes the checks.
     pub(super) async fn gather(reader: &Reader, run: &RunRow, watts: Option<f64>) -> anyhow::Result<Self> {
         let mut facts = Self {
-            run: run.clone().status(&reader.progress(run).await?),
+            run: reader.progress(run).await?.status(run.clone()),
             findings: None,
             work: WorkSums::default(),
             classes: BTreeMap::new(),

@@ -5,6 +5,7 @@ use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::kernel::{Family, KernelName};
 
+use super::checks::OpenCheck;
 use super::lease::ActiveLease;
 use super::{Dispatch, JobState, Lot, Millis, RunState, Worker};
 
@@ -101,11 +102,13 @@ impl Dispatch {
             let is_reserved = self.is_reserved(&owner.credential, worker);
             // What others leave undone is the coordinator's, where it counts: somebody who waits for it confirms nothing.
             let is_left = move |run: RunId| !self.policy.arbiter && self.is_late(now, run);
-            let runs = active.iter().filter(move |run| !is_reserved || is_left(run.id()));
-            runs.flat_map(|run| {
+            // Somebody of another credential has voted on a dispute already.
+            let is_dispute = |job: &JobId| self.checks.get(*job).is_some_and(OpenCheck::is_dispute);
+            let all = active.iter().flat_map(|run| {
                 let job = |number| JobId { run: run.id(), number };
                 jobs.range(job(0)..job(run.jobs())).take(LOOKED_AT_MAX)
-            })
+            });
+            all.filter(move |job| !is_reserved || is_left(job.run) || is_dispute(job))
         });
         jobs.find(|job| self.suits(**job, worker)).copied()
     }

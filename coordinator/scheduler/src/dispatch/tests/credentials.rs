@@ -158,6 +158,19 @@ fn credentials_with_standing_decide() {
 }
 
 /// A result is checked under another credential if somebody of one is there.
+/// Where the coordinator does not count, a dispute between two owners is settled by whoever comes third.
+#[test]
+fn a_dispute_is_no_longer_kept_for_other_credentials() {
+    let mut cluster = Cluster::new(false);
+    let [first, second, liar] = ["lab", "lab", "club"].map(|credential| cluster.worker(credential));
+    assert_eq!(cluster.count(first, 1, false), [Verdict::Accepted]);
+    assert_eq!(cluster.count(liar, 1, true), [Verdict::Conflict], "the check is kept for it");
+    assert_eq!(cluster.sums().quarantined, 1);
+    assert_eq!(cluster.count(second, 1, false), [Verdict::Accepted], "it decides");
+    assert_eq!((cluster.sums().quarantined, cluster.sums().checks.settled), (0, 1));
+    assert_eq!([first, second, liar].map(|worker| cluster.is_trusted(worker)), [true, true, false]);
+}
+
 #[test]
 fn checks_are_kept_for_other_credentials() {
     let mut cluster = Cluster::new(true);

@@ -12,16 +12,14 @@ use nqueens_scheduler::{AcceptedSums, JobState, JudgedResult};
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
-use super::{
+use crate::error::{Error, damaged};
+use crate::{
     ROWS_MAX, all, all_written, column, counts, encoded_job, json, json_of_ids, parsed, rows_of, run_id,
     within, worker_id,
 };
-use crate::error::{Error, damaged};
 
 /// Sums over the accepted results of every run, in 128 bits, checked; and how its checks stand.
-pub(crate) async fn accepted_sums(
-    db: &SqlitePool,
-) -> Result<HashMap<RunId, (AcceptedSums, CheckCounts)>, Error> {
+pub async fn accepted_sums(db: &SqlitePool) -> Result<HashMap<RunId, (AcceptedSums, CheckCounts)>, Error> {
     let mut sums = HashMap::<_, (AcceptedSums, CheckCounts)>::new();
     let mut last = 0;
     loop {
@@ -158,7 +156,7 @@ fn ledger_result(
 }
 
 /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
-pub(crate) async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
+pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
     let id = column(run.get());
     let rows = query!(
         r#"SELECT job.number, run.n, job.class, job.bound1, job.prefixes, job.state, result.worker AS "worker?",
@@ -209,7 +207,7 @@ pub struct OtherResult {
 }
 
 /// The results of some jobs of a run that don't stand, by job and in the order of their commits.
-pub(crate) async fn others(db: &SqlitePool, run: RunId, jobs: Range<u32>) -> Result<Vec<OtherResult>, Error> {
+pub async fn others(db: &SqlitePool, run: RunId, jobs: Range<u32>) -> Result<Vec<OtherResult>, Error> {
     let run = column(run.get());
     let rows = query!(
         "SELECT job, verdict, worker, worker.name, kernel, epoch, count2, count4, count8, solutions, states, elapsed_us,

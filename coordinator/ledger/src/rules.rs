@@ -88,7 +88,7 @@ const NAMED: usize = 3;
 
 /// Looks for whatever breaks a rule: a line for each that is broken. In a file that is not sound there is nothing more
 /// to look for.
-pub(crate) async fn broken(db: &SqlitePool) -> sqlx::Result<Vec<String>> {
+pub async fn broken(db: &SqlitePool) -> sqlx::Result<Vec<String>> {
     let mut broken = Vec::new();
     for (rule, query) in RULES {
         let found = format!("WITH found(what) AS ({query}) SELECT CAST(what AS TEXT) FROM found");
@@ -105,7 +105,7 @@ pub(crate) async fn broken(db: &SqlitePool) -> sqlx::Result<Vec<String>> {
 }
 
 /// A line for a rule that is broken, with those that break it.
-pub(crate) fn describe(rule: &str, found: &[String]) -> String {
+pub fn describe(rule: &str, found: &[String]) -> String {
     let named = found[..found.len().min(NAMED)].join(", ");
     let more = found.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -113,7 +113,7 @@ pub(crate) fn describe(rule: &str, found: &[String]) -> String {
 }
 
 /// What is wrong with the file itself, as far as it shows at a glance.
-pub(crate) async fn unsound(db: &SqlitePool) -> sqlx::Result<Option<String>> {
+pub async fn unsound(db: &SqlitePool) -> sqlx::Result<Option<String>> {
     let findings = "SELECT * FROM pragma_quick_check WHERE quick_check <> 'ok'";
     query_scalar(findings).fetch_optional(db).await
 }

@@ -10,8 +10,8 @@ use nqueens_scheduler::RunSettings;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
 use sqlx::{query, query_as, query_scalar};
 
-use super::{ROWS_MAX, all_written, column, parsed, run_id, within};
 use crate::error::{Error, damaged};
+use crate::{ROWS_MAX, all_written, column, parsed, run_id, within};
 
 /// A run's own row.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub struct RunRow {
 
 impl RunRow {
     /// What it was to be.
-    pub(crate) fn settings(&self) -> RunSettings {
+    pub fn settings(&self) -> RunSettings {
         let Self { id, plan, seed, priority, replicate_ppm, .. } = *self;
         RunSettings { id, plan, seed, priority, replicate_ppm }
     }
@@ -100,7 +100,7 @@ pub(super) async fn finish_planning(
 
 /// Removes the last jobs of the runs whose planning was cut short, [`ROWS_MAX`] of each, and the runs that have none; true
 /// once there is no such run.
-pub(crate) async fn delete_unplanned(db: &mut SqliteConnection) -> Result<bool, Error> {
+pub async fn delete_unplanned(db: &mut SqliteConnection) -> Result<bool, Error> {
     query!(
         "DELETE FROM job WHERE (run, number) IN
            (SELECT job.run, job.number FROM run JOIN job ON job.run = run.id
@@ -120,9 +120,7 @@ pub(crate) async fn delete_unplanned(db: &mut SqliteConnection) -> Result<bool, 
 }
 
 /// The runs whose jobs are not all stored, oldest first, each with the number of those that are.
-pub(crate) async fn unplanned_runs(
-    db: impl SqliteExecutor<'_>,
-) -> Result<Vec<(RunSettings, WallTime, u32)>, Error> {
+pub async fn unplanned_runs(db: impl SqliteExecutor<'_>) -> Result<Vec<(RunSettings, WallTime, u32)>, Error> {
     let rows = query!(
         r#"SELECT id AS "id!", n, plan, states_per_job, seed, priority, replicate_ppm, created_at,
                   (SELECT 1 + max(number) FROM job WHERE job.run = run.id) AS "stored: i64"
@@ -241,7 +239,7 @@ fn grounds(row: &RunRecord) -> Result<Option<Grounds>, Error> {
 }
 
 /// All runs that are planned, oldest first.
-pub(crate) async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Error> {
+pub async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Error> {
     let rows = query_as!(
         RunRecord,
         r#"SELECT id AS "id!", n, plan, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,

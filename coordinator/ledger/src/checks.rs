@@ -9,8 +9,8 @@ use nqueens_scheduler::{CheckOutcome, CheckVote, Machine, MachineReputation};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
-use super::{all_written, credential, job_id, json, parsed, rows_of, run_id, within, worker_id};
 use crate::error::{Error, damaged};
+use crate::{all_written, credential, job_id, json, parsed, rows_of, run_id, within, worker_id};
 
 /// Writes checks that were opened or ended so, in this order.
 pub(super) async fn insert_checks(
@@ -83,7 +83,7 @@ fn vote(record: ResultRecord) -> Result<(JobId, CheckVote), Error> {
 
 /// The accepted results of a machine in runs that go on, less those that another machine has counted alike; or of all of a
 /// credential, less those that somebody else has.
-pub(crate) async fn unconfirmed(
+pub async fn unconfirmed(
     db: &mut SqliteConnection,
     machine: &Machine,
 ) -> Result<Vec<(JobId, CheckVote)>, Error> {

@@ -4,20 +4,16 @@ use nqueens_model::operator::WallTime;
 use nqueens_scheduler::Change;
 use sqlx::sqlite::SqliteConnection;
 
-use super::checks::{insert_checks, upsert_reputations};
-use super::jobs::{insert_jobs, update_jobs};
-use super::recounts::insert_recount;
-use super::results::{insert_results, void_results};
-use super::runs::{finish_planning, finish_run, insert_run, update_run_state};
-use super::workers::insert_worker;
+use crate::checks::{insert_checks, upsert_reputations};
 use crate::error::Error;
+use crate::jobs::{insert_jobs, update_jobs};
+use crate::recounts::insert_recount;
+use crate::results::{insert_results, void_results};
+use crate::runs::{finish_planning, finish_run, insert_run, update_run_state};
+use crate::workers::insert_worker;
 
 /// Stores changes in their order, inside of the transaction that is open on `db`, as of `now`.
-pub(crate) async fn persist(
-    db: &mut SqliteConnection,
-    changes: &[Change],
-    now: WallTime,
-) -> Result<(), Error> {
+pub async fn persist(db: &mut SqliteConnection, changes: &[Change], now: WallTime) -> Result<(), Error> {
     for change in changes {
         match change {
             Change::Worker(session, worker, credential) => {

@@ -8,10 +8,10 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoo
 use sqlx::{ConnectOptions, Connection, Executor, Sqlite, Transaction};
 use tokio::time::timeout;
 
-use crate::error::{Error, damaged};
+use crate::error::{Error, damaged, storage_error};
 use crate::lock::{Lock, refuse_special};
 
-static MIGRATIONS: Migrator = sqlx::migrate!("../migrations");
+static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
 /// Marks a file as ours: `NQns` in SQLite's application id.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"NQns");
@@ -29,18 +29,19 @@ const READERS: u32 = 4;
 const READERS_END: Duration = Duration::from_secs(1);
 
 /// A database that this process alone may write, with the lock that says so.
-pub(crate) struct Database {
-    pub(crate) path: PathBuf,
+pub struct Database {
+    /// Where it is.
+    pub path: PathBuf,
     /// The one connection that writes.
-    pub(crate) writer: SqliteConnection,
+    pub writer: SqliteConnection,
     /// Those that read.
-    pub(crate) readers: SqlitePool,
+    pub readers: SqlitePool,
     lock: Lock,
 }
 
 impl Database {
     /// Opens a database to write to it; creates and migrates it where needed.
-    pub(crate) async fn open(path: &Path) -> Result<Self, Error> {
+    pub async fn open(path: &Path) -> Result<Self, Error> {
         let mut lock = Lock::take(path)?;
         let found = if lock.is_empty()? { 0 } else { recognise(path).await? };
         let fail = |error| storage_error(path, error);
@@ -57,13 +58,13 @@ impl Database {
     }
 
     /// Begins to write, if the path still leads to the file that is locked.
-    pub(crate) async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, Error> {
+    pub async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, Error> {
         self.lock.check()?;
         Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
     }
 
     /// Closes it, and lets another process have it.
-    pub(crate) async fn close(self) -> Result<(), Error> {
+    pub async fn close(self) -> Result<(), Error> {
         let Self { path, mut writer, readers, lock } = self;
         let fail = |error| storage_error(&path, error);
         let is_read_out = timeout(READERS_END, readers.close()).await.is_ok();
@@ -80,15 +81,10 @@ impl Database {
 
     /// Takes a new connection to write by. After a transaction that SQLite itself has rolled back, as it does on a full
     /// disk, the old one takes itself to be in that transaction for ever.
-    pub(crate) async fn reconnect(&mut self) -> Result<(), Error> {
+    pub async fn reconnect(&mut self) -> Result<(), Error> {
         self.lock.check()?;
         let old = std::mem::replace(&mut self.writer, connect_writer(&self.path).await?);
         old.close().await.map_err(|error| storage_error(&self.path, error))
-    }
-
-    /// Gives an error of SQLite the words that help.
-    pub(crate) fn explain(&self, error: Error) -> Error {
-        explain(&self.path, error)
     }
 }
 
@@ -96,7 +92,7 @@ impl Database {
 ///
 /// The connections themselves refuse changes. The file is not opened as read-only: the last connection that closes a
 /// database removes the files beside it (`-wal`, `-shm`), which needs write access.
-pub(crate) async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
+pub async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
     if !path.exists() {
         return Err(Error::NoDatabase(path.to_owned()));
     }
@@ -129,7 +125,7 @@ async fn connect_readers(path: &Path, min: u32) -> Result<SqlitePool, Error> {
 }
 
 /// Statements over a whole ledger may take their time: that is no news for the log.
-pub(crate) fn options(path: &Path) -> SqliteConnectOptions {
+pub fn options(path: &Path) -> SqliteConnectOptions {
     let options = SqliteConnectOptions::new().filename(path).foreign_keys(true);
     options.busy_timeout(Duration::from_secs(10)).disable_statement_logging()
 }
@@ -173,38 +169,6 @@ async fn recognise(path: &Path) -> Result<i64, Error> {
         return Err(Error::NewerSchema { path: path.to_owned(), found, known });
     }
     Ok(found)
-}
-
-/// Gives an error of SQLite the words that help.
-pub(crate) fn explain(path: &Path, error: Error) -> Error {
-    match error {
-        Error::Database(error) => storage_error(path, error),
-        other => other,
-    }
-}
-
-pub(crate) fn storage_error(path: &Path, error: sqlx::Error) -> Error {
-    let path = path.to_owned();
-    // Text that is none, say: nothing that SQLite would mind.
-    if matches!(error, sqlx::Error::ColumnDecode { .. }) {
-        return Error::Damaged(format!("{}: {error}", path.display()));
-    }
-    let Some(database) = error.as_database_error() else { return Error::Database(error) };
-    // SQLite's primary result codes; the higher bits are details.
-    let code = database.code().and_then(|code| code.parse::<u32>().ok()).map(|code| code & 0xff);
-    match code {
-        Some(3 | 8 | 14) => Error::CantOpen(path, database.message().to_owned()),
-        Some(10) => Error::DiskFailed(path, database.message().to_owned()),
-        Some(11) => {
-            // Where the schema is damaged, the text goes on with many lines of it.
-            let reason = database.message().lines().next().unwrap_or_default();
-            Error::Damaged(format!("{}: {reason}", path.display()))
-        }
-        Some(26) => Error::NotADatabase(path),
-        Some(13) => Error::DiskFull(path),
-        Some(5 | 6) => Error::InUse(path),
-        _ => Error::Database(error),
-    }
 }
 
 fn migrate_error(path: &Path, error: MigrateError) -> Error {

@@ -9,27 +9,23 @@ use nqueens_scheduler::request::Recounted;
 use sqlx::query;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 
-use super::{ROWS_MAX, all, column, counts, encoded_job, parsed, rows_of, token, within};
 use crate::error::{Error, damaged};
+use crate::{ROWS_MAX, all, column, counts, encoded_job, parsed, rows_of, token, within};
 
 /// The accepted result of a job.
-pub(crate) struct AcceptedResult {
+pub struct AcceptedResult {
     /// Its lease.
-    pub(crate) token: LeaseToken,
+    pub token: LeaseToken,
     /// The job, and what was found.
-    pub(crate) claim: Claim,
+    pub claim: Claim,
     /// Estimated states of the job.
-    pub(crate) states: u64,
+    pub states: u64,
     /// What was found in each part; empty if the result does not tell.
-    pub(crate) parts: Vec<Counts>,
+    pub parts: Vec<Counts>,
 }
 
 /// The accepted result of the first job from a number on that a worker has counted; `None` if there is none nearby.
-pub(crate) async fn accepted_from(
-    db: &SqlitePool,
-    run: RunId,
-    first: u32,
-) -> Result<Option<AcceptedResult>, Error> {
+pub async fn accepted_from(db: &SqlitePool, run: RunId, first: u32) -> Result<Option<AcceptedResult>, Error> {
     let run = column(run.get());
     let row = query!(
         r#"SELECT number, n, class, bound1, prefixes, job.states, result.epoch, result.incarnation, result.worker, kernel,
@@ -63,7 +59,7 @@ pub(crate) async fn accepted_from(
 }
 
 /// A job with its estimated work and its accepted result. Where it has none, the result is taken for one of nothing.
-pub(crate) async fn claim(db: &SqlitePool, id: JobId) -> Result<(Claim, u64), Error> {
+pub async fn claim(db: &SqlitePool, id: JobId) -> Result<(Claim, u64), Error> {
     let (run, number) = (column(id.run.get()), id.number);
     let row = query!(
         r#"SELECT n, class, bound1, prefixes, job.states, result.worker AS "worker?", kernel AS "kernel?",

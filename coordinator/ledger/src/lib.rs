@@ -1,15 +1,25 @@
-//! All SQL of the coordinator, checked against the schema at compile time. [`restore`] reads the scheduler's state,
-//! [`load`] reads what a transaction needs beyond that, and [`persist`] stores its changes.
+//! The ledger: runs, jobs and results in one SQLite file. All SQL is here, checked against the schema at compile time.
+//! [`restore`] reads the scheduler's state, [`load`] reads what a transaction needs beyond that, and [`persist`] stores its
+//! changes.
+//!
+//! * [`database`] creates, recognises, locks and migrates the file; [`lock`] keeps other processes away from it.
+//! * [`rules`] are queries for states that no ledger may have; `doctor` and the tests run them.
 //!
 //! Rows travel in batches as JSON arrays, which SQLite packs and unpacks: one statement for a thousand rows costs
 //! little more than one for a single row.
 
+#![forbid(unsafe_code)]
+
 mod checks;
+pub mod database;
+mod error;
 mod jobs;
+pub mod lock;
 mod persist;
 mod recounts;
 mod restore;
 mod results;
+pub mod rules;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -26,19 +36,18 @@ use nqueens_model::message::EncodedJob;
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteQueryResult;
 
-use crate::error::{Error, damaged};
-
-pub(crate) use checks::unconfirmed;
-pub(crate) use jobs::{PlannedJob, encoded_jobs, load, planned_jobs, slots};
-pub(crate) use persist::persist;
-pub(crate) use recounts::{AcceptedResult, accepted_from, claim};
-pub(crate) use restore::restore;
+pub use checks::unconfirmed;
+pub use error::{Error, damaged, storage_error};
+pub use jobs::{PlannedJob, encoded_jobs, load, planned_jobs, slots};
+pub use persist::persist;
+pub use recounts::{AcceptedResult, accepted_from, claim};
+pub use restore::restore;
 pub use results::{LedgerResult, LedgerRow, OtherResult};
-pub(crate) use results::{accepted_sums, others, rows};
+pub use results::{accepted_sums, others, rows};
 pub use runs::RunRow;
-pub(crate) use runs::{delete_unplanned, runs, unplanned_runs};
+pub use runs::{delete_unplanned, runs, unplanned_runs};
 pub use workers::WorkerRow;
-pub(crate) use workers::{insert_incarnation, latest_time, newest_incarnation, worker_rows};
+pub use workers::{insert_incarnation, latest_time, newest_incarnation, worker_rows};
 
 /// Rows read or written by one statement.
 const ROWS_MAX: u32 = 10_000;

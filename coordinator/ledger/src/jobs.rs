@@ -13,11 +13,11 @@ use nqueens_scheduler::{Accepted, ChangedJob, JobState, JobStatus, Loaded, Needs
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
-use super::{
+use crate::error::{Error, damaged};
+use crate::{
     ROWS_MAX, all_written, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token,
     within, worker_id,
 };
-use crate::error::{Error, damaged};
 
 /// Writes the jobs of a plan from number `first` on.
 pub(super) async fn insert_jobs(
@@ -53,14 +53,17 @@ pub(super) async fn insert_jobs(
 }
 
 /// A job as it was planned.
-pub(crate) struct PlannedJob {
-    pub(crate) number: u32,
-    pub(crate) job: EncodedJob,
-    pub(crate) weight: Weight,
+pub struct PlannedJob {
+    /// From 0.
+    pub number: u32,
+    /// What it is.
+    pub job: EncodedJob,
+    /// What it is estimated to take, and the most that it can count.
+    pub weight: Weight,
 }
 
 /// The jobs of a run with these numbers, in order, as they were planned.
-pub(crate) async fn planned_jobs(
+pub async fn planned_jobs(
     db: &SqlitePool,
     run: RunId,
     numbers: Range<u32>,
@@ -89,7 +92,7 @@ pub(crate) async fn planned_jobs(
 }
 
 /// The slots of a run's jobs, by number.
-pub(crate) async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<JobStatus>, Error> {
+pub async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<JobStatus>, Error> {
     let id = column(run.get());
     let mut slots = Vec::with_capacity(jobs as usize);
     for first in (0..jobs).step_by(ROWS_MAX as usize) {
@@ -138,7 +141,7 @@ pub(super) async fn leases(db: &SqlitePool) -> Result<Vec<(WorkerId, LeaseToken)
 type AcceptedRecord = ([u64; 3], String, [u64; 4], [u64; 2]);
 
 /// Looks up what requests need.
-pub(crate) async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loaded, Error> {
+pub async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loaded, Error> {
     let mut jobs = needs.reported.clone();
     for (run, of) in &needs.blamed {
         jobs.extend(blamed_jobs(db, *run, *of).await?);
@@ -204,7 +207,7 @@ async fn blamed_jobs(db: &mut SqliteConnection, run: RunId, of: Blamed) -> Resul
 }
 
 /// Looks up what jobs are, and the most that each can count; those that do not exist are left out.
-pub(crate) async fn encoded_jobs(
+pub async fn encoded_jobs(
     db: &SqlitePool,
     ids: impl Iterator<Item = JobId>,
 ) -> Result<HashMap<JobId, (EncodedJob, Counts)>, Error> {

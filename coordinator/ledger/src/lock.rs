@@ -27,7 +27,7 @@ use crate::error::Error;
 const NETWORK: [u32; 5] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0bd0_0bd0];
 
 /// A database that this process alone writes, until [`release`](Self::release) or its end.
-pub(crate) struct Lock {
+pub struct Lock {
     path: PathBuf,
     /// Never closed by accident: connections on threads of their own may outlive what holds this lock.
     file: ManuallyDrop<File>,
@@ -38,7 +38,7 @@ pub(crate) struct Lock {
 
 impl Lock {
     /// Locks a database file, created if need be, which SQLite has not opened yet.
-    pub(crate) fn take(path: &Path) -> Result<Self, Error> {
+    pub fn take(path: &Path) -> Result<Self, Error> {
         refuse_special(path)?;
         let cant_open = |error: io::Error| Error::CantOpen(path.to_owned(), error.to_string());
         let options = File::options().create(true).truncate(false).read(true).write(true).mode(0o600).clone();
@@ -57,7 +57,7 @@ impl Lock {
     }
 
     /// Locks the log, which SQLite has opened by now, too.
-    pub(crate) fn take_log(&mut self) -> Result<(), Error> {
+    pub fn take_log(&mut self) -> Result<(), Error> {
         self.log = Some(self.open_log()?);
         Ok(())
     }
@@ -70,13 +70,13 @@ impl Lock {
     }
 
     /// Whether nothing was written to the file yet.
-    pub(crate) fn is_empty(&self) -> Result<bool, Error> {
+    pub fn is_empty(&self) -> Result<bool, Error> {
         let metadata = self.file.metadata();
         Ok(metadata.map_err(|error| Error::CantOpen(self.path.clone(), error.to_string()))?.len() == 0)
     }
 
     /// Makes sure that the path still leads to the file that is locked.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), Error> {
         match leads_to(&self.path, &self.file) {
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::Replaced(self.path.clone())),
@@ -85,12 +85,12 @@ impl Lock {
     }
 
     /// Whether the log that is locked is still in its place.
-    pub(crate) fn owns_log(&self) -> bool {
+    pub fn owns_log(&self) -> bool {
         self.log.as_ref().is_some_and(|log| leads_to(&self.log_path, log).unwrap_or(false))
     }
 
     /// Lets another process have it; SQLite has closed it.
-    pub(crate) fn release(self) {
+    pub fn release(self) {
         drop(ManuallyDrop::into_inner(self.file));
     }
 }
@@ -119,7 +119,7 @@ fn is_remote(path: &Path) -> bool {
 }
 
 /// Refuses what is there and is no file: SQLite would wait for the other end of a FIFO, and read a device for ever.
-pub(crate) fn refuse_special(path: &Path) -> Result<(), Error> {
+pub fn refuse_special(path: &Path) -> Result<(), Error> {
     // What can't be looked at does not exist, or can't be opened either.
     let Ok(metadata) = path.metadata() else { return Ok(()) };
     let kind = metadata.file_type();

@@ -3,14 +3,14 @@
 use nqueens_scheduler::{Dispatch, Millis, Room, Run, Scheduler};
 use sqlx::sqlite::SqlitePool;
 
-use super::checks::{open_checks, reputations};
-use super::jobs::leases;
-use super::workers::sessions;
-use super::{accepted_sums, runs, slots, worker_rows};
+use crate::checks::{open_checks, reputations};
 use crate::error::{Error, damaged};
+use crate::jobs::leases;
+use crate::workers::sessions;
+use crate::{accepted_sums, runs, slots, worker_rows};
 
 /// Has a state machine that knows nothing yet take up all that the ledger has.
-pub(crate) async fn restore(
+pub async fn restore(
     db: &SqlitePool,
     mut dispatch: Dispatch,
     room: Option<Room>,

@@ -8,11 +8,11 @@ use nqueens_model::operator::WallTime;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
-use super::{column, credential, parsed, within, worker_id};
 use crate::error::{Error, damaged};
+use crate::{column, credential, parsed, within, worker_id};
 
 /// Records this life of the coordinator, the newest from now on.
-pub(crate) async fn insert_incarnation(
+pub async fn insert_incarnation(
     db: &mut SqliteConnection,
     incarnation: Incarnation,
     build: &str,
@@ -32,7 +32,7 @@ pub(crate) async fn insert_incarnation(
 }
 
 /// The latest time in the ledger; 0 if there is none.
-pub(crate) async fn latest_time(db: &mut SqliteConnection) -> Result<WallTime, Error> {
+pub async fn latest_time(db: &mut SqliteConnection) -> Result<WallTime, Error> {
     let latest = query_scalar!(
         r#"SELECT max(at) AS "at: i64" FROM (
                SELECT max(started_at) AS at FROM coordinator UNION ALL
@@ -44,7 +44,7 @@ pub(crate) async fn latest_time(db: &mut SqliteConnection) -> Result<WallTime, E
 }
 
 /// The newest life of a coordinator: the only one that may write.
-pub(crate) async fn newest_incarnation(db: &mut SqliteConnection) -> Result<Option<Incarnation>, Error> {
+pub async fn newest_incarnation(db: &mut SqliteConnection) -> Result<Option<Incarnation>, Error> {
     let newest = query_scalar!("SELECT incarnation FROM coordinator ORDER BY life DESC LIMIT 1");
     let number = newest.fetch_optional(db).await?;
     Ok(number.map(|number| within("incarnation", number)).transpose()?.and_then(Incarnation::new))
@@ -102,7 +102,7 @@ pub struct WorkerRow {
 }
 
 /// All workers that ever registered, oldest first.
-pub(crate) async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error> {
+pub async fn worker_rows(db: &SqlitePool) -> Result<Vec<WorkerRow>, Error> {
     let rows = query!(
         "SELECT id, instance, name, credential, build, kernels, threads, registered_at, family, device, states_per_s
          FROM worker ORDER BY id"
