@@ -98,7 +98,7 @@ pub(super) async fn finish_planning(
     all_written(&done, 1, "a run whose planning ends was being planned, and all its jobs are stored")
 }
 
-/// Removes the last jobs of the runs whose planning was cut short, [`ROWS_MAX`] of each, and the runs that have none; true
+/// Removes the last jobs of the runs whose planning was cut short, 10,000 of each, and the runs that have none; true
 /// once there is no such run.
 pub async fn delete_unplanned(db: &mut SqliteConnection) -> Result<bool, Error> {
     query!(
