@@ -4,8 +4,9 @@
 //! It decides where results differ, where a job fails on workers, and where nobody makes a check: at once, for the run waits
 //! for it. No votes outweigh its count.
 //!
-//! Canaries are jobs that it compares with the workers' results, for 5 % of the thread's time and with the lowest priority. A worker can't recognise such
-//! a job, because it is chosen after it was counted. Workers that agreed on a wrong count meet an independent one here.
+//! Canaries are jobs that it compares with the workers' results, for 5 % of the thread's time and with the lowest
+//! priority. A worker can't recognise such a job, because it is chosen after it was counted. Workers that agreed on a
+//! wrong count meet an independent one here.
 //!
 //! A job can be too large for a canary. Then its result tells what was found in each of its [parts](Job::parts), which add
 //! up to the whole, and one part is counted. Parts are drawn when nothing can be changed any more; so no part may be wrong. A
@@ -27,6 +28,7 @@ use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::UnitTally;
+use nqueens_ledger::{self as ledger, AcceptedResult};
 use nqueens_model::id::{JobId, LeaseToken, RunId};
 use nqueens_model::message::{EncodedJob, JobResult};
 use nqueens_proto::random_bytes;
@@ -37,7 +39,6 @@ use tracing::{error, info, warn};
 
 use crate::error::Error;
 use crate::operator::Operator;
-use nqueens_ledger::{self as ledger, AcceptedResult};
 
 /// Counting takes this part of one thread's time.
 const SHARE: u32 = 20;

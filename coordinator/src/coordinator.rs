@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nqueens_ledger::database::Database;
 use nqueens_model::id::{Incarnation, RunId};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::operator_service_server::OperatorServiceServer;
@@ -40,7 +41,6 @@ use crate::reader::Reader;
 use crate::service::Workers;
 use crate::total::{Confirming, References, conclude};
 use crate::writer::{Handle, Timing, Writer};
-use nqueens_ledger::database::Database;
 
 /// How often leases are looked through for those that have run out.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nqueens_ledger::RunRow;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Progress, RunStatus, Submission};
 use nqueens_proto::v1::operator_service_server::OperatorService;
@@ -19,7 +20,6 @@ use tonic::{Request, Response, Status};
 use crate::error::Error;
 use crate::operator::Operator;
 use crate::progress::{RunProgress, Snapshot};
-use nqueens_ledger::RunRow;
 
 pub(crate) struct Operators {
     pub(crate) operator: Operator,

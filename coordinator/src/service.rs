@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::counts::Counts;
+use nqueens_ledger::damaged;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, WorkerId};
 use nqueens_model::message::{EncodedJob, Lease, Registration, SyncRequest, SyncResponse};
@@ -21,7 +22,6 @@ use crate::listener::Caller;
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::writer::Handle;
-use nqueens_ledger::damaged;
 
 /// Bytes of leases in one answer, so that it stays well below the largest message however jobs are encoded.
 const LEASE_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;

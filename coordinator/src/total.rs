@@ -12,6 +12,7 @@ use nqueens_kernel::engine::{Control, Stopped};
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_kernel::symmetric::symmetric_counts;
+use nqueens_ledger::{self as ledger, RunRow, damaged};
 use nqueens_model::operator::{Grounds, Outcome, TotalEstimate};
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::JobState;
@@ -19,8 +20,6 @@ use sqlx::sqlite::SqlitePool;
 use tokio::sync::watch;
 
 use crate::error::Error;
-use nqueens_ledger::damaged;
-use nqueens_ledger::{self as ledger, RunRow};
 
 /// How totals are confirmed.
 #[derive(Clone, Copy, Debug)]

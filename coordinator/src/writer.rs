@@ -26,6 +26,8 @@ mod request;
 use std::sync::Arc;
 use std::time::Instant;
 
+use nqueens_ledger as ledger;
+use nqueens_ledger::database::Database;
 use nqueens_model::id::Incarnation;
 use nqueens_model::operator::WallTime;
 use nqueens_proto::random_bytes;
@@ -42,8 +44,6 @@ use crate::plans::{Plans, UnplannedRun};
 use crate::progress::Snapshot;
 use crate::speed::Speeds;
 use crate::total::Confirming;
-use nqueens_ledger as ledger;
-use nqueens_ledger::database::Database;
 
 pub(crate) use self::request::Handle;
 use self::request::{Message, Pending};

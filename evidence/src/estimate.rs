@@ -3,15 +3,12 @@
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
 use nqueens_kernel::plan::PlanKind;
-use nqueens_kernel::sampling::Sampler;
+use nqueens_kernel::sampling::{STATES_LEFT, Sampler};
 use nqueens_kernel::solver::Solver;
 use nqueens_model::operator::TotalEstimate;
 
 /// Two descents each: 20,000 come within 1 to 3 % of boards up to N = 31, in some seconds of one thread.
 pub const STRATA: u32 = 10_000;
-
-/// A descent ends where so many states are left: more cost more time than they bring certainty.
-const STATES_LEFT: u64 = 30_000;
 
 /// Estimates the solutions of a board by random descents of the border search (Knuth 1975, see
 /// [`sampling`](nqueens_kernel::sampling)). A seed gives the same numbers on every machine.

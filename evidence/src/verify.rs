@@ -17,7 +17,7 @@ use crate::line::{ChecksLine, FORMAT, Header, Line, TotalLine};
 use crate::sample::Sample;
 use crate::total::{Doubt, conclude};
 
-/// Second counts that confirm a total, where the file does not say how many: if 1 % of the results were wrong, 300 random ones
+/// Second counts that confirm a total, of as many jobs: if 1 % of the results were wrong, 300 random ones
 /// would all be right in one case of twenty.
 pub const CHECKS_MIN: u32 = 300;
 
@@ -240,7 +240,8 @@ fn confirm(
         report.add(Check::Confirmed, CheckResult::Failed(why));
         return Ok(());
     }
-    let checks_wanted = told.map_or_else(|| CHECKS_MIN.min(book.header.jobs), |told| told.checks_wanted);
+    // A file can ask for more, not for less.
+    let checks_wanted = CHECKS_MIN.min(book.header.jobs).max(told.map_or(0, |told| told.checks_wanted));
     let grounds = Some(Grounds { estimate, checks_wanted });
     let recounts = last.checks.as_ref().map_or(0, |checks| checks.recounts_agreed);
     report.counted = Some(CountedTotal {

@@ -155,6 +155,11 @@ fn a_total_is_confirmed_by_its_estimate_and_by_second_counts() {
         assert!(!report.passed());
     }
 
+    // Whoever makes up a file can't have it need no check.
+    let modest = GroundsLine { checks_wanted: 0, ..grounds };
+    let counted = report(0, Some(modest)).counted.expect("it has an estimate");
+    assert!(matches!(counted.verdict(0), CheckResult::NotMade(told) if told.contains("0 of 1 results")));
+
     // The published count says enough.
     assert!(report(0, None).counted.is_none());
 }

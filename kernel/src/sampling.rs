@@ -20,6 +20,10 @@ use crate::random::Random;
 use crate::solver::Solver;
 use crate::unit::Unit;
 
+/// A descent for an estimate of all solutions ends where so many states are left: more cost more time than they bring
+/// certainty.
+pub const STATES_LEFT: u64 = 30_000;
+
 /// What can be drawn from: the search that a plan cuts into jobs.
 #[derive(Clone, Debug)]
 pub struct Sampler {

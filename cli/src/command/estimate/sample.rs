@@ -12,7 +12,7 @@ use nqueens_kernel::engine::{Control, Kernel, Stopped};
 use nqueens_kernel::halves::{Orbits, SharedTables};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::Random;
-use nqueens_kernel::sampling::{Descent, Estimate, Estimates, Sampler};
+use nqueens_kernel::sampling::{Descent, Estimate, Estimates, STATES_LEFT, Sampler};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::Unit;
 use rustix::time::{ClockId, clock_gettime};
@@ -50,8 +50,6 @@ pub(super) enum SpeedSource {
     Measured,
 }
 
-/// A descent ends where so many states are left: more cost more time than they bring certainty.
-const STATES_LEFT: u64 = 30_000;
 /// Boards of less work than this are counted.
 const WORK_COUNTED: f64 = 1e8;
 /// Pieces of a board by which the speed is measured: large enough that engines are as fast as on jobs.
