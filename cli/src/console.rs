@@ -9,10 +9,13 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use nqueens_coordinator::{Bucket, Rate};
 use serde_json::json;
+use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Metadata, Subscriber};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::exit;
 
 /// What a log line looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -29,14 +32,15 @@ const HTTP_WARNINGS: Rate = Rate { most: 10, each: Duration::from_mins(1) };
 
 /// Sends log lines to stderr: those of `filter` or, without one or if it can't be read, of `default`.
 pub(crate) fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
-    let filter = EnvFilter::try_new(filter.unwrap_or(default)).unwrap_or_else(|_| EnvFilter::new(default));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let filter = filter.and_then(|filter| filter.parse::<Targets>().ok());
+    let filter = filter.unwrap_or_else(|| default.parse().expect("the default is a filter"));
+    let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(std::io::stderr);
     if format == LogFormat::Json {
         let lines = lines.json().flatten_event(true).with_span_list(false).finish();
-        return lines.with(FewHttpWarnings::new()).init();
+        return lines.with(filter).with(FewHttpWarnings::new()).init();
     }
     let lines = lines.with_ansi(std::io::stderr().is_terminal() && colours_wanted()).finish();
-    lines.with(FewHttpWarnings::new()).init();
+    lines.with(filter).with(FewHttpWarnings::new()).init();
 }
 
 /// Lets so many warnings of the HTTP/2 library into the log and no more.
@@ -69,7 +73,7 @@ fn refuses_colour(variable: Option<OsString>) -> bool {
     variable.is_some_and(|value| !value.is_empty())
 }
 
-/// One line that says what went wrong, and the exit code 1.
+/// One line that says what went wrong, and the exit code.
 pub(crate) fn complain(error: &anyhow::Error, format: LogFormat) -> ExitCode {
     // A reader that has seen enough (head, less) is no error.
     if is_broken_pipe(error) {
@@ -81,7 +85,7 @@ pub(crate) fn complain(error: &anyhow::Error, format: LogFormat) -> ExitCode {
         // Not by way of the log, which a filter may have silenced.
         LogFormat::Json => eprintln!("{}", json!({ "level": "ERROR", "message": message })),
     }
-    ExitCode::FAILURE
+    exit::failure(error)
 }
 
 /// A message without its line breaks: what SQLite says of a rule of the schema has those of the schema.

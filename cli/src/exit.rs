@@ -1,12 +1,29 @@
 //! Exit codes other than plain success and failure.
 
 use std::fmt::Display;
+use std::process::ExitCode;
 
 use clap::Error;
 use clap::error::ErrorKind;
+use nqueens_worker::{CallError, WorkerError};
 
 /// Exit code of an interrupted command whose state is kept; scripts rely on it.
 pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Exit codes of a worker: it had no work for its idle timeout, ...
+pub(crate) const NO_MORE_WORK: u8 = 3;
+/// ... its time limit came, ...
+pub(crate) const TIME_IS_UP: u8 = 4;
+/// ... or the coordinator refused it.
+const REFUSED: u8 = 5;
+
+/// The exit code of a command that failed.
+pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref() {
+        Some(WorkerError::Call(CallError::Refused(_))) => ExitCode::from(REFUSED),
+        _ => ExitCode::FAILURE,
+    }
+}
 
 /// The error of a program that was called the wrong way: one line, and the exit code 2.
 pub(crate) fn misuse(what: impl Display) -> Error {

@@ -16,6 +16,8 @@ mod confirm;
 mod console;
 mod engines;
 mod exit;
+mod join;
+mod machine;
 mod memory;
 mod output;
 mod permissions;
@@ -23,10 +25,16 @@ mod progress;
 mod runtime;
 mod settings;
 mod signals;
+mod time;
 mod tls;
 mod token;
 
 use std::process::ExitCode;
+
+/// The allocator of musl serves all threads under one lock. This one takes its place in C code, too: in SQLite.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = command::parse();

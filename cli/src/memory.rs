@@ -1,14 +1,17 @@
 //! The memory limit of the counting.
 
+use std::num::NonZeroUsize;
+
 use bytesize::ByteSize;
 use clap::Args;
-use sysinfo::{MemoryRefreshKind, RefreshKind, System};
+
+use crate::machine::{free_memory, workers_on_node};
 
 /// The memory that joins of half boards and multiplied colours may take.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Memory {
     /// Memory for the plans halves and colours, for example 500MB or 8GiB. A soft limit; less memory is slower [default:
-    /// half of the free memory]
+    /// half of what the machine, its control groups and the batch system leave to this process: see nqueens doctor]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<ByteSize>,
 }
@@ -18,17 +21,20 @@ pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
     text.parse().map_err(|_| "a size is a number with a unit, such as 500MB or 8GiB".to_owned())
 }
 
+/// Half of the memory that this process can still get: programs need some beside their tables.
+pub(crate) fn default_memory() -> u64 {
+    free_memory() / 2
+}
+
 impl Memory {
     /// Bytes for all threads together.
     pub(crate) fn bytes(self) -> u64 {
-        self.memory.map_or_else(|| free() / 2, |size| size.0)
+        self.bytes_beside(None)
     }
-}
 
-/// Memory that this process can get: what the machine has free, or what its control group has left.
-pub(crate) fn free() -> u64 {
-    let refresh = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
-    let system = System::new_with_specifics(refresh);
-    let group = system.cgroup_limits().map_or(u64::MAX, |limits| limits.free_memory);
-    system.available_memory().min(group)
+    /// The same for one of so many workers that share the memory; as many as Slurm says if that is not known.
+    pub(crate) fn bytes_beside(self, workers: Option<NonZeroUsize>) -> u64 {
+        let workers = workers.unwrap_or_else(workers_on_node).get() as u64;
+        self.memory.map_or_else(|| default_memory() / workers, |size| size.0)
+    }
 }

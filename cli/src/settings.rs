@@ -12,7 +12,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::builder::BoolishValueParser;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
 use strum::IntoStaticStr;
@@ -35,7 +35,7 @@ pub(crate) fn parse<Arguments: FromArgMatches>(commands: Command) -> Arguments {
 
 /// The commands with a variable for each of their options.
 pub(crate) fn with_variables(commands: Command) -> Command {
-    commands.mut_args(with_variable).mut_subcommands(|sub| sub.mut_args(with_variable))
+    commands.mut_args(with_variable).mut_subcommands(with_variables)
 }
 
 fn with_variable(arg: Arg) -> Arg {
@@ -113,10 +113,19 @@ impl Sources {
         let mut settings = self.settings_of(&self.command, None, &self.parse(arguments)?);
         let wanted = |sub: &&Command| only.is_none_or(|only| only == sub.get_name());
         for sub in self.command.get_subcommands().filter(wanted) {
-            let alone = sub.clone().mut_args(|arg| arg.required(false));
-            let parsed = alone.try_get_matches_from([sub.get_name()]);
-            let matches = parsed.map_err(|error| self.with_origin(error, &[]))?;
-            settings.extend(self.settings_of(sub, Some(sub.get_name()), &matches));
+            for (name, command) in family(sub, "") {
+                let alone = command.clone().mut_args(|arg| arg.required(false)).subcommand_required(false);
+                let mut alone = alone.arg_required_else_help(false);
+                let parsed = match alone.try_get_matches_from_mut([&name]) {
+                    // Required unless another is there, which clap can't be told to forget.
+                    Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
+                        alone.ignore_errors(true).try_get_matches_from([&name])
+                    }
+                    parsed => parsed,
+                };
+                let matches = parsed.map_err(|error| self.with_origin(error, &[]))?;
+                settings.extend(self.settings_of(command, Some(&name), &matches));
+            }
         }
         Ok(settings)
     }
@@ -173,15 +182,26 @@ impl Sources {
 
 fn with_defaults(command: Command, file: Option<&SettingsFile>) -> Command {
     let Some(file) = file else { return command };
-    let with_default = |arg: Arg, command: Option<&str>| {
-        let value = arg.get_long().and_then(|long| file.value(command, long)).map(str::to_owned);
-        let Some(value) = value else { return arg };
-        arg.required(false).default_value(value)
-    };
-    command.mut_args(|arg| with_default(arg, None)).mut_subcommands(|sub| {
+    let command = command.mut_args(|arg| file.with_default(arg, None));
+    command.mut_subcommands(|sub| {
         let name = sub.get_name().to_owned();
-        sub.mut_args(|arg| with_default(arg, Some(&name)))
+        with_defaults_of(sub, &name, file)
     })
+}
+
+/// A command and those below it, with what the file says in the table of this name.
+fn with_defaults_of(command: Command, name: &str, file: &SettingsFile) -> Command {
+    let command = command.mut_args(|arg| file.with_default(arg, Some(name)));
+    command.mut_subcommands(|sub| with_defaults_of(sub, name, file))
+}
+
+/// A command and those below it, with their names.
+fn family<'a>(command: &'a Command, above: &str) -> Vec<(String, &'a Command)> {
+    let name = format!("{above}{}", command.get_name());
+    let below = format!("{name} ");
+    let mut family = vec![(name, command)];
+    family.extend(command.get_subcommands().flat_map(|sub| self::family(sub, &below)));
+    family
 }
 
 /// What a settings file says. Its keys are the long names of options.
@@ -214,10 +234,11 @@ impl SettingsFile {
                 let sub = command.find_subcommand(&key).ok_or_else(|| {
                     refuse(&format!("there is no command '{key}'; 'nqueens --help' lists them"))
                 })?;
-                let scalars = table.into_iter().map(|(key, value)| scalar(&[sub], key, &value));
+                let family: Vec<_> = family(sub, "").into_iter().map(|(_, command)| command).collect();
+                let scalars = table.into_iter().map(|(key, value)| scalar(&family, key, &value));
                 by_command.insert(key, scalars.collect::<Result<_, _>>().map_err(|why| refuse(&why))?);
             } else {
-                let all: Vec<_> = std::iter::once(command).chain(command.get_subcommands()).collect();
+                let all: Vec<_> = family(command, "").into_iter().map(|(_, command)| command).collect();
                 everywhere.extend([scalar(&all, key, &value).map_err(|why| refuse(&why))?]);
             }
         }
@@ -227,6 +248,13 @@ impl SettingsFile {
     fn value(&self, command: Option<&str>, key: &str) -> Option<&str> {
         let own = command.and_then(|command| self.by_command.get(command)?.get(key));
         own.or_else(|| self.everywhere.get(key)).map(String::as_str)
+    }
+
+    /// An option with the file's value as its default, if it has one.
+    fn with_default(&self, arg: Arg, command: Option<&str>) -> Arg {
+        let value = arg.get_long().and_then(|long| self.value(command, long)).map(str::to_owned);
+        let Some(value) = value else { return arg };
+        arg.required(false).default_value(value)
     }
 
     fn mentions(&self, key: &str) -> bool {

@@ -28,8 +28,9 @@ pub(crate) enum Signal {
 /// The signal that came, if one did.
 pub(crate) type SignalReceiver = watch::Receiver<Option<Signal>>;
 
-/// Listens for SIGTERM and Ctrl-C from now on, on a thread of its own: no work of this process holds it up. The first is
-/// delivered; the second ends the process, and so does the end of this time after the first.
+/// Listens for SIGTERM and Ctrl-C from now on, on a thread of its own: no work of this process holds it up. The first signal is
+/// delivered. The process ends at the second Ctrl-C, and this time after the first signal. Another SIGTERM changes nothing:
+/// Slurm sends two, one right after the other.
 pub(crate) fn signals(end_within: Option<Duration>) -> io::Result<SignalReceiver> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let listening = {
@@ -45,8 +46,15 @@ pub(crate) fn signals(end_within: Option<Duration>) -> io::Result<SignalReceiver
                 _ = interrupt.recv() => Signal::Interrupt,
             }
         };
-        tell.send_replace(Some(next().await));
-        if timeout(end_within.unwrap_or(Duration::MAX), next()).await.is_err() {
+        let first = next().await;
+        tell.send_replace(Some(first));
+        let aborted = async {
+            let mut interrupts = u32::from(first == Signal::Interrupt);
+            while interrupts < 2 {
+                interrupts += u32::from(next().await == Signal::Interrupt);
+            }
+        };
+        if timeout(end_within.unwrap_or(Duration::MAX), aborted).await.is_err() {
             warn!("stopping takes too long: the process ends now; everything acknowledged so far is safe");
         }
         std::process::exit(INTERRUPTED.into());

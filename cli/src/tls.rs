@@ -36,6 +36,13 @@ impl CallerTls {
 
     /// Reads the files; `None` if there are no such settings.
     pub(crate) fn read(&self) -> anyhow::Result<Option<ClientTls>> {
+        let Some(CallerPems { authority, own }) = self.pems()? else { return Ok(None) };
+        let own = own.as_ref().map(|(certificate, key)| (&**certificate, &**key));
+        Ok(Some(ClientTls::new(&authority, own).context("--tls-ca, --tls-cert, --tls-key")?))
+    }
+
+    /// The files' contents; `None` if there are no such settings.
+    pub(crate) fn pems(&self) -> anyhow::Result<Option<CallerPems>> {
         let pair = pair(self.cert.as_deref(), self.key.as_deref());
         let Some(ca) = &self.ca else {
             if pair.is_some() {
@@ -43,12 +50,18 @@ impl CallerTls {
             }
             return Ok(None);
         };
-        let ca = read(ca, &certificates)?;
+        let authority = read(ca, &certificates)?;
         let own = pair.map(|(certificate, key)| anyhow::Ok((own(certificate)?, own_key(key)?)));
-        let own = own.transpose()?;
-        let own = own.as_ref().map(|(certificate, key)| (&**certificate, &**key));
-        Ok(Some(ClientTls::new(&ca, own).context("--tls-ca, --tls-cert, --tls-key")?))
+        Ok(Some(CallerPems { authority, own: own.transpose()? }))
     }
+}
+
+/// A caller's certificates as PEM texts.
+pub(crate) struct CallerPems {
+    /// Of the authority that signed the coordinator's.
+    pub(crate) authority: Vec<u8>,
+    /// The caller's own, and its private key.
+    pub(crate) own: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 /// How a coordinator shows who it is, and knows its callers.

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Duration;
 
 use nqueens_coordinator::progress::RunProgress;
-use nqueens_coordinator::{Coordinator, RunRow, Timing, listen};
+use nqueens_coordinator::{Coordinator, Policy, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use rustix::process::{Pid, Signal, kill_process};
@@ -27,7 +27,7 @@ struct Service {
 impl Service {
     async fn start(db: &Path, address: &str) -> Self {
         // A long beat: a worker takes all the work of a small run at once.
-        let pace = Timing { sync_ms: 20_000, ..Timing::default() };
+        let pace = Timing { policy: Policy { beat_ms: 20_000, ..Policy::default() }, ..Timing::default() };
         let coordinator = Coordinator::open(db, pace, "test").await.expect("a database");
         let (listener, address) = listen(address).await.expect("a port");
         let (stop, stopped) = oneshot::channel();
@@ -132,24 +132,10 @@ async fn a_terminated_worker_hands_back_its_leases() {
         worker.signal(signal);
         let (found, said) = worker.end();
         assert_eq!(found, Some(code), "{said}");
-        let farewell = "worker has stopped by=\"a signal\" accepted=0 unreported=0 unreturned=0";
+        let farewell = "worker has stopped reason=\"a signal\" accepted=0 unreported=0 unreturned=0";
         assert!(said.contains(farewell), "{said}");
         service.until(|run| run.sums.leased == 0).await;
     }
-    service.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_signal_ends_it_at_once() {
-    let place = TempDir::new().expect("a directory");
-    let service = Service::start(&place.path().join("runs.db"), "127.0.0.1:0").await;
-    service.submit(20, 1 << 40).await;
-    let mut worker = Worker::start(&place, service.address, "--drain-seconds 3600");
-    service.until(|run| run.sums.leased > 0).await;
-    worker.signal(Signal::TERM);
-    worker.read_until("stopping");
-    worker.signal(Signal::TERM);
-    assert_eq!(worker.end().0, Some(130));
     service.stop().await;
 }
 

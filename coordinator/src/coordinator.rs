@@ -80,13 +80,18 @@ impl Coordinator {
         let plans = Plans::default();
         let policy = Policy { arbiter: pace.canaries, ..pace.policy };
         let writer = Writer::new(database, disk.room(), policy, incarnation, build, plans.clone()).await?;
-        let (snapshot, events, faults) =
-            (writer.snapshot.subscribe(), writer.events.watch(), writer.faults.clone());
+        let (snapshot, events, committed, faults) = (
+            writer.snapshot.subscribe(),
+            writer.events.watch(),
+            writer.committed.subscribe(),
+            writer.faults.clone(),
+        );
         let limits = Arc::clone(&writer.limits);
         let (writer, work) = writer.spawn();
         let writing = tokio::spawn(watch_writer(work, faults.clone()));
         let (build, jobs_max, refused) = (build.into(), pace.jobs_max, Arc::default());
-        let operator = Operator { writer, reader, snapshot, events, build, plans, jobs_max, refused };
+        let operator =
+            Operator { writer, reader, snapshot, events, committed, build, plans, jobs_max, refused };
         let mut chores = vec![
             tokio::spawn(expire(operator.writer.clone(), disk)),
             tokio::spawn(conclude_runs(operator.clone(), pace.confirming, faults.clone())),
@@ -126,7 +131,7 @@ impl Coordinator {
             writer: self.operator.writer.clone(),
             reader: self.operator.reader.clone(),
             limits: Arc::clone(&self.limits),
-            next_sync_ms: self.pace.sync_ms,
+            next_sync_ms: self.pace.policy.beat_ms,
             snapshot: self.operator.watch(),
             faults: self.faults.clone(),
             stopping: stopped.clone(),

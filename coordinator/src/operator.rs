@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use nqueens_kernel::plan::Plan;
 use nqueens_model::id::RunId;
@@ -24,6 +25,10 @@ use crate::reader::Reader;
 use crate::writer::Handle;
 use nqueens_ledger::{RunRow, WorkerRow};
 
+/// The writer commits every second, if only to look for leases that have run out. A coordinator whose latest commit is older
+/// than this is not ready.
+const COMMIT_AGE_MAX: Duration = Duration::from_secs(10);
+
 /// An operator's hands and eyes; cheap to clone.
 #[derive(Clone)]
 pub struct Operator {
@@ -31,6 +36,8 @@ pub struct Operator {
     pub(crate) reader: Reader,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
     pub(crate) events: watch::Receiver<Events>,
+    /// When the writer committed last.
+    pub(crate) committed: watch::Receiver<Instant>,
     /// Names the program for the record.
     pub(crate) build: Arc<str>,
     pub(crate) plans: Plans,
@@ -54,6 +61,11 @@ impl Operator {
     /// Events for operators.
     pub fn events(&self) -> watch::Receiver<Events> {
         self.events.clone()
+    }
+
+    /// Whether the writer can commit: it did in the last 10 seconds.
+    pub fn is_ready(&self) -> bool {
+        self.committed.borrow().elapsed() <= COMMIT_AGE_MAX
     }
 
     /// The program that answers here.
@@ -251,6 +263,7 @@ fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStat
         build,
         kernels: kernels.iter().map(KernelName::to_string).collect(),
         threads,
+        present: dispatch.is_present(now, worker),
         registered_at: row.registered_at,
         silent_ms: now.saturating_sub(seen),
         leases: worker.leases() as u64,

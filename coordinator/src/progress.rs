@@ -13,7 +13,7 @@ use crate::speed::Speeds;
 pub struct Snapshot {
     /// Each run, by id.
     pub runs: Vec<RunProgress>,
-    /// Workers that hold a lease.
+    /// Workers that are present and hold a lease.
     pub busy_workers: usize,
     /// The room on the disk with the database, if somebody watches it.
     pub room: Option<Room>,
@@ -34,7 +34,7 @@ impl Snapshot {
         runs.sort_by_key(|run| run.id);
         Self {
             runs,
-            busy_workers: dispatch.busy().0,
+            busy_workers: speeds.busy_workers(),
             room,
             has_ready: room.is_none_or(|room| !room.is_short)
                 && dispatch.runs().any(|run| run.estimate_ready() > 0),

@@ -159,7 +159,7 @@ impl WorkerService for Workers {
         // and again.
         let idle = sync.results.is_empty() && sync.held.is_empty() && sync.returned.is_empty();
         let request = Sync { sync, credential };
-        let again = (idle && request.sync.wanted_jobs > 0).then(|| request.clone());
+        let again = (idle && request.sync.wanted.jobs > 0).then(|| request.clone());
         let mut answer = self.answer(request).await?;
         if let Some(again) = again
             && answer.leases.is_empty()

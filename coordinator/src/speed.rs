@@ -19,8 +19,10 @@ const GATHER_MS: Millis = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct Speeds {
     gauges: HashMap<RunId, Gauge>,
-    /// Threads of all workers that hold a lease.
-    busy_threads: u64,
+    /// Workers that hold a lease and are present, and their threads, ...
+    busy: (usize, u64),
+    /// ... as of this time: there may be ten thousand workers to look at.
+    looked: Option<Millis>,
 }
 
 /// A speed that was measured.
@@ -36,20 +38,27 @@ pub struct Measured {
 impl Speeds {
     /// Looks at what has come in.
     pub(crate) fn note(&mut self, now: Millis, dispatch: &Dispatch) {
-        self.busy_threads = dispatch.busy().1;
+        if self.looked.is_none_or(|looked| now.saturating_sub(looked) >= GATHER_MS) {
+            (self.busy, self.looked) = (dispatch.busy(now), Some(now));
+        }
         for run in dispatch.runs() {
             let gauge = self.gauges.entry(run.id()).or_insert_with(|| Gauge::at(now, run.sums()));
             gauge.note(now, run.sums());
         }
     }
 
+    /// Workers that are present and hold a lease, as of a second ago.
+    pub(crate) fn busy_workers(&self) -> usize {
+        self.busy.0
+    }
+
     /// How fast a run goes; `None` while nobody counts, or too little is known.
     pub(crate) fn of(&self, run: &Run) -> Option<Measured> {
-        let at_work = run.state() == RunState::Active && run.sums().leased > 0;
+        let at_work = run.state() == RunState::Active && run.sums().leased > 0 && self.busy.1 > 0;
         let measured = self.gauges.get(&run.id()).filter(|_| at_work)?.read()?;
         // Results that waited for the coordinator come in faster than anybody counts.
         #[expect(clippy::cast_precision_loss, reason = "a speed")]
-        let too_fast = (measured.speed.threads / self.busy_threads as f64).max(1.0);
+        let too_fast = (measured.speed.threads / self.busy.1 as f64).max(1.0);
         let Speed { threads, states_per_s } = measured.speed;
         let speed = Speed { threads: threads / too_fast, states_per_s: states_per_s / too_fast };
         Some(Measured { speed, ..measured })

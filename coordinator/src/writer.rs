@@ -57,8 +57,6 @@ const JOBS_MAX: u32 = 20_000_000;
 /// How workers are told to behave.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// Time between two heartbeats of a worker.
-    pub sync_ms: u32,
     /// The numbers that rule leases.
     pub policy: Policy,
     /// With fewer free bytes on the database's disk, no more jobs are leased; 0 for no limit.
@@ -75,7 +73,6 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Self {
         Self {
-            sync_ms: 5_000,
             policy: Policy::default(),
             disk_reserve: 0,
             jobs_max: JOBS_MAX,
@@ -103,6 +100,8 @@ pub(crate) struct Writer {
     pub(crate) limits: Arc<CountLimits>,
     /// The state as it changes, for whoever shows it.
     pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
+    /// When a transaction was committed last.
+    pub(crate) committed: watch::Sender<Instant>,
     /// How the database failed last.
     pub(crate) faults: watch::Sender<Option<Arc<Error>>>,
 }
@@ -149,6 +148,7 @@ impl Writer {
             events,
             limits: Arc::default(),
             snapshot,
+            committed: watch::Sender::new(Instant::now()),
             faults,
         })
     }
@@ -245,6 +245,7 @@ impl Writer {
         ledger::persist(&mut db, &transaction.take_changes(), at).await?;
         let news = transaction.into_news();
         db.commit().await?;
+        self.committed.send_replace(Instant::now());
         debug!(requests = requests.len(), elapsed_us = begun.elapsed().as_micros(), "committed");
         Ok(news)
     }

@@ -18,8 +18,8 @@ fn token(of: &str) -> Token {
 async fn house(ledger: &Ledger) -> House {
     let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), token(name)));
     let access = Access::new(tokens.into(), None).unwrap();
-    let policy = Policy { workers_max: 20, ..Policy::default() };
-    let pace = Timing { sync_ms: 1_234, policy, canaries: true, ..Timing::default() };
+    let policy = Policy { beat_ms: 1_234, workers_max: 20, ..Policy::default() };
+    let pace = Timing { policy, canaries: true, ..Timing::default() };
     House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await
 }
 

@@ -63,10 +63,31 @@ pub struct SyncRequest {
     pub held: Vec<HeldLease>,
     /// Leases given back uncounted.
     pub returned: Vec<ReturnedLease>,
-    /// Work wanted on top, in estimated states.
-    pub wanted_states: u64,
-    /// Maximum number of jobs, up to [`BATCH_MAX`].
-    pub wanted_jobs: usize,
+    /// Work wanted on top.
+    pub wanted: Wanted,
+    /// The worker ends, and holds nothing after this.
+    pub leaving: bool,
+}
+
+/// Work that a worker wants to be leased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Estimated states of all jobs together. If one job is leased it may have more.
+    pub states: u64,
+    /// Number of jobs, up to [`BATCH_MAX`].
+    pub jobs: usize,
+    /// Estimated states of each job, at least 1: the worker would not finish a larger one in the time that it has.
+    pub job_states_max: u64,
+}
+
+impl Wanted {
+    /// No work.
+    pub const NONE: Self = Self::new(0, 0);
+
+    /// So much work, in jobs of any size.
+    pub const fn new(states: u64, jobs: usize) -> Self {
+        Self { states, jobs, job_states_max: u64::MAX }
+    }
 }
 
 /// The coordinator's answer.

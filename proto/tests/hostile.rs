@@ -15,7 +15,7 @@ use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::kernel::{Capability, KernelName};
 use nqueens_model::message::{
     EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, Session, SyncRequest,
-    SyncResponse, Verdict,
+    SyncResponse, Verdict, Wanted,
 };
 use nqueens_model::operator::Submission;
 use nqueens_proto::v1;
@@ -62,8 +62,8 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
         results: vec![result; 2],
         held: vec![HeldLease { token: token(2), states: 12 }],
         returned: vec![ReturnedLease { token: token(3), failure: Some("no luck".to_owned()) }],
-        wanted_states: u64::MAX,
-        wanted_jobs: 1_000,
+        wanted: Wanted { states: u64::MAX, jobs: 1_000, job_states_max: 14 },
+        leaving: true,
     };
     let leases = PlanKind::ALL.map(|kind| {
         let plan = Plan::new(BoardSize::new(14).expect("in range"), kind);

@@ -93,6 +93,7 @@ pub fn worker(worker: &WorkerStatus) -> Value {
         "build": worker.build,
         "kernels": worker.kernels,
         "threads": worker.threads,
+        "present": worker.present,
         "registered_at_ms": worker.registered_at,
         "silent_ms": worker.silent_ms,
         "leases": worker.leases,

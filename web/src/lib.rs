@@ -7,7 +7,7 @@
 //! ```
 //!
 //! * `server` is an HTTP/1.1 listener of its own. `auth` decides who may look: by the Host header on loopback,
-//!   elsewhere by the operator token and then a session cookie.
+//!   elsewhere by the operator token and then a session cookie. `health` is open to everybody.
 //! * `live` sends pictures as server-sent events. They are computed when somebody looks, once for all (`fresh`).
 //!   `history` keeps a few hundred points per run.
 //! * `metrics` are written anew for each scrape. `webhook` posts events one at a time.
@@ -22,16 +22,19 @@
 mod auth;
 mod fresh;
 mod headers;
+mod health;
 mod history;
 pub mod json;
 mod live;
 mod metrics;
 mod picture;
+mod probe;
 mod server;
 mod shared;
 mod solutions;
 mod webhook;
 
 pub use auth::Admission;
-pub use server::serve;
+pub use probe::{InvalidPage, NotReady, Probe};
+pub use server::Server;
 pub use webhook::{InvalidWebhook, Webhook, WebhookSender};

@@ -1,5 +1,7 @@
 //! The coordinator's metrics in Prometheus' text format. `docs/web.md` lists them.
 
+use std::collections::BTreeMap;
+use std::ops::Add;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -17,12 +19,9 @@ use prometheus::{TEXT_FORMAT, TextEncoder};
 
 use crate::shared::PageState;
 
-/// Runs that are over and workers with series of their own; those beyond them are in the sums.
+/// Runs that are over and machines with series of their own; those beyond them are in the sums.
 const RUNS_OVER_MAX: usize = 20;
-const WORKERS_MAX: usize = 1_000;
-
-/// A worker whose last heartbeat is at most this many milliseconds old is present.
-const SILENT_MAX_MS: u64 = 60_000;
+const MACHINES_MAX: usize = 1_000;
 
 pub(crate) async fn metrics(State(shared): State<Arc<PageState>>) -> Response {
     let operator = &shared.operator;
@@ -156,41 +155,73 @@ fn of_runs(snapshot: &Snapshot) -> Vec<MetricSamples> {
     families
 }
 
-const OF_A_WORKER: [MetricDefinition<WorkerStatus>; 4] = [
-    (GAUGE, "nqueens_worker_silence_seconds", "Time since the worker's last heartbeat.", |worker| {
-        Some(real(worker.silent_ms) / 1e3)
+/// The present workers of one name and credential, with the results of those that were there before them: the series go on
+/// when a worker is started again.
+#[derive(Default)]
+struct MachineSeries {
+    workers: u64,
+    threads: u64,
+    silent_ms: Option<u64>,
+    leases: u64,
+    accepted: u64,
+    states_per_s: Option<f64>,
+}
+
+impl MachineSeries {
+    fn add(&mut self, worker: &WorkerStatus) {
+        self.accepted += worker.accepted;
+        if worker.present {
+            self.workers += 1;
+            self.threads += u64::from(worker.threads);
+            self.silent_ms = self.silent_ms.into_iter().chain([worker.silent_ms]).min();
+            self.leases += worker.leases;
+            self.states_per_s = self.states_per_s.into_iter().chain(worker.states_per_s).reduce(f64::add);
+        }
+    }
+}
+
+const OF_A_MACHINE: [MetricDefinition<MachineSeries>; 4] = [
+    (
+        GAUGE,
+        "nqueens_worker_silence_seconds",
+        "Time since the last heartbeat of the machine's workers.",
+        |machine| Some(real(machine.silent_ms?) / 1e3),
+    ),
+    (GAUGE, "nqueens_worker_jobs_leased", "Jobs that the machine's workers hold.", |machine| {
+        Some(real(machine.leases))
     }),
-    (GAUGE, "nqueens_worker_jobs_leased", "Jobs that the worker holds.", |worker| Some(real(worker.leases))),
-    (COUNTER, "nqueens_worker_results_total", "Results accepted from the worker.", |worker| {
-        Some(real(worker.accepted))
-    }),
+    (
+        COUNTER,
+        "nqueens_worker_results_total",
+        "Results accepted from the machine since the coordinator started.",
+        |machine| Some(real(machine.accepted)),
+    ),
     (
         GAUGE,
         "nqueens_worker_states_per_second",
-        "Speed of the worker in states per second, all threads together.",
-        |worker| worker.states_per_s,
+        "Speed of the machine in visited states per second, all threads together.",
+        |machine| machine.states_per_s,
     ),
 ];
 
 fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<MetricSamples> {
-    let here = workers.iter().filter(|worker| worker.silent_ms <= SILENT_MAX_MS);
-    let (seen, threads) =
-        here.fold((0, 0), |(seen, threads), worker| (seen + 1, threads + u64::from(worker.threads)));
+    let mut machines = BTreeMap::<[(&str, &str); 2], MachineSeries>::new();
+    for worker in workers {
+        let labels = [("name", worker.name.as_str()), ("credential", worker.credential.as_str())];
+        machines.entry(labels).or_default().add(worker);
+    }
+    machines.retain(|_, machine| machine.workers > 0);
+    let all = |number: fn(&MachineSeries) -> u64| real(machines.values().map(number).sum());
+    let (seen, threads) = (all(|machine| machine.workers), all(|machine| machine.threads));
     let busy = whole(snapshot.busy_workers as u128);
-    let threads_help = "Counting threads of the workers with a heartbeat in the last minute.";
     let sum = |name, help, value| MetricSamples::gauge(name, help).with(&[], value);
     let mut families = vec![
-        sum("nqueens_workers_seen", "Workers with a heartbeat in the last minute.", real(seen)),
-        sum("nqueens_workers_busy", "Workers that hold jobs.", busy),
-        sum("nqueens_worker_threads_seen", threads_help, real(threads)),
+        sum("nqueens_workers_seen", "Workers whose last two heartbeats are not missing.", seen),
+        sum("nqueens_workers_busy", "Present workers that hold jobs.", busy),
+        sum("nqueens_worker_threads_seen", "Counting threads of the present workers.", threads),
     ];
-    let shown = &workers[..workers.len().min(WORKERS_MAX)];
-    let ids: Vec<_> = shown.iter().map(|worker| worker.id.to_string()).collect();
-    families.extend(OF_A_WORKER.map(|(kind, name, help, value)| {
-        let each = shown
-            .iter()
-            .zip(&ids)
-            .map(|(worker, id)| ([("worker", id.as_str()), ("name", worker.name.as_str())], value(worker)));
+    families.extend(OF_A_MACHINE.map(|(kind, name, help, value)| {
+        let each = machines.iter().take(MACHINES_MAX).map(|(labels, machine)| (*labels, value(machine)));
         MetricSamples::new(kind, name, help).with_each(each)
     }));
     families

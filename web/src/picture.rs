@@ -39,6 +39,7 @@ pub(crate) async fn paint(operator: &Operator) -> Result<Overview, Arc<Error>> {
         kept
     });
     let mut workers = operator.workers().await?;
+    workers.retain(WorkerStatus::is_listed);
     let workers_in_all = workers.len();
     workers.sort_by_key(|worker| (std::cmp::Reverse(worker.leases), worker.silent_ms));
     workers.truncate(WORKERS_MAX);

@@ -20,12 +20,14 @@ use hyper_util::service::TowerToHyperService;
 use nqueens_coordinator::{CallerLimits, Connection, Operator, Rate, connections};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_stream::{Stream, StreamExt};
 use tracing::debug;
 
 use crate::auth::{Admission, enter, keep};
 use crate::headers::{FILES, LOGIN, STYLE, guard};
+use crate::health::{health, out_of_service};
 use crate::history::Histories;
 use crate::live::{STREAM_LIFE, live};
 use crate::metrics::metrics;
@@ -59,26 +61,50 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum time by which a connection outlasts its stream, however slow the reader.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// Serves the page and the metrics on `listener`, to at most `connections_max` connections at once, until `stop`.
-pub async fn serve(
-    listener: TcpListener,
-    connections_max: usize,
-    operator: Operator,
-    admission: Admission,
-    stop: impl Future<Output = ()> + Send,
-) {
-    let (stopping, stopped) = watch::channel(false);
-    let histories = Histories::default();
-    let following = tokio::spawn(histories.clone().keep(operator.watch()));
-    let refused = Arc::<AtomicU64>::default();
-    let connections = connections(listener, limits(connections_max), Arc::clone(&refused));
-    let app = router(Arc::new(PageState::new(operator, admission, histories, refused, stopped)));
-    tokio::select! {
-        () = accept(connections, &app) => {}
-        () = stop => {}
+/// The listener for browsers and programs; closed when it is dropped.
+pub struct Server {
+    /// What requests are answered by.
+    apps: watch::Sender<Router>,
+    accepting: JoinSet<()>,
+    /// Requests without the right token.
+    refused: Arc<AtomicU64>,
+}
+
+impl Server {
+    /// Accepts at most `connections_max` connections at once on `listener`. Until there is something to
+    /// [show](Self::show), they are told that the process serves, and that the coordinator is not ready.
+    pub fn start(listener: TcpListener, connections_max: usize) -> Self {
+        let (apps, app) = watch::channel(guarded(out_of_service()));
+        let refused = Arc::<AtomicU64>::default();
+        let connections = connections(listener, limits(connections_max), Arc::clone(&refused));
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(connections, app));
+        Self { apps, accepting, refused }
     }
-    stopping.send_replace(true);
-    following.abort();
+
+    /// Shows the page and the metrics of a coordinator that is up, until `stop`. The task goes on until it is aborted: it
+    /// tells that the coordinator is not ready.
+    pub fn show(
+        mut self,
+        operator: Operator,
+        admission: Admission,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<()> {
+        let (stopping, stopped) = watch::channel(false);
+        let histories = Histories::default();
+        let following = histories.clone().keep(operator.watch());
+        let shared = PageState::new(operator, admission, histories, Arc::clone(&self.refused), stopped);
+        drop(self.apps.send_replace(guarded(router(Arc::new(shared)))));
+        tokio::spawn(async move {
+            tokio::select! {
+                () = following => {}
+                () = stop => {}
+            }
+            stopping.send_replace(true);
+            drop(self.apps.send_replace(guarded(out_of_service())));
+            self.accepting.join_next().await;
+        })
+    }
 }
 
 fn router(shared: Arc<PageState>) -> Router {
@@ -94,13 +120,17 @@ fn router(shared: Arc<PageState>) -> Router {
         .route(STYLE.path, get(|| async { STYLE }))
         .route(LOGIN.path, get(|| async { LOGIN }).post(enter))
         .with_state(Arc::clone(&shared.auth));
+    let operator = shared.operator.clone();
     inside
         .route_layer(from_fn_with_state(Arc::clone(&shared.auth), keep))
         .merge(outside)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-        .layer(from_fn(in_time))
-        .layer(map_response(guard))
+        .merge(health(move || operator.is_ready()))
         .with_state(shared)
+}
+
+/// With the limits on all requests, and the headers of all answers.
+fn guarded(app: Router) -> Router {
+    app.layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).layer(from_fn(in_time)).layer(map_response(guard))
 }
 
 /// Gives up on requests whose body does not come.
@@ -109,7 +139,10 @@ async fn in_time(request: Request, next: Next) -> Response {
     answer.unwrap_or_else(|_| (StatusCode::REQUEST_TIMEOUT, "the request took too long").into_response())
 }
 
-async fn accept(mut connections: impl Stream<Item = io::Result<Connection>> + Unpin, app: &Router) {
+async fn accept(
+    mut connections: impl Stream<Item = io::Result<Connection>> + Unpin,
+    app: watch::Receiver<Router>,
+) {
     while let Some(connection) = connections.next().await {
         match connection {
             Ok(connection) => drop(tokio::spawn(converse(connection, app.clone()))),
@@ -118,12 +151,13 @@ async fn accept(mut connections: impl Stream<Item = io::Result<Connection>> + Un
     }
 }
 
-/// Serves one connection, up to its maximum duration. Each request knows its caller.
-async fn converse(connection: Connection, app: Router) {
-    let (caller, app) = (connection.caller(), TowerToHyperService::new(app));
+/// Serves one connection, up to its maximum duration. Each request knows its caller, and is answered by the current app.
+async fn converse(connection: Connection, app: watch::Receiver<Router>) {
+    let caller = connection.caller();
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(caller.clone());
-        app.call(request)
+        let current = app.borrow().clone();
+        TowerToHyperService::new(current).call(request)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -134,5 +168,50 @@ async fn converse(connection: Connection, app: Router) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!(%error, "a connection to the page ended"),
         Err(_) => debug!("a connection to the page reached its maximum duration"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nqueens_coordinator::{Coordinator, Timing};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// The status of an answer, on a connection that stays open.
+    async fn status(stream: &mut TcpStream, path: &str) -> String {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = vec![0; 4_096];
+        let length = stream.read(&mut answer).await.expect("an answer");
+        String::from_utf8_lossy(&answer[..length])["HTTP/1.1 ".len()..][..3].to_owned()
+    }
+
+    #[tokio::test]
+    async fn it_is_ready_from_the_start_to_the_stop_of_its_coordinator() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let server = Server::start(listener, 100);
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let mut now = async || [status(&mut stream, "/healthz").await, status(&mut stream, "/readyz").await];
+        assert_eq!(now().await, ["200", "503"]);
+
+        let path = folder.path().join("ledger.db");
+        let coordinator = Coordinator::open(&path, Timing::default(), "test").await.expect("a new database");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async { drop(stopped.await) };
+        let serving = server.show(coordinator.operator().clone(), Admission::Loopback, stopped);
+        assert_eq!(now().await, ["200", "200"], "also on a connection of before");
+
+        stop.send(()).expect("it waits");
+        while now().await != ["200", "503"] {
+            tokio::task::yield_now().await;
+        }
+        serving.abort();
+        assert!(serving.await.expect_err("aborted").is_cancelled());
+        coordinator.close().await;
     }
 }

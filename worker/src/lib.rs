@@ -18,7 +18,7 @@ mod selftest;
 mod spool;
 
 pub use client::{Client, WorkerError};
-pub use nqueens_worker_protocol::{CallError, Summary};
+pub use nqueens_worker_protocol::{CallError, EndReason, Summary};
 pub use runtime::{Config, work};
 pub use selftest::{Proof, prove, proven_kernels};
 pub use spool::{Spool, SpoolError};

@@ -45,6 +45,10 @@ pub struct Config {
     pub spool: Option<Spool>,
     /// Time for running jobs to finish after a stop; the others are returned at once.
     pub drain: Duration,
+    /// The worker must be gone after this time; `None` for no limit.
+    pub time_max: Option<Duration>,
+    /// The worker goes when it had nothing to count for this time; `None` to wait for work without a limit.
+    pub idle_max: Option<Duration>,
 }
 
 /// Works for a coordinator until `stop`, or until that tells it to go; then finishes what it can in the time that
@@ -56,6 +60,7 @@ pub async fn work(
     client: Client,
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, WorkerError> {
+    let begun = Instant::now();
     let pool = Pool::start(config.factory, config.engine.kernel, config.threads, config.memory_max);
     let threads = u32::try_from(config.threads.get()).unwrap_or(u32::MAX);
     let registration = Registration {
@@ -71,6 +76,8 @@ pub async fn work(
         registration,
         states_per_s: config.engine.states_per_s * f64::from(threads),
         drain: config.drain,
+        deadline: config.time_max,
+        idle_max: config.idle_max,
         coordinator: client.url().to_owned(),
         spool: spool.as_mut().map(|spool| SpoolContents {
             name: spool.dir().display().to_string(),
@@ -78,7 +85,7 @@ pub async fn work(
         }),
     });
     let worker = Runtime { client, pool, spool: spool.map(Arc::new), call: None, end: None };
-    worker.live(conversation, stop).await.map_err(WorkerError::Call)
+    worker.live(begun, conversation, stop).await.map_err(WorkerError::Call)
 }
 
 /// A call to the coordinator and what comes of it.
@@ -95,10 +102,10 @@ struct Runtime {
 impl Runtime {
     async fn live(
         mut self,
+        begun: Instant,
         mut conversation: Conversation,
         stop: impl Future<Output = ()>,
     ) -> Result<Summary, CallError> {
-        let begun = Instant::now();
         let (mut stop, mut stopped) = (pin!(stop), false);
         let (mut rested, mut progressed) = (begun, false);
         let outcome = loop {

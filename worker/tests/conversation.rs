@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use nqueens_coordinator::{Access, Coordinator, RunRow, Timing, listen};
+use nqueens_coordinator::{Access, Coordinator, Policy, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Kernel, cpu};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use nqueens_proto::{Token, v1};
-use nqueens_worker::{CallError, Client, Config, Spool, Summary, WorkerError, prove, work};
+use nqueens_worker::{CallError, Client, Config, EndReason, Spool, Summary, WorkerError, prove, work};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -33,6 +33,8 @@ fn config(spool: Option<&Path>, drain: Duration) -> Config {
         memory_max: 0,
         spool: spool.map(|dir| Spool::open(dir).expect("a spool")),
         drain,
+        time_max: None,
+        idle_max: None,
     }
 }
 
@@ -162,7 +164,8 @@ async fn a_coordinator_without_work_is_asked_once_a_beat() {
         Scripted::new(vec![idle.clone(), idle.clone(), idle, answer(Vec::new(), true)]).serve().await;
     let begun = Instant::now();
     work(config(None, Duration::ZERO), client(address), std::future::pending()).await.expect("dismissed");
-    assert_eq!(heard.lock().expect("no panics").syncs.len(), 4);
+    let leaving: Vec<_> = heard.lock().expect("no panics").syncs.iter().map(|sync| sync.leaving).collect();
+    assert_eq!(leaving, [false, false, false, false, true]);
     assert!(begun.elapsed() >= Duration::from_millis(3 * 100), "{:?}", begun.elapsed());
 }
 
@@ -183,7 +186,7 @@ async fn a_worker_that_is_sent_away_reports_and_hands_back_everything() {
     let counted: Vec<_> = counted.collect();
     assert!(counted.iter().all(|job| *job < 4), "{counted:?}");
     let accepted = counted.len() as u64;
-    assert_eq!(summary, Summary { accepted, dismissed: true, ..Summary::default() });
+    assert_eq!(summary, Summary { accepted, reason: EndReason::Dismissed, ..Summary::default() });
     let mut jobs: Vec<_> = counted.into_iter().chain(returned).collect();
     jobs.sort_unstable();
     assert_eq!(jobs, (0..4).chain(10..40).collect::<Vec<_>>(), "each once");
@@ -212,7 +215,7 @@ struct Service {
 impl Service {
     async fn start(db: &Path, address: &str) -> (Self, SocketAddr) {
         // Workers want the work of two beats: they hold some seconds' worth when the coordinator goes.
-        let pace = Timing { sync_ms: 2_000, ..Timing::default() };
+        let pace = Timing { policy: Policy { beat_ms: 2_000, ..Policy::default() }, ..Timing::default() };
         let coordinator = Coordinator::open(db, pace, "test").await.expect("a database");
         let (listener, address) = listen(address).await.expect("a port");
         let (stop, stopped) = oneshot::channel();

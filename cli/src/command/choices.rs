@@ -16,6 +16,8 @@ use nqueens_kernel::halves::Orbits;
 use nqueens_kernel::plan::{Plan, PlanKind, fastest};
 use nqueens_model::message::THREADS_MAX;
 
+use crate::machine::threads_max;
+
 /// The name of leaving the choice to the program.
 pub(crate) const AUTO: &str = "auto";
 
@@ -170,15 +172,6 @@ pub(crate) fn threads(text: &str) -> Result<NonZeroUsize, String> {
 pub(crate) fn amount(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
     number.ok_or_else(|| format!("it must be a number of at least 0, not '{text}'"))
-}
-
-fn threads_max() -> NonZeroUsize {
-    usize::try_from(THREADS_MAX).ok().and_then(NonZeroUsize::new).expect("a few thousand")
-}
-
-/// As many threads as this process may run at once.
-pub(crate) fn default_threads() -> NonZeroUsize {
-    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN).min(threads_max())
 }
 
 #[cfg(test)]

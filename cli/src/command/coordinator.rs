@@ -36,7 +36,7 @@ const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 /// present tokens or certificates. Tokens come from files or from the variables `NQUEENS_WORKER_TOKEN` and
 /// `NQUEENS_OPERATOR_TOKEN`; 'nqueens certs' creates certificates.
 ///
-/// SIGTERM or Ctrl-C stops the coordinator within 5 seconds, after it has answered the calls in progress. A second signal
+/// SIGTERM or Ctrl-C stops the coordinator within 5 seconds, after it has answered the calls in progress. A second Ctrl-C
 /// stops it immediately, and so does the end of these 5 seconds; both with exit code 130. Acknowledged results
 /// are safe in all cases.
 ///
@@ -124,13 +124,13 @@ impl CoordinatorCommand {
 
     fn pace(&self) -> Timing {
         let policy = Policy {
+            beat_ms: 1_000 * self.sync_seconds,
             lease_ms: 1_000 * u64::from(self.lease_seconds),
             grace_ms: 1_000 * u64::from(self.grace_seconds),
             workers_max: self.workers_max as usize,
             ..Policy::default()
         };
         Timing {
-            sync_ms: 1_000 * self.sync_seconds,
             policy,
             disk_reserve: self.disk_reserve.0,
             jobs_max: self.jobs_max.jobs_max,
@@ -157,7 +157,7 @@ impl CoordinatorCommand {
         }
         let files_max = files_max()?;
         let access = access.with_limits(self.limits.within(files_max));
-        let page = self.page.prepare(operator.as_ref()).await?;
+        let page = self.page.prepare(operator.as_ref(), page_connections(files_max)).await?;
         let mut coordinator = tokio::select! {
             coordinator = Coordinator::open(&self.db, self.pace(), BUILD) => coordinator?,
             () = stopped(told.clone()) => {
@@ -169,7 +169,7 @@ impl CoordinatorCommand {
         let mut serving = coordinator.serve(listener, &access, stopped(told.clone()));
         print_line(format_args!("listening on {address}"))?;
         info!(%address, db = %self.db.display(), build = BUILD, "coordinator is up");
-        let shown = page.open(&coordinator, page_connections(files_max), stopped(told.clone()));
+        let shown = page.open(&coordinator, stopped(told.clone()));
         tokio::select! {
             served = &mut serving => served.context("the server panicked")??,
             error = damage(coordinator.operator().reader()) => return Err(error.into()),

@@ -6,17 +6,24 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bytesize::ByteSize;
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::PlanKind;
+use nqueens_proto::{PLANS, PROTOCOL_VERSION};
+use nqueens_web::Probe;
 use nqueens_worker::prove;
+use serde_json::json;
 
 use super::checkup::{self, say};
-use super::choices::default_threads;
 use super::counting;
 use crate::build::{BUILD, TARGET};
 use crate::engines::ENGINES;
+use crate::machine::{default_threads, memory_limits, thread_limits};
+use crate::memory::default_memory;
+use crate::output::{Json, print_line};
+use crate::runtime::block_on;
 use crate::tls::CallerTls;
 
 /// The version, what the program was built for, and what it makes of this machine.
@@ -44,15 +51,49 @@ pub(crate) struct DoctorCommand {
     /// Database file to test, all of its content; it is only read
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
+
+    /// Only ask whether a coordinator is ready, at the address of its web page: exit code 0 if it is, 1 if it is not. For
+    /// health checks of containers: quick, and needs no token
+    #[arg(long, value_name = "URL", conflicts_with = "protocol")]
+    ready: Option<Probe>,
+
+    /// Only print the version of the workers' protocol and the hash of the plans: what a worker must present
+    #[arg(long)]
+    protocol: bool,
+
+    /// With --protocol: print JSON
+    #[arg(long, requires = "protocol")]
+    json: bool,
 }
 
 impl DoctorCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        if let Some(probe) = &self.ready {
+            block_on(async { Ok(probe.ask().await?) })?;
+            print_line("ready")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if self.protocol {
+            let plans = PLANS.to_string();
+            let text = format!("protocol          {PROTOCOL_VERSION}\nplans             {plans}");
+            Json { json: self.json }
+                .print(json!({ "protocol": PROTOCOL_VERSION, "plans": plans, "build": BUILD }), text)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         say("program", format_args!("nqueens {BUILD}, {TARGET}"))?;
         let model = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned());
         say("processor", format_args!("{model}, {} threads", default_threads()))?;
-        let memory = field("/proc/meminfo", "MemTotal").and_then(|size| gibibytes(size.strip_suffix(" kB")?));
-        say("memory", memory.as_deref().unwrap_or("unknown"))?;
+        for limit in thread_limits() {
+            say("thread limit", format_args!("{}: {}", limit.max, limit.source))?;
+        }
+        for limit in memory_limits() {
+            let [max, free] = [limit.max, limit.free].map(ByteSize);
+            say("memory limit", format_args!("{max}, {free} free: {}", limit.source))?;
+        }
+        say(
+            "--memory",
+            format_args!("{} by default, half of the least that is free", ByteSize(default_memory())),
+        )?;
         say("instructions", instruction_sets())?;
         say("fastest kernel", kernel_choice())?;
         let mut well = look_at_kernels()?;
@@ -97,11 +138,6 @@ fn field(file: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'))?;
     Some(value.trim().to_owned())
-}
-
-fn gibibytes(kibibytes: &str) -> Option<String> {
-    let kibibytes: f64 = kibibytes.parse().ok()?;
-    Some(format!("{:.1} GiB", kibibytes / f64::from(1 << 20)))
 }
 
 /// The instruction sets that kernels are compiled for and this processor has.

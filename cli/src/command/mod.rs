@@ -14,6 +14,8 @@ mod counting;
 mod doctor;
 mod estimate;
 mod export;
+mod fleet;
+mod join;
 mod ledger;
 mod limits;
 mod man;
@@ -92,7 +94,9 @@ enum Command {
     Run(run::RunCommand),
     Coordinator(coordinator::CoordinatorCommand),
     Submit(submit::SubmitCommand),
+    Join(join::JoinCommand),
     Worker(worker::WorkerCommand),
+    Fleet(fleet::FleetCommand),
     Status(status::StatusCommand),
     Watch(watch::WatchCommand),
     Workers(workers::WorkersCommand),
@@ -122,7 +126,11 @@ enum Command {
 impl Command {
     /// Whether it serves others, and its log is what there is to see of it.
     fn is_service(&self) -> bool {
-        matches!(self, Self::Coordinator(_) | Self::Worker(_))
+        match self {
+            Self::Coordinator(_) | Self::Worker(_) => true,
+            Self::Fleet(fleet) => fleet.is_service(),
+            _ => false,
+        }
     }
 
     /// Whether it draws all over the terminal.
@@ -146,7 +154,9 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Run(run) => run.execute(),
         Command::Coordinator(coordinator) => coordinator.execute(),
         Command::Submit(submit) => submit.execute(),
+        Command::Join(join) => join.execute(),
         Command::Worker(worker) => worker.execute(),
+        Command::Fleet(fleet) => fleet.execute(),
         Command::Status(status) => status.execute(),
         Command::Watch(watch) => watch.execute(),
         Command::Workers(workers) => workers.execute(),

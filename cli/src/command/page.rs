@@ -7,8 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use nqueens_coordinator::{Coordinator, Error, Operator, listen};
 use nqueens_proto::Token;
-use nqueens_web::{Admission, Webhook, WebhookSender};
-use tokio::net::TcpListener;
+use nqueens_web::{Admission, Server, Webhook, WebhookSender};
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
@@ -50,15 +49,20 @@ impl FromStr for PageAddress {
     }
 }
 
-/// A page that has its address, or why not, and a webhook that is ready: nothing is served yet.
+/// A listener that tells that the coordinator is not ready yet, or why there is none; and a webhook that is ready.
 pub(crate) struct Page {
-    listening: Option<Result<(TcpListener, SocketAddr, Admission), Error>>,
+    listening: Option<Result<(Server, SocketAddr, Admission), Error>>,
     teller: Option<WebhookSender>,
 }
 
 impl PageOptions {
-    /// Gets ready. Where the address can be reached from other machines, `operator` is what they have to show.
-    pub(crate) async fn prepare(&self, operator: Option<&Token>) -> anyhow::Result<Page> {
+    /// Gets ready, for at most `connections_max` connections at once. Where the address can be reached from other machines,
+    /// `operator` is what they have to show.
+    pub(crate) async fn prepare(
+        &self,
+        operator: Option<&Token>,
+        connections_max: usize,
+    ) -> anyhow::Result<Page> {
         // Read here and not with the other options: whoever finds a mistake there prints the value.
         let webhook = self.webhook.as_deref().map(str::parse::<Webhook>).transpose().context("--webhook")?;
         let connected = webhook.map(Webhook::connect).transpose();
@@ -69,7 +73,10 @@ impl PageOptions {
             // Nobody asked for this one: a second coordinator on a machine goes without.
             None => Some(listen(ADDRESS).await),
         };
-        let admit = |(listener, address)| (listener, address, self.admission(address, operator));
+        let admit = |(listener, address)| {
+            let admission = self.admission(address, operator);
+            (Server::start(listener, connections_max), address, admission)
+        };
         Ok(Page { listening: listening.map(|listening| listening.map(admit)), teller })
     }
 
@@ -88,25 +95,18 @@ impl PageOptions {
 }
 
 impl Page {
-    /// Shows and tells what `coordinator` does, until `stop`.
+    /// Shows and tells what `coordinator` does, until `stop`; then that it is not ready, until the tasks are aborted.
     pub(crate) fn open(
         self,
         coordinator: &Coordinator,
-        connections_max: usize,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Vec<JoinHandle<()>> {
         let operator: &Operator = coordinator.operator();
         let telling = self.teller.map(|teller| tokio::spawn(teller.tell(operator.events())));
         let serving = self.listening.and_then(|listening| match listening {
-            Ok((listener, address, admission)) => {
+            Ok((server, address, admission)) => {
                 info!(url = %format_args!("http://{address}/"), "page is up");
-                Some(tokio::spawn(nqueens_web::serve(
-                    listener,
-                    connections_max,
-                    operator.clone(),
-                    admission,
-                    stop,
-                )))
+                Some(server.show(operator.clone(), admission, stop))
             }
             Err(error) => {
                 warn!(%error, "no page and no metrics; choose another address with --http");

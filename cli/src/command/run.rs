@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
 use nqueens_coordinator::request::ReleaseAll;
-use nqueens_coordinator::{Access, CallerLimits, Coordinator, Error, RunRow, Timing, listen};
+use nqueens_coordinator::{Access, CallerLimits, Coordinator, Error, Policy, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::credential::Credential;
@@ -23,10 +23,11 @@ use serde_json::json;
 use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
-use super::choices::{ConfirmingOptions, JobsMax, KernelChoice, PlanChoice, default_threads, threads};
+use super::choices::{ConfirmingOptions, JobsMax, KernelChoice, PlanChoice, threads};
 use crate::build::BUILD;
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
+use crate::machine::default_threads;
 use crate::memory::Memory;
 use crate::output::{Json, print_line, thousands};
 use crate::progress::Bar;
@@ -78,7 +79,7 @@ pub(crate) struct RunCommand {
 }
 
 /// Heartbeats inside one process can be brisk: they cost nothing, and keep the bar moving.
-const SYNC_MS: u32 = 500;
+const BEAT_MS: u32 = 500;
 
 impl RunCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
@@ -99,7 +100,7 @@ impl RunCommand {
         let kernel = self.kernel;
         let proving = tokio::task::spawn_blocking(move || proven(kernel));
         let pace = Timing {
-            sync_ms: SYNC_MS,
+            policy: Policy { beat_ms: BEAT_MS, ..Policy::default() },
             jobs_max: self.jobs_max.jobs_max,
             confirming: self.confirming.into(),
             ..Timing::default()
@@ -220,6 +221,8 @@ impl RunCommand {
             memory_max: self.memory.bytes(),
             spool: None,
             drain: Duration::ZERO,
+            time_max: None,
+            idle_max: None,
         };
         let client = Client::new(&format!("http://{address}"), Some(token), None)?;
         let mut working = tokio::spawn(work(worker, client, async { drop(working_stopped.await) }));

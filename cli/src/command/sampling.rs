@@ -17,9 +17,10 @@ use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::job::Class;
 use nqueens_proto::random_bytes;
 
-use super::choices::{KernelChoice, default_threads, threads};
+use super::choices::{KernelChoice, threads};
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
+use crate::machine::default_threads;
 use crate::output::{print_line, thousands};
 use crate::progress::LINE_EVERY;
 use crate::runtime::block_on;

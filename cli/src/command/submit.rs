@@ -111,7 +111,7 @@ fn ppm(text: &str) -> Result<u32, String> {
 /// is.
 fn prevailing(workers: &[WorkerStatus]) -> Kernel {
     let mut threads = BTreeMap::<Kernel, u64>::new();
-    for worker in workers {
+    for worker in workers.iter().filter(|worker| worker.present) {
         let in_use = worker.kernels.first().and_then(|name| name.parse().ok());
         if let Some(kernel) = in_use {
             *threads.entry(kernel).or_default() += u64::from(worker.threads);
@@ -137,6 +137,7 @@ mod tests {
             build: "test".to_owned(),
             kernels: vec![kernel.to_owned(), "reference".to_owned()],
             threads,
+            present: true,
             registered_at: 0,
             silent_ms: 0,
             leases: 0,

@@ -15,7 +15,7 @@ use nqueens_kernel::ladder::{Form, LadderCount, Rung};
 use crate::command::choices::{AUTO, KernelChoice, PlanChoice, one_of};
 use crate::command::counting::{self, BoardCount};
 use crate::exit::misuse;
-use crate::memory;
+use crate::memory::default_memory;
 use crate::output::{hours, thousands};
 
 /// Prints the classic table: N, all solutions, unique solutions up to symmetry, and time.
@@ -69,7 +69,7 @@ impl TableCommand {
             }
             Algorithm::Kernel(choice) => {
                 let kernel = choice.resolve()?;
-                let memory_max = memory::free() / 2;
+                let memory_max = default_memory();
                 Ok(Box::new(move |n| {
                     let plan = PlanChoice::Auto.resolve(n, kernel);
                     counting::count(n, plan, kernel, NonZeroUsize::MIN, memory_max)

@@ -10,17 +10,22 @@ use anyhow::Context;
 use clap::Args;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::name;
-use nqueens_worker::{Client, Config, Proof, Spool, Summary, WorkerError, prove, proven_kernels, work};
+use nqueens_proto::random_bytes;
+use nqueens_worker::{
+    Client, Config, EndReason, Proof, Spool, Summary, WorkerError, prove, proven_kernels, work,
+};
 use tracing::info;
 
-use super::choices::{KernelChoice, default_threads, threads};
+use super::choices::{KernelChoice, threads};
 use crate::build::BUILD;
 use crate::engines::ENGINES;
-use crate::exit::INTERRUPTED;
-use crate::exit::misuse;
+use crate::exit::{INTERRUPTED, NO_MORE_WORK, TIME_IS_UP, misuse};
+use crate::join::Join;
+use crate::machine::default_threads;
 use crate::memory::Memory;
 use crate::runtime;
 use crate::signals::{Signal, signals, stopped};
+use crate::time::{TimeLimit, duration};
 use crate::tls::CallerTls;
 use crate::token;
 
@@ -30,15 +35,23 @@ const TOKEN_VARIABLE: &str = "NQUEENS_TOKEN";
 /// Counts jobs for a coordinator until it is stopped.
 ///
 /// While the coordinator is unreachable, the worker counts the jobs it holds, keeps the results in its spool and tries to
-/// reconnect. SIGTERM or Ctrl-C returns jobs that have not started and gives running jobs --drain-seconds to finish. A
-/// second signal stops it immediately. If the coordinator requires a token, give --token-file or set the variable
-/// `NQUEENS_TOKEN`; if it requires a certificate, give --tls-cert.
+/// reconnect. SIGTERM or Ctrl-C returns jobs that have not started and gives running jobs --drain-seconds to finish; a second
+/// Ctrl-C stops it immediately. What a worker needs to know to join a cluster is best given with --join. If the
+/// coordinator requires a token, --token-file or the variable `NQUEENS_TOKEN` can be used instead; if it requires a
+/// certificate, --tls-cert.
+///
+/// Exit codes: 0 told to go (by a signal, or drained by an operator), 1 failed, 2 wrong usage, 3 no more work
+/// (--idle-timeout), 4 time is up (--time-limit), 5 refused by the coordinator, 130 Ctrl-C, or results are left in the spool.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens worker --coordinator http://head:7327 --threads 16")]
+#[command(after_help = "Example: nqueens worker --join cluster.join --time-limit auto --idle-timeout 5m")]
 pub(crate) struct WorkerCommand {
+    /// File with address, authority and credential, made by 'nqueens join create'
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["coordinator", "token_file", "ca", "cert", "key"])]
+    join: Option<PathBuf>,
+
     /// Address of the coordinator
-    #[arg(long, value_name = "URL")]
-    coordinator: String,
+    #[arg(long, value_name = "URL", required_unless_present = "join")]
+    coordinator: Option<String>,
 
     /// Number of counting threads
     #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
@@ -73,6 +86,25 @@ pub(crate) struct WorkerCommand {
     /// Time for running jobs to finish when the worker is stopped or drained; then they are returned
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(0..=86_400), default_value_t = 10)]
     drain_seconds: u64,
+
+    /// Be gone by then: auto (the end of the Slurm job), a duration such as 2h, or a time such as 2026-12-24T18:00. The
+    /// worker takes only jobs that it expects to finish, and returns the others 10 seconds before
+    #[arg(long, value_name = "LIMIT")]
+    time_limit: Option<TimeLimit>,
+
+    /// End up to this duration earlier than --time-limit says, each worker by a random part of it: so they do not all end
+    /// together
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "time_limit")]
+    lifetime_stagger: Option<Duration>,
+
+    /// End after this time without work, such as 5m
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    idle_timeout: Option<Duration>,
+
+    /// Number of workers that share the memory of this machine: each uses its part by default [default: the tasks of the
+    /// Slurm step on this node, or 1]
+    #[arg(long, value_name = "COUNT")]
+    node_workers: Option<NonZeroUsize>,
 }
 
 /// Reads a worker's name.
@@ -99,13 +131,13 @@ impl WorkerCommand {
 
     async fn serve(self) -> anyhow::Result<ExitCode> {
         let told = signals(None).context("listening for signals")?;
-        let token = token::read(self.token_file.as_deref(), TOKEN_VARIABLE)?;
-        let client = Client::new(&self.coordinator, token, self.tls.read()?.as_ref())
-            .unwrap_or_else(|error| misuse(error).exit());
+        let client = self.client()?;
+        let time_max = self.time_limit.and_then(TimeLimit::left);
         let spool = Spool::open(&self.spool)?;
         let choice = self.kernel;
         let proving = tokio::task::spawn_blocking(move || engines(choice));
         let (engine, kernels) = proving.await.context("the engines' test panicked")??;
+        let stagger = self.lifetime_stagger.map_or(Duration::ZERO, |stagger| stagger.mul_f64(random_share()));
         let config = Config {
             name: self.name.unwrap_or_else(host_name),
             build: BUILD.to_owned(),
@@ -113,22 +145,45 @@ impl WorkerCommand {
             factory: Arc::new(ENGINES),
             engine,
             kernels,
-            memory_max: self.memory.bytes(),
+            memory_max: self.memory.bytes_beside(self.node_workers),
             spool: Some(spool),
             drain: Duration::from_secs(self.drain_seconds),
+            time_max: time_max.map(|time| time.saturating_sub(stagger)),
+            idle_max: self.idle_timeout,
         };
         let summary = work(config, client, stopped(told.clone())).await?;
         Ok(farewell(&summary, *told.borrow()))
     }
+
+    /// The connection to the coordinator.
+    fn client(&self) -> anyhow::Result<Client> {
+        if let Some(join) = &self.join {
+            return Join::read(join)?.client();
+        }
+        let token = token::read(self.token_file.as_deref(), TOKEN_VARIABLE)?;
+        let coordinator = self.coordinator.as_deref().expect("required without --join");
+        let client = Client::new(coordinator, token, self.tls.read()?.as_ref());
+        Ok(client.unwrap_or_else(|error| misuse(error).exit()))
+    }
+}
+
+/// Random, in `0.0..1.0`.
+fn random_share() -> f64 {
+    f64::from(u32::from_ne_bytes(random_bytes())) / 2_f64.powi(32)
 }
 
 /// Logs how it ended; the exit code.
 fn farewell(summary: &Summary, told: Option<Signal>) -> ExitCode {
-    let Summary { accepted, unreported, unreturned, dismissed, .. } = *summary;
-    let by = if dismissed { "an operator" } else { "a signal" };
-    info!(by, accepted, unreported, unreturned, "worker has stopped");
+    let Summary { accepted, unreported, unreturned, reason, .. } = *summary;
+    let (why, code) = match reason {
+        EndReason::Stopped => ("a signal", 0),
+        EndReason::Dismissed => ("an operator", 0),
+        EndReason::Idle => ("no more work", NO_MORE_WORK),
+        EndReason::TimeUp => ("time is up", TIME_IS_UP),
+    };
+    info!(reason = why, accepted, unreported, unreturned, "worker has stopped");
     let clean = unreported == 0 && unreturned == 0;
-    if told == Some(Signal::Interrupt) || !clean { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS }
+    ExitCode::from(if told == Some(Signal::Interrupt) || !clean { INTERRUPTED } else { code })
 }
 
 /// The engine to use, and all that can be offered, that one first.

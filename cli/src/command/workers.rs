@@ -15,12 +15,18 @@ use super::target::{Contact, OperatorTarget, read};
 use crate::output::{Json, print_line, thousands};
 use crate::runtime::block_on;
 
-/// Lists the workers seen since the coordinator started, or all workers in a database.
+/// Lists the workers of a coordinator that are present or untrusted, or all workers in a database.
+///
+/// A worker is present until it ends, or until its last two heartbeats are missing (--sync-seconds of the coordinator).
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens workers --coordinator http://head:7327")]
 pub(crate) struct WorkersCommand {
     #[command(flatten)]
     target: OperatorTarget,
+
+    /// List the workers that are gone, too: all that were seen since the coordinator started
+    #[arg(long)]
+    all: bool,
 
     #[command(flatten)]
     json: Json,
@@ -31,7 +37,8 @@ impl WorkersCommand {
         block_on(async {
             match self.target.place()? {
                 Ok(mut client) => {
-                    let workers = client.workers().await?;
+                    let mut workers = client.workers().await?;
+                    workers.retain(|worker| self.all || worker.is_listed());
                     list(&workers, self.json, live_head(), live_line, nqueens_web::json::worker)
                 }
                 Err(db) => {
@@ -71,6 +78,7 @@ fn live_line(worker: &WorkerStatus) -> String {
     let silent = format!("{} s", thousands(worker.silent_ms / 1_000));
     let state = match &worker.distrusted {
         Some(reason) => format!("untrusted: {reason}"),
+        None if !worker.present => "gone".to_owned(),
         None if worker.draining => "draining".to_owned(),
         None => "-".to_owned(),
     };

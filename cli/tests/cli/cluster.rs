@@ -160,7 +160,7 @@ fn tokens_are_asked_for_and_never_logged() {
     assert_eq!(accepted.code, 0, "{}", accepted.stderr);
     let mut refused = coordinator.worker(&place, "stranger", &[("NQUEENS_TOKEN", OPERATOR_TOKEN), log]);
     let refused = refused.end();
-    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert_eq!(refused.code, 5, "{}", refused.stderr);
     let mut worker = coordinator.worker(&place, "west", &[("NQUEENS_TOKEN", WORKER_TOKEN), log]);
     let watched = with(OPERATOR_TOKEN, &format!("watch {} --interval 0.2", accepted.stdout.trim_end()));
     assert!(watched.stdout.ends_with("TOTAL 92, equal to the published count\n"), "{}", watched.stdout);

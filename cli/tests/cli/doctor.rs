@@ -4,7 +4,8 @@ use std::net::TcpListener;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Fingerprinter, Plan, PlanKind};
-use nqueens_proto::PROTOCOL_VERSION;
+use nqueens_proto::{PLANS, PROTOCOL_VERSION};
+use serde_json::Value;
 
 use crate::processes::{Coordinator, OPERATOR_TOKEN, WORKER_TOKEN};
 use crate::{Place, stdout};
@@ -87,6 +88,23 @@ fn bounds_of_a_plan_of_another_version_are_left_alone() {
     let outcome = place.run("doctor --db ten.db");
     assert_eq!(outcome.code, 0, "{}", outcome.stdout);
     assert!(outcome.stderr.contains("the bounds of its jobs are not checked"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_doctor_tells_what_a_worker_must_present() {
+    let plans = PLANS.to_string();
+    assert_eq!(
+        stdout("doctor --protocol"),
+        format!("protocol          {PROTOCOL_VERSION}\nplans             {plans}\n")
+    );
+    let told: Value = serde_json::from_str(&stdout("doctor --protocol --json")).expect("JSON");
+    assert_eq!((&told["protocol"], &told["plans"]), (&PROTOCOL_VERSION.into(), &plans.into()));
+    // Whatever else is set, for other commands.
+    let place = Place::new();
+    let set = [("NQUEENS_COORDINATOR", "http://127.0.0.1:1")];
+    assert_eq!(place.run_with(&set, "doctor --protocol").code, 0);
+    assert_eq!(place.run("doctor --json").code, 2);
+    assert_eq!(place.run("doctor --protocol --ready http://127.0.0.1:1").code, 2);
 }
 
 #[test]

@@ -76,15 +76,34 @@ pub(crate) fn page_of(coordinator: &Coordinator) -> String {
 /// Whether a program is here that only some machines have. Where it is not, the test is skipped, and says so whatever
 /// becomes of its output; with `NO_SKIPS` set it fails.
 pub(crate) fn is_here(program: &str) -> bool {
-    // OpenSSH has its own option.
-    let version = if program == "ssh" { "-V" } else { "--version" };
-    let here = Command::new(program).arg(version).output().is_ok_and(|output| output.status.success());
+    let version = match program {
+        "ssh" => "-V",
+        "kubectl" => "help",
+        _ => "--version",
+    };
+    succeeds_or_skips(program, Command::new(program).arg(version))
+}
+
+/// The same of a module of Python's.
+pub(crate) fn has_module(module: &str) -> bool {
+    succeeds_or_skips(
+        &format!("Python's {module}"),
+        Command::new("python3").args(["-c", &format!("import {module}")]),
+    )
+}
+
+fn succeeds_or_skips(needed: &str, probe: &mut Command) -> bool {
+    let here = probe.output().is_ok_and(|output| output.status.success());
     if !here {
-        assert!(std::env::var_os("NO_SKIPS").is_none(), "{program} is needed here, and is not installed");
-        let test = std::thread::current().name().unwrap_or_default().to_owned();
-        // Past the test harness, which keeps what a passing test prints to itself.
-        writeln!(std::io::stderr(), "\nSKIPPED: {test} needs {program}, which is not installed\n")
-            .expect("stderr");
+        assert!(std::env::var_os("NO_SKIPS").is_none(), "{needed} is needed here, and is not installed");
+        skipped(&format!("{needed}, which is not installed"));
     }
     here
+}
+
+/// Says that this test is skipped, and what it needs.
+pub(crate) fn skipped(needed: &str) {
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    // Past the test harness, which keeps what a passing test prints to itself.
+    writeln!(std::io::stderr(), "\nSKIPPED: {test} needs {needed}\n").expect("stderr");
 }

@@ -78,7 +78,7 @@ impl Cluster {
         });
         self.operator(&format!("drain {id}"));
         let last_words = self.farewell(worker);
-        assert!(last_words.contains("worker has stopped by=\"an operator\" "), "{last_words}");
+        assert!(last_words.contains("worker has stopped reason=\"an operator\" "), "{last_words}");
         assert!(last_words.ends_with(" unreported=0 unreturned=0"), "{last_words}");
     }
 

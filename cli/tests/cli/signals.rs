@@ -38,10 +38,10 @@ fn stop(mut process: Background, signal: &str) -> Outcome {
 }
 
 /// Keeps all others from writing to `queens.db`, until it is dropped.
-struct WriteLock(SqliteConnection);
+pub(crate) struct WriteLock(SqliteConnection);
 
 impl WriteLock {
-    fn take(place: &Place) -> Self {
+    pub(crate) fn take(place: &Place) -> Self {
         let options = SqliteConnectOptions::new().filename(place.path("queens.db"));
         Self(block_on(async {
             let mut connection = SqliteConnection::connect_with(&options).await.expect("a database");
@@ -50,7 +50,7 @@ impl WriteLock {
         }))
     }
 
-    fn release(self) {
+    pub(crate) fn release(self) {
         block_on(self.0.close()).expect("closed");
     }
 }

@@ -92,7 +92,7 @@ fn certificates_do_instead_of_tokens_and_keys_are_never_logged() {
     assert!(denied.starts_with("the coordinator refused: this certificate is not for operators"), "{denied}");
     let mut operator = worker(&place, &coordinator, &showing("operator"), &[]);
     let outcome = operator.end();
-    assert_eq!(outcome.code, 1);
+    assert_eq!(outcome.code, 5);
     assert!(outcome.stderr.contains("this certificate is not for workers"), "{}", outcome.stderr);
     let nobody = refusal(&place, &coordinator, TRUSTING);
     assert!(nobody.ends_with("requires a certificate; give --tls-cert and --tls-key"), "{nobody}");

@@ -13,7 +13,7 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::Random;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{Incarnation, LeaseToken, RunId, WorkerId};
-use nqueens_model::message::{HeldLease, JobResult, Registration, Verdict};
+use nqueens_model::message::{HeldLease, JobResult, Registration, Verdict, Wanted};
 use nqueens_scheduler::{Accepted, CheckVote, Dispatch, Machine, Policy, Run, RunSettings, TrustEvent};
 
 /// Machines, all equally fast; the first one lies.
@@ -134,7 +134,7 @@ impl World {
                 }
             }
             self.dispatch.heartbeat(self.now, *worker, &[] as &[HeldLease]);
-            let granted = self.dispatch.grant(self.now, *worker, u64::MAX, BATCH);
+            let granted = self.dispatch.grant(self.now, *worker, Wanted::new(u64::MAX, BATCH));
             self.held.insert(*worker, granted);
         }
         self.dispatch.waive(self.now);
@@ -156,7 +156,7 @@ impl World {
         let kernel = Kernel::Reference.into();
         let result = JobResult { token, counts, parts: Vec::new(), kernel, states: 1_000, elapsed_us: 1 };
         let before = self.accepted.get(&number).copied();
-        let judged = self.dispatch.report(worker, &result, before.as_ref(), true);
+        let judged = self.dispatch.report(self.now, worker, &result, before.as_ref(), true);
         self.outcome.counted += 1;
         if judged.verdict == Verdict::Accepted && judged.keep {
             self.outcome.lies += u64::from(counts != truth(number));

@@ -286,7 +286,7 @@ impl Transaction<'_> {
         let plausible = stored.is_some_and(|stored| result.counts.within(stored.counts_max));
         let had_total = self.scheduler.has_total(job.run);
         let Judgement { verdict, keep, supersedes, reason } =
-            self.scheduler.dispatch.report(worker, result, accepted.as_ref(), plausible);
+            self.scheduler.dispatch.report(self.now, worker, result, accepted.as_ref(), plausible);
         if had_total && !self.scheduler.has_total(job.run) {
             self.change(Change::RunState { run: job.run, state: RunState::Active, reason: None });
         }

@@ -224,8 +224,13 @@ impl Invariants {
     /// A worker that asked for work and got none can't help with a job that has been out for long.
     fn idle(&mut self, dispatch: &Dispatch, sync: &SyncRequest) {
         let worker = dispatch.worker(sync.session.worker).expect("it has registered");
-        let is_trusted = dispatch.distrusts(&worker.machine).is_none();
-        let asks = sync.wanted_jobs > 0 && sync.wanted_states > 0 && worker.leases() == 0 && is_trusted;
+        let is_trusted =
+            dispatch.distrusts(&worker.machine).is_none() && !dispatch.is_resting(self.now, &worker.machine);
+        let asks = sync.wanted.jobs > 0
+            && sync.wanted.states > 0
+            && sync.wanted.job_states_max == u64::MAX
+            && worker.leases() == 0
+            && is_trusted;
         self.fruitless += u64::from(asks);
         if !asks || !self.fruitless.is_multiple_of(CLOSELY_EVERY) {
             return;

@@ -130,7 +130,8 @@ impl Worker {
     }
 
     /// A process begins, with what is in the spool.
-    pub(crate) fn begin(&mut self, now: Millis, random: &mut Random) {
+    pub(crate) fn begin(&mut self, now: Millis, luck: &mut Luck) {
+        let (is_calm, random) = (luck.is_calm(), &mut luck.random);
         let instance = (u128::from(random.bits()) << 64 | u128::from(random.bits())).to_be_bytes();
         let Engine { kernel, threads, .. } = self.engine;
         let registration = Registration {
@@ -144,12 +145,18 @@ impl Worker {
         let results = self.spool.clone();
         let unacknowledged: BTreeSet<_> = results.iter().flatten().map(|result| result.token).collect();
         let has_reported = unacknowledged.is_empty();
+        // Some have a time limit or an idle timeout. The instance is as random as anything.
+        let [odds, share] = [instance[0], instance[1]].map(u64::from);
+        let deadline = (!is_calm && odds < 50).then(|| Duration::from_secs(12 + share));
+        let idle_max = (!is_calm && odds % 5 == 0).then(|| Duration::from_millis(1 + 100 * share));
         #[expect(clippy::cast_precision_loss, reason = "a speed")]
         let conversation = Conversation::new(Setup {
             registration,
             // Engines are far faster on larger boards than in their test.
             states_per_s: self.speed() as f64 * 10.0,
             drain: Duration::from_millis(random.number(0..=19_999)),
+            deadline,
+            idle_max,
             coordinator: "simulated".to_owned(),
             spool: results.map(|results| SpoolContents { name: "simulated".to_owned(), results }),
         });
@@ -334,6 +341,7 @@ impl Process {
         let held: BTreeSet<_> = sync.held.iter().map(|held| held.token).collect();
         let own = self.pool.tokens();
         assert!(own.iter().all(|token| held.contains(token)), "a worker names all that it has");
+        assert!(!sync.leaving || own.is_empty(), "who leaves holds nothing");
         if let Some(spool) = spool.filter(|_| !self.spool_fails) {
             let ends = sync.results.first().into_iter().chain(sync.results.last());
             let mut ends = ends.map(|result| result.token);
@@ -346,7 +354,7 @@ impl Process {
         assert!(open.all(is_named), "a result is kept until it is acknowledged");
         let is_quiet = sync.results.is_empty() && sync.returned.is_empty();
         self.has_reported = is_quiet && held.len() == own.len();
-        let asks = is_quiet && held.is_empty() && sync.wanted_jobs > 0;
+        let asks = is_quiet && held.is_empty() && sync.wanted.jobs > 0;
         assert!(!asks || now >= self.patient_until, "a worker that got nothing waits");
         (self.asked, self.patient_until) = (asks.then_some(now), 0);
     }

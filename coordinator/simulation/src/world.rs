@@ -294,7 +294,7 @@ impl World {
             Event::Strike => self.strike_all(),
             Event::Birth(place) => {
                 if self.workers[place].process.is_none() {
-                    self.workers[place].begin(now, &mut self.luck.random);
+                    self.workers[place].begin(now, &mut self.luck);
                     self.acted(place, Vec::new());
                 }
             }

@@ -5,7 +5,7 @@ use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::credential::Credential;
-use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict};
+use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict, Wanted};
 use nqueens_scheduler::request::{Register, RetryQuarantined, Sync, Synced};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection, Executor};
@@ -28,8 +28,8 @@ async fn worker(writer: &Handle, number: u8) -> Session {
 
 fn sync(session: Session, results: Vec<JobResult>, wanted_jobs: usize) -> Sync {
     let (held, returned) = (Vec::new(), Vec::new());
-    let wanted_states = wanted_jobs as u64;
-    let sync = SyncRequest { session, results, held, returned, wanted_states, wanted_jobs };
+    let wanted = Wanted::new(wanted_jobs as u64, wanted_jobs);
+    let sync = SyncRequest { session, results, held, returned, wanted, leaving: false };
     Sync { sync, credential: Credential::shared() }
 }
 

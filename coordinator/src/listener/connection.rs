@@ -30,6 +30,12 @@ impl Caller {
         self.0.admit(Instant::now())
     }
 
+    /// A request came that needs no token: it is let in as far as the caller's rates allow. The connection stays
+    /// unauthenticated.
+    pub fn admit_open(&self) -> Result<(), Status> {
+        self.0.admit_open(Instant::now())
+    }
+
     /// A request came without the right token. Waits before it is answered, if that is to be slow.
     pub async fn refuse(&self) {
         self.0.refuse();

@@ -64,6 +64,8 @@ struct Record {
     /// When the latest answer to a call without the right token leaves.
     refused: Instant,
     calls: Bucket,
+    /// Calls that need no token, which take nothing away from those that show one.
+    open_calls: Bucket,
     registrations: Bucket,
 }
 
@@ -75,6 +77,7 @@ impl Record {
             admitted: None,
             refused: now,
             calls: Bucket::new(limits.peer_calls, now),
+            open_calls: Bucket::new(limits.peer_calls, now),
             registrations: Bucket::new(limits.peer_registrations, now),
         }
     }
@@ -89,6 +92,7 @@ impl Record {
             && !self.is_known(now)
             && self.refused <= now
             && self.calls.is_full(now)
+            && self.open_calls.is_full(now)
             && self.registrations.is_full(now)
     }
 }
@@ -287,7 +291,7 @@ impl ConnectionGuard {
 
     /// A call was let in, as far as the caller's rates allow.
     pub(crate) fn admit(&self, now: Instant) -> Result<(), Status> {
-        let own = self.calls.lock().unwrap_or_else(PoisonError::into_inner).take(now);
+        let own = self.takes_call(now);
         let mut books = self.connection_table.books();
         if !self.is_known.swap(true, Ordering::Relaxed) {
             let stay = books.strike_out(self.peer, self.number);
@@ -297,13 +301,18 @@ impl ConnectionGuard {
         record.admitted = Some(now);
         let all = own && record.calls.take(now);
         drop(books);
-        let refuse =
-            |whose: &str| Status::resource_exhausted(format!("too many calls of this {whose}; make fewer"));
-        match (own, all) {
-            (true, true) => Ok(()),
-            (true, false) => Err(refuse("address")),
-            (false, _) => Err(refuse("connection")),
-        }
+        within_rates(own, all)
+    }
+
+    /// A call came that needs no token: lets it in as far as the caller's rates allow. The connection stays unauthenticated.
+    pub(crate) fn admit_open(&self, now: Instant) -> Result<(), Status> {
+        let own = self.takes_call(now);
+        let all = own && self.connection_table.books().record(self.peer).open_calls.take(now);
+        within_rates(own, all)
+    }
+
+    fn takes_call(&self, now: Instant) -> bool {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).take(now)
     }
 
     /// It kept us waiting.
@@ -346,6 +355,17 @@ impl ConnectionGuard {
     pub(crate) fn end(&self) {
         self.stay.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.connection_table.books().strike_out(self.peer, self.number);
+    }
+}
+
+/// Refuses a call beyond the rate of its connection, or of its peer.
+fn within_rates(own: bool, all: bool) -> Result<(), Status> {
+    let refuse =
+        |whose: &str| Status::resource_exhausted(format!("too many calls of this {whose}; make fewer"));
+    match (own, all) {
+        (true, true) => Ok(()),
+        (true, false) => Err(refuse("address")),
+        (false, _) => Err(refuse("connection")),
     }
 }
 

@@ -65,7 +65,7 @@ impl House {
 
     /// One that asks for tokens.
     pub(crate) async fn guarded(path: &Path, policy: Policy, access: &Access) -> Self {
-        let pace = Timing { sync_ms: 1_234, policy, ..Timing::default() };
+        let pace = Timing { policy: Policy { beat_ms: 1_234, ..policy }, ..Timing::default() };
         Self::serving(Coordinator::open(path, pace, "test 1.0").await.unwrap(), access).await
     }
 

@@ -9,6 +9,7 @@ use super::lists::Factor;
 use super::vectors::Avx2Unpack;
 use super::vectors::{Plain, Vectors};
 use crate::engine::{Control, Stopped};
+#[cfg(target_arch = "x86_64")]
 use crate::isa::Isa;
 
 /// The inner loops with `L` lanes.

@@ -48,6 +48,8 @@ pub struct WorkerStatus {
     pub kernels: Vec<String>,
     /// Its counting threads.
     pub threads: u32,
+    /// Whether it has not ended, as far as is known.
+    pub present: bool,
     /// When it registered.
     pub registered_at: WallTime,
     /// Time since its last heartbeat, in milliseconds.
@@ -68,4 +70,11 @@ pub struct WorkerStatus {
     pub checks_open: u64,
     /// Why its machine gets no more jobs; `None` while it is trusted.
     pub distrusted: Option<String>,
+}
+
+impl WorkerStatus {
+    /// Whether lists show it: while it is present, and while its machine is untrusted.
+    pub fn is_listed(&self) -> bool {
+        self.present || self.distrusted.is_some()
+    }
 }

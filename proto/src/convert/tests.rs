@@ -73,6 +73,7 @@ fn what_is_sent_arrives() {
         build: "1".to_owned(),
         kernels: vec!["scalar".to_owned()],
         threads: 2,
+        present: true,
         registered_at: 3,
         silent_ms: 4,
         leases: 5,

@@ -1,6 +1,6 @@
 //! Messages between workers and the coordinator.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::job::Job;
@@ -8,7 +8,7 @@ use nqueens_model::id::{Incarnation, JobId, LeaseToken};
 use nqueens_model::kernel::Capability;
 use nqueens_model::message::{
     BATCH_MAX, EncodedJob, FAILURE_BYTES_MAX, HeldLease, JobResult, Lease, Registration, ResultAck,
-    ReturnedLease, Session, SyncRequest, SyncResponse, THREADS_MAX, Verdict,
+    ReturnedLease, Session, SyncRequest, SyncResponse, THREADS_MAX, Verdict, Wanted,
 };
 use nqueens_model::name;
 
@@ -165,8 +165,12 @@ impl From<SyncRequest> for v1::SyncRequest {
             results: each(sync.results),
             held: each(sync.held),
             returned: each(sync.returned),
-            wanted_states: sync.wanted_states,
-            wanted_jobs: u32::try_from(sync.wanted_jobs).unwrap_or(u32::MAX),
+            wanted_states: sync.wanted.states,
+            wanted_jobs: u32::try_from(sync.wanted.jobs).unwrap_or(u32::MAX),
+            wanted_job_states_max: Some(sync.wanted.job_states_max)
+                .filter(|max| *max < u64::MAX)
+                .unwrap_or(0),
+            leaving: sync.leaving,
         }
     }
 }
@@ -182,9 +186,13 @@ impl TryFrom<v1::SyncRequest> for SyncRequest {
             // A worker holds a few batches at most.
             held: batch("held", 10 * BATCH_MAX, wire.held)?,
             returned: batch("returned", BATCH_MAX, wire.returned)?,
-            wanted_states: wire.wanted_states,
-            wanted_jobs: wanted_jobs
-                .ok_or_else(|| invalid("wanted_jobs", format!("must be at most {BATCH_MAX}")))?,
+            wanted: Wanted {
+                states: wire.wanted_states,
+                jobs: wanted_jobs
+                    .ok_or_else(|| invalid("wanted_jobs", format!("must be at most {BATCH_MAX}")))?,
+                job_states_max: NonZeroU64::new(wire.wanted_job_states_max).map_or(u64::MAX, NonZeroU64::get),
+            },
+            leaving: wire.leaving,
         })
     }
 }

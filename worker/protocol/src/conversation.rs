@@ -6,16 +6,20 @@ use std::time::Duration;
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{
     BATCH_MAX, HeldLease, Lease, Registration, ReturnedLease, Session, SyncRequest, SyncResponse, Verdict,
+    Wanted,
 };
 use tracing::{debug, info, warn};
 
 use crate::outage::Outage;
 use crate::outbox::Outbox;
 use crate::pace::Pace;
-use crate::{Action, CallError, Look, Moment, ProtocolEvent, Setup, Summary, Write};
+use crate::{Action, CallError, EndReason, Look, Moment, ProtocolEvent, Setup, Summary, Write};
 
 /// Time to hand over everything at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// A worker with a deadline says its farewell this long before it: the process needs some time to end.
+const END_BEFORE: Duration = Duration::from_secs(10);
 
 /// While a call is on its way, new results wait this long for its answer before they go to disk: the answer may empty
 /// the spool, but only if nothing new is in it.
@@ -30,6 +34,11 @@ pub struct Conversation {
     coordinator: String,
     /// Time for running jobs to finish after a stop.
     drain: Duration,
+    /// When to stop counting.
+    count_until: Option<Moment>,
+    idle_max: Option<Duration>,
+    /// Since when there is nothing to count.
+    idle_since: Option<Moment>,
     session: Option<Session>,
     phase: LifePhase,
     call: Option<PendingCall>,
@@ -87,6 +96,8 @@ struct Sent {
     enough: bool,
     /// Whether there was nothing else in it but the wish for work.
     nothing_but_work: bool,
+    /// Whether it was the last word.
+    leaving: bool,
 }
 
 impl Conversation {
@@ -97,6 +108,9 @@ impl Conversation {
             registration: setup.registration,
             coordinator: setup.coordinator,
             drain: setup.drain,
+            count_until: setup.deadline.map(|deadline| deadline.saturating_sub(END_BEFORE)),
+            idle_max: setup.idle_max,
+            idle_since: None,
             session: None,
             phase: LifePhase::Working,
             call: None,
@@ -117,12 +131,13 @@ impl Conversation {
     pub fn on(&mut self, now: Moment, event: ProtocolEvent) -> Vec<Action> {
         match event {
             ProtocolEvent::Looked(look) => self.look(now, look),
-            ProtocolEvent::Stop => self.leave(now),
+            ProtocolEvent::Stop => self.leave(now, EndReason::Stopped),
             ProtocolEvent::Registered(session) => self.registered(now, session),
             ProtocolEvent::Answered(answer) => self.answered(now, answer),
             ProtocolEvent::Failed { error, jitter } => self.failed(now, error, jitter),
             ProtocolEvent::Written(change, outcome) => self.outbox.written(now, change, outcome),
         }
+        self.idle_since = self.leases.is_empty().then(|| self.idle_since.unwrap_or(now));
         self.proceed(now);
         std::mem::take(&mut self.actions)
     }
@@ -135,7 +150,8 @@ impl Conversation {
         }
         let end = match self.phase {
             LifePhase::Leaving(until) | LifePhase::Farewell(until, _) => Some(until),
-            _ => None,
+            LifePhase::Working => self.count_until.into_iter().chain(self.idle_until()).min(),
+            LifePhase::Gone => None,
         };
         let write = self.outbox.store_at().map(|at| at.max(self.write_from()));
         [end, write, self.call_at()].into_iter().flatten().min()
@@ -171,12 +187,19 @@ impl Conversation {
         }
     }
 
+    /// When the worker goes unless it gets work.
+    fn idle_until(&self) -> Option<Moment> {
+        Some(self.idle_since? + self.idle_max?)
+    }
+
     /// Takes no more work, and returns what has not started.
-    fn leave(&mut self, now: Moment) {
+    fn leave(&mut self, now: Moment, reason: EndReason) {
         if !matches!(self.phase, LifePhase::Working) {
             return;
         }
-        self.phase = LifePhase::Leaving(now + self.drain);
+        self.summary.reason = reason;
+        let drained = now + self.drain;
+        self.phase = LifePhase::Leaving(self.count_until.map_or(drained, |until| until.min(drained)));
         self.give_up(false);
         if let Some(outage) = &mut self.outage {
             outage.again_at = now;
@@ -220,6 +243,16 @@ impl Conversation {
         }
         let over = match &self.phase {
             LifePhase::Gone => return,
+            LifePhase::Working if self.count_until.is_some_and(|until| until <= now) => {
+                let (begun, results) = (self.leases.len(), self.outbox.len());
+                info!(begun, results, "the time limit is near: the worker returns what it has not finished");
+                self.summary.reason = EndReason::TimeUp;
+                return self.part(now, None);
+            }
+            LifePhase::Working if self.idle_until().is_some_and(|until| until <= now) => {
+                info!("there was no work for the idle timeout");
+                return self.leave(now, EndReason::Idle);
+            }
             LifePhase::Working => None,
             LifePhase::Leaving(until) => {
                 if *until <= now || (self.leases.is_empty() && !self.has_to_say()) {
@@ -230,7 +263,10 @@ impl Conversation {
             }
             LifePhase::Farewell(_, Some(_)) => Some("refused"),
             LifePhase::Farewell(until, None) if *until <= now => Some("deadline has elapsed"),
-            LifePhase::Farewell(..) => (!self.has_to_say()).then_some("nothing is left"),
+            LifePhase::Farewell(..) => {
+                let knows = self.session.is_none() || self.outage.is_some();
+                (knows && !self.has_to_say()).then_some("nothing is left")
+            }
         };
         let call = self.call_at().is_some_and(|at| at <= now);
         if (over.is_some() || (self.write_from() <= now && !(call && self.flushed)))
@@ -292,41 +328,42 @@ impl Conversation {
             self.actions.push(Action::Register(self.registration.clone()));
             return;
         };
-        let report = self.report(session);
-        self.in_doubt |= report.wanted_jobs > 0;
+        let report = self.report(now, session);
+        self.in_doubt |= report.wanted.jobs > 0;
         let sent = Sent {
             results: report.results.len(),
             returned: report.returned.len(),
-            enough: report.wanted_states == 0,
+            enough: report.wanted.states == 0,
             nothing_but_work: report.results.is_empty()
                 && report.held.is_empty()
                 && report.returned.is_empty(),
+            leaving: report.leaving,
         };
         self.call = Some(PendingCall { began: now, again, sent: Some(sent) });
         self.actions.push(Action::Sync(report));
     }
 
     /// Everything that there is to say.
-    fn report(&self, session: Session) -> SyncRequest {
+    fn report(&self, now: Moment, session: Session) -> SyncRequest {
         let results = self.outbox.batch();
         let returned: Vec<_> = self.returned.iter().take(BATCH_MAX).cloned().collect();
         let holds = self.leases.len() + self.outbox.len();
         let wanted_jobs = HELD_MAX.saturating_sub(holds).min(BATCH_MAX);
-        let wanted_states = self.wanted().saturating_sub(self.states_left());
+        let left = self.states_left();
+        let time = self.count_until.map(|until| until.saturating_sub(now));
+        let job_states_max = time.map_or(u64::MAX, |time| self.pace.job_in(time, left));
+        let states = if job_states_max > 0 { self.wanted().saturating_sub(left) } else { 0 };
         // What waits for a later report is still held.
         let later = self.outbox.after(results.len()).map(|result| result.token);
         let later = later.chain(self.returned.iter().skip(BATCH_MAX).map(|returned| returned.token));
         let later = later.map(|token| HeldLease { token, states: 0 });
         let held = self.leases.iter().map(|(token, job)| HeldLease { token: *token, states: job.states });
-        SyncRequest {
-            session,
-            // Beyond that it can only be another's: a spool may hold any number.
-            held: held.chain(later).take(2 * HELD_MAX).collect(),
-            results,
-            returned,
-            wanted_states,
-            wanted_jobs: if wanted_states > 0 { wanted_jobs } else { 0 },
-        }
+        // Beyond that it can only be another's: a spool may hold any number.
+        let held: Vec<_> = held.chain(later).take(2 * HELD_MAX).collect();
+        let jobs = if states > 0 { wanted_jobs } else { 0 };
+        let wanted = Wanted { states, jobs, job_states_max };
+        let leaving = !matches!(self.phase, LifePhase::Working) && held.is_empty();
+        SyncRequest { session, held, results, returned, wanted, leaving }
     }
 
     fn registered(&mut self, now: Moment, session: Session) {
@@ -342,7 +379,7 @@ impl Conversation {
         if error == CallError::Unregistered && call.sent.is_some() {
             (self.session, self.in_doubt) = (None, false);
             // A coordinator that has forgotten this worker gets to know it again, once.
-            if !call.again {
+            if !call.again && (!matches!(self.phase, LifePhase::Farewell(..)) || self.has_to_say()) {
                 return self.call(now, true);
             }
         }
@@ -388,8 +425,7 @@ impl Conversation {
             self.take(answer.leases);
             if answer.drain {
                 info!("an operator drains this worker");
-                self.summary.dismissed = true;
-                self.leave(now);
+                self.leave(now, EndReason::Dismissed);
             }
         } else {
             // Granted before it was told to go; the answer had got lost.
@@ -397,6 +433,10 @@ impl Conversation {
             self.returned.extend(back.map(|lease| ReturnedLease { token: lease.token, failure: None }));
         }
         self.pace.stock(self.states_left());
+        if sent.leaving && !self.has_to_say() {
+            // That was the last word.
+            self.session = None;
+        }
     }
 
     fn revoke(&mut self, tokens: Vec<LeaseToken>) {

@@ -39,6 +39,10 @@ pub struct Setup {
     pub states_per_s: f64,
     /// Time for running jobs to finish after a stop.
     pub drain: Duration,
+    /// When the worker must be gone. Until then it takes only jobs that it expects to finish.
+    pub deadline: Option<Moment>,
+    /// The worker goes when it had nothing to count for this time.
+    pub idle_max: Option<Duration>,
     /// The coordinator's address, for the log.
     pub coordinator: String,
     /// `None`: results die with the process.
@@ -140,8 +144,22 @@ pub struct Summary {
     pub unreported: usize,
     /// Leases that could not be handed back; they will run out.
     pub unreturned: usize,
-    /// Whether the coordinator told the worker to go.
-    pub dismissed: bool,
+    /// Why it ended.
+    pub reason: EndReason,
+}
+
+/// Why a worker ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EndReason {
+    /// Its owner told it to go.
+    #[default]
+    Stopped,
+    /// An operator did.
+    Dismissed,
+    /// There was nothing to count for [`Setup::idle_max`].
+    Idle,
+    /// [`Setup::deadline`] came.
+    TimeUp,
 }
 
 /// Why a call failed.

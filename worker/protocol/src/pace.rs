@@ -15,6 +15,13 @@ const BREATH: Duration = Duration::from_millis(10);
 /// Work to have at hand, by the speed that the engine showed in its test, until the first job of the run is counted.
 const FIRST: Duration = Duration::from_millis(400);
 
+/// Share of the time left that a job may be expected to take: some take longer than their estimates say.
+const FIT: f64 = 0.7;
+
+/// The same, before the first job of the run is counted: by the speed that the engine showed in its test, which can be a
+/// fraction of the true one.
+const FIT_UNMEASURED: f64 = 10.0;
+
 /// The worker's speed and the coordinator's rhythm.
 pub(crate) struct Pace {
     threads: usize,
@@ -66,6 +73,22 @@ impl Pace {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
         let states = (self.states_per_s * time.as_secs_f64()) as u64;
         states.max(1)
+    }
+
+    /// The largest job, in estimated states, that one thread should finish in this time after the `states` at hand; 0 if
+    /// there is not time enough for any.
+    pub(crate) fn job_in(&self, time: Duration, states: u64) -> u64 {
+        let share = if self.measured { FIT } else { FIT_UNMEASURED };
+        #[expect(clippy::cast_precision_loss, reason = "a guess")]
+        let left = time.as_secs_f64() - states as f64 / self.states_per_s;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "saturates"
+        )]
+        let largest = (share * left * self.states_per_s / self.threads as f64) as u64;
+        largest
     }
 
     /// Learns the coordinator's rhythm from its answer. When it was asked, at `asked_at`, the worker had `enough` work or

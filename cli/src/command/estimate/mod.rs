@@ -17,7 +17,8 @@ use nqueens_kernel::sampling::Estimate;
 use nqueens_model::operator::Interval;
 use serde_json::{Value, json};
 
-use super::choices::{KernelChoice, PlanChoice, amount, default_threads, threads};
+use super::choices::{KernelChoice, PlanChoice, amount, threads};
+use crate::machine::default_threads;
 use crate::memory::Memory;
 use crate::output::{Json, print_line, thousands};
 use cost::{Cost, LedgerSize};

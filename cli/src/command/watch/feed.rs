@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nqueens_coordinator::{Reader, Refusal, wall_time};
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::RunState;
+use nqueens_model::operator::{RunState, WorkerStatus};
 use tokio::sync::mpsc;
 
 use super::picture::{ClusterView, WorkerView};
@@ -86,7 +86,13 @@ async fn of_coordinator(client: &mut OperatorClient) -> anyhow::Result<ClusterVi
     let disk = client.coordinator().await?.disk.filter(|disk| disk.is_short);
     Ok(ClusterView {
         runs: client.runs().await?,
-        workers: client.workers().await?.into_iter().map(WorkerView::from).collect(),
+        workers: client
+            .workers()
+            .await?
+            .into_iter()
+            .filter(WorkerStatus::is_listed)
+            .map(WorkerView::from)
+            .collect(),
         events: client.events().await?,
         disk: disk.as_ref().map(describe_disk),
         at: wall_time(),

@@ -4,10 +4,11 @@ use nqueens_kernel::plan::PlanKind;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::kernel::{Family, KernelName};
+use nqueens_model::message::Wanted;
 
 use super::checks::OpenCheck;
 use super::lease::ActiveLease;
-use super::{Dispatch, JobState, Lot, Millis, RunState, Worker};
+use super::{Dispatch, JobState, Lot, Millis, Run, RunState, Worker};
 
 /// In runs whose jobs are counted twice epochs leap, for an epoch of 2 would give a second lease away: the first by up to
 /// this, the others by up to [`LEAP_MAX`], so that none can be told from a first one.
@@ -20,26 +21,26 @@ const LEAP_MAX: u64 = 1 << 8;
 const LOOKED_AT_MAX: usize = 64;
 
 impl Dispatch {
-    /// Leases jobs of the active runs to a worker, in their runs' random order, until they come to `states` states of
-    /// estimated work or to `jobs_max` jobs. Jobs that are to be counted a second time go first, in places that don't
-    /// tell.
+    /// Leases jobs of the active runs to a worker, in their runs' random order, until they come to the work that it wants.
+    /// Jobs that are to be counted a second time go first, in places that don't tell.
     ///
     /// Runs of higher priority come first; among equals the one with the least work out. A worker never has more than
     /// half of its share of what is left, so that all end together; and when nothing is ready, a worker without a job
     /// helps with the oldest job that is out.
-    pub fn grant(&mut self, now: Millis, worker: WorkerId, states: u64, jobs_max: usize) -> Vec<LeaseToken> {
+    pub fn grant(&mut self, now: Millis, worker: WorkerId, wanted: Wanted) -> Vec<LeaseToken> {
         let mut granted = Vec::new();
         let may = |worker: &&Worker| !worker.draining && self.distrusts(&worker.machine).is_none();
         let Some(Worker { machine, .. }) = self.workers.get(&worker).filter(may) else { return granted };
-        let jobs_max = self.trust.jobs_max(now, machine, jobs_max);
-        let mut open = states.min(self.fair_share(now, worker));
+        let jobs_max = self.trust.jobs_max(now, machine, wanted.jobs);
+        let size_max = wanted.job_states_max;
+        let mut open = wanted.states.min(self.fair_share(now, worker));
         let mut has_checks = true;
         while open > 0 && granted.len() < jobs_max {
-            let check = has_checks.then(|| self.lease_check(now, worker)).flatten();
+            let check = has_checks.then(|| self.lease_check(now, worker, size_max)).flatten();
             // Those that did not suit are not all looked at again, until nothing else is left.
             has_checks = check.is_some();
-            let token = check.or_else(|| self.lease_ready(now, worker));
-            let Some(token) = token.or_else(|| self.lease_check(now, worker)) else { break };
+            let token = check.or_else(|| self.lease_ready(now, worker, size_max));
+            let Some(token) = token.or_else(|| self.lease_check(now, worker, size_max)) else { break };
             open = open.saturating_sub(self.estimate(token.job));
             granted.push(token);
         }
@@ -47,8 +48,8 @@ impl Dispatch {
             let replicated = self.runs[&token.job.run].is_replicated();
             replicated.then(|| self.draw(Lot::Order, token.job, token.epoch.get()))
         });
-        if granted.is_empty() && states > 0 && jobs_max > 0 && self.workers[&worker].jobs.is_empty() {
-            granted.extend(self.lease_straggler(now, worker));
+        if granted.is_empty() && wanted.states > 0 && jobs_max > 0 && self.workers[&worker].jobs.is_empty() {
+            granted.extend(self.lease_straggler(now, worker, size_max));
         }
         for (turn, token) in granted.iter().enumerate() {
             let leases = self.leases.get_mut(&token.job).expect("just leased");
@@ -78,8 +79,8 @@ impl Dispatch {
     }
 
     /// Leases a job that another machine has counted and this one has not.
-    fn lease_check(&mut self, now: Millis, worker: WorkerId) -> Option<LeaseToken> {
-        let job = self.check_for(now, worker)?;
+    fn lease_check(&mut self, now: Millis, worker: WorkerId, size_max: u64) -> Option<LeaseToken> {
+        let job = self.check_for(now, worker, size_max)?;
         let first = self.checks.get(job)?.votes[0].epoch.get();
         let mut leap = self.leap(job);
         // The other image than the first time.
@@ -94,7 +95,7 @@ impl Dispatch {
     }
 
     /// A check that suits a worker, of the first of each machine's in each active run.
-    fn check_for(&self, now: Millis, worker: WorkerId) -> Option<JobId> {
+    fn check_for(&self, now: Millis, worker: WorkerId, size_max: u64) -> Option<JobId> {
         let machine = &self.workers[&worker].machine;
         let active: Vec<_> = self.runs.values().filter(|run| run.state() == RunState::Active).collect();
         let owners = self.checks.waiting().iter().filter(|(owner, _)| *owner != machine);
@@ -110,7 +111,7 @@ impl Dispatch {
             });
             all.filter(move |job| !is_reserved || is_left(job.run) || is_dispute(job))
         });
-        jobs.find(|job| self.suits(**job, worker)).copied()
+        jobs.find(|job| self.estimate(**job) <= size_max && self.suits(**job, worker)).copied()
     }
 
     /// Whether checks of results of a credential are kept for others than this worker: for those of another credential, if
@@ -183,18 +184,20 @@ impl Dispatch {
         1 + u32::try_from(drawn).expect("less than 2^24")
     }
 
-    fn lease_ready(&mut self, now: Millis, worker: WorkerId) -> Option<LeaseToken> {
+    fn lease_ready(&mut self, now: Millis, worker: WorkerId, size_max: u64) -> Option<LeaseToken> {
         let ready = self.runs.values_mut().filter(|run| run.estimate_ready() > 0);
-        let run = ready.min_by_key(|run| (std::cmp::Reverse(run.priority()), run.sums().estimate_leased))?;
-        let number = run.lease_next()?;
-        let job = JobId { run: run.id(), number };
+        let mut runs: Vec<_> = ready.collect();
+        runs.sort_by_key(|run| (std::cmp::Reverse(run.priority()), run.sums().estimate_leased));
+        let next = |run: &mut Run| Some(JobId { run: run.id(), number: run.lease_next(size_max)? });
+        let job = runs.into_iter().find_map(next)?;
         Some(self.lease(now, worker, job, self.leap(job)))
     }
 
-    fn lease_straggler(&mut self, now: Millis, worker: WorkerId) -> Option<LeaseToken> {
+    fn lease_straggler(&mut self, now: Millis, worker: WorkerId, size_max: u64) -> Option<LeaseToken> {
         let active = |job: &JobId| {
             let run = &self.runs[&job.run];
-            run.state() == RunState::Active && run.slot(job.number).state == JobState::Leased
+            let slot = run.slot(job.number);
+            run.state() == RunState::Active && slot.state == JobState::Leased && slot.estimate <= size_max
         };
         let old = self.leases.iter().filter_map(|(job, leases)| match leases[..] {
             [only] if only.worker != worker && active(job) => Some((only.granted, *job)),

@@ -86,7 +86,7 @@ impl Dispatch {
         self.end_lease(worker, &returned.token, outcome);
     }
 
-    fn holds(&self, worker: WorkerId, token: &LeaseToken) -> bool {
+    pub(super) fn holds(&self, worker: WorkerId, token: &LeaseToken) -> bool {
         self.leases.get(&token.job).into_iter().flatten().any(|lease| lease.answers_to(worker, token))
     }
 
@@ -126,8 +126,17 @@ impl Dispatch {
         leases[at].token(job)
     }
 
-    /// A worker has shown that it is alive, also by registering: who does no more than that takes a place.
-    pub fn hear(&mut self, now: Millis, worker: WorkerId) {
+    /// A worker has registered: who does no more than that takes a place.
+    pub fn greet(&mut self, now: Millis, worker: WorkerId) {
+        if let Some(known) = self.workers.get_mut(&worker) {
+            known.left = false;
+        }
+        self.worker_summary = None;
+        self.hear(now, worker);
+    }
+
+    /// A worker has shown that it is alive. One that has left stays away: this may be a call that it gave up before it left.
+    fn hear(&mut self, now: Millis, worker: WorkerId) {
         let Some(known) = self.workers.get_mut(&worker) else { return };
         let earlier = known.seen.replace(now);
         if earlier.is_none_or(|seen| now.saturating_sub(seen) > self.policy.lease_ms) {
@@ -227,9 +236,6 @@ impl Dispatch {
     pub(super) fn insert_lease(&mut self, job: JobId, lease: ActiveLease) {
         let estimate = u128::from(self.estimate(job));
         let worker = self.workers.get_mut(&lease.worker).expect("holders have registered");
-        if worker.jobs.is_empty() {
-            self.busy = (self.busy.0 + 1, self.busy.1 + u64::from(worker.threads));
-        }
         worker.jobs.insert(job);
         worker.estimate += estimate;
         let leases = self.leases.entry(job).or_default();
@@ -252,9 +258,6 @@ impl Dispatch {
         let worker = self.workers.get_mut(&worker).expect("holders are known");
         assert!(worker.jobs.remove(&job), "job {job} was leased to it");
         worker.estimate -= estimate;
-        if worker.jobs.is_empty() {
-            self.busy = (self.busy.0 - 1, self.busy.1 - u64::from(worker.threads));
-        }
     }
 
     /// Ends one lease, if it is alive. The job stays leased if another worker holds it too.

@@ -72,6 +72,8 @@ pub type ChangedJob = (JobId, JobStatus, Option<(WorkerId, Incarnation)>);
 /// The numbers that rule leases.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
+    /// Time between two heartbeats of a worker.
+    pub beat_ms: u32,
     /// Time from the holder's last heartbeat to the end of its lease.
     pub lease_ms: Millis,
     /// A lease also ends when its holder sends heartbeats but its counting makes no progress: for 10 times the
@@ -94,6 +96,7 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
+            beat_ms: 5_000,
             lease_ms: 60_000,
             stall_ms: 600_000,
             second_lease_ms: 5_000,
@@ -116,8 +119,6 @@ pub struct Dispatch {
     leases: BTreeMap<JobId, Vec<ActiveLease>>,
     workers: BTreeMap<WorkerId, Worker>,
     worker_summary: Option<WorkerSummary>,
-    /// The workers that hold a lease, and their threads.
-    busy: (usize, u64),
     /// Jobs whose slots differ from the database.
     dirty: BTreeSet<JobId>,
     checks: Checks,
@@ -145,7 +146,6 @@ impl Dispatch {
             leases: BTreeMap::new(),
             workers: BTreeMap::new(),
             worker_summary: None,
-            busy: (0, 0),
             dirty: BTreeSet::new(),
             checks: Checks::default(),
             trust: Trust::default(),
@@ -237,9 +237,30 @@ impl Dispatch {
         leases.map(move |lease| (lease.worker, lease.token(job)))
     }
 
-    /// How many workers hold a lease, and how many counting threads these have.
-    pub fn busy(&self) -> (usize, u64) {
-        self.busy
+    /// Whether a worker has not ended, as far as is known: it has not said that it does, and its last two heartbeats are not
+    /// missing.
+    pub fn is_present(&self, now: Millis, worker: &Worker) -> bool {
+        let silence_max = 2 * Millis::from(self.policy.beat_ms);
+        !worker.left && worker.seen.is_some_and(|seen| now.saturating_sub(seen) <= silence_max)
+    }
+
+    /// Whether a machine gets no jobs for now because it failed to count several in a row.
+    pub fn is_resting(&self, now: Millis, machine: &Machine) -> bool {
+        self.trust.jobs_max(now, machine, 1) == 0
+    }
+
+    /// How many present workers hold a lease, and how many counting threads these have. Looks at every worker.
+    pub fn busy(&self, now: Millis) -> (usize, u64) {
+        let busy = self.workers.values().filter(|worker| worker.leases() > 0 && self.is_present(now, worker));
+        busy.fold((0, 0), |(workers, threads), worker| (workers + 1, threads + u64::from(worker.threads)))
+    }
+
+    /// A worker has said that it ends.
+    pub fn part(&mut self, worker: WorkerId) {
+        self.worker_summary = None;
+        if let Some(worker) = self.workers.get_mut(&worker) {
+            worker.left = true;
+        }
     }
 
     /// Estimated work of a job that exists, in states.

@@ -9,7 +9,7 @@ use nqueens_model::message::{JobResult, Verdict};
 
 use super::checks::{CheckOutcome, CheckVote};
 use super::lease::LeaseEnd;
-use super::{Dispatch, JobState, RunState};
+use super::{Dispatch, JobState, Millis, RunState};
 
 /// The accepted result of a job, from the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,7 @@ impl Dispatch {
     /// whether the counts can be right for the job.
     pub fn report(
         &mut self,
+        now: Millis,
         worker: WorkerId,
         result: &JobResult,
         accepted: Option<&Accepted>,
@@ -78,6 +79,9 @@ impl Dispatch {
             return Judgement::kept(Verdict::SetAside, "the job is quarantined or its run is cancelled");
         }
         if !plausible {
+            if self.holds(worker, &result.token) {
+                self.note_failure(now, worker, job);
+            }
             self.end_lease(worker, &result.token, LeaseEnd::Failed);
             self.fail_implausible(worker, result);
             return Judgement::kept(Verdict::Implausible, "these counts can't be right for the job");

@@ -84,6 +84,9 @@ pub struct RunSettings {
     pub replicate_ppm: u32,
 }
 
+/// Jobs too large for whoever asks that are passed over in one search for the next.
+const PASSED_MAX: usize = 64;
+
 /// A run with all its jobs.
 #[derive(Debug)]
 pub struct Run {
@@ -271,12 +274,23 @@ impl Run {
         !self.returned.is_empty() || self.next < self.order.len()
     }
 
-    /// Leases the next ready job: its number.
-    pub(super) fn lease_next(&mut self) -> Option<u32> {
+    /// Leases the next ready job of at most `size_max` estimated states: its number. Larger ones keep their places; not
+    /// more than [`PASSED_MAX`] are passed over.
+    pub(super) fn lease_next(&mut self, size_max: u64) -> Option<u32> {
         if !self.has_ready() {
             return None;
         }
-        let number = self.returned.pop_front().unwrap_or_else(|| self.order[self.next]);
+        let fits = |number: &u32| {
+            let slot = self.slot(*number);
+            slot.state == JobState::Ready && slot.estimate <= size_max
+        };
+        let number = if let Some(at) = self.returned.iter().take(PASSED_MAX).position(fits) {
+            self.returned.remove(at).expect("just found")
+        } else {
+            let at = self.next + self.order[self.next..].iter().take(PASSED_MAX).position(fits)?;
+            self.order[self.next..=at].rotate_right(1);
+            self.order[self.next]
+        };
         self.enter(number, JobState::Leased);
         Some(number)
     }

@@ -26,6 +26,8 @@ pub struct Worker {
     pub accepted: u64,
     /// An operator wants it to go.
     pub draining: bool,
+    /// It has said that it ends, and has not registered since.
+    pub(super) left: bool,
     recent: Recent,
     pub(super) jobs: BTreeSet<JobId>,
     /// Estimated work of its jobs, in states.
@@ -51,6 +53,7 @@ impl Worker {
             seen: None,
             accepted: 0,
             draining: false,
+            left: false,
             recent: Recent::default(),
             jobs: BTreeSet::new(),
             estimate: 0,

@@ -91,7 +91,7 @@ impl Dispatch {
     }
 
     fn is_heard(&self, now: Millis, worker: &Worker) -> bool {
-        worker.seen.is_some_and(|seen| now.saturating_sub(seen) <= self.policy.lease_ms)
+        !worker.left && worker.seen.is_some_and(|seen| now.saturating_sub(seen) <= self.policy.lease_ms)
     }
 }
 

@@ -142,7 +142,7 @@ mod tests {
     use nqueens_model::credential::Credential;
     use nqueens_model::id::{Incarnation, RunId};
     use nqueens_model::kernel::KernelName;
-    use nqueens_model::message::{JobResult, Registration, SyncRequest};
+    use nqueens_model::message::{JobResult, Registration, SyncRequest, Wanted};
 
     use super::*;
     use crate::dispatch::{Dispatch, Policy, RunSettings};
@@ -174,7 +174,8 @@ mod tests {
             .unwrap();
         let sync = |wanted_jobs, results| {
             let (held, returned) = (Vec::new(), Vec::new());
-            let sync = SyncRequest { session, results, held, returned, wanted_states: u64::MAX, wanted_jobs };
+            let wanted = Wanted::new(u64::MAX, wanted_jobs);
+            let sync = SyncRequest { session, results, held, returned, wanted, leaving: false };
             Sync { sync, credential: Credential::shared() }
         };
         let granted = transaction.apply(sync(2, vec![])).unwrap().expect("it has registered").granted;

@@ -6,7 +6,7 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{Incarnation, LeaseToken, RunId};
-use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict};
+use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict, Wanted};
 use nqueens_model::operator::{Blamed, RunState};
 
 use super::*;
@@ -43,8 +43,8 @@ fn register(process: u8) -> Register {
 }
 
 fn sync(session: Session, results: Vec<JobResult>) -> Sync {
-    let (held, returned, wanted_jobs) = (Vec::new(), Vec::new(), usize::from(results.is_empty()));
-    let sync = SyncRequest { session, results, held, returned, wanted_states: 1, wanted_jobs };
+    let (held, returned, wanted) = (Vec::new(), Vec::new(), Wanted::new(1, usize::from(results.is_empty())));
+    let sync = SyncRequest { session, results, held, returned, wanted, leaving: false };
     Sync { sync, credential: Credential::shared() }
 }
 
@@ -138,7 +138,7 @@ fn a_total_of_withdrawn_results_is_not_taken() {
     let mut transaction = scheduler.begin(0, Loaded::new());
     let session = transaction.apply(register(1)).unwrap();
     let mut both = sync(session, vec![]);
-    (both.sync.wanted_states, both.sync.wanted_jobs) = (u64::MAX, 2);
+    both.sync.wanted = Wanted::new(u64::MAX, 2);
     let granted = transaction.apply(both).unwrap().expect("it has registered").granted;
     let tokens = [0, 1].map(|at| granted[at].token);
     transaction.settle();

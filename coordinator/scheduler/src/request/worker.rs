@@ -2,7 +2,7 @@
 
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{LeaseToken, WorkerId};
-use nqueens_model::message::{Registration, ResultAck, ReturnedLease, Session, SyncRequest};
+use nqueens_model::message::{Registration, ResultAck, ReturnedLease, Session, SyncRequest, Wanted};
 use tracing::{info, warn};
 
 use super::Request;
@@ -42,7 +42,7 @@ impl Request for Register {
             None => transaction.has_place(&credential)?,
         }
         let session = transaction.enroll(&worker, &credential, secret);
-        transaction.scheduler.dispatch.hear(transaction.now, session.worker);
+        transaction.scheduler.dispatch.greet(transaction.now, session.worker);
         let Registration { name, threads, build, .. } = worker;
         info!(worker = %session.worker, name, %credential, threads, build, "worker registered");
         Ok(session)
@@ -91,7 +91,7 @@ impl Request for Sync {
 
     /// Results come first, so that what the worker still holds and what it wants are told apart from them.
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<Option<Synced>, Refusal> {
-        let SyncRequest { session, results, held, returned, wanted_states, wanted_jobs } = self.sync;
+        let SyncRequest { session, results, held, returned, wanted, leaving } = self.sync;
         let proven = transaction.scheduler.proven(session, &self.credential);
         let Some(Worker { draining: drain, machine, .. }) = proven else { return Ok(None) };
         let (worker, drain) = (session.worker, *drain);
@@ -109,10 +109,16 @@ impl Request for Sync {
         let mut tokens = held.lost;
         let lost_states =
             tokens.iter().map(|token| dispatch.estimate(token.job)).fold(0, u64::saturating_add);
-        let wanted_states = wanted_states.saturating_sub(lost_states);
-        let wanted_jobs = wanted_jobs.saturating_sub(tokens.len());
+        let wanted = Wanted {
+            states: wanted.states.saturating_sub(lost_states),
+            jobs: wanted.jobs.saturating_sub(tokens.len()),
+            ..wanted
+        };
         if !is_short {
-            tokens.extend(dispatch.grant(now, worker, wanted_states, wanted_jobs));
+            tokens.extend(dispatch.grant(now, worker, wanted));
+        }
+        if leaving {
+            dispatch.part(worker);
         }
         let grant = |token: LeaseToken| {
             let (states, mirrored) = (dispatch.estimate(token.job), dispatch.is_mirrored(&token));

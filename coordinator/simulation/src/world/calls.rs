@@ -175,7 +175,7 @@ impl World {
         let Synced { acks, granted, revoked, drain } = synced;
         let coordinator = self.coordinator.as_mut().expect("it answers");
         let is_idle = sync.results.is_empty() && sync.held.is_empty() && sync.returned.is_empty();
-        if is_idle && sync.wanted_jobs > 0 && granted.is_empty() && !drain && !has_waited {
+        if is_idle && sync.wanted.jobs > 0 && granted.is_empty() && !drain && !has_waited {
             let checks = coordinator.scheduler.dispatch().checks_waiting();
             let life = coordinator.life;
             coordinator.parked.push((request, caller, checks));

@@ -154,6 +154,27 @@ fn a_peer_has_its_share_and_no_more() {
 }
 
 #[test]
+fn calls_that_need_no_token_have_rates_of_their_own() {
+    let (connection_table, now) = (table(LIMITS), Instant::now());
+    let enter = || connection_table.enter(address(1), now).expect("room");
+    let (known, _known_ended) = enter();
+    known.admit(now).unwrap();
+    let (first, _first_ended) = enter();
+    for _ in 0..3 {
+        first.admit_open(now).unwrap();
+    }
+    assert!(first.admit_open(now).unwrap_err().message().contains("this connection"));
+    let (second, mut ended) = enter();
+    second.admit_open(now).unwrap();
+    second.admit_open(now).unwrap();
+    assert!(second.admit_open(now).unwrap_err().message().contains("this address"), "the sixth of all");
+    known.admit(now).expect("those with a token lose nothing by it");
+    assert_eq!(connection_table.count(), (3, 2));
+    connection_table.dismiss(now + LIMITS.first_call);
+    assert_eq!(ended.try_recv(), Err(oneshot::error::TryRecvError::Closed), "it is not authenticated");
+}
+
+#[test]
 fn whoever_is_refused_too_often_is_hung_up_on() {
     let (connection_table, now) = (table(LIMITS), Instant::now());
     let (connection_guard, mut ended) = connection_table.enter(address(1), now).expect("room");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use nqueens_model::message::{HeldLease, SyncResponse};
 
-use super::stage::{BEAT, Stage, accepted, held, leases, returned, token, told};
-use crate::{Action, CallError, JobProgress, Look, ProtocolEvent, Summary};
+use super::stage::{BEAT, STATES, Stage, accepted, held, leases, returned, token, told};
+use crate::{Action, CallError, EndReason, JobProgress, Look, ProtocolEvent, Summary};
 
 #[test]
 fn told_to_go_it_hands_back_what_has_not_begun_and_finishes_the_rest() {
@@ -14,7 +14,7 @@ fn told_to_go_it_hands_back_what_has_not_begun_and_finishes_the_rest() {
     stage.begun = 2;
     stage.tell(ProtocolEvent::Stop);
     let sync = stage.serve(0..0);
-    assert_eq!((returned(&sync), held(&sync), sync.wanted_jobs), (vec![2, 3], vec![0, 1], 0));
+    assert_eq!((returned(&sync), held(&sync), sync.wanted.jobs), (vec![2, 3], vec![0, 1], 0));
     stage.count(0);
     assert_eq!(told(&stage.serve(0..0)), [0]);
     stage.count(1);
@@ -43,17 +43,17 @@ fn an_operator_s_word_counts_as_much() {
     let sync = stage.next_sync();
     stage.answer(SyncResponse { leases: leases(0..3), drain: true, ..accepted(&sync) });
     assert_eq!(returned(&stage.serve(0..0)), [0, 1, 2]);
-    assert_eq!(stage.end, Some(Ok(Summary { dismissed: true, ..Summary::default() })));
+    assert_eq!(stage.end, Some(Ok(Summary { reason: EndReason::Dismissed, ..Summary::default() })));
 }
 
 #[test]
 fn who_asked_for_leases_and_heard_nothing_asks_again_before_it_goes() {
     let mut stage = Stage::new(None);
     let lost = stage.next_sync();
-    assert!(lost.wanted_jobs > 0);
+    assert!(lost.wanted.jobs > 0);
     stage.tell(ProtocolEvent::Stop);
     let sync = stage.next_sync();
-    assert_eq!(sync.wanted_jobs, 0);
+    assert_eq!(sync.wanted.jobs, 0);
     stage.answer(SyncResponse { leases: leases(0..2), ..accepted(&sync) });
     assert_eq!((returned(&stage.serve(0..0)), stage.jobs.len()), (vec![0, 1], 0));
     assert_eq!(stage.end, Some(Ok(Summary::default())));
@@ -104,4 +104,69 @@ fn a_coordinator_that_keeps_silent_has_five_seconds_for_the_farewell() {
     assert!(stage.end.is_some());
     assert_eq!(stage.syncs.last().expect("a farewell").0 - told_at, Duration::from_secs(10));
     assert_eq!(stage.end, Some(Ok(Summary { unreturned: 1, ..Summary::default() })));
+}
+
+#[test]
+fn with_a_time_limit_it_wants_only_jobs_that_it_expects_to_finish() {
+    let mut stage = Stage::limited(Some(Duration::from_secs(110)), None);
+    let begun = stage.now;
+    let sync = stage.serve(0..1);
+    let (size, in_100_s) = (sync.wanted.job_states_max, 100 * STATES);
+    assert!((9 * in_100_s..10 * in_100_s + 1).contains(&size), "its speed is a guess: {size}");
+    stage.count(0);
+    let sync = stage.serve(1..2);
+    let left = Duration::from_secs(100).saturating_sub(stage.now - begun).as_millis();
+    let expected = u64::try_from(7 * u128::from(STATES) * left / 10_000).unwrap();
+    assert!(sync.wanted.job_states_max.abs_diff(expected) <= STATES / 10, "{:?}", sync.wanted);
+    stage.begun = 1;
+    while stage.now - begun < Duration::from_secs(90) {
+        let sync = stage.serve(0..0);
+        assert_eq!((held(&sync), sync.leaving), (vec![1], false));
+    }
+    let mut last = stage.serve(0..0);
+    while stage.end.is_none() {
+        last = stage.serve(0..0);
+    }
+    assert_eq!((returned(&last), last.leaving, last.wanted.jobs), (vec![1], true, 0), "unfinished");
+    assert_eq!(stage.now - begun, Duration::from_secs(100), "some time before its process must be gone");
+    let reason = EndReason::TimeUp;
+    assert_eq!(stage.end, Some(Ok(Summary { accepted: 1, reason, ..Summary::default() })));
+}
+
+#[test]
+fn a_time_limit_that_has_come_leaves_no_time_to_register() {
+    let mut stage = Stage::with_limits(None, Some(Duration::ZERO), None);
+    stage.tell(ProtocolEvent::Looked(Look::default()));
+    assert_eq!(stage.call, None);
+    assert_eq!(stage.end, Some(Ok(Summary { reason: EndReason::TimeUp, ..Summary::default() })));
+}
+
+#[test]
+fn without_work_for_the_idle_timeout_it_goes() {
+    let mut stage = Stage::limited(None, Some(Duration::from_mins(1)));
+    let begun = stage.now;
+    stage.serve(0..0);
+    stage.pass(Duration::from_secs(30));
+    stage.serve(0..1);
+    stage.pass(Duration::from_mins(5));
+    assert_eq!(stage.end, None, "it counts");
+    stage.count(0);
+    let idle_since = stage.now;
+    while stage.end.is_none() {
+        let sync = stage.serve(0..0);
+        assert_eq!(sync.leaving, stage.end.is_some(), "it says so, and ends");
+    }
+    assert!(idle_since - begun > Duration::from_mins(5));
+    assert_eq!(stage.now - idle_since, Duration::from_mins(1));
+    assert_eq!(stage.end, Some(Ok(Summary { accepted: 1, reason: EndReason::Idle, ..Summary::default() })));
+}
+
+#[test]
+fn nothing_keeps_it_from_ending_when_a_coordinator_has_forgotten_it() {
+    let mut stage = Stage::new(None);
+    stage.serve(0..0);
+    stage.tell(ProtocolEvent::Stop);
+    assert!(stage.next_sync().leaving);
+    stage.fail(CallError::Unregistered, 0.0);
+    assert_eq!((stage.call.take(), stage.end), (None, Some(Ok(Summary::default()))));
 }

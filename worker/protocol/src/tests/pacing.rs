@@ -40,7 +40,7 @@ fn it_asks_for_work_once_more_when_it_has_reported_its_last_result() {
     assert_eq!((told(&reported), stage.now), (vec![0], counted), "at once");
     // A question with nothing else in it is one that the coordinator may keep until there is work.
     let asked = stage.serve(0..0);
-    assert!(asked.results.is_empty() && asked.wanted_jobs > 0);
+    assert!(asked.results.is_empty() && asked.wanted.jobs > 0);
     assert!(stage.now - counted <= Duration::from_millis(10));
     stage.next_sync();
     assert!(stage.now - counted >= BEAT);
@@ -76,7 +76,7 @@ fn a_busy_worker_syncs_at_each_beat_and_says_how_far_it_is() {
     let mut stage = Stage::new(None);
     let sync = stage.next_sync();
     assert_eq!(
-        (sync.wanted_states, sync.wanted_jobs),
+        (sync.wanted.states, sync.wanted.jobs),
         (2 * STATES / 5, BATCH_MAX),
         "0.4 s of work, at the speed that it is said to have"
     );
@@ -89,7 +89,7 @@ fn a_busy_worker_syncs_at_each_beat_and_says_how_far_it_is() {
         let before = stage.now;
         let sync = stage.serve(0..0);
         assert_eq!((stage.now - before, sync.held[0], sync.held.len()), (BEAT, lease, 1000));
-        assert_eq!((sync.wanted_states, sync.wanted_jobs), (0, 0), "it has enough");
+        assert_eq!((sync.wanted.states, sync.wanted.jobs), (0, 0), "it has enough");
     }
 }
 
@@ -100,7 +100,7 @@ fn it_asks_for_more_when_half_of_what_it_got_is_used_up() {
     stage.count(0);
     // From its own speed it knows now that two jobs are two beats' work.
     let sync = stage.serve(1..3);
-    assert_eq!((sync.wanted_states, sync.wanted_jobs), (2 * STATES, BATCH_MAX));
+    assert_eq!((sync.wanted.states, sync.wanted.jobs), (2 * STATES, BATCH_MAX));
     let served = stage.now;
     let mut begin = |number, left| {
         let begun = vec![JobProgress { lease: HeldLease { token: token(number), states: 0 }, left }];
@@ -110,7 +110,7 @@ fn it_asks_for_more_when_half_of_what_it_got_is_used_up() {
     };
     assert_eq!(begin(1, 0), None, "a beat's work is left");
     let Some(Action::Sync(sync)) = begin(2, STATES - 1) else { panic!("less is left") };
-    assert_eq!(sync.wanted_states, STATES + 1);
+    assert_eq!(sync.wanted.states, STATES + 1);
     assert_eq!(stage.now - served, Duration::from_millis(40));
 }
 

@@ -60,6 +60,9 @@ pub(super) fn result(number: u32) -> JobResult {
     }
 }
 
+/// When a conversation begins: any moment will do.
+const START: Moment = Duration::from_hours(1);
+
 /// Leases on these jobs.
 pub(super) fn leases(numbers: std::ops::Range<u32>) -> Vec<Lease> {
     let n = BoardSize::new(8).expect("a board");
@@ -104,7 +107,24 @@ impl Stage {
         stage
     }
 
+    /// The same, which has to be gone after a time, or when it was idle for a time.
+    pub(super) fn limited(time_max: Option<Duration>, idle_max: Option<Duration>) -> Self {
+        let deadline = time_max.map(|time| START + time);
+        let mut stage = Self::with_limits(None, deadline, idle_max);
+        stage.next_call();
+        stage.register();
+        stage
+    }
+
     pub(super) fn unregistered(spool: Option<Vec<JobResult>>) -> Self {
+        Self::with_limits(spool, None, None)
+    }
+
+    pub(super) fn with_limits(
+        spool: Option<Vec<JobResult>>,
+        deadline: Option<Moment>,
+        idle_max: Option<Duration>,
+    ) -> Self {
         let registration = Registration {
             instance: [7; 16],
             name: "test".to_owned(),
@@ -118,12 +138,13 @@ impl Stage {
             registration,
             states_per_s: STATES as f64,
             drain: Duration::from_secs(10),
+            deadline,
+            idle_max,
             coordinator: "nowhere".to_owned(),
             spool: spool.clone().map(|results| SpoolContents { name: "spool".to_owned(), results }),
         });
         Self {
-            // Any moment will do.
-            now: Duration::from_hours(1),
+            now: START,
             conversation,
             jobs: Vec::new(),
             begun: 0,

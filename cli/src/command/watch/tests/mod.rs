@@ -71,6 +71,7 @@ fn worker(number: u64, name: &str, states_per_s: f64) -> WorkerView {
         build: "test".to_owned(),
         kernels: vec!["avx512".to_owned()],
         threads: 4,
+        present: true,
         registered_at: NOW,
         silent_ms: 900 * number,
         leases: 32,

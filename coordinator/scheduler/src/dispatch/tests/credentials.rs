@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_model::message::{JobResult, ReturnedLease, Verdict};
+use nqueens_model::message::{JobResult, ReturnedLease, Verdict, Wanted};
 
 use super::super::*;
 use super::registration;
@@ -24,11 +24,15 @@ struct Cluster {
 
 impl Cluster {
     fn new(arbiter: bool) -> Self {
+        Self::of(arbiter, 1_000_000)
+    }
+
+    fn of(arbiter: bool, replicate_ppm: u32) -> Self {
         let policy = Policy { arbiter, ..Policy::default() };
         let mut dispatch = Dispatch::new(policy, Incarnation::from_random(1), [0; 32]);
         let plan = Plan::new(BoardSize::new(20).expect("a board"), PlanKind::Border);
         let run = RunId::from_random(7);
-        let settings = RunSettings { id: run, plan, seed: 1, priority: 0, replicate_ppm: 1_000_000 };
+        let settings = RunSettings { id: run, plan, seed: 1, priority: 0, replicate_ppm };
         dispatch.add_run(Run::planned(&settings, &[1; JOBS]));
         Self { dispatch, run, accepted: BTreeMap::new(), workers: 0, now: 0 }
     }
@@ -47,7 +51,7 @@ impl Cluster {
     fn report(&mut self, worker: WorkerId, token: LeaseToken, counts: Counts) -> Verdict {
         let result = result(token, counts);
         let before = self.accepted.get(&token.job).copied();
-        let judged = self.dispatch.report(worker, &result, before.as_ref(), true);
+        let judged = self.dispatch.report(self.now, worker, &result, before.as_ref(), true);
         if judged.verdict == Verdict::Accepted && judged.keep {
             let LeaseToken { epoch, incarnation, .. } = token;
             let JobResult { kernel, states, elapsed_us, .. } = result;
@@ -59,7 +63,7 @@ impl Cluster {
 
     /// Counts up to so many jobs, right or not; returns the verdicts.
     fn count(&mut self, worker: WorkerId, jobs: usize, lies: bool) -> Vec<Verdict> {
-        let granted = self.dispatch.grant(self.now, worker, u64::MAX, jobs);
+        let granted = self.dispatch.grant(self.now, worker, Wanted::new(u64::MAX, jobs));
         granted.into_iter().map(|token| self.report(worker, token, counted(token, lies))).collect()
     }
 
@@ -122,7 +126,7 @@ fn names_of_one_credential_outvote_nobody() {
 fn the_coordinator_is_outvoted_by_nobody() {
     let mut cluster = Cluster::new(true);
     let [liar, own] = ["lab", Credential::OWN].map(|credential| cluster.worker(credential));
-    let [token] = cluster.dispatch.grant(0, liar, 1, 1)[..] else { panic!("one job") };
+    let [token] = cluster.dispatch.grant(0, liar, Wanted::new(1, 1))[..] else { panic!("one job") };
     assert_eq!(cluster.report(liar, token, counted(token, true)), Verdict::Accepted);
     assert_eq!(cluster.report(own, token, counted(token, false)), Verdict::Accepted);
     assert!(!cluster.is_trusted(liar));
@@ -148,7 +152,7 @@ fn credentials_with_standing_decide() {
     }
     let confirmed = cluster.sums().checks.confirmed;
     assert!(confirmed > 30, "{confirmed}");
-    let [token] = cluster.dispatch.grant(0, one, 1, 1)[..] else { panic!("one job") };
+    let [token] = cluster.dispatch.grant(0, one, Wanted::new(1, 1))[..] else { panic!("one job") };
     assert_eq!(cluster.report(one, token, counted(token, true)), Verdict::Accepted);
     for worker in [two, three, two, three] {
         cluster.count(worker, 8, false);
@@ -189,7 +193,7 @@ fn checks_are_kept_for_other_credentials() {
 fn failures_of_one_credential_put_nothing_in_quarantine() {
     let mut cluster = Cluster::new(true);
     let fail = |cluster: &mut Cluster, worker: WorkerId| {
-        let granted = cluster.dispatch.grant(cluster.now, worker, u64::MAX, JOBS);
+        let granted = cluster.dispatch.grant(cluster.now, worker, Wanted::new(u64::MAX, JOBS));
         for token in &granted {
             let returned = ReturnedLease { token: *token, failure: Some("no".to_owned()) };
             cluster.dispatch.give_back(cluster.now, worker, &returned);
@@ -233,7 +237,7 @@ fn a_machine_that_failed_gets_jobs_again() {
     let mut cluster = Cluster::new(true);
     let worker = cluster.worker("lab");
     let fail = |cluster: &mut Cluster| {
-        let granted = cluster.dispatch.grant(cluster.now, worker, u64::MAX, 16);
+        let granted = cluster.dispatch.grant(cluster.now, worker, Wanted::new(u64::MAX, 16));
         let token = granted[0];
         for token in &granted[1..] {
             cluster.dispatch.give_back(cluster.now, worker, &ReturnedLease { token: *token, failure: None });
@@ -330,12 +334,31 @@ fn leases_that_run_out_put_nothing_in_quarantine() {
     let mut cluster = Cluster::new(true);
     let [holder, own] = ["lab", Credential::OWN].map(|credential| cluster.worker(credential));
     for _ in 0..20 {
-        assert_eq!(cluster.dispatch.grant(cluster.now, holder, 1, 1).len(), 1);
+        assert_eq!(cluster.dispatch.grant(cluster.now, holder, Wanted::new(1, 1)).len(), 1);
         assert_eq!(cluster.decide(own), 0, "not yet");
         cluster.now += 60_001;
         cluster.dispatch.expire(cluster.now);
     }
     assert_eq!(cluster.sums().quarantined, 0);
+    assert_eq!((cluster.decide(own), cluster.sums().done), (1, 1));
+}
+
+/// In a run without second counts nobody is distrusted, so a worker whose counts can't be right could take the same job again
+/// and again.
+#[test]
+fn counts_that_can_t_be_right_are_failures() {
+    let mut cluster = Cluster::of(true, 0);
+    let [wrong, own] = ["lab", Credential::OWN].map(|credential| cluster.worker(credential));
+    for _ in 0..3 {
+        assert_eq!(cluster.decide(own), 0, "not yet");
+        let [token] = cluster.dispatch.grant(cluster.now, wrong, Wanted::new(1, 1))[..] else {
+            panic!("one job")
+        };
+        let result = result(token, counted(token, true));
+        let judged = cluster.dispatch.report(cluster.now, wrong, &result, None, false);
+        assert_eq!(judged.verdict, Verdict::Implausible);
+    }
+    assert_eq!(cluster.dispatch.grant(cluster.now, wrong, Wanted::new(1, 1)), [], "its machine rests");
     assert_eq!((cluster.decide(own), cluster.sums().done), (1, 1));
 }
 

@@ -4,7 +4,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::kernel::{Capability, Family, KernelName};
-use nqueens_model::message::{JobResult, Verdict};
+use nqueens_model::message::{JobResult, Verdict, Wanted};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -45,10 +45,10 @@ fn is_asked(plan: PlanKind, engines: &[NamedEngine]) -> bool {
         Some(id)
     });
     let workers: Vec<_> = workers.collect();
-    let [token] = dispatch.grant(0, workers[0], 1, 1)[..] else { panic!("one job") };
+    let [token] = dispatch.grant(0, workers[0], Wanted::new(1, 1))[..] else { panic!("one job") };
     let counted = JobResult { kernel: engines[0].0, ..result(token, truth(token.job.number)) };
-    assert_eq!(dispatch.report(workers[0], &counted, None, true).verdict, Verdict::Accepted);
-    let [second] = dispatch.grant(1, workers[1], 1, 1)[..] else { panic!("one job") };
+    assert_eq!(dispatch.report(0, workers[0], &counted, None, true).verdict, Verdict::Accepted);
+    let [second] = dispatch.grant(1, workers[1], Wanted::new(1, 1))[..] else { panic!("one job") };
     second.job == token.job
 }
 

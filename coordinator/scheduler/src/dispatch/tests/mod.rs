@@ -5,7 +5,7 @@ mod independence;
 mod shares;
 mod world;
 
-use nqueens_model::message::{HeldLease, Verdict};
+use nqueens_model::message::{HeldLease, Verdict, Wanted};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -30,12 +30,17 @@ pub(super) fn registration(machine: &str, kernel: &str, threads: u32) -> Registr
 fn stragglers_are_leased_twice_and_counted_once() {
     let mut world = World::new(0);
     let [slow, idle] = [1, 2].map(|worker| WorkerId::new(worker).unwrap());
-    let first = world.dispatch.grant(0, slow, u64::MAX, JOBS as usize);
+    let first = world.dispatch.grant(0, slow, Wanted::new(u64::MAX, JOBS as usize));
     assert_eq!(first.len(), JOBS as usize, "alone, it gets everything");
-    assert!(world.dispatch.grant(49, idle, 1, 1).is_empty(), "too early");
-    let [second] = world.dispatch.grant(50, idle, u64::MAX, 5)[..] else { panic!("one job, the oldest") };
-    assert!(world.dispatch.grant(50, idle, u64::MAX, 5).is_empty(), "it has something to do now");
-    let judged = world.dispatch.report(idle, &result(second, truth(second.job.number)), None, true);
+    assert!(world.dispatch.grant(49, idle, Wanted::new(1, 1)).is_empty(), "too early");
+    let [second] = world.dispatch.grant(50, idle, Wanted::new(u64::MAX, 5))[..] else {
+        panic!("one job, the oldest")
+    };
+    assert!(
+        world.dispatch.grant(50, idle, Wanted::new(u64::MAX, 5)).is_empty(),
+        "it has something to do now"
+    );
+    let judged = world.dispatch.report(50, idle, &result(second, truth(second.job.number)), None, true);
     assert_eq!(judged.verdict, Verdict::Accepted);
     let held = first.iter().map(|token| HeldLease { token: *token, states: 0 }).collect::<Vec<_>>();
     let revoked = world.dispatch.heartbeat(60, slow, &held).revoked;
@@ -47,7 +52,7 @@ fn stragglers_are_leased_twice_and_counted_once() {
 fn a_worker_that_only_beats_loses_its_leases() {
     let mut world = World::new(0);
     let worker = WorkerId::new(1).unwrap();
-    let [token] = world.dispatch.grant(0, worker, 1, 1)[..] else { panic!("one job") };
+    let [token] = world.dispatch.grant(0, worker, Wanted::new(1, 1))[..] else { panic!("one job") };
     let beat = |world: &mut World, now, states| {
         world.dispatch.heartbeat(now, worker, &[HeldLease { token, states }])
     };
@@ -75,11 +80,11 @@ fn a_job_that_was_never_begun_is_not_blamed() {
         tokens.iter().map(|token| run.slot(token.job.number).lapses).collect::<Vec<_>>()
     };
     // It has two threads. Nothing was heard of what it counts.
-    let first = world.dispatch.grant(0, one, u64::MAX, 5);
+    let first = world.dispatch.grant(0, one, Wanted::new(u64::MAX, 5));
     assert_eq!(world.dispatch.expire(100).len(), 5);
     assert_eq!(lapses(&world, &first), [1, 1, 0, 0, 0]);
     // It was heard counting the third, fourth and fifth.
-    let second = world.dispatch.grant(100, one, u64::MAX, 6);
+    let second = world.dispatch.grant(100, one, Wanted::new(u64::MAX, 6));
     let states = [0, 0, 1, 1, 1, 0];
     let held = second.iter().zip(states).map(|(token, states)| HeldLease { token: *token, states });
     world.dispatch.heartbeat(150, one, &held.collect::<Vec<_>>());
@@ -90,7 +95,7 @@ fn a_job_that_was_never_begun_is_not_blamed() {
     assert_eq!(blamed.collect::<Vec<_>>(), [0, 0, 1, 1, 1, 0]);
     // What nobody ever finishes is found out all the same.
     for now in (300..).step_by(100).take(100) {
-        world.dispatch.grant(now, two, u64::MAX, JOBS as usize);
+        world.dispatch.grant(now, two, Wanted::new(u64::MAX, JOBS as usize));
         world.dispatch.expire(now + 100);
     }
     assert_eq!(world.dispatch.run(run_id()).unwrap().sums().quarantined, JOBS);
@@ -101,8 +106,8 @@ fn a_job_that_was_never_begun_is_not_blamed() {
 fn a_distrusted_machine_keeps_no_lease() {
     let mut world = World::new(1_000_000);
     let worker = WorkerId::new(1).unwrap();
-    let tokens = world.dispatch.grant(0, worker, u64::MAX, 2);
-    world.dispatch.report(worker, &result(tokens[0], truth(0)), None, false);
+    let tokens = world.dispatch.grant(0, worker, Wanted::new(u64::MAX, 2));
+    world.dispatch.report(0, worker, &result(tokens[0], truth(0)), None, false);
     let held = [HeldLease { token: tokens[1], states: 1 }];
     assert_eq!(world.dispatch.heartbeat(1, worker, &held).revoked, [tokens[1]]);
     assert_eq!(world.dispatch.worker(worker).unwrap().leases(), 0);
@@ -115,7 +120,7 @@ fn runs_of_higher_priority_come_first() {
     let estimates: Vec<_> = world.slots.iter().map(|slot| slot.estimate).collect();
     world.dispatch.add_run(Run::planned(&urgent, &estimates));
     let worker = WorkerId::new(1).unwrap();
-    let granted = world.dispatch.grant(0, worker, u64::MAX, 2 * JOBS as usize);
+    let granted = world.dispatch.grant(0, worker, Wanted::new(u64::MAX, 2 * JOBS as usize));
     let runs: Vec<_> = granted.iter().map(|token| token.job.run == urgent.id).collect();
     assert_eq!(runs, [[true; JOBS as usize], [false; JOBS as usize]].concat());
 }
@@ -178,4 +183,62 @@ fn jobs_leave_in_an_order_that_the_seed_fixes() {
         [941, 323, 659, 687, 944, 273, 137, 13],
         "pinned: an order must never change between versions"
     );
+}
+
+#[test]
+fn a_worker_with_little_time_gets_the_jobs_that_it_can_finish() {
+    let mut world = World::new(0);
+    let [brief, patient] = [1, 2].map(|id| WorkerId::new(id).unwrap());
+    let mut sizes: Vec<_> = world.slots.iter().map(|slot| slot.estimate).collect();
+    sizes.sort_unstable();
+    let median = sizes[sizes.len() / 2];
+    let small = sizes.iter().filter(|size| **size <= median).count();
+    let wanted = Wanted { job_states_max: median, ..Wanted::new(u64::MAX, JOBS as usize) };
+    world.dispatch.heartbeat(0, patient, &[]);
+    let mut granted = Vec::new();
+    loop {
+        let more = world.dispatch.grant(0, brief, wanted);
+        granted.extend(more.iter().map(|token| token.job.number));
+        if more.is_empty() {
+            break;
+        }
+    }
+    assert!(granted.iter().all(|job| world.slots[*job as usize].estimate <= median));
+    assert!(!granted.is_empty() && granted.len() <= small, "{granted:?}");
+    let rest = world.dispatch.grant(0, patient, Wanted::new(u64::MAX, JOBS as usize));
+    assert!(rest.iter().all(|token| !granted.contains(&token.job.number)));
+    // All of it leaves, in whatever order.
+    let mut all = granted.len() + rest.len();
+    loop {
+        let more = world.dispatch.grant(0, patient, Wanted::new(u64::MAX, JOBS as usize)).len()
+            + world.dispatch.grant(0, brief, Wanted::new(u64::MAX, JOBS as usize)).len();
+        all += more;
+        if more == 0 {
+            break;
+        }
+    }
+    assert_eq!(all, JOBS as usize);
+}
+
+#[test]
+fn a_worker_is_present_until_it_says_goodbye_or_misses_two_heartbeats() {
+    let mut world = World::new(0);
+    let worker = WorkerId::new(1).unwrap();
+    world.dispatch.heartbeat(0, worker, &[]);
+    let [token] = world.dispatch.grant(0, worker, Wanted::new(1, 1))[..] else { panic!("one job") };
+    let beat = Millis::from(world.dispatch.policy().beat_ms);
+    let is_present = |dispatch: &Dispatch, now| {
+        let is_present = dispatch.is_present(now, dispatch.worker(worker).unwrap());
+        assert_eq!(dispatch.busy(now).0, usize::from(is_present), "it holds a job");
+        is_present
+    };
+    assert!(is_present(&world.dispatch, 2 * beat) && !is_present(&world.dispatch, 2 * beat + 1));
+    world.dispatch.heartbeat(3 * beat, worker, &[HeldLease { token, states: 0 }]);
+    assert!(is_present(&world.dispatch, 3 * beat));
+    world.dispatch.part(worker);
+    assert!(!is_present(&world.dispatch, 3 * beat));
+    world.dispatch.heartbeat(3 * beat + 1, worker, &[HeldLease { token, states: 0 }]);
+    assert!(!is_present(&world.dispatch, 3 * beat + 1), "that was said before it left");
+    world.dispatch.greet(3 * beat + 2, worker);
+    assert!(is_present(&world.dispatch, 3 * beat + 2), "it is back");
 }

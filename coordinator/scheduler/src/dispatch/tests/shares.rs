@@ -6,7 +6,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::kernel::Capability;
-use nqueens_model::message::{HeldLease, JobResult, Verdict};
+use nqueens_model::message::{HeldLease, JobResult, Verdict, Wanted};
 
 use super::super::*;
 use super::registration;
@@ -59,7 +59,7 @@ impl CountingWorker {
             let elapsed_us = JOB * 1_000_000 / self.states_per_s * u64::from(self.threads);
             let (counts, kernel) = (Counts::ZERO, "avx2".parse().expect("a name"));
             let result = JobResult { token, counts, parts: Vec::new(), kernel, states: JOB, elapsed_us };
-            assert_eq!(dispatch.report(self.id, &result, None, true).verdict, Verdict::Accepted);
+            assert_eq!(dispatch.report(now, self.id, &result, None, true).verdict, Verdict::Accepted);
         }
         if now % BEAT_MS == STEP_MS {
             let held = self.jobs.iter().map(|token| HeldLease { token: *token, states: 0 });
@@ -68,7 +68,7 @@ impl CountingWorker {
         if self.jobs.is_empty() {
             self.states = 0;
             let wanted = WANTED[usize::from(self.done > 0)];
-            self.jobs.extend(dispatch.grant(now, self.id, u64::MAX, wanted));
+            self.jobs.extend(dispatch.grant(now, self.id, Wanted::new(u64::MAX, wanted)));
         }
         if !self.jobs.is_empty() {
             self.busy = now;

@@ -7,7 +7,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::credential::Credential;
-use nqueens_model::message::{HeldLease, JobResult, ReturnedLease, Verdict};
+use nqueens_model::message::{HeldLease, JobResult, ReturnedLease, Verdict, Wanted};
 use nqueens_model::operator::CheckCounts;
 use proptest::prelude::*;
 
@@ -259,7 +259,7 @@ impl World {
         let id = |worker: u64| WorkerId::new(worker).unwrap();
         match *event {
             ClusterEvent::Grant { worker, states, jobs_max } => {
-                let granted = self.dispatch.grant(self.now, id(worker), states, jobs_max);
+                let granted = self.dispatch.grant(self.now, id(worker), Wanted::new(states, jobs_max));
                 assert!(granted.is_empty() || self.dispatch.distrusts(&machine(id(worker))).is_none());
                 assert!(granted.len() <= jobs_max);
                 for token in &granted {
@@ -371,7 +371,7 @@ impl World {
         let number = token.job.number;
         let result = result(token, counts);
         let before = self.accepted.get(&number).copied();
-        let judged = self.dispatch.report(worker, &result, before.as_ref(), plausible);
+        let judged = self.dispatch.report(self.now, worker, &result, before.as_ref(), plausible);
         match (before, judged.verdict) {
             (before, Verdict::Accepted) if before.is_none() || judged.supersedes => {
                 let LeaseToken { epoch, incarnation, .. } = token;
@@ -432,9 +432,6 @@ impl World {
         assert_eq!(sums.estimate_quarantined, estimate(JobState::Quarantined));
         let ready = if run.state() == RunState::Active { estimate(JobState::Ready) } else { 0 };
         assert_eq!(run.estimate_ready(), ready);
-        let busy = self.dispatch.workers().filter(|(_, worker)| worker.leases() > 0);
-        let busy_threads: Vec<_> = busy.map(|(_, worker)| u64::from(worker.threads)).collect();
-        assert_eq!(self.dispatch.busy(), (busy_threads.len(), busy_threads.iter().sum()));
         let leases: usize = self.dispatch.workers().map(|(_, worker)| worker.leases()).sum();
         let checked = self.open.len() - self.dispatch.checks_waiting();
         let leases = leases.checked_sub(checked).expect("one lease a check that somebody makes");

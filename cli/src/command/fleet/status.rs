@@ -1,0 +1,145 @@
+//! `nqueens fleet status`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use nqueens_fleet::UnixSeconds;
+use nqueens_fleet::folder::{FleetFile, FleetFolder, FolderError};
+use nqueens_fleet::state::{Allocation, AllocationId, AllocationState};
+use serde_json::{Value, json};
+
+use super::settings::FleetSettings;
+use super::{FleetDir, now};
+use crate::output::{Json, print_line};
+
+/// Shows a fleet: its allocations with their logs, why it is paused, what the coordinator can use.
+///
+/// Reads the fleet's folder only, whether the fleet's command runs or not.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens fleet status --all")]
+pub(super) struct FleetStatusCommand {
+    #[command(flatten)]
+    dir: FleetDir,
+
+    /// Also show allocations that have ended well
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+impl FleetStatusCommand {
+    pub(super) fn execute(self) -> anyhow::Result<ExitCode> {
+        let folder = self.dir.open()?;
+        let file: FleetFile<FleetSettings> =
+            folder.read()?.ok_or_else(|| FolderError::Missing(folder.path().to_owned()))?;
+        let is_led = folder.is_led()?;
+        if self.json.json {
+            print_line(in_json(&folder, &file, is_led))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        for line in summary(&file, is_led) {
+            print_line(line)?;
+        }
+        let head = format!("{:<16}  {:<22}  {:>10}  {:<16}  LOG", "ALLOCATION", "STATE", "SINCE", "NODE");
+        print_line(head)?;
+        let mut shown: Vec<_> = file.state.allocations.iter().filter(|(_, a)| self.shows(a)).collect();
+        shown.sort_by_key(|(_, allocation)| allocation.since);
+        for (id, allocation) in shown {
+            print_line(line(&folder, id, allocation))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn shows(&self, allocation: &Allocation) -> bool {
+        use nqueens_fleet::state::Ending::{Cancelled, Completed, TimeLimit};
+        self.all || !matches!(allocation.state, AllocationState::Ended(Completed | Cancelled | TimeLimit))
+    }
+}
+
+fn line(folder: &FleetFolder, id: &AllocationId, allocation: &Allocation) -> String {
+    let mut state = allocation.state.name().to_owned();
+    if allocation.restarts > 0 {
+        state = format!("{state}, restarts: {}", allocation.restarts);
+    }
+    let node = if allocation.node.is_empty() { "-" } else { &allocation.node };
+    format!("{id:<16}  {state:<22}  {:>10}  {node:<16}  {}", ago(allocation.since), folder.log(id).display())
+}
+
+/// The time since a moment, for people.
+fn ago(moment: UnixSeconds) -> String {
+    let seconds = now().saturating_sub(moment);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3_600),
+    }
+}
+
+fn summary(file: &FleetFile<FleetSettings>, is_led: bool) -> Vec<String> {
+    let FleetFile { settings, state } = file;
+    let count = |meant: AllocationState| state.count(|state| state == meant);
+    let lost = state.count(AllocationState::is_lost);
+    let mut lines = vec![format!(
+        "{}: {} queued, {} running, {} suspended, {} leaving, {lost} lost; limits: {} allocations of {} threads, {} queued",
+        settings.system.name(),
+        count(AllocationState::Queued),
+        count(AllocationState::Running),
+        count(AllocationState::Suspended),
+        count(AllocationState::Leaving),
+        settings.workers_max,
+        settings.threads,
+        settings.backlog,
+    )];
+    lines.push(match (is_led, state.stopping) {
+        (_, Some(stopping)) if stopping.is_over => "stopped".to_owned(),
+        (true, Some(_)) => "stopping".to_owned(),
+        (false, Some(_)) => "stopping, but no process does it: run 'nqueens fleet stop' again".to_owned(),
+        (true, None) => "led by a process".to_owned(),
+        (false, None) => "no process leads it: nothing is submitted".to_owned(),
+    });
+    if let Some(pause) = &state.pause {
+        lines.push(format!("paused {} ago: {}; 'nqueens fleet resume' goes on", ago(pause.at), pause.reason));
+    }
+    if let Some(demand) = state.demand {
+        let seen =
+            state.coordinator_seen_at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", ago(at)));
+        lines.push(format!(
+            "coordinator ({seen}): {} threads have something to count, {} count",
+            demand.open, demand.threads
+        ));
+    }
+    let waits = [(&state.refused, "refused submits"), (&state.fruitless, "allocations without a job done")];
+    for (retry, what) in waits.iter().filter(|(retry, _)| retry.not_before > now()) {
+        let wait = retry.not_before.saturating_sub(now());
+        lines
+            .push(format!("{} {what} in a row: the next submit is in {wait} s at the earliest", retry.times));
+    }
+    lines
+}
+
+fn in_json(folder: &FleetFolder, file: &FleetFile<FleetSettings>, is_led: bool) -> Value {
+    let allocations = file.state.allocations.iter().map(|(id, allocation)| {
+        json!({
+            "id": id.as_str(),
+            "state": allocation.state.name(),
+            "since_s": allocation.since,
+            "node": allocation.node,
+            "restarts": allocation.restarts,
+            "log": folder.log(id),
+        })
+    });
+    let FleetFile { settings, state } = file;
+    json!({
+        "system": settings.system,
+        "led": is_led,
+        "stopped": state.stopping.map(|stopping| stopping.is_over),
+        "paused": state.pause.as_ref().map(|pause| &pause.reason),
+        "coordinator_seen_s": state.coordinator_seen_at,
+        "queue_seen_s": state.queue_seen_at,
+        "open": state.demand.map(|demand| demand.open),
+        "lost": state.count(AllocationState::is_lost),
+        "allocations": allocations.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,116 @@
+//! `nqueens join`: files with which workers join a cluster.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{bail, ensure};
+use clap::{Args, Subcommand};
+use nqueens_model::credential::Credential;
+use nqueens_proto::Token;
+use serde_json::json;
+
+use crate::join::Join;
+use crate::output::Json;
+use crate::runtime::block_on;
+use crate::tls::CallerTls;
+use crate::token;
+
+/// Carries the tokens of workers where no file does, as for a coordinator.
+const TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
+
+/// Makes files with which workers join a cluster.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens join create --coordinator http://head:7327 --output cluster.join")]
+pub(crate) struct JoinCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum Action {
+    Create(CreateCommand),
+}
+
+/// Writes a join file: the coordinator's address, its authority, and a worker's credential.
+///
+/// A worker with the file needs nothing else: nqueens worker --join FILE. Only its owner can read the file (mode 0600). Copy
+/// it to the workers' machines in a way that keeps it secret, such as scp, or put it on storage that they share.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: nqueens join create --coordinator http://head:7327 --output cluster.join")]
+struct CreateCommand {
+    /// Address at which the workers reach the coordinator
+    #[arg(long, value_name = "URL")]
+    coordinator: String,
+
+    /// The coordinator's file with the worker token, or with a line NAME TOKEN for each owner of workers
+    #[arg(long, value_name = "FILE")]
+    worker_token_file: Option<PathBuf>,
+
+    /// Whose line of the token file goes into the join file
+    #[arg(long, value_name = "NAME")]
+    credential: Option<String>,
+
+    #[command(flatten)]
+    tls: CallerTls,
+
+    /// File to write
+    #[arg(long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+impl JoinCommand {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let Action::Create(create) = self.action;
+        create.execute()
+    }
+}
+
+impl CreateCommand {
+    fn execute(self) -> anyhow::Result<ExitCode> {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec());
+        let token = self.token()?.map(|token| text(token.as_bytes())).transpose()?;
+        let pems = self.tls.pems()?;
+        let authority = pems.as_ref().map(|pems| text(&pems.authority)).transpose()?;
+        let own = pems.as_ref().and_then(|pems| pems.own.as_ref());
+        let certificate = own.map(|(certificate, _)| text(certificate)).transpose()?;
+        let key = own.map(|(_, key)| text(key)).transpose()?;
+        let join = Join { coordinator: self.coordinator, token, authority, certificate, key };
+        // Looks at all of it; connects to nobody.
+        block_on(async { join.client() })?;
+        join.write(&self.output, self.force)?;
+        let file = self.output.display();
+        self.json.print(
+            json!({ "file": file.to_string(), "coordinator": join.coordinator }),
+            format_args!("{file} joins workers to {}: nqueens worker --join {file}", join.coordinator),
+        )?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The token that workers are to show, if there are tokens.
+    fn token(&self) -> anyhow::Result<Option<Token>> {
+        let mut tokens = token::read_named(self.worker_token_file.as_deref(), TOKEN_VARIABLE)?;
+        let Some(name) = &self.credential else {
+            ensure!(tokens.len() < 2, "there are tokens of {}: choose one with --credential", names(&tokens));
+            return Ok(tokens.pop().map(|(_, token)| token));
+        };
+        let at = tokens.iter().position(|(credential, _)| credential.as_str() == name);
+        match at {
+            Some(at) => Ok(Some(tokens.swap_remove(at).1)),
+            None if tokens.is_empty() => {
+                bail!("--credential chooses a line of --worker-token-file, which is missing")
+            }
+            None => bail!("--credential: there is no token of {name}, but of {}", names(&tokens)),
+        }
+    }
+}
+
+fn names(tokens: &[(Credential, Token)]) -> String {
+    tokens.iter().map(|(credential, _)| credential.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,77 @@
+//! Join files: all that a worker needs to know to join a cluster, in one file for its owner alone.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use nqueens_proto::{ClientTls, Token};
+use nqueens_worker::Client;
+use serde::{Deserialize, Serialize};
+
+use crate::exit::misuse;
+use crate::output;
+use crate::permissions::{distrust, warn_of_readers};
+
+/// A file is not read beyond this size.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// What a join file says.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Join {
+    /// Address of the coordinator.
+    pub(crate) coordinator: String,
+    /// The worker's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<String>,
+    /// For https:// addresses: certificate of the authority that signed the coordinator's, as PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) authority: Option<String>,
+    /// Certificate that the worker shows, as PEM, ...
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) certificate: Option<String>,
+    /// ... and its private key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+}
+
+impl Join {
+    /// Reads a file. One that others can write is refused: it chooses the coordinator.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        let place = || format!("the join file {}", path.display());
+        let file = path.metadata().with_context(place)?;
+        if let Some(reason) = distrust(path, &file) {
+            bail!("{} is not used: {reason}", place());
+        }
+        if file.len() > BYTES_MAX {
+            bail!("{} is too large to be one", place());
+        }
+        warn_of_readers(path);
+        let text = std::fs::read_to_string(path).with_context(place)?;
+        toml::from_str(&text).map_err(|error| {
+            // Without the line that it quotes: that may be a secret.
+            anyhow::anyhow!("{} can't be read: {}; 'nqueens join create' makes one", place(), error.message())
+        })
+    }
+
+    /// Writes a new file for its owner alone.
+    pub(crate) fn write(&self, path: &Path, replace: bool) -> anyhow::Result<()> {
+        let text = toml::to_string(self).context("the join file")?;
+        let mut file = output::create(path, replace)?;
+        let head =
+            "# Joins a worker to a cluster: nqueens worker --join FILE. A secret: keep it to yourself.\n";
+        file.write_all(format!("{head}{text}").as_bytes())
+            .and_then(|()| file.sync_all())
+            .context(path.display().to_string())
+    }
+
+    /// The connection that it describes.
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        let token = self.token.as_deref().map(str::parse::<Token>).transpose().context("token")?;
+        let own = self.certificate.as_deref().zip(self.key.as_deref());
+        let own = own.map(|(certificate, key)| (certificate.as_bytes(), key.as_bytes()));
+        let tls = self.authority.as_deref().map(|authority| ClientTls::new(authority.as_bytes(), own));
+        let tls = tls.transpose().context("authority, certificate, key")?;
+        Ok(Client::new(&self.coordinator, token, tls.as_ref()).unwrap_or_else(|error| misuse(error).exit()))
+    }
+}

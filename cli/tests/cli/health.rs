@@ -1,0 +1,107 @@
+//! `/healthz` and `/readyz`, and `nqueens doctor --ready`: what orchestrators ask.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use crate::Place;
+use crate::http::{ask, get, page_of};
+use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually, own_address};
+use crate::signals::WriteLock;
+
+const TOKENS: [(&str, &str); 2] =
+    [("NQUEENS_WORKER_TOKEN", WORKER_TOKEN), ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
+
+#[test]
+fn health_is_open_to_everybody_and_tells_nothing_else() {
+    let place = Place::new();
+    for at in ["0.0.0.0:0", "127.0.0.1:0"] {
+        let coordinator = Coordinator::start(&place, &TOKENS, &format!("--http {at}"));
+        let page = page_of(&coordinator);
+        for path in ["/healthz", "/readyz"] {
+            let answer = ask(&page, &format!("GET {path}"), &[("Host", "10.1.2.3:7328")], "");
+            assert_eq!((answer.status, &*answer.body), (200, "ok"), "{at}{path}");
+            assert!(
+                !answer.head.contains("nqueens") && answer.header("server").is_empty(),
+                "{}",
+                answer.head
+            );
+            let wrong = ask(&page, &format!("GET {path}"), &[("Authorization", "Bearer wrong")], "");
+            assert_eq!(wrong.status, 200, "nobody looks at tokens there");
+            assert_eq!(ask(&page, &format!("POST {path}"), &[], "").status, 405, "{at}{path}");
+        }
+        assert_eq!(coordinator.stop().code, 0);
+    }
+}
+
+#[test]
+fn health_has_a_rate_that_takes_nothing_from_the_page() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0");
+    let page = page_of(&coordinator);
+    eventually("there are too many on one connection", || {
+        let mut stream = TcpStream::connect(&page).ok()?;
+        let request = format!("GET /readyz HTTP/1.1\r\nHost: {page}\r\n\r\n");
+        // Whoever asks too much may be hung up on.
+        stream.write_all(request.repeat(1_000).as_bytes()).ok()?;
+        let mut answers = vec![0; 300_000];
+        let mut length = 0;
+        while let Ok(more @ 1..) = stream.read(&mut answers[length..]) {
+            length += more;
+            if answers[..length].windows(4).any(|bytes| bytes == b" 429") {
+                return Some(());
+            }
+        }
+        None
+    });
+    assert_eq!(get(&page, "/metrics").status, 200);
+    assert_eq!(coordinator.stop().code, 0);
+}
+
+#[test]
+fn a_coordinator_is_ready_while_it_can_commit() {
+    let place = Place::new();
+    place.stdout("run 5 --db queens.db --plan rows");
+    let lock = WriteLock::take(&place);
+    let free = TcpListener::bind((own_address(), 0)).expect("a port");
+    let page = free.local_addr().expect("an address").to_string();
+    drop(free);
+    let arguments = format!("coordinator --db queens.db --listen {}:0 --http {page}", own_address());
+    let mut coordinator = Background::start(&mut place.command(&arguments));
+    let is = |path: &str| {
+        let answer = get(&page, path);
+        (answer.status, answer.body)
+    };
+    let (well, not_ready) = ((200, "ok".to_owned()), (503, "not ready".to_owned()));
+    eventually("it listens", || TcpStream::connect(&page).ok());
+    assert_eq!((is("/healthz"), is("/readyz")), (well.clone(), not_ready.clone()), "it opens its database");
+    assert_eq!(is("/metrics"), (503, "the coordinator is starting or stopping".to_owned()));
+    let doctor = || place.run(&format!("doctor --ready http://{page}"));
+    let unwell = doctor();
+    let reason = format!("nqueens: http://{page}/readyz answers 503 Service Unavailable\n");
+    assert_eq!((unwell.code, &*unwell.stdout, &*unwell.stderr), (1, "", &*reason));
+
+    lock.release();
+    eventually("it is up", || (is("/readyz") == well).then_some(()));
+    assert_eq!((is("/healthz"), is("/metrics").0), (well.clone(), 200));
+    let found = doctor();
+    assert_eq!((found.code, &*found.stdout, &*found.stderr), (0, "ready\n", ""));
+
+    let lock = WriteLock::take(&place);
+    eventually("it can't commit", || (is("/readyz") == not_ready).then_some(()));
+    assert_eq!((is("/healthz"), is("/metrics").0), (well.clone(), 200));
+    lock.release();
+    eventually("it can again", || (is("/readyz") == well).then_some(()));
+    coordinator.signal("-TERM");
+    assert_eq!(coordinator.end().code, 0);
+
+    let gone = doctor();
+    assert_eq!((gone.code, &*gone.stdout), (1, ""));
+    assert!(
+        gone.stderr.starts_with(&format!("nqueens: no answer from http://{page}/readyz: ")),
+        "{}",
+        gone.stderr
+    );
+    let wrong = place.run("doctor --ready head:7328");
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("is like http://127.0.0.1:7328"), "{}", wrong.stderr);
+}

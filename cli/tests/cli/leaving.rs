@@ -1,0 +1,224 @@
+//! How workers join, what they may use, and how they end.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::Place;
+use crate::http::{get, page_of, skipped};
+use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, ended, eventually};
+
+/// A cluster with tokens, and a join file for its workers.
+fn cluster(more: &str) -> (Place, Coordinator) {
+    let place =
+        Place::new().with_file("worker.token", WORKER_TOKEN).with_file("operator.token", OPERATOR_TOKEN);
+    let tokens = "--worker-token-file worker.token --operator-token-file operator.token";
+    let coordinator = Coordinator::start(&place, &[], &format!("{tokens} --sync-seconds 1 {more}"));
+    let url = coordinator.url();
+    place.stdout(&format!("join create --coordinator {url} --worker-token-file worker.token --output join"));
+    (place, coordinator)
+}
+
+fn worker(place: &Place, arguments: &str) -> Background {
+    Background::start(
+        &mut place.command(&format!("worker --join join --threads 1 --kernel scalar {arguments}")),
+    )
+}
+
+fn operator(place: &Place, coordinator: &Coordinator, arguments: &str) -> String {
+    place.stdout(&format!(
+        "{arguments} --coordinator {} --operator-token-file operator.token",
+        coordinator.url()
+    ))
+}
+
+fn workers(place: &Place, coordinator: &Coordinator, more: &str) -> Vec<Value> {
+    let listed = operator(place, coordinator, &format!("workers --json {more}"));
+    let mut listed: Value = serde_json::from_str(&listed).expect("JSON");
+    listed["workers"].as_array_mut().map(std::mem::take).expect("a list")
+}
+
+#[test]
+fn exit_codes_tell_why_a_worker_ended() {
+    let (place, coordinator) = cluster("");
+    let wrong = Place::new().with_file("token", "another-token-0123456789");
+    let refused = format!("worker --coordinator {} --token-file token", coordinator.url());
+    let cases = [
+        (worker(&place, "--spool idle --idle-timeout 1s"), 3, "reason=\"no more work\""),
+        (worker(&place, "--spool over --time-limit 11s"), 4, "reason=\"time is up\""),
+        (Background::start(&mut wrong.command(&refused)), 5, "the coordinator refused"),
+    ];
+    for (mut worker, code, words) in cases {
+        let outcome = ended(&mut worker);
+        assert_eq!(outcome.code, code, "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(words), "{}", outcome.stderr);
+    }
+    assert_eq!(workers(&place, &coordinator, ""), Vec::<Value>::new(), "they are gone");
+    assert_eq!(workers(&place, &coordinator, "--all").len(), 2);
+}
+
+#[test]
+fn another_sigterm_changes_nothing_and_a_second_ctrl_c_ends_it() {
+    let (place, coordinator) = cluster("");
+    // Jobs of minutes.
+    operator(&place, &coordinator, "submit 20 --plan border --job-states 100000000000");
+    for (signals, code) in [(["-TERM", "-TERM"], 0), (["-INT", "-INT"], 130)] {
+        let mut worker = worker(&place, "--spool busy --drain-seconds 3");
+        eventually("it counts", || {
+            workers(&place, &coordinator, "").iter().any(|worker| worker["leases"] != 0).then_some(())
+        });
+        worker.signal(signals[0]);
+        eventually("it was told", || worker.said().contains("stopping").then_some(()));
+        worker.signal(signals[1]);
+        let outcome = ended(&mut worker);
+        assert_eq!(outcome.code, code, "{}", outcome.stderr);
+        assert_eq!(outcome.stderr.contains("unreturned=0"), code == 0, "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_time_limit_comes_from_slurm() {
+    let (place, _coordinator) = cluster("");
+    let script = "#!/bin/sh\necho \"$@\" > asked\necho 2001-02-03T04:05:06\n";
+    let place = place.with_file("squeue", script);
+    place.set_mode("squeue", 0o755);
+    let path = format!("{}:{}", place.path("").display(), std::env::var("PATH").expect("a path"));
+    let arguments = "worker --join join --time-limit auto --idle-timeout 1s --threads 1 --kernel scalar";
+    let asked = place.run_with(&[("PATH", &path), ("SLURM_JOB_ID", "77")], arguments);
+    assert_eq!(asked.code, 4, "{}", asked.stderr);
+    assert!(fs::read_to_string(place.path("asked")).expect("it was asked").contains("--jobs 77"));
+    let told = place.run_with(&[("SLURM_JOB_ID", "77"), ("SLURM_JOB_END_TIME", "981173106")], arguments);
+    assert_eq!(told.code, 4, "{}", told.stderr);
+    assert!(told.stderr.contains("time limit of the Slurm job end=2001-02-03T04:05:06Z"), "{}", told.stderr);
+    let without = place.run_with(&[], arguments);
+    assert_eq!(without.code, 3, "{}", without.stderr);
+    for wrong in ["soon", "0s", "-5m"] {
+        let outcome = place.run(&format!("worker --join join --time-limit={wrong}"));
+        assert_eq!(outcome.code, 2);
+        assert!(outcome.stderr.contains("a duration such as 90m or 2h"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_join_file_is_secret_and_complete() {
+    let (place, coordinator) = cluster("");
+    let mode = place.path("join").metadata().expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let create =
+        format!("join create --coordinator {} --worker-token-file tokens --output two", coordinator.url());
+    let place = place.with_file("tokens", &format!("lab {WORKER_TOKEN}\nclub another-token-0123456789\n"));
+    assert!(place.failure(&create).contains("tokens of lab, club: choose one with --credential"));
+    assert!(
+        place.failure(&format!("{create} --credential pub")).contains("no token of pub, but of lab, club")
+    );
+    place.stdout(&format!("{create} --credential lab"));
+    assert!(place.failure(&format!("{create} --credential lab")).contains("exists already"));
+    let join = |name: &str| fs::read_to_string(place.path(name)).expect("a file");
+    assert_eq!(join("two"), join("join"), "the same address and token");
+    place.set_mode("join", 0o620);
+    assert!(place.failure("worker --join join").contains("other users can write it"));
+    let place =
+        place.with_file("join", "coordinator = 'http://127.0.0.1:1'\ntoken = 'secret-but-not-closed\n");
+    place.set_mode("join", 0o600);
+    let failure = place.failure("worker --join join");
+    assert!(failure.contains("'nqueens join create' makes one") && !failure.contains("secret"), "{failure}");
+    assert_eq!(
+        place.run("worker --join join --coordinator http://127.0.0.1:1").code,
+        2,
+        "it names one itself"
+    );
+    assert_eq!(place.run("worker").code, 2);
+}
+
+/// With TLS the file has certificates instead of a token.
+#[test]
+fn a_join_file_carries_certificates() {
+    let place = Place::new();
+    place.stdout("certs --dir tls --host 127.0.0.1 --host localhost");
+    let tls = "--tls-ca tls/ca.pem --tls-cert tls/coordinator.pem --tls-key tls/coordinator.key";
+    let coordinator =
+        Coordinator::of(&mut place.command(&format!("coordinator --db q.db --listen 127.0.0.1:0 {tls}")));
+    let url = format!("https://{}", coordinator.address);
+    let own = "--tls-ca tls/ca.pem --tls-cert tls/worker.pem --tls-key tls/worker.key";
+    place.stdout(&format!("join create --coordinator {url} {own} --output join"));
+    let mut worker = worker(&place, "--idle-timeout 1s");
+    assert_eq!(ended(&mut worker).code, 3);
+}
+
+#[test]
+fn series_end_with_a_worker_and_go_on_with_the_next() {
+    let (place, coordinator) = cluster("--http 127.0.0.1:0");
+    let page = page_of(&coordinator);
+    let metric = |name: &str| {
+        let body = get(&page, "/metrics").body;
+        let line = body.lines().find(|line| line.starts_with(name)).map(str::to_owned)?;
+        line.rsplit_once(' ')?.1.parse::<f64>().ok()
+    };
+    let series = "nqueens_worker_results_total{name=\"west\",credential=\"shared\"}";
+    operator(&place, &coordinator, "submit 8 --plan rows --job-states 10");
+    let results = |spool: &str| {
+        let mut west = worker(&place, &format!("--name west --spool {spool}"));
+        let results = eventually("it has reported", || metric(series).filter(|results| *results >= 2.0));
+        // Its death is no goodbye.
+        west.kill();
+        eventually("its series end", || metric(series).is_none().then_some(()));
+        assert_eq!(
+            (metric("nqueens_workers_seen"), metric("nqueens_worker_threads_seen")),
+            (Some(0.0), Some(0.0))
+        );
+        results
+    };
+    let first = results("one");
+    operator(&place, &coordinator, "submit 9 --plan rows --job-states 10");
+    assert!(results("two") >= first, "it goes on where it was");
+}
+
+/// A control group, removed in the end.
+struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    /// With a limit on all that is in it, and a group inside for the process; `None` where that is not allowed.
+    fn create(bytes: u64) -> Option<Self> {
+        let group = format!("nqueens-test-{}", std::process::id());
+        let places = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+        let (place, limit) =
+            places.into_iter().find(|(place, _)| Path::new(place).join("memory.stat").exists())?;
+        let group = Path::new(place).join(group);
+        fs::create_dir_all(group.join("inside")).ok()?;
+        let made = Self(group);
+        fs::write(made.0.join(limit), bytes.to_string()).ok()?;
+        Some(made)
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        for group in [self.0.join("inside"), self.0.clone()] {
+            drop(fs::remove_dir(group));
+        }
+    }
+}
+
+#[test]
+fn the_limit_of_a_group_above_counts() {
+    let Some(group) = MemoryGroup::create(300 << 20) else {
+        return skipped("the right to make control groups");
+    };
+    let place = Place::new();
+    let enter = format!("echo $$ > {}/inside/cgroup.procs && exec \"$@\"", group.0.display());
+    let run = |arguments: &str| {
+        let mut command = place.program("sh");
+        command.args(["-c", &enter, "sh", crate::NQUEENS]).args(arguments.split(' '));
+        crate::Outcome::of(&mut command)
+    };
+    let doctor = run("doctor");
+    assert_eq!(doctor.code, 0, "{}", doctor.stderr);
+    let line = doctor.stdout.lines().find(|line| line.contains("control group")).expect("it is found");
+    assert!(line.contains("300.0 MiB"), "{line}");
+    // More than half of it, were it not for the limit.
+    let counted = run("run 14 --plan halves --threads 2 --json");
+    assert_eq!(counted.code, 0, "{}", counted.stderr);
+    assert!(counted.stdout.contains("\"total\":\"365596\""), "{}", counted.stdout);
+}

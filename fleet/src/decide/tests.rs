@@ -1,0 +1,160 @@
+use super::*;
+use crate::state::AllocationState::{Ended, Queued, Running};
+
+const LIMITS: FleetLimits = FleetLimits { workers_max: 10, backlog: 2, threads: 4 };
+
+fn demand(open: u64, done: u64) -> Demand {
+    Demand { open, done, threads: 0 }
+}
+
+fn id(number: usize) -> AllocationId {
+    AllocationId::new(&number.to_string()).expect("a name")
+}
+
+fn queue(states: &[AllocationState]) -> Vec<QueueEntry> {
+    let entry = |(number, state): (usize, &AllocationState)| QueueEntry {
+        id: id(number),
+        state: *state,
+        node: String::new(),
+    };
+    states.iter().enumerate().map(entry).collect()
+}
+
+/// Looks at allocations 0, 1 and so on in these states.
+fn look(
+    now: UnixSeconds,
+    state: &mut FleetState,
+    states: &[AllocationState],
+    demand: Option<Demand>,
+) -> Decision {
+    decide(now, now, state, &LIMITS, Some(&queue(states)), demand)
+}
+
+#[test]
+fn a_fleet_is_as_large_as_the_demand_the_backlog_and_its_limit_allow() {
+    let submits = |states: &[AllocationState], open: u64, threads: u64| {
+        let mut state = FleetState::default();
+        let demand = Some(Demand { open, done: 0, threads });
+        let actions = look(0, &mut state, states, demand).actions;
+        actions
+            .iter()
+            .map(|action| matches!(action, FleetAction::Submit(_)).then_some(action.clone()))
+            .collect::<Vec<_>>()
+    };
+    let submit = |count| vec![Some(FleetAction::Submit(count))];
+    assert_eq!(submits(&[], 0, 0), []);
+    assert_eq!(submits(&[], 1, 0), submit(1), "one job");
+    assert_eq!(submits(&[], 100, 0), submit(2), "the backlog");
+    assert_eq!(submits(&[Queued], 100, 0), submit(1));
+    assert_eq!(submits(&[Running; 9], 100, 36), submit(1), "the limit");
+    assert_eq!(submits(&[Running], 8, 4), submit(1), "the demand");
+    assert_eq!(submits(&[Running], 8, 8), [], "somebody else's 4 threads count the rest");
+    assert_eq!(submits(&[AllocationState::Unknown; 2], 100, 0), [], "they may be queued");
+
+    let mut state = FleetState::default();
+    look(0, &mut state, &[Running; 10], Some(demand(100, 0)));
+    let leaving = [AllocationState::Leaving; 10];
+    assert_eq!(look(5, &mut state, &leaving, Some(demand(100, 1))).actions, [], "they may be queued again");
+    let later = look(35, &mut state, &leaving, Some(demand(100, 1))).actions;
+    assert_eq!(later, [FleetAction::Submit(2)], "their place is free");
+}
+
+#[test]
+fn three_failures_in_a_row_pause_a_fleet_and_preemption_or_a_coordinator_that_is_away_do_not() {
+    let failed = |ending: Ending, demand_at_end: Option<Demand>| {
+        let mut state = FleetState::default();
+        look(0, &mut state, &[Running; 3], Some(demand(100, 0)));
+        look(5, &mut state, &[Ended(ending); 3], demand_at_end);
+        state.pause.map(|pause| pause.reason)
+    };
+    let reason = "3 allocations in a row failed; the last: 2";
+    assert_eq!(failed(Ending::Failed, Some(demand(100, 1))).as_deref(), Some(reason));
+    assert_eq!(failed(Ending::Failed, None), None);
+    for ending in
+        [Ending::Completed, Ending::Cancelled, Ending::TimeLimit, Ending::NodeLost, Ending::Vanished]
+    {
+        assert_eq!(failed(ending, Some(demand(100, 1))), None, "{ending:?}");
+    }
+    let mut state = FleetState::default();
+    look(0, &mut state, &[Running; 5], Some(demand(100, 0)));
+    let (bad, good) = (Ended(Ending::Failed), Ended(Ending::Completed));
+    look(5, &mut state, &[bad, bad, good, bad, bad], Some(demand(100, 1)));
+    assert_eq!((state.failed, state.pause), (2, None), "not in a row");
+}
+
+#[test]
+fn allocations_that_come_and_go_for_nothing_are_submitted_more_and_more_seldom() {
+    let mut state = FleetState::default();
+    let mut submits = Vec::new();
+    let mut states = Vec::new();
+    for now in 0..20_000 {
+        let decision = look(now, &mut state, &states, Some(demand(1, 0)));
+        states.fill(Ended(Ending::Completed));
+        if decision.actions == [FleetAction::Submit(1)] {
+            submits.push(now);
+            submitted(now, &mut state, Ok(vec![id(states.len())]));
+            states.push(Running);
+        }
+    }
+    let pauses: Vec<_> = submits.windows(2).map(|two| two[1] - two[0]).collect();
+    assert_eq!(pauses, [2, 62, 902, 1_802, 3_602, 3_602, 3_602, 3_602]);
+    look(20_000, &mut state, &states, Some(demand(1, 1)));
+    assert_eq!(state.fruitless, Retry::default(), "a job was done");
+}
+
+#[test]
+fn refused_submits_are_tried_again_later_and_the_tenth_pauses_the_fleet() {
+    let mut state = FleetState::default();
+    let mut submits = Vec::new();
+    for now in 0..40_000 {
+        if !look(now, &mut state, &[], Some(demand(1, 0))).actions.is_empty() {
+            submits.push(now);
+            submitted(now, &mut state, Err(SubmitError::Refused("no such partition".to_owned())));
+        }
+    }
+    assert_eq!(submits, [0, 1, 61, 961, 2_761, 6_361, 9_961, 13_561, 17_161, 20_761]);
+    let reason = state.pause.expect("paused").reason;
+    assert!(reason.ends_with("the submit was refused: no such partition"), "{reason}");
+}
+
+#[test]
+fn without_work_what_waits_is_withdrawn_and_what_runs_goes_on() {
+    let mut state = FleetState::default();
+    let states = [Running, Queued];
+    assert_eq!(look(0, &mut state, &states, Some(demand(0, 9))).actions, []);
+    assert_eq!(look(59, &mut state, &states, None).actions, [], "nobody can tell");
+    assert_eq!(look(60, &mut state, &states, Some(demand(0, 9))).actions, [FleetAction::End(vec![id(1)])]);
+    assert_eq!(look(61, &mut state, &states, Some(demand(0, 9))).actions, [], "it was told");
+    assert_eq!(look(90, &mut state, &states, Some(demand(0, 9))).actions, [FleetAction::End(vec![id(1)])]);
+}
+
+#[test]
+fn a_stop_drains_then_ends() {
+    let mut state = FleetState::default();
+    look(0, &mut state, &[Running, Running, Queued, Running], Some(demand(100, 0)));
+    state.stop(10, 60);
+    let step =
+        |now, state: &mut FleetState, states: &[AllocationState]| look(now, state, states, None).actions;
+    let told = [FleetAction::Terminate(vec![id(0), id(1)]), FleetAction::End(vec![id(2), id(3)])];
+    let suspended = AllocationState::Suspended;
+    assert_eq!(step(10, &mut state, &[Running, Running, Queued, suspended]), told);
+    let cancelled = Ended(Ending::Cancelled);
+    let left = [Running, Ended(Ending::Completed), cancelled, cancelled];
+    assert_eq!(step(20, &mut state, &left), []);
+    assert_eq!(step(70, &mut state, &left), [FleetAction::End(vec![id(0)])]);
+    let leaving = [AllocationState::Leaving, left[1], cancelled, cancelled];
+    step(75, &mut state, &leaving);
+    assert!(!state.stopping.expect("stopping").is_over, "it may be queued again");
+    step(80, &mut state, &[cancelled, left[1], cancelled, cancelled]);
+    assert!(state.stopping.expect("stopping").is_over);
+}
+
+#[test]
+fn a_stop_waits_for_a_submit_without_an_answer() {
+    let mut state = FleetState::recovered(0);
+    state.stop(1, 10);
+    look(5, &mut state, &[], None);
+    assert!(!state.stopping.expect("stopping").is_over, "it may still arrive");
+    look(SETTLE_S, &mut state, &[], None);
+    assert!(state.stopping.expect("stopping").is_over);
+}

@@ -1,0 +1,24 @@
+//! A fleet: workers that a batch system runs for the open runs of a coordinator.
+//!
+//! ```text
+//! demand, queue --> decide (pure) --> actions --> Backend: Slurm, PBS Professional, processes of this machine
+//!                      |
+//!                  FleetState, on disk between two looks: a restarted fleet goes on where the last one stopped
+//! ```
+//!
+//! An *allocation* is one job of the batch system with one worker in it. [`decide`](decide::decide) has no I/O, no clock
+//! and no randomness. [`look`](look::look) carries its actions out. `tests/simulation.rs` runs both against thousands of
+//! simulated clusters.
+
+#![forbid(unsafe_code)]
+
+pub mod backend;
+pub mod decide;
+pub mod folder;
+pub mod look;
+pub mod process;
+pub mod script;
+pub mod state;
+
+/// Seconds since 1970 by the clock of this machine. What the fleet waits for takes seconds to hours.
+pub type UnixSeconds = u64;

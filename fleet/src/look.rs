@@ -1,0 +1,54 @@
+//! One look at the batch system and the coordinator, and what is done about it.
+
+use crate::UnixSeconds;
+use crate::backend::Backend;
+use crate::decide::{FleetAction, FleetLimits, decide, submitted};
+use crate::state::{Demand, FleetState};
+
+/// Where the state of a fleet lies.
+pub trait StateStore {
+    /// Why it can't be read or written.
+    type Error;
+
+    /// Reads the state, changes it, and returns when it is safe.
+    fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> Result<T, Self::Error>;
+}
+
+/// Looks once, and acts. `clock` tells the time. `demand` is what the coordinator answered a moment ago, `None` if it did
+/// not. `log` gets a line for each event and decision.
+///
+/// The state is on disk before a submit, and again after its answer: a process that is killed between the two does not
+/// submit twice in its next life.
+pub fn look<Store: StateStore>(
+    clock: impl Fn() -> UnixSeconds,
+    store: &mut Store,
+    backend: &mut dyn Backend,
+    limits: &FleetLimits,
+    demand: Option<Demand>,
+    mut log: impl FnMut(String),
+) -> Result<(), Store::Error> {
+    let asked_at = clock();
+    let queue = backend.list();
+    let decision =
+        store.change(|state| decide(clock(), asked_at, state, limits, queue.as_deref().ok(), demand))?;
+    if let Err(error) = queue {
+        log(format!("no list of allocations: {error}"));
+    }
+    decision.notes.into_iter().for_each(&mut log);
+    for action in decision.actions {
+        let outcome = match &action {
+            FleetAction::Submit(count) => {
+                let answer = backend.submit(*count);
+                log(store.change(|state| submitted(clock(), state, answer))?);
+                Ok(())
+            }
+            FleetAction::Terminate(ids) => backend.terminate(ids),
+            FleetAction::End(ids) => backend.end(ids),
+        };
+        if let Err(error) = outcome {
+            // Whoever is still there is told again.
+            log(format!("can't tell allocations to end: {error}"));
+        }
+    }
+    Ok(())
+}

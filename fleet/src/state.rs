@@ -1,0 +1,274 @@
+//! What a fleet knows, from one look to the next and across restarts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::UnixSeconds;
+
+/// Ended allocations that are kept for `fleet status`.
+const ENDED_KEPT: usize = 100;
+
+/// The batch system's name of an allocation, such as `1234_5`. It is part of file names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct AllocationId(String);
+
+impl AllocationId {
+    /// Reads a name: letters, digits, and `_`, `-`, `.`, `[`, `]`, at most 100 bytes.
+    pub fn new(text: &str) -> Option<Self> {
+        let is_good = |c: char| c.is_ascii_alphanumeric() || "_-.[]".contains(c);
+        let is_name =
+            !text.is_empty() && text.len() <= 100 && text.chars().all(is_good) && !text.starts_with('.');
+        is_name.then(|| Self(text.to_owned()))
+    }
+
+    /// As the batch system writes it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for AllocationId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::new(&text).ok_or_else(|| format!("{text:?} is no name of an allocation"))
+    }
+}
+
+impl fmt::Display for AllocationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// What an allocation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AllocationState {
+    /// Waits for its turn, also after a requeue.
+    Queued,
+    /// Has its processors.
+    Running,
+    /// Its processes are stopped, and know nothing of it. It runs again, or ends.
+    Suspended,
+    /// Its processes end, or its node does not answer. It may end, or be queued again.
+    Leaving,
+    /// In a state that this version does not know.
+    Unknown,
+    /// Gone.
+    Ended(Ending),
+}
+
+/// How an allocation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// Its worker had no more work, no more time, or was told to go.
+    Completed,
+    /// Somebody cancelled it, or a job with more priority took its place.
+    Cancelled,
+    /// It reached its time limit.
+    TimeLimit,
+    /// Its worker or its script failed.
+    Failed,
+    /// Its node failed.
+    NodeLost,
+    /// The batch system does not list it any more, and nobody saw its end.
+    Vanished,
+}
+
+impl AllocationState {
+    /// Whether it has processors or will get some.
+    pub fn is_alive(self) -> bool {
+        matches!(self, Self::Queued | Self::Running | Self::Suspended | Self::Unknown)
+    }
+
+    /// Whether it ended by no decision of its worker, of an operator or of the batch system's rules.
+    pub fn is_lost(self) -> bool {
+        matches!(self, Self::Ended(Ending::NodeLost | Ending::Vanished))
+    }
+
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Suspended => "suspended",
+            Self::Leaving => "leaving",
+            Self::Unknown => "unknown",
+            Self::Ended(Ending::Completed) => "completed",
+            Self::Ended(Ending::Cancelled) => "cancelled",
+            Self::Ended(Ending::TimeLimit) => "time limit",
+            Self::Ended(Ending::Failed) => "failed",
+            Self::Ended(Ending::NodeLost) => "lost: its node failed",
+            Self::Ended(Ending::Vanished) => "lost: no longer listed",
+        }
+    }
+}
+
+/// One job of the batch system, with one worker in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allocation {
+    /// What it does.
+    pub state: AllocationState,
+    /// Since when.
+    pub since: UnixSeconds,
+    /// Where it runs or ran; empty until it does.
+    pub node: String,
+    /// How often it was queued again.
+    pub restarts: u32,
+    /// Since when the batch system has not listed it.
+    pub absent_since: Option<UnixSeconds>,
+    /// When it was told to stop or end.
+    pub told_at: Option<UnixSeconds>,
+    /// Jobs done in all runs when it began to run.
+    pub done_at_start: Option<u64>,
+}
+
+impl Allocation {
+    /// One that waits for its turn.
+    pub(crate) fn queued(now: UnixSeconds) -> Self {
+        Self {
+            state: AllocationState::Queued,
+            since: now,
+            node: String::new(),
+            restarts: 0,
+            absent_since: None,
+            told_at: None,
+            done_at_start: None,
+        }
+    }
+}
+
+/// Why a fleet submits nothing until somebody resumes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// When it began.
+    pub at: UnixSeconds,
+    /// For people.
+    pub reason: String,
+}
+
+/// A submit that may or may not have reached the batch system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenSubmit {
+    /// If the batch system's list shows nothing of it from then on, it has not.
+    pub until: UnixSeconds,
+}
+
+/// Repeated bad luck, and the time to wait because of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// How often in a row.
+    pub times: u32,
+    /// Nothing is submitted before.
+    pub not_before: UnixSeconds,
+}
+
+impl Retry {
+    /// Waiting times in seconds after one failure, two, and so on.
+    const PAUSES: [u64; 5] = [0, 60, 900, 1_800, 3_600];
+
+    /// One more time.
+    pub(crate) fn again(&mut self, now: UnixSeconds) {
+        let pause = Self::PAUSES.get(self.times as usize).unwrap_or(&3_600);
+        self.times = self.times.saturating_add(1);
+        self.not_before = now.saturating_add(*pause);
+    }
+}
+
+/// How a fleet stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stopping {
+    /// Allocations that are left then are ended.
+    pub deadline: UnixSeconds,
+    /// Whether nothing is left.
+    pub is_over: bool,
+}
+
+/// What the coordinator's open runs can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Demand {
+    /// Jobs and second counts that are not done, waiting or leased: the number of threads that have something to do.
+    pub open: u64,
+    /// Jobs and second counts that are done, in all runs.
+    pub done: u64,
+    /// Counting threads of all connected workers.
+    pub threads: u64,
+}
+
+/// What a fleet knows. It is on disk between two looks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetState {
+    /// Its allocations, and the last that have ended.
+    pub allocations: BTreeMap<AllocationId, Allocation>,
+    /// Set before a submit, removed after its answer.
+    pub open_submit: Option<OpenSubmit>,
+    /// Refused submits in a row.
+    pub refused: Retry,
+    /// Allocations in a row that ended without a job done by anybody since they began.
+    pub fruitless: Retry,
+    /// Failed allocations in a row.
+    pub failed: u32,
+    /// Set: it submits nothing.
+    pub pause: Option<Pause>,
+    /// Set: it ends its allocations.
+    pub stopping: Option<Stopping>,
+    /// What the coordinator said last.
+    pub demand: Option<Demand>,
+    /// When it was last there.
+    pub coordinator_seen_at: Option<UnixSeconds>,
+    /// When the batch system last showed its list.
+    pub queue_seen_at: Option<UnixSeconds>,
+    /// Since when there has been nothing to count.
+    pub idle_since: Option<UnixSeconds>,
+}
+
+impl FleetState {
+    /// A fleet that may have had another life, of which nothing is known: a submit of that may be on its way.
+    pub fn recovered(now: UnixSeconds) -> Self {
+        let open_submit = Some(OpenSubmit { until: now.saturating_add(crate::decide::SETTLE_S) });
+        Self { open_submit, ..Self::default() }
+    }
+
+    /// Pauses the fleet, or leaves the pause that it is in.
+    pub fn pause(&mut self, now: UnixSeconds, reason: String) {
+        self.pause.get_or_insert(Pause { at: now, reason });
+    }
+
+    /// Submits again, with nothing held against anybody.
+    pub fn resume(&mut self) {
+        self.pause = None;
+        self.failed = 0;
+        self.refused = Retry::default();
+        self.fruitless = Retry::default();
+    }
+
+    /// Stops the fleet: allocations that are left after `drain_s` seconds are ended. The same again changes nothing.
+    pub fn stop(&mut self, now: UnixSeconds, drain_s: u64) {
+        if self.stopping.is_none_or(|stopping| stopping.is_over) {
+            self.stopping = Some(Stopping { deadline: now.saturating_add(drain_s), is_over: false });
+            self.allocations.values_mut().for_each(|allocation| allocation.told_at = None);
+        }
+    }
+
+    /// The number of allocations in this state.
+    pub fn count(&self, is_meant: impl Fn(AllocationState) -> bool) -> u64 {
+        self.allocations.values().filter(|allocation| is_meant(allocation.state)).count() as u64
+    }
+
+    /// Forgets the allocations that ended first, beyond those kept for people.
+    pub(crate) fn forget(&mut self) {
+        let ended = |(id, allocation): (&AllocationId, &Allocation)| {
+            matches!(allocation.state, AllocationState::Ended(_)).then(|| (allocation.since, id.clone()))
+        };
+        let mut ended: Vec<_> = self.allocations.iter().filter_map(ended).collect();
+        ended.sort_unstable();
+        for (_, id) in ended.iter().take(ended.len().saturating_sub(ENDED_KEPT)) {
+            self.allocations.remove(id);
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! A batch system and a coordinator, second by second.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nqueens_fleet::UnixSeconds;
+use nqueens_fleet::backend::QueueEntry;
+use nqueens_fleet::decide::FleetLimits;
+use nqueens_fleet::state::{AllocationId, AllocationState, Demand, Ending};
+use nqueens_kernel::random::Random;
+
+use crate::life::Happened;
+
+/// Ended jobs are listed for so many seconds, as with `MinJobAge` of Slurm.
+const LISTED_S: u64 = 300;
+
+/// A worker without work ends after so many seconds.
+const IDLE_S: u64 = 60;
+
+/// A submit without an answer lands within so many seconds, or never.
+const LATEST_S: u64 = 50;
+
+/// One job of the batch system.
+pub(crate) struct SimJob {
+    pub(crate) state: AllocationState,
+    pub(crate) ours: bool,
+    since: UnixSeconds,
+    restarts: u32,
+    idle_s: u64,
+    told: bool,
+    deaf: bool,
+    /// What it becomes when it has left.
+    then: AllocationState,
+    leaves_at: UnixSeconds,
+    suspended_until: UnixSeconds,
+}
+
+/// How often what happens, in thousandths of all chances.
+#[derive(Clone, Debug)]
+pub(crate) struct Troubles {
+    pub(crate) refusal: u64,
+    pub(crate) silence: u64,
+    pub(crate) slow_list: u64,
+    pub(crate) no_list: u64,
+    /// A script that fails at once.
+    pub(crate) failure: u64,
+    /// In a second, in a million.
+    pub(crate) preemption: u64,
+    pub(crate) node_failure: u64,
+    pub(crate) linger: u64,
+    pub(crate) deaf: u64,
+}
+
+impl Troubles {
+    pub(crate) const FAIR: Self = Self {
+        refusal: 0,
+        silence: 0,
+        slow_list: 0,
+        no_list: 0,
+        failure: 0,
+        preemption: 0,
+        node_failure: 0,
+        linger: 0,
+        deaf: 0,
+    };
+
+    pub(crate) fn draw(random: &mut Random) -> Self {
+        // Each trouble is absent in most clusters: together they would hide each other.
+        let mut some = |most: u64| if random.permille(400) { random.below(most + 1) } else { 0 };
+        Self {
+            refusal: some(900),
+            silence: some(500),
+            slow_list: some(500),
+            no_list: some(500),
+            failure: some(600),
+            preemption: some(10_000),
+            node_failure: some(5_000),
+            linger: some(500),
+            deaf: some(500),
+        }
+    }
+}
+
+/// A batch system with other people's jobs, and a coordinator with a run.
+pub(crate) struct SimCluster {
+    pub(crate) now: UnixSeconds,
+    pub(crate) random: Random,
+    pub(crate) weather: Troubles,
+    pub(crate) limits: FleetLimits,
+    pub(crate) jobs: BTreeMap<AllocationId, SimJob>,
+    /// Submits on their way: when they arrive, and how many allocations they are.
+    pub(crate) landing: Vec<(UnixSeconds, u32)>,
+    pub(crate) open: u64,
+    done: u64,
+    pub(crate) coordinator_up: bool,
+    /// Jobs queued again since the last list: no fleet can know of them.
+    pub(crate) surprises: u64,
+    /// Jobs that were queued in the last list.
+    pub(crate) queued_then: BTreeSet<AllocationId>,
+    pub(crate) tally: Happened,
+    next: u64,
+    room: u64,
+    time_limit_s: u64,
+}
+
+impl SimCluster {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let threads = random.number(1..=8);
+        let limits =
+            FleetLimits { workers_max: random.number(1..=12), backlog: random.number(1..=4), threads };
+        let mut cluster = Self {
+            now: 1_000_000,
+            weather: Troubles::draw(&mut random),
+            limits,
+            jobs: BTreeMap::new(),
+            landing: Vec::new(),
+            open: random.number(1..=400),
+            done: 0,
+            coordinator_up: true,
+            surprises: 0,
+            queued_then: BTreeSet::new(),
+            tally: Happened::default(),
+            next: 1,
+            room: random.number(1..=10),
+            // Some have none.
+            time_limit_s: if random.permille(300) { u64::MAX } else { random.number(100..=1_000) },
+            random,
+        };
+        // Other people's jobs, which nobody may touch.
+        for _ in 0..3 {
+            let id = cluster.add(false);
+            cluster.jobs.get_mut(&id).expect("new").state = AllocationState::Running;
+        }
+        cluster
+    }
+
+    fn add(&mut self, ours: bool) -> AllocationId {
+        let id = AllocationId::new(&format!("{}_0", self.next)).expect("a name");
+        self.next += 1;
+        let job = SimJob {
+            state: AllocationState::Queued,
+            ours,
+            since: self.now,
+            restarts: 0,
+            idle_s: 0,
+            told: false,
+            deaf: ours && self.random.permille(self.weather.deaf),
+            then: AllocationState::Queued,
+            leaves_at: 0,
+            suspended_until: 0,
+        };
+        self.jobs.insert(id.clone(), job);
+        id
+    }
+
+    /// Allocations of the fleet in such a state.
+    pub(crate) fn count(&self, is_meant: impl Fn(&SimJob) -> bool) -> u64 {
+        self.jobs.values().filter(|job| job.ours && is_meant(job)).count() as u64
+    }
+
+    pub(crate) fn on_their_way(&self) -> u64 {
+        self.landing.iter().map(|(_, count)| u64::from(*count)).sum()
+    }
+
+    pub(crate) fn demand(&self) -> Option<Demand> {
+        let running = self.count(|job| job.state == AllocationState::Running);
+        let threads = running * self.limits.threads;
+        self.coordinator_up.then_some(Demand { open: self.open, done: self.done, threads })
+    }
+
+    /// Takes a submit; it arrives now, or later.
+    pub(crate) fn submit(&mut self, count: u32, late: bool) -> Vec<AllocationId> {
+        self.tally.submitted += u64::from(count);
+        if late {
+            let at = self.now + self.random.below(LATEST_S);
+            self.landing.push((at, count));
+            return Vec::new();
+        }
+        (0..count).map(|_| self.add(true)).collect()
+    }
+
+    pub(crate) fn list(&mut self) -> Vec<QueueEntry> {
+        self.surprises = 0;
+        let queued = self.jobs.iter().filter(|(_, job)| job.state == AllocationState::Queued);
+        self.queued_then = queued.map(|(id, _)| id.clone()).collect();
+        let listed = self.jobs.iter().filter(|(_, job)| job.ours);
+        let seen = |job: &SimJob| {
+            let is_suspended = job.state == AllocationState::Running && job.suspended_until > self.now;
+            if is_suspended { AllocationState::Suspended } else { job.state }
+        };
+        listed.map(|(id, job)| QueueEntry { id: id.clone(), state: seen(job), node: String::new() }).collect()
+    }
+
+    pub(crate) fn terminate(&mut self, id: &AllocationId) {
+        // One that is no longer known is no error.
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        assert!(job.ours, "somebody else's job got a signal");
+        job.told = job.state == AllocationState::Running;
+    }
+
+    pub(crate) fn end(&mut self, id: &AllocationId) {
+        if self.random.permille(self.weather.deaf) {
+            return;
+        }
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        assert!(job.ours, "somebody else's job was ended");
+        match job.state {
+            AllocationState::Queued => {
+                (job.state, job.since) = (AllocationState::Ended(Ending::Cancelled), self.now);
+            }
+            AllocationState::Running => self.leave(id, AllocationState::Ended(Ending::Cancelled)),
+            _ => {}
+        }
+    }
+
+    /// A job ends, or is queued again: at once, or after a while among those that leave.
+    fn leave(&mut self, id: &AllocationId, then: AllocationState) {
+        let lingers = self.random.permille(self.weather.linger);
+        self.tally.lingered += u64::from(lingers);
+        let pause = if lingers { self.random.number(60..=900) } else { self.random.below(10) };
+        let job = self.jobs.get_mut(id).expect("it is there");
+        (job.state, job.then, job.leaves_at) = (AllocationState::Leaving, then, self.now + pause);
+    }
+
+    /// So many seconds go by.
+    pub(crate) fn pass(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.now += 1;
+            self.second();
+        }
+    }
+
+    fn second(&mut self) {
+        let (landed, landing) =
+            std::mem::take(&mut self.landing).into_iter().partition(|(at, _)| *at <= self.now);
+        self.landing = landing;
+        for (_, count) in landed {
+            for _ in 0..count {
+                self.add(true);
+            }
+        }
+        let is_moving = |job: &SimJob| job.ours && !matches!(job.state, AllocationState::Ended(_));
+        let moving = self.jobs.iter().filter(|(_, job)| is_moving(job));
+        let ids: Vec<_> = moving.map(|(id, _)| id.clone()).collect();
+        for id in ids {
+            match self.jobs[&id].state {
+                AllocationState::Queued => self.start(&id),
+                AllocationState::Running => self.run(&id),
+                AllocationState::Leaving => self.left(&id),
+                _ => {}
+            }
+        }
+        let now = self.now;
+        self.jobs
+            .retain(|_, job| !matches!(job.state, AllocationState::Ended(_)) || now < job.since + LISTED_S);
+    }
+
+    fn start(&mut self, id: &AllocationId) {
+        let running = self.count(|job| job.state == AllocationState::Running);
+        if running < self.room && self.random.permille(200) {
+            let job = self.jobs.get_mut(id).expect("it is there");
+            (job.state, job.since, job.idle_s) = (AllocationState::Running, self.now, 0);
+        }
+    }
+
+    fn left(&mut self, id: &AllocationId) {
+        let job = self.jobs.get_mut(id).expect("it is there");
+        if job.leaves_at <= self.now {
+            (job.state, job.since) = (job.then, self.now);
+            if job.state == AllocationState::Queued {
+                (job.restarts, job.told) = (job.restarts + 1, false);
+                self.surprises += 1;
+                self.tally.requeued += 1;
+            }
+        }
+    }
+
+    fn run(&mut self, id: &AllocationId) {
+        let per_million = |random: &mut Random, share: u64| random.below(1_000_000) < share;
+        if per_million(&mut self.random, self.weather.preemption) {
+            self.tally.preempted += 1;
+            let again = self.random.permille(700);
+            let then =
+                if again { AllocationState::Queued } else { AllocationState::Ended(Ending::Cancelled) };
+            return self.leave(id, then);
+        }
+        if per_million(&mut self.random, self.weather.node_failure) {
+            self.tally.nodes_lost += 1;
+            let again = self.random.permille(500);
+            let then = if again { AllocationState::Queued } else { AllocationState::Ended(Ending::NodeLost) };
+            return self.leave(id, then);
+        }
+        if per_million(&mut self.random, self.weather.preemption) {
+            let until = self.now + self.random.below(300);
+            self.jobs.get_mut(id).expect("it is there").suspended_until = until;
+        }
+        let job = &self.jobs[id];
+        if job.suspended_until > self.now {
+            return;
+        }
+        let (told, deaf, ran) = (job.told, job.deaf, self.now - job.since);
+        if ran == 1 && self.random.permille(self.weather.failure) {
+            self.tally.failed += 1;
+            return self.leave(id, AllocationState::Ended(Ending::Failed));
+        }
+        if ran >= self.time_limit_s {
+            return self.leave(id, AllocationState::Ended(Ending::TimeLimit));
+        }
+        if told && !deaf && self.random.permille(300) {
+            return self.leave(id, AllocationState::Ended(Ending::Completed));
+        }
+        let works = self.coordinator_up && self.open > 0;
+        if works && self.random.permille(100) {
+            let done = self.open.min(self.limits.threads);
+            (self.open, self.done) = (self.open - done, self.done + done);
+        }
+        let job = self.jobs.get_mut(id).expect("it is there");
+        // Without a coordinator a worker waits.
+        job.idle_s = if works || !self.coordinator_up { 0 } else { job.idle_s + 1 };
+        if job.idle_s >= IDLE_S {
+            self.leave(id, AllocationState::Ended(Ending::Completed));
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! A fleet's lives on a simulated cluster, and what has to hold.
+
+use std::cell::RefCell;
+
+use nqueens_fleet::backend::{Backend, QueueEntry, SubmitError};
+use nqueens_fleet::look::{StateStore, look};
+use nqueens_fleet::process::CommandError;
+use nqueens_fleet::state::{AllocationId, AllocationState, FleetState};
+
+use crate::cluster::{SimCluster, Troubles};
+
+/// What has happened.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Happened {
+    pub(crate) submitted: u64,
+    pub(crate) refused: u64,
+    pub(crate) uncertain: u64,
+    pub(crate) preempted: u64,
+    pub(crate) requeued: u64,
+    pub(crate) nodes_lost: u64,
+    pub(crate) lingered: u64,
+    pub(crate) failed: u64,
+    pub(crate) restarts: u64,
+    pub(crate) states_lost: u64,
+    pub(crate) away: u64,
+    pub(crate) pauses: u64,
+    pub(crate) stops: u64,
+    pub(crate) unlisted: u64,
+    pub(crate) killed_in_submit: u64,
+}
+
+impl Happened {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.submitted += other.submitted;
+        self.refused += other.refused;
+        self.uncertain += other.uncertain;
+        self.preempted += other.preempted;
+        self.requeued += other.requeued;
+        self.nodes_lost += other.nodes_lost;
+        self.lingered += other.lingered;
+        self.failed += other.failed;
+        self.restarts += other.restarts;
+        self.states_lost += other.states_lost;
+        self.away += other.away;
+        self.pauses += other.pauses;
+        self.stops += other.stops;
+        self.unlisted += other.unlisted;
+        self.killed_in_submit += other.killed_in_submit;
+    }
+}
+
+/// The process of the fleet is killed where this is the outcome.
+#[derive(Debug)]
+struct Killed;
+
+/// The state on disk. After a kill nothing is written any more.
+struct SimDisk<'a> {
+    state: FleetState,
+    is_killed: &'a RefCell<bool>,
+}
+
+impl StateStore for SimDisk<'_> {
+    type Error = Killed;
+
+    fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> Result<T, Killed> {
+        if *self.is_killed.borrow() {
+            return Err(Killed);
+        }
+        Ok(change(&mut self.state))
+    }
+}
+
+/// The fleet's way to the cluster.
+struct Way<'a> {
+    cluster: &'a RefCell<SimCluster>,
+    is_killed: &'a RefCell<bool>,
+    kill_in_submit: bool,
+    may_submit: bool,
+    may_end: bool,
+}
+
+impl Backend for Way<'_> {
+    fn submit(&mut self, count: u32) -> Result<Vec<AllocationId>, SubmitError> {
+        let mut cluster = self.cluster.borrow_mut();
+        assert!(self.may_submit, "a submit without a coordinator, in a pause or while it stops");
+        let count_u64 = u64::from(count);
+        let alive = cluster.count(|job| job.state.is_alive()) + cluster.on_their_way() + count_u64;
+        let (limits, surprises) = (cluster.limits, cluster.surprises);
+        assert!(alive <= limits.workers_max + surprises, "{alive} alive, {limits:?}");
+        let queued =
+            cluster.count(|job| job.state == AllocationState::Queued) + cluster.on_their_way() + count_u64;
+        assert!(queued <= limits.backlog + surprises, "{queued} queued, {limits:?}");
+        let weather = cluster.weather.clone();
+        if cluster.random.permille(weather.refusal) {
+            cluster.tally.refused += 1;
+            return Err(SubmitError::Refused("QOS limit".to_owned()));
+        }
+        let is_silent = cluster.random.permille(weather.silence);
+        let arrives = !is_silent || cluster.random.permille(500);
+        let ids = if arrives { cluster.submit(count, is_silent || self.kill_in_submit) } else { Vec::new() };
+        if self.kill_in_submit {
+            cluster.tally.killed_in_submit += 1;
+            *self.is_killed.borrow_mut() = true;
+        }
+        if is_silent {
+            cluster.tally.uncertain += 1;
+            let pause = cluster.random.below(40);
+            cluster.pass(pause);
+            return Err(SubmitError::Uncertain("timed out".to_owned()));
+        }
+        Ok(ids)
+    }
+
+    fn list(&mut self) -> Result<Vec<QueueEntry>, CommandError> {
+        let mut cluster = self.cluster.borrow_mut();
+        let weather = cluster.weather.clone();
+        if cluster.random.permille(weather.no_list) {
+            cluster.tally.unlisted += 1;
+            cluster.pass(40);
+            return Err(CommandError::TimedOut { program: "squeue".to_owned() });
+        }
+        let pause = if cluster.random.permille(weather.slow_list) { cluster.random.below(40) } else { 0 };
+        // What is shown may be as old as the question.
+        let before = cluster.random.permille(500).then(|| cluster.list());
+        cluster.pass(pause);
+        Ok(before.unwrap_or_else(|| cluster.list()))
+    }
+
+    fn terminate(&mut self, ids: &[AllocationId]) -> Result<(), CommandError> {
+        assert!(self.may_end, "a signal without a stop");
+        for id in ids {
+            self.cluster.borrow_mut().terminate(id);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, ids: &[AllocationId]) -> Result<(), CommandError> {
+        for id in ids {
+            let mut cluster = self.cluster.borrow_mut();
+            assert!(self.may_end || cluster.queued_then.contains(id), "{id} was at work");
+            cluster.end(id);
+        }
+        Ok(())
+    }
+}
+
+struct Life<'a> {
+    cluster: &'a RefCell<SimCluster>,
+    disk: SimDisk<'a>,
+}
+
+impl Life<'_> {
+    /// One look of a process that may be killed halfway through a submit.
+    fn look(&mut self, kill_in_submit: bool) {
+        let (demand, limits) = (self.cluster.borrow().demand(), self.cluster.borrow().limits);
+        let is_stopping = self.disk.state.stopping.is_some();
+        let mut way = Way {
+            cluster: self.cluster,
+            is_killed: self.disk.is_killed,
+            kill_in_submit,
+            may_submit: demand.is_some() && self.disk.state.pause.is_none() && !is_stopping,
+            may_end: is_stopping,
+        };
+        let clock = || self.cluster.borrow().now;
+        let trace = std::env::var_os("FLEET_SEED").is_some();
+        let log = |line| {
+            if trace {
+                println!("{} {line}", clock());
+            }
+        };
+        let looked = look(clock, &mut self.disk, &mut way, &limits, demand, log);
+        assert!(looked.is_ok() || *self.disk.is_killed.borrow());
+        *self.disk.is_killed.borrow_mut() = false;
+        self.cluster.borrow_mut().pass(5);
+    }
+
+    /// Another process goes on, with what the last one knew or without.
+    fn restart(&mut self, is_lost: bool) {
+        let mut cluster = self.cluster.borrow_mut();
+        cluster.tally.restarts += 1;
+        if is_lost {
+            cluster.tally.states_lost += 1;
+            self.disk.state = FleetState::recovered(cluster.now);
+        } else {
+            let text = serde_json::to_string(&self.disk.state).expect("JSON");
+            self.disk.state = serde_json::from_str(&text).expect("JSON");
+        }
+        let pause =
+            if cluster.random.permille(200) { cluster.random.below(2_000) } else { cluster.random.below(5) };
+        cluster.pass(pause);
+    }
+
+    /// A pause has a reason, which is true.
+    fn check_pause(&mut self) {
+        if let Some(pause) = &self.disk.state.pause {
+            let mut cluster = self.cluster.borrow_mut();
+            let by_submits =
+                cluster.tally.refused + cluster.tally.uncertain >= 10 && pause.reason.contains("submits");
+            let by_failures = cluster.tally.failed >= 3 && pause.reason.contains("failed; the last");
+            assert!(by_submits || by_failures, "{pause:?} {:?}", cluster.tally);
+            cluster.tally.pauses += 1;
+        }
+    }
+
+    /// Stops the fleet, perhaps just after a process was killed in a submit. Nothing of its own is left.
+    fn stop(&mut self) {
+        let is_killed = self.cluster.borrow_mut().random.permille(500);
+        self.look(is_killed);
+        let now = self.cluster.borrow().now;
+        self.cluster.borrow_mut().tally.stops += 1;
+        self.disk.change(|state| state.stop(now, 60)).expect("alive");
+        for _ in 0..1_000 {
+            self.look(false);
+            if self.disk.state.stopping.is_some_and(|stopping| stopping.is_over) {
+                let cluster = self.cluster.borrow();
+                assert_eq!(
+                    cluster.count(|job| job.state.is_alive()) + cluster.on_their_way(),
+                    0,
+                    "left behind"
+                );
+                return;
+            }
+        }
+        panic!("it does not stop: {:#?}", self.disk.state);
+    }
+}
+
+/// The life of a seed. Panics where a promise is broken.
+pub(crate) fn live(seed: u64) -> Happened {
+    let (cluster, is_killed) = (RefCell::new(SimCluster::new(seed)), RefCell::new(false));
+    let mut life =
+        Life { cluster: &cluster, disk: SimDisk { state: FleetState::default(), is_killed: &is_killed } };
+    let chance = |share: u64| cluster.borrow_mut().random.permille(share);
+    let troubled = cluster.borrow_mut().random.number(50..=500);
+    for _ in 0..troubled {
+        if chance(20) {
+            let mut cluster = cluster.borrow_mut();
+            cluster.coordinator_up = !cluster.coordinator_up;
+            cluster.tally.away += u64::from(!cluster.coordinator_up);
+        }
+        let is_killed = chance(30);
+        life.look(is_killed);
+        life.check_pause();
+        if is_killed || chance(20) {
+            let is_lost = chance(300);
+            life.restart(is_lost);
+        }
+        if life.disk.state.pause.is_some() && chance(50) {
+            life.disk.change(FleetState::resume).expect("alive");
+            let mut cluster = cluster.borrow_mut();
+            (cluster.tally.refused, cluster.tally.uncertain) = (0, 0);
+        }
+        if chance(2) {
+            cluster.borrow_mut().open += 50;
+        }
+    }
+    if chance(300) {
+        life.stop();
+        return cluster.into_inner().tally;
+    }
+    // Somebody has mended everything. The work is done within two hours and the longest wait.
+    cluster.borrow_mut().coordinator_up = true;
+    cluster.borrow_mut().weather = Troubles::FAIR;
+    life.disk.change(FleetState::resume).expect("alive");
+    for _ in 0..40_000 {
+        life.look(false);
+        let is_idle = cluster.borrow().open == 0 && cluster.borrow().count(|job| job.state.is_alive()) == 0;
+        if is_idle {
+            life.stop();
+            return cluster.into_inner().tally;
+        }
+    }
+    panic!("the work is not done: {} open, {:#?}", cluster.borrow().open, life.disk.state);
+}
