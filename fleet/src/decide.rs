@@ -6,6 +6,7 @@
 //! | cancelled, preempted, queued again | no failure |
 //! | failed | a failure, unless the coordinator is away or the fleet itself told the allocation to go |
 //! | node failed, no longer listed for a minute | a loss: replaced, no failure |
+//! | held by the batch system, which could not start it | ended and replaced; later and later while no job is done |
 //! | leaving (Slurm's COMPLETING) | neither running nor failed; not replaced for 30 seconds, as it may be queued again |
 //! | a state that this version does not know | alive for every limit, and no failure |
 
@@ -97,6 +98,7 @@ pub fn decide(
     if state.stopping.is_some() {
         stop(now, state, &mut decision);
     } else {
+        give_up_held(now, state, &mut decision);
         withdraw(now, state, limits, demand, &mut decision);
         grow(now, state, limits, demand, &mut decision);
     }
@@ -160,7 +162,8 @@ fn note_coordinator(
     }
 }
 
-/// Takes over what the batch system lists. Returns whether an allocation ended without a job done by anybody.
+/// Takes over what the batch system lists. Returns whether an allocation ended without a job done by anybody, or could not
+/// be started.
 fn observe(
     now: UnixSeconds,
     state: &mut FleetState,
@@ -172,7 +175,7 @@ fn observe(
     for QueueEntry { id, state: seen, node } in queue {
         let Some(allocation) = state.allocations.get_mut(id) else {
             // Of an earlier life of this fleet, or of a submit without an answer.
-            if seen.is_alive() {
+            if !matches!(seen, AllocationState::Ended(_)) {
                 let mut allocation = Allocation::queued(now);
                 (allocation.state, allocation.node) = (*seen, node.clone());
                 state.allocations.insert(id.clone(), allocation);
@@ -196,6 +199,7 @@ fn observe(
                     let done = demand.map(|demand| demand.done);
                     fruitless |= !told && done.is_some() && done_at_start == done;
                 }
+                AllocationState::Held => fruitless = true,
                 _ => {}
             }
             if state.failed >= FAILED_MAX && state.pause.is_none() {
@@ -252,9 +256,19 @@ fn judge(
         state.fruitless.again(now);
         let wait = state.fruitless.not_before.saturating_sub(now);
         decision.notes.push(format!(
-            "an allocation ended, and no job was done since it began: do jobs fit into the time limit? The next \
-             submit is in {wait} s at the earliest, or when a job is done"
+            "an allocation ended or could not start, and no job was done meanwhile: do jobs fit into the time limit? \
+             The next submit is in {wait} s at the earliest, or when a job is done"
         ));
+    }
+}
+
+/// Removes allocations that the batch system could not start: they would wait for an operator.
+fn give_up_held(now: UnixSeconds, state: &mut FleetState, decision: &mut Decision) {
+    let held = state.allocations.iter_mut().filter(|(_, a)| a.state == AllocationState::Held);
+    let ids = tell(now, held);
+    if !ids.is_empty() {
+        decision.notes.push(format!("ending {} allocations that could not be started", ids.len()));
+        decision.actions.push(FleetAction::End(ids));
     }
 }
 

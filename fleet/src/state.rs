@@ -50,6 +50,8 @@ impl fmt::Display for AllocationId {
 pub enum AllocationState {
     /// Waits for its turn, also after a requeue.
     Queued,
+    /// The batch system could not start it, and keeps it for an operator. One that somebody holds on purpose is queued.
+    Held,
     /// Has its processors.
     Running,
     /// Its processes are stopped, and know nothing of it. It runs again, or ends.
@@ -95,6 +97,7 @@ impl AllocationState {
     pub fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
+            Self::Held => "held",
             Self::Running => "running",
             Self::Suspended => "suspended",
             Self::Leaving => "leaving",

@@ -127,14 +127,15 @@ impl Cluster {
         fs::read(self.place.path(name).join("results")).expect("a spool")
     }
 
-    /// Waits until a worker without a coordinator has put a result into its spool.
-    fn wait_for_spooled(&self, name: &str) {
-        // What an earlier worker's report has in it may be acknowledged already; only what is added now can't be.
-        let mut before = usize::MAX;
+    /// Lets a stopped worker go on without a coordinator, until it has put a result into its spool.
+    fn count_alone(&self, name: &str, worker: &Background) {
+        // What an earlier report has in it may be acknowledged already; only what is added now can't be.
+        let mut least = self.spool(name).len();
+        worker.signal("-CONT");
         eventually("a result is spooled", || {
             let now = self.spool(name).len();
-            let grown = now > before;
-            before = now;
+            let grown = now > least;
+            least = least.min(now);
             grown.then_some(())
         });
     }
@@ -196,16 +197,24 @@ fn nothing_is_lost_and_nothing_counted_twice_whoever_dies() {
     let [mut west, east, north] = ["west", "east", "north"].map(|name| cluster.worker(name, name));
     eventually("all are there", || (cluster.workers().len() == 3).then_some(()));
     cluster.operator(&format!("resume {run}"));
+    // These two stand still where they have much to do, and do it when nobody is there to take it.
     let done = eventually("all count, and some jobs are done", || {
-        let loaded = cluster.workers().iter().all(|worker| worker["leases"].as_u64() >= Some(5));
-        cluster.run(&run)["done"].as_u64().filter(|done| loaded && *done > 0)
+        let signal = |signal| [&west, &east].into_iter().for_each(|worker| worker.signal(signal));
+        signal("-STOP");
+        let loaded = ["west", "east", "north"].iter().all(|name| cluster.leases(name) >= 5);
+        let done = cluster.number("SELECT count(*) FROM result");
+        let ready = loaded && done > 0;
+        if !ready {
+            signal("-CONT");
+        }
+        ready.then_some(done)
     });
 
     // The coordinator dies; they count on. One of them is stopped, one dies too, in the midst of a job.
     cluster.kill_coordinator();
-    cluster.wait_for_spooled("east");
+    cluster.count_alone("east", &east);
     east.signal("-STOP");
-    cluster.wait_for_spooled("west");
+    cluster.count_alone("west", &west);
     cluster.logs += &west.kill();
     let spooled = cluster.spool("west");
     let kept = records(&spooled);

@@ -13,6 +13,9 @@ use crate::state::{AllocationId, AllocationState, Ending};
 /// The variable of a job that holds its fleet's folder. PBS has no comment of the user's.
 const MARK: &str = "NQUEENS_FLEET";
 
+/// What PBS says of a job that it holds by itself, after 20 attempts to start it.
+const HELD: &str = "too many failed attempts";
+
 /// What PBS makes the name of a job of.
 const ID: &str = "$PBS_JOBID";
 
@@ -151,6 +154,7 @@ struct JobList {
 struct PbsJob {
     job_state: String,
     substate: Option<i64>,
+    comment: Option<String>,
     #[serde(rename = "Exit_status")]
     exit_status: Option<i64>,
     exec_host: Option<String>,
@@ -177,6 +181,9 @@ fn parse_queue(text: &str, folder: &str) -> Result<Vec<QueueEntry>, String> {
 /// States of qstat(1B); how a finished job ended is in `substate` and `Exit_status` (`job.h` of PBS).
 fn parse_state(job: &PbsJob) -> AllocationState {
     match (job.job_state.as_str(), job.substate, job.exit_status) {
+        ("H", ..) if job.comment.as_ref().is_some_and(|comment| comment.contains(HELD)) => {
+            AllocationState::Held
+        }
         ("Q" | "H" | "W" | "T", ..) => AllocationState::Queued,
         ("R" | "B", ..) => AllocationState::Running,
         ("S" | "U", ..) => AllocationState::Suspended,

@@ -8,7 +8,10 @@ use crate::script::{WorkerScript, command_line, mark};
 use crate::state::{AllocationId, AllocationState, Ending};
 
 /// Columns of `squeue`, in this order. The comment is last: it may hold the separator.
-const COLUMNS: &str = "%i|%T|%N|%k";
+const COLUMNS: &str = "%i|%T|%r|%N|%k";
+
+/// Reasons of a pending job that Slurm itself holds: it could not start it. Blanks may be underlines.
+const HELD: [&str; 2] = ["launch failed requeued held", "JobHoldMaxRequeue"];
 
 /// Options of `sbatch` by which a fleet finds its jobs again.
 const OWN: [&str; 11] = [
@@ -171,24 +174,21 @@ fn parse_queue(text: &str, mark: &str) -> Result<Vec<QueueEntry>, String> {
     for line in text.lines().filter(|line| !line.is_empty()) {
         let bad =
             || format!("a line that is none of a queue: {:?}", line.chars().take(200).collect::<String>());
-        let mut columns = line.splitn(4, '|');
-        let (Some(id), Some(state), Some(node), Some(comment)) =
-            (columns.next(), columns.next(), columns.next(), columns.next())
-        else {
-            return Err(bad());
-        };
+        let columns: Vec<_> = line.splitn(5, '|').collect();
+        let [id, state, reason, node, comment] = columns[..] else { return Err(bad()) };
         if comment == mark {
             let id = AllocationId::new(id).ok_or_else(bad)?;
             let node = node.chars().take(100).collect();
-            entries.push(QueueEntry { id, state: parse_state(state), node });
+            entries.push(QueueEntry { id, state: parse_state(state, reason), node });
         }
     }
     Ok(entries)
 }
 
-/// Slurm's states (squeue(1), job state codes).
-fn parse_state(name: &str) -> AllocationState {
+/// Slurm's states (squeue(1), job state codes), with the reason of a pending one.
+fn parse_state(name: &str, reason: &str) -> AllocationState {
     match name {
+        "PENDING" if HELD.contains(&reason.replace('_', " ").as_str()) => AllocationState::Held,
         "PENDING" | "CONFIGURING" | "REQUEUED" | "REQUEUE_FED" | "REQUEUE_HOLD" | "RESV_DEL_HOLD"
         | "SPECIAL_EXIT" => AllocationState::Queued,
         "RUNNING" | "SIGNALING" | "RESIZING" => AllocationState::Running,
@@ -249,21 +249,34 @@ mod tests {
 
     #[test]
     fn only_the_fleet_s_own_jobs_count() {
-        let text = "7_0|RUNNING|n1|nqueens-fleet:/x\n8|RUNNING|n1|(null)\n9_0|PENDING||nqueens-fleet:/x/y\n\
-                    10_1|PENDING||a|nqueens-fleet:/x\n";
+        let text = "7_0|RUNNING|None|n1|nqueens-fleet:/x\n8|RUNNING|None|n1|(null)\n\
+                    9_0|PENDING|Priority||nqueens-fleet:/x/y\n10_1|PENDING|Priority||a|nqueens-fleet:/x\n";
         assert_eq!(queue(text), [("7_0".to_owned(), AllocationState::Running, "n1".to_owned())]);
         assert_eq!(queue(""), []);
-        for damaged in
-            ["slurm_load_jobs error: Socket timed out", "7_0|RUNNING|n1", "../x|RUNNING||nqueens-fleet:/x"]
-        {
+        for damaged in [
+            "slurm_load_jobs error: Socket timed out",
+            "7_0|RUNNING|n1",
+            "../x|RUNNING|None||nqueens-fleet:/x",
+        ] {
             parse_queue(damaged, MARK).expect_err("it is no queue");
         }
     }
 
     #[test]
     fn a_state_of_another_version_is_unknown() {
-        assert_eq!(parse_state("EXPEDITING"), AllocationState::Unknown);
-        assert_eq!(parse_state(""), AllocationState::Unknown);
+        assert_eq!(parse_state("EXPEDITING", "None"), AllocationState::Unknown);
+        assert_eq!(parse_state("", ""), AllocationState::Unknown);
+    }
+
+    #[test]
+    fn a_job_that_slurm_can_t_start_is_held_and_one_that_somebody_holds_is_queued() {
+        let state = |reason| parse_state("PENDING", reason);
+        for reason in ["launch failed requeued held", "launch_failed_requeued_held", "JobHoldMaxRequeue"] {
+            assert_eq!(state(reason), AllocationState::Held);
+        }
+        for reason in ["JobHeldUser", "JobHeldAdmin", "Resources", "BeginTime", ""] {
+            assert_eq!(state(reason), AllocationState::Queued);
+        }
     }
 
     #[test]

@@ -21,8 +21,8 @@ pub(super) fn stop(now: UnixSeconds, state: &mut FleetState, decision: &mut Deci
         }
         match allocation.state {
             AllocationState::Running if !is_late => running.push((id, allocation)),
-            state if state.is_alive() => waiting.push((id, allocation)),
-            _ => {}
+            AllocationState::Leaving | AllocationState::Ended(_) => {}
+            _ => waiting.push((id, allocation)),
         }
     }
     let (running, waiting) = (tell(now, running.into_iter()), tell(now, waiting.into_iter()));

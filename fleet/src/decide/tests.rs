@@ -103,6 +103,29 @@ fn allocations_that_come_and_go_for_nothing_are_submitted_more_and_more_seldom()
 }
 
 #[test]
+fn what_the_batch_system_can_t_start_is_replaced() {
+    use crate::state::AllocationState::Held;
+    let mut state = FleetState::default();
+    look(0, &mut state, &[Running, Queued], None);
+    let replaced = look(5, &mut state, &[Running, Held], Some(demand(100, 1))).actions;
+    assert_eq!(replaced, [FleetAction::End(vec![id(1)]), FleetAction::Submit(2)], "it takes no place");
+    submitted(5, &mut state, Ok(vec![id(2), id(3)]));
+    let again = look(10, &mut state, &[Running, Held, Held, Held], Some(demand(100, 1))).actions;
+    assert_eq!(again, [FleetAction::End(vec![id(2), id(3)]), FleetAction::Submit(2)]);
+    submitted(10, &mut state, Ok(vec![id(4), id(5)]));
+    let states = [Running, Held, Held, Held, Held, Held];
+    let later = look(15, &mut state, &states, Some(demand(100, 1))).actions;
+    assert_eq!(later, [FleetAction::End(vec![id(4), id(5)])], "for nothing twice: not at once");
+    let mut stopped = state.clone();
+    stopped.stop(100, 60);
+    let ends = look(100, &mut stopped, &states, None).actions;
+    assert_eq!(ends, [FleetAction::Terminate(vec![id(0)]), FleetAction::End((1..6).map(id).collect())]);
+    // Of an earlier life.
+    let mut fresh = FleetState::default();
+    assert_eq!(look(0, &mut fresh, &[Held], None).actions, [FleetAction::End(vec![id(0)])]);
+}
+
+#[test]
 fn refused_submits_are_tried_again_later_and_the_tenth_pauses_the_fleet() {
     let mut state = FleetState::default();
     let mut submits = Vec::new();

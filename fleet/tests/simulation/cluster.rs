@@ -43,6 +43,8 @@ pub(crate) struct Troubles {
     pub(crate) no_list: u64,
     /// A script that fails at once.
     pub(crate) failure: u64,
+    /// A job that can't be started, and is held.
+    pub(crate) no_launch: u64,
     /// In a second, in a million.
     pub(crate) preemption: u64,
     pub(crate) node_failure: u64,
@@ -57,6 +59,7 @@ impl Troubles {
         slow_list: 0,
         no_list: 0,
         failure: 0,
+        no_launch: 0,
         preemption: 0,
         node_failure: 0,
         linger: 0,
@@ -72,6 +75,7 @@ impl Troubles {
             slow_list: some(500),
             no_list: some(500),
             failure: some(600),
+            no_launch: some(300),
             preemption: some(10_000),
             node_failure: some(5_000),
             linger: some(500),
@@ -94,8 +98,8 @@ pub(crate) struct SimCluster {
     pub(crate) coordinator_up: bool,
     /// Jobs queued again since the last list: no fleet can know of them.
     pub(crate) surprises: u64,
-    /// Jobs that were queued in the last list.
-    pub(crate) queued_then: BTreeSet<AllocationId>,
+    /// Jobs that were queued or held in the last list.
+    pub(crate) waiting_then: BTreeSet<AllocationId>,
     pub(crate) tally: Happened,
     next: u64,
     room: u64,
@@ -118,7 +122,7 @@ impl SimCluster {
             done: 0,
             coordinator_up: true,
             surprises: 0,
-            queued_then: BTreeSet::new(),
+            waiting_then: BTreeSet::new(),
             tally: Happened::default(),
             next: 1,
             room: random.number(1..=10),
@@ -181,8 +185,9 @@ impl SimCluster {
 
     pub(crate) fn list(&mut self) -> Vec<QueueEntry> {
         self.surprises = 0;
-        let queued = self.jobs.iter().filter(|(_, job)| job.state == AllocationState::Queued);
-        self.queued_then = queued.map(|(id, _)| id.clone()).collect();
+        let is_waiting = |state| matches!(state, AllocationState::Queued | AllocationState::Held);
+        let waiting = self.jobs.iter().filter(|(_, job)| is_waiting(job.state));
+        self.waiting_then = waiting.map(|(id, _)| id.clone()).collect();
         let listed = self.jobs.iter().filter(|(_, job)| job.ours);
         let seen = |job: &SimJob| {
             let is_suspended = job.state == AllocationState::Running && job.suspended_until > self.now;
@@ -205,7 +210,7 @@ impl SimCluster {
         let Some(job) = self.jobs.get_mut(id) else { return };
         assert!(job.ours, "somebody else's job was ended");
         match job.state {
-            AllocationState::Queued => {
+            AllocationState::Queued | AllocationState::Held => {
                 (job.state, job.since) = (AllocationState::Ended(Ending::Cancelled), self.now);
             }
             AllocationState::Running => self.leave(id, AllocationState::Ended(Ending::Cancelled)),
@@ -258,8 +263,11 @@ impl SimCluster {
     fn start(&mut self, id: &AllocationId) {
         let running = self.count(|job| job.state == AllocationState::Running);
         if running < self.room && self.random.permille(200) {
+            let launched = !self.random.permille(self.weather.no_launch);
+            self.tally.held += u64::from(!launched);
             let job = self.jobs.get_mut(id).expect("it is there");
-            (job.state, job.since, job.idle_s) = (AllocationState::Running, self.now, 0);
+            job.state = if launched { AllocationState::Running } else { AllocationState::Held };
+            (job.since, job.idle_s) = (self.now, 0);
         }
     }
 

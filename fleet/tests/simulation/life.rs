@@ -18,6 +18,7 @@ pub(crate) struct Happened {
     pub(crate) preempted: u64,
     pub(crate) requeued: u64,
     pub(crate) nodes_lost: u64,
+    pub(crate) held: u64,
     pub(crate) lingered: u64,
     pub(crate) failed: u64,
     pub(crate) restarts: u64,
@@ -37,6 +38,7 @@ impl Happened {
         self.preempted += other.preempted;
         self.requeued += other.requeued;
         self.nodes_lost += other.nodes_lost;
+        self.held += other.held;
         self.lingered += other.lingered;
         self.failed += other.failed;
         self.restarts += other.restarts;
@@ -137,7 +139,7 @@ impl Backend for Way<'_> {
     fn end(&mut self, ids: &[AllocationId]) -> Result<(), CommandError> {
         for id in ids {
             let mut cluster = self.cluster.borrow_mut();
-            assert!(self.may_end || cluster.queued_then.contains(id), "{id} was at work");
+            assert!(self.may_end || cluster.waiting_then.contains(id), "{id} was at work");
             cluster.end(id);
         }
         Ok(())
@@ -214,7 +216,8 @@ impl Life<'_> {
             if self.disk.state.stopping.is_some_and(|stopping| stopping.is_over) {
                 let cluster = self.cluster.borrow();
                 assert_eq!(
-                    cluster.count(|job| job.state.is_alive()) + cluster.on_their_way(),
+                    cluster.count(|job| !matches!(job.state, AllocationState::Ended(_)))
+                        + cluster.on_their_way(),
                     0,
                     "left behind"
                 );

@@ -32,6 +32,7 @@ fn fleets_keep_their_promises() {
         all.preempted,
         all.requeued,
         all.nodes_lost,
+        all.held,
         all.lingered,
         all.failed,
         all.restarts,

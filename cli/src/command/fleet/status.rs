@@ -82,9 +82,10 @@ fn summary(file: &FleetFile<FleetSettings>, is_led: bool) -> Vec<String> {
     let count = |meant: AllocationState| state.count(|state| state == meant);
     let lost = state.count(AllocationState::is_lost);
     let mut lines = vec![format!(
-        "{}: {} queued, {} running, {} suspended, {} leaving, {lost} lost; limits: {} allocations of {} threads, {} queued",
+        "{}: {} queued, {} held, {} running, {} suspended, {} leaving, {lost} lost; limits: {} allocations of {} threads, {} queued",
         settings.system.name(),
         count(AllocationState::Queued),
+        count(AllocationState::Held),
         count(AllocationState::Running),
         count(AllocationState::Suspended),
         count(AllocationState::Leaving),
