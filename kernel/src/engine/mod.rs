@@ -99,6 +99,11 @@ pub trait Engine: Send {
         None
     }
 
+    /// Why it can't count any more, if it has [`Stopped`] though nobody asked for it: its device is lost, or counts wrong.
+    fn fault(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether jobs of the edge class are to be counted by the classic search that tests every solution for its
     /// rotations, instead of by this engine's pure counting (see [`Job::units`](crate::job::Job::units)).
     fn leaf_test(&self) -> bool {

@@ -1,0 +1,320 @@
+//! Keeps a device busy with the tasks of many boards, and adds up what comes back.
+
+use std::collections::VecDeque;
+use std::slice;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nqueens_kernel::engine::{Control, Engine, Stopped, Tally};
+use nqueens_kernel::subproblem::Subproblem;
+
+use crate::canary::{self, Canary, canaries};
+use crate::masks::Masks;
+use crate::runner::{Fault, Outcome, ROUNDS_MAX, Runner, SLOTS, STEPS, Slot, Task};
+use crate::split::{Cut, Sizes, Splitter, cut_once};
+
+/// Boards that are counted together: the device has to be busy for seconds, however small they are.
+const BATCH_MAX: usize = 4_096;
+
+/// Steps of a task, on average: enough to make up for its transfer, few enough that all lanes end together.
+const STEPS_MAX: u64 = 50_000;
+
+/// Tasks for each lane, if there are steps for so many.
+const TASKS_PER_LANE: u64 = 16;
+
+/// Tasks in a launch, at most: 96 MB in both slots.
+const LOAD_MAX: usize = 1 << 21;
+
+/// Tasks in the first launch; the next ones follow the time that it takes.
+const LOAD_FIRST: usize = 1 << 14;
+
+/// Tasks in a launch, at least: with less memory a device is of no use.
+const LOAD_MIN: usize = 1 << 8;
+
+/// Time between two looks at the device and at the control.
+const LOOK: Duration = Duration::from_micros(500);
+
+/// An engine on a device.
+pub(crate) struct DeviceEngine<R> {
+    runner: R,
+    /// Threads that cut boards into tasks.
+    threads: usize,
+    /// The first boards that the device knows, and the canaries on them.
+    canary_boards: Vec<Masks>,
+    canaries: Vec<Canary>,
+    sizes: Sizes,
+    /// Tasks in a launch.
+    load: usize,
+    /// The most that the device has memory for.
+    load_max: usize,
+    fault: Option<String>,
+}
+
+/// Why a batch was not counted.
+enum Interruption {
+    Stopped,
+    Fault(Fault),
+}
+
+impl From<Stopped> for Interruption {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<Fault> for Interruption {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl<R: Runner> DeviceEngine<R> {
+    pub(crate) fn new(runner: R, threads: usize) -> Self {
+        let (canary_boards, canaries) = canaries();
+        let (load, load_max) = (LOAD_FIRST, LOAD_MAX);
+        Self { runner, threads, canary_boards, canaries, sizes: Sizes::guess(), load, load_max, fault: None }
+    }
+
+    fn count_all(
+        &mut self,
+        problems: &[Subproblem],
+        tallies: &mut [Tally],
+        control: &Control,
+    ) -> Result<(), Interruption> {
+        // Where a board has to be taken apart its pieces have it as their owner.
+        let mut owners = vec![usize::MAX; self.canary_boards.len()];
+        let mut boards = self.canary_boards.clone();
+        for (owner, problem) in problems.iter().enumerate() {
+            add_masks(problem, &mut boards);
+            owners.resize(boards.len(), owner);
+        }
+        let estimate: u64 = problems.iter().map(Subproblem::states_estimate).fold(0, u64::saturating_add);
+        let masks: Vec<_> = boards.iter().map(|board| board.allowed).collect();
+        self.runner.set_masks(&masks)?;
+        let lanes = u64::try_from(self.runner.lanes()).unwrap_or(u64::MAX);
+        let steps_max = (estimate / lanes.saturating_mul(TASKS_PER_LANE)).clamp(200, STEPS_MAX);
+        tallies.fill(Tally::default());
+        let splitter = Splitter::new(&boards, self.canary_boards.len());
+        let mut batch =
+            Batch { boards: &boards, owners, splitter, steps_max, pending: Vec::new(), tallies, control };
+        self.run(&mut batch)
+    }
+
+    /// Counts a batch: while one launch runs, the next is prepared, and what came of the one before is added up.
+    fn run(&mut self, batch: &mut Batch<'_>) -> Result<(), Interruption> {
+        let mut launched: VecDeque<Launch> = VecDeque::new();
+        let mut free: Vec<Slot> = (0..SLOTS).collect();
+        let mut outcomes = Vec::new();
+        loop {
+            while let Some(slot) = free.pop() {
+                match self.launch(slot, batch)? {
+                    Some(launch) => launched.push_back(launch),
+                    None => {
+                        free.push(slot);
+                        break;
+                    }
+                }
+            }
+            let Some(launch) = launched.pop_front() else { return Ok(()) };
+            while !self.runner.is_done(launch.slot)? {
+                batch.control.advance(0)?;
+                thread::sleep(LOOK);
+            }
+            self.runner.outcomes(launch.slot, &mut outcomes)?;
+            self.pace(&launch);
+            self.add_up(&launch, &outcomes, batch)?;
+            free.push(launch.slot);
+        }
+    }
+
+    /// Begins the next launch; `None` if there is nothing to count. A device without memory for it gets half of it.
+    fn launch(&mut self, slot: Slot, batch: &mut Batch<'_>) -> Result<Option<Launch>, Interruption> {
+        batch.fill(self.load, &self.sizes, self.threads)?;
+        loop {
+            let count = batch.pending.len().min(self.load);
+            if count == 0 {
+                return Ok(None);
+            }
+            let at = batch.pending.len() - count;
+            let tasks = self.with_canaries(&batch.pending[at..]);
+            match self.runner.start(slot, &tasks) {
+                Ok(()) => {
+                    batch.pending.truncate(at);
+                    return Ok(Some(Launch { slot, tasks, begun: Instant::now() }));
+                }
+                Err(Fault::OutOfMemory) if self.load > LOAD_MIN => {
+                    self.load_max = (self.load / 2).max(LOAD_MIN);
+                    self.load = self.load_max;
+                }
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+    }
+
+    /// The tasks with canaries among them, each another.
+    fn with_canaries(&self, tasks: &[Task]) -> Vec<Task> {
+        let mut canaries = self.canaries.iter().cycle();
+        let mut all = Vec::with_capacity(tasks.len() + tasks.len().div_ceil(canary::EVERY));
+        for tasks in tasks.chunks(canary::EVERY) {
+            all.push(canaries.next().expect("there are some").task);
+            all.extend_from_slice(tasks);
+        }
+        all
+    }
+
+    /// Makes launches as long as they should be.
+    fn pace(&mut self, launch: &Launch) {
+        let share = self.runner.launch_s() / launch.begun.elapsed().as_secs_f64().max(1e-6);
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a guess"
+        )]
+        let load = (launch.tasks.len() as f64 * share) as usize;
+        // A launch waits for the one before it, so it seems too long by up to a factor of two.
+        self.load = load.clamp(self.load / 2, self.load * 2).clamp(LOAD_MIN, self.load_max);
+    }
+
+    /// Adds the outcomes of a launch to their boards, if all canaries in it were counted right.
+    fn add_up(
+        &mut self,
+        launch: &Launch,
+        outcomes: &[Outcome],
+        batch: &mut Batch<'_>,
+    ) -> Result<(), Interruption> {
+        let wrong = |what: String| Interruption::Fault(Fault::Wrong(what));
+        if outcomes.len() != launch.tasks.len() {
+            return Err(wrong(format!("{} tasks have {} outcomes", launch.tasks.len(), outcomes.len())));
+        }
+        if let Some(at) = outcomes.iter().position(|outcome| outcome.rounds == 0) {
+            return Err(wrong(format!("task {at} of {} was left out", outcomes.len())));
+        }
+        let mut canaries = self.canaries.iter().cycle();
+        for outcome in outcomes.iter().step_by(canary::EVERY + 1) {
+            let right = canaries.next().expect("there are some").completions;
+            if outcome.completions != right {
+                return Err(wrong(format!("{} for a board with {right} solutions", outcome.completions)));
+            }
+        }
+        let mut steps = 0;
+        for (at, (task, outcome)) in launch.tasks.iter().zip(outcomes).enumerate() {
+            if at % (canary::EVERY + 1) == 0 {
+                continue;
+            }
+            let rounds_steps = u64::from(outcome.rounds) * u64::from(STEPS);
+            steps += rounds_steps;
+            let tally = batch.tally(task.board);
+            tally.states += rounds_steps;
+            if outcome.completions == Outcome::UNFINISHED {
+                if outcome.rounds < ROUNDS_MAX {
+                    return Err(wrong(format!("task {at} was given up after {} rounds", outcome.rounds)));
+                }
+                batch.cut_once(*task)?;
+                continue;
+            }
+            if u64::from(outcome.completions) > rounds_steps {
+                return Err(wrong(format!("{} completions in {rounds_steps} steps", outcome.completions)));
+            }
+            tally.completions = add(tally.completions, outcome.completions.into())?;
+            self.sizes.learn(*task, *outcome);
+        }
+        Ok(batch.control.advance(steps)?)
+    }
+}
+
+fn add(sum: u64, completions: u64) -> Result<u64, Fault> {
+    sum.checked_add(completions)
+        .ok_or_else(|| Fault::Wrong("more than 2^64 completions of a board".to_owned()))
+}
+
+/// Tasks that a device is at.
+struct Launch {
+    slot: Slot,
+    tasks: Vec<Task>,
+    begun: Instant,
+}
+
+/// What is counted together.
+struct Batch<'a> {
+    boards: &'a [Masks],
+    /// The problem that each board belongs to.
+    owners: Vec<usize>,
+    splitter: Splitter<'a>,
+    /// Steps of a task, on average.
+    steps_max: u64,
+    /// Tasks that are not launched yet.
+    pending: Vec<Task>,
+    tallies: &'a mut [Tally],
+    control: &'a Control,
+}
+
+impl Batch<'_> {
+    fn tally(&mut self, board: u32) -> &mut Tally {
+        &mut self.tallies[self.owners[board as usize]]
+    }
+
+    /// Has at least so many tasks pending, if there are as many.
+    fn fill(&mut self, tasks: usize, sizes: &Sizes, threads: usize) -> Result<(), Interruption> {
+        self.control.advance(0)?;
+        let missing = tasks.saturating_sub(self.pending.len());
+        if missing > 0 {
+            let Cut { tasks, completions } = self.splitter.cut(missing, self.steps_max, sizes, threads);
+            self.pending.extend(tasks);
+            for (board, completions) in completions {
+                let tally = self.tally(board);
+                tally.completions = add(tally.completions, completions)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts a task that takes too long.
+    fn cut_once(&mut self, task: Task) -> Result<(), Fault> {
+        let completions = cut_once(&self.boards[task.board as usize], task, &mut self.pending);
+        let tally = self.tally(task.board);
+        tally.completions = add(tally.completions, completions)?;
+        Ok(())
+    }
+}
+
+/// The masks of a board, or of boards that together have its completions.
+fn add_masks(problem: &Subproblem, boards: &mut Vec<Masks>) {
+    match Masks::of(problem) {
+        Some(masks) => boards.push(masks),
+        None => problem.children().iter().for_each(|child| add_masks(child, boards)),
+    }
+}
+
+impl<R: Runner> Engine for DeviceEngine<R> {
+    fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
+        let mut tally = Tally::default();
+        self.count_batch(slice::from_ref(problem), slice::from_mut(&mut tally), control)?;
+        Ok(tally)
+    }
+
+    fn batch_max(&self) -> usize {
+        BATCH_MAX
+    }
+
+    fn count_batch(
+        &mut self,
+        problems: &[Subproblem],
+        tallies: &mut [Tally],
+        control: &Control,
+    ) -> Result<(), Stopped> {
+        let Err(interruption) = self.count_all(problems, tallies, control) else { return Ok(()) };
+        let outcome = match interruption {
+            Interruption::Stopped => self.runner.stop(),
+            Interruption::Fault(fault) => Err(fault),
+        };
+        if let Err(fault) = outcome {
+            self.fault = Some(fault.to_string());
+        }
+        Err(Stopped)
+    }
+
+    fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+}

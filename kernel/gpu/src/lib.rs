@@ -1,0 +1,27 @@
+//! Counting on GPUs: depth-first search on boards, through OpenCL. The only crate that talks to a driver.
+//!
+//! [`devices`] finds what there is; the library is loaded at run time, so the program starts without it. [`engine`] makes
+//! an [`Engine`](nqueens_kernel::engine::Engine) of a device. It shares no search code with the engines for CPUs: its
+//! [family](FAMILY) is its own.
+//!
+//! * `search.cl` is the program for the device: one lane a task, and a lane that is done takes the next.
+//! * `masks` brings a board into the form that it wants, `split` cuts boards into tasks on several threads.
+//! * `device` is OpenCL, behind the small trait of `runner`, which tests replace by devices that fail.
+//! * `engine` keeps the device busy, adds up, and notices what was left out or counted wrong.
+
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod canary;
+mod device;
+mod engine;
+mod masks;
+mod runner;
+mod split;
+
+pub use device::{Device, NoDevice, devices, engine};
+
+/// The engine's name.
+pub const NAME: &str = "opencl";
+
+/// The family of its counts, whatever the plan.
+pub const FAMILY: &str = "opencl";

@@ -1,0 +1,148 @@
+//! The very program for devices, on every device of this machine, held equal to the engines for CPUs. PoCL is a device
+//! that any CPU has.
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use nqueens_gpu::{Device, devices, engine};
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::{Control, Engine, Kernel, Stopped, Tally};
+use nqueens_kernel::halves::SharedTables;
+use nqueens_kernel::known::published;
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::solver::Solver;
+use nqueens_kernel::subproblem::{OpenRow, Subproblem};
+use nqueens_kernel::symmetric::symmetric_counts;
+use nqueens_kernel::unit::Unit;
+use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestRunner};
+
+/// Tests take turns: each keeps all of the device busy.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn found() -> (MutexGuard<'static, ()>, Vec<Device>) {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    match devices() {
+        Ok(devices) => (turn, devices),
+        Err(reason) => {
+            assert!(std::env::var_os("NO_SKIPS").is_none(), "{reason}");
+            let test = thread::current().name().unwrap_or_default().to_owned();
+            // Past the test harness, which keeps what a passing test prints to itself.
+            writeln!(std::io::stderr(), "\nSKIPPED: {test}: {reason}\n").expect("stderr");
+            (turn, Vec::new())
+        }
+    }
+}
+
+fn board(n: u32) -> BoardSize {
+    BoardSize::new(n).expect("a board")
+}
+
+fn count(engine: &mut dyn Engine, boards: &[Subproblem]) -> Vec<u64> {
+    let mut tallies = vec![Tally::default(); boards.len()];
+    let control = Control::default();
+    for (boards, tallies) in boards.chunks(engine.batch_max()).zip(tallies.chunks_mut(engine.batch_max())) {
+        engine.count_batch(boards, tallies, &control).unwrap_or_else(|_| panic!("{:?}", engine.fault()));
+    }
+    let states: u64 = tallies.iter().map(|tally| tally.states).sum();
+    assert_eq!(states, control.states());
+    tallies.iter().map(|tally| tally.completions).collect()
+}
+
+#[test]
+fn whole_boards_by_rows_and_by_border() {
+    let (_turn, devices) = found();
+    for device in devices {
+        let mut solver =
+            Solver::new(engine(device, 2).expect("an engine"), &Arc::new(SharedTables::new(0, 1)));
+        for n in 5..=14 {
+            let known = published(board(n)).expect("published");
+            for kind in [PlanKind::Rows, PlanKind::Border] {
+                let control = Control::default();
+                let (totals, _) =
+                    solver.count_jobs(Plan::new(board(n), kind).jobs(), &control).expect("nobody stops it");
+                let symmetric = symmetric_counts(board(n), &control).expect("nobody stops it");
+                assert_eq!(totals.sorted(symmetric), Ok(known.orbits), "N = {n} by {kind}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_border_board_is_counted_as_by_the_cpu() {
+    let (_turn, devices) = found();
+    for device in devices {
+        let mut device = engine(device, 2).expect("an engine");
+        let mut cpu = Kernel::Scalar.engine().expect("it runs everywhere");
+        for n in 5..=13 {
+            let jobs = Plan::new(board(n), PlanKind::Border).jobs();
+            let units: Vec<_> = jobs.flat_map(|job| job.units(false)).collect();
+            let boards: Vec<_> = units.iter().filter_map(Unit::board).cloned().collect();
+            assert!(!boards.is_empty());
+            assert_eq!(count(&mut *device, &boards), count(&mut *cpu, &boards), "N = {n}");
+        }
+    }
+}
+
+/// Boards with up to 11 open rows and as many free columns, scattered over up to 31.
+fn boards() -> impl Strategy<Value = Vec<Subproblem>> {
+    let lines = |n: u32, open: usize| prop::sample::subsequence((0..n).collect::<Vec<_>>(), open);
+    let mask = prop_oneof![3 => Just(u32::MAX), 2 => (any::<u32>(), any::<u32>()).prop_map(|(a, b)| a | b), 1 => any::<u32>()];
+    let one = (0usize..=11)
+        .prop_flat_map(|open| (u32::try_from(open.max(1)).unwrap()..=31, Just(open)))
+        .prop_flat_map(move |(n, open)| {
+            (Just(n), lines(n, open), lines(n, open), prop::collection::vec(mask.clone(), open))
+        })
+        .prop_map(|(n, rows, columns, masks)| {
+            let free = columns.iter().fold(0, |free, column| free | 1 << column);
+            let row = |(&row, &allowed): (&u32, &u32)| OpenRow { row: u8::try_from(row).unwrap(), allowed };
+            let rows: Vec<_> = rows.iter().zip(&masks).map(row).collect();
+            Subproblem::new(board(n), free, &rows).unwrap()
+        });
+    prop::collection::vec(one, 0..60)
+}
+
+#[test]
+fn any_boards_with_gaps_and_masks() {
+    let (_turn, devices) = found();
+    for device in devices {
+        let device = RefCell::new(engine(device, 2).expect("an engine"));
+        let cpu = RefCell::new(Kernel::Portable.engine().expect("it runs everywhere"));
+        let config = ProptestConfig {
+            cases: 60,
+            rng_seed: RngSeed::Fixed(8),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        };
+        let outcome = TestRunner::new(config).run(&boards(), |boards| {
+            prop_assert_eq!(
+                count(&mut **device.borrow_mut(), &boards),
+                count(&mut **cpu.borrow_mut(), &boards)
+            );
+            Ok(())
+        });
+        outcome.unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}
+
+#[test]
+fn who_is_stopped_stops_and_counts_right_afterwards() {
+    let (_turn, devices) = found();
+    for device in devices {
+        let mut engine = engine(device, 1).expect("an engine");
+        let control = Control::default();
+        let large = [Subproblem::empty(board(24))];
+        let outcome = thread::scope(|scope| {
+            let counting = scope.spawn(|| engine.count(&large[0], &control));
+            while control.states() == 0 && !counting.is_finished() {
+                thread::yield_now();
+            }
+            control.stop();
+            counting.join().expect("no panic")
+        });
+        assert_eq!((outcome, engine.fault()), (Err(Stopped), None));
+        assert_eq!(count(&mut *engine, &[Subproblem::empty(board(12))]), [14_200]);
+    }
+}
