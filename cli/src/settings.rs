@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use clap::builder::BoolishValueParser;
+use clap::builder::{ArgPredicate, BoolishValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
@@ -117,7 +117,7 @@ impl Sources {
                 let alone = command.clone().mut_args(|arg| arg.required(false)).subcommand_required(false);
                 let mut alone = alone.arg_required_else_help(false);
                 let parsed = match alone.try_get_matches_from_mut([&name]) {
-                    // Required unless another is there, which clap can't be told to forget.
+                    // One of several, or one beside another: clap can't be told to forget that they are required.
                     Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
                         alone.ignore_errors(true).try_get_matches_from([&name])
                     }
@@ -191,8 +191,28 @@ fn with_defaults(command: Command, file: Option<&SettingsFile>) -> Command {
 
 /// A command and those below it, with what the file says in the table of this name.
 fn with_defaults_of(command: Command, name: &str, file: &SettingsFile) -> Command {
-    let command = command.mut_args(|arg| file.with_default(arg, Some(name)));
+    let command = with_defaults_of_groups(command.mut_args(|arg| file.with_default(arg, Some(name))));
     command.mut_subcommands(|sub| with_defaults_of(sub, name, file))
+}
+
+/// Where one of several options is required, a default will do; it gives way to another one's flag or variable.
+fn with_defaults_of_groups(mut command: Command) -> Command {
+    for mut group in command.get_groups().cloned().collect::<Vec<_>>() {
+        let ids: Vec<_> = group.get_args().cloned().collect();
+        let has_default = |arg: &Arg| ids.contains(arg.get_id()) && !arg.get_default_values().is_empty();
+        if !command.get_arguments().any(has_default) {
+            continue;
+        }
+        command = command.mut_group(group.get_id(), |group| group.required(false));
+        if !group.is_multiple() {
+            command = command.mut_args(|arg| {
+                let others = ids.iter().filter(|id| has_default(&arg) && *id != arg.get_id()).cloned();
+                let gives_way: Vec<_> = others.map(|id| (id, ArgPredicate::IsPresent, None)).collect();
+                arg.default_value_ifs(gives_way)
+            });
+        }
+    }
+    command
 }
 
 /// A command and those below it, with their names.

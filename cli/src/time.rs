@@ -1,13 +1,17 @@
 //! Durations and moments that a user gives.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use nqueens_fleet::process::run_within;
 use tracing::{info, warn};
+
+/// A hanging controller must not keep a worker from its work: then Slurm's own signal has to do.
+const SQUEUE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Reads a duration above 0, such as `90s`, `5m`, `1h30m` or `2 days`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -81,20 +85,12 @@ fn slurm_end() -> Option<Timestamp> {
     if let Some(end) = told.and_then(|seconds| Timestamp::from_second(seconds).ok()) {
         return Some(end);
     }
-    // A hanging controller must not keep the worker from its work: then Slurm's own signal has to do.
-    let squeue = Command::new("timeout")
-        .args(["20", "squeue", "--noheader", "--jobs", &job, "--format", "%e"])
-        .stdin(Stdio::null())
-        .output();
-    match squeue {
-        Ok(output) if output.status.success() => moment(String::from_utf8_lossy(&output.stdout).trim()),
-        Ok(output) => {
-            let error = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            warn!(error, "squeue does not tell the time limit of this Slurm job");
-            None
-        }
+    let mut squeue = Command::new("squeue");
+    squeue.args(["--noheader", "--jobs", &job, "--format", "%e"]);
+    match run_within(&mut squeue, None, SQUEUE_TIMEOUT) {
+        Ok(end) => moment(end.trim()),
         Err(error) => {
-            warn!(%error, "squeue can't be run to ask for the time limit of this Slurm job");
+            warn!(%error, "squeue does not tell the time limit of this Slurm job");
             None
         }
     }

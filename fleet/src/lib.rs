@@ -7,8 +7,8 @@
 //! ```
 //!
 //! An *allocation* is one job of the batch system with one worker in it. [`decide`](decide::decide) has no I/O, no clock
-//! and no randomness. [`look`](look::look) carries its actions out. `tests/simulation.rs` runs both against thousands of
-//! simulated clusters.
+//! and no randomness. [`look`](look::look) carries its actions out. `tests/simulation/main.rs` runs both against
+//! thousands of simulated clusters.
 
 #![forbid(unsafe_code)]
 

@@ -41,10 +41,12 @@ pub enum CommandError {
         complaint: String,
     },
     /// It did not end in time, and was killed.
-    #[error("{program} did not answer within {} s", TIMEOUT.as_secs())]
+    #[error("{program} did not answer within {} s", timeout.as_secs())]
     TimedOut {
         /// Its name.
         program: String,
+        /// The time it had.
+        timeout: Duration,
     },
     /// Its answer is too long or makes no sense.
     #[error("{program}: {problem}")]
@@ -56,12 +58,18 @@ pub enum CommandError {
     },
 }
 
-/// Runs a command to its end and returns what it printed. It has its own process group: Ctrl-C does not end it halfway through a submit.
+/// Runs a command to its end and returns what it printed; [`TIMEOUT`] is its time. It has its own process group: Ctrl-C does
+/// not end it halfway through a submit.
 pub fn run(command: &mut Command, input: Option<&str>) -> Result<String, CommandError> {
     run_within(command, input, TIMEOUT)
 }
 
-fn run_within(command: &mut Command, input: Option<&str>, timeout: Duration) -> Result<String, CommandError> {
+/// Like [`run`], with a time of the caller's choice.
+pub fn run_within(
+    command: &mut Command,
+    input: Option<&str>,
+    timeout: Duration,
+) -> Result<String, CommandError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let start = |source| CommandError::Start { program: program.clone(), source };
     without_settings(command);
@@ -77,7 +85,7 @@ fn run_within(command: &mut Command, input: Option<&str>, timeout: Duration) -> 
     let outcome = finish(&mut child, &stdout, &stderr, until);
     let Ok((code, stdout, stderr)) = outcome else {
         kill(&mut child);
-        return Err(CommandError::TimedOut { program });
+        return Err(CommandError::TimedOut { program, timeout });
     };
     if stdout.len() as u64 > OUTPUT_MAX {
         let problem = format!("it printed more than {OUTPUT_MAX} bytes");

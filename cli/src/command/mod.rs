@@ -57,8 +57,8 @@ use crate::settings;
     after_help = "Example: nqueens run 16"
 )]
 pub(crate) struct Arguments {
-    /// Log level: error, warn, info, debug, or a filter like nqueens=debug [default: info for coordinator and
-    /// worker, otherwise warn]
+    /// Log level: error, warn, info, debug, or a filter like nqueens=debug [default: info for coordinator,
+    /// worker and fleet, otherwise warn]
     #[arg(long, global = true, display_order = 100, env = "NQUEENS_LOG", value_name = "LEVEL")]
     log: Option<String>,
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::name;
 use nqueens_proto::random_bytes;
@@ -43,14 +43,17 @@ const TOKEN_VARIABLE: &str = "NQUEENS_TOKEN";
 /// Exit codes: 0 told to go (by a signal, or drained by an operator), 1 failed, 2 wrong usage, 3 no more work
 /// (--idle-timeout), 4 time is up (--time-limit), 5 refused by the coordinator, 130 Ctrl-C, or results are left in the spool.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens worker --join cluster.join --time-limit auto --idle-timeout 5m")]
+#[command(
+    after_help = "Example: nqueens worker --join cluster.join --time-limit auto --idle-timeout 5m",
+    group = ArgGroup::new("cluster").required(true).args(["join", "coordinator"])
+)]
 pub(crate) struct WorkerCommand {
     /// File with address, authority and credential, made by 'nqueens join create'
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["coordinator", "token_file", "ca", "cert", "key"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["token_file", "ca", "cert", "key"])]
     join: Option<PathBuf>,
 
     /// Address of the coordinator
-    #[arg(long, value_name = "URL", required_unless_present = "join")]
+    #[arg(long, value_name = "URL")]
     coordinator: Option<String>,
 
     /// Number of counting threads

@@ -84,7 +84,8 @@ fn a_time_limit_comes_from_slurm() {
     let script = "#!/bin/sh\necho \"$@\" > asked\necho 2001-02-03T04:05:06\n";
     let place = place.with_file("squeue", script);
     place.set_mode("squeue", 0o755);
-    let path = format!("{}:{}", place.path("").display(), std::env::var("PATH").expect("a path"));
+    // There is nothing beside squeue, as in an image without a system.
+    let path = place.path("").display().to_string();
     let arguments = "worker --join join --time-limit auto --idle-timeout 1s --threads 1 --kernel scalar";
     let asked = place.run_with(&[("PATH", &path), ("SLURM_JOB_ID", "77")], arguments);
     assert_eq!(asked.code, 4, "{}", asked.stderr);
@@ -92,6 +93,9 @@ fn a_time_limit_comes_from_slurm() {
     let told = place.run_with(&[("SLURM_JOB_ID", "77"), ("SLURM_JOB_END_TIME", "981173106")], arguments);
     assert_eq!(told.code, 4, "{}", told.stderr);
     assert!(told.stderr.contains("time limit of the Slurm job end=2001-02-03T04:05:06Z"), "{}", told.stderr);
+    let silent = place.run_with(&[("PATH", "/none"), ("SLURM_JOB_ID", "77")], arguments);
+    assert_eq!(silent.code, 3, "{}", silent.stderr);
+    assert!(silent.stderr.contains("squeue does not start"), "{}", silent.stderr);
     let without = place.run_with(&[], arguments);
     assert_eq!(without.code, 3, "{}", without.stderr);
     for wrong in ["soon", "0s", "-5m"] {

@@ -63,6 +63,24 @@ fn config_shows_which_source_won() {
     ");
 }
 
+/// A worker needs one of two options; the file can give it, and a flag or variable with the other one wins.
+#[test]
+fn the_file_can_name_a_workers_cluster() {
+    let cluster = |table: &str, variables: &[(&str, &str)], arguments: &str| {
+        let place = Place::new().with_file("nqueens.toml", table);
+        let said = place.run_with(variables, &format!("worker {arguments}")).stderr;
+        let places = ["its file", "file://", "flag://", "variable://"];
+        places.into_iter().filter(|place| said.contains(place)).collect::<Vec<_>>().join(" ")
+    };
+    let (join, address) = ("[worker]\njoin = 'its file'\n", "coordinator = 'file://'\n");
+    assert_eq!(cluster(address, &[], ""), "file://");
+    assert_eq!(cluster(join, &[], ""), "its file");
+    assert_eq!(cluster(join, &[], "--coordinator flag://"), "flag://");
+    assert_eq!(cluster(join, &[("NQUEENS_COORDINATOR", "variable://")], ""), "variable://");
+    assert_eq!(cluster(address, &[("NQUEENS_JOIN", "its file")], ""), "its file");
+    assert_eq!(cluster(&format!("{address}{join}"), &[], ""), "its file");
+}
+
 #[test]
 fn config_speaks_json() {
     let outcome = place().run_with(&[("NQUEENS_N", "8")], "config --json bench");

@@ -61,6 +61,19 @@ fn names_and_threads_of_workers() {
 }
 
 #[test]
+fn a_worker_needs_a_cluster() {
+    assert_snapshot!(complaint("worker"), @r"
+    error: the following required arguments were not provided:
+      <--join <FILE>|--coordinator <URL>>
+
+    Usage: nqueens worker <--join <FILE>|--coordinator <URL>>
+    ");
+    assert!(
+        stdout("worker -h").contains("Usage: nqueens worker [OPTIONS] <--join <FILE>|--coordinator <URL>>\n")
+    );
+}
+
+#[test]
 fn broken_settings_files() {
     let with = |content: &str| complaint_in(&Place::new().with_file("nqueens.toml", content), "bench --n 8");
     assert_snapshot!(with("threads = 2\nkernel = = 2\n"), @r"error: settings file nqueens.toml: line 2: extra `=`, expected nothing");

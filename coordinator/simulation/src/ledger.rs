@@ -1,18 +1,23 @@
 //! The ledger in memory, in place of SQLite: a transaction's changes are there after its commit and gone after its end by
 //! any other way, and what the schema forbids fails.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU32;
+mod persist;
+mod restore;
+mod table;
+
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{JobResult, Registration, Session, Verdict};
-use nqueens_model::operator::{Blamed, CheckCounts, Checked, Outcome, RunState};
+use nqueens_model::operator::{Blamed, Checked, Outcome, RunState};
 use nqueens_scheduler::{
-    Accepted, AcceptedSums, Change, CheckOutcome, CheckVote, Dispatch, JobState, JobStatus, Loaded, Machine,
-    MachineReputation, Needs, Room, Run, RunSettings, Scheduler, StoredJob,
+    Accepted, Change, CheckOutcome, CheckVote, JobState, JobStatus, Loaded, Machine, MachineReputation,
+    Needs, RunSettings, StoredJob,
 };
+
+use self::table::Table;
 
 /// A row of the table `run`.
 #[derive(Clone, Debug)]
@@ -76,52 +81,6 @@ struct WorkerRow {
     registration: Registration,
     machine: Machine,
     session: Session,
-}
-
-/// A table that remembers how it was when the transaction began.
-#[derive(Clone, Debug)]
-struct Table<K, V> {
-    rows: BTreeMap<K, V>,
-    before: Vec<(K, Option<V>)>,
-}
-
-impl<K, V> Default for Table<K, V> {
-    fn default() -> Self {
-        Self { rows: BTreeMap::new(), before: Vec::new() }
-    }
-}
-
-impl<K: Ord + Clone, V: Clone> Table<K, V> {
-    fn put(&mut self, key: K, row: V) {
-        let before = self.rows.insert(key.clone(), row);
-        self.before.push((key, before));
-    }
-
-    fn insert(&mut self, key: K, row: V) {
-        assert!(!self.rows.contains_key(&key), "a key is unique");
-        self.put(key, row);
-    }
-
-    /// The row, to change it; the key must be there.
-    fn change(&mut self, key: &K) -> &mut V {
-        let row = self.rows.get_mut(key).expect("what changes is there");
-        self.before.push((key.clone(), Some(row.clone())));
-        row
-    }
-
-    fn remove(&mut self, key: &K) {
-        let before = self.rows.remove(key);
-        self.before.push((key.clone(), before));
-    }
-
-    fn roll_back(&mut self) {
-        for (key, before) in self.before.drain(..).rev() {
-            match before {
-                Some(row) => drop(self.rows.insert(key, row)),
-                None => drop(self.rows.remove(&key)),
-            }
-        }
-    }
 }
 
 /// All jobs that a run may have.
@@ -297,109 +256,6 @@ impl Ledger {
         stored.collect()
     }
 
-    /// Stores changes in their order.
-    pub(crate) fn persist(&mut self, changes: &[Change]) {
-        if self.records.is_some() {
-            self.changes.extend_from_slice(changes);
-        }
-        let Tables { runs, jobs, workers, machines } = &mut self.tables;
-        for change in changes {
-            match change {
-                Change::Worker(session, worker, credential) => {
-                    let is_other = |row: &WorkerRow| row.registration.instance != worker.instance;
-                    assert!(workers.rows.values().all(is_other), "a process registers once");
-                    let machine = Machine::new(credential.clone(), &worker.name);
-                    let row = WorkerRow { registration: worker.clone(), machine, session: *session };
-                    workers.insert(session.worker, row);
-                }
-                Change::RunPlanned(settings) => {
-                    let row = RunRow { settings: *settings, jobs: 0, state: None, outcome: None };
-                    runs.insert(settings.id, row);
-                }
-                Change::JobsPlanned { run, first, jobs: planned } => {
-                    assert!(runs.rows[run].state.is_none(), "it is being planned");
-                    for (number, (_, weight)) in (*first..).zip(planned) {
-                        let slot = JobStatus::planned(weight.states);
-                        let (results, checks) = (Vec::new(), Vec::new());
-                        let row =
-                            JobRow { slot, lease: None, counts_max: weight.counts_max, results, checks };
-                        jobs.insert(JobId { run: *run, number }, row);
-                    }
-                }
-                Change::RunActivated { run, jobs: count, .. } => {
-                    assert_eq!(
-                        jobs.rows.range(numbers(*run)).count(),
-                        *count as usize,
-                        "all its jobs are stored"
-                    );
-                    let row = runs.change(run);
-                    assert!(row.state.is_none(), "it is being planned");
-                    (row.state, row.jobs) = (Some(RunState::Active), *count);
-                }
-                Change::RunState { run, state, reason } => {
-                    assert_ne!(*state, RunState::Done, "a run is done with its total");
-                    assert_eq!(*state == RunState::Failed, reason.is_some(), "who fails has a reason");
-                    let row = runs.change(run);
-                    (row.state, row.outcome) = (Some(*state), None);
-                }
-                Change::RunDone(run, outcome) => {
-                    let mut all = jobs.rows.range(numbers(*run)).map(|(_, job)| job);
-                    let is_over = |job: &JobRow| job.slot.state == JobState::Done && !job.is_checked_now();
-                    assert!(all.all(is_over), "no job and no check of run {run} is open");
-                    let row = runs.change(run);
-                    assert!(row.state.is_some_and(RunState::is_open), "the run was open");
-                    (row.state, row.outcome) = (Some(RunState::Done), Some(*outcome));
-                }
-                Change::Results(results) => {
-                    for (worker, result, verdict) in results {
-                        assert!(workers.rows.contains_key(worker), "a result names its worker");
-                        assert_ne!(*verdict, Verdict::Unknown, "nothing is kept of it");
-                        let row = jobs.change(&result.token.job);
-                        assert!(
-                            *verdict != Verdict::Accepted || row.accepted().is_none(),
-                            "job {} is accepted twice",
-                            result.token.job
-                        );
-                        let verdict = Some(*verdict);
-                        row.results.push(ResultRow { worker: *worker, result: result.clone(), verdict });
-                    }
-                }
-                Change::Voided(voided) => {
-                    for job in voided {
-                        let row = jobs.change(job);
-                        if let Some((at, _)) = row.accepted() {
-                            row.results[at].verdict = None;
-                        }
-                    }
-                }
-                Change::Jobs(changed) => {
-                    for (job, slot, lease) in changed {
-                        let row = jobs.change(job);
-                        assert!(row.slot.epoch <= slot.epoch, "the epoch of job {job} goes back");
-                        assert_eq!(slot.state == JobState::Leased, lease.is_some(), "job {job}");
-                        assert!(lease.is_none_or(|(worker, _)| workers.rows.contains_key(&worker)));
-                        (row.slot, row.lease) = (*slot, *lease);
-                    }
-                }
-                Change::Checks(checks) => {
-                    for (job, outcome) in checks {
-                        let row = jobs.change(job);
-                        assert_eq!(row.is_checked_now(), outcome.is_some(), "job {job} and its check");
-                        row.store_check(*outcome);
-                    }
-                }
-                // Its coordinator's counts are simulated as comparisons alone.
-                Change::Recounted(_) => {}
-                Change::Reputations(reputations) => {
-                    for (machine, reputation) in reputations {
-                        let stored = MachineReputation { open: 0, ..reputation.clone() };
-                        machines.put(machine.clone(), stored);
-                    }
-                }
-            }
-        }
-    }
-
     /// The accepted results of a machine in runs that go on, less those that another machine has counted alike; or of all of
     /// a credential, less those that somebody else has.
     pub fn unconfirmed(&self, machine: &Machine) -> Vec<(JobId, CheckVote)> {
@@ -422,51 +278,6 @@ impl Ledger {
         let JobResult { token, counts, kernel, .. } = row.result;
         let machine = self.machine(row.worker).clone();
         CheckVote { worker: row.worker, machine, kernel, epoch: token.epoch, counts }
-    }
-
-    /// Has a state machine that knows nothing yet take up all that the ledger has.
-    pub fn restore(&self, mut dispatch: Dispatch, room: Option<Room>, now: u64) -> Scheduler {
-        for run in self.runs() {
-            let (mut slots, mut sums, mut checks) =
-                (Vec::new(), AcceptedSums::default(), CheckCounts::default());
-            for (_, job) in self.jobs_of(run.settings.id) {
-                slots.push(job.slot);
-                for check in &job.checks {
-                    match check {
-                        None => checks.open += 1,
-                        Some(outcome) => outcome.add_to(&mut checks, 1),
-                    }
-                }
-                if let Some((_, row)) = job.accepted().filter(|_| job.slot.state == JobState::Done) {
-                    let JobResult { counts, states, elapsed_us, .. } = row.result;
-                    sums.add(job.slot.estimate, counts, states, elapsed_us).expect("small");
-                }
-            }
-            let state = run.state.expect("it is planned");
-            let run = Run::new(&run.settings, state, slots, sums, checks);
-            assert_eq!(sums.results, u64::from(run.sums().done), "done jobs and accepted results");
-            dispatch.add_run(run);
-        }
-        let workers = &self.tables.workers.rows;
-        for (id, row) in workers {
-            dispatch.add_worker(*id, &row.registration, row.machine.credential.clone());
-        }
-        for (machine, reputation) in self.reputations() {
-            dispatch.add_reputation(machine.clone(), reputation.clone());
-        }
-        for (job, row) in self.jobs().filter(|(_, row)| row.is_checked_now()) {
-            let (_, accepted) = row.accepted().expect("what is checked has a result");
-            let votes = [Some(accepted), row.conflict()].into_iter().flatten();
-            dispatch.add_check(job, votes.map(|row| self.vote(row)).collect());
-        }
-        for (job, row) in self.jobs() {
-            if let Some((worker, incarnation)) = row.lease {
-                let epoch = NonZeroU32::new(row.slot.epoch).expect("a leased job has had a lease");
-                dispatch.add_lease(now, worker, LeaseToken { job, epoch, incarnation });
-            }
-        }
-        let processes = workers.values().map(|row| (row.registration.instance, row.session));
-        Scheduler::new(dispatch, processes, room)
     }
 }
 

@@ -7,8 +7,8 @@ use crate::state::{Allocation, AllocationId, AllocationState, FleetState};
 /// An allocation that did not do as told is told again after so many seconds.
 const REPEAT_S: u64 = 30;
 
-/// Ends everything: what waits or is suspended at once, what runs by SIGTERM, and what is left at the deadline. It is over when nothing is
-/// leaving either: what leaves may be queued again.
+/// Ends everything: what waits or is suspended at once, what runs by SIGTERM, and what is left at the deadline. It is over
+/// when nothing is leaving either: what leaves may be queued again.
 pub(super) fn stop(now: UnixSeconds, state: &mut FleetState, decision: &mut Decision) {
     let Some(mut stopping) = state.stopping else { return };
     let is_late = now >= stopping.deadline;

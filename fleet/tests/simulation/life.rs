@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use nqueens_fleet::backend::{Backend, QueueEntry, SubmitError};
 use nqueens_fleet::look::{StateStore, look};
-use nqueens_fleet::process::CommandError;
+use nqueens_fleet::process::{CommandError, TIMEOUT};
 use nqueens_fleet::state::{AllocationId, AllocationState, FleetState};
 
 use crate::cluster::{SimCluster, Troubles};
@@ -119,7 +119,7 @@ impl Backend for Way<'_> {
         if cluster.random.permille(weather.no_list) {
             cluster.tally.unlisted += 1;
             cluster.pass(40);
-            return Err(CommandError::TimedOut { program: "squeue".to_owned() });
+            return Err(CommandError::TimedOut { program: "squeue".to_owned(), timeout: TIMEOUT });
         }
         let pause = if cluster.random.permille(weather.slow_list) { cluster.random.below(40) } else { 0 };
         // What is shown may be as old as the question.

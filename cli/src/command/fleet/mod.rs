@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-
 use nqueens_fleet::UnixSeconds;
 use nqueens_fleet::folder::{FleetFolder, FolderError};
 

@@ -244,17 +244,14 @@ impl FleetOptions {
             }
         };
         let count = u32::try_from(count.max(1)).unwrap_or(1);
-        let refuse = |error: String| -> String { misuse(error).exit() };
         match settings.system {
             BatchSystem::Slurm => {
-                let slurm = settings.slurm(folder).map_err(refuse);
-                let Ok(slurm) = slurm else { return Ok(ExitCode::FAILURE) };
+                let slurm = settings.slurm(folder).unwrap_or_else(|error| misuse(error).exit());
                 print_line(slurm.describe(count))?;
                 slurm.test().context("Slurm would refuse this")?;
             }
             BatchSystem::Pbs => {
-                let pbs = settings.pbs(folder).map_err(refuse);
-                let Ok(pbs) = pbs else { return Ok(ExitCode::FAILURE) };
+                let pbs = settings.pbs(folder).unwrap_or_else(|error| misuse(error).exit());
                 print_line(pbs.describe())?;
             }
             BatchSystem::Local => {

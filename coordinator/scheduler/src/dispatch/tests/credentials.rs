@@ -362,6 +362,26 @@ fn counts_that_can_t_be_right_are_failures() {
     assert_eq!((cluster.decide(own), cluster.sums().done), (1, 1));
 }
 
+/// Failures under two credentials quarantine a job: nobody may add one to a job that it does not hold.
+#[test]
+fn only_the_holder_of_a_job_can_fail_it() {
+    let mut cluster = Cluster::of(true, 0);
+    let [holder, other, own] = ["lab", "club", Credential::OWN].map(|credential| cluster.worker(credential));
+    for _ in 0..3 {
+        let [token] = cluster.dispatch.grant(cluster.now, holder, Wanted::new(1, 1))[..] else {
+            panic!("one job")
+        };
+        for worker in [other, holder] {
+            let result = result(token, counted(token, true));
+            let judged = cluster.dispatch.report(cluster.now, worker, &result, None, false);
+            assert_eq!(judged.verdict, Verdict::Implausible);
+        }
+    }
+    assert_eq!(cluster.sums().quarantined, 0);
+    assert_eq!(cluster.dispatch.grant(cluster.now, other, Wanted::new(1, 1)).len(), 1, "it does not rest");
+    assert_eq!((cluster.decide(own), cluster.sums().done), (1, 1));
+}
+
 /// A stall of all other workers is no chance for a second name.
 #[test]
 fn credentials_are_remembered_when_their_workers_are_slow() {

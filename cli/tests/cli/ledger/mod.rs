@@ -1,0 +1,271 @@
+//! `nqueens export --format ledger` and `nqueens verify`: what is exported is believed, and what was damaged is not.
+
+mod wrong_counts;
+mod wrong_lines;
+
+use std::process::Command;
+
+use nqueens_evidence::chain::ChainWriter;
+use serde_json::{Value, json};
+
+use crate::{Outcome, Place};
+
+/// A ledger that was exported, to be damaged.
+struct Ledger {
+    place: Place,
+    lines: Vec<Value>,
+}
+
+impl Ledger {
+    fn of(run: &str) -> Self {
+        let place = Place::new();
+        place.stdout(&format!("run {run} --threads 1 --db run.db"));
+        let exported = place.run("export --db run.db --format ledger");
+        assert_eq!(exported.code, 0, "{}", exported.stderr);
+        let lines: Vec<Value> =
+            exported.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let hash = lines.last().expect("lines")["chain"].as_str().expect("a hash");
+        assert_eq!(
+            exported.stderr,
+            format!(
+                "nqueens: {} lines; publish the last hash, so that every later change is detected: {hash}\n",
+                lines.len()
+            )
+        );
+        std::fs::write(place.path("ledger"), exported.stdout).expect("writable");
+        Self { place, lines }
+    }
+
+    fn jobs(&self) -> usize {
+        self.lines.iter().filter(|line| line["line"] == "job").count()
+    }
+
+    /// The lines as they are now, under a chain of their own.
+    fn sealed(&self) -> String {
+        let mut text = Vec::new();
+        let mut writer = ChainWriter::new(&mut text);
+        for line in &self.lines {
+            let mut line = line.clone();
+            line.as_object_mut().expect("an object").remove("chain");
+            writer.write(&line).expect("to memory");
+        }
+        writer.finish().expect("to memory");
+        String::from_utf8(text).expect("text")
+    }
+
+    /// What `verify` says of these lines.
+    fn verify_text(&self, text: &str, options: &str) -> Outcome {
+        std::fs::write(self.place.path("damaged"), text).expect("writable");
+        self.place.run(&format!("verify damaged {options}"))
+    }
+
+    /// The checks that a damage fails, with what is said of each. The chain is repaired.
+    fn faults_with(run: &str, damage: impl FnOnce(&mut Vec<Value>), options: &str) -> Vec<String> {
+        let mut ledger = Self::of(run);
+        assert_eq!(ledger.place.run("verify ledger").code, 0);
+        damage(&mut ledger.lines);
+        faults(&ledger.verify_text(&ledger.sealed(), options))
+    }
+
+    fn faults(run: &str, damage: impl FnOnce(&mut Vec<Value>)) -> Vec<String> {
+        Self::faults_with(run, damage, "")
+    }
+}
+
+/// The lines that failed, their blanks made one; the exit code has to fit.
+fn faults(outcome: &Outcome) -> Vec<String> {
+    let failed = outcome.stdout.lines().filter_map(|line| line.strip_prefix("FAILED"));
+    let faults: Vec<_> = failed.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(outcome.code, i32::from(!faults.is_empty()), "{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.stderr, "");
+    faults
+}
+
+/// Adds to a count, which is text.
+fn add(count: &mut Value, more: i128) {
+    let number: i128 = count.as_str().expect("text").parse().expect("a number");
+    *count = json!((number + more).to_string());
+}
+
+/// Small jobs of N = 8.
+const ROWS: &str = "8 --plan rows --job-states 100";
+const BORDER: &str = "8 --plan border --job-states 100";
+const HALVES: &str = "8 --plan halves --job-states 50";
+const COLOURS: &str = "8 --plan colours --job-states 5";
+
+/// Whether a run's jobs count solutions one by one.
+fn counts_plainly(run: &str) -> bool {
+    run.contains("halves") || run.contains("colours")
+}
+
+#[test]
+fn every_check_is_told() {
+    for run in [
+        ROWS,
+        BORDER,
+        HALVES,
+        COLOURS,
+        "1",
+        "3",
+        "5",
+        "7 --kernel reference",
+        "9 --plan halves --kernel scalar",
+    ] {
+        let ledger = Ledger::of(run);
+        let outcome = ledger.place.run("verify ledger --sample 1000");
+        assert_eq!(faults(&outcome), [""; 0], "{run}");
+        let checks: Vec<_> =
+            outcome.stdout.lines().skip(1).map(|line| line.split_whitespace().nth(1)).collect();
+        let checks: Vec<_> = checks.into_iter().map(|check| check.expect("a check")).collect();
+        let expected = "form chain jobs plan fingerprint bounds workers work others sums orbits symmetric published total sample";
+        assert_eq!(checks[..15].join(" "), expected, "{run}");
+        let jobs = ledger.jobs();
+        let passed = outcome.stdout.lines().skip(1).filter(|line| line.starts_with("ok ")).count();
+        // Where there are no jobs there is nothing to count again, and no worker. Half boards and colours
+        // have symmetric ones in their sums, and nobody knows how many.
+        let expected = 16 - if jobs > 0 { 0 } else { 2 } - usize::from(counts_plainly(run));
+        assert_eq!(passed, expected, "{}", outcome.stdout);
+        let counted = format!(" sample       {jobs} of {jobs} jobs counted again");
+        assert!(outcome.stdout.contains(&counted), "{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn results_that_were_taken_back_stay_in_the_ledger() {
+    let place = Place::new();
+    place.stdout("run 8 --plan rows --db run.db");
+    let run = place.json("status --db run.db --json")["runs"][0]["id"].as_str().expect("an id").to_owned();
+    let said = place.stdout(&format!("requeue {run} --job 3 --yes --db run.db"));
+    assert_eq!(said, format!("run {run} is active: 1 result(s) voided\n"));
+    let again = place.json(&format!("requeue {run} --worker 1 --db run.db --json"));
+    assert_eq!((&again["requeued"], &again["done"], &again["total"]), (&json!(7), &json!(0), &Value::Null));
+    assert_eq!(place.json("run 8 --db run.db --json")["total"], "92");
+    let exported = place.run("export --db run.db --format ledger").stdout;
+    assert_eq!(exported.matches(r#""verdict":"voided""#).count(), 8);
+    let verified = place.with_file("ledger", &exported).stdout("verify ledger");
+    assert!(verified.contains("0 jobs have an equal result from a second machine, 0 of them under another credential or from the coordinator; \
+         8 results were voided"));
+}
+
+/// Without the sums of workers.
+#[test]
+fn a_ledger_of_the_format_before_is_read() {
+    let earlier = |lines: &mut Vec<Value>| {
+        lines[0]["format"] = json!(2);
+        for worker in lines.iter_mut().filter(|line| line["line"] == "worker") {
+            worker.as_object_mut().expect("an object").remove("counts");
+        }
+    };
+    assert_eq!(Ledger::faults(BORDER, earlier), [""; 0]);
+    let none = Ledger::faults(BORDER, |lines| {
+        earlier(lines);
+        lines[0]["format"] = json!(3);
+    });
+    assert_eq!(none, ["workers the results of worker 1 have other sums than its line says"]);
+}
+
+/// Results of one machine, under two numbers, say nothing of each other.
+#[test]
+fn a_second_count_is_another_machines() {
+    for (name, confirmed) in [("this process", 0), ("west", 1)] {
+        let mut ledger = Ledger::of(BORDER);
+        let mut other = ledger.lines[1].clone();
+        for field in ["class", "bound1", "bytes"] {
+            other.as_object_mut().expect("an object").remove(field);
+        }
+        (other["line"], other["verdict"], other["worker"]) = (json!("other"), json!("duplicate"), json!(2));
+        ledger.lines.insert(2, other);
+        let last = ledger.lines.len() - 1;
+        let mut worker = ledger.lines[last - 1].clone();
+        (worker["worker"], worker["name"], worker["jobs"]) = (json!(2), json!(name), json!(0));
+        worker["counts"] = json!({"count2": "0", "count4": "0", "count8": "0", "solutions": "0"});
+        ledger.lines.insert(last, worker);
+        let said = ledger.verify_text(&ledger.sealed(), "").stdout;
+        let expected =
+            format!("ok      others       {confirmed} jobs have an equal result from a second machine");
+        assert!(said.contains(&expected), "{name}: {said}");
+    }
+}
+
+#[test]
+fn only_runs_that_are_done_are_exported() {
+    let ledger = Ledger::of(ROWS);
+    let place = &ledger.place;
+    let run = ledger.lines[0]["run"].as_str().expect("a name");
+    place.sql(
+        "run.db",
+        "DROP TRIGGER result_is_append_only_update; UPDATE result SET count8 = count8 + 1 WHERE job = 5",
+    );
+    let outcome = place.run("export --db run.db --format ledger");
+    assert_eq!(
+        (outcome.code, &*outcome.stderr),
+        (
+            1,
+            &*format!(
+                "nqueens: the results of run {run} no longer add up to its total; 'nqueens run' or a coordinator \
+                 reports which check fails\n"
+            )
+        )
+    );
+    // What was written till then is no ledger.
+    let failed = faults(&ledger.verify_text(&outcome.stdout, ""));
+    assert_eq!(failed, ["form the file ends after line 10, without the total: it is cut off"]);
+    place.sql(
+        "run.db",
+        "UPDATE run SET state = 'paused', count2 = NULL, count4 = NULL, count8 = NULL, total = NULL, checked = NULL",
+    );
+    assert_eq!(
+        place.failure("export --db run.db --format ledger"),
+        format!("run {run} is paused and has no total; only runs that are done can be exported as ledgers")
+    );
+    let outcome = place.run("export --db run.db --format ledger --by class");
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains("a ledger always has one line per job; omit --by"), "{}", outcome.stderr);
+}
+
+#[test]
+fn another_program_comes_to_the_same_total() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/recompute.py");
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("there is no python3 here: not tested");
+        return;
+    }
+    for (run, total) in [
+        (ROWS, 92),
+        (BORDER, 92),
+        (HALVES, 92),
+        (COLOURS, 92),
+        ("1", 1),
+        ("3", 0),
+        ("11 --plan halves", 2_680),
+    ] {
+        let mut ledger = Ledger::of(run);
+        let recompute = |ledger: &Ledger, text: &str| {
+            std::fs::write(ledger.place.path("copy"), text).expect("writable");
+            Outcome::of(ledger.place.program("python3").args([script, "copy"]))
+        };
+        let outcome = recompute(&ledger, &ledger.sealed());
+        let hash = ledger.lines.last().expect("lines")["chain"].as_str().expect("a hash");
+        assert_eq!(outcome.stdout, format!("total {total}, last hash {hash}\n"), "{}", outcome.stderr);
+        let outcome = recompute(&ledger, &ledger.sealed().replacen("\"seed\":\"", "\"seed\":\"1", 1));
+        assert_eq!((outcome.code, &*outcome.stderr), (1, "WRONG: the hash does not fit on line 1\n"));
+        if total > 1 {
+            let count = if counts_plainly(run) { "solutions" } else { "count8" };
+            add(&mut ledger.lines[1]["counts"][count], 1);
+            let outcome = recompute(&ledger, &ledger.sealed());
+            let sums = "WRONG: the results of worker 1 have other sums than its line says\n";
+            assert_eq!((outcome.code, &*outcome.stderr), (1, sums));
+            // A liar who thinks of the worker too, and one who only moves orbits from one kind to another.
+            let worker = ledger.lines.len() - 2;
+            add(&mut ledger.lines[worker]["counts"][count], 1);
+            let outcome = recompute(&ledger, &ledger.sealed());
+            assert!(outcome.stderr.starts_with("WRONG: the jobs add up to "), "{}", outcome.stderr);
+            let mut ledger = Ledger::of(run);
+            let last = ledger.lines.last_mut().expect("lines");
+            add(&mut last["orbits"]["count8"], -1);
+            add(&mut last["orbits"]["count4"], 2);
+            let outcome = recompute(&ledger, &ledger.sealed());
+            assert!(outcome.stderr.starts_with("WRONG: "), "{}", outcome.stderr);
+        }
+    }
+}

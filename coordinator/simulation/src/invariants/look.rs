@@ -1,0 +1,144 @@
+//! Looks at the whole ledger: between two transactions, and when all is over.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_model::id::{JobId, RunId};
+use nqueens_model::message::Verdict;
+use nqueens_model::operator::RunState;
+use nqueens_scheduler::{ChangedJob, CheckOutcome, Dispatch, JobState, Machine};
+
+use super::Invariants;
+use crate::job::truth;
+use crate::ledger::{JobRow, Ledger, RunRow};
+use crate::scenario::ALL;
+
+impl Invariants {
+    /// Between two transactions: the rules of the ledger, and that the scheduler has the same.
+    pub(crate) fn look(&self, ledger: &Ledger, dispatch: &Dispatch) {
+        for (job, counts) in &self.safe {
+            let stored = ledger.job(*job).and_then(JobRow::accepted).map(|(_, row)| row.result.counts);
+            assert_eq!(stored, Some(*counts), "job {job} was acknowledged");
+        }
+        let mut sums = BTreeMap::<RunId, (Totals, u32, u32)>::new();
+        let mut open = BTreeMap::<&Machine, u64>::new();
+        let mut leased = 0;
+        for (job, row) in ledger.jobs() {
+            if ledger.run(job.run).is_none() {
+                assert_eq!(row.slot.state, JobState::Ready, "its run is being planned");
+                continue;
+            }
+            Self::look_at_job(ledger, job, row);
+            let (_, slot, lease): ChangedJob = dispatch.changed(job);
+            assert_eq!((slot, lease), (row.slot, row.lease), "job {job} is stored as it is");
+            let (found, done, checks) = sums.entry(job.run).or_default();
+            let accepted = row.accepted();
+            if let Some((_, row)) = accepted.filter(|_| slot.state == JobState::Done) {
+                *found = found.checked_add(row.result.counts).expect("small");
+                *done += 1;
+            }
+            if let Some((_, row)) = accepted.filter(|_| row.is_checked_now()) {
+                *checks += 1;
+                *open.entry(ledger.machine(row.worker)).or_default() += 1;
+            }
+            let leases: Vec<_> = dispatch.leases(job).collect();
+            let leases_max = match slot.state {
+                JobState::Leased => 2,
+                JobState::Done | JobState::Quarantined if row.is_checked_now() => 1,
+                _ => 0,
+            };
+            assert!(leases.len() <= leases_max, "job {job} is {slot:?} with {leases:?}");
+            assert!(
+                leases.len() < 2 || leases[0].0 != leases[1].0,
+                "job {job} is leased twice to one worker"
+            );
+            leased += leases.len();
+        }
+        let held: usize = dispatch.workers().map(|(_, worker)| worker.leases()).sum();
+        assert_eq!(held, leased, "every lease is somebody's");
+        for run in dispatch.runs() {
+            let has = run.sums();
+            let expected = sums.get(&run.id()).copied().unwrap_or_default();
+            assert_eq!((has.accepted.found, has.done, has.checks.open), expected, "run {}", run.id());
+            let row = ledger.run(run.id()).expect("every run is stored");
+            assert_eq!(Some(run.state()), row.state, "run {} is stored as it is", run.id());
+            let total = row.outcome.map(Ok);
+            assert!(total.is_none_or(|total| total == ledger.total(run.id())), "run {}", run.id());
+        }
+        for (machine, stored) in ledger.reputations() {
+            let mut reputation = dispatch.reputation(machine);
+            assert_eq!(reputation.open, open.get(machine).copied().unwrap_or(0), "open checks of {machine}");
+            reputation.open = 0;
+            assert_eq!(reputation, *stored, "{machine}");
+        }
+    }
+
+    /// The rules that `nqueens doctor` looks for.
+    fn look_at_job(ledger: &Ledger, job: JobId, row: &JobRow) {
+        let (state, accepted) = (row.slot.state, row.accepted());
+        // Nobody disagrees with the coordinator's own count: that is final.
+        let is_final = accepted.is_some_and(|(_, row)| ledger.machine(row.worker).credential.is_own());
+        let stands = accepted.is_some() && (row.conflict().is_none() || is_final);
+        assert_eq!(state == JobState::Done, stands, "job {job} is {state:?} with {:?}", row.results);
+        assert!(accepted.is_none() || matches!(state, JobState::Done | JobState::Quarantined), "job {job}");
+        if let Some((at, accepted)) = accepted {
+            for later in &row.results[at + 1..] {
+                let agrees = later.result.counts == accepted.result.counts;
+                let verdict = if agrees { Verdict::Duplicate } else { Verdict::Conflict };
+                assert_eq!(later.verdict, Some(verdict), "job {job}");
+            }
+        }
+        assert!(!row.is_checked_now() || accepted.is_some(), "job {job} is checked without a result");
+        let is_disputed = state == JobState::Quarantined && accepted.is_some();
+        assert!(!is_disputed || row.is_checked_now(), "nobody is asked about job {job}");
+        if row.checks.contains(&Some(CheckOutcome::Agreed)) {
+            let mut machines = HashMap::<Counts, BTreeSet<&Machine>>::new();
+            for row in row
+                .results
+                .iter()
+                .filter(|row| matches!(row.verdict, None | Some(Verdict::Accepted | Verdict::Duplicate)))
+            {
+                machines.entry(row.result.counts).or_default().insert(ledger.machine(row.worker));
+            }
+            assert!(
+                machines.values().any(|machines| machines.len() > 1),
+                "job {job} was agreed on by one machine"
+            );
+        }
+    }
+
+    /// When all is over: every job of a run that is done has its result. What an honest machine counted is right, and so
+    /// is what was checked, whoever counted it; where all is checked, only a check that nobody could make leaves a lie.
+    pub(crate) fn conclude(&self, ledger: &Ledger) {
+        for run in ledger.runs().filter(|run| run.state == Some(RunState::Done)) {
+            let RunRow { settings, jobs, outcome, .. } = run;
+            assert_eq!(ledger.jobs_of(settings.id).count(), *jobs as usize);
+            assert_eq!(ledger.total(settings.id).ok(), *outcome, "run {} and its total", settings.id);
+            for (job, row) in ledger.jobs_of(settings.id) {
+                let (_, accepted) = row.accepted().expect("a done run has all its results");
+                let is_true = accepted.result.counts == truth(job);
+                assert!(is_true || self.liars.contains(ledger.machine(accepted.worker)), "job {job}");
+                assert!(is_true || !row.slot.confirmed, "a lie about job {job} is confirmed");
+                if settings.replicate_ppm == ALL {
+                    let last = row.checks.last().copied().flatten();
+                    let is_waived = last == Some(CheckOutcome::Waived);
+                    let is_own = ledger.machine(accepted.worker).credential.is_own();
+                    assert!(last.is_some() || is_own, "job {job} was to be checked");
+                    let conspiracy = self.policy.arbiter && last == Some(CheckOutcome::Agreed);
+                    assert!(
+                        is_true || is_waived || conspiracy,
+                        "job {job} is wrong, and was checked: {last:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// What is not done, for people.
+    pub(crate) fn open(ledger: &Ledger) -> String {
+        let runs: Vec<_> = ledger.runs().map(|run| (run.settings.id, run.state, run.jobs)).collect();
+        let jobs: Vec<_> = ledger.jobs().filter(|(_, row)| row.slot.state != JobState::Done).collect();
+        let checks = ledger.jobs().filter(|(_, row)| row.is_checked_now()).count();
+        format!("runs {runs:?}, jobs {:?}, {} of them, {checks} checks", jobs.first(), jobs.len())
+    }
+}

@@ -1,0 +1,139 @@
+//! A worker's threads, simulated: they count as long as the clock says. In place of `worker/src/pool`.
+
+use std::collections::VecDeque;
+
+use nqueens_kernel::random::Random;
+use nqueens_model::id::LeaseToken;
+use nqueens_model::message::{HeldLease, JobResult, Lease, ReturnedLease};
+use nqueens_scheduler::Millis;
+use nqueens_worker_protocol::{JobProgress, Look};
+
+use super::Engine;
+use crate::job::{lie, truth};
+use crate::luck::Luck;
+use crate::scenario::Fault;
+
+/// Threads that count, as long as the clock says.
+pub(super) struct Pool {
+    engine: Engine,
+    waiting: VecDeque<Lease>,
+    active: Vec<Active>,
+    finished: Vec<Result<JobResult, ReturnedLease>>,
+    /// A job is finished, or the last one that waited has begun, since the last look.
+    pub(super) progressed: bool,
+}
+
+/// A job that a thread is at.
+struct Active {
+    token: LeaseToken,
+    estimate: u64,
+    began: Millis,
+    /// `None`: it hangs.
+    ends: Option<Millis>,
+}
+
+impl Pool {
+    pub(super) fn new(engine: Engine) -> Self {
+        let (waiting, active, finished) = (VecDeque::new(), Vec::new(), Vec::new());
+        Self { engine, waiting, active, finished, progressed: false }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.active.is_empty()
+    }
+
+    pub(super) fn next_end(&self) -> Option<Millis> {
+        self.active.iter().filter_map(|job| job.ends).min()
+    }
+
+    /// What it has not finished.
+    pub(super) fn tokens(&self) -> Vec<LeaseToken> {
+        let waiting = self.waiting.iter().map(|lease| lease.token);
+        waiting.chain(self.active.iter().map(|job| job.token)).collect()
+    }
+
+    pub(super) fn add(&mut self, now: Millis, leases: Vec<Lease>, luck: &mut Luck) {
+        self.waiting.extend(leases);
+        self.start(now, luck);
+    }
+
+    /// Has idle threads begin with what waits.
+    fn start(&mut self, now: Millis, luck: &mut Luck) {
+        while self.active.len() < self.engine.threads as usize {
+            let Some(lease) = self.waiting.pop_front() else { return };
+            self.progressed |= self.waiting.is_empty();
+            let took = lease.states / self.engine.rate + 1;
+            let ends = (!luck.strikes(Fault::Hang)).then_some(now + took);
+            self.active.push(Active { token: lease.token, estimate: lease.states, began: now, ends });
+        }
+    }
+
+    /// Counts until now.
+    pub(super) fn advance(&mut self, now: Millis, luck: &mut Luck) {
+        while let Some(end) = self.next_end().filter(|end| *end <= now) {
+            let at = self.active.iter().position(|job| job.ends == Some(end)).expect("it is there");
+            let job = self.active.remove(at);
+            self.finished.push(self.engine.count(&job, end, luck));
+            self.progressed = true;
+            self.start(end, luck);
+        }
+    }
+
+    /// It was stopped for this time.
+    pub(super) fn postpone(&mut self, slept: Millis) {
+        for job in &mut self.active {
+            job.began += slept;
+            job.ends = job.ends.map(|end| end + slept);
+        }
+    }
+
+    pub(super) fn look(&mut self, now: Millis) -> Look {
+        self.progressed = false;
+        let progress = |job: &Active| {
+            let states = (now.saturating_sub(job.began) * self.engine.rate).min(job.estimate);
+            let states = if job.ends.is_some() { states } else { states.min(1) };
+            JobProgress { lease: HeldLease { token: job.token, states }, left: 0 }
+        };
+        let begun = self.active.iter().map(progress).collect();
+        Look { finished: std::mem::take(&mut self.finished), begun }
+    }
+
+    pub(super) fn revoke(&mut self, now: Millis, tokens: &[LeaseToken], luck: &mut Luck) {
+        self.waiting.retain(|lease| !tokens.contains(&lease.token));
+        self.active.retain(|job| !tokens.contains(&job.token));
+        self.start(now, luck);
+    }
+
+    pub(super) fn give_up(&mut self, begun: bool) {
+        let mut tokens: Vec<_> = self.waiting.drain(..).map(|lease| lease.token).collect();
+        if begun {
+            tokens.extend(self.active.drain(..).map(|job| job.token));
+        }
+        self.finished.extend(tokens.into_iter().map(|token| Err(ReturnedLease { token, failure: None })));
+    }
+}
+
+impl Engine {
+    /// What comes of counting a job.
+    fn count(&self, job: &Active, end: Millis, luck: &mut Luck) -> Result<JobResult, ReturnedLease> {
+        let Active { token, estimate, began, .. } = *job;
+        if luck.strikes(Fault::Failure) {
+            return Err(ReturnedLease { token, failure: Some("told to".to_owned()) });
+        }
+        let mut counts = truth(token.job);
+        // Whether it lies about a job depends on both alone: it makes the same mistake again.
+        let liar = self.owner.filter(|_| self.conspires).unwrap_or(self.machine);
+        let mut draw = Random::new(token.job.run.get() ^ u64::from(token.job.number) << 48 ^ liar as u64);
+        if self.lies_in.is_some_and(|jobs| draw.below(jobs) == 0) {
+            counts = lie(token.job, liar, !draw.permille(100));
+        }
+        Ok(JobResult {
+            token,
+            counts,
+            parts: Vec::new(),
+            kernel: self.kernel.into(),
+            states: estimate,
+            elapsed_us: (end - began) * 1_000,
+        })
+    }
+}
