@@ -318,3 +318,6 @@ impl<R: Runner> Engine for DeviceEngine<R> {
         self.fault.as_deref()
     }
 }
+
+#[cfg(test)]
+mod tests;

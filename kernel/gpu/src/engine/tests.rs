@@ -1,0 +1,200 @@
+//! The engine on devices that fail.
+
+use std::collections::HashMap;
+
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::job::Job;
+use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::unit::Unit;
+
+use super::*;
+use crate::canary::completions;
+
+/// A device that counts by plain recursion, and has troubles.
+#[derive(Default)]
+struct Fake {
+    masks: Vec<Masks>,
+    outcomes: HashMap<Slot, Vec<Outcome>>,
+    /// Tasks of the largest launch.
+    largest: usize,
+    tasks: usize,
+    calls: u32,
+    /// Tasks that there is memory for.
+    memory: Option<usize>,
+    /// The call that finds it lost.
+    lost_at: Option<u32>,
+    /// From this task on all counts have a wrong bit.
+    wrong_from: Option<usize>,
+    /// The task that is left out.
+    left_out: Option<usize>,
+    /// Tasks with more completions take too long.
+    completions_max: Option<u32>,
+    /// Launches never end.
+    hangs: bool,
+}
+
+impl Fake {
+    fn call(&mut self) -> Result<(), Fault> {
+        self.calls += 1;
+        let lost = self.lost_at.is_some_and(|at| self.calls >= at);
+        if lost { Err(Fault::Lost("fell off the bus".to_owned())) } else { Ok(()) }
+    }
+
+    fn outcome(&mut self, task: Task) -> Outcome {
+        self.tasks += 1;
+        let completions = completions(&self.masks[task.board as usize], task);
+        let completions = u32::try_from(completions).expect("small");
+        if self.left_out == Some(self.tasks) {
+            return Outcome::NONE;
+        }
+        if self.completions_max.is_some_and(|most| completions > most && task.rows() > 2) {
+            return Outcome { completions: Outcome::UNFINISHED, rounds: ROUNDS_MAX };
+        }
+        let wrong = u32::from(self.wrong_from.is_some_and(|from| self.tasks >= from));
+        Outcome { completions: completions ^ wrong, rounds: 1 + completions }
+    }
+}
+
+impl Runner for Fake {
+    fn lanes(&self) -> usize {
+        4
+    }
+
+    fn launch_s(&self) -> f64 {
+        0.001
+    }
+
+    fn set_masks(&mut self, masks: &[[u32; 32]]) -> Result<(), Fault> {
+        self.call()?;
+        self.masks = masks.iter().map(|allowed| Masks { allowed: *allowed, free: 0 }).collect();
+        Ok(())
+    }
+
+    fn start(&mut self, slot: Slot, tasks: &[Task]) -> Result<(), Fault> {
+        self.call()?;
+        if self.memory.is_some_and(|most| tasks.len() > most) {
+            return Err(Fault::OutOfMemory);
+        }
+        self.largest = self.largest.max(tasks.len());
+        let outcomes = tasks.iter().map(|task| self.outcome(*task)).collect();
+        assert_eq!(self.outcomes.insert(slot, outcomes), None, "one launch in a slot");
+        Ok(())
+    }
+
+    fn is_done(&mut self, slot: Slot) -> Result<bool, Fault> {
+        self.call()?;
+        assert!(self.outcomes.contains_key(&slot));
+        Ok(!self.hangs)
+    }
+
+    fn outcomes(&mut self, slot: Slot, outcomes: &mut Vec<Outcome>) -> Result<(), Fault> {
+        self.call()?;
+        *outcomes = self.outcomes.remove(&slot).expect("it was started");
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), Fault> {
+        self.hangs = false;
+        self.outcomes.clear();
+        self.call()
+    }
+}
+
+fn boards(n: u32) -> Vec<Subproblem> {
+    let jobs = Plan::new(BoardSize::new(n).expect("a board"), PlanKind::Border).jobs();
+    let units = jobs.flat_map(|job: Job| job.units(false));
+    units.filter_map(|unit| Unit::board(&unit).cloned()).collect()
+}
+
+/// The completions of the boards of an N by such a device, and by a CPU; or the fault.
+fn count(engine: &mut DeviceEngine<Fake>, n: u32) -> Result<(u64, u64), String> {
+    let boards = boards(n);
+    let mut sums = [0; 2];
+    let mut cpu = Kernel::Scalar.engine().expect("it runs everywhere");
+    let engines: [&mut dyn Engine; 2] = [engine, &mut *cpu];
+    for (engine, sum) in engines.into_iter().zip(&mut sums) {
+        for boards in boards.chunks(engine.batch_max()) {
+            let mut tallies = vec![Tally::default(); boards.len()];
+            if engine.count_batch(boards, &mut tallies, &Control::default()).is_err() {
+                return Err(engine.fault().expect("nobody stopped it").to_owned());
+            }
+            *sum += tallies.iter().map(|tally| tally.completions).sum::<u64>();
+        }
+    }
+    Ok((sums[0], sums[1]))
+}
+
+fn assert_equal(mut engine: DeviceEngine<Fake>, n: u32) -> DeviceEngine<Fake> {
+    let (device, cpu) = count(&mut engine, n).expect("no fault");
+    assert_eq!(device, cpu);
+    assert!(cpu > 0);
+    engine
+}
+
+#[test]
+fn several_threads_cut_boards() {
+    for threads in [1, 3] {
+        assert_equal(DeviceEngine::new(Fake::default(), threads), 11);
+    }
+}
+
+#[test]
+fn without_memory_launches_get_smaller() {
+    let engine = assert_equal(DeviceEngine::new(Fake { memory: Some(300), ..Fake::default() }, 1), 11);
+    assert!(engine.runner.largest <= 300 && engine.runner.tasks > 600, "in several launches");
+    let mut engine = DeviceEngine::new(Fake { memory: Some(9), ..Fake::default() }, 1);
+    assert_eq!(count(&mut engine, 11), Err("the device has no memory left".to_owned()));
+}
+
+#[test]
+fn tasks_that_take_too_long_are_cut_again() {
+    assert_equal(DeviceEngine::new(Fake { completions_max: Some(400), ..Fake::default() }, 1), 11);
+}
+
+#[test]
+fn a_device_that_is_lost_at_any_call_says_so_and_counts_nothing() {
+    let calls = assert_equal(DeviceEngine::new(Fake::default(), 1), 10).runner.calls;
+    assert!(calls >= 4, "masks, a launch, a look, outcomes");
+    for lost_at in 1..=calls {
+        let mut engine = DeviceEngine::new(Fake { lost_at: Some(lost_at), ..Fake::default() }, 1);
+        assert_eq!(count(&mut engine, 10), Err("the device is lost: fell off the bus".to_owned()));
+    }
+}
+
+#[test]
+fn a_device_that_counts_wrong_is_found_by_the_next_canary() {
+    let tasks = assert_equal(DeviceEngine::new(Fake::default(), 1), 11).runner.tasks;
+    let canaries = (0..tasks).step_by(canary::EVERY + 1);
+    let last = canaries.last().expect("the first task is one");
+    assert!(last > 0);
+    for wrong_from in [1, tasks / 2, last + 1] {
+        let mut engine = DeviceEngine::new(Fake { wrong_from: Some(wrong_from), ..Fake::default() }, 1);
+        let reason = count(&mut engine, 11).expect_err("it is wrong");
+        assert!(reason.starts_with("the device counts wrong: ") && reason.contains("solutions"), "{reason}");
+    }
+}
+
+#[test]
+fn a_task_that_was_left_out_is_noticed() {
+    for left_out in [1, 2, 700] {
+        let mut engine = DeviceEngine::new(Fake { left_out: Some(left_out), ..Fake::default() }, 1);
+        let reason = count(&mut engine, 11).expect_err("one is missing");
+        assert!(reason.ends_with("was left out"), "{reason}");
+    }
+}
+
+#[test]
+fn a_stop_ends_a_launch_and_the_engine_goes_on_afterwards() {
+    let mut engine = DeviceEngine::new(Fake { hangs: true, ..Fake::default() }, 1);
+    let control = Control::default();
+    let outcome = thread::scope(|scope| {
+        let counting =
+            scope.spawn(|| engine.count(&Subproblem::empty(BoardSize::new(9).expect("a board")), &control));
+        thread::sleep(10 * LOOK);
+        control.stop();
+        counting.join().expect("no panic")
+    });
+    assert_eq!((outcome, engine.fault()), (Err(Stopped), None));
+    assert_equal(engine, 9);
+}
