@@ -142,6 +142,7 @@ impl Ledger {
     }
 
     fn drop_unplanned(&mut self) {
+        assert!(self.tables.jobs.before.is_empty(), "no transaction is on its way");
         let Tables { runs, jobs, .. } = &mut self.tables;
         let unplanned = runs.rows.values().filter(|run| run.state.is_none());
         for run in unplanned.map(|run| run.settings.id).collect::<Vec<_>>() {

@@ -40,8 +40,10 @@ impl World {
 
     /// Begins to store what was submitted and is not stored, unless something is being stored.
     pub(super) fn plan_next(&mut self) {
-        if self.coordinator.is_none() || self.planning.is_some() {
-            return;
+        let Some(coordinator) = self.coordinator.as_ref().filter(|_| self.planning.is_none()) else { return };
+        if coordinator.committing.is_some() {
+            // What is removed below is a transaction of its own.
+            return self.schedule(100, Event::Plan);
         }
         let is_missing = |submission: &Submission| self.ledger.run(submission.settings.id).is_none();
         self.planning = self.submitted.iter().position(is_missing);
