@@ -69,6 +69,11 @@ impl Solver {
         self.engine.leaf_test()
     }
 
+    /// Why the engine can't go on, see [`Engine::fault`].
+    pub fn fault(&self) -> Option<&str> {
+        self.engine.fault()
+    }
+
     /// The engine's limit, see [`Engine::batch_max`].
     pub fn batch_max(&self) -> usize {
         self.engine.batch_max()

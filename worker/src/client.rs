@@ -22,6 +22,9 @@ pub enum WorkerError {
     /// No engine passed its test.
     #[error("no counting engine passed its self-test on this machine; see the log")]
     NoEngine,
+    /// All engines have failed.
+    #[error("every counting engine of this worker has failed; see the log")]
+    Abandoned,
 }
 
 fn call_error(status: Status) -> CallError {

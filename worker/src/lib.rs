@@ -10,14 +10,15 @@
 
 #![forbid(unsafe_code)]
 
-mod capability;
 mod client;
+mod crew;
 mod pool;
 mod runtime;
 mod selftest;
 mod spool;
 
 pub use client::{Client, WorkerError};
+pub use crew::Crew;
 pub use nqueens_worker_protocol::{CallError, EndReason, Summary};
 pub use runtime::{Config, work};
 pub use selftest::{Proof, prove, proven_kernels};

@@ -1,13 +1,12 @@
 //! The worker's main loop: carries out the conversation's actions, in order, and reports what they lead to.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::future::Future;
-use std::num::NonZeroUsize;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_kernel::engine::{Factory, Kernel};
+use nqueens_kernel::engine::Factory;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
 use nqueens_proto::random_bytes;
@@ -16,10 +15,9 @@ use nqueens_worker_protocol::{
 };
 use tokio::time::{Instant, sleep_until};
 
-use crate::capability::capability;
 use crate::client::{Client, WorkerError};
+use crate::crew::{self, Crew};
 use crate::pool::Pool;
-use crate::selftest::Proof;
 use crate::spool::Spool;
 
 /// Shortest time between two looks at what the threads have finished, while they have more to do.
@@ -31,14 +29,13 @@ pub struct Config {
     pub name: String,
     /// Program version and source revision.
     pub build: String,
-    /// Counting threads.
-    pub threads: NonZeroUsize,
+    /// Counting threads, at least one crew. The engine of the first is in use where a coordinator asks for another one than
+    /// that of a first count.
+    pub crews: Vec<Crew>,
     /// Where the threads have their engines from.
     pub factory: Arc<Factory>,
-    /// The engine in use.
-    pub engine: Proof,
-    /// Engines offered, the one in use first.
-    pub kernels: Vec<Kernel>,
+    /// Other engines that are offered.
+    pub offered: Vec<KernelName>,
     /// Bytes that joins of half boards and multiplied colours may take, all threads together.
     pub memory_max: u64,
     /// Where results are kept until they are acknowledged; without one they die with the process.
@@ -61,20 +58,23 @@ pub async fn work(
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, WorkerError> {
     let begun = Instant::now();
-    let pool = Pool::start(config.factory, config.engine.kernel, config.threads, config.memory_max);
-    let threads = u32::try_from(config.threads.get()).unwrap_or(u32::MAX);
+    let mut kernels: Vec<_> = config.crews.iter().map(|crew| crew.kernel).chain(config.offered).collect();
+    let mut seen = HashSet::new();
+    kernels.retain(|kernel| seen.insert(*kernel));
     let registration = Registration {
         instance: random_bytes(),
         name: config.name,
         build: config.build,
-        kernels: config.kernels.into_iter().map(KernelName::from).collect(),
-        capability: Some(capability(config.engine, threads)),
-        threads,
+        kernels,
+        capability: Some(crew::capability(&config.crews)),
+        threads: crew::threads(&config.crews),
     };
+    let states_per_s = config.crews.iter().map(Crew::speed).sum();
+    let pool = Pool::start(config.factory, config.crews, config.memory_max);
     let mut spool = config.spool;
     let conversation = Conversation::new(Setup {
         registration,
-        states_per_s: config.engine.states_per_s * f64::from(threads),
+        states_per_s,
         drain: config.drain,
         deadline: config.time_max,
         idle_max: config.idle_max,
@@ -85,7 +85,7 @@ pub async fn work(
         }),
     });
     let worker = Runtime { client, pool, spool: spool.map(Arc::new), call: None, end: None };
-    worker.live(begun, conversation, stop).await.map_err(WorkerError::Call)
+    worker.live(begun, conversation, stop).await
 }
 
 /// A call to the coordinator and what comes of it.
@@ -105,8 +105,8 @@ impl Runtime {
         begun: Instant,
         mut conversation: Conversation,
         stop: impl Future<Output = ()>,
-    ) -> Result<Summary, CallError> {
-        let (mut stop, mut stopped) = (pin!(stop), false);
+    ) -> Result<Summary, WorkerError> {
+        let (mut stop, mut stopped, mut abandoned) = (pin!(stop), false, false);
         let (mut rested, mut progressed) = (begun, false);
         let outcome = loop {
             if let Some(outcome) = self.end.take() {
@@ -118,6 +118,11 @@ impl Runtime {
                 biased;
                 () = &mut stop, if !stopped => {
                     stopped = true;
+                    ProtocolEvent::Stop
+                }
+                // Nothing can be counted, and what is left can be given back.
+                () = self.pool.abandoned(), if !abandoned => {
+                    (stopped, abandoned) = (true, true);
                     ProtocolEvent::Stop
                 }
                 event = answer(&mut self.call) => event,
@@ -141,7 +146,7 @@ impl Runtime {
         // Joining waits for the threads to see their stop flags.
         let closing = tokio::task::spawn_blocking(move || self.pool.close());
         closing.await.expect("closing the pool does not panic");
-        outcome
+        if abandoned { Err(WorkerError::Abandoned) } else { outcome.map_err(WorkerError::Call) }
     }
 
     /// Does what the conversation wants; what comes of it at once.

@@ -18,6 +18,12 @@ const TIME: Duration = Duration::from_millis(5);
 /// Engines are far faster on boards of this size than on the small ones of their test, and hardly faster on larger ones.
 const BOARD: u32 = 15;
 
+/// Boards on which devices are measured: larger and larger ones, until one takes longer than [`BATCH_TIME`].
+const BOARDS: [u32; 4] = [14, 15, 17, 18];
+
+/// Enough to make up for the way to a device and back.
+const BATCH_TIME: Duration = Duration::from_millis(50);
+
 /// What an engine showed in its test.
 #[derive(Clone, Copy, Debug)]
 pub struct Proof {
@@ -29,14 +35,43 @@ pub struct Proof {
 
 /// Counts small boards by every plan and holds the counts against the published ones. The error says what was wrong.
 pub fn prove(factory: &Factory, kernel: Kernel) -> Result<Proof, String> {
-    let engine =
-        factory(kernel.name()).ok_or_else(|| format!("this machine can't run the {kernel} engine"))?;
+    let mut solver = tested(factory, kernel.name(), &PlanKind::ALL)?;
+    Ok(Proof { kernel, states_per_s: states_per_s(&mut solver) })
+}
+
+/// The same for an engine that counts boards only, in large batches; its speed in states a second.
+pub(crate) fn prove_boards(factory: &Factory, engine: &str) -> Result<f64, String> {
+    let mut solver = tested(factory, engine, &[PlanKind::Rows, PlanKind::Border])?;
+    let mut speed = 1.0;
+    for n in BOARDS {
+        let begun = Instant::now();
+        let jobs = Plan::new(BoardSize::new(n).expect("a board"), PlanKind::Border).jobs();
+        let counted = solver.count_jobs(jobs, &Control::default());
+        let (_, states) = counted.map_err(|_stopped| fault_of(&solver))?;
+        let elapsed = begun.elapsed();
+        #[expect(clippy::cast_precision_loss, reason = "a speed")]
+        let of_this_board = states as f64 / elapsed.as_secs_f64();
+        speed = of_this_board.max(1.0);
+        if elapsed > BATCH_TIME {
+            break;
+        }
+    }
+    Ok(speed)
+}
+
+fn fault_of(solver: &Solver) -> String {
+    solver.fault().expect("nobody stops it").to_owned()
+}
+
+/// What counts by an engine that has counted small boards right.
+fn tested(factory: &Factory, kernel: &str, plans: &[PlanKind]) -> Result<Solver, String> {
+    let engine = factory(kernel).ok_or_else(|| format!("this machine can't run the {kernel} engine"))?;
     let mut solver = Solver::new(engine, &Arc::new(SharedTables::new(u64::MAX, 1)));
     let control = Control::default();
     for n in [5, 8, 11].map(|n| BoardSize::new(n).expect("a small board")) {
-        for kind in PlanKind::ALL {
+        for kind in plans.iter().copied() {
             let counted = solver.count_jobs(Plan::new(n, kind).jobs(), &control);
-            let (totals, _) = counted.expect("nobody stops it");
+            let (totals, _) = counted.map_err(|_stopped| fault_of(&solver))?;
             let known = published(n).expect("small boards are published");
             let sorted = symmetric_counts(n, &control).map(|symmetric| totals.sorted(symmetric));
             if sorted != Ok(Ok(known.orbits)) {
@@ -47,7 +82,7 @@ pub fn prove(factory: &Factory, kernel: Kernel) -> Result<Proof, String> {
             }
         }
     }
-    Ok(Proof { kernel, states_per_s: states_per_s(&mut solver) })
+    Ok(solver)
 }
 
 /// States that one thread visits in a second, at least 1.

@@ -14,7 +14,7 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use nqueens_proto::{Token, v1};
-use nqueens_worker::{CallError, Client, Config, EndReason, Spool, Summary, WorkerError, prove, work};
+use nqueens_worker::{CallError, Client, Config, Crew, EndReason, Spool, Summary, WorkerError, prove, work};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -26,10 +26,9 @@ fn config(spool: Option<&Path>, drain: Duration) -> Config {
     Config {
         name: "test".to_owned(),
         build: "test".to_owned(),
-        threads: NonZeroUsize::MIN,
+        crews: vec![Crew::of_cpu(engine, NonZeroUsize::MIN)],
         factory: Arc::new(cpu),
-        engine,
-        kernels: vec![engine.kernel],
+        offered: Vec::new(),
         memory_max: 0,
         spool: spool.map(|dir| Spool::open(dir).expect("a spool")),
         drain,

@@ -1,14 +1,18 @@
 //! `nqueens bench`: the counting speed alone.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
+use anyhow::ensure;
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::plan::PlanKind;
 use serde_json::json;
 
-use crate::command::choices::{KernelChoice, PlanChoice, threads};
+use crate::command::choices::{EngineChoice, KernelChoice, PlanChoice, threads};
 use crate::command::counting;
+use crate::command::devices::Devices;
 use crate::memory::Memory;
 use crate::output::{Json, thousands};
 
@@ -24,13 +28,16 @@ pub(crate) struct BenchCommand {
     #[arg(long, default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
 
-    /// Counting engine
-    #[arg(long, default_value_t = KernelChoice::Auto)]
-    kernel: KernelChoice,
+    /// Counting engine; opencl counts on devices
+    #[arg(long, default_value_t = EngineChoice::Auto)]
+    kernel: EngineChoice,
 
     /// Number of counting threads
     #[arg(long, value_name = "T", default_value = "1", value_parser = threads)]
     threads: NonZeroUsize,
+
+    #[command(flatten)]
+    devices: Devices,
 
     #[command(flatten)]
     memory: Memory,
@@ -41,16 +48,29 @@ pub(crate) struct BenchCommand {
 
 impl BenchCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let (n, kernel) = (self.n, self.kernel.resolve()?);
+        let n = self.n;
+        let kernel = self.kernel.cpu().map(KernelChoice::resolve).transpose()?;
+        let (threads, devices) = match kernel {
+            Some(kernel) => (vec![kernel.name().to_owned(); self.threads.get()], self.devices.crews()?),
+            None => (Vec::new(), self.devices.crews_alone()?),
+        };
         let plan = self.plan.resolve(n, kernel);
-        let count = counting::count(n, plan, kernel, self.threads, self.memory.bytes())?;
+        ensure!(
+            devices.is_empty() || matches!(plan, PlanKind::Rows | PlanKind::Border),
+            "devices count plans rows and border, not {plan}"
+        );
+        let engines: Vec<_> =
+            threads.into_iter().chain(devices.into_iter().map(|crew| crew.engine)).collect();
+        let count = counting::count_by(n, plan, &engines, self.memory.bytes())?;
         count.check(n)?;
+        let kernels: BTreeSet<_> = engines.iter().map(String::as_str).collect();
+        let kernels = kernels.into_iter().collect::<Vec<_>>().join(" + ");
         let elapsed_s = count.elapsed.as_secs_f64();
         let line = json!({
             "n": n.get(),
             "plan": plan.name(),
-            "kernel": kernel.name(),
-            "threads": self.threads,
+            "kernel": kernels,
+            "threads": engines.len(),
             "elapsed_s": elapsed_s,
             "total": count.total.to_string(),
             "states": count.states.to_string(),
@@ -58,9 +78,9 @@ impl BenchCommand {
         let speed = count.states_per_s() / 1e6;
         let text = format!(
             "N = {n}: {} solutions in {elapsed_s:.3} s\n\
-             {kernel} kernel, plan {plan}, {} thread(s): {} states, {speed:.0} million/s",
+             {kernels} kernel, plan {plan}, {} thread(s): {} states, {speed:.0} million/s",
             thousands(count.total),
-            self.threads,
+            engines.len(),
             thousands(count.states)
         );
         self.json.print(line, text)?;

@@ -11,7 +11,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser, ValuePa
 use nqueens_coordinator::{Confirming, Timing};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
-use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::engine::{Kernel, UnknownKernel};
 use nqueens_kernel::halves::Orbits;
 use nqueens_kernel::plan::{Plan, PlanKind, fastest};
 use nqueens_model::message::THREADS_MAX;
@@ -38,7 +38,19 @@ pub(crate) enum Choice<T> {
     Given(T),
 }
 
-/// Which engine is to count.
+/// An engine for the processor, or the one for devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EngineName {
+    /// An engine for the processor.
+    Cpu(Kernel),
+    /// Devices, and no thread of the processor.
+    OpenCl,
+}
+
+/// What is to count on one machine.
+pub(crate) type EngineChoice = Choice<EngineName>;
+
+/// Which engine for the processor is to count.
 pub(crate) type KernelChoice = Choice<Kernel>;
 
 /// How a board is to be split into jobs.
@@ -54,6 +66,40 @@ pub(crate) trait Named:
 impl Named for Kernel {
     fn names() -> impl Iterator<Item = &'static str> {
         Self::ALL.into_iter().map(Self::name)
+    }
+}
+
+impl Named for EngineName {
+    fn names() -> impl Iterator<Item = &'static str> {
+        Kernel::names().chain([nqueens_gpu::NAME])
+    }
+}
+
+impl FromStr for EngineName {
+    type Err = UnknownKernel;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == nqueens_gpu::NAME { Ok(Self::OpenCl) } else { text.parse().map(Self::Cpu) }
+    }
+}
+
+impl fmt::Display for EngineName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu(kernel) => kernel.fmt(f),
+            Self::OpenCl => f.pad(nqueens_gpu::NAME),
+        }
+    }
+}
+
+impl EngineChoice {
+    /// The choice for the processor; `None` if devices alone are to count.
+    pub(crate) fn cpu(self) -> Option<KernelChoice> {
+        match self {
+            Self::Auto => Some(KernelChoice::Auto),
+            Self::Given(EngineName::Cpu(kernel)) => Some(KernelChoice::Given(kernel)),
+            Self::Given(EngineName::OpenCl) => None,
+        }
     }
 }
 
@@ -115,8 +161,8 @@ impl KernelChoice {
 }
 
 impl PlanChoice {
-    /// The plan for a board of this size, to be counted by this engine; by default the fastest.
-    pub(crate) fn resolve(self, n: BoardSize, kernel: Kernel) -> PlanKind {
+    /// The plan for a board of this size, to be counted by this engine or by devices alone; by default the fastest.
+    pub(crate) fn resolve(self, n: BoardSize, kernel: Option<Kernel>) -> PlanKind {
         let missing = match self.given() {
             Some(PlanKind::Halves) if n.get() < Orbits::N_MIN => "half boards",
             Some(PlanKind::Colours) if n.get() < RowSets::N_MIN => "row sets",
@@ -125,11 +171,11 @@ impl PlanChoice {
         if !missing.is_empty() {
             eprintln!("nqueens: N = {n} is too small for {missing}; plan border is used instead");
         }
-        self.given().unwrap_or_else(|| fastest(n, kernel))
+        self.given().unwrap_or_else(|| kernel.map_or(PlanKind::Border, |kernel| fastest(n, kernel)))
     }
 
     /// The plan, with jobs of about so many states or of a size that suits it.
-    pub(crate) fn cut(self, n: BoardSize, kernel: Kernel, states_per_job: Option<u64>) -> Plan {
+    pub(crate) fn cut(self, n: BoardSize, kernel: Option<Kernel>, states_per_job: Option<u64>) -> Plan {
         let kind = self.resolve(n, kernel);
         states_per_job.map_or_else(|| Plan::new(n, kind), |states| Plan::with_states_per_job(n, kind, states))
     }
@@ -182,6 +228,9 @@ mod tests {
     fn names_are_read_as_they_are_printed() {
         for name in KernelChoice::names() {
             assert_eq!(name.parse::<KernelChoice>().unwrap().to_string(), name);
+        }
+        for name in EngineChoice::names() {
+            assert_eq!(name.parse::<EngineChoice>().unwrap().to_string(), name);
         }
         for name in PlanChoice::names() {
             assert_eq!(name.parse::<PlanChoice>().unwrap().to_string(), name);

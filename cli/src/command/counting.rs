@@ -52,8 +52,7 @@ impl BoardCount {
     }
 }
 
-/// Counts a board by an engine. The threads take the plan's jobs one after the other, and jobs are the smaller the
-/// more threads there are, so that all end at about the same time.
+/// Counts a board by an engine, on so many threads.
 pub(crate) fn count(
     n: BoardSize,
     kind: PlanKind,
@@ -61,24 +60,40 @@ pub(crate) fn count(
     threads: NonZeroUsize,
     memory_max: u64,
 ) -> anyhow::Result<BoardCount> {
+    count_by(n, kind, &vec![kernel.name().to_owned(); threads.get()], memory_max)
+}
+
+/// Counts a board by the engines of these names, each on a thread. The threads take the plan's jobs one after the other, and
+/// jobs are the smaller the more threads there are, so that all end at about the same time.
+pub(crate) fn count_by(
+    n: BoardSize,
+    kind: PlanKind,
+    engines: &[String],
+    memory_max: u64,
+) -> anyhow::Result<BoardCount> {
     let begun = Instant::now();
     let plan = Plan::new(n, kind);
     // Column and row sets are slower to count when those that stand together are not.
     let share = match kind {
         PlanKind::Halves | PlanKind::Colours => 1,
-        PlanKind::Rows | PlanKind::Border => u64::try_from(threads.get())?,
+        PlanKind::Rows | PlanKind::Border => u64::try_from(engines.len())?,
     };
     let plan = Plan::with_states_per_job(n, kind, plan.states_per_job() / share);
-    let tables = Arc::new(SharedTables::new(memory_max, threads.get()));
+    let tables = Arc::new(SharedTables::new(memory_max, engines.len()));
     let jobs = Mutex::new(plan.jobs());
-    let work = || {
+    let work = |engine: &str| {
         let engine =
-            ENGINES(kernel.name()).with_context(|| format!("this machine can't run the {kernel} kernel"))?;
+            ENGINES(engine).with_context(|| format!("this machine can't run the {engine} kernel"))?;
         let jobs = iter::from_fn(|| jobs.lock().expect("no thread panics with it").next());
-        Solver::new(engine, &tables).count_jobs(jobs, &Control::default()).context("nobody stops it")
+        let mut solver = Solver::new(engine, &tables);
+        let counted = solver.count_jobs(jobs, &Control::default());
+        counted.map_err(|stopped| match solver.fault() {
+            Some(fault) => anyhow::Error::msg(fault.to_owned()),
+            None => stopped.into(),
+        })
     };
     let found: Vec<_> = thread::scope(|scope| {
-        let started: Vec<_> = (0..threads.get()).map(|_| scope.spawn(work)).collect();
+        let started: Vec<_> = engines.iter().map(|engine| scope.spawn(|| work(engine))).collect();
         let ended = started.into_iter().map(|thread| thread.join().expect("a counting thread panicked"));
         ended.collect::<anyhow::Result<_>>()
     })?;

@@ -19,7 +19,7 @@ use serde_json::json;
 use super::checkup::{self, say};
 use super::counting;
 use crate::build::{BUILD, TARGET};
-use crate::engines::ENGINES;
+use crate::engines::{ENGINES, device_crew, devices};
 use crate::machine::{default_threads, memory_limits, thread_limits};
 use crate::memory::default_memory;
 use crate::output::{Json, print_line};
@@ -97,6 +97,7 @@ impl DoctorCommand {
         say("instructions", instruction_sets())?;
         say("fastest kernel", kernel_choice())?;
         let mut well = look_at_kernels()?;
+        well &= look_at_devices()?;
         if let Some(url) = &self.coordinator {
             well &= checkup::coordinator(url, self.operator_token_file.as_deref(), &self.tls)?;
         }
@@ -127,6 +128,41 @@ fn look_at_kernels() -> anyhow::Result<bool> {
             Err(reason) => {
                 well = false;
                 say(&heading, format_args!("FAILED: {reason}"))?;
+            }
+        }
+    }
+    Ok(well)
+}
+
+/// Proves every device and measures it; false if one failed. None is no failure.
+fn look_at_devices() -> anyhow::Result<bool> {
+    let devices = match devices() {
+        Ok(devices) => devices,
+        Err(reason) => {
+            say("OpenCL", reason)?;
+            return Ok(true);
+        }
+    };
+    let mut well = true;
+    for (number, device) in devices.iter().enumerate() {
+        let about = format!(
+            "{}, driver {}, {} compute units, {}",
+            device.name(),
+            device.driver(),
+            device.compute_units(),
+            ByteSize(device.memory())
+        );
+        match device_crew(number, device) {
+            Ok(crew) => {
+                let speed = crew.states_per_s / 1e6;
+                say(
+                    &format!("device {number}"),
+                    format_args!("{about}; passed its test; {speed:.0} million states/s"),
+                )?;
+            }
+            Err(reason) => {
+                well = false;
+                say(&format!("device {number}"), format_args!("{about}; FAILED: {reason}"))?;
             }
         }
     }

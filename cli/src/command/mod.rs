@@ -11,6 +11,7 @@ mod completions;
 mod config;
 mod coordinator;
 mod counting;
+mod devices;
 mod doctor;
 mod estimate;
 mod export;

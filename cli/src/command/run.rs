@@ -14,16 +14,18 @@ use nqueens_coordinator::request::ReleaseAll;
 use nqueens_coordinator::{Access, CallerLimits, Coordinator, Error, Policy, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::plan::PlanKind;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Outcome, RunState, RunStatus, Submission};
 use nqueens_proto::{Token, random_bytes};
-use nqueens_worker::{Client, Config, Proof, prove, proven_kernels, work};
+use nqueens_worker::{Client, Config, Crew, Proof, prove, proven_kernels, work};
 use serde_json::json;
 use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
-use super::choices::{ConfirmingOptions, JobsMax, KernelChoice, PlanChoice, threads};
+use super::choices::{ConfirmingOptions, EngineChoice, JobsMax, KernelChoice, PlanChoice, threads};
+use super::devices::Devices;
 use crate::build::BUILD;
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
@@ -57,9 +59,9 @@ pub(crate) struct RunCommand {
     #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
     threads: NonZeroUsize,
 
-    /// Counting engine
-    #[arg(long, default_value_t = KernelChoice::Auto)]
-    kernel: KernelChoice,
+    /// Counting engine; opencl counts on devices alone
+    #[arg(long, default_value_t = EngineChoice::Auto)]
+    kernel: EngineChoice,
 
     /// Estimated states per job; an interruption loses less work when jobs are smaller [default: depends on N]
     #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
@@ -70,6 +72,9 @@ pub(crate) struct RunCommand {
 
     #[command(flatten)]
     confirming: ConfirmingOptions,
+
+    #[command(flatten)]
+    devices: Devices,
 
     #[command(flatten)]
     memory: Memory,
@@ -97,8 +102,8 @@ impl RunCommand {
 
     async fn count(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
         let begun = Instant::now();
-        let kernel = self.kernel;
-        let proving = tokio::task::spawn_blocking(move || proven(kernel));
+        let (kernel, devices) = (self.kernel, self.devices.clone());
+        let proving = tokio::task::spawn_blocking(move || Engines::proven(kernel, &devices));
         let pace = Timing {
             policy: Policy { beat_ms: BEAT_MS, ..Policy::default() },
             jobs_max: self.jobs_max.jobs_max,
@@ -108,19 +113,19 @@ impl RunCommand {
         let path = self.path();
         let opening = async {
             let coordinator = Coordinator::open(&path, pace, BUILD).await?;
-            let proof = proving.await.context("the engines' test panicked")??;
-            anyhow::Ok((coordinator, proof))
+            let engines = proving.await.context("the engines' test panicked")??;
+            anyhow::Ok((coordinator, engines))
         };
-        let (coordinator, proof) = tokio::select! {
+        let (coordinator, engines) = tokio::select! {
             opened = opening => opened?,
             () = stopped(told.clone()) => return Ok(self.interrupted()),
         };
-        debug!(kernel = %proof.kernel, "database is open, engine passed its self-test");
-        let outcome = self.finish(&coordinator, proof, told).await;
+        debug!(kernel = engines.name(), "database is open, engine passed its self-test");
+        let outcome = self.finish(&coordinator, &engines, told).await;
         debug!("run has ended");
         coordinator.close().await;
         if let Some(run) = outcome? {
-            self.print(&run, proof.kernel, begun.elapsed().as_secs_f64())?;
+            self.print(&run, &engines.name(), begun.elapsed().as_secs_f64())?;
             return Ok(ExitCode::SUCCESS);
         }
         Ok(self.interrupted())
@@ -138,13 +143,13 @@ impl RunCommand {
     async fn finish(
         &self,
         coordinator: &Coordinator,
-        proof: Proof,
+        engines: &Engines,
         told: SignalReceiver,
     ) -> anyhow::Result<Option<RunStatus>> {
         let planning = async {
             match self.existing(coordinator).await? {
                 Some(run) => Ok(run),
-                None => self.submit(coordinator, proof.kernel).await,
+                None => self.submit(coordinator, engines.cpu.map(|proof| proof.kernel)).await,
             }
         };
         let run = tokio::select! {
@@ -157,9 +162,10 @@ impl RunCommand {
         }
         debug!(run = %id, "run is planned");
         coordinator.operator().ask(ReleaseAll).await.map_err(anyhow::Error::new)?;
+        let crews = engines.crews(run.plan.kind(), self.threads)?;
         let bar = Bar::new();
         tokio::select! {
-            end = self.drive(coordinator, id, proof, told) => end,
+            end = self.drive(coordinator, id, crews, told) => end,
             never = bar.show(id, coordinator.operator().watch()) => match never {},
         }
     }
@@ -184,7 +190,7 @@ impl RunCommand {
         }
     }
 
-    async fn submit(&self, coordinator: &Coordinator, kernel: Kernel) -> anyhow::Result<RunRow> {
+    async fn submit(&self, coordinator: &Coordinator, kernel: Option<Kernel>) -> anyhow::Result<RunRow> {
         let plan = self.plan.cut(self.n, kernel, self.job_states);
         let submission = Submission { request: random_bytes(), plan, priority: 0, replicate_ppm: 0 };
         let (operator, bar) = (coordinator.operator(), Bar::new());
@@ -199,7 +205,7 @@ impl RunCommand {
         &self,
         coordinator: &Coordinator,
         id: RunId,
-        proof: Proof,
+        crews: Vec<Crew>,
         told: SignalReceiver,
     ) -> anyhow::Result<Option<RunStatus>> {
         let (listener, address) = listen("127.0.0.1:0").await?;
@@ -214,10 +220,9 @@ impl RunCommand {
         let worker = Config {
             name: "this process".to_owned(),
             build: BUILD.to_owned(),
-            threads: self.threads,
+            crews,
             factory: Arc::new(ENGINES),
-            engine: proof,
-            kernels: vec![proof.kernel],
+            offered: Vec::new(),
             memory_max: self.memory.bytes(),
             spool: None,
             drain: Duration::ZERO,
@@ -252,7 +257,7 @@ impl RunCommand {
         Ok(if end? { Some(coordinator.operator().run(id).await?) } else { None })
     }
 
-    fn print(&self, run: &RunStatus, kernel: Kernel, elapsed_s: f64) -> io::Result<()> {
+    fn print(&self, run: &RunStatus, kernel: &str, elapsed_s: f64) -> io::Result<()> {
         let result = run.outcome.zip(run.standing()).expect("a run that is done has a result");
         let (Outcome { totals, total, checked, .. }, standing) = result;
         let unique = totals.unique(self.n).expect("checked when the run was done");
@@ -268,7 +273,7 @@ impl RunCommand {
                 "plan": run.plan.kind().name(),
                 "jobs": run.progress.jobs,
                 "elapsed_s": elapsed_s,
-                "kernel": kernel.name(),
+                "kernel": kernel,
                 "check": checked.name(),
                 "confirmed": standing.is_confirmed(),
             });
@@ -297,6 +302,46 @@ fn random_token() -> Token {
 fn failure(run: &RunRow) -> String {
     let reason = run.reason.as_deref().unwrap_or("no reason is recorded");
     format!("run {} has no total because a check failed: {reason}", run.id)
+}
+
+/// What counts.
+struct Engines {
+    /// The engine for the processor; none where devices alone are to count.
+    cpu: Option<Proof>,
+    devices: Vec<Crew>,
+}
+
+impl Engines {
+    /// Those that were asked for. Each must pass its test.
+    fn proven(choice: EngineChoice, devices: &Devices) -> anyhow::Result<Self> {
+        Ok(match choice.cpu() {
+            Some(kernel) => Self { cpu: Some(proven(kernel)?), devices: devices.crews()? },
+            None => Self { cpu: None, devices: devices.crews_alone()? },
+        })
+    }
+
+    /// For people.
+    fn name(&self) -> String {
+        let cpu = self.cpu.map(|proof| proof.kernel.name());
+        let device = (!self.devices.is_empty()).then_some(nqueens_gpu::NAME);
+        cpu.into_iter().chain(device).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// The threads that count a plan. Devices leave some plans to the processor.
+    fn crews(&self, kind: PlanKind, threads: NonZeroUsize) -> anyhow::Result<Vec<Crew>> {
+        let left = matches!(kind, PlanKind::Halves | PlanKind::Colours);
+        if left && !self.devices.is_empty() {
+            eprintln!(
+                "nqueens: devices count plans rows and border; plan {kind} is counted by the processor"
+            );
+        }
+        let devices = if left { Vec::new() } else { self.devices.clone() };
+        let cpu = match self.cpu {
+            None if devices.is_empty() => Some(proven(KernelChoice::Auto)?),
+            cpu => cpu,
+        };
+        Ok(cpu.map(|proof| Crew::of_cpu(proof, threads)).into_iter().chain(devices).collect())
+    }
 }
 
 /// The fastest engine that passes its test, or the one that was asked for.

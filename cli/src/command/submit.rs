@@ -58,7 +58,7 @@ impl SubmitCommand {
         block_on(async {
             let mut client = self.contact.client()?;
             let kernel = prevailing(&client.workers().await?);
-            let plan = self.plan.cut(self.n, kernel, self.job_states);
+            let plan = self.plan.cut(self.n, Some(kernel), self.job_states);
             let (request, priority, replicate_ppm) = (random_bytes(), self.priority, self.replicate);
             let submission = Submission { request, plan, priority, replicate_ppm };
             let run = client.submit(submission).await?;

@@ -71,7 +71,7 @@ impl TableCommand {
                 let kernel = choice.resolve()?;
                 let memory_max = default_memory();
                 Ok(Box::new(move |n| {
-                    let plan = PlanChoice::Auto.resolve(n, kernel);
+                    let plan = PlanChoice::Auto.resolve(n, Some(kernel));
                     counting::count(n, plan, kernel, NonZeroUsize::MIN, memory_max)
                 }))
             }

@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
-use nqueens_kernel::engine::Kernel;
+use nqueens_model::kernel::KernelName;
 use nqueens_model::name;
 use nqueens_proto::random_bytes;
 use nqueens_worker::{
-    Client, Config, EndReason, Proof, Spool, Summary, WorkerError, prove, proven_kernels, work,
+    Client, Config, Crew, EndReason, Proof, Spool, Summary, WorkerError, prove, proven_kernels, work,
 };
 use tracing::info;
 
 use super::choices::{KernelChoice, threads};
+use super::devices::Devices;
 use crate::build::BUILD;
 use crate::engines::ENGINES;
 use crate::exit::{INTERRUPTED, NO_MORE_WORK, TIME_IS_UP, misuse};
@@ -63,6 +64,9 @@ pub(crate) struct WorkerCommand {
     /// Counting engine; each must pass a self-test on small boards, and auto selects the fastest that does
     #[arg(long, default_value_t = KernelChoice::Auto)]
     kernel: KernelChoice,
+
+    #[command(flatten)]
+    devices: Devices,
 
     #[command(flatten)]
     memory: Memory,
@@ -137,17 +141,21 @@ impl WorkerCommand {
         let client = self.client()?;
         let time_max = self.time_limit.and_then(TimeLimit::left);
         let spool = Spool::open(&self.spool)?;
-        let choice = self.kernel;
-        let proving = tokio::task::spawn_blocking(move || engines(choice));
-        let (engine, kernels) = proving.await.context("the engines' test panicked")??;
+        let (choice, threads, devices) = (self.kernel, self.threads, self.devices.clone());
+        let proving = tokio::task::spawn_blocking(move || {
+            let (engine, offered) = engines(choice)?;
+            let mut crews = vec![Crew::of_cpu(engine, threads)];
+            crews.extend(devices.crews()?);
+            anyhow::Ok((crews, offered))
+        });
+        let (crews, offered) = proving.await.context("the engines' test panicked")??;
         let stagger = self.lifetime_stagger.map_or(Duration::ZERO, |stagger| stagger.mul_f64(random_share()));
         let config = Config {
             name: self.name.unwrap_or_else(host_name),
             build: BUILD.to_owned(),
-            threads: self.threads,
+            crews,
             factory: Arc::new(ENGINES),
-            engine,
-            kernels,
+            offered,
             memory_max: self.memory.bytes_beside(self.node_workers),
             spool: Some(spool),
             drain: Duration::from_secs(self.drain_seconds),
@@ -189,8 +197,8 @@ fn farewell(summary: &Summary, told: Option<Signal>) -> ExitCode {
     ExitCode::from(if told == Some(Signal::Interrupt) || !clean { INTERRUPTED } else { code })
 }
 
-/// The engine to use, and all that can be offered, that one first.
-fn engines(choice: KernelChoice) -> anyhow::Result<(Proof, Vec<Kernel>)> {
+/// The engine to use, and all that can be offered.
+fn engines(choice: KernelChoice) -> anyhow::Result<(Proof, Vec<KernelName>)> {
     let proofs: Vec<_> = proven_kernels(ENGINES).collect();
     let engine = match choice {
         KernelChoice::Auto => proofs.first().copied().ok_or(WorkerError::NoEngine)?,
@@ -199,6 +207,5 @@ fn engines(choice: KernelChoice) -> anyhow::Result<(Proof, Vec<Kernel>)> {
             None => prove(ENGINES, kernel).map_err(anyhow::Error::msg)?,
         },
     };
-    let others = proofs.iter().map(|proof| proof.kernel).filter(|kernel| *kernel != engine.kernel);
-    Ok((engine, std::iter::once(engine.kernel).chain(others).collect()))
+    Ok((engine, proofs.iter().map(|proof| proof.kernel.into()).collect()))
 }

@@ -1,17 +1,17 @@
 //! OS threads that count: each takes a job apart, or counts pieces of those that are. Where the engine counts many boards
-//! at once, these come from as many jobs as it takes.
+//! at once, these come from as many jobs as it takes. A job is counted by one [`Crew`]; threads of several take jobs from the
+//! same queue. A device that fails is tried once more; then its crew ends, and others count its jobs.
 
 mod queue;
 #[cfg(test)]
 mod tests;
 
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nqueens_kernel::engine::{Factory, Kernel, Stopped};
+use nqueens_kernel::engine::{Factory, Stopped};
 use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::job::{Class, InvalidJob, Job};
 use nqueens_kernel::solver::Solver;
@@ -20,6 +20,9 @@ use nqueens_model::message::{FAILURE_BYTES_MAX, JobResult, Lease, ReturnedLease}
 use nqueens_model::name::is_printable;
 use nqueens_worker_protocol::Look;
 use tokio::sync::Notify;
+use tracing::{error, warn};
+
+use crate::crew::Crew;
 
 use self::queue::{ActiveJob, NUMBER_MAX, PartCounts, Piece, PieceBatch, PieceTally, Queue};
 
@@ -32,6 +35,9 @@ const PIECES_PER_THREAD: usize = 8;
 /// The same for jobs of colours, whose pieces each make tables that a whole job makes once.
 const ROW_SETS_PER_THREAD: usize = 1;
 
+/// Who counts large batches takes jobs for so many seconds, and leaves the others to other crews.
+const BACKLOG_S: f64 = 2.0;
+
 /// The counting threads of a worker.
 pub(crate) struct Pool {
     shared: Arc<PoolState>,
@@ -40,9 +46,9 @@ pub(crate) struct Pool {
 
 struct PoolState {
     factory: Arc<Factory>,
-    kernel: Kernel,
+    /// At least one.
+    crews: Vec<Crew>,
     tables: Arc<SharedTables>,
-    threads: usize,
     queue: Mutex<Queue>,
     /// Wakes threads: there is something to count, or the pool closes.
     work: Condvar,
@@ -50,6 +56,8 @@ struct PoolState {
     progressed: Notify,
     /// Wakes the runtime: nothing is left to count.
     idle: Notify,
+    /// Wakes the runtime: no thread is left that counts.
+    abandoned: Notify,
 }
 
 /// What a thread does next.
@@ -61,27 +69,26 @@ enum Task {
 }
 
 impl Pool {
-    /// Starts the threads. The `factory` must have their `kernel`; joins of half boards and multiplied colours take about
-    /// `memory_max` bytes.
-    pub(crate) fn start(
-        factory: Arc<Factory>,
-        kernel: Kernel,
-        threads: NonZeroUsize,
-        memory_max: u64,
-    ) -> Self {
-        let shared = Arc::new(PoolState::new(factory, kernel, threads.get(), memory_max));
-        let spawn = |number: usize| {
+    /// Starts the threads of some crews, whose engines the `factory` makes; joins of half boards and multiplied colours take
+    /// about `memory_max` bytes.
+    pub(crate) fn start(factory: Arc<Factory>, crews: Vec<Crew>, memory_max: u64) -> Self {
+        let shared = Arc::new(PoolState::new(factory, crews, memory_max));
+        let crew_of = |(at, crew): (usize, &Crew)| std::iter::repeat_n(at, crew.threads.get());
+        let spawn = |(number, at): (usize, usize)| {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name(format!("count-{number}"));
-            thread.spawn(move || shared.count()).expect("the system has room for a thread")
+            let life = move || shared.count(&shared.crews[at]);
+            thread.spawn(life).expect("the system has room for a thread")
         };
-        let threads = (0..threads.get()).map(spawn).collect();
+        let threads = shared.crews.iter().enumerate().flat_map(crew_of).enumerate().map(spawn).collect();
         Self { shared, threads }
     }
 
     /// Takes up leases, to be counted in this order.
     pub(crate) fn add(&self, leases: Vec<Lease>) {
-        self.shared.lock().waiting.extend(leases);
+        let mut queue = self.shared.lock();
+        queue.waiting.extend(leases);
+        self.shared.refuse_uncountable(&mut queue);
         self.shared.work.notify_all();
     }
 
@@ -93,6 +100,11 @@ impl Pool {
     /// Waits until nothing is left to count, since the last call.
     pub(crate) async fn idle(&self) {
         self.shared.idle.notified().await;
+    }
+
+    /// Waits until no thread is left that counts.
+    pub(crate) async fn abandoned(&self) {
+        self.shared.abandoned.notified().await;
     }
 
     /// What has finished since the last look, and how far the rest is.
@@ -107,7 +119,7 @@ impl Pool {
     pub(crate) fn revoke(&self, tokens: &[LeaseToken]) {
         let mut queue = self.shared.lock();
         queue.waiting.retain(|lease| !tokens.contains(&lease.token));
-        queue.active.retain(|job| !tokens.contains(&job.token));
+        queue.active.retain(|job| !tokens.contains(&job.lease.token));
         queue.stop_unwanted();
     }
 
@@ -116,7 +128,7 @@ impl Pool {
         let mut queue = self.shared.lock();
         let mut tokens: Vec<_> = queue.waiting.drain(..).map(|lease| lease.token).collect();
         if begun {
-            tokens.extend(queue.active.drain(..).map(|job| job.token));
+            tokens.extend(queue.active.drain(..).map(|job| job.lease.token));
             queue.stop_unwanted();
         }
         let returned = tokens.into_iter().map(|token| Err(ReturnedLease { token, failure: None }));
@@ -135,16 +147,18 @@ impl Pool {
 }
 
 impl PoolState {
-    fn new(factory: Arc<Factory>, kernel: Kernel, threads: usize, memory_max: u64) -> Self {
+    fn new(factory: Arc<Factory>, crews: Vec<Crew>, memory_max: u64) -> Self {
+        let joining = crews.iter().filter(|crew| !crew.boards_only).map(|crew| crew.threads.get()).sum();
+        let living = crews.iter().flat_map(|crew| std::iter::repeat_n(crew.kernel, crew.threads.get()));
         Self {
             factory,
-            kernel,
-            tables: Arc::new(SharedTables::new(memory_max, threads)),
-            threads,
-            queue: Mutex::default(),
+            tables: Arc::new(SharedTables::new(memory_max, joining)),
+            queue: Mutex::new(Queue { living: living.collect(), ..Queue::default() }),
+            crews,
             work: Condvar::new(),
             progressed: Notify::new(),
             idle: Notify::new(),
+            abandoned: Notify::new(),
         }
     }
 
@@ -154,48 +168,120 @@ impl PoolState {
     }
 
     /// A thread's life.
-    fn count(&self) {
-        let mut solver = self.solver();
-        while let Some(task) = self.next_task(solver.batch_max()) {
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(&task, &mut solver)));
-            if let Err(panic) = outcome {
-                let reason = panic_text(&*panic);
-                match task {
-                    Task::Split { lease, .. } => self.fail(lease.token, &reason),
-                    Task::Count(batch) => self.come_to_nothing(&batch, &reason),
+    fn count(&self, crew: &Crew) {
+        let Some(mut solver) = self.solver(crew) else { return self.lose(crew, "its engine can't be made") };
+        // Also after each batch that was counted.
+        let mut may_fail = true;
+        while let Some(task) = self.next_task(crew, solver.batch_max()) {
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(crew, &task, &mut solver)));
+            match outcome {
+                Ok(Ok(())) => {
+                    may_fail |= matches!(task, Task::Count(_));
+                    continue;
                 }
-                // Its buffers may be in any state.
-                solver = self.solver();
+                Ok(Err(EngineFault(fault))) if may_fail => {
+                    warn!(
+                        engine = crew.engine,
+                        device = crew.device,
+                        fault,
+                        "an engine failed; it is tried once more"
+                    );
+                    may_fail = false;
+                }
+                Ok(Err(EngineFault(fault))) => return self.lose(crew, &fault),
+                Err(panic) => {
+                    let reason = panic_text(&*panic);
+                    match task {
+                        Task::Split { lease, .. } => self.fail(lease.token, &reason),
+                        Task::Count(batch) => self.come_to_nothing(&batch, &reason),
+                    }
+                }
             }
+            // Its buffers may be in any state.
+            solver = match self.solver(crew) {
+                Some(solver) => solver,
+                None => return self.lose(crew, "its engine can't be made again"),
+            };
         }
     }
 
-    fn solver(&self) -> Solver {
-        let engine = (self.factory)(self.kernel.name()).expect("an available engine");
-        Solver::new(engine, &self.tables)
+    fn solver(&self, crew: &Crew) -> Option<Solver> {
+        Some(Solver::new((self.factory)(&crew.engine)?, &self.tables))
+    }
+
+    /// A thread ends because its engine does not count any more. Jobs that no other thread has the kernel for begin anew.
+    fn lose(&self, crew: &Crew, fault: &str) {
+        error!(engine = crew.engine, device = crew.device, fault, "an engine is left alone from now on");
+        let mut queue = self.lock();
+        let at = queue.living.iter().position(|kernel| *kernel == crew.kernel).expect("this thread");
+        queue.living.swap_remove(at);
+        if !queue.living.contains(&crew.kernel) {
+            let (orphans, active) =
+                std::mem::take(&mut queue.active).into_iter().partition(|job| job.kernel == crew.kernel);
+            queue.active = active;
+            let orphans: Vec<ActiveJob> = orphans;
+            orphans.into_iter().for_each(|job| queue.waiting.push_front(job.lease));
+        }
+        self.refuse_uncountable(&mut queue);
+        if queue.living.is_empty() {
+            self.abandoned.notify_one();
+        }
+        self.work.notify_all();
+    }
+
+    /// Returns the jobs that nobody here can count.
+    fn refuse_uncountable(&self, queue: &mut Queue) {
+        let can = |lease: &Lease| {
+            self.crews.iter().any(|crew| queue.living.contains(&crew.kernel) && crew.counts(lease.job.class))
+        };
+        let (countable, others): (Vec<_>, Vec<_>) = queue.waiting.iter().cloned().partition(can);
+        if others.is_empty() {
+            return;
+        }
+        queue.waiting = countable.into();
+        for lease in others {
+            // Without a thread left this is nobody's failure but the worker's.
+            let failure = (!queue.living.is_empty())
+                .then(|| format!("no engine here counts plan {}", lease.job.class.plan()));
+            self.leave(queue, Err(ReturnedLease { token: lease.token, failure }));
+        }
+    }
+
+    /// Whether a crew may count a job. Second counts are for the engine that the coordinator asked, while it is there.
+    fn may_count(&self, crew: &Crew, lease: &Lease, queue: &Queue) -> bool {
+        let asked = self.crews[0].kernel;
+        let is_asked = !lease.mirrored || crew.kernel == asked || !queue.living.contains(&asked);
+        crew.counts(lease.job.class) && is_asked
     }
 
     /// What to do next; waits for something, `None` when the pool closes. Jobs are taken apart until their pieces fill a
-    /// batch.
-    fn next_task(&self, batch_max: usize) -> Option<Task> {
+    /// batch, or take long enough.
+    fn next_task(&self, crew: &Crew, batch_max: usize) -> Option<Task> {
         let mut queue = self.lock();
         loop {
             if queue.closing {
                 return None;
             }
-            let ready: usize = queue.active.iter().map(|job| job.units.len()).sum();
+            let ours = queue.active.iter().filter(|job| job.kernel == crew.kernel);
+            let (ready, left) = ours.fold((0, 0_u64), |(ready, left), job| {
+                (ready + job.units.len(), left.saturating_add(job.left()))
+            });
+            #[expect(clippy::cast_precision_loss, reason = "a guess")]
+            let is_short = batch_max == 1 || left as f64 / crew.speed() < BACKLOG_S;
             if ready < batch_max
-                && let Some(lease) = queue.waiting.pop_front()
+                && is_short
+                && let Some(at) = queue.waiting.iter().position(|lease| self.may_count(crew, lease, &queue))
+                && let Some(lease) = queue.waiting.remove(at)
             {
                 // Entered before it is taken apart, so that it can be revoked meanwhile.
-                queue.active.push(ActiveJob::new(&lease));
+                queue.active.push(ActiveJob::new(&lease, crew.kernel));
                 let waiting = queue.waiting.len();
                 if waiting == 0 {
                     self.progressed.notify_one();
                 }
                 return Some(Task::Split { lease, waiting });
             }
-            if let Some(batch) = PieceBatch::gather(&mut queue.active, batch_max) {
+            if let Some(batch) = PieceBatch::gather(&mut queue.active, crew.kernel, batch_max) {
                 let batch = Arc::new(batch);
                 queue.batches.push(Arc::clone(&batch));
                 return Some(Task::Count(batch));
@@ -204,9 +290,9 @@ impl PoolState {
         }
     }
 
-    fn perform(&self, task: &Task, solver: &mut Solver) {
+    fn perform(&self, crew: &Crew, task: &Task, solver: &mut Solver) -> Result<(), EngineFault> {
         match task {
-            Task::Split { lease, waiting } => match self.pieces(lease, *waiting, solver) {
+            Task::Split { lease, waiting } => match self.pieces(crew, lease, *waiting, solver) {
                 Ok((pieces, parts)) => self.begin(lease.token, pieces, parts),
                 Err(invalid) => self.fail(lease.token, &invalid.to_string()),
             },
@@ -214,11 +300,18 @@ impl PoolState {
                 let begun = Instant::now();
                 match batch.count(solver) {
                     Ok(tallies) => self.finish_batch(batch, &tallies, begun.elapsed()),
-                    // As a rule nobody waits for it: all its jobs were revoked or given up.
-                    Err(Stopped) => self.come_to_nothing(batch, "its engine stopped"),
+                    Err(Stopped) => {
+                        if let Some(fault) = solver.fault() {
+                            self.give_back(batch);
+                            return Err(EngineFault(fault.to_owned()));
+                        }
+                        // As a rule nobody waits for it: all its jobs were revoked or given up.
+                        self.come_to_nothing(batch, "its engine stopped");
+                    }
                 }
             }
         }
+        Ok(())
     }
 
     /// A job's independent pieces: many enough for all threads if it is heavy. A job of colours stays whole while those
@@ -226,10 +319,12 @@ impl PoolState {
     /// orbits, whose neighbours share work, each tells its own.
     fn pieces(
         &self,
+        crew: &Crew,
         lease: &Lease,
         waiting: usize,
         solver: &Solver,
     ) -> Result<(Vec<Piece>, PartCounts), InvalidJob> {
+        let threads = crew.threads.get();
         let job = lease.job.decode()?;
         let parts = job.parts(lease.states);
         let found = PartCounts::new(&parts);
@@ -240,11 +335,11 @@ impl PoolState {
         let mut pieces: Vec<_> = whole.into_iter().enumerate().flat_map(units).collect();
         let multiplied = lease.job.class == Class::Colours;
         let per_thread = if multiplied { ROW_SETS_PER_THREAD } else { PIECES_PER_THREAD };
-        let spread = lease.states > SPREAD_STATES && !(multiplied && waiting + 1 >= self.threads);
-        if self.threads > 1 && spread {
+        let spread = lease.states > SPREAD_STATES && !(multiplied && waiting + 1 >= threads);
+        if threads > 1 && spread {
             // Twice is enough: each splitting makes about N pieces of one.
             for _ in 0..2 {
-                if pieces.len() < self.threads * per_thread {
+                if pieces.len() < threads * per_thread {
                     pieces = pieces.into_iter().flat_map(Piece::split).collect();
                 }
             }
@@ -286,6 +381,17 @@ impl PoolState {
         }
     }
 
+    /// A batch was not counted, through no fault of its jobs: its pieces are counted another time.
+    fn give_back(&self, batch: &Arc<PieceBatch>) {
+        let mut queue = self.lock();
+        queue.end(batch);
+        for (token, pieces) in batch.parts(&batch.pieces()) {
+            if let Some(at) = queue.find(token) {
+                queue.active[at].units.extend_from_slice(pieces);
+            }
+        }
+    }
+
     /// A batch came to nothing, and nobody knows by which of its jobs: each is counted once more, without the others. If
     /// it was one job it fails.
     fn come_to_nothing(&self, batch: &Arc<PieceBatch>, reason: &str) {
@@ -307,10 +413,10 @@ impl PoolState {
     fn finish(&self, queue: &mut Queue, at: usize) {
         let job = queue.active.swap_remove(at);
         let result = JobResult {
-            token: job.token,
+            token: job.lease.token,
             counts: job.counts,
             parts: job.parts.into_counts(),
-            kernel: self.kernel.into(),
+            kernel: job.kernel,
             states: job.states,
             elapsed_us: u64::try_from(job.elapsed.as_micros()).unwrap_or(NUMBER_MAX),
         };
@@ -325,7 +431,7 @@ impl PoolState {
     }
 
     fn fail_at(&self, queue: &mut Queue, at: usize, reason: &str) {
-        let token = queue.active.swap_remove(at).token;
+        let token = queue.active.swap_remove(at).lease.token;
         queue.stop_unwanted();
         // A character takes 4 bytes at most.
         let characters = reason.chars().take(FAILURE_BYTES_MAX / 4);
@@ -342,6 +448,9 @@ impl PoolState {
         }
     }
 }
+
+/// Why an engine can't go on.
+struct EngineFault(String);
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text =

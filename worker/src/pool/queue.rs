@@ -11,6 +11,7 @@ use nqueens_kernel::job::Job;
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::{Unit, UnitTally};
 use nqueens_model::id::LeaseToken;
+use nqueens_model::kernel::KernelName;
 use nqueens_model::message::{HeldLease, JobResult, Lease, ReturnedLease};
 use nqueens_worker_protocol::JobProgress;
 
@@ -27,13 +28,15 @@ pub(super) struct Queue {
     pub(super) batches: Vec<Arc<PieceBatch>>,
     pub(super) finished: Vec<Result<JobResult, ReturnedLease>>,
     pub(super) closing: bool,
+    /// The engines of the threads that count.
+    pub(super) living: Vec<KernelName>,
 }
 
 /// A job that threads are at work on.
 pub(super) struct ActiveJob {
-    pub(super) token: LeaseToken,
-    pub(super) states_estimate: u64,
-    pub(super) mirrored: bool,
+    pub(super) lease: Lease,
+    /// The engine that counts it.
+    pub(super) kernel: KernelName,
     /// It was in a batch that came to nothing, and from now on shares none with other jobs.
     pub(super) alone: bool,
     /// Pieces that nobody has taken yet.
@@ -85,11 +88,10 @@ pub(super) struct PieceBatch {
 }
 
 impl ActiveJob {
-    pub(super) fn new(lease: &Lease) -> Self {
+    pub(super) fn new(lease: &Lease, kernel: KernelName) -> Self {
         Self {
-            token: lease.token,
-            states_estimate: lease.states,
-            mirrored: lease.mirrored,
+            lease: lease.clone(),
+            kernel,
             alone: false,
             units: Vec::new(),
             units_total: 0,
@@ -102,12 +104,15 @@ impl ActiveJob {
     }
 
     pub(super) fn progress(&self, batches: &[Arc<PieceBatch>]) -> JobProgress {
+        let token = self.lease.token;
+        let states = self.states + batches.iter().map(|batch| batch.states(token)).sum::<u64>();
+        JobProgress { lease: HeldLease { token, states }, left: self.left() }
+    }
+
+    /// Estimated states of the pieces that nobody has taken yet.
+    pub(super) fn left(&self) -> u64 {
         let (left, all) = (self.units.len() as u64, self.units_total.max(1) as u64);
-        let states = self.states + batches.iter().map(|batch| batch.states(self.token)).sum::<u64>();
-        JobProgress {
-            lease: HeldLease { token: self.token, states },
-            left: self.states_estimate / all * left,
-        }
+        self.lease.states / all * left
     }
 
     /// Has its pieces counted, these ones of these parts.
@@ -163,7 +168,7 @@ impl PartCounts {
 impl Queue {
     /// Where the job of a lease stands among the active ones.
     pub(super) fn find(&self, token: LeaseToken) -> Option<usize> {
-        self.active.iter().position(|job| job.token == token)
+        self.active.iter().position(|job| job.lease.token == token)
     }
 
     /// A batch is not counted any longer.
@@ -179,14 +184,15 @@ impl Queue {
 }
 
 impl PieceBatch {
-    /// Takes pieces of the first job that has some, and of others as long as there is room; `None` if there are none.
-    pub(super) fn gather(jobs: &mut [ActiveJob], batch_max: usize) -> Option<Self> {
-        let mut jobs = jobs.iter_mut().filter(|job| !job.units.is_empty());
+    /// Takes pieces of the first job for this engine that has some, and of others as long as there is room; `None` if there
+    /// are none.
+    pub(super) fn gather(jobs: &mut [ActiveJob], kernel: KernelName, batch_max: usize) -> Option<Self> {
+        let mut jobs = jobs.iter_mut().filter(|job| job.kernel == kernel && !job.units.is_empty());
         let first = jobs.next()?;
         let Piece { unit, part } = first.units.pop()?;
         let room = if unit.board().is_some() { batch_max } else { 1 };
-        let (alone, mirrored) = (first.alone, first.mirrored);
-        let others = jobs.filter(|job| !alone && !job.alone && job.mirrored == mirrored);
+        let (alone, mirrored) = (first.alone, first.lease.mirrored);
+        let others = jobs.filter(|job| !alone && !job.alone && job.lease.mirrored == mirrored);
         let mut batch = Self {
             units: vec![unit],
             part_of: vec![part],
@@ -204,7 +210,7 @@ impl PieceBatch {
                 batch.part_of.push(part);
             }
             if batch.units.len() > before {
-                batch.shares.push((job.token, batch.units.len() - before));
+                batch.shares.push((job.lease.token, batch.units.len() - before));
                 before = batch.units.len();
             }
         }

@@ -105,7 +105,7 @@ impl EstimateCommand {
             seed: self.seed,
             memory_max: self.memory.bytes(),
         };
-        let plan = Plan::new(self.n, self.plan.resolve(self.n, sampling.kernel));
+        let plan = Plan::new(self.n, self.plan.resolve(self.n, Some(sampling.kernel)));
         let (ledger, sampled) = thread::scope(|scope| {
             let ledger = scope.spawn(|| LedgerSize::of(&plan));
             let sampled = sampling.board(plan.kind(), self.speed);

@@ -1,17 +1,18 @@
 //! Threads that count, fail, panic and are told to stop.
 
 mod batches;
+mod crews;
 mod parts;
 
 use std::collections::HashMap;
 use std::iter;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::{Control, Engine, Tally, cpu};
+use nqueens_kernel::engine::{Control, Engine, Kernel, Tally, cpu};
 use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::subproblem::Subproblem;
@@ -20,6 +21,7 @@ use nqueens_model::id::{Incarnation, JobId, RunId};
 use nqueens_model::message::EncodedJob;
 
 use super::*;
+use crate::selftest::Proof;
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).expect("not zero");
 
@@ -80,7 +82,12 @@ fn pool(threads: NonZeroUsize, batch_max: usize, count: impl Count + Send + Sync
     let factory = move |name: &str| -> Option<Box<dyn Engine>> {
         Some(Box::new(Fake { real: cpu(name)?, batch_max, count: Arc::clone(&count) }))
     };
-    Pool::start(Arc::new(factory), Kernel::best(), threads, 0)
+    Pool::start(Arc::new(factory), crews(threads), 0)
+}
+
+/// One crew on the processor.
+fn crews(threads: NonZeroUsize) -> Vec<Crew> {
+    vec![Crew::of_cpu(Proof { kernel: Kernel::best(), states_per_s: 1e12 }, threads)]
 }
 
 fn one_by_one(
@@ -151,7 +158,7 @@ fn failed(token: LeaseToken, reason: &str) -> Result<JobResult, ReturnedLease> {
 
 #[tokio::test]
 async fn a_job_that_is_finished_is_not_given_up() {
-    let pool = Pool::start(Arc::new(cpu), Kernel::best(), NonZeroUsize::MIN, 0);
+    let pool = Pool::start(Arc::new(cpu), crews(NonZeroUsize::MIN), 0);
     let quick = lease(8, 0);
     pool.add(vec![quick.clone()]);
     pool.idle().await;
@@ -165,7 +172,7 @@ async fn a_job_that_is_finished_is_not_given_up() {
 
 #[tokio::test]
 async fn what_has_not_begun_can_be_given_up_alone() {
-    let pool = Pool::start(Arc::new(cpu), Kernel::best(), NonZeroUsize::MIN, 0);
+    let pool = Pool::start(Arc::new(cpu), crews(NonZeroUsize::MIN), 0);
     let [first, second, third] = [0, 1, 2].map(|number| lease(31, number));
     pool.add(vec![first.clone()]);
     // The last one that waited has begun.
@@ -181,19 +188,25 @@ async fn what_has_not_begun_can_be_given_up_alone() {
 
 #[test]
 fn a_job_that_is_revoked_while_it_is_split_leaves_nothing_behind() {
-    let shared = Arc::new(PoolState::new(Arc::new(cpu), Kernel::best(), 2, 0));
+    let shared = Arc::new(PoolState::new(Arc::new(cpu), crews(TWO), 0));
     let pool = Pool { shared: Arc::clone(&shared), threads: Vec::new() };
     let (heavy, next) = (lease(24, 0), lease(8, 1));
     pool.add(vec![heavy.clone(), next.clone()]);
-    let Some(Task::Split { lease, waiting: 1 }) = shared.next_task(1) else { panic!("a job to split") };
+    let Some(Task::Split { lease, waiting: 1 }) = shared.next_task(&shared.crews[0], 1) else {
+        panic!("a job to split")
+    };
     assert_eq!((lease.token, begun(&pool)), (heavy.token, vec![heavy.token]));
-    let (pieces, parts) = shared.pieces(&lease, 1, &shared.solver()).expect("a good job");
+    let (pieces, parts) = shared
+        .pieces(&shared.crews[0], &lease, 1, &shared.solver(&shared.crews[0]).expect("an engine"))
+        .expect("a good job");
     assert!(pieces.len() > 2, "it is spread");
     pool.revoke(&[heavy.token]);
     // The thread is done with splitting, and knows nothing of that.
     shared.begin(lease.token, pieces, parts);
     assert_eq!(pool.look(), Look::default());
-    let Some(Task::Split { lease, waiting: 0 }) = shared.next_task(1) else { panic!("the next job") };
+    let Some(Task::Split { lease, waiting: 0 }) = shared.next_task(&shared.crews[0], 1) else {
+        panic!("the next job")
+    };
     assert_eq!(lease.token, next.token);
     pool.close();
 }
@@ -272,7 +285,7 @@ async fn an_engine_that_stops_unasked_fails_its_job() {
 
 #[tokio::test]
 async fn what_is_no_job_is_returned() {
-    let pool = Pool::start(Arc::new(cpu), Kernel::best(), NonZeroUsize::MIN, 0);
+    let pool = Pool::start(Arc::new(cpu), crews(NonZeroUsize::MIN), 0);
     let good = lease(8, 0);
     let lease = Lease { job: EncodedJob { prefixes: Vec::new(), ..good.job }, ..good };
     pool.add(vec![lease.clone()]);
@@ -286,7 +299,7 @@ fn the_range_of_a_result_ends_at_63_bits() {
         let tally = UnitTally { counts: Counts::only8(count8), states };
         PieceTally { tally, parts: Vec::new() }
     };
-    let mut job = ActiveJob { open: 9, ..ActiveJob::new(&lease(8, 0)) };
+    let mut job = ActiveJob { open: 9, ..ActiveJob::new(&lease(8, 0), Kernel::best().into()) };
     assert_eq!(job.add(&tally(NUMBER_MAX, NUMBER_MAX), Duration::ZERO), Some(()));
     for beyond in [tally(1, 0), tally(0, 1), tally(u64::MAX, 0), tally(0, u64::MAX)] {
         assert_eq!(job.add(&beyond, Duration::ZERO), None);

@@ -1,0 +1,124 @@
+//! Threads that count by the same engine, and what coordinators are told of them.
+
+use std::env::consts::ARCH;
+use std::num::NonZeroUsize;
+
+use nqueens_kernel::job::Class;
+use nqueens_kernel::plan::PlanKind;
+use nqueens_model::kernel::{Capability, Family, KernelName};
+use nqueens_model::name;
+
+use crate::selftest::{Proof, prove_boards};
+
+/// Threads that count by the same engine. Each job is counted by one crew.
+#[derive(Clone, Debug)]
+pub struct Crew {
+    /// What the factory calls the engine. That of a device has the device's number in it.
+    pub engine: String,
+    /// What coordinators call it.
+    pub kernel: KernelName,
+    /// Its family where it counts boards.
+    pub family: Family,
+    /// What it runs on: an instruction set, or a device and its driver.
+    pub device: String,
+    /// Whether it counts jobs of plans `rows` and `border` only.
+    pub boards_only: bool,
+    /// Number of threads.
+    pub threads: NonZeroUsize,
+    /// States that one thread visits in a second.
+    pub states_per_s: f64,
+}
+
+impl Crew {
+    /// Threads on this machine's processor.
+    pub fn of_cpu(Proof { kernel, states_per_s }: Proof, threads: NonZeroUsize) -> Self {
+        let name = KernelName::from(kernel);
+        let device: Vec<_> = std::iter::once(ARCH).chain(kernel.needs().iter().copied()).collect();
+        Self {
+            engine: kernel.name().to_owned(),
+            kernel: name,
+            family: name.family(None, PlanKind::Border),
+            device: device.join(" "),
+            boards_only: false,
+            threads,
+            states_per_s,
+        }
+    }
+
+    /// A thread that keeps a device busy. The device must pass its self-test; the error says what was wrong.
+    pub fn of_device(
+        factory: &nqueens_kernel::engine::Factory,
+        engine: &str,
+        kernel: KernelName,
+        device: String,
+    ) -> Result<Self, String> {
+        let states_per_s = prove_boards(factory, engine)?;
+        let threads = NonZeroUsize::MIN;
+        Ok(Self {
+            engine: engine.to_owned(),
+            kernel,
+            family: kernel,
+            device,
+            boards_only: true,
+            threads,
+            states_per_s,
+        })
+    }
+
+    /// Whether it counts jobs of this class.
+    pub(crate) fn counts(&self, class: Class) -> bool {
+        !(self.boards_only && class.counts_plainly())
+    }
+
+    /// States that all its threads visit in a second.
+    #[expect(clippy::cast_precision_loss, reason = "few threads")]
+    pub(crate) fn speed(&self) -> f64 {
+        self.states_per_s * self.threads.get() as f64
+    }
+}
+
+/// Threads of all crews.
+pub(crate) fn threads(crews: &[Crew]) -> u32 {
+    let threads = crews.iter().map(|crew| crew.threads.get()).sum::<usize>();
+    u32::try_from(threads).unwrap_or(u32::MAX)
+}
+
+/// What coordinators are told of crews, of which the first has the engine in use for them.
+pub(crate) fn capability(crews: &[Crew]) -> Capability {
+    let device = crews.iter().map(|crew| crew.device.as_str()).collect::<Vec<_>>().join(" + ");
+    // Names of devices come from their drivers.
+    let device: String = device.chars().map(|c| if name::is_printable(c) { c } else { '?' }).collect();
+    let end = device.floor_char_boundary(name::LENGTH_MAX);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    let states_per_s = crews.iter().map(Crew::speed).sum::<f64>() as u64;
+    Capability {
+        family: crews[0].family,
+        device: device[..end].trim_end().to_owned(),
+        states_per_s: states_per_s.max(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nqueens_kernel::engine::Kernel;
+
+    use super::*;
+
+    #[test]
+    fn what_coordinators_are_told_fits_the_wire() {
+        const THREE: NonZeroUsize = NonZeroUsize::new(3).expect("not zero");
+        for kernel in Kernel::ALL {
+            let cpu = Crew::of_cpu(Proof { kernel, states_per_s: 0.5 }, THREE);
+            let alone = capability(std::slice::from_ref(&cpu));
+            assert_eq!((alone.states_per_s, alone.family.as_str()), (1, kernel.family(PlanKind::Border)));
+            let device = format!("A very long device\u{ad}{}", "\u{e9}".repeat(60));
+            let beside = Crew { device, states_per_s: 1e9, ..cpu.clone() };
+            let both = capability(&[cpu, beside]);
+            for capability in [&alone, &both] {
+                assert_eq!(name::check(&capability.device), Ok(()), "{}", capability.device);
+            }
+            assert_eq!(both.states_per_s, 3_000_000_001);
+            assert!(both.device.starts_with(&alone.device));
+        }
+    }
+}

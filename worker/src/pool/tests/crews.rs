@@ -1,0 +1,178 @@
+//! A device beside a processor, which fails.
+
+use std::sync::Mutex;
+
+use super::*;
+
+/// What a device does with a batch.
+#[derive(Clone, Copy, PartialEq)]
+enum Device {
+    Counts,
+    Fails,
+}
+
+struct FakeDevice {
+    real: Box<dyn Engine>,
+    /// What it does with its batches, the last one for good; shared by all engines that are made of it.
+    deeds: Arc<Mutex<Vec<Device>>>,
+    /// Set when it is at work.
+    at_work: Arc<AtomicBool>,
+    failed: bool,
+}
+
+impl Engine for FakeDevice {
+    fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
+        self.real.count(problem, control)
+    }
+
+    fn batch_max(&self) -> usize {
+        100
+    }
+
+    fn count_batch(
+        &mut self,
+        problems: &[Subproblem],
+        tallies: &mut [Tally],
+        control: &Control,
+    ) -> Result<(), Stopped> {
+        self.at_work.store(true, Ordering::SeqCst);
+        assert!(!self.failed, "a new engine is made after a failure");
+        let mut deeds = self.deeds.lock().expect("no panics");
+        let deed = if deeds.len() > 1 { deeds.remove(0) } else { deeds[0] };
+        if deed == Device::Fails {
+            // What it has counted until then counts for nothing.
+            tallies.fill(Tally { completions: 7, states: 7 });
+            self.failed = true;
+            return Err(Stopped);
+        }
+        tallies.copy_from_slice(&one_by_one(problems, &mut *self.real, control)?);
+        Ok(())
+    }
+
+    fn fault(&self) -> Option<&str> {
+        self.failed.then_some("fell off the bus")
+    }
+}
+
+const DEVICE: &str = "abacus";
+
+/// A device of these deeds, alone or beside two threads, which wait until it is at work.
+fn start(deeds: &[Device], beside: bool) -> Pool {
+    let deeds = Arc::new(Mutex::new(deeds.to_vec()));
+    let at_work = Arc::new(AtomicBool::new(false));
+    let factory = move |name: &str| -> Option<Box<dyn Engine>> {
+        let at_work = Arc::clone(&at_work);
+        if name == "abacus-0" {
+            let (real, deeds) = (cpu("scalar")?, Arc::clone(&deeds));
+            return Some(Box::new(FakeDevice { real, deeds, at_work, failed: false }));
+        }
+        let count = move |boards: &[Subproblem], engine: &mut dyn Engine, control: &Control| {
+            wait_for(&at_work);
+            one_by_one(boards, engine, control)
+        };
+        Some(Box::new(Fake { real: cpu(name)?, batch_max: 1, count: Arc::new(count) }))
+    };
+    let kernel = DEVICE.parse().expect("a name");
+    let device = Crew {
+        engine: "abacus-0".to_owned(),
+        kernel,
+        family: kernel,
+        device: "beads".to_owned(),
+        boards_only: true,
+        threads: NonZeroUsize::MIN,
+        states_per_s: 1e12,
+    };
+    let mut crews = if beside { crews(TWO) } else { Vec::new() };
+    crews.push(device);
+    Pool::start(Arc::new(factory), crews, 0)
+}
+
+/// The results of jobs, with the names of their engines.
+async fn results(pool: &Pool, leases: &[Lease]) -> Vec<String> {
+    let mut kernels = Vec::new();
+    while kernels.len() < leases.len() {
+        for result in finished(pool).await {
+            let result = result.unwrap_or_else(|returned| panic!("{returned:?}"));
+            let lease = leases.iter().find(|lease| lease.token == result.token).expect("one of ours");
+            assert_eq!(result.counts, expected(lease));
+            kernels.push(result.kernel.to_string());
+        }
+    }
+    kernels
+}
+
+fn leases(jobs: u32) -> Vec<Lease> {
+    (0..jobs).map(|number| lease(9, number)).collect()
+}
+
+#[tokio::test]
+async fn a_device_and_threads_count_the_same_queue() {
+    let leases = leases(40);
+    let pool = start(&[Device::Counts], true);
+    pool.add(leases.clone());
+    let kernels = results(&pool, &leases).await;
+    assert!(kernels.iter().any(|kernel| kernel == DEVICE), "{kernels:?}");
+    pool.close();
+    let pool = start(&[Device::Counts], false);
+    pool.add(leases.clone());
+    assert!(results(&pool, &leases).await.iter().all(|kernel| kernel == DEVICE));
+    pool.close();
+}
+
+#[tokio::test]
+async fn a_device_that_fails_now_and_then_counts_on() {
+    let leases = leases(40);
+    let pool = start(&[Device::Fails, Device::Counts, Device::Fails, Device::Counts], false);
+    pool.add(leases.clone());
+    assert!(results(&pool, &leases).await.iter().all(|kernel| kernel == DEVICE));
+    pool.close();
+}
+
+#[tokio::test]
+async fn jobs_of_a_device_that_is_lost_are_counted_by_others() {
+    let leases = leases(40);
+    let pool = start(&[Device::Fails], true);
+    pool.add(leases.clone());
+    assert!(results(&pool, &leases).await.iter().all(|kernel| kernel != DEVICE));
+    pool.close();
+}
+
+#[tokio::test]
+async fn without_anybody_left_jobs_are_returned_and_no_failures() {
+    let leases = leases(3);
+    let pool = start(&[Device::Fails], false);
+    pool.add(leases.clone());
+    pool.abandoned().await;
+    let tokens = |finished: Vec<Result<JobResult, ReturnedLease>>| {
+        let returned = finished.into_iter().map(|one| one.expect_err("not counted"));
+        let mut tokens: Vec<_> =
+            returned.map(|ReturnedLease { token, failure }| (token.job.number, failure)).collect();
+        tokens.sort_unstable();
+        tokens
+    };
+    let expected = [(0, None), (1, None), (2, None)];
+    assert_eq!(tokens(pool.look().finished), expected);
+    pool.add(leases.clone());
+    assert_eq!(tokens(pool.look().finished), expected);
+    assert_eq!(pool.look(), Look::default());
+    pool.close();
+}
+
+#[tokio::test]
+async fn half_boards_and_second_counts_are_not_for_a_device_beside_threads() {
+    let n = BoardSize::new(9).expect("a board");
+    let halves = Plan::new(n, PlanKind::Halves).jobs().next().expect("a job");
+    let others: Vec<_> = (0..20).map(|number| lease_of(&halves, number)).collect();
+    let second: Vec<_> = (20..40).map(|number| Lease { mirrored: true, ..lease(9, number) }).collect();
+    let all = [others.clone(), second, vec![lease(9, 40)]].concat();
+    let pool = start(&[Device::Counts], true);
+    pool.add(all.clone());
+    let by_device = results(&pool, &all).await.into_iter().filter(|kernel| kernel == DEVICE).count();
+    assert_eq!(by_device, 1, "the other one");
+    pool.close();
+    let pool = start(&[Device::Counts], false);
+    pool.add(others[..1].to_vec());
+    let reason = "no engine here counts plan halves";
+    assert_eq!(finished(&pool).await, [failed(others[0].token, reason)]);
+    pool.close();
+}
