@@ -198,7 +198,7 @@ impl OpenCl {
         let (launches, transfers) = (queue()?, queue()?);
         write(&transfers, &mut stop, &[0])?;
         let groups = if is_cpu { units } else { units * GROUPS };
-        Ok(Self { launches, transfers, kernel, masks, stop, slots, group, groups, is_cpu, context })
+        Ok(Self { context, launches, transfers, kernel, masks, stop, slots, group, groups, is_cpu })
     }
 }
 

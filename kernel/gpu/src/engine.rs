@@ -107,13 +107,11 @@ impl<R: Runner> DeviceEngine<R> {
         let mut outcomes = Vec::new();
         loop {
             while let Some(slot) = free.pop() {
-                match self.launch(slot, batch)? {
-                    Some(launch) => launched.push_back(launch),
-                    None => {
-                        free.push(slot);
-                        break;
-                    }
-                }
+                let Some(launch) = self.launch(slot, batch)? else {
+                    free.push(slot);
+                    break;
+                };
+                launched.push_back(launch);
             }
             let Some(launch) = launched.pop_front() else { return Ok(()) };
             while !self.runner.is_done(launch.slot)? {

@@ -4,7 +4,8 @@
 //! an [`Engine`](nqueens_kernel::engine::Engine) of a device. It shares no search code with the engines for CPUs: its
 //! [family](FAMILY) is its own.
 //!
-//! * `search.cl` is the program for the device: one lane a task, and a lane that is done takes the next.
+//! * `search.cl` is the program for the device: one lane a task, and a lane that is done takes the next. The script `gate`
+//!   judges its machine code for NVIDIA's GPUs; `.ci/run` runs it.
 //! * `masks` brings a board into the form that it wants, `split` cuts boards into tasks on several threads.
 //! * `device` is OpenCL, behind the small trait of `runner`, which tests replace by devices that fail.
 //! * `engine` keeps the device busy, adds up, and notices what was left out or counted wrong.

@@ -10,12 +10,13 @@
 // With one row left a candidate is a completion ([0] = 0 keeps such a child from being entered). Under the stack lie STEPS
 // empty nodes: a lane whose task is done pops these, harmlessly, until it next looks for work.
 //
-// The same source is compiled by NVRTC, as CUDA C, to look at its machine code: tools/gate.py.
+// `gate` beside this folder compiles the same source as CUDA C and judges its machine code.
 
 #ifdef __OPENCL_VERSION__
-#define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+#define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 #define GLOBAL __global
 #define LOCAL __local
+#define LOCAL_ARRAY __local
 #define LANE ((uint)get_local_id(0))
 #define BITS(x) popcount(x)
 #define NODE(a, b, c, d) ((uint4)(a, b, c, d))
@@ -24,9 +25,9 @@
 #else
 typedef unsigned int uint;
 #define KERNEL extern "C" __global__ void __launch_bounds__(GROUP)
-#define void
 #define GLOBAL
-#define LOCAL __shared__
+#define LOCAL // a pointer finds the memory of its array
+#define LOCAL_ARRAY __shared__
 #define LANE threadIdx.x
 #define BITS(x) __popc(x)
 #define NODE(a, b, c, d) make_uint4(a, b, c, d)
@@ -34,11 +35,14 @@ typedef unsigned int uint;
 #define TAKE(p) atomicAdd(p, 1u)
 #endif
 
+// The masks of the lane's board, by rows left. The address is in bytes, so that one multiplication makes it.
+#define ROW(left) ((LOCAL uint *)(table + (left) * (4 * GROUP)))
+
 #define STEP() { \
     uint others = C - 1, queen = C & ~others; \
     uint left = queen * 2 + L, right = (R | queen) >> 1, free = F ^ queen, rows = BITS(free); \
-    uint here = free & ~(left | right) & table[rows * GROUP]; \
-    uint below = free & ~(left << 1 | right >> 1) & table[(int)(rows * GROUP) - GROUP]; \
+    uint here = free & ~(left | right) & ROW(rows)[0]; \
+    uint below = free & ~(left << 1 | right >> 1) & ROW(rows)[-GROUP]; \
     sum += rows == 1 && here != 0; \
     C &= others; \
     if (here != 0 && below != 0) { \
@@ -52,13 +56,13 @@ typedef unsigned int uint;
 
 // Completions of each task, and rounds of STEPS steps; UNFINISHED where a task takes more than `rounds_max`, or where the
 // host set `stop`.
-KERNEL void search(GLOBAL const uint4 *tasks, uint count, GLOBAL const uint *masks, GLOBAL uint *next,
-                   GLOBAL const volatile uint *stop, GLOBAL uint2 *results, uint rounds_max)
+KERNEL search(GLOBAL const uint4 *tasks, uint count, GLOBAL const uint *masks, GLOBAL uint *next,
+              GLOBAL const volatile uint *stop, GLOBAL uint2 *results, uint rounds_max)
 {
-    LOCAL uint4 stack[(ROWS - 2 + STEPS) * GROUP];
-    LOCAL uint rows_of[(ROWS + 2) * GROUP]; // the first is read by lanes without work alone
+    LOCAL_ARRAY uint4 stack[(ROWS - 2 + STEPS) * GROUP];
+    LOCAL_ARRAY uint rows_of[(ROWS + 2) * GROUP]; // what lies below [0] is read by lanes without work alone
     const uint lane = LANE;
-    LOCAL uint *table = rows_of + GROUP + lane;
+    LOCAL char *table = (LOCAL char *)(rows_of + GROUP + lane);
     LOCAL uint4 *top = stack + STEPS * GROUP + lane;
     uint L = 0, R = 0, F = 0, C = 0, sum = 0, rounds = 0, task = NONE;
     for (uint k = 0; k < STEPS; k++)
@@ -72,10 +76,14 @@ KERNEL void search(GLOBAL const uint4 *tasks, uint count, GLOBAL const uint *mas
                 return;
             uint4 node = tasks[task];
             uint left = BITS(node.z);
+            // They end at the same place for all tasks. An address that depends on the task stays in a register; compilers
+            // put others together anew in each step.
+            table = (LOCAL char *)(rows_of + (1 + ROWS - left) * GROUP + lane);
+            #pragma unroll 1 // takes fewer registers
             for (uint k = 0; k <= left; k++)
-                rows_of[(k + 1) * GROUP + lane] = masks[node.w * 32 + k];
+                *ROW(k) = masks[node.w * 32 + k];
             L = node.x; R = node.y; F = node.z;
-            C = F & ~(L >> 1 | R) & rows_of[(left + 1) * GROUP + lane];
+            C = F & ~(L >> 1 | R) & *ROW(left);
             sum = 0;
             rounds = rounds_max;
             top = stack + STEPS * GROUP + lane;

@@ -165,8 +165,7 @@ fn a_device_that_is_lost_at_any_call_says_so_and_counts_nothing() {
 #[test]
 fn a_device_that_counts_wrong_is_found_by_the_next_canary() {
     let tasks = assert_equal(DeviceEngine::new(Fake::default(), 1), 11).runner.tasks;
-    let canaries = (0..tasks).step_by(canary::EVERY + 1);
-    let last = canaries.last().expect("the first task is one");
+    let last = (0..tasks).step_by(canary::EVERY + 1).next_back().expect("the first task is one");
     assert!(last > 0);
     for wrong_from in [1, tasks / 2, last + 1] {
         let mut engine = DeviceEngine::new(Fake { wrong_from: Some(wrong_from), ..Fake::default() }, 1);
