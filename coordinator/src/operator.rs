@@ -253,7 +253,7 @@ impl Operator {
 /// A worker that was seen since the start, or is untrusted.
 fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStatus> {
     let worker = dispatch.worker(row.id)?;
-    let Registration { name, build, kernels, threads, .. } = row.registration;
+    let Registration { name, build, kernels, capability, threads, .. } = row.registration;
     let reputation = dispatch.reputation(&worker.machine);
     let seen = worker.seen.or(reputation.distrusted.as_ref().map(|_| 0))?;
     Some(WorkerStatus {
@@ -262,6 +262,7 @@ fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStat
         credential: row.credential,
         build,
         kernels: kernels.iter().map(KernelName::to_string).collect(),
+        device: capability.map_or_else(String::new, |capability| capability.device),
         threads,
         present: dispatch.is_present(now, worker),
         registered_at: row.registered_at,

@@ -92,6 +92,7 @@ pub fn worker(worker: &WorkerStatus) -> Value {
         "credential": worker.credential.as_str(),
         "build": worker.build,
         "kernels": worker.kernels,
+        "device": worker.device,
         "threads": worker.threads,
         "present": worker.present,
         "registered_at_ms": worker.registered_at,

@@ -136,6 +136,7 @@ mod tests {
             credential: Credential::shared(),
             build: "test".to_owned(),
             kernels: vec![kernel.to_owned(), "reference".to_owned()],
+            device: String::new(),
             threads,
             present: true,
             registered_at: 0,

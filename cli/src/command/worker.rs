@@ -16,7 +16,7 @@ use nqueens_worker::{
 };
 use tracing::info;
 
-use super::choices::{KernelChoice, threads};
+use super::choices::{EngineChoice, KernelChoice, threads};
 use super::devices::Devices;
 use crate::build::BUILD;
 use crate::engines::ENGINES;
@@ -61,9 +61,10 @@ pub(crate) struct WorkerCommand {
     #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
     threads: NonZeroUsize,
 
-    /// Counting engine; each must pass a self-test on small boards, and auto selects the fastest that does
-    #[arg(long, default_value_t = KernelChoice::Auto)]
-    kernel: KernelChoice,
+    /// Counting engine; each must pass a self-test on small boards, and auto selects the fastest that does. With opencl,
+    /// devices count, threads beside them, and devices make second counts
+    #[arg(long, default_value_t = EngineChoice::Auto)]
+    kernel: EngineChoice,
 
     #[command(flatten)]
     devices: Devices,
@@ -143,9 +144,12 @@ impl WorkerCommand {
         let spool = Spool::open(&self.spool)?;
         let (choice, threads, devices) = (self.kernel, self.threads, self.devices.clone());
         let proving = tokio::task::spawn_blocking(move || {
-            let (engine, offered) = engines(choice)?;
-            let mut crews = vec![Crew::of_cpu(engine, threads)];
-            crews.extend(devices.crews()?);
+            let (engine, offered) = engines(choice.cpu().unwrap_or(KernelChoice::Auto))?;
+            let cpu = Crew::of_cpu(engine, threads);
+            let crews = match choice.cpu() {
+                Some(_) => std::iter::once(cpu).chain(devices.crews()?).collect(),
+                None => devices.crews_alone()?.into_iter().chain([cpu]).collect(),
+            };
             anyhow::Ok((crews, offered))
         });
         let (crews, offered) = proving.await.context("the engines' test panicked")??;

@@ -68,8 +68,8 @@ fn list<Worker>(
 
 fn live_head() -> String {
     format!(
-        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {:>9}  {:>9}  {:>13}  STATE",
-        "WORKER", "NAME", "THREADS", "KERNEL", "LEASES", "RESULTS", "STATES/S", "SILENT", "CHECKS"
+        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {:>9}  {:>9}  {:>13}  {:<10}  DEVICE",
+        "WORKER", "NAME", "THREADS", "KERNEL", "LEASES", "RESULTS", "STATES/S", "SILENT", "CHECKS", "STATE"
     )
 }
 
@@ -85,13 +85,14 @@ fn live_line(worker: &WorkerStatus) -> String {
     let (passed, failed) = (thousands(worker.checks_passed), thousands(worker.checks_failed));
     let checks = if worker.checks_failed > 0 { format!("{passed}, {failed} failed") } else { passed };
     format!(
-        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {speed:>9}  {silent:>9}  {checks:>13}  {state}",
+        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {speed:>9}  {silent:>9}  {checks:>13}  {state:<10}  {}",
         worker.id.get(),
         named(&worker.name, &worker.credential),
         worker.threads,
         worker.kernels.first().map_or("-", String::as_str),
         worker.leases,
         thousands(worker.accepted),
+        worker.device,
     )
 }
 
@@ -101,13 +102,17 @@ fn named(name: &str, credential: &Credential) -> String {
 }
 
 fn row_head() -> String {
-    format!("{:>6}  {:<20}  {:>7}  {:<10}  BUILD", "WORKER", "NAME", "THREADS", "KERNEL")
+    format!("{:>6}  {:<20}  {:>7}  {:<10}  {:<20}  DEVICE", "WORKER", "NAME", "THREADS", "KERNEL", "BUILD")
 }
 
 fn row_line(row: &WorkerRow) -> String {
     let Registration { name, build, kernels, threads, .. } = &row.registration;
     let name = named(name, &row.credential);
-    format!("{:>6}  {name:<20}  {threads:>7}  {:<10}  {build}", row.id.get(), kernels[0])
+    format!("{:>6}  {name:<20}  {threads:>7}  {:<10}  {build:<20}  {}", row.id.get(), kernels[0], device(row))
+}
+
+fn device(row: &WorkerRow) -> &str {
+    row.registration.capability.as_ref().map_or("", |capability| &capability.device)
 }
 
 fn row_json(row: &WorkerRow) -> Value {
@@ -118,6 +123,7 @@ fn row_json(row: &WorkerRow) -> Value {
         "credential": row.credential.as_str(),
         "build": build,
         "kernels": kernels.iter().map(KernelName::as_str).collect::<Vec<_>>(),
+        "device": device(row),
         "threads": threads,
         "registered_at_ms": row.registered_at,
     })

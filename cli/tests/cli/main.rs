@@ -28,6 +28,7 @@ mod ledger;
 mod locks;
 mod logs;
 mod metrics;
+mod opencl;
 mod outages;
 mod page;
 mod permissions;

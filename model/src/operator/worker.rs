@@ -46,6 +46,8 @@ pub struct WorkerStatus {
     pub build: String,
     /// Its engines, the one in use first.
     pub kernels: Vec<String>,
+    /// What these run on: instruction sets, or devices with their drivers; empty where it did not say.
+    pub device: String,
     /// Its counting threads.
     pub threads: u32,
     /// Whether it has not ended, as far as is known.

@@ -72,6 +72,7 @@ fn what_is_sent_arrives() {
         credential: Credential::named("lab").expect("a name"),
         build: "1".to_owned(),
         kernels: vec!["scalar".to_owned()],
+        device: "abacus".to_owned(),
         threads: 2,
         present: true,
         registered_at: 3,

@@ -70,6 +70,7 @@ fn worker(number: u64, name: &str, states_per_s: f64) -> WorkerView {
         name: name.to_owned(),
         build: "test".to_owned(),
         kernels: vec!["avx512".to_owned()],
+        device: "x86_64".to_owned(),
         threads: 4,
         present: true,
         registered_at: NOW,

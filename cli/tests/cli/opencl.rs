@@ -1,0 +1,101 @@
+//! Devices, of which PoCL makes one of any processor.
+
+use crate::Place;
+use crate::http::skipped;
+use crate::processes::{Coordinator, eventually};
+
+/// Whether there is a device. Where there is none the test is skipped, and says so; with `NO_SKIPS` set it fails.
+fn has_device(place: &Place) -> bool {
+    let doctor = place.stdout("doctor");
+    let found = doctor.lines().any(|line| line.starts_with("device 0 ") && line.contains("passed its test"));
+    if !found {
+        assert!(std::env::var_os("NO_SKIPS").is_none(), "an OpenCL device is needed here: {doctor}");
+        assert!(doctor.lines().any(|line| line.starts_with("OpenCL ")), "doctor says why: {doctor}");
+        skipped("an OpenCL device, such as PoCL");
+    }
+    found
+}
+
+#[test]
+fn a_device_counts_alone_and_beside_threads() {
+    let place = Place::new();
+    if !has_device(&place) {
+        return;
+    }
+    for plan in ["rows", "border"] {
+        let run = place.json(&format!("run 14 --kernel opencl --plan {plan} --db {plan}.db --json"));
+        let counts =
+            ["total", "count2", "count4", "count8", "kernel", "check"].map(|name| run[name].as_str());
+        assert_eq!(counts, ["365596", "0", "105", "45647", "opencl", "published"].map(Some), "{plan}");
+        assert_eq!(place.ask(&format!("{plan}.db"), "SELECT DISTINCT kernel FROM result"), ["opencl"]);
+    }
+    let both =
+        place.json("run 13 --kernel scalar --device 0 --plan border --job-states 20000 --db both.db --json");
+    assert_eq!((&both["total"], &both["kernel"]), (&"73712".into(), &"scalar + opencl".into()));
+    let bench = place.json("bench --n 12 --kernel opencl --json");
+    assert_eq!((&bench["total"], &bench["kernel"]), (&"14200".into(), &"opencl-0".into()));
+}
+
+#[test]
+fn plans_that_no_device_counts_are_left_to_the_processor_and_wrong_devices_are_named() {
+    let place = Place::new();
+    if !has_device(&place) {
+        return;
+    }
+    let run = place.run("run 12 --kernel opencl --plan colours --db colours.db");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let note = "nqueens: devices count plans rows and border; plan colours is counted by the processor\n";
+    assert!(run.stderr.contains(note) && run.stdout.contains("14,200"), "{}{}", run.stdout, run.stderr);
+    assert_eq!(
+        place.failure("bench --kernel opencl --plan halves"),
+        "devices count plans rows and border, not halves"
+    );
+    let missing = place.failure("run 9 --device 0,77");
+    assert!(missing.starts_with("there is no device 77: 'nqueens doctor' lists "), "{missing}");
+}
+
+/// Each job is counted by two families: on the device, and by a processor.
+#[test]
+fn a_device_and_processors_check_each_other_in_a_cluster() {
+    let place = Place::new();
+    if !has_device(&place) {
+        return;
+    }
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
+    let url = coordinator.url();
+    let arguments = |name: &str| coordinator.worker_arguments("http", name, name);
+    let device = arguments("device").replace("scalar", "opencl");
+    let workers = [device, arguments("west"), arguments("east")];
+    let workers =
+        workers.map(|arguments| nqueens_faults::process::Background::start(&mut place.command(&arguments)));
+    eventually("all are there", || {
+        let all = place.json(&format!("workers --json --coordinator {url}"));
+        (all["workers"].as_array()?.len() == 3).then_some(())
+    });
+    let run = place
+        .stdout(&format!("submit 13 --plan border --job-states 100000 --replicate 100 --coordinator {url}"));
+    let run = run.trim_end();
+    place.stdout(&format!("watch {run} --coordinator {url}"));
+    let done = &place.json(&format!("status {run} --coordinator {url} --json"))["runs"][0];
+    assert_eq!((&done["total"], &done["state"]), (&"73712".into(), &"done".into()));
+    let listed = place.json(&format!("workers --all --json --coordinator {url}"));
+    let listed = listed["workers"].as_array().expect("a list");
+    let of_device = listed.iter().find(|worker| worker["name"] == "device").expect("listed");
+    assert_eq!(of_device["kernels"][0], "opencl");
+    assert!(of_device["device"].as_str().is_some_and(|device| device.contains("driver")), "{of_device}");
+    for worker in workers {
+        worker.signal("-TERM");
+        let mut worker = worker;
+        assert_eq!(worker.end().code, 0);
+    }
+    assert_eq!(coordinator.stop().code, 0);
+    // Second counts that another family could make are of another family.
+    let query = "SELECT count(*) FROM result AS first JOIN result AS second USING (run, job)
+                 WHERE first.verdict = 'accepted' AND second.verdict = 'duplicate'
+                   AND (first.kernel = 'opencl') = (second.kernel = 'opencl')";
+    let alike: u32 = place.ask("queens.db", query)[0].parse().expect("a number");
+    let jobs: u32 = place.ask("queens.db", "SELECT count(*) FROM job")[0].parse().expect("a number");
+    assert!(jobs >= 10 && alike < jobs, "{alike} of {jobs}");
+    let kernels = place.ask("queens.db", "SELECT DISTINCT kernel FROM result ORDER BY kernel");
+    assert!(kernels.contains(&"opencl".to_owned()) && kernels.contains(&"scalar".to_owned()), "{kernels:?}");
+}
