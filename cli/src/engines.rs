@@ -35,7 +35,7 @@ pub(crate) fn engine_name(number: usize) -> String {
 }
 
 /// A thread that keeps a device busy, if that passes its self-test.
-pub(crate) fn device_crew(number: usize, device: &Device) -> Result<Crew, String> {
+pub(crate) fn device_crew(number: usize, device: Device) -> Result<Crew, String> {
     let about = format!("{}, driver {}", device.name(), device.driver());
     let kernel = nqueens_gpu::NAME.parse().expect("a name");
     Crew::of_device(ENGINES, &engine_name(number), kernel, about)

@@ -101,12 +101,12 @@ impl Devices {
     }
 }
 
-fn numbered() -> anyhow::Result<impl Iterator<Item = (usize, &'static Device)>> {
-    Ok(devices().map_err(|reason| anyhow::Error::new(reason.clone()))?.iter().enumerate())
+fn numbered() -> anyhow::Result<impl Iterator<Item = (usize, Device)>> {
+    Ok(devices().map_err(|reason| anyhow::Error::new(reason.clone()))?.iter().copied().enumerate())
 }
 
-fn prove(devices: Vec<(usize, &'static Device)>) -> anyhow::Result<Vec<Crew>> {
-    let prove = |(number, device): (usize, &Device)| {
+fn prove(devices: Vec<(usize, Device)>) -> anyhow::Result<Vec<Crew>> {
+    let prove = |(number, device): (usize, Device)| {
         device_crew(number, device).map_err(|reason| anyhow!("device {number} ({}): {reason}", device.name()))
     };
     devices.into_iter().map(prove).collect()

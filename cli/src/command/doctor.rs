@@ -144,7 +144,7 @@ fn look_at_devices() -> anyhow::Result<bool> {
         }
     };
     let mut well = true;
-    for (number, device) in devices.iter().enumerate() {
+    for (number, &device) in devices.iter().enumerate() {
         let about = format!(
             "{}, driver {}, {} compute units, {}",
             device.name(),

@@ -3,6 +3,7 @@
 //! same queue. A device that fails is tried once more; then its crew ends, and others count its jobs.
 
 mod queue;
+mod split;
 #[cfg(test)]
 mod tests;
 
@@ -11,9 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nqueens_kernel::engine::{Factory, Stopped};
+use nqueens_kernel::engine::Factory;
 use nqueens_kernel::halves::SharedTables;
-use nqueens_kernel::job::{Class, InvalidJob, Job};
 use nqueens_kernel::solver::Solver;
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{FAILURE_BYTES_MAX, JobResult, Lease, ReturnedLease};
@@ -22,18 +22,9 @@ use nqueens_worker_protocol::Look;
 use tokio::sync::Notify;
 use tracing::{error, warn};
 
-use crate::crew::Crew;
-
 use self::queue::{ActiveJob, NUMBER_MAX, PartCounts, Piece, PieceBatch, PieceTally, Queue};
-
-/// A job of more states than this is spread over the threads.
-const SPREAD_STATES: u64 = 200_000_000;
-
-/// Pieces for each thread of a job that is spread: enough that all threads end together.
-const PIECES_PER_THREAD: usize = 8;
-
-/// The same for jobs of colours, whose pieces each make tables that a whole job makes once.
-const ROW_SETS_PER_THREAD: usize = 1;
+use self::split::pieces;
+use crate::crew::Crew;
 
 /// Who counts large batches takes jobs for so many seconds, and leaves the others to other crews.
 const BACKLOG_S: f64 = 2.0;
@@ -220,7 +211,9 @@ impl PoolState {
                 std::mem::take(&mut queue.active).into_iter().partition(|job| job.kernel == crew.kernel);
             queue.active = active;
             let orphans: Vec<ActiveJob> = orphans;
-            orphans.into_iter().for_each(|job| queue.waiting.push_front(job.lease));
+            for job in orphans {
+                queue.waiting.push_front(job.lease);
+            }
         }
         self.refuse_uncountable(&mut queue);
         if queue.living.is_empty() {
@@ -292,59 +285,28 @@ impl PoolState {
 
     fn perform(&self, crew: &Crew, task: &Task, solver: &mut Solver) -> Result<(), EngineFault> {
         match task {
-            Task::Split { lease, waiting } => match self.pieces(crew, lease, *waiting, solver) {
+            Task::Split { lease, waiting } => match pieces(crew, lease, *waiting, solver.leaf_test()) {
                 Ok((pieces, parts)) => self.begin(lease.token, pieces, parts),
                 Err(invalid) => self.fail(lease.token, &invalid.to_string()),
             },
-            Task::Count(batch) => {
-                let begun = Instant::now();
-                match batch.count(solver) {
-                    Ok(tallies) => self.finish_batch(batch, &tallies, begun.elapsed()),
-                    Err(Stopped) => {
-                        if let Some(fault) = solver.fault() {
-                            self.give_back(batch);
-                            return Err(EngineFault(fault.to_owned()));
-                        }
-                        // As a rule nobody waits for it: all its jobs were revoked or given up.
-                        self.come_to_nothing(batch, "its engine stopped");
-                    }
-                }
-            }
+            Task::Count(batch) => self.count_batch(batch, solver)?,
         }
         Ok(())
     }
 
-    /// A job's independent pieces: many enough for all threads if it is heavy. A job of colours stays whole while those
-    /// `waiting` suffice for the other threads. And what will be found in its parts: prefixes are counted part by part; of
-    /// orbits, whose neighbours share work, each tells its own.
-    fn pieces(
-        &self,
-        crew: &Crew,
-        lease: &Lease,
-        waiting: usize,
-        solver: &Solver,
-    ) -> Result<(Vec<Piece>, PartCounts), InvalidJob> {
-        let threads = crew.threads.get();
-        let job = lease.job.decode()?;
-        let parts = job.parts(lease.states);
-        let found = PartCounts::new(&parts);
-        let whole = if job.orbits().is_some() { vec![job] } else { parts };
-        let units = |(part, job): (usize, Job)| {
-            job.units(solver.leaf_test()).into_iter().map(move |unit| Piece { unit, part })
-        };
-        let mut pieces: Vec<_> = whole.into_iter().enumerate().flat_map(units).collect();
-        let multiplied = lease.job.class == Class::Colours;
-        let per_thread = if multiplied { ROW_SETS_PER_THREAD } else { PIECES_PER_THREAD };
-        let spread = lease.states > SPREAD_STATES && !(multiplied && waiting + 1 >= threads);
-        if threads > 1 && spread {
-            // Twice is enough: each splitting makes about N pieces of one.
-            for _ in 0..2 {
-                if pieces.len() < threads * per_thread {
-                    pieces = pieces.into_iter().flat_map(Piece::split).collect();
-                }
-            }
+    fn count_batch(&self, batch: &Arc<PieceBatch>, solver: &mut Solver) -> Result<(), EngineFault> {
+        let begun = Instant::now();
+        if let Ok(tallies) = batch.count(solver) {
+            self.finish_batch(batch, &tallies, begun.elapsed());
+            return Ok(());
         }
-        Ok((pieces, found))
+        if let Some(fault) = solver.fault() {
+            self.give_back(batch);
+            return Err(EngineFault(fault.to_owned()));
+        }
+        // As a rule nobody waits for it: all its jobs were revoked or given up.
+        self.come_to_nothing(batch, "its engine stopped");
+        Ok(())
     }
 
     fn begin(&self, token: LeaseToken, pieces: Vec<Piece>, parts: PartCounts) {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
-use nqueens_kernel::engine::{Control, Engine, Kernel, Tally, cpu};
+use nqueens_kernel::engine::{Control, Engine, Kernel, Stopped, Tally, cpu};
 use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::subproblem::Subproblem;
@@ -196,9 +196,7 @@ fn a_job_that_is_revoked_while_it_is_split_leaves_nothing_behind() {
         panic!("a job to split")
     };
     assert_eq!((lease.token, begun(&pool)), (heavy.token, vec![heavy.token]));
-    let (pieces, parts) = shared
-        .pieces(&shared.crews[0], &lease, 1, &shared.solver(&shared.crews[0]).expect("an engine"))
-        .expect("a good job");
+    let (pieces, parts) = pieces(&shared.crews[0], &lease, 1, false).expect("a good job");
     assert!(pieces.len() > 2, "it is spread");
     pool.revoke(&[heavy.token]);
     // The thread is done with splitting, and knows nothing of that.
