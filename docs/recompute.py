@@ -64,7 +64,7 @@ def recompute(lines):
         demand(before == stated, f"the hash does not fit on line {number}")
         entry = json.loads(line)
         if number == 1:
-            demand(entry["line"] == "ledger" and entry["format"] in (1, 2, 3, 4, 5), "this is no ledger of format 1 to 5")
+            demand(entry["line"] == "ledger" and entry["format"] in (1, 2, 3, 4, 5, 6), "this is no ledger of format 1 to 6")
             head = entry
         elif entry["line"] == "job":
             demand(entry["number"] == next_job, f"job {entry['number']} stands where job {next_job} should")

@@ -12,8 +12,8 @@ use nqueens_model::operator::{Grounds, TotalEstimate, WallTime};
 use serde::{Deserialize, Serialize};
 
 /// The version of the format that this program writes; it reads the earlier ones, too: 1 has no [`OtherLine`]s, 1 and 2
-/// have no sums of workers, 1 to 3 no credentials, 1 to 4 no [`ChecksLine`].
-pub const FORMAT: u32 = 5;
+/// have no sums of workers, 1 to 3 no credentials, 1 to 4 no [`ChecksLine`], 1 to 5 no devices.
+pub const FORMAT: u32 = 6;
 
 /// A line, by what it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,6 +168,9 @@ pub struct WorkerLine {
     pub build: String,
     /// Its engines, separated by commas.
     pub kernels: String,
+    /// What these run on: instruction sets, or devices with their drivers; earlier formats do not say, and some workers don't.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Its counting threads.
     pub threads: u32,
     /// How many of the results above are its own.

@@ -62,6 +62,7 @@ fn ledger_with(n: u32, solutions: u64, checks: Option<ChecksLine>) -> Vec<u8> {
             credential: None,
             build,
             kernels,
+            device: Some("abacus".to_owned()),
             threads: 1,
             jobs: 1,
             counts: Some(counts.into()),

@@ -113,6 +113,7 @@ function showWorkers({ workers, workers_in_all: all, busy_workers: busy }) {
     const texts = [worker.name || `worker ${worker.id}`, worker.id, worker.kernels[0] ?? "-", thousands(worker.threads),
       thousands(worker.leases), thousands(worker.accepted), speed, heard];
     texts.forEach((text, index) => put(row.children[index], String(text)));
+    row.children[2].title = worker.device;
   });
   const hidden = all > workers.length ? `; the ${thousands(workers.length)} with the most jobs are shown` : "";
   put(by("workers-more"), all ? `${thousands(all)} seen, ${thousands(busy)} busy${hidden}` : "No worker has registered yet.");

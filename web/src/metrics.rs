@@ -220,6 +220,14 @@ fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<MetricSample
         sum("nqueens_workers_busy", "Present workers that hold jobs.", busy),
         sum("nqueens_worker_threads_seen", "Counting threads of the present workers.", threads),
     ];
+    let mut engines = BTreeMap::<[(&str, &str); 2], u64>::new();
+    for worker in workers.iter().filter(|worker| worker.present) {
+        let kernel = worker.kernels.first().map_or("", String::as_str);
+        *engines.entry([("kernel", kernel), ("device", &worker.device)]).or_default() += 1;
+    }
+    let help = "Present workers by the engine in use and what it runs on.";
+    let each = engines.iter().take(MACHINES_MAX).map(|(labels, number)| (*labels, Some(real(*number))));
+    families.push(MetricSamples::gauge("nqueens_workers_by_device", help).with_each(each));
     families.extend(OF_A_MACHINE.map(|(kind, name, help, value)| {
         let each = machines.iter().take(MACHINES_MAX).map(|(labels, machine)| (*labels, value(machine)));
         MetricSamples::new(kind, name, help).with_each(each)

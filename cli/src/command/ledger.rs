@@ -46,12 +46,12 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
     }
     for worker in reader.workers().await? {
         let Some(&(jobs, sums)) = by_worker.get(&worker.id) else { continue };
-        let Registration { name, build, kernels, threads, .. } = worker.registration;
+        let Registration { name, build, kernels, capability, threads, .. } = worker.registration;
         let kernels = kernels.iter().map(KernelName::as_str).collect::<Vec<_>>().join(",");
         let credential = Some(worker.credential).filter(|credential| !credential.is_shared());
         let (credential, counts) = (credential.map(|credential| credential.to_string()), Some(sums));
-        let line =
-            WorkerLine { worker: worker.id.get(), name, credential, build, kernels, threads, jobs, counts };
+        let (worker, device) = (worker.id.get(), capability.map(|capability| capability.device));
+        let line = WorkerLine { worker, name, credential, build, kernels, device, threads, jobs, counts };
         out.write(&Line::Worker(line))?;
     }
     ensure!(

@@ -1,7 +1,7 @@
 //! Devices, of which PoCL makes one of any processor.
 
 use crate::Place;
-use crate::http::skipped;
+use crate::http::{get, page_of, skipped};
 use crate::processes::{Coordinator, eventually};
 
 /// Whether there is a device. Where there is none the test is skipped, and says so; with `NO_SKIPS` set it fails.
@@ -61,7 +61,7 @@ fn a_device_and_processors_check_each_other_in_a_cluster() {
     if !has_device(&place) {
         return;
     }
-    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1 --http 127.0.0.1:0");
     let url = coordinator.url();
     let arguments = |name: &str| coordinator.worker_arguments("http", name, name);
     let device = arguments("device").replace("scalar", "opencl");
@@ -83,13 +83,21 @@ fn a_device_and_processors_check_each_other_in_a_cluster() {
     let of_device = listed.iter().find(|worker| worker["name"] == "device").expect("listed");
     assert_eq!(of_device["kernels"][0], "opencl");
     assert!(of_device["device"].as_str().is_some_and(|device| device.contains("driver")), "{of_device}");
+    let metrics = get(&page_of(&coordinator), "/metrics").body;
+    let is_told = |line: &str| line.starts_with("nqueens_workers_by_device{") && line.contains("driver");
+    assert!(metrics.lines().any(|line| is_told(line) && line.contains(r#"kernel="opencl""#)), "{metrics}");
     for worker in workers {
         worker.signal("-TERM");
         let mut worker = worker;
         assert_eq!(worker.end().code, 0);
     }
     assert_eq!(coordinator.stop().code, 0);
-    // Second counts that another family could make are of another family.
+    let ledger = place.stdout(&format!("export {run} --db queens.db --format ledger"));
+    let says = |text: &str| text.contains("pthread") || text.contains("driver");
+    assert!(ledger.lines().any(|line| line.starts_with(r#"{"line":"worker""#) && says(line)), "{ledger}");
+    let report = place.stdout("report --db queens.db --format markdown --output -");
+    assert!(report.lines().any(|line| line.contains("Devices") && says(line)), "{report}");
+    // While there is other work, second counts are of another family.
     let query = "SELECT count(*) FROM result AS first JOIN result AS second USING (run, job)
                  WHERE first.verdict = 'accepted' AND second.verdict = 'duplicate'
                    AND (first.kernel = 'opencl') = (second.kernel = 'opencl')";

@@ -10,9 +10,10 @@ use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::verify;
 use nqueens_kernel::counts::Totals;
-use nqueens_kernel::engine::Control;
+use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::job::Class;
 use nqueens_model::id::WorkerId;
+use nqueens_model::message::Registration;
 use nqueens_model::operator::{RunState, RunStatus};
 
 use super::super::ledger;
@@ -33,6 +34,8 @@ pub(super) struct Facts {
     pub(super) kernels: BTreeMap<String, WorkSums>,
     /// Programs of the workers that counted.
     pub(super) builds: BTreeSet<String>,
+    /// Devices of workers whose engine is none for processors.
+    pub(super) devices: BTreeSet<String>,
     pub(super) timeline: Timeline,
     /// Power of a counting thread.
     pub(super) watts: Option<f64>,
@@ -86,6 +89,7 @@ impl Facts {
             hosts: BTreeMap::new(),
             kernels: BTreeMap::new(),
             builds: BTreeSet::new(),
+            devices: BTreeSet::new(),
             timeline: Timeline::new(run.created_at),
             watts,
         };
@@ -103,7 +107,12 @@ impl Facts {
         }
         let counted: BTreeSet<_> = facts.hosts.values().flat_map(|host| &host.workers).collect();
         let workers = reader.workers().await?.into_iter().filter(|worker| counted.contains(&worker.id));
-        facts.builds = workers.map(|worker| harmless(&worker.registration.build)).collect();
+        for Registration { build, kernels, capability, .. } in workers.map(|worker| worker.registration) {
+            facts.builds.insert(harmless(&build));
+            let is_other = kernels.iter().any(|kernel| kernel.as_str().parse::<Kernel>().is_err());
+            let device = capability.map(|capability| harmless(&capability.device));
+            facts.devices.extend(device.filter(|_| is_other));
+        }
         if run.outcome.is_some() {
             facts.findings = Some(check(reader, run).await?);
         }

@@ -102,6 +102,9 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
     if run.recounts != Recounts::default() {
         figures.push(("Checks by parts", describe_recounts(run.recounts, run.parts_estimate())));
     }
+    if !facts.devices.is_empty() {
+        figures.push(("Devices", facts.devices.iter().cloned().collect::<Vec<_>>().join("; ")));
+    }
     if !facts.builds.is_empty() {
         figures.push(("Programs", facts.builds.iter().cloned().collect::<Vec<_>>().join(", ")));
     }
