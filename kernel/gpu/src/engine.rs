@@ -1,5 +1,6 @@
 //! Keeps a device busy with the tasks of many boards, and adds up what comes back.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::slice;
 use std::thread;
@@ -11,22 +12,24 @@ use nqueens_kernel::subproblem::Subproblem;
 use crate::canary::{self, Canary, canaries};
 use crate::masks::Masks;
 use crate::runner::{Fault, Outcome, ROUNDS_MAX, Runner, SLOTS, STEPS, Slot, Task};
-use crate::split::{Cut, Sizes, Splitter, cut_once};
+use crate::split::{Cut, Piece, Splitter, cut_once};
 
 /// Boards that are counted together: the device has to be busy for seconds, however small they are.
 const BATCH_MAX: usize = 4_096;
 
-/// Steps of a task, on average: enough to make up for its transfer, few enough that all lanes end together.
-const STEPS_MAX: u64 = 50_000;
+/// Steps of a task, at most, by our guess: enough to make up for its transfer, few enough that all lanes end together.
+const STEPS_MAX: u32 = 100_000;
+const STEPS_MIN: u32 = 200;
 
-/// Tasks for each lane, if there are steps for so many.
-const TASKS_PER_LANE: u64 = 16;
+/// Tasks of this size for each lane of which there are enough in a batch, if not for larger ones. Most tasks are smaller,
+/// and not all lanes fit on a device at once.
+const TASKS_PER_LANE: u64 = 3;
 
-/// Tasks in a launch, at most: 96 MB in both slots.
-const LOAD_MAX: usize = 1 << 21;
+/// Tasks in the first launch for each lane; the next ones follow the time that it takes.
+const LOAD_FIRST: usize = 16;
 
-/// Tasks in the first launch; the next ones follow the time that it takes.
-const LOAD_FIRST: usize = 1 << 14;
+/// Tasks in a launch for each lane, at most: for a large GPU 100 MB in each slot.
+const LOAD_MAX: usize = 32;
 
 /// Tasks in a launch, at least: with less memory a device is of no use.
 const LOAD_MIN: usize = 1 << 8;
@@ -42,7 +45,6 @@ pub(crate) struct DeviceEngine<R> {
     /// The first boards that the device knows, and the canaries on them.
     canary_boards: Vec<Masks>,
     canaries: Vec<Canary>,
-    sizes: Sizes,
     /// Tasks in a launch.
     load: usize,
     /// The most that the device has memory for.
@@ -71,8 +73,12 @@ impl From<Fault> for Interruption {
 impl<R: Runner> DeviceEngine<R> {
     pub(crate) fn new(runner: R, threads: usize) -> Self {
         let (canary_boards, canaries) = canaries();
-        let (load, load_max) = (LOAD_FIRST, LOAD_MAX);
-        Self { runner, threads, canary_boards, canaries, sizes: Sizes::guess(), load, load_max, fault: None }
+        let [load, load_max] = [LOAD_FIRST, LOAD_MAX].map(|load| (runner.lanes() * load).max(LOAD_MIN));
+        Self { runner, threads, canary_boards, canaries, load, load_max, fault: None }
+    }
+
+    pub(crate) fn runner(&self) -> &R {
+        &self.runner
     }
 
     fn count_all(
@@ -92,7 +98,8 @@ impl<R: Runner> DeviceEngine<R> {
         let masks: Vec<_> = boards.iter().map(|board| board.allowed).collect();
         self.runner.set_masks(&masks)?;
         let lanes = u64::try_from(self.runner.lanes()).unwrap_or(u64::MAX);
-        let steps_max = (estimate / lanes.saturating_mul(TASKS_PER_LANE)).clamp(200, STEPS_MAX);
+        let steps_max = estimate / lanes.saturating_mul(TASKS_PER_LANE);
+        let steps_max = u32::try_from(steps_max).unwrap_or(u32::MAX).clamp(STEPS_MIN, STEPS_MAX);
         tallies.fill(Tally::default());
         let splitter = Splitter::new(&boards, self.canary_boards.len());
         let mut batch =
@@ -127,14 +134,17 @@ impl<R: Runner> DeviceEngine<R> {
 
     /// Begins the next launch; `None` if there is nothing to count. A device without memory for it gets half of it.
     fn launch(&mut self, slot: Slot, batch: &mut Batch<'_>) -> Result<Option<Launch>, Interruption> {
-        batch.fill(self.load, &self.sizes, self.threads)?;
+        batch.fill(self.load, self.threads)?;
         loop {
             let count = batch.pending.len().min(self.load);
             if count == 0 {
                 return Ok(None);
             }
             let at = batch.pending.len() - count;
-            let tasks = self.with_canaries(&batch.pending[at..]);
+            // The heaviest first, so that all lanes end together.
+            let pieces = &mut batch.pending[at..];
+            pieces.sort_unstable_by_key(|piece| Reverse(piece.guess.ilog2()));
+            let tasks = self.with_canaries(pieces);
             match self.runner.start(slot, &tasks) {
                 Ok(()) => {
                     batch.pending.truncate(at);
@@ -150,12 +160,12 @@ impl<R: Runner> DeviceEngine<R> {
     }
 
     /// The tasks with canaries among them, each another.
-    fn with_canaries(&self, tasks: &[Task]) -> Vec<Task> {
+    fn with_canaries(&self, pieces: &[Piece]) -> Vec<Task> {
         let mut canaries = self.canaries.iter().cycle();
-        let mut all = Vec::with_capacity(tasks.len() + tasks.len().div_ceil(canary::EVERY));
-        for tasks in tasks.chunks(canary::EVERY) {
+        let mut all = Vec::with_capacity(pieces.len() + pieces.len().div_ceil(canary::EVERY));
+        for pieces in pieces.chunks(canary::EVERY) {
             all.push(canaries.next().expect("there are some").task);
-            all.extend_from_slice(tasks);
+            all.extend(pieces.iter().map(|piece| piece.task));
         }
         all
     }
@@ -215,7 +225,6 @@ impl<R: Runner> DeviceEngine<R> {
                 return Err(wrong(format!("{} completions in {rounds_steps} steps", outcome.completions)));
             }
             tally.completions = add(tally.completions, outcome.completions.into())?;
-            self.sizes.learn(*task, *outcome);
         }
         Ok(batch.control.advance(steps)?)
     }
@@ -239,10 +248,10 @@ struct Batch<'a> {
     /// The problem that each board belongs to.
     owners: Vec<usize>,
     splitter: Splitter<'a>,
-    /// Steps of a task, on average.
-    steps_max: u64,
+    /// Steps of a task, at most, by our guess.
+    steps_max: u32,
     /// Tasks that are not launched yet.
-    pending: Vec<Task>,
+    pending: Vec<Piece>,
     tallies: &'a mut [Tally],
     control: &'a Control,
 }
@@ -253,12 +262,12 @@ impl Batch<'_> {
     }
 
     /// Has at least so many tasks pending, if there are as many.
-    fn fill(&mut self, tasks: usize, sizes: &Sizes, threads: usize) -> Result<(), Interruption> {
+    fn fill(&mut self, tasks: usize, threads: usize) -> Result<(), Interruption> {
         self.control.advance(0)?;
         let missing = tasks.saturating_sub(self.pending.len());
         if missing > 0 {
-            let Cut { tasks, completions } = self.splitter.cut(missing, self.steps_max, sizes, threads);
-            self.pending.extend(tasks);
+            let Cut { pieces, completions } = self.splitter.cut(missing, self.steps_max, threads);
+            self.pending.extend(pieces);
             for (board, completions) in completions {
                 let tally = self.tally(board);
                 tally.completions = add(tally.completions, completions)?;

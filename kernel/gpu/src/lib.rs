@@ -6,15 +6,20 @@
 //!
 //! * `search.cl` is the program for the device: one lane a task, and a lane that is done takes the next. The script `gate`
 //!   judges its machine code for NVIDIA's GPUs; `.ci/run` runs it.
-//! * `masks` brings a board into the form that it wants, `split` cuts boards into tasks on several threads.
+//! * `masks` brings a board into the form that it wants, `split` cuts boards into tasks on several threads, `guess` tells how
+//!   large they are.
 //! * `device` is OpenCL, behind the small trait of `runner`, which tests replace by devices that fail.
 //! * `engine` keeps the device busy, adds up, and notices what was left out or counted wrong.
+//! * `lanes` is for a benchmark: a device that is not there.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod canary;
 mod device;
 mod engine;
+mod guess;
+#[doc(hidden)]
+pub mod lanes;
 mod masks;
 mod runner;
 mod split;

@@ -79,7 +79,7 @@ KERNEL search(GLOBAL const uint4 *tasks, uint count, GLOBAL const uint *masks, G
             // They end at the same place for all tasks. An address that depends on the task stays in a register; compilers
             // put others together anew in each step.
             table = (LOCAL char *)(rows_of + (1 + ROWS - left) * GROUP + lane);
-            #pragma unroll 1 // takes fewer registers
+            #pragma unroll 4 // all at once takes too many registers
             for (uint k = 0; k <= left; k++)
                 *ROW(k) = masks[node.w * 32 + k];
             L = node.x; R = node.y; F = node.z;

@@ -3,8 +3,9 @@
 use std::sync::Mutex;
 use std::thread;
 
+use crate::guess;
 use crate::masks::Masks;
-use crate::runner::{Outcome, ROWS, STEPS, Task};
+use crate::runner::{ROWS, Task};
 
 /// A board's tasks are made in pieces of nodes with this many rows more than tasks have.
 const STEM_ROWS: u32 = ROWS + 3;
@@ -12,49 +13,11 @@ const STEM_ROWS: u32 = ROWS + 3;
 /// Stems that a thread takes at once.
 const STEMS: usize = 16;
 
-/// Tasks with so few rows are not cut any further.
-const ROWS_MIN: u32 = 5;
-
-/// How many steps tasks of so many rows take, learned from those that were counted.
-#[derive(Clone, Debug)]
-pub(crate) struct Sizes {
-    /// Tasks and their steps, by rows.
-    seen: [(u64, u64); ROWS as usize + 1],
-}
-
-impl Sizes {
-    /// Before any was counted: a guess, as if of 16 tasks.
-    pub(crate) fn guess() -> Self {
-        let mut seen = [(0, 0); ROWS as usize + 1];
-        let mut steps = 1.0;
-        for (tasks, sum) in &mut seen {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
-            let all = (16.0 * steps) as u64;
-            (*tasks, *sum) = (16, all);
-            steps *= 2.0;
-        }
-        Self { seen }
-    }
-
-    /// One more task was counted.
-    pub(crate) fn learn(&mut self, task: Task, outcome: Outcome) {
-        let (tasks, steps) = &mut self.seen[task.rows()];
-        // What was seen long ago loses its weight.
-        if *tasks >= 1 << 20 {
-            (*tasks, *steps) = (*tasks / 2, *steps / 2);
-        }
-        *tasks += 1;
-        *steps += u64::from(outcome.rounds) * u64::from(STEPS);
-    }
-
-    /// Most rows of a task that takes no more than so many steps on average.
-    fn rows_max(&self, steps_max: u64) -> u32 {
-        let fits = |rows: &u32| {
-            let (tasks, steps) = self.seen[*rows as usize];
-            steps / tasks <= steps_max
-        };
-        (ROWS_MIN..=ROWS).rev().find(fits).unwrap_or(ROWS_MIN)
-    }
+/// A task, and how many steps it may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) task: Task,
+    pub(crate) guess: u32,
 }
 
 /// Boards on their way to the device.
@@ -69,7 +32,7 @@ pub(crate) struct Splitter<'a> {
 /// Tasks, and the completions that were found on the way to them: with a board's number each.
 #[derive(Default)]
 pub(crate) struct Cut {
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) pieces: Vec<Piece>,
     pub(crate) completions: Vec<(u32, u64)>,
 }
 
@@ -97,15 +60,15 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// About so many tasks or some more, fewer if there are no more boards, made by several threads. They take
-    /// `steps_max` steps on average.
-    pub(crate) fn cut(&mut self, tasks: usize, steps_max: u64, sizes: &Sizes, threads: usize) -> Cut {
-        let (rows_max, boards) = (sizes.rows_max(steps_max), self.boards);
+    /// About so many tasks or some more, fewer if there are no more boards, made by several threads. By our guess each
+    /// takes `steps_max` steps at most.
+    pub(crate) fn cut(&mut self, tasks: usize, steps_max: u32, threads: usize) -> Cut {
+        let boards = self.boards;
         let share = tasks.div_ceil(threads.max(1));
         let splitter = Mutex::new(self);
         let work = || {
             let mut cut = Cut::default();
-            while cut.tasks.len() < share {
+            while cut.pieces.len() < share {
                 let stems: Vec<_> = {
                     let mut splitter = splitter.lock().expect("no thread panics with it");
                     std::iter::from_fn(|| splitter.stem()).take(STEMS).collect()
@@ -114,7 +77,7 @@ impl<'a> Splitter<'a> {
                     break;
                 }
                 for stem in stems {
-                    let completions = expand(&boards[stem.board as usize], stem, rows_max, &mut cut.tasks);
+                    let completions = expand(&boards[stem.board as usize], stem, steps_max, &mut cut.pieces);
                     if completions > 0 {
                         cut.completions.push((stem.board, completions));
                     }
@@ -126,8 +89,8 @@ impl<'a> Splitter<'a> {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let mut cut = work();
             for other in others {
-                let Cut { tasks, completions } = other.join().expect("no thread panics");
-                cut.tasks.extend(tasks);
+                let Cut { pieces, completions } = other.join().expect("no thread panics");
+                cut.pieces.extend(pieces);
                 cut.completions.extend(completions);
             }
             cut
@@ -153,24 +116,25 @@ fn children(masks: &Masks, node: Task) -> impl Iterator<Item = Task> {
     })
 }
 
-/// Adds the tasks of at most so many rows below a node, or the node itself; the completions that were found on the way,
-/// in nodes too small for a device.
-fn expand(masks: &Masks, node: Task, rows_max: u32, tasks: &mut Vec<Task>) -> u64 {
+/// Adds the tasks below a node, or the node itself: of at most [`ROWS`] rows, and so many steps; the completions that were
+/// found on the way, in nodes too small for a device.
+fn expand(masks: &Masks, node: Task, steps_max: u32, pieces: &mut Vec<Piece>) -> u64 {
     let rows = node.rows();
     let cells = masks.allowed[rows] & node.free & !(node.left >> 1 | node.right);
-    match rows {
-        0 => 1,
-        _ if cells == 0 => 0,
-        1 => 1,
-        _ if rows <= rows_max as usize => {
-            tasks.push(node);
-            0
-        }
-        _ => children(masks, node).map(|child| expand(masks, child, rows_max, tasks)).sum(),
+    if rows <= 1 || cells == 0 {
+        return u64::from(rows == 0 || cells != 0);
     }
+    if rows <= ROWS as usize {
+        let guess = guess::steps(masks, node);
+        if guess <= steps_max {
+            pieces.push(Piece { task: node, guess });
+            return 0;
+        }
+    }
+    children(masks, node).map(|child| expand(masks, child, steps_max, pieces)).sum()
 }
 
-/// The same for a task that takes too long: it is cut once more, whatever its size.
-pub(crate) fn cut_once(masks: &Masks, task: Task, tasks: &mut Vec<Task>) -> u64 {
-    expand(masks, task, task.free.count_ones() - 1, tasks)
+/// The same for a task that takes too long: its children are tasks, whatever we think of them.
+pub(crate) fn cut_once(masks: &Masks, task: Task, pieces: &mut Vec<Piece>) -> u64 {
+    children(masks, task).map(|child| expand(masks, child, u32::MAX, pieces)).sum()
 }
