@@ -17,7 +17,7 @@ use crate::subproblem::Subproblem;
 /// is off by a factor of 1.5 either way (one standard deviation, N = 14).
 ///
 /// Only sums, products and quotients of IEEE numbers in a fixed order: no two machines differ.
-pub(crate) fn states(board: &Subproblem) -> u64 {
+pub fn states(board: &Subproblem) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive; `as` saturates")]
     let states = mean_field(board) as u64;
     states.max(1)

@@ -15,7 +15,7 @@
 //! * [`isa`] detects the processor's instruction sets.
 //! * [`ladder`] keeps the classic algorithms as test oracles. [`symmetric`] counts symmetric solutions with a search
 //!   of its own.
-//! * [`sampling`] estimates a board's solutions and states by random descents.
+//! * [`estimate`](mod@estimate) guesses the work of a subproblem; [`sampling`] estimates a board's solutions and states by random descents.
 //! * [`fingerprint`](plan::Plan::fingerprint) identifies a plan with all its jobs.
 
 pub mod board;
@@ -23,7 +23,7 @@ mod border;
 pub mod colours;
 pub mod counts;
 pub mod engine;
-mod estimate;
+pub mod estimate;
 pub mod halves;
 pub mod isa;
 pub mod job;

@@ -3,6 +3,7 @@
 use crate::board::{BoardSize, columns_of};
 use crate::border::{self, Border};
 use crate::counts::Counts;
+use crate::estimate;
 use crate::job::class::Class;
 use crate::job::weight::Weight;
 use crate::known::{self, Published};
@@ -107,7 +108,7 @@ impl Prefix {
         if self.stabiliser > 1 {
             return self.units(false).iter().fold(0, |sum, unit| unit.states_estimate().saturating_add(sum));
         }
-        self.board.states_estimate()
+        estimate::states(&self.board)
     }
 
     /// What it is expected to cost, and what it can find at most: no more than its free cells admit or than are

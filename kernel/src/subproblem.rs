@@ -1,7 +1,6 @@
 //! The one question that every counting engine answers: in how many ways can this partial board be completed?
 
 use crate::board::{BoardSize, columns_of};
-use crate::estimate;
 
 /// A row that still waits for its queen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,11 +103,6 @@ impl Subproblem {
         let Some(first) = self.rows.first() else { return vec![self.clone()] };
         let placed = columns_of(first.allowed).filter_map(|column| self.place(first.row, column));
         placed.filter(|child| child.rows.iter().all(|open| open.allowed != 0)).collect()
-    }
-
-    /// A guess, at least 1, at the states that plain backtracking visits.
-    pub fn states_estimate(&self) -> u64 {
-        estimate::states(self)
     }
 
     /// A number that the completions can not exceed: the product, over the open rows, of the cells left to each

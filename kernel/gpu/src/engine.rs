@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::engine::{Control, Engine, Stopped, Tally};
+use nqueens_kernel::estimate;
 use nqueens_kernel::subproblem::Subproblem;
 
 use crate::canary::{self, Canary, canaries};
@@ -94,7 +95,7 @@ impl<R: Runner> DeviceEngine<R> {
             add_masks(problem, &mut boards);
             owners.resize(boards.len(), owner);
         }
-        let estimate: u64 = problems.iter().map(Subproblem::states_estimate).fold(0, u64::saturating_add);
+        let estimate: u64 = problems.iter().map(estimate::states).fold(0, u64::saturating_add);
         let masks: Vec<_> = boards.iter().map(|board| board.allowed).collect();
         self.runner.set_masks(&masks)?;
         let lanes = u64::try_from(self.runner.lanes()).unwrap_or(u64::MAX);

@@ -10,6 +10,7 @@ use std::ops::Range;
 use super::{ColourTally, RowSets};
 use crate::board::{BoardSize, take_lowest};
 use crate::engine::{Control, Engine, Meter, Stopped, Tally};
+use crate::estimate;
 use crate::random::Random;
 use crate::subproblem::{OpenRow, Subproblem};
 
@@ -56,7 +57,7 @@ impl Part {
 
     /// A guess at the states of the search, mostly too large: up to N = 20 twice, with given columns up to 30 times.
     fn states_estimate(self, sets: &RowSets) -> u64 {
-        self.board(sets).states_estimate()
+        estimate::states(&self.board(sets))
     }
 }
 

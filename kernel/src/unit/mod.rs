@@ -10,6 +10,7 @@ pub use symmetric::Symmetric;
 
 use crate::counts::{Counts, Overflow};
 use crate::engine::Tally;
+use crate::estimate;
 use crate::subproblem::Subproblem;
 
 /// A piece of a job.
@@ -74,9 +75,9 @@ impl Unit {
     /// A guess at the states that the reference search visits.
     pub fn states_estimate(&self) -> u64 {
         match self {
-            Self::Count(board) => board.states_estimate(),
-            Self::Leaves(leaves) => leaves.board().states_estimate(),
-            Self::Symmetric(symmetric) => symmetric.board().states_estimate(),
+            Self::Count(board) => estimate::states(board),
+            Self::Leaves(leaves) => estimate::states(leaves.board()),
+            Self::Symmetric(symmetric) => estimate::states(symmetric.board()),
             Self::Orbits(orbits) => orbits.numbered().work(&orbits.range),
         }
     }
