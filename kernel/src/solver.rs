@@ -71,7 +71,10 @@ impl Solver {
 
     /// Why the engine can't go on, see [`Engine::fault`].
     pub fn fault(&self) -> Option<&str> {
-        self.engine.fault()
+        match &self.latest {
+            Latest::Multiplier(multiplier) => self.engine.fault().or(multiplier.fault()),
+            _ => self.engine.fault(),
+        }
     }
 
     /// The engine's limit, see [`Engine::batch_max`].
@@ -216,11 +219,16 @@ impl Solver {
 
     /// What multiplies colours; `None` if the engine is a plain one.
     pub fn multiplier(&mut self) -> Option<&mut Multiplier> {
-        let isa = self.isa?;
         if !matches!(self.latest, Latest::Multiplier(_)) {
-            let memory_max =
-                self.tables.as_ref().map_or(Self::MEMORY_ALONE, |tables| tables.left_for_thread());
-            self.latest = Latest::Multiplier(Box::new(best(isa, |isa| Multiplier::new(isa, memory_max))));
+            let multiplier = if let Some(counter) = self.engine.pair_counter() {
+                Multiplier::by(counter)
+            } else {
+                let isa = self.isa?;
+                let memory_max =
+                    self.tables.as_ref().map_or(Self::MEMORY_ALONE, |tables| tables.left_for_thread());
+                best(isa, |isa| Multiplier::new(isa, memory_max))
+            };
+            self.latest = Latest::Multiplier(Box::new(multiplier));
         }
         let Latest::Multiplier(multiplier) = &mut self.latest else { unreachable!("just made") };
         Some(multiplier)

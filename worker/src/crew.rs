@@ -8,7 +8,7 @@ use nqueens_kernel::plan::PlanKind;
 use nqueens_model::kernel::{Capability, Family, KernelName};
 use nqueens_model::name;
 
-use crate::selftest::{Proof, prove_boards};
+use crate::selftest::{Proof, prove_device};
 
 /// Threads that count by the same engine. Each job is counted by one crew.
 #[derive(Clone, Debug)]
@@ -21,8 +21,8 @@ pub struct Crew {
     pub family: Family,
     /// What it runs on: an instruction set, or a device and its driver.
     pub device: String,
-    /// Whether it counts jobs of plans `rows` and `border` only.
-    pub boards_only: bool,
+    /// Whether it counts half boards.
+    pub counts_halves: bool,
     /// Number of threads.
     pub threads: NonZeroUsize,
     /// States that one thread visits in a second.
@@ -39,7 +39,7 @@ impl Crew {
             kernel: name,
             family: name.family(None, PlanKind::Border),
             device: device.join(" "),
-            boards_only: false,
+            counts_halves: true,
             threads,
             states_per_s,
         }
@@ -52,14 +52,14 @@ impl Crew {
         kernel: KernelName,
         device: String,
     ) -> Result<Self, String> {
-        let states_per_s = prove_boards(factory, engine)?;
+        let states_per_s = prove_device(factory, engine)?;
         let threads = NonZeroUsize::MIN;
         Ok(Self {
             engine: engine.to_owned(),
             kernel,
             family: kernel,
             device,
-            boards_only: true,
+            counts_halves: false,
             threads,
             states_per_s,
         })
@@ -67,7 +67,7 @@ impl Crew {
 
     /// Whether it counts jobs of this class.
     pub(crate) fn counts(&self, class: Class) -> bool {
-        !(self.boards_only && class.counts_plainly())
+        self.counts_halves || class != Class::Halves
     }
 
     /// States that all its threads visit in a second.

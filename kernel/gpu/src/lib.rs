@@ -1,4 +1,4 @@
-//! Counting on GPUs: depth-first search on boards, through OpenCL. The only crate that talks to a driver.
+//! Counting on GPUs, through OpenCL: depth-first search on boards, and colours. The only crate that talks to a driver.
 //!
 //! [`devices`] finds what there is; the library is loaded at run time, so the program starts without it. [`engine`] makes
 //! an [`Engine`](nqueens_kernel::engine::Engine) of a device. It shares no search code with the engines for CPUs: its
@@ -9,6 +9,8 @@
 //! * `masks` brings a board into the form that it wants, `split` cuts boards into tasks on several threads, `guess` tells how
 //!   large they are.
 //! * `device` is OpenCL, behind the small trait of `runner`, which tests replace by devices that fail.
+//! * `multiply.cl` compares placements of colours and multiplies the counts; `pairs` keeps it busy, and counts some of its sums
+//!   again.
 //! * `engine` keeps the device busy, adds up, and notices what was left out or counted wrong.
 //! * `lanes` is for a benchmark: a device that is not there.
 
@@ -21,6 +23,7 @@ mod guess;
 #[doc(hidden)]
 pub mod lanes;
 mod masks;
+mod pairs;
 mod runner;
 mod split;
 

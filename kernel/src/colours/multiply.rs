@@ -1,5 +1,7 @@
 //! Orbits of row sets, counted: the matrices of both colours, multiplied.
 
+mod pairs;
+
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -12,13 +14,12 @@ use super::product::{Buffers, Matrices, Product, Side};
 use super::row_sets::{Major, RowSets, Stratum, Tile};
 use super::trie::{REST_MAX, Set, Trie, TrieSpec};
 use super::{ColourTally, Part};
-use crate::engine::{Control, Stopped};
+use crate::engine::{Control, PairCounter, Stopped};
 use crate::isa::Isa;
 
 /// Counts orbit after orbit; one a thread. Keeps its buffers.
 #[derive(Debug)]
 pub struct Multiplier {
-    isa: Isa,
     tiles: Box<dyn Tiles>,
 }
 
@@ -36,12 +37,17 @@ impl Multiplier {
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx2 | Isa::Avx512 => return None,
         };
-        Some(Self { isa, tiles })
+        Some(Self { tiles })
     }
 
-    /// The instruction set in use.
-    pub fn isa(&self) -> Isa {
-        self.isa
+    /// One that makes the lists of placements, and has somebody else compare their pairs.
+    pub fn by(counter: Box<dyn PairCounter>) -> Self {
+        Self { tiles: Box::new(pairs::PairTiles::new(counter)) }
+    }
+
+    /// Why it can't count any more; see [`Engine::fault`](crate::engine::Engine::fault).
+    pub fn fault(&self) -> Option<&str> {
+        self.tiles.fault()
     }
 
     /// Counts the solutions of the orbits `range`, each with its weight; exactly, or not at all when stopped.
@@ -117,6 +123,11 @@ trait Tiles: Debug + Send {
 
     /// Pairs of placements compared since the last call.
     fn take_states(&mut self) -> u64;
+
+    /// Why it can't count any more.
+    fn fault(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The multiplication with `L` lanes.

@@ -5,6 +5,7 @@
 //! [`Factory`], which may have others as well.
 
 mod block;
+mod pairs;
 mod reference;
 mod scalar;
 
@@ -12,6 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+pub use self::pairs::{MaskLists, PairCounter, PairWork};
 use crate::isa::{self, Isa};
 use crate::plan::kind::PlanKind;
 use crate::subproblem::Subproblem;
@@ -96,6 +98,11 @@ pub trait Engine: Send {
     /// The instructions by which its thread joins half boards and multiplies colours; `None` if these are counted by the
     /// engine itself, one solution at a time.
     fn isa(&self) -> Option<Isa> {
+        None
+    }
+
+    /// Who compares the pairs of colours in its place: asked for once, by its thread. `None` if nobody does.
+    fn pair_counter(&mut self) -> Option<Box<dyn PairCounter>> {
         None
     }
 

@@ -139,7 +139,7 @@ impl Pool {
 
 impl PoolState {
     fn new(factory: Arc<Factory>, crews: Vec<Crew>, memory_max: u64) -> Self {
-        let joining = crews.iter().filter(|crew| !crew.boards_only).map(|crew| crew.threads.get()).sum();
+        let joining = crews.iter().filter(|crew| crew.counts_halves).map(|crew| crew.threads.get()).sum();
         let living = crews.iter().flat_map(|crew| std::iter::repeat_n(crew.kernel, crew.threads.get()));
         Self {
             factory,
@@ -261,9 +261,13 @@ impl PoolState {
             });
             #[expect(clippy::cast_precision_loss, reason = "a guess")]
             let is_short = batch_max == 1 || left as f64 / crew.speed() < BACKLOG_S;
-            if ready < batch_max
-                && is_short
-                && let Some(at) = queue.waiting.iter().position(|lease| self.may_count(crew, lease, &queue))
+            // Orbits come one job after the other.
+            let has_room = |lease: &Lease| {
+                let room = if lease.job.class.counts_plainly() { 1 } else { batch_max };
+                ready < room && self.may_count(crew, lease, &queue)
+            };
+            if is_short
+                && let Some(at) = queue.waiting.iter().position(has_room)
                 && let Some(lease) = queue.waiting.remove(at)
             {
                 // Entered before it is taken apart, so that it can be revoked meanwhile.

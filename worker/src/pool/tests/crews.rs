@@ -78,7 +78,7 @@ fn start(deeds: &[Device], beside: bool) -> Pool {
         kernel,
         family: kernel,
         device: "beads".to_owned(),
-        boards_only: true,
+        counts_halves: false,
         threads: NonZeroUsize::MIN,
         states_per_s: 1e12,
     };
