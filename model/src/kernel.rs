@@ -30,6 +30,9 @@ pub struct Capability {
 }
 
 impl KernelName {
+    /// Our own engine for devices.
+    pub const DEVICE: &str = "opencl";
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -40,6 +43,10 @@ impl KernelName {
     /// by itself.
     #[must_use]
     pub fn family(self, said: Option<Family>, plan: PlanKind) -> Family {
+        if self.as_str() == Self::DEVICE && plan == PlanKind::Colours {
+            // It compares lists that the code for processors has made.
+            return Self::ours(Kernel::Portable.family(plan));
+        }
         let is_like = |kernel: &Kernel| {
             let boards = kernel.family(PlanKind::Border);
             kernel.name() == self.as_str() || said.is_some_and(|said| said.as_str() == boards)

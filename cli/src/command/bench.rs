@@ -56,8 +56,8 @@ impl BenchCommand {
         };
         let plan = self.plan.resolve(n, kernel);
         ensure!(
-            devices.is_empty() || matches!(plan, PlanKind::Rows | PlanKind::Border),
-            "devices count plans rows and border, not {plan}"
+            devices.is_empty() || plan != PlanKind::Halves,
+            "devices count plans rows, border and colours, not {plan}"
         );
         let engines: Vec<_> =
             threads.into_iter().chain(devices.into_iter().map(|crew| crew.engine)).collect();

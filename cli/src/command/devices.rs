@@ -26,7 +26,7 @@ pub(crate) enum DeviceChoice {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Devices {
     /// OpenCL devices that count, too: all (each GPU), none, or numbers from 'nqueens doctor', such as 0,2. They count plans
-    /// rows and border
+    /// rows, border and colours
     #[arg(long, value_name = "all|none|LIST", default_value_t = DeviceChoice::None)]
     pub(crate) device: DeviceChoice,
 }

@@ -329,11 +329,9 @@ impl Engines {
 
     /// The threads that count a plan. Devices leave some plans to the processor.
     fn crews(&self, kind: PlanKind, threads: NonZeroUsize) -> anyhow::Result<Vec<Crew>> {
-        let left = matches!(kind, PlanKind::Halves | PlanKind::Colours);
+        let left = kind == PlanKind::Halves;
         if left && !self.devices.is_empty() {
-            eprintln!(
-                "nqueens: devices count plans rows and border; plan {kind} is counted by the processor"
-            );
+            eprintln!("nqueens: no device counts half boards; plan {kind} is counted by the processor");
         }
         let devices = if left { Vec::new() } else { self.devices.clone() };
         let cpu = match self.cpu {

@@ -22,7 +22,7 @@ fn a_device_counts_alone_and_beside_threads() {
     if !has_device(&place) {
         return;
     }
-    for plan in ["rows", "border"] {
+    for plan in ["rows", "border", "colours"] {
         let run = place.json(&format!("run 14 --kernel opencl --plan {plan} --db {plan}.db --json"));
         let counts =
             ["total", "count2", "count4", "count8", "kernel", "check"].map(|name| run[name].as_str());
@@ -42,13 +42,13 @@ fn plans_that_no_device_counts_are_left_to_the_processor_and_wrong_devices_are_n
     if !has_device(&place) {
         return;
     }
-    let run = place.run("run 12 --kernel opencl --plan colours --db colours.db");
+    let run = place.run("run 12 --kernel opencl --plan halves --db halves.db");
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let note = "nqueens: devices count plans rows and border; plan colours is counted by the processor\n";
+    let note = "nqueens: no device counts half boards; plan halves is counted by the processor\n";
     assert!(run.stderr.contains(note) && run.stdout.contains("14,200"), "{}{}", run.stdout, run.stderr);
     assert_eq!(
         place.failure("bench --kernel opencl --plan halves"),
-        "devices count plans rows and border, not halves"
+        "devices count plans rows, border and colours, not halves"
     );
     let missing = place.failure("run 9 --device 0,77");
     assert!(missing.starts_with("there is no device 77: 'nqueens doctor' lists "), "{missing}");

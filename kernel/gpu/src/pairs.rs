@@ -190,3 +190,6 @@ fn fits(one: &[u64], other: &[u64]) -> u128 {
     let count: usize = one.iter().map(|mask| other.iter().filter(|other| **other & mask == 0).count()).sum();
     count as u128
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,15 +3,18 @@
 
 use std::cell::RefCell;
 use std::io::Write;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use nqueens_gpu::{Device, devices, engine};
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Control, Engine, Kernel, Stopped, Tally};
 use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::random::Random;
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::subproblem::{OpenRow, Subproblem};
 use nqueens_kernel::symmetric::symmetric_counts;
@@ -52,14 +55,14 @@ fn count(engine: &mut dyn Engine, boards: &[Subproblem]) -> Vec<u64> {
 }
 
 #[test]
-fn whole_boards_by_rows_and_by_border() {
+fn whole_boards_by_each_plan() {
     let (_turn, devices) = found();
     for device in devices {
         let mut solver =
             Solver::new(engine(device, 2).expect("an engine"), &Arc::new(SharedTables::new(0, 1)));
         for n in 5..=14 {
             let known = published(board(n)).expect("published");
-            for kind in [PlanKind::Rows, PlanKind::Border] {
+            for kind in [PlanKind::Rows, PlanKind::Border, PlanKind::Colours] {
                 let control = Control::default();
                 let (totals, _) =
                     solver.count_jobs(Plan::new(board(n), kind).jobs(), &control).expect("nobody stops it");
@@ -124,6 +127,43 @@ fn any_boards_with_gaps_and_masks() {
             Ok(())
         });
         outcome.unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}
+
+/// What each orbit of a range has.
+fn orbits(solver: &mut Solver, sets: &RowSets, range: Range<u64>) -> Vec<u64> {
+    let mut all = vec![0; usize::try_from(range.end - range.start).expect("few")];
+    let mut found =
+        |number: u64, solutions| all[usize::try_from(number - range.start).expect("few")] += solutions;
+    let multiplier = solver.multiplier().expect("it multiplies");
+    let tally = multiplier.count_each(sets, range.clone(), &mut found, &Control::default());
+    let sum = tally.unwrap_or_else(|_| panic!("{:?}", solver.fault())).weighted_solutions;
+    assert_eq!(sum, all.iter().sum::<u64>());
+    all
+}
+
+#[test]
+fn every_row_set_of_small_boards_and_some_of_larger_ones() {
+    let (_turn, devices) = found();
+    let tables = Arc::new(SharedTables::new(1 << 28, 1));
+    for device in devices {
+        let mut device = Solver::new(engine(device, 1).expect("an engine"), &tables);
+        let mut cpu = Solver::new(Kernel::best().engine().expect("the best"), &tables);
+        let mut random = Random::new(17);
+        for n in 4..=20 {
+            let sets = RowSets::new(board(n)).expect("large enough");
+            let (starts, length) = if n <= 14 {
+                (vec![0], sets.len())
+            } else {
+                ((0..if n > 17 { 2 } else { 10 }).map(|_| random.below(sets.len())).collect(), 2)
+            };
+            for start in starts {
+                let range = start..sets.len().min(start + length);
+                let [found, expected] =
+                    [&mut device, &mut cpu].map(|solver| orbits(solver, &sets, range.clone()));
+                assert_eq!(found, expected, "N = {n}, {range:?}");
+            }
+        }
     }
 }
 
