@@ -22,8 +22,8 @@ pub enum WorkerError {
     /// No engine passed its test.
     #[error("no counting engine passed its self-test on this machine; see the log")]
     NoEngine,
-    /// All engines have failed.
-    #[error("every counting engine of this worker has failed; see the log")]
+    /// Engines have failed, and no other counts their jobs.
+    #[error("the engine has failed; see the log")]
     Abandoned,
 }
 

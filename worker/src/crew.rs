@@ -10,6 +10,9 @@ use nqueens_model::name;
 
 use crate::selftest::{Proof, prove_device};
 
+/// What devices count.
+pub(crate) const DEVICE_PLANS: [PlanKind; 3] = [PlanKind::Rows, PlanKind::Border, PlanKind::Colours];
+
 /// Threads that count by the same engine. Each job is counted by one crew.
 #[derive(Clone, Debug)]
 pub struct Crew {
@@ -21,8 +24,8 @@ pub struct Crew {
     pub family: Family,
     /// What it runs on: an instruction set, or a device and its driver.
     pub device: String,
-    /// Whether it counts half boards.
-    pub counts_halves: bool,
+    /// The plans whose jobs it counts.
+    pub plans: Vec<PlanKind>,
     /// Number of threads.
     pub threads: NonZeroUsize,
     /// States that one thread visits in a second.
@@ -39,10 +42,17 @@ impl Crew {
             kernel: name,
             family: name.family(None, PlanKind::Border),
             device: device.join(" "),
-            counts_halves: true,
+            plans: PlanKind::ALL.to_vec(),
             threads,
             states_per_s,
         }
+    }
+
+    /// For nothing but what devices leave to the processor.
+    #[must_use]
+    pub fn beside_devices(mut self) -> Self {
+        self.plans.retain(|plan| !DEVICE_PLANS.contains(plan));
+        self
     }
 
     /// A thread that keeps a device busy. The device must pass its self-test; the error says what was wrong.
@@ -59,7 +69,7 @@ impl Crew {
             kernel,
             family: kernel,
             device,
-            counts_halves: false,
+            plans: DEVICE_PLANS.to_vec(),
             threads,
             states_per_s,
         })
@@ -67,7 +77,7 @@ impl Crew {
 
     /// Whether it counts jobs of this class.
     pub(crate) fn counts(&self, class: Class) -> bool {
-        self.counts_halves || class != Class::Halves
+        self.plans.contains(&class.plan())
     }
 
     /// States that all its threads visit in a second.

@@ -12,6 +12,8 @@ use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
 use tracing::error;
 
+use crate::crew::DEVICE_PLANS;
+
 /// Enough to tell a slow machine from a fast one, and no more than 1 % of the shortest runs.
 const TIME: Duration = Duration::from_millis(5);
 
@@ -41,7 +43,7 @@ pub fn prove(factory: &Factory, kernel: Kernel) -> Result<Proof, String> {
 
 /// The same for a device, which counts boards in large batches, and no half boards; its speed in states a second.
 pub(crate) fn prove_device(factory: &Factory, engine: &str) -> Result<f64, String> {
-    let mut solver = tested(factory, engine, &[PlanKind::Rows, PlanKind::Border, PlanKind::Colours])?;
+    let mut solver = tested(factory, engine, &DEVICE_PLANS)?;
     let mut speed = 1.0;
     for n in BOARDS {
         let begun = Instant::now();

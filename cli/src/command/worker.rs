@@ -62,7 +62,7 @@ pub(crate) struct WorkerCommand {
     threads: NonZeroUsize,
 
     /// Counting engine; each must pass a self-test on small boards, and auto selects the fastest that does. With opencl,
-    /// devices count, threads beside them, and devices make second counts
+    /// devices count, and threads count what is not for devices: half boards
     #[arg(long, default_value_t = EngineChoice::Auto)]
     kernel: EngineChoice,
 
@@ -148,7 +148,7 @@ impl WorkerCommand {
             let cpu = Crew::of_cpu(engine, threads);
             let crews = match choice.cpu() {
                 Some(_) => std::iter::once(cpu).chain(devices.crews()?).collect(),
-                None => devices.crews_alone()?.into_iter().chain([cpu]).collect(),
+                None => devices.crews_alone()?.into_iter().chain([cpu.beside_devices()]).collect(),
             };
             anyhow::Ok((crews, offered))
         });

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use nqueens_kernel::engine::Factory;
 use nqueens_kernel::halves::SharedTables;
+use nqueens_kernel::job::Class;
 use nqueens_kernel::solver::Solver;
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::{FAILURE_BYTES_MAX, JobResult, Lease, ReturnedLease};
@@ -47,7 +48,7 @@ struct PoolState {
     progressed: Notify,
     /// Wakes the runtime: nothing is left to count.
     idle: Notify,
-    /// Wakes the runtime: no thread is left that counts.
+    /// Wakes the runtime: nobody is left for jobs that were counted until now.
     abandoned: Notify,
 }
 
@@ -93,7 +94,7 @@ impl Pool {
         self.shared.idle.notified().await;
     }
 
-    /// Waits until no thread is left that counts.
+    /// Waits until nobody is left for jobs that were counted until now.
     pub(crate) async fn abandoned(&self) {
         self.shared.abandoned.notified().await;
     }
@@ -139,7 +140,8 @@ impl Pool {
 
 impl PoolState {
     fn new(factory: Arc<Factory>, crews: Vec<Crew>, memory_max: u64) -> Self {
-        let joining = crews.iter().filter(|crew| crew.counts_halves).map(|crew| crew.threads.get()).sum();
+        let joining =
+            crews.iter().filter(|crew| crew.counts(Class::Halves)).map(|crew| crew.threads.get()).sum();
         let living = crews.iter().flat_map(|crew| std::iter::repeat_n(crew.kernel, crew.threads.get()));
         Self {
             factory,
@@ -216,35 +218,37 @@ impl PoolState {
             }
         }
         self.refuse_uncountable(&mut queue);
-        if queue.living.is_empty() {
+        if Class::ALL.into_iter().any(|class| self.counts(class) && !self.counts_still(class, &queue)) {
             self.abandoned.notify_one();
         }
         self.work.notify_all();
     }
 
+    /// Whether there was somebody for jobs of a class at the start.
+    fn counts(&self, class: Class) -> bool {
+        self.crews.iter().any(|crew| crew.counts(class))
+    }
+
+    /// Whether there is.
+    fn counts_still(&self, class: Class, queue: &Queue) -> bool {
+        self.crews.iter().any(|crew| crew.counts(class) && queue.living.contains(&crew.kernel))
+    }
+
     /// Returns the jobs that nobody here can count.
     fn refuse_uncountable(&self, queue: &mut Queue) {
-        let can = |lease: &Lease| {
-            self.crews.iter().any(|crew| queue.living.contains(&crew.kernel) && crew.counts(lease.job.class))
-        };
+        let can = |lease: &Lease| self.counts_still(lease.job.class, queue);
         let (countable, others): (Vec<_>, Vec<_>) = queue.waiting.iter().cloned().partition(can);
         if others.is_empty() {
             return;
         }
         queue.waiting = countable.into();
         for lease in others {
-            // Without a thread left this is nobody's failure but the worker's.
-            let failure = (!queue.living.is_empty())
-                .then(|| format!("no engine here counts plan {}", lease.job.class.plan()));
+            let class = lease.job.class;
+            // Where an engine is lost it is no failure of the job.
+            let failure =
+                (!self.counts(class)).then(|| format!("no engine here counts plan {}", class.plan()));
             self.leave(queue, Err(ReturnedLease { token: lease.token, failure }));
         }
-    }
-
-    /// Whether a crew may count a job. Second counts are for the engine that the coordinator asked, while it is there.
-    fn may_count(&self, crew: &Crew, lease: &Lease, queue: &Queue) -> bool {
-        let asked = self.crews[0].kernel;
-        let is_asked = !lease.mirrored || crew.kernel == asked || !queue.living.contains(&asked);
-        crew.counts(lease.job.class) && is_asked
     }
 
     /// What to do next; waits for something, `None` when the pool closes. Jobs are taken apart until their pieces fill a
@@ -264,7 +268,7 @@ impl PoolState {
             // Orbits come one job after the other.
             let has_room = |lease: &Lease| {
                 let room = if lease.job.class.counts_plainly() { 1 } else { batch_max };
-                ready < room && self.may_count(crew, lease, &queue)
+                ready < room && crew.counts(lease.job.class)
             };
             if is_short
                 && let Some(at) = queue.waiting.iter().position(has_room)

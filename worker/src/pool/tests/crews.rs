@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use super::*;
+use crate::crew::DEVICE_PLANS;
 
 /// What a device does with a batch.
 #[derive(Clone, Copy, PartialEq)]
@@ -56,8 +57,13 @@ impl Engine for FakeDevice {
 
 const DEVICE: &str = "abacus";
 
-/// A device of these deeds, alone or beside two threads, which wait until it is at work.
+/// A device of these deeds, alone or beside two threads.
 fn start(deeds: &[Device], beside: bool) -> Pool {
+    start_with(deeds, |cpu, device| if beside { vec![cpu, device] } else { vec![device] })
+}
+
+/// A device of these deeds, and two threads, which wait until it is at work.
+fn start_with(deeds: &[Device], choose: impl FnOnce(Crew, Crew) -> Vec<Crew>) -> Pool {
     let deeds = Arc::new(Mutex::new(deeds.to_vec()));
     let at_work = Arc::new(AtomicBool::new(false));
     let factory = move |name: &str| -> Option<Box<dyn Engine>> {
@@ -78,13 +84,12 @@ fn start(deeds: &[Device], beside: bool) -> Pool {
         kernel,
         family: kernel,
         device: "beads".to_owned(),
-        counts_halves: false,
+        plans: DEVICE_PLANS.to_vec(),
         threads: NonZeroUsize::MIN,
         states_per_s: 1e12,
     };
-    let mut crews = if beside { crews(TWO) } else { Vec::new() };
-    crews.push(device);
-    Pool::start(Arc::new(factory), crews, 0)
+    let cpu = crews(TWO).remove(0);
+    Pool::start(Arc::new(factory), choose(cpu, device), 0)
 }
 
 /// The results of jobs, with the names of their engines.
@@ -159,20 +164,39 @@ async fn without_anybody_left_jobs_are_returned_and_no_failures() {
 }
 
 #[tokio::test]
-async fn half_boards_and_second_counts_are_not_for_a_device_beside_threads() {
+async fn half_boards_are_not_for_devices() {
     let n = BoardSize::new(9).expect("a board");
     let halves = Plan::new(n, PlanKind::Halves).jobs().next().expect("a job");
-    let others: Vec<_> = (0..20).map(|number| lease_of(&halves, number)).collect();
-    let second: Vec<_> = (20..40).map(|number| Lease { mirrored: true, ..lease(9, number) }).collect();
-    let all = [others.clone(), second, vec![lease(9, 40)]].concat();
+    let halves: Vec<_> = (0..20).map(|number| lease_of(&halves, number)).collect();
+    let all = [halves.clone(), vec![lease(9, 40)]].concat();
     let pool = start(&[Device::Counts], true);
     pool.add(all.clone());
     let by_device = results(&pool, &all).await.into_iter().filter(|kernel| kernel == DEVICE).count();
     assert_eq!(by_device, 1, "the other one");
     pool.close();
     let pool = start(&[Device::Counts], false);
-    pool.add(others[..1].to_vec());
+    pool.add(halves[..1].to_vec());
     let reason = "no engine here counts plan halves";
-    assert_eq!(finished(&pool).await, [failed(others[0].token, reason)]);
+    assert_eq!(finished(&pool).await, [failed(halves[0].token, reason)]);
+    pool.close();
+}
+
+/// Threads that are there for half boards alone do not take over what the device was there for.
+#[tokio::test]
+async fn a_device_may_count_all_but_half_boards() {
+    let n = BoardSize::new(9).expect("a board");
+    let halves = Plan::new(n, PlanKind::Halves).jobs().next().expect("a job");
+    let all = [leases(10), vec![lease_of(&halves, 99)]].concat();
+    let pool = start_with(&[Device::Counts], |cpu, device| vec![device, cpu.beside_devices()]);
+    pool.add(all.clone());
+    let by_device = results(&pool, &all).await.into_iter().filter(|kernel| kernel == DEVICE).count();
+    assert_eq!(by_device, 10);
+    pool.close();
+    let pool = start_with(&[Device::Fails], |cpu, device| vec![device, cpu.beside_devices()]);
+    pool.add(leases(10));
+    pool.abandoned().await;
+    let returned = pool.look().finished;
+    let is_no_failure = |one: &Result<_, _>| matches!(one, Err(ReturnedLease { failure: None, .. }));
+    assert!(returned.len() == 10 && returned.iter().all(is_no_failure), "{returned:?}");
     pool.close();
 }
