@@ -8,10 +8,7 @@ use nqueens_kernel::plan::PlanKind;
 use nqueens_model::kernel::{Capability, Family, KernelName};
 use nqueens_model::name;
 
-use crate::selftest::{Proof, prove_device};
-
-/// What devices count.
-pub(crate) const DEVICE_PLANS: [PlanKind; 3] = [PlanKind::Rows, PlanKind::Border, PlanKind::Colours];
+use crate::selftest::{DEVICE_PLANS, Proof, prove_device};
 
 /// Threads that count by the same engine. Each job is counted by one crew.
 #[derive(Clone, Debug)]

@@ -12,13 +12,14 @@ use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
 use tracing::error;
 
-use crate::crew::DEVICE_PLANS;
-
 /// Enough to tell a slow machine from a fast one, and no more than 1 % of the shortest runs.
 const TIME: Duration = Duration::from_millis(5);
 
 /// Engines are far faster on boards of this size than on the small ones of their test, and hardly faster on larger ones.
 const BOARD: u32 = 15;
+
+/// What devices count.
+pub(crate) const DEVICE_PLANS: [PlanKind; 3] = [PlanKind::Rows, PlanKind::Border, PlanKind::Colours];
 
 /// Boards on which devices are measured: larger and larger ones, until one takes longer than [`BATCH_TIME`].
 const BOARDS: [u32; 4] = [14, 15, 17, 18];

@@ -7,8 +7,8 @@ use super::super::row_sets::{Stratum, Tile};
 use super::{Tiles, in_order};
 use crate::engine::{Control, MaskLists, PairCounter, PairWork, Stopped};
 
-/// Row sets whose leaves are kept.
-const ROW_SETS: usize = 256;
+/// Bytes of the leaves that are kept, those of the last row set on top.
+const LEAVES_BYTES_MAX: usize = 256 << 20;
 
 /// Makes the lists, and has them compared.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub(super) struct PairTiles {
     leaves: [PlacementLists; 2],
     list: PlacementLists,
     leaves_version: u64,
+    leaves_bytes_max: usize,
     states: u64,
 }
 
@@ -32,6 +33,7 @@ impl PairTiles {
             leaves: Default::default(),
             list: PlacementLists::default(),
             leaves_version: 0,
+            leaves_bytes_max: LEAVES_BYTES_MAX,
             states: 0,
         }
     }
@@ -58,22 +60,25 @@ impl Tiles for PairTiles {
         let columns_of = |colour: Colour, rows| &columns[colour.columns(rows) as usize];
         let from = tile.parts.iter().map(|part| part.minors.start).min().unwrap_or(0);
         let to = tile.parts.iter().map(|part| part.minors.end).max().unwrap_or(0);
-        for first in (from..to).step_by(ROW_SETS) {
-            let minors = first..to.min(first + ROW_SETS);
+        let mut first = from;
+        while first < to {
             self.leaves_version += 1;
-            for colour in Colour::ALL {
-                let all = &mut self.leaves[colour as usize];
-                all.starts.clear();
-                all.masks.clear();
-                for &(rows, _) in &tile.block[minors.clone()] {
+            self.leaves.iter_mut().for_each(PlacementLists::clear);
+            let mut end = first;
+            while end < to
+                && self.leaves.iter().map(PlacementLists::bytes).sum::<usize>() <= self.leaves_bytes_max
+            {
+                let (rows, _) = tile.block[end];
+                for colour in Colour::ALL {
                     let order = in_order(lines, minor, colour.of(lines, minor, rows));
                     let columns = columns_of(colour, minor);
                     self.list.fill(&class(colour, minor), &order, columns, &mut self.found, control)?;
-                    let before = u32::try_from(all.masks.len()).expect("fewer than 2^32 placements");
-                    all.starts.extend(self.list.starts.iter().map(|start| before + start));
-                    all.masks.extend_from_slice(&self.list.masks);
+                    self.leaves[colour as usize].append(&self.list);
                 }
+                end += 1;
             }
+            let minors = first..end;
+            first = end;
             for part in &tile.parts {
                 let own = part.minors.start.max(minors.start)..part.minors.end.min(minors.end);
                 if own.is_empty() {
@@ -120,6 +125,18 @@ impl Tiles for PairTiles {
 }
 
 impl PlacementLists {
+    fn clear(&mut self) {
+        self.starts.clear();
+        self.masks.clear();
+    }
+
+    /// Adds lists behind these.
+    fn append(&mut self, more: &Self) {
+        let before = u32::try_from(self.masks.len()).expect("fewer than 2^32 placements");
+        self.starts.extend(more.starts.iter().map(|start| before + start));
+        self.masks.extend_from_slice(&more.masks);
+    }
+
     fn masks(&self) -> MaskLists<'_> {
         MaskLists { starts: &self.starts, masks: &self.masks }
     }
@@ -183,8 +200,15 @@ mod tests {
                 }
                 all
             };
-            let trees = Multiplier::new(Isa::Portable, 1 << 20).unwrap();
-            assert_eq!(of(Multiplier::by(Box::new(Plain))), of(trees), "N = {n}");
+            let trees = of(Multiplier::new(Isa::Portable, 1 << 20).unwrap());
+            for leaves_bytes_max in [0, 2_000, LEAVES_BYTES_MAX] {
+                let tiles = PairTiles { leaves_bytes_max, ..PairTiles::new(Box::new(Plain)) };
+                assert_eq!(
+                    of(Multiplier { tiles: Box::new(tiles) }),
+                    trees,
+                    "N = {n}, {leaves_bytes_max} bytes"
+                );
+            }
         }
     }
 }

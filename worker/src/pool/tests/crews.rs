@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::crew::DEVICE_PLANS;
+use crate::selftest::DEVICE_PLANS;
 
 /// What a device does with a batch.
 #[derive(Clone, Copy, PartialEq)]
