@@ -113,6 +113,17 @@ mod tests {
     }
 
     #[test]
+    fn a_device_shares_the_lists_of_colours_with_processors_and_nothing_else() {
+        let device: KernelName = KernelName::DEVICE.parse().expect("a name");
+        for plan in PlanKind::ALL {
+            let ours = KernelName::from(Kernel::Portable).family(None, plan);
+            for said in [None, Some(device)] {
+                assert_eq!(device.family(said, plan) == ours, plan == PlanKind::Colours, "{plan}");
+            }
+        }
+    }
+
+    #[test]
     fn a_foreign_engine_is_of_the_family_that_it_says() {
         let name = |text: &str| text.parse::<KernelName>().expect("a name");
         let cuda = name("cuda");

@@ -222,6 +222,8 @@ pub(crate) fn amount(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
+    use nqueens_model::kernel::KernelName;
+
     use super::*;
 
     #[test]
@@ -232,6 +234,7 @@ mod tests {
         for name in EngineChoice::names() {
             assert_eq!(name.parse::<EngineChoice>().unwrap().to_string(), name);
         }
+        assert_eq!(nqueens_gpu::NAME, KernelName::DEVICE);
         for name in PlanChoice::names() {
             assert_eq!(name.parse::<PlanChoice>().unwrap().to_string(), name);
         }

@@ -12,7 +12,7 @@ use nqueens_kernel::subproblem::Subproblem;
 
 use crate::canary::{self, Canary, canaries};
 use crate::masks::Masks;
-use crate::runner::{Fault, Outcome, ROUNDS_MAX, Runner, SLOTS, STEPS, Slot, Task};
+use crate::runner::{Fault, Interruption, Outcome, ROUNDS_MAX, Runner, SLOTS, STEPS, Slot, Task};
 use crate::split::{Cut, Piece, Splitter, cut_once};
 
 /// Boards that are counted together: the device has to be busy for seconds, however small they are.
@@ -53,24 +53,6 @@ pub(crate) struct DeviceEngine<R> {
     /// Who multiplies colours on the device, until it is asked for.
     pairs: Option<Box<dyn PairCounter>>,
     fault: Option<String>,
-}
-
-/// Why a batch was not counted.
-enum Interruption {
-    Stopped,
-    Fault(Fault),
-}
-
-impl From<Stopped> for Interruption {
-    fn from(_: Stopped) -> Self {
-        Self::Stopped
-    }
-}
-
-impl From<Fault> for Interruption {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
 }
 
 impl<R: Runner> DeviceEngine<R> {

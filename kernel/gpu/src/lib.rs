@@ -1,8 +1,8 @@
 //! Counting on GPUs, through OpenCL: depth-first search on boards, and colours. The only crate that talks to a driver.
 //!
 //! [`devices`] finds what there is; the library is loaded at run time, so the program starts without it. [`engine`] makes
-//! an [`Engine`](nqueens_kernel::engine::Engine) of a device. It shares no search code with the engines for CPUs: its
-//! [family](FAMILY) is its own.
+//! an [`Engine`](nqueens_kernel::engine::Engine) of a device. Where it counts boards it shares no code with the engines for
+//! CPUs, and is a family of its own.
 //!
 //! * `search.cl` is the program for the device: one lane a task, and a lane that is done takes the next. The script `gate`
 //!   judges its machine code for NVIDIA's GPUs; `.ci/run` runs it.
@@ -29,8 +29,5 @@ mod split;
 
 pub use device::{Device, NoDevice, devices, engine};
 
-/// The engine's name.
+/// The engine's name, and that of its family where it counts boards.
 pub const NAME: &str = "opencl";
-
-/// The family of its counts, whatever the plan.
-pub const FAMILY: &str = "opencl";

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nqueens_kernel::engine::{Control, PairCounter, PairWork, Stopped};
 
-use crate::runner::Fault;
+use crate::runner::{Fault, Interruption};
 
 /// Pieces that the column sets p of a row set are counted in.
 pub(crate) const STRIPES: usize = 32;
@@ -53,23 +53,6 @@ pub(crate) struct DevicePairs<R> {
 impl<R> fmt::Debug for DevicePairs<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DevicePairs").field("load", &self.load).finish_non_exhaustive()
-    }
-}
-
-enum Interruption {
-    Stopped,
-    Fault(Fault),
-}
-
-impl From<Stopped> for Interruption {
-    fn from(_: Stopped) -> Self {
-        Self::Stopped
-    }
-}
-
-impl From<Fault> for Interruption {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
     }
 }
 

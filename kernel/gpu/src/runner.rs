@@ -1,5 +1,7 @@
 //! What runs tasks: a device, or in tests something that fails.
 
+use nqueens_kernel::engine::Stopped;
+
 /// A node of the search, as the device takes it: diagonals to the left, doubled, and to the right as seen from its row,
 /// free columns, and the number of its board.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +59,24 @@ pub enum Fault {
     /// It has counted wrong.
     #[error("the device counts wrong: {0}")]
     Wrong(String),
+}
+
+/// Why something was not counted.
+pub(crate) enum Interruption {
+    Stopped,
+    Fault(Fault),
+}
+
+impl From<Stopped> for Interruption {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+impl From<Fault> for Interruption {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
 }
 
 /// One of two launches, of which one is prepared while the other runs.

@@ -167,12 +167,7 @@ impl<M: Loops<L>, const L: usize> Tiles for Multiply<M, L> {
     ) -> Result<(), Stopped> {
         let Stratum { lines, white, major, .. } = *tile.stratum;
         let minor = major.other();
-        let columns = Parity::ALL.map(|parity| {
-            ColumnSets::new(lines, parity, lines.white(parity, white), tile.ranks(), only[parity as usize])
-        });
-        if columns.iter().any(|columns| columns.len() == 0) {
-            return Ok(());
-        }
+        let Some(columns) = columns(tile, only) else { return Ok(()) };
         let diagonals = Colour::ALL.map(|colour| Diagonals::new(lines, colour));
         let mut sides = Colour::ALL.map(|colour| Side {
             colour,
@@ -331,6 +326,15 @@ impl<M: Loops<L>, const L: usize> Multiply<M, L> {
         self.cells.push(cells);
         Ok(self.cells.len() - 1)
     }
+}
+
+/// The sets of even and of odd columns that are counted for a tile; `None` if there are none of a parity.
+fn columns(tile: &Tile<'_>, only: [Only; 2]) -> Option<[ColumnSets; 2]> {
+    let Stratum { lines, white, .. } = *tile.stratum;
+    let columns = Parity::ALL.map(|parity| {
+        ColumnSets::new(lines, parity, lines.white(parity, white), tile.ranks(), only[parity as usize])
+    });
+    columns.iter().all(|columns| columns.len() > 0).then_some(columns)
 }
 
 /// The rows of a set as they are filled: the most central first, for these attack most.

@@ -1,10 +1,9 @@
 //! Tiles for somebody who compares all pairs of placements.
 
 use super::super::diagonals::{Colour, Diagonals};
-use super::super::lines::Parity;
-use super::super::lists::{CellClass, ColumnSets, Factor, Only, PlacementLists};
+use super::super::lists::{CellClass, Factor, Only, PlacementLists};
 use super::super::row_sets::{Stratum, Tile};
-use super::{Tiles, in_order};
+use super::{Tiles, columns, in_order};
 use crate::engine::{Control, MaskLists, PairCounter, PairWork, Stopped};
 
 /// Bytes of the leaves that are kept, those of the last row set on top.
@@ -47,14 +46,9 @@ impl Tiles for PairTiles {
         found: &mut dyn FnMut(u64, u64),
         control: &Control,
     ) -> Result<(), Stopped> {
-        let Stratum { lines, white, major, .. } = *tile.stratum;
+        let Stratum { lines, major, .. } = *tile.stratum;
         let minor = major.other();
-        let columns = Parity::ALL.map(|parity| {
-            ColumnSets::new(lines, parity, lines.white(parity, white), tile.ranks(), only[parity as usize])
-        });
-        if columns.iter().any(|columns| columns.len() == 0) {
-            return Ok(());
-        }
+        let Some(columns) = columns(tile, only) else { return Ok(()) };
         let diagonals = Colour::ALL.map(|colour| Diagonals::new(lines, colour));
         let class = |colour: Colour, rows| CellClass::new(lines, colour, rows, &diagonals[colour as usize]);
         let columns_of = |colour: Colour, rows| &columns[colour.columns(rows) as usize];
