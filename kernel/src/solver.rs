@@ -220,7 +220,7 @@ impl Solver {
     /// What multiplies colours; `None` if the engine is a plain one.
     pub fn multiplier(&mut self) -> Option<&mut Multiplier> {
         if !matches!(self.latest, Latest::Multiplier(_)) {
-            let multiplier = if let Some(counter) = self.engine.pair_counter() {
+            let multiplier = if let Some(counter) = self.engine.product_counter() {
                 Multiplier::by(counter)
             } else {
                 let isa = self.isa?;

@@ -19,12 +19,12 @@ use opencl3::platform::get_platforms;
 use opencl3::program::Program;
 use opencl3::types::CL_TRUE;
 
-use self::multiply::OpenClPairs;
+use self::multiply::OpenClProducts;
 use crate::engine::DeviceEngine;
-use crate::pairs::DevicePairs;
+use crate::products::DeviceProducts;
 use crate::runner::{Fault, Outcome, ROUNDS_MAX, ROWS, Runner, SLOTS, STEPS, Slot, Task};
 
-const SOURCE: &str = include_str!("search.cl");
+const SOURCE: &str = concat!(include_str!("dialect.cl"), include_str!("search.cl"));
 
 /// Bytes of local memory that a lane needs: its stack, and the masks of its board.
 const LANE_BYTES: u64 = (16 * (ROWS - 2 + STEPS) + 4 * (ROWS + 2)) as u64;
@@ -115,10 +115,10 @@ impl Device {
     }
 }
 
-/// An engine on this device; `threads` threads, at least 1, cut boards for it.
+/// An engine on this device; `threads` threads, at least 1, cut boards for it, and make trees of colours.
 pub fn engine(device: Device, threads: usize) -> Result<Box<dyn Engine>, Fault> {
-    let pairs = Box::new(DevicePairs::new(OpenClPairs::new(device)?));
-    Ok(Box::new(DeviceEngine::new(OpenCl::new(device)?, threads).with_pairs(pairs)))
+    let products = Box::new(DeviceProducts::new(OpenClProducts::new(device)?, threads));
+    Ok(Box::new(DeviceEngine::new(OpenCl::new(device)?, threads).with_products(products)))
 }
 
 /// A device that is ready for launches.

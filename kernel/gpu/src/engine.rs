@@ -6,7 +6,7 @@ use std::slice;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nqueens_kernel::engine::{Control, Engine, PairCounter, Stopped, Tally};
+use nqueens_kernel::engine::{Control, Engine, ProductCounter, Stopped, Tally};
 use nqueens_kernel::estimate;
 use nqueens_kernel::subproblem::Subproblem;
 
@@ -51,7 +51,7 @@ pub(crate) struct DeviceEngine<R> {
     /// The most that the device has memory for.
     load_max: usize,
     /// Who multiplies colours on the device, until it is asked for.
-    pairs: Option<Box<dyn PairCounter>>,
+    products: Option<Box<dyn ProductCounter>>,
     fault: Option<String>,
 }
 
@@ -59,12 +59,12 @@ impl<R: Runner> DeviceEngine<R> {
     pub(crate) fn new(runner: R, threads: usize) -> Self {
         let (canary_boards, canaries) = canaries();
         let [load, load_max] = [LOAD_FIRST, LOAD_MAX].map(|load| (runner.lanes() * load).max(LOAD_MIN));
-        Self { runner, threads, canary_boards, canaries, load, load_max, pairs: None, fault: None }
+        Self { runner, threads, canary_boards, canaries, load, load_max, products: None, fault: None }
     }
 
     /// With somebody who multiplies colours.
-    pub(crate) fn with_pairs(self, pairs: Box<dyn PairCounter>) -> Self {
-        Self { pairs: Some(pairs), ..self }
+    pub(crate) fn with_products(self, products: Box<dyn ProductCounter>) -> Self {
+        Self { products: Some(products), ..self }
     }
 
     pub(crate) fn runner(&self) -> &R {
@@ -311,8 +311,8 @@ impl<R: Runner> Engine for DeviceEngine<R> {
         Err(Stopped)
     }
 
-    fn pair_counter(&mut self) -> Option<Box<dyn PairCounter>> {
-        self.pairs.take()
+    fn product_counter(&mut self) -> Option<Box<dyn ProductCounter>> {
+        self.products.take()
     }
 
     fn fault(&self) -> Option<&str> {

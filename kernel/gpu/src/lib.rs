@@ -4,15 +4,14 @@
 //! an [`Engine`](nqueens_kernel::engine::Engine) of a device. Where it counts boards it shares no code with the engines for
 //! CPUs, and is a family of its own.
 //!
-//! * `search.cl` is the program for the device: one lane a task, and a lane that is done takes the next. The script `gate`
-//!   judges its machine code for NVIDIA's GPUs; `.ci/run` runs it.
-//! * `masks` brings a board into the form that it wants, `split` cuts boards into tasks on several threads, `guess` tells how
-//!   large they are.
-//! * `device` is OpenCL, behind the small trait of `runner`, which tests replace by devices that fail.
-//! * `multiply.cl` compares placements of colours and multiplies the counts; `pairs` keeps it busy, and counts some of its sums
-//!   again.
-//! * `engine` keeps the device busy, adds up, and notices what was left out or counted wrong.
-//! * `lanes` is for a benchmark: a device that is not there.
+//! * `search.cl` is the program for boards: one lane a task, and a lane that is done takes the next. `masks` brings a board
+//!   into the form that it wants, `split` cuts boards into tasks on several threads, `guess` tells how large they are, and
+//!   `engine` keeps the device busy, adds up, and notices what was left out or counted wrong.
+//! * `multiply.cl` is the program for colours: it joins lists of placements with a tree of others, and multiplies the counts.
+//!   `walk` cuts a tree into chunks, `products` keeps the device busy, and counts some cells and sums again.
+//! * `device` is OpenCL, behind the small traits of `runner` and `products`, which tests replace by devices that fail.
+//!   `dialect.cl` stands before both programs. The script `gate` judges their machine code for NVIDIA's GPUs; `.ci/run` runs it.
+//! * `lanes` and `joins` are for benchmarks: a device that is not there.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -21,11 +20,14 @@ mod device;
 mod engine;
 mod guess;
 #[doc(hidden)]
+pub mod joins;
+#[doc(hidden)]
 pub mod lanes;
 mod masks;
-mod pairs;
+mod products;
 mod runner;
 mod split;
+mod walk;
 
 pub use device::{Device, NoDevice, devices, engine};
 

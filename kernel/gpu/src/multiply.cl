@@ -1,63 +1,197 @@
-// The sums of nqueens_kernel::engine::PairWork, in pieces: a work-group has some column sets l, a lane each, and every
-// stripes-th p, of one row set. The list of p is read by all lanes at once, that of l by its own.
+// Products of nqueens_kernel::engine::ProductWork, in two kernels. dialect.cl stands before it.
+//
+// A group of LANES lanes has SETS column sets, two a lane: set l and set LANES + l. A word of a lane has 16 placements of the
+// one below 16 of the other.
+#define LANES (SETS / 2)
 
-// Pairs without a common bit, of a list that all lanes have and one of the lane's own.
-uint fits(__global const ulong *all, uint from, uint to, __global const ulong *own, uint own_from, uint own_to,
-          __local ulong *tile)
+typedef struct {
+    ulong queen;
+    uint level, leaves, asked, asked_end, program, program_end;
+} Step;
+
+// One more than there are bits: a queen on none of their diagonals is on the last.
+#define PLANES 65
+
+// Which of a word's placements are on a queen's diagonals.
+#define EITHER(diagonals) (planes[LANES * ((diagonals) & 255)] | planes[LANES * ((diagonals) >> 8)])
+
+// So many bits, up to 16.
+#define LOW_BITS(count) ((1u << min((uint)(count), 16u)) - 1)
+
+// planes[LANES * d] gets bit d of each placement of a word. The masks of a set are SETS apart.
+FUNCTION void transpose(GLOBAL const ulong *masks, const uint *left, LOCAL uint *planes)
 {
-    uint count = 0;
-    for (uint at = from; at < to; at += GROUP) {
-        uint length = min(to - at, (uint)GROUP);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (get_local_id(0) < length)
-            tile[get_local_id(0)] = all[at + get_local_id(0)];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint i = own_from; i < own_to; i++) {
-            ulong mask = own[i];
-            for (uint k = 0; k < length; k++)
-                count += (mask & tile[k]) == 0;
+    for (uint half_way = 0; half_way < 2; half_way++) {
+        uint block[32];
+#pragma unroll
+        for (uint i = 0; i < 32; i++)
+            block[i] = i % 16 < left[i / 16]
+                ? (uint)(masks[(size_t)(i % 16) * SETS + i / 16 * LANES] >> (32 * half_way)) : 0;
+        uint kept = 0xffffu;
+#pragma unroll
+        for (uint j = 16; j != 0; j /= 2) {
+#pragma unroll
+            for (uint i = 0; i < 32; i++) {
+                if ((i & j) == 0) {
+                    uint swapped = (block[i] >> j ^ block[i + j]) & kept;
+                    block[i] ^= swapped << j;
+                    block[i + j] ^= swapped;
+                }
+            }
+            kept ^= kept << (j / 2);
         }
+#pragma unroll
+        for (uint i = 0; i < 32; i++)
+            planes[LANES * (32 * half_way + i)] = block[i];
     }
-    return count;
 }
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void multiply(__global const uint *leaf_starts_1, __global const ulong *leaves_1,
-              __global const uint *lane_starts_1, __global const ulong *lanes_1,
-              __global const uint *leaf_starts_2, __global const ulong *leaves_2,
-              __global const uint *lane_starts_2, __global const ulong *lanes_2,
-              __global const uint2 *factors_p, __global const uint2 *factors_l,
-              uint ps, uint ls, uint row_set, __global ulong2 *sums)
-{
-    __local ulong tile[GROUP];
-    __local ulong2 lane_sums[GROUP];
-    const uint lane = get_local_id(0), l = get_global_id(0);
-    leaf_starts_1 += (row_set + get_group_id(2)) * (ps + 1);
-    leaf_starts_2 += (row_set + get_group_id(2)) * (ls + 1);
-    const bool is_set = l < ls;
-    const uint lane_from = is_set ? lane_starts_1[l] : 0, lane_to = is_set ? lane_starts_1[l + 1] : 0;
-    const uint leaf_from = is_set ? leaf_starts_2[l] : 0, leaf_to = is_set ? leaf_starts_2[l + 1] : 0;
-    const uint2 factor_l = is_set ? factors_l[l] : (uint2)(0, 0);
-    ulong low = 0, high = 0;
-    for (uint p = get_group_id(1); p < ps; p += get_num_groups(1)) {
-        uint first = fits(leaves_1, leaf_starts_1[p], leaf_starts_1[p + 1], lanes_1, lane_from, lane_to, tile);
-        // What is multiplied by nothing is not counted.
-        uint end = first == 0 ? leaf_from : leaf_to;
-        uint second = fits(lanes_2, lane_starts_2[p], lane_starts_2[p + 1], leaves_2, leaf_from, end, tile);
-        ulong factor = (ulong)factors_p[p].x * factor_l.x + (ulong)factors_p[p].y * factor_l.y;
-        ulong product = (ulong)first * second, part = product * factor;
-        low += part;
-        high += mul_hi(product, factor) + (low < part);
+// What a queen of a placement, by its number among four, leaves free of a word. In bytes, so that the address takes two
+// operations: a queen's table has 4 for each lane.
+#define FREE(word, queen) (*(LOCAL const uint *)(tables + (((word) >> (8 * (queen)) & 255) * (4 * LANES) | 4 * lane)))
+
+// Adds the fits of a branch's placements, `each` words a placement, which is `free` of these of a word.
+#define RUN(each, free) \
+    while (program < end) { \
+        uint head = *program++, all = 0, low = 0; \
+        for (uint i = head & 255; i != 0; i--, program += each) { \
+            uint bits = free; \
+            all += BITS(bits); \
+            low += BITS(bits & 0xffff); \
+        } \
+        if (all != 0) { \
+            GLOBAL uint *cells = matrix + (size_t)(head >> 8) * SETS; \
+            ADD(cells, low); \
+            ADD(cells + LANES, all - low); \
+        } \
     }
-    lane_sums[lane] = (ulong2)(low, high);
-    for (uint half_way = GROUP / 2; half_way > 0; half_way /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
+
+FUNCTION uint free_of_all(GLOBAL const uint *program, uint rest, LOCAL const char *tables, uint lane)
+{
+    uint free = FREE(program[0], 0);
+    for (uint queen = 1; queen < rest; queen++)
+        free &= FREE(program[queen / 4], queen % 4);
+    return free;
+}
+
+FUNCTION void run(GLOBAL const uint *program, GLOBAL const uint *end, uint rest, uint valid, LOCAL const char *tables,
+         uint lane, GLOBAL uint *matrix)
+{
+    switch (rest) {
+    case 0: RUN(0, valid) break;
+    case 1: RUN(1, free_of_all(program, 1, tables, lane)) break;
+    case 2: RUN(1, free_of_all(program, 2, tables, lane)) break;
+    case 3: RUN(1, free_of_all(program, 3, tables, lane)) break;
+    case 4: RUN(1, free_of_all(program, 4, tables, lane)) break;
+    default: RUN((rest + 3) / 4, free_of_all(program, rest, tables, lane)) break;
+    }
+}
+
+// Joins the lists of some column sets with a part of a tree: a group for each item, of which the lists of a part and the
+// groups of sets are counted first, then the parts of the tree. compared[item] are the pairs.
+KERNEL(LANES) fits(GLOBAL const Step *steps, GLOBAL const uint2 *chunks, GLOBAL const uint *asked,
+          GLOBAL const uint *program, uint depth, uint rest, uint rows,
+          GLOBAL const uint *starts, GLOBAL const ulong *masks, uint sets, uint lists,
+          GLOBAL ulong *scratch, uint room, uint first, GLOBAL uint *matrix, GLOBAL ulong *compared)
+{
+    LOCAL_ARRAY uint tables[TABLES * LANES] ALIGNED(4 * LANES);
+    LOCAL_ARRAY uint all_planes[PLANES * LANES];
+    LOCAL_ARRAY ulong sums[LANES];
+    const uint lane = LANE, item = first + ITEM(0);
+    const uint groups = (sets + SETS - 1) / SETS, at = item % (groups * lists);
+    const uint part = at / groups, set = at % groups * SETS + lane;
+    const uint2 chunk = chunks[item / (groups * lists)];
+    LOCAL uint *planes = all_planes + lane;
+    starts += part * (sets + 1);
+    scratch += (size_t)ITEM(0) * depth * room * SETS + lane;
+    matrix += (size_t)at * rows * SETS + lane;
+    uint lengths[2 * DEPTH_MAX];
+    ulong pairs = 0;
+    planes[64 * LANES] = 0;
+    for (uint number = chunk.x; number < chunk.y; number++) {
+        const Step step = steps[number];
+        GLOBAL ulong *below = scratch + (size_t)step.level * room * SETS;
+        uint kept[2];
+#pragma unroll
+        for (uint half_way = 0; half_way < 2; half_way++) {
+            GLOBAL ulong *to = below + half_way * LANES;
+            GLOBAL const ulong *from = masks;
+            uint count = 0, apart = SETS;
+            if (step.level != 0) {
+                from = to - (size_t)room * SETS;
+                count = lengths[2 * (step.level - 1) + half_way];
+            } else if (set + half_way * LANES < sets) {
+                uint start = starts[set + half_way * LANES];
+                from = masks + start;
+                count = starts[set + half_way * LANES + 1] - start;
+                apart = 1;
+            }
+            uint length = 0;
+            for (uint i = 0; i < count; i++) {
+                ulong mask = from[(size_t)i * apart];
+                if ((mask & step.queen) == 0)
+                    to[(size_t)length++ * SETS] = mask;
+            }
+            kept[half_way] = lengths[2 * step.level + half_way] = length;
+        }
+        if (step.level + 1 < depth)
+            continue;
+        pairs += (ulong)(kept[0] + kept[1]) * step.leaves;
+        for (uint done = 0; done < max(kept[0], kept[1]); done += 16) {
+            uint left[2] = {kept[0] - min(kept[0], done), kept[1] - min(kept[1], done)};
+            uint valid = LOW_BITS(left[0]) | LOW_BITS(left[1]) << 16;
+            transpose(below + (size_t)done * SETS, left, planes);
+            for (uint queen = step.asked; queen < step.asked_end; queen++)
+                tables[LANES * (queen - step.asked) + lane] = valid & ~EITHER(asked[queen]);
+            run(program + step.program, program + step.program_end, rest, valid, (LOCAL const char *)tables, lane,
+                matrix);
+        }
+    }
+    sums[lane] = pairs;
+    WAIT_FOR_LANES();
+    if (lane == 0) {
+        for (uint i = 1; i < LANES; i++)
+            pairs += sums[i];
+        compared[ITEM(0)] = pairs;
+    }
+}
+
+// Multiplies the cells of some column sets p and l of a row set of a part, and adds them up with 128 bits.
+KERNEL(SETS) multiply(GLOBAL const uint *first, GLOBAL const uint *second, GLOBAL const uint2 *factors_p,
+              GLOBAL const uint2 *factors_l, uint ps, uint ls, uint row_sets, GLOBAL ulong2 *sums)
+{
+    LOCAL_ARRAY uint tile[SETS][SETS + 1];
+    LOCAL_ARRAY ulong2 lane_sums[SETS];
+    const uint lane = LANE, l_group = ITEM(0), p_group = ITEM(1);
+    const uint part = ITEM(2) / row_sets, row_set = ITEM(2) % row_sets;
+    const uint l_first = l_group * SETS, p_first = p_group * SETS;
+    const uint ls_here = min(ls - l_first, (uint)SETS), ps_here = min(ps - p_first, (uint)SETS);
+    first += (((size_t)part * ITEMS(1) + p_group) * row_sets + row_set) * ls * SETS;
+    second += (((size_t)part * ITEMS(0) + l_group) * row_sets + row_set) * ps * SETS;
+    factors_p += part * ps + p_first;
+    for (uint l = 0; l < ls_here; l++)
+        tile[l][lane] = first[(size_t)(l_first + l) * SETS + lane];
+    WAIT_FOR_LANES();
+    ulong low = 0, high = 0;
+    if (lane < ls_here) {
+        const uint2 factor_l = factors_l[part * ls + l_first + lane];
+        for (uint p = 0; p < ps_here; p++) {
+            ulong product = (ulong)tile[lane][p] * second[(size_t)(p_first + p) * SETS + lane];
+            ulong factor = (ulong)factors_p[p].x * factor_l.x + (ulong)factors_p[p].y * factor_l.y;
+            ulong more = product * factor;
+            low += more;
+            high += HIGH_HALF(product, factor) + (low < more);
+        }
+    }
+    lane_sums[lane] = WIDE_PAIR(low, high);
+    for (uint half_way = SETS / 2; half_way > 0; half_way /= 2) {
+        WAIT_FOR_LANES();
         if (lane < half_way) {
             ulong2 one = lane_sums[lane], other = lane_sums[lane + half_way];
             ulong sum = one.x + other.x;
-            lane_sums[lane] = (ulong2)(sum, one.y + other.y + (sum < one.x));
+            lane_sums[lane] = WIDE_PAIR(sum, one.y + other.y + (sum < one.x));
         }
     }
     if (lane == 0)
-        sums[(get_group_id(2) * get_num_groups(1) + get_group_id(1)) * get_num_groups(0) + get_group_id(0)] = lane_sums[0];
+        sums[((size_t)ITEM(2) * ITEMS(1) + p_group) * ITEMS(0) + l_group] = lane_sums[0];
 }

@@ -10,30 +10,7 @@
 // With one row left a candidate is a completion ([0] = 0 keeps such a child from being entered). Under the stack lie STEPS
 // empty nodes: a lane whose task is done pops these, harmlessly, until it next looks for work.
 //
-// `gate` beside this folder compiles the same source as CUDA C and judges its machine code.
-
-#ifdef __OPENCL_VERSION__
-#define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
-#define GLOBAL __global
-#define LOCAL __local
-#define LOCAL_ARRAY __local
-#define LANE ((uint)get_local_id(0))
-#define BITS(x) popcount(x)
-#define NODE(a, b, c, d) ((uint4)(a, b, c, d))
-#define PAIR(a, b) ((uint2)(a, b))
-#define TAKE(p) atomic_inc(p)
-#else
-typedef unsigned int uint;
-#define KERNEL extern "C" __global__ void __launch_bounds__(GROUP)
-#define GLOBAL
-#define LOCAL // a pointer finds the memory of its array
-#define LOCAL_ARRAY __shared__
-#define LANE threadIdx.x
-#define BITS(x) __popc(x)
-#define NODE(a, b, c, d) make_uint4(a, b, c, d)
-#define PAIR(a, b) make_uint2(a, b)
-#define TAKE(p) atomicAdd(p, 1u)
-#endif
+// dialect.cl stands before it. `gate` beside this folder judges its machine code.
 
 // The masks of the lane's board, by rows left. The address is in bytes, so that one multiplication makes it.
 #define ROW(left) ((LOCAL uint *)(table + (left) * (4 * GROUP)))
@@ -56,7 +33,7 @@ typedef unsigned int uint;
 
 // Completions of each task, and rounds of STEPS steps; UNFINISHED where a task takes more than `rounds_max`, or where the
 // host set `stop`.
-KERNEL search(GLOBAL const uint4 *tasks, uint count, GLOBAL const uint *masks, GLOBAL uint *next,
+KERNEL(GROUP) search(GLOBAL const uint4 *tasks, uint count, GLOBAL const uint *masks, GLOBAL uint *next,
               GLOBAL const volatile uint *stop, GLOBAL uint2 *results, uint rounds_max)
 {
     LOCAL_ARRAY uint4 stack[(ROWS - 2 + STEPS) * GROUP];

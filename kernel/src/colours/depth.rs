@@ -22,14 +22,60 @@ pub(super) struct Listed {
     /// Queens in each.
     queens: f64,
     lanes: f64,
+    costs: &'static Costs,
+}
+
+/// What the parts of a join take, in clocks: guesses that decide how deep trees are.
+#[derive(Debug)]
+pub(super) struct Costs {
+    /// To filter a list of a lane, and for each placement that is on it.
+    pub(super) sift: [f64; 2],
+    /// To deal what is left of a lane's list to slots, and for each placement.
+    pub(super) deal: [f64; 2],
+    /// Vectors of slots that a placement of each lane, on average, needs beyond the first.
+    pub(super) vectors: f64,
+    /// To transpose a vector.
+    pub(super) transpose: f64,
+    /// To table it for one queen.
+    pub(super) table: f64,
+    /// For a leaf, for each vector that it asks, and for each queen that it has below its branch.
+    pub(super) leaf: [f64; 3],
+}
+
+impl Costs {
+    /// Fits to measurements of N = 20 to 28 by AVX2, which takes octets of 32 lanes.
+    pub(super) const CPU: Self = Self {
+        sift: [8.0, 1.2],
+        deal: [6.0, 2.0],
+        vectors: 0.28,
+        transpose: 260.0,
+        table: 5.0,
+        leaf: [2.5, 2.5, 0.0],
+    };
+
+    /// Clocks of a scheduler by the machine code of `kernel/gpu`, which takes 16 placements of 64 lanes.
+    pub(super) const DEVICE: Self = Self {
+        sift: [0.95, 1.35],
+        deal: [0.0, 0.0],
+        vectors: 0.11,
+        transpose: 480.0,
+        table: 18.0,
+        leaf: [15.0, 9.0, 3.0],
+    };
 }
 
 impl Listed {
     /// Lists of so many placements of so many queens, for some column sets, of which as many as there are `lanes` are
     /// joined at once.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    pub(super) fn new(placements: usize, sets: usize, queens: u32, lanes: usize) -> Self {
-        Self { mean: placements as f64 / sets as f64, queens: queens.into(), lanes: lanes as f64 }
+    pub(super) fn new(
+        placements: usize,
+        sets: usize,
+        queens: u32,
+        lanes: usize,
+        costs: &'static Costs,
+    ) -> Self {
+        Self { mean: placements as f64 / sets as f64, queens: queens.into(), lanes: lanes as f64, costs }
     }
 }
 
@@ -87,14 +133,13 @@ impl Shape {
         depths.min_by(|one, other| cost(one).total_cmp(&cost(other))).unwrap_or(0)
     }
 
-    /// A guess at the time of one group of column sets, in cycles of a core. The constants are fits to measurements of
-    /// N = 20 to 28 by AVX2.
+    /// A guess at the time of one group of column sets, in clocks.
     fn cost(&self, lines: Lines, sets: &[Set], depth: usize) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let real = |count: usize| count as f64;
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let placements = |rows: usize| self.placements[rows] as f64;
-        let Listed { mean, queens, lanes } = self.listed;
+        let Listed { mean, queens, lanes, costs } = self.listed;
         // Of the diagonals of one direction each queen of a list lies on one.
         let diagonals = f64::from(lines.n().get()) - 2.0;
         let survive = (1.0 - 1.57 * queens / diagonals).max(0.1).powi(2);
@@ -104,7 +149,7 @@ impl Shape {
         };
         let (mut cost, mut mean) = (0.0, mean);
         for rows in 1..=depth {
-            cost += branches(rows) * lanes * (8.0 + 1.2 * mean);
+            cost += branches(rows) * lanes * (costs.sift[0] + costs.sift[1] * mean);
             mean *= survive;
         }
         let asked: f64 = sets
@@ -115,10 +160,14 @@ impl Shape {
                 f64::from(rows.count_ones() * lines.n().get() / 3)
             })
             .sum();
-        let octets = (1.0 - (-lanes * mean).exp()) * (1.0 + 0.28 * mean);
+        let vectors = (1.0 - (-lanes * mean).exp()) * (1.0 + costs.vectors * mean);
         let width = lanes / 32.0;
-        cost += branches(depth) * (lanes * (6.0 + 2.0 * mean) + octets * 260.0 * width);
-        cost += placements(depth) * asked * octets * 5.0;
-        cost + placements(self.placements.len() - 1) * real(sets.len()) * (2.5 + 2.5 * octets)
+        let queens_left = self.placements.len() - 1 - depth;
+        cost += branches(depth)
+            * (lanes * (costs.deal[0] + costs.deal[1] * mean) + vectors * costs.transpose * width);
+        cost += placements(depth) * asked * vectors * costs.table;
+        cost + placements(self.placements.len() - 1)
+            * real(sets.len())
+            * (costs.leaf[0] + (costs.leaf[1] + costs.leaf[2] * real(queens_left)) * vectors)
     }
 }

@@ -60,6 +60,11 @@ impl Lines {
         (self.n.get() / 2).saturating_sub(6).clamp(1, 8)
     }
 
+    /// The lines of a set as they are filled: the most central first, for these attack most.
+    pub(super) fn in_order(self, parity: Parity, set: u32) -> Vec<u32> {
+        self.central_lines(parity).filter(|line| set >> line & 1 == 1).collect()
+    }
+
     /// Sets of major rows in a batch.
     pub(super) const BATCH: usize = 16;
 

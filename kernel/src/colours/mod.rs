@@ -5,6 +5,7 @@
 
 mod dense;
 mod depth;
+mod device;
 mod diagonals;
 mod lines;
 mod lists;

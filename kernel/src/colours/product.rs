@@ -1,9 +1,12 @@
 //! The matrices of both colours for row sets with the same major rows, and their product.
 
+use std::fmt::Debug;
 use std::ops::Range;
 
 use super::dense::{ByteRows, FitCount, LaneGroup, MatrixRow, Scratch};
+use super::depth::Costs;
 use super::diagonals::{Colour, Diagonals};
+use super::lines::{Lines, Parity};
 use super::lists::{ColumnSets, Factor, PlacementLists};
 use super::loops::Loops;
 use super::trie::Trie;
@@ -160,29 +163,130 @@ impl<const L: usize> Cell<L> for u32 {
     }
 }
 
-/// Row sets with the same major rows, ready to be counted.
+/// Somebody who multiplies the matrices of both colours.
+pub(super) trait Products: Debug + Send {
+    /// Column sets that are joined at once.
+    fn lanes(&self) -> usize;
+
+    /// What it takes to join them.
+    fn costs(&self) -> &'static Costs;
+
+    /// Bytes that a cell of a row set's matrix takes.
+    fn cell_bytes(&self) -> usize;
+
+    /// Bytes for matrices, if there are `memory_max` for everything.
+    fn matrices_max(&self, memory_max: usize) -> usize;
+
+    /// Products that are counted together, at most; at least 1.
+    fn parts_max(&self) -> usize;
+
+    /// For each product the solutions of each of its row sets, unweighted.
+    fn count(&mut self, planted: &Planted<'_>, products: &[Product<'_>]) -> Result<Vec<Vec<u64>>, Stopped>;
+
+    /// Pairs of placements compared since the last call.
+    fn take_states(&mut self) -> u64;
+
+    /// Why it can't count any more.
+    fn fault(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What products have in common.
 #[derive(Debug)]
-pub(super) struct Product<'a, M> {
-    pub(super) loops: M,
+pub(super) struct Planted<'a> {
     /// First the colour whose matrix is kept.
     pub(super) sides: &'a [Side<'a>; 2],
+    /// By colour.
     pub(super) tries: &'a [Trie; 2],
-    pub(super) lists: &'a [PlacementLists; 2],
     /// The column sets of the first colour's leaves, and so of the second one's lanes, that are counted.
     pub(super) window: Range<usize>,
-    /// How often the column sets of the second colour's leaves and lanes count.
-    pub(super) factors: [&'a [Factor]; 2],
-    /// How often each row set counts.
-    pub(super) weights: Vec<u32>,
-    /// Which ones of the trees' row sets they are, and the number of these.
-    pub(super) row_sets: Range<usize>,
-    pub(super) all_row_sets: usize,
+    pub(super) lines: Lines,
+    pub(super) minor: Parity,
+    /// The white minor rows of the trees' row sets, and their ranks.
+    pub(super) row_sets: &'a [(u32, u32)],
     pub(super) control: &'a Control,
 }
 
-impl<M> Product<'_, M> {
-    /// The solutions of each row set, with their weights; `None` if a cell of a matrix is too large for its type.
-    pub(super) fn count<C: Cell<L>, const L: usize>(
+/// Row sets with the same major rows, ready to be counted.
+#[derive(Debug)]
+pub(super) struct Product<'a> {
+    /// By colour.
+    pub(super) lists: &'a [PlacementLists; 2],
+    /// How often the column sets of the second colour's leaves and lanes count.
+    pub(super) factors: [&'a [Factor]; 2],
+    /// Which ones of the trees' row sets they are.
+    pub(super) row_sets: Range<usize>,
+}
+
+/// The multiplication by a thread, with `L` lanes.
+#[derive(Debug)]
+pub(super) struct CpuProducts<M, const L: usize> {
+    loops: M,
+    buffers: Buffers<L>,
+    narrow: Matrices<u16, L>,
+    wide: Matrices<u32, L>,
+    /// Whether narrow cells are too small from the start: for tests.
+    pub(super) wide_only: bool,
+}
+
+impl<M, const L: usize> CpuProducts<M, L> {
+    pub(super) fn new(loops: M) -> Self {
+        let (buffers, narrow, wide) = (Buffers::new(), Matrices::default(), Matrices::default());
+        Self { loops, buffers, narrow, wide, wide_only: false }
+    }
+}
+
+impl<M: Loops<L>, const L: usize> Products for CpuProducts<M, L> {
+    fn lanes(&self) -> usize {
+        L
+    }
+
+    fn costs(&self) -> &'static Costs {
+        &Costs::CPU
+    }
+
+    fn cell_bytes(&self) -> usize {
+        size_of::<u16>()
+    }
+
+    fn matrices_max(&self, memory_max: usize) -> usize {
+        memory_max / 2
+    }
+
+    fn parts_max(&self) -> usize {
+        1
+    }
+
+    fn count(&mut self, planted: &Planted<'_>, products: &[Product<'_>]) -> Result<Vec<Vec<u64>>, Stopped> {
+        let Self { loops, buffers, .. } = self;
+        let mut all = Vec::with_capacity(products.len());
+        for product in products {
+            let multiply = Multiply { loops: *loops, planted, product };
+            let narrow = if self.wide_only { None } else { multiply.count(buffers, &mut self.narrow)? };
+            all.push(match narrow {
+                Some(sums) => sums,
+                None => multiply.count(buffers, &mut self.wide)?.expect("no two column sets have 2^32 fits"),
+            });
+        }
+        Ok(all)
+    }
+
+    fn take_states(&mut self) -> u64 {
+        self.buffers.take_states()
+    }
+}
+
+/// One product, and the loops that count it.
+struct Multiply<'a, M> {
+    loops: M,
+    planted: &'a Planted<'a>,
+    product: &'a Product<'a>,
+}
+
+impl<M> Multiply<'_, M> {
+    /// The solutions of each row set; `None` if a cell of a matrix is too large for its type.
+    fn count<C: Cell<L>, const L: usize>(
         &self,
         buffers: &mut Buffers<L>,
         matrices: &mut Matrices<C, L>,
@@ -191,18 +295,19 @@ impl<M> Product<'_, M> {
         M: Loops<L>,
     {
         let Matrices { first, group } = matrices;
-        let [stored, asked] = self.sides;
-        let (height, wide) = (self.window.len(), asked.leaves.len());
+        let Planted { sides: [stored, asked], ref window, row_sets: all, .. } = *self.planted;
+        let Product { factors, ref row_sets, .. } = *self.product;
+        let (height, wide) = (window.len(), asked.leaves.len());
         let groups = height.div_ceil(L);
         first.clear();
-        first.resize(self.all_row_sets * groups * wide, MatrixRow([C::ZERO; L]));
+        first.resize(all.len() * groups * wide, MatrixRow([C::ZERO; L]));
         for lane in (0..wide).step_by(L) {
             let count = L.min(wide - lane);
             if !self.fits(stored, lane, count, height, buffers, group)? {
                 return Ok(None);
             }
             // Rows become lanes.
-            for row_set in self.row_sets.clone() {
+            for row_set in row_sets.clone() {
                 for (place, counts) in group[row_set * height..(row_set + 1) * height].iter().enumerate() {
                     let to = &mut first[(row_set * groups + place / L) * wide + lane..][..count];
                     let byte = M::byte(place % L);
@@ -212,25 +317,22 @@ impl<M> Product<'_, M> {
                 }
             }
         }
-        let mut sums = vec![0_u64; self.row_sets.len()];
-        for (number, lane) in self.window.clone().step_by(L).enumerate() {
-            let count = L.min(self.window.end - lane);
+        let mut sums = vec![0_u64; row_sets.len()];
+        for (number, lane) in window.clone().step_by(L).enumerate() {
+            let count = L.min(window.end - lane);
             if !self.fits(asked, lane, count, wide, buffers, group)? {
                 return Ok(None);
             }
             let mut lanes = [[0; L]; 2];
-            for (l, factor) in self.factors[1][lane..lane + count].iter().enumerate() {
+            for (l, factor) in factors[1][lane..lane + count].iter().enumerate() {
                 lanes[0][M::byte(l)] = factor.any;
                 lanes[1][M::byte(l)] = factor.below;
             }
-            for ((row_set, weight), sum) in self.row_sets.clone().zip(&self.weights).zip(&mut sums) {
+            for (row_set, sum) in row_sets.clone().zip(&mut sums) {
                 let one = &group[row_set * wide..(row_set + 1) * wide];
                 let other = &first[(row_set * groups + number) * wide..][..wide];
-                let product = C::products(self.loops, one, other, lanes.each_ref(), self.factors[0]);
-                *sum = product
-                    .checked_mul(u64::from(*weight))
-                    .and_then(|product| sum.checked_add(product))
-                    .expect("a row set has fewer than 2^64 solutions");
+                let product = C::products(self.loops, one, other, lanes.each_ref(), factors[0]);
+                *sum = sum.checked_add(product).expect("a row set has fewer than 2^64 solutions");
             }
         }
         Ok(Some(sums))
@@ -250,9 +352,9 @@ impl<M> Product<'_, M> {
         M: Loops<L>,
     {
         let colour = side.colour as usize;
-        let (trie, lists) = (&self.tries[colour], &self.lists[colour]);
+        let (trie, lists) = (&self.planted.tries[colour], &self.product.lists[colour]);
         matrix.clear();
-        matrix.resize(self.all_row_sets * height, MatrixRow([C::ZERO; L]));
+        matrix.resize(self.planted.row_sets.len() * height, MatrixRow([C::ZERO; L]));
         if trie.rest == 0 {
             // The tree is one placement, of no queen, which fits all.
             for row in matrix.iter_mut() {
@@ -265,6 +367,6 @@ impl<M> Product<'_, M> {
             return Ok(true);
         }
         let group = LaneGroup { trie, lists, bits: side.diagonals.bits(), first, count };
-        C::join(self.loops, group, buffers, matrix, self.control)
+        C::join(self.loops, group, buffers, matrix, self.planted.control)
     }
 }

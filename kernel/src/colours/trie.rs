@@ -27,6 +27,8 @@ pub(super) struct Trie {
     program: Vec<u32>,
     /// Nodes of a branch by their number of leaves.
     nodes: [Vec<u32>; LEAVES_MAX + 1],
+    /// How often it was filled.
+    pub(super) version: u64,
 }
 
 /// Leaves of a node at most: a row has at most 16 columns of a parity.
@@ -81,16 +83,17 @@ impl Trie {
     pub(super) fn fill(&mut self, wanted: &TrieSpec<'_>) -> Result<(), Stopped> {
         let rest = wanted.sets[0].0.len() - wanted.depth;
         assert!(rest <= REST_MAX, "{rest} leaf rows");
+        self.version += 1;
         self.steps.clear();
         self.asked.clear();
         self.program.clear();
         (self.depth, self.rest) = (wanted.depth.max(1), rest);
-        if rest == 0 {
-            return Ok(());
-        }
         self.columns.clear();
         self.columns
             .extend(wanted.places.clone().map(|place| wanted.columns.used(wanted.class.colour, place)));
+        if rest == 0 {
+            return Ok(());
+        }
         self.queens.clear();
         self.queens.resize(256, 0);
         for &row in wanted.sets.iter().flat_map(|(rows, _)| &rows[wanted.depth..]) {

@@ -5,7 +5,7 @@
 //! [`Factory`], which may have others as well.
 
 mod block;
-mod pairs;
+mod products;
 mod reference;
 mod scalar;
 
@@ -13,7 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-pub use self::pairs::{MaskLists, PairCounter, PairWork};
+pub use self::products::{MaskLists, ProductCounter, ProductPart, ProductWork, Tree, TreeStep};
 use crate::isa::{self, Isa};
 use crate::plan::kind::PlanKind;
 use crate::subproblem::Subproblem;
@@ -101,8 +101,8 @@ pub trait Engine: Send {
         None
     }
 
-    /// Who compares the pairs of colours in its place: asked for once, by its thread. `None` if nobody does.
-    fn pair_counter(&mut self) -> Option<Box<dyn PairCounter>> {
+    /// Who multiplies colours in its place: asked for once, by its thread. `None` if nobody does.
+    fn product_counter(&mut self) -> Option<Box<dyn ProductCounter>> {
         None
     }
 

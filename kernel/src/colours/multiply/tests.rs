@@ -1,5 +1,6 @@
 use super::super::dense::{LaneGroup, MatrixRow};
-use super::super::product::Cell;
+use super::super::loops::Loops;
+use super::super::product::{Buffers, Cell};
 use super::*;
 use crate::board::BoardSize;
 
@@ -7,17 +8,9 @@ fn row_sets(n: u32) -> RowSets {
     RowSets::new(BoardSize::new(n).unwrap()).unwrap()
 }
 
-fn total<M: Loops<L>, const L: usize>(
-    multiply: &mut Multiply<M, L>,
-    sets: &RowSets,
-    range: Range<u64>,
-) -> u64 {
-    let only = [Only::default(); 2];
-    let mut sum = 0;
-    for tile in sets.tiles(range) {
-        multiply.count(&tile, only, &mut |_, solutions| sum += solutions, &Control::default()).unwrap();
-    }
-    sum
+fn total<M: Loops<L>, const L: usize>(products: CpuProducts<M, L>, memory_max: usize, sets: &RowSets) -> u64 {
+    let mut multiplier = Multiplier::with(Box::new(products), memory_max);
+    multiplier.count(sets, 0..sets.len(), &Control::default()).unwrap().weighted_solutions
 }
 
 #[test]
@@ -26,9 +19,9 @@ fn cells_of_both_widths_and_any_memory_give_the_same() {
         let sets = row_sets(n);
         for memory in [0, 10_000, 100_000, 1 << 30] {
             for wide_only in [false, true] {
-                let mut multiply = Multiply::<_, 32>::new(loops::Portable, memory);
-                multiply.wide_only = wide_only;
-                assert_eq!(total(&mut multiply, &sets, 0..sets.len()), expected, "N = {n}, {memory} bytes");
+                let mut products = CpuProducts::<_, 32>::new(loops::Portable);
+                products.wide_only = wide_only;
+                assert_eq!(total(products, memory, &sets), expected, "N = {n}, {memory} bytes");
             }
         }
     }
@@ -41,8 +34,7 @@ fn any_number_of_lanes_gives_the_same() {
     let Some(avx2) = loops::Avx2::new() else { return };
     for (n, expected) in [(11, 2_680), (14, 365_596), (16, 14_772_512)] {
         let sets = row_sets(n);
-        let mut multiply = Multiply::<_, 64>::new(avx2, 1 << 30);
-        assert_eq!(total(&mut multiply, &sets, 0..sets.len()), expected, "N = {n}");
+        assert_eq!(total(CpuProducts::<_, 64>::new(avx2), 1 << 30, &sets), expected, "N = {n}");
     }
 }
 

@@ -1,0 +1,360 @@
+//! Products for somebody else to count: trees written down for devices.
+
+use std::mem;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::depth::Costs;
+use super::lists::{self, CellClass, Factor, PlacementLists};
+use super::product::{Planted, Product, Products};
+use super::trie::{Step, Trie, words};
+use crate::engine::{MaskLists, ProductCounter, ProductPart, ProductWork, Stopped, Tree, TreeStep};
+
+/// Column sets that a device joins at once.
+const LANES: usize = 64;
+
+/// Products of a call at most: as many as there are in a tile.
+const PARTS_MAX: usize = 16;
+
+/// Hands products on.
+#[derive(Debug)]
+pub(super) struct DeviceProducts {
+    shared: Arc<Mutex<Shared>>,
+    matrices_max: usize,
+    trees: [DeviceTree; 2],
+    states: u64,
+}
+
+/// What several threads have in common.
+#[derive(Debug)]
+struct Shared {
+    counter: Box<dyn ProductCounter>,
+    /// The latest tree.
+    version: u64,
+}
+
+impl DeviceProducts {
+    /// One for each of the counter's threads.
+    pub(super) fn of(counter: Box<dyn ProductCounter>) -> Vec<Self> {
+        let threads = counter.threads().max(1);
+        let matrices_max = usize::try_from(counter.matrices_max()).unwrap_or(usize::MAX);
+        let shared = Arc::new(Mutex::new(Shared { counter, version: 0 }));
+        let products =
+            || Self { shared: Arc::clone(&shared), matrices_max, trees: Default::default(), states: 0 };
+        (0..threads).map(|_| products()).collect()
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Products for DeviceProducts {
+    fn lanes(&self) -> usize {
+        LANES
+    }
+
+    fn costs(&self) -> &'static Costs {
+        &Costs::DEVICE
+    }
+
+    fn cell_bytes(&self) -> usize {
+        // Those of both colours, for every part.
+        2 * size_of::<u32>() * PARTS_MAX
+    }
+
+    fn matrices_max(&self, _: usize) -> usize {
+        self.matrices_max
+    }
+
+    fn parts_max(&self) -> usize {
+        PARTS_MAX
+    }
+
+    fn count(&mut self, planted: &Planted<'_>, products: &[Product<'_>]) -> Result<Vec<Vec<u64>>, Stopped> {
+        if products.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Planted { sides, ref window, lines, minor, row_sets, control, .. } = *planted;
+        let colours = sides.each_ref().map(|side| side.colour as usize);
+        for (tree, colour) in self.trees.iter_mut().zip(colours) {
+            tree.set(&planted.tries[colour], colour, row_sets.len());
+        }
+        let parts: Vec<_> = products
+            .iter()
+            .map(|product| ProductPart {
+                lists: [
+                    masks(&product.lists[colours[0]], 0..sides[0].lanes.len()),
+                    masks(&product.lists[colours[1]], window.clone()),
+                ],
+                factors: [pairs(product.factors[0]), pairs(&product.factors[1][window.clone()])],
+                row_sets: product.row_sets.clone(),
+            })
+            .collect();
+        let firsts = [window.start, 0];
+        let heights = self.trees.each_ref().map(|tree| tree.height);
+        let placements = |number: usize, row: usize| {
+            let (side, height) = (&sides[number], heights[number]);
+            let class = CellClass::new(lines, side.colour, minor, side.diagonals);
+            let rows = lines.in_order(minor, side.colour.of(lines, minor, row_sets[row / height].0));
+            lists::placements(&class, &rows, side.leaves.used(side.colour, firsts[number] + row % height))
+        };
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        for tree in self.trees.iter_mut().filter(|tree| tree.version == 0) {
+            shared.version += 1;
+            tree.version = shared.version;
+        }
+        let trees = self.trees.each_ref().map(DeviceTree::tree);
+        let work = ProductWork { trees, row_sets: row_sets.len(), parts: &parts, placements: &placements };
+        let (sums, states) = shared.counter.count(&work, control)?;
+        self.states += states;
+        Ok(sums)
+    }
+
+    fn take_states(&mut self) -> u64 {
+        mem::take(&mut self.states)
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.shared().counter.fault().map(str::to_owned)
+    }
+}
+
+fn masks(lists: &PlacementLists, places: Range<usize>) -> MaskLists<'_> {
+    MaskLists { starts: &lists.starts[places.start..=places.end], masks: &lists.masks }
+}
+
+fn pairs(factors: &[Factor]) -> Vec<[u32; 2]> {
+    factors.iter().map(|factor| [factor.any, factor.below]).collect()
+}
+
+/// A tree for devices.
+#[derive(Debug, Default)]
+struct DeviceTree {
+    /// The colour and the version of the tree that it is made of.
+    source: (usize, u64),
+    /// 0 for a new one.
+    version: u64,
+    depth: usize,
+    rest: usize,
+    height: usize,
+    /// Placements by matrix row.
+    counts: Vec<u32>,
+    steps: Vec<TreeStep>,
+    asked: Vec<u64>,
+    program: Vec<u32>,
+    /// The placements of a branch: matrix row, and queens.
+    placements: Vec<(u32, [u32; 3])>,
+}
+
+impl DeviceTree {
+    /// Makes it of a tree of so many row sets.
+    fn set(&mut self, trie: &Trie, colour: usize, row_sets: usize) {
+        if self.source == (colour, trie.version) {
+            return;
+        }
+        self.source = (colour, trie.version);
+        self.version = 0;
+        (self.depth, self.rest, self.height) = (trie.depth, trie.rest, trie.height());
+        self.steps.clear();
+        self.asked.clear();
+        self.program.clear();
+        let rows = row_sets * self.height;
+        self.counts.clear();
+        self.counts.resize(rows, u32::from(trie.rest == 0));
+        if trie.rest == 0 {
+            // One placement, of no queen, for each row of the matrix.
+            let rows = index(rows);
+            self.program.extend((0..rows).map(|row| row << 8 | 1));
+            self.steps.push(TreeStep { leaves: rows, program: [0, rows], ..TreeStep::default() });
+            return;
+        }
+        for step in &trie.steps {
+            let last = step.level + 1 == trie.depth;
+            let [asked, program] = if last { self.branch(trie, step) } else { [[0; 2]; 2] };
+            let leaves = index(self.placements.len());
+            self.steps.push(TreeStep {
+                queen: step.queen,
+                level: index(step.level),
+                leaves: if last { leaves } else { 0 },
+                asked,
+                program,
+            });
+        }
+    }
+
+    /// Writes down a branch: where the queens are that it asks for, and its program.
+    fn branch(&mut self, trie: &Trie, step: &Step) -> [[u32; 2]; 2] {
+        let (first_asked, first_word) = (index(self.asked.len()), index(self.program.len()));
+        // The queen's numbers in the branch by those in the tree.
+        let mut numbers = [0; 256];
+        for (number, (queen, diagonals)) in (0..).zip(trie.asked(step)) {
+            numbers[usize::from(queen)] = number;
+            self.asked.push(diagonals);
+        }
+        self.placements.clear();
+        let before = trie.rest - 1;
+        let byte = |word: u32, at: usize| (word >> (8 * at) & 255) as usize;
+        let mut program = trie.program(step);
+        while let Some((&head, rest)) = program.split_first() {
+            let (nodes, length) = ((head >> 8) as usize, words(before) + (head & 255) as usize);
+            let (run, rest) = rest.split_at(nodes * length);
+            program = rest;
+            for node in run.chunks_exact(length) {
+                let (queens, leaves) = node.split_at(words(before));
+                let mut all = [0; 3];
+                for q in 0..before {
+                    all[q / 4] |= numbers[byte(queens[q / 4], q % 4)] << (8 * (q % 4));
+                }
+                for &leaf in leaves {
+                    let mut all = all;
+                    all[before / 4] |= numbers[byte(leaf, 3)] << (8 * (before % 4));
+                    self.placements.push((leaf & 0xff_ffff, all));
+                }
+            }
+        }
+        self.placements.sort_unstable();
+        for row in self.placements.chunk_by(|one, other| one.0 == other.0) {
+            self.counts[row[0].0 as usize] += index(row.len());
+            for run in row.chunks(255) {
+                self.program.push(run[0].0 << 8 | index(run.len()));
+                self.program.extend(run.iter().flat_map(|(_, queens)| &queens[..Tree::words(trie.rest)]));
+            }
+        }
+        [[first_asked, index(self.asked.len())], [first_word, index(self.program.len())]]
+    }
+
+    fn tree(&self) -> Tree<'_> {
+        Tree {
+            version: self.version,
+            depth: self.depth,
+            rest: self.rest,
+            height: self.height,
+            most: self.counts.iter().copied().max().unwrap_or(0),
+            steps: &self.steps,
+            asked: &self.asked,
+            program: &self.program,
+        }
+    }
+}
+
+fn index(number: usize) -> u32 {
+    u32::try_from(number).expect("trees are kept below 2^32 words")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Multiplier, RowSets};
+    use super::*;
+    use crate::board::BoardSize;
+    use crate::engine::Control;
+    use crate::isa::Isa;
+
+    /// The obvious way.
+    #[derive(Debug)]
+    struct Plain {
+        matrices_max: u64,
+        threads: usize,
+    }
+
+    /// The placements of a matrix row by a walk through the tree, in order.
+    fn walked(tree: &Tree<'_>, row: usize) -> Vec<u64> {
+        let mut found = Vec::new();
+        let mut path = vec![0; tree.depth];
+        let words = Tree::words(tree.rest);
+        for step in tree.steps {
+            path[step.level as usize] = step.queen;
+            if step.level as usize + 1 < tree.depth {
+                continue;
+            }
+            let branch = path.iter().fold(0, |all, queen| all | queen);
+            let mut program = &tree.program[step.program[0] as usize..step.program[1] as usize];
+            while let Some((&head, runs)) = program.split_first() {
+                let (run, rest) = runs.split_at((head & 255) as usize * words);
+                program = rest;
+                if (head >> 8) as usize != row {
+                    continue;
+                }
+                for number in 0..(head & 255) as usize {
+                    let queen = |queen: usize| {
+                        let byte = run[number * words + queen / 4] >> (8 * (queen % 4)) & 255;
+                        tree.asked[(step.asked[0] + byte) as usize]
+                    };
+                    found.push((0..tree.rest).map(queen).fold(branch, |all, queen| all | queen));
+                }
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    fn fits(one: &[u64], other: &[u64]) -> u64 {
+        one.iter().map(|mask| other.iter().filter(|other| **other & mask == 0).count() as u64).sum()
+    }
+
+    impl ProductCounter for Plain {
+        fn matrices_max(&self) -> u64 {
+            self.matrices_max
+        }
+
+        fn threads(&self) -> usize {
+            self.threads
+        }
+
+        fn count(&mut self, work: &ProductWork<'_>, _: &Control) -> Result<(Vec<Vec<u64>>, u64), Stopped> {
+            let leaves = [0, 1].map(|colour| {
+                let tree = &work.trees[colour];
+                let rows = 0..work.row_sets * tree.height;
+                let of = |row| {
+                    let walked = walked(tree, row);
+                    let mut searched = (work.placements)(colour, row);
+                    searched.sort_unstable();
+                    assert_eq!(walked, searched);
+                    assert!(walked.len() <= tree.most as usize);
+                    walked
+                };
+                rows.map(of).collect::<Vec<_>>()
+            });
+            let of = |part: &ProductPart<'_>, row_set: usize| {
+                let [ps, ls] = part.factors.each_ref().map(Vec::len);
+                let mut sum = 0;
+                for p in 0..ps {
+                    for l in 0..ls {
+                        let [one, other] = [&leaves[0][row_set * ls + l], &leaves[1][row_set * ps + p]];
+                        let [p_factor, l_factor] = [part.factors[0][p], part.factors[1][l]];
+                        let factor = p_factor[0] * l_factor[0] + p_factor[1] * l_factor[1];
+                        sum += fits(one, part.lists[0].list(p))
+                            * fits(other, part.lists[1].list(l))
+                            * u64::from(factor);
+                    }
+                }
+                sum
+            };
+            let sums =
+                |part: &ProductPart<'_>| part.row_sets.clone().map(|row_set| of(part, row_set)).collect();
+            Ok((work.parts.iter().map(sums).collect(), 1))
+        }
+    }
+
+    #[test]
+    fn trees_for_devices_give_what_those_for_threads_give_orbit_by_orbit() {
+        for n in 4..=12 {
+            let sets = RowSets::new(BoardSize::new(n).unwrap()).unwrap();
+            let of = |mut multiplier: Multiplier| {
+                let mut all = vec![0; usize::try_from(sets.len()).unwrap()];
+                let mut found = |number, solutions| all[usize::try_from(number).unwrap()] += solutions;
+                // In two ranges, which share tiles.
+                let middle = sets.len() / 2;
+                for range in [0..middle, middle..sets.len()] {
+                    multiplier.count_each(&sets, range, &mut found, &Control::default()).unwrap();
+                }
+                all
+            };
+            let threads = of(Multiplier::new(Isa::Portable, 1 << 20).unwrap());
+            for (matrices_max, makers) in [(0, 1), (300_000, 3), (1 << 30, 2)] {
+                let device = of(Multiplier::by(Box::new(Plain { matrices_max, threads: makers })));
+                assert_eq!(device, threads, "N = {n}, {matrices_max} bytes");
+            }
+        }
+    }
+}
