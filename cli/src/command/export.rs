@@ -11,10 +11,12 @@ use nqueens_coordinator::{LedgerRow, Reader, RunRow};
 use nqueens_evidence::signature::{Hashed, SigningKey};
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::job::{Class, Job};
+use nqueens_kernel::sequence::Sequence;
 use serde_json::{Value, json};
 
-use super::ledger;
+use super::choices::one_of;
 use super::source::LedgerSource;
+use super::{bfile, ledger};
 use crate::exit::misuse;
 use crate::output::{create, thousands};
 use crate::permissions::warn_of_readers;
@@ -34,6 +36,11 @@ pub(crate) struct ExportCommand {
     /// Output format
     #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
     format: ExportFormat,
+
+    /// With --format bfile: the OEIS's number of the sequence
+    #[arg(long, value_name = "A_NUMBER", default_value_t = Sequence::Solutions,
+        value_parser = one_of::<Sequence>(Sequence::ALL.map(Sequence::name).into_iter()))]
+    sequence: Sequence,
 
     /// Output file; an existing file is an error [default: stdout]
     #[arg(long, value_name = "FILE")]
@@ -66,6 +73,8 @@ enum ExportFormat {
     Json,
     /// The whole run in one file that everyone can check with 'nqueens verify'
     Ledger,
+    /// One line 'N TERM' for each board, as the OEIS has it; without RUN, of all runs that are done
+    Bfile,
 }
 
 impl ExportCommand {
@@ -75,16 +84,25 @@ impl ExportCommand {
     }
 
     async fn export(&self) -> anyhow::Result<()> {
-        let (reader, run) = self.source.open().await?;
-        if matches!(self.format, ExportFormat::Ledger) {
-            if !matches!(self.by, By::Job) {
-                misuse("a ledger always has one line per job; omit --by").exit();
-            }
-            return self.ledger(&reader, &run).await;
-        }
-        if self.sign.is_some() {
+        if self.sign.is_some() && !matches!(self.format, ExportFormat::Ledger) {
             misuse("only ledgers can be signed; add --format ledger").exit();
         }
+        match (self.format, self.by) {
+            (ExportFormat::Ledger | ExportFormat::Bfile, By::Class | By::Bound1) => {
+                misuse("--by goes with --format csv and --format json only").exit();
+            }
+            (ExportFormat::Ledger, By::Job) => {
+                let (reader, run) = self.source.open().await?;
+                self.ledger(&reader, &run).await
+            }
+            (ExportFormat::Bfile, By::Job) => bfile::write(self.sequence, &self.source, || self.out()).await,
+            (ExportFormat::Csv | ExportFormat::Json, _) => self.table().await,
+        }
+    }
+
+    /// Writes rows of jobs or sums.
+    async fn table(&self) -> anyhow::Result<()> {
+        let (reader, run) = self.source.open().await?;
         let mut out = RowWriter::new(self.format, self.out()?);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);
@@ -233,7 +251,7 @@ impl RowWriter {
                 let values: Vec<_> = cells.iter().map(|(_, value)| csv_cell(value)).collect();
                 writeln!(self.out, "{}", values.join(","))?;
             }
-            ExportFormat::Ledger => unreachable!("a ledger is no table"),
+            ExportFormat::Ledger | ExportFormat::Bfile => unreachable!("no tables"),
             ExportFormat::Json => {
                 write!(self.out, "{}", if self.rows == 0 { "[\n" } else { ",\n" })?;
                 let object: serde_json::Map<_, _> =

@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 mod bench;
+mod bfile;
 mod certs;
 mod change;
 mod checkup;
@@ -10,6 +11,7 @@ mod choices;
 mod completions;
 mod config;
 mod coordinator;
+mod count_columns;
 mod counting;
 mod devices;
 mod doctor;
@@ -17,6 +19,7 @@ mod estimate;
 mod export;
 mod fleet;
 mod join;
+mod known;
 mod ledger;
 mod limits;
 mod man;
@@ -117,6 +120,7 @@ enum Command {
     Certs(certs::CertsCommand),
     Bench(bench::BenchCommand),
     Table(table::TableCommand),
+    Known(known::KnownCommand),
     Solutions(solutions::SolutionsCommand),
     Doctor(doctor::DoctorCommand),
     Config(config::ConfigCommand),
@@ -177,6 +181,7 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Certs(certs) => certs.execute(),
         Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),
+        Command::Known(known) => known.execute(),
         Command::Solutions(solutions) => solutions.execute(),
         Command::Doctor(doctor) => doctor.execute(),
         Command::Config(config) => config.execute(commands()),

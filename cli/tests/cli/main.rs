@@ -38,6 +38,7 @@ mod records;
 mod report;
 mod resume;
 mod run;
+mod sequences;
 mod settings;
 mod signals;
 mod signatures;
