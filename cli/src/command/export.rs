@@ -5,12 +5,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use nqueens_coordinator::{LedgerRow, Reader, RunRow};
 use nqueens_evidence::signature::{Hashed, SigningKey};
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::job::{Class, Job};
+use nqueens_kernel::plan::PlanKind;
 use nqueens_kernel::sequence::Sequence;
 use serde_json::{Value, json};
 
@@ -61,7 +62,8 @@ enum By {
     Job,
     /// Sum over a symmetry class
     Class,
-    /// Sum over a class and BOUND1
+    /// Sum over a class and BOUND1, the column of the first row's queen (of the second row's in class corner); plans
+    /// rows and border only
     Bound1,
 }
 
@@ -103,6 +105,15 @@ impl ExportCommand {
     /// Writes rows of jobs or sums.
     async fn table(&self) -> anyhow::Result<()> {
         let (reader, run) = self.source.open().await?;
+        let plan = run.plan.kind();
+        if matches!((self.by, plan), (By::Bound1, PlanKind::Halves | PlanKind::Colours)) {
+            bail!(
+                "a job of plan {plan} counts boards with the first row's queen in any column, all in one sum: \
+                 there are no subtotals by BOUND1; use --by job or --by class, or count N = {} with --plan rows or \
+                 --plan border",
+                run.plan.n()
+            );
+        }
         let mut out = RowWriter::new(self.format, self.out()?);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);

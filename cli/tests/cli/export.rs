@@ -132,9 +132,17 @@ fn ranges_with_solutions(plan: &str, states_per_job: u64, orbits: u128) {
     assert_eq!(next, orbits);
     assert_eq!(jobs.iter().map(|job| number(job[10])).sum::<u128>(), 92);
     assert_eq!(
-        place.stdout("export --db nqueens-8.db --by bound1"),
-        format!("class,n,bound1,count2,count4,count8,solutions\n{plan},8,0,0,0,0,92\n")
+        place.stdout("export --db nqueens-8.db --by class"),
+        format!("class,n,count2,count4,count8,solutions\n{plan},8,0,0,0,92\n")
     );
+    let said = place.failure("export --db nqueens-8.db --by bound1");
+    assert!(
+        said.starts_with(&format!(
+            "a job of plan {plan} counts boards with the first row's queen in any column"
+        )),
+        "{said}"
+    );
+    assert!(said.ends_with("or count N = 8 with --plan rows or --plan border"), "{said}");
 }
 
 #[test]
