@@ -1,7 +1,7 @@
 //! `nqueens export`: a run's results as tables, or as a ledger that others can check.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ use super::choices::one_of;
 use super::source::LedgerSource;
 use super::{bfile, ledger};
 use crate::exit::misuse;
-use crate::output::{create, thousands};
+use crate::output::{create, stdout, thousands};
 use crate::permissions::warn_of_readers;
 use crate::runtime::block_on;
 
@@ -62,8 +62,8 @@ enum By {
     Job,
     /// Sum over a symmetry class
     Class,
-    /// Sum over a class and BOUND1, the column of the first row's queen (of the second row's in class corner); plans
-    /// rows and border only
+    /// Sum over a class and BOUND1: the column of the first row's queen, or of the second row's in class corner. Columns
+    /// are numbered from 0. Plans rows and border only
     Bound1,
 }
 
@@ -164,7 +164,7 @@ impl ExportCommand {
     fn out(&self) -> anyhow::Result<Box<dyn Write>> {
         Ok(match &self.output {
             Some(path) => Box::new(create(path, self.force)?),
-            None => Box::new(io::stdout()),
+            None => Box::new(stdout()),
         })
     }
 

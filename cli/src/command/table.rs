@@ -1,6 +1,6 @@
 //! `nqueens table`: the classic table, counted by any algorithm and compared with the published counts.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ use crate::command::count_columns::CountColumns;
 use crate::command::counting::{self, BoardCount};
 use crate::exit::misuse;
 use crate::memory::default_memory;
-use crate::output::{hours, thousands};
+use crate::output::{hours, stdout, thousands};
 
 /// Counts boards and prints the classic table: solutions, all and by symmetry, and time.
 ///
@@ -51,7 +51,7 @@ impl TableCommand {
         }
         let count = self.way_to_count(last)?;
         let columns = CountColumns::up_to(last, thousands);
-        let mut out = io::stdout().lock();
+        let mut out = stdout();
         writeln!(out, " N  {}  hh:mm:ss.ms  published", columns.titles())?;
         writeln!(out, "    {}", columns.sequences())?;
         for n in self.from.up_to(last) {

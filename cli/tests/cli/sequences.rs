@@ -89,3 +89,20 @@ fn a_b_file_has_a_line_for_each_board_counted() {
     assert_eq!(coordinator.stop().code, 0);
     assert_eq!(place.run("export --db queens.db --format bfile --by class").code, 2);
 }
+
+#[test]
+fn the_single_queen_is_one_solution_in_none_of_the_three_counts() {
+    let place = Place::new();
+    let run = place.json("run 1 --json --db 1.db");
+    let status = &place.json("status --db 1.db --json")["runs"][0];
+    assert_eq!([&run["total"], &run["unique"], &status["total"]], ["1", "1", "1"]);
+    for count in ["count2", "count4", "count8"] {
+        assert_eq!([&run[count], &status[count]], ["0", "0"], "{count}");
+    }
+    assert_eq!(place.json("bench --n 1 --json")["total"], "1");
+    assert_eq!(place.stdout("solutions 1 --unique --format rows"), "0  quarter-turn\n");
+    for table in [place.stdout("table --to 1"), place.stdout("known")] {
+        let first: Vec<_> = table.lines().nth(2).expect("a row").split_whitespace().take(6).collect();
+        assert_eq!(first, ["1", "1", "1", "0", "0", "0"]);
+    }
+}

@@ -7,7 +7,7 @@ mod pictures;
 mod summary;
 mod timeline;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 
 use super::choices::amount;
 use super::source::LedgerSource;
-use crate::output::create;
+use crate::output::{create, stdout};
 use crate::runtime::block_on;
 use facts::Facts;
 
@@ -72,7 +72,7 @@ impl ReportCommand {
                 let mut file = create(path, self.force)?;
                 file.write_all(text.as_bytes()).with_context(|| path.display().to_string())?;
             }
-            None => io::stdout().lock().write_all(text.as_bytes())?,
+            None => stdout().write_all(text.as_bytes())?,
         }
         Ok(if facts.is_in_doubt() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
