@@ -90,8 +90,11 @@ impl ExportCommand {
             misuse("only ledgers can be signed; add --format ledger").exit();
         }
         match (self.format, self.by) {
-            (ExportFormat::Ledger | ExportFormat::Bfile, By::Class | By::Bound1) => {
-                misuse("--by goes with --format csv and --format json only").exit();
+            (ExportFormat::Ledger, By::Class | By::Bound1) => {
+                misuse("a ledger always has one line per job; omit --by").exit();
+            }
+            (ExportFormat::Bfile, By::Class | By::Bound1) => {
+                misuse("a b-file always has one line per board; omit --by").exit();
             }
             (ExportFormat::Ledger, By::Job) => {
                 let (reader, run) = self.source.open().await?;

@@ -5,6 +5,7 @@ mod audit;
 mod backup;
 mod boards;
 mod browser;
+mod bundle;
 mod calls;
 mod certs;
 mod cluster;

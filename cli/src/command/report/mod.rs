@@ -7,12 +7,15 @@ mod pictures;
 mod summary;
 mod timeline;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use nqueens_coordinator::{Reader, RunRow};
+use nqueens_model::id::WorkerId;
 
 use super::choices::amount;
 use super::source::LedgerSource;
@@ -45,6 +48,22 @@ pub(crate) struct ReportCommand {
     /// Power of one counting thread, to report the energy
     #[arg(long, value_name = "WATTS", value_parser = amount, allow_negative_numbers = true)]
     watts_per_core: Option<f64>,
+}
+
+/// The report of a run in both formats.
+pub(super) struct Reports {
+    pub(super) html: String,
+    pub(super) markdown: String,
+    /// Those whose results it tells of.
+    pub(super) workers: BTreeSet<WorkerId>,
+}
+
+impl Reports {
+    pub(super) async fn write(reader: &Reader, run: &RunRow) -> anyhow::Result<Self> {
+        let facts = Facts::gather(reader, run, None).await?;
+        let workers = facts.hosts.values().flat_map(|host| host.workers.iter().copied()).collect();
+        Ok(Self { html: page::write(&facts), markdown: markdown::write(&facts), workers })
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
