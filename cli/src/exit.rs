@@ -17,6 +17,19 @@ pub(crate) const TIME_IS_UP: u8 = 4;
 /// ... or the coordinator refused it.
 const REFUSED: u8 = 5;
 
+/// What the exit codes of a command mean.
+pub(crate) fn statuses(command: &str) -> Vec<(u8, &'static str)> {
+    let of_workers = [
+        (NO_MORE_WORK, "no more work (--idle-timeout)"),
+        (TIME_IS_UP, "time is up (--time-limit)"),
+        (REFUSED, "refused by the coordinator: wrong token, another version, untrusted"),
+    ];
+    let mut all = vec![(0, "success"), (1, "failure, or a check that failed"), (2, "wrong usage")];
+    all.extend(of_workers.into_iter().filter(|_| command == "worker"));
+    all.push((INTERRUPTED, "interrupted, with all state kept"));
+    all
+}
+
 /// The exit code of a command that failed.
 pub(crate) fn failure(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref() {

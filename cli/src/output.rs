@@ -32,7 +32,29 @@ impl Json {
 
 /// Prints a line to stdout. A reader that has gone is an error here, where `println!` would panic.
 pub(crate) fn print_line(line: impl Display) -> io::Result<()> {
-    writeln!(io::stdout().lock(), "{line}")
+    writeln!(stdout(), "{line}")
+}
+
+/// Where results go. An error names it.
+pub(crate) fn stdout() -> impl Write {
+    Stdout(io::stdout().lock())
+}
+
+struct Stdout(io::StdoutLock<'static>);
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(stdout_failed)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(stdout_failed)
+    }
+}
+
+/// An error of stdout with its name.
+pub(crate) fn stdout_failed(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("can't write to stdout: {error}"))
 }
 
 /// Creates an output file for its owner alone. A file that is there is an error; one that is replaced keeps its mode.

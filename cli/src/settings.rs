@@ -8,16 +8,19 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::process::exit;
 
 use clap::builder::{ArgPredicate, BoolishValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, Error, FromArgMatches};
+use nqueens_kernel::board::BoardSize;
 use strum::IntoStaticStr;
 
 use crate::exit::misuse;
+use crate::output::stdout_failed;
 use crate::permissions::distrust;
 
 /// Read if no other file is asked for, and if it exists.
@@ -30,7 +33,18 @@ const HIDDEN: &str = "(hidden)";
 pub(crate) fn parse<Arguments: FromArgMatches>(commands: Command) -> Arguments {
     let arguments: Vec<_> = std::env::args_os().collect();
     let parsed = Sources::find(commands, &arguments).and_then(|sources| sources.parse(&arguments));
-    parsed.and_then(|matches| Arguments::from_arg_matches(&matches)).unwrap_or_else(|error| error.exit())
+    parsed.and_then(|matches| Arguments::from_arg_matches(&matches)).unwrap_or_else(|error| leave(&error))
+}
+
+/// Ends the process with what clap has to say: an error, the help or the version.
+fn leave(said: &Error) -> ! {
+    match said.print() {
+        Err(error) if !said.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("nqueens: {}", stdout_failed(error));
+            exit(1)
+        }
+        _ => exit(said.exit_code()),
+    }
 }
 
 /// The commands with a variable for each of their options.
@@ -104,7 +118,7 @@ impl Sources {
 
     fn parse(&self, arguments: &[OsString]) -> Result<ArgMatches, Error> {
         let parsed = self.command.clone().try_get_matches_from(arguments);
-        parsed.map_err(|error| self.with_origin(error, arguments))
+        parsed.map_err(|error| self.with_origin(with_command(error, arguments), arguments))
     }
 
     /// Every setting, in the order of the help, given these arguments: those of every command first, then those of
@@ -178,6 +192,17 @@ impl Sources {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![origin.into()]));
         error
     }
+}
+
+/// Says which command counts a board, to who gave a board and no command.
+fn with_command(mut error: Error, arguments: &[OsString]) -> Error {
+    let first = arguments.get(1).and_then(|first| first.to_str());
+    let board = first.and_then(|first| first.parse::<BoardSize>().ok());
+    if let (ErrorKind::InvalidSubcommand, Some(n)) = (error.kind(), board) {
+        let tip = format!("to count the board of N = {n}: 'nqueens run {n}'");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 fn with_defaults(command: Command, file: Option<&SettingsFile>) -> Command {

@@ -1,7 +1,6 @@
 //! Published counts for N = 1..27, against which every run is held.
 //!
-//! Sources: OEIS A000170 (all), A002562 (unique), A032522 (equal to their half turn), A033148 (equal to their
-//! quarter turn), A260320 and its companions (COUNT2, COUNT4, COUNT8).
+//! Source: the OEIS, under the numbers that [`Sequence`](crate::sequence::Sequence) has.
 
 use std::sync::LazyLock;
 
@@ -11,16 +10,28 @@ use crate::counts::Totals;
 /// What is published about the solutions of one N.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// All solutions (A000170).
+    /// All solutions.
     pub total: u128,
-    /// Solutions up to rotation and reflection (A002562).
+    /// Solutions up to rotation and reflection.
     pub unique: u128,
-    /// Solutions equal to their half turn (A032522).
+    /// Solutions equal to their half turn.
     pub half_turn: u64,
-    /// Solutions equal to their quarter turn (A033148).
+    /// Solutions equal to their quarter turn.
     pub quarter_turn: u64,
     /// The three orbit counts; all zero for N = 1, whose solution is an orbit of one.
     pub orbits: Totals,
+}
+
+/// Who counted the board first; `None` up to N = 20, where the sources name nobody.
+pub fn first_counted(n: BoardSize) -> Option<&'static str> {
+    match n.get() {
+        21..=23 => Some("Sylvain Pion and Joel-Yann Fourr\u{e9}"),
+        24 => Some("Kenji Kise and others, 2004"),
+        25 => Some("the ProActive team at INRIA, 2005"),
+        26 => Some("project Queens@TUD, 2009; confirmed by project MC#, 2009"),
+        27 => Some("project Q27 (Thomas B. Preu\u{df}er, Matthias R. Engelhardt), 2016"),
+        _ => None,
+    }
 }
 
 /// Read once: planning a million jobs asks for each.

@@ -13,6 +13,7 @@
 //! * A process has its engines from a [`Factory`](engine::Factory); that of the CPU is [`engine::cpu`].
 //! * [`subproblem`] is the one question that every engine answers: open rows, with a mask of allowed columns each.
 //! * [`isa`] detects the processor's instruction sets.
+//! * [`known`] has the published counts, [`sequence`] the numbers under which the OEIS lists them.
 //! * [`ladder`] keeps the classic algorithms as test oracles. [`symmetric`] counts symmetric solutions with a search
 //!   of its own.
 //! * [`estimate`](mod@estimate) guesses the work of a subproblem; [`sampling`] estimates a board's solutions and states by random descents.
@@ -35,6 +36,7 @@ pub mod random;
 mod ranges;
 mod rows;
 pub mod sampling;
+pub mod sequence;
 pub mod solution;
 pub mod solver;
 pub mod subproblem;

@@ -38,7 +38,7 @@ fn every_rung_counts_as_published() {
         for n in sizes(1, last) {
             let known = published(n).unwrap();
             let [recursive, iterative] = Form::ALL.map(|form| rung.count(form, n));
-            assert_eq!((recursive.total, recursive.unique), (known.total, known.unique), "{rung}, N = {n}");
+            assert_eq!((recursive.total, recursive.orbits), (known.total, known.orbits), "{rung}, N = {n}");
             assert_eq!(recursive, iterative, "{rung}, N = {n}");
         }
     }

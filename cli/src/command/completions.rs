@@ -1,10 +1,12 @@
 //! `nqueens completions`: completion scripts for shells.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, Command};
 use clap_complete::Shell;
+
+use crate::output::stdout;
 
 /// Prints a completion script for a shell.
 #[derive(Clone, Debug, Args)]
@@ -21,7 +23,7 @@ impl CompletionsCommand {
         // The generator panics where it can't write, so it writes to memory.
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut commands, "nqueens", &mut script);
-        io::stdout().lock().write_all(&script)?;
+        stdout().write_all(&script)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,22 +1,25 @@
 //! `nqueens export`: a run's results as tables, or as a ledger that others can check.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use nqueens_coordinator::{LedgerRow, Reader, RunRow};
 use nqueens_evidence::signature::{Hashed, SigningKey};
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::job::{Class, Job};
+use nqueens_kernel::plan::PlanKind;
+use nqueens_kernel::sequence::Sequence;
 use serde_json::{Value, json};
 
-use super::ledger;
+use super::choices::one_of;
 use super::source::LedgerSource;
+use super::{bfile, ledger};
 use crate::exit::misuse;
-use crate::output::{create, thousands};
+use crate::output::{create, stdout, thousands};
 use crate::permissions::warn_of_readers;
 use crate::runtime::block_on;
 
@@ -34,6 +37,11 @@ pub(crate) struct ExportCommand {
     /// Output format
     #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
     format: ExportFormat,
+
+    /// With --format bfile: the OEIS's number of the sequence
+    #[arg(long, value_name = "A_NUMBER", default_value_t = Sequence::Solutions,
+        value_parser = one_of::<Sequence>(Sequence::ALL.map(Sequence::name).into_iter()))]
+    sequence: Sequence,
 
     /// Output file; an existing file is an error [default: stdout]
     #[arg(long, value_name = "FILE")]
@@ -54,7 +62,8 @@ enum By {
     Job,
     /// Sum over a symmetry class
     Class,
-    /// Sum over a class and BOUND1
+    /// Sum over a class and BOUND1: the column of the first row's queen, or of the second row's in class corner. Columns
+    /// are numbered from 0. Plans rows and border only
     Bound1,
 }
 
@@ -66,6 +75,8 @@ enum ExportFormat {
     Json,
     /// The whole run in one file that everyone can check with 'nqueens verify'
     Ledger,
+    /// One line 'N TERM' for each board, as the OEIS has it; without RUN, of all runs that are done
+    Bfile,
 }
 
 impl ExportCommand {
@@ -75,15 +86,36 @@ impl ExportCommand {
     }
 
     async fn export(&self) -> anyhow::Result<()> {
-        let (reader, run) = self.source.open().await?;
-        if matches!(self.format, ExportFormat::Ledger) {
-            if !matches!(self.by, By::Job) {
+        if self.sign.is_some() && !matches!(self.format, ExportFormat::Ledger) {
+            misuse("only ledgers can be signed; add --format ledger").exit();
+        }
+        match (self.format, self.by) {
+            (ExportFormat::Ledger, By::Class | By::Bound1) => {
                 misuse("a ledger always has one line per job; omit --by").exit();
             }
-            return self.ledger(&reader, &run).await;
+            (ExportFormat::Bfile, By::Class | By::Bound1) => {
+                misuse("a b-file always has one line per board; omit --by").exit();
+            }
+            (ExportFormat::Ledger, By::Job) => {
+                let (reader, run) = self.source.open().await?;
+                self.ledger(&reader, &run).await
+            }
+            (ExportFormat::Bfile, By::Job) => bfile::write(self.sequence, &self.source, || self.out()).await,
+            (ExportFormat::Csv | ExportFormat::Json, _) => self.table().await,
         }
-        if self.sign.is_some() {
-            misuse("only ledgers can be signed; add --format ledger").exit();
+    }
+
+    /// Writes rows of jobs or sums.
+    async fn table(&self) -> anyhow::Result<()> {
+        let (reader, run) = self.source.open().await?;
+        let plan = run.plan.kind();
+        if matches!((self.by, plan), (By::Bound1, PlanKind::Halves | PlanKind::Colours)) {
+            bail!(
+                "a job of plan {plan} counts boards with the first row's queen in any column, all in one sum: \
+                 there are no subtotals by BOUND1; use --by job or --by class, or count N = {} with --plan rows or \
+                 --plan border",
+                run.plan.n()
+            );
         }
         let mut out = RowWriter::new(self.format, self.out()?);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
@@ -135,7 +167,7 @@ impl ExportCommand {
     fn out(&self) -> anyhow::Result<Box<dyn Write>> {
         Ok(match &self.output {
             Some(path) => Box::new(create(path, self.force)?),
-            None => Box::new(io::stdout()),
+            None => Box::new(stdout()),
         })
     }
 
@@ -233,7 +265,7 @@ impl RowWriter {
                 let values: Vec<_> = cells.iter().map(|(_, value)| csv_cell(value)).collect();
                 writeln!(self.out, "{}", values.join(","))?;
             }
-            ExportFormat::Ledger => unreachable!("a ledger is no table"),
+            ExportFormat::Ledger | ExportFormat::Bfile => unreachable!("no tables"),
             ExportFormat::Json => {
                 write!(self.out, "{}", if self.rows == 0 { "[\n" } else { ",\n" })?;
                 let object: serde_json::Map<_, _> =

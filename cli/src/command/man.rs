@@ -1,12 +1,18 @@
-//! `nqueens man`: manual pages, made from the help.
+//! `nqueens man`: manual pages, made from the help, with what the help leaves out: exit status, files, examples.
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, Command};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
 
+use crate::build::BUILD;
+use crate::exit::statuses;
+use crate::machine::default_threads;
 use crate::output::print_line;
 
 /// Writes manual pages, one for each command.
@@ -21,10 +27,94 @@ pub(crate) struct ManCommand {
 impl ManCommand {
     pub(crate) fn execute(self, commands: Command) -> anyhow::Result<ExitCode> {
         let dir = &self.dir;
-        fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(commands, dir)).with_context(
-            || format!("writing manual pages to {}; --dir must be a writable directory", dir.display()),
-        )?;
+        let mut commands = for_any_machine(commands.disable_help_subcommand(true)).long_version(BUILD);
+        commands.build();
+        fs::create_dir_all(dir).and_then(|()| write(&commands, dir)).with_context(|| {
+            format!("writing manual pages to {}; --dir must be a writable directory", dir.display())
+        })?;
         print_line(format_args!("{0}: read them with 'man -l {0}/nqueens.1'", dir.display()))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The commands without what is true of this machine alone: the number of its processors.
+fn for_any_machine(commands: Command) -> Command {
+    let here = default_threads().to_string();
+    let commands = commands.mut_args(|arg| {
+        if arg.get_id() != "threads" || !arg.get_default_values().iter().any(|value| *value == *here) {
+            return arg;
+        }
+        let help = format!("{} [default: one per processor]", arg.get_help().cloned().unwrap_or_default());
+        arg.help(help).hide_default_value(true)
+    });
+    commands.mut_subcommands(for_any_machine)
+}
+
+/// Writes the page of a command and those of the commands below it.
+fn write(command: &Command, dir: &Path) -> io::Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        write(below, dir)?;
+    }
+    let page = Man::new(command.clone());
+    let mut file = File::create(dir.join(page.get_filename()))?;
+    page.render_title(&mut file)?;
+    page.render_name_section(&mut file)?;
+    page.render_synopsis_section(&mut file)?;
+    page.render_description_section(&mut file)?;
+    page.render_options_section(&mut file)?;
+    if command.has_subcommands() {
+        page.render_subcommands_section(&mut file)?;
+    }
+    // As in `nqueens-fleet-slurm`.
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let name = name.strip_prefix("nqueens-").unwrap_or_default();
+    let statuses = statuses(name).into_iter().map(|(code, meaning)| (code.to_string(), meaning.to_owned()));
+    let files = files(name).into_iter().map(|(path, what)| (path.to_owned(), what.to_owned()));
+    let mut roff = Roff::new();
+    section(&mut roff, "EXIT STATUS", statuses);
+    section(&mut roff, "FILES", files);
+    if let Some(help) = command.get_after_help() {
+        let example = help.to_string();
+        roff.control("SH", ["EXAMPLES"]);
+        roff.text([roman(example.trim_start_matches("Example: "))]);
+    }
+    roff.to_writer(&mut file)?;
+    if command.get_version().is_some() {
+        page.render_version_section(&mut file)?;
+    }
+    Ok(())
+}
+
+/// A section of names with their explanations.
+fn section(roff: &mut Roff, title: &str, entries: impl Iterator<Item = (String, String)>) {
+    roff.control("SH", [title]);
+    for (name, what) in entries {
+        roff.control("TP", []);
+        roff.text([bold(name)]);
+        roff.text([roman(what)]);
+    }
+}
+
+/// The files that a command uses although no option names them.
+fn files(command: &str) -> Vec<(&'static str, &'static str)> {
+    let own: &[_] = match command {
+        "run" => &[("nqueens-N.db", "the database of board N, unless --db names another")],
+        "coordinator" => &[(
+            "FILE-wal, FILE-shm",
+            "SQLite's log and index beside the database FILE; part of it, never delete them",
+        )],
+        "worker" => {
+            &[("nqueens-spool/", "results that are not reported yet, unless --spool names another directory")]
+        }
+        "certs" => {
+            &[("nqueens-certs/", "authority, certificates and keys, unless --dir names another directory")]
+        }
+        _ if command.starts_with("fleet") => {
+            &[("nqueens-fleet/", "the fleet's state and logs, unless --dir names another directory")]
+        }
+        _ => &[],
+    };
+    let settings =
+        ("nqueens.toml", "settings, if the working directory has this file, unless --config names another");
+    own.iter().copied().chain([settings]).collect()
 }

@@ -3,6 +3,8 @@
 mod audit;
 mod backup;
 mod bench;
+mod bfile;
+mod bundle;
 mod certs;
 mod change;
 mod checkup;
@@ -10,6 +12,7 @@ mod choices;
 mod completions;
 mod config;
 mod coordinator;
+mod count_columns;
 mod counting;
 mod devices;
 mod doctor;
@@ -17,6 +20,7 @@ mod estimate;
 mod export;
 mod fleet;
 mod join;
+mod known;
 mod ledger;
 mod limits;
 mod man;
@@ -113,10 +117,12 @@ enum Command {
     Verify(verify::VerifyCommand),
     Audit(audit::AuditCommand),
     Report(report::ReportCommand),
+    Bundle(bundle::BundleCommand),
     Backup(backup::BackupCommand),
     Certs(certs::CertsCommand),
     Bench(bench::BenchCommand),
     Table(table::TableCommand),
+    Known(known::KnownCommand),
     Solutions(solutions::SolutionsCommand),
     Doctor(doctor::DoctorCommand),
     Config(config::ConfigCommand),
@@ -173,10 +179,12 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Verify(verify) => verify.execute(),
         Command::Audit(audit) => audit.execute(),
         Command::Report(report) => report.execute(),
+        Command::Bundle(bundle) => bundle.execute(),
         Command::Backup(backup) => backup.execute(),
         Command::Certs(certs) => certs.execute(),
         Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),
+        Command::Known(known) => known.execute(),
         Command::Solutions(solutions) => solutions.execute(),
         Command::Doctor(doctor) => doctor.execute(),
         Command::Config(config) => config.execute(commands()),

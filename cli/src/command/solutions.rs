@@ -1,6 +1,6 @@
 //! `nqueens solutions`: prints the boards.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -8,6 +8,8 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::ladder;
 use nqueens_kernel::solution::{Solution, Symmetry};
 use serde_json::json;
+
+use crate::output::stdout;
 
 /// Prints the solutions of a board in lexicographic order, as they are found.
 #[derive(Clone, Debug, Args)]
@@ -47,7 +49,7 @@ impl SolutionsCommand {
         } else {
             Box::new(ladder::solutions(self.n).map(|solution| (solution, None)))
         };
-        let mut out = io::stdout().lock();
+        let mut out = stdout();
         let mut printed = 0_u64;
         for (solution, symmetry) in solutions.take(self.limit.unwrap_or(usize::MAX)) {
             printed += 1;

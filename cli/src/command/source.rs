@@ -21,12 +21,7 @@ pub(crate) struct LedgerSource {
 impl LedgerSource {
     /// Opens the database and finds the run.
     pub(crate) async fn open(&self) -> anyhow::Result<(Reader, RunRow)> {
-        let reader = Reader::open(&self.db).await?;
-        if let Some(run) = self.run {
-            let run = reader.run(run).await?;
-            return Ok((reader, run));
-        }
-        let mut runs = reader.runs().await?;
+        let (reader, mut runs) = self.open_all().await?;
         if runs.len() > 1 {
             bail!(
                 "there are {} runs in this database; name one of those listed by 'nqueens status'",
@@ -35,5 +30,15 @@ impl LedgerSource {
         }
         let run = runs.pop().context("there is no run in this database")?;
         Ok((reader, run))
+    }
+
+    /// Opens the database and finds the run that was named or, without a name, all of them.
+    pub(crate) async fn open_all(&self) -> anyhow::Result<(Reader, Vec<RunRow>)> {
+        let reader = Reader::open(&self.db).await?;
+        let runs = match self.run {
+            Some(run) => vec![reader.run(run).await?],
+            None => reader.runs().await?,
+        };
+        Ok((reader, runs))
     }
 }

@@ -1,6 +1,6 @@
-//! `nqueens table`: the classic table, by any algorithm.
+//! `nqueens table`: the classic table, counted by any algorithm and compared with the published counts.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -13,12 +13,16 @@ use nqueens_kernel::engine::UnknownKernel;
 use nqueens_kernel::ladder::{Form, LadderCount, Rung};
 
 use crate::command::choices::{AUTO, KernelChoice, PlanChoice, one_of};
+use crate::command::count_columns::CountColumns;
 use crate::command::counting::{self, BoardCount};
 use crate::exit::misuse;
 use crate::memory::default_memory;
-use crate::output::{hours, thousands};
+use crate::output::{hours, stdout, thousands};
 
-/// Prints the classic table: N, all solutions, unique solutions up to symmetry, and time.
+/// Counts boards and prints the classic table: solutions, all and by symmetry, and time.
+///
+/// The second line has the numbers under which the OEIS lists the columns. The last column compares each line with the
+/// published counts, which end at N = 27 ('nqueens known'); a line that differs is an error.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens table --to 12 --algorithm backtracking --iterative")]
 pub(crate) struct TableCommand {
@@ -46,13 +50,15 @@ impl TableCommand {
             misuse(format_args!("--from {} is greater than --to {last}", self.from)).exit();
         }
         let count = self.way_to_count(last)?;
-        let mut out = io::stdout().lock();
-        writeln!(out, "{:>2} {:>24} {:>22} {:>14}", "N", "Total", "Unique", "hh:mm:ss.ms")?;
+        let columns = CountColumns::up_to(last, thousands);
+        let mut out = stdout();
+        writeln!(out, " N  {}  hh:mm:ss.ms  published", columns.titles())?;
+        writeln!(out, "    {}", columns.sequences())?;
         for n in self.from.up_to(last) {
             let count = count(n)?;
-            count.check(n)?;
-            let (total, unique) = (thousands(count.total), thousands(count.unique));
-            writeln!(out, "{n:>2} {total:>24} {unique:>22} {:>14}", hours(count.elapsed))?;
+            let published = if count.check(n)? { "equal" } else { "-" };
+            let (counts, time) = (columns.row(n, count.orbits)?, hours(count.elapsed));
+            writeln!(out, "{n:>2}  {counts}  {time:>11}  {published}")?;
             out.flush()?;
         }
         Ok(ExitCode::SUCCESS)
@@ -88,8 +94,8 @@ impl TableCommand {
 
 fn climb(rung: Rung, form: Form, n: BoardSize) -> BoardCount {
     let begun = Instant::now();
-    let LadderCount { total, unique, states } = rung.count(form, n);
-    BoardCount { total, unique, states: states.into(), elapsed: begun.elapsed() }
+    let LadderCount { total, orbits, states } = rung.count(form, n);
+    BoardCount { total, orbits, states: states.into(), elapsed: begun.elapsed() }
 }
 
 /// A way to count a board.

@@ -1,7 +1,7 @@
 //! `nqueens verify`: checks an exported ledger from the file alone.
 
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,19 +11,21 @@ use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_evidence::signature::{FileHash, Hashed, TrustedKeys};
 use nqueens_evidence::verify::{Report, Unread, verify};
 
+use super::bundle;
 use super::export::signature_of;
 use super::sampling::{Interrupt, Population, SamplingOptions};
 use crate::exit::INTERRUPTED;
 use crate::output::{harmless, print_line, thousands};
 
-/// Checks a ledger file written by 'nqueens export --format ledger'; it needs only that file.
+/// Checks a ledger file written by 'nqueens export --format ledger', or the ledger in an archive written by 'nqueens bundle'; it
+/// needs only that file.
 ///
 /// Prints one line per check. With --signer, the signature in FILE.sig is one of them. With --sample, another engine counts the mirror images of some random jobs, and the output
 /// states the confidence that this gives. The exit code is 1 if a check fails or a count differs.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens verify nqueens-16.ledger --signer id_ed25519.pub --sample 300")]
 pub(crate) struct VerifyCommand {
-    /// Ledger file
+    /// Ledger file, or an archive with one
     file: PathBuf,
 
     /// File with the public key of the one who must have signed the file, or with several keys, one a line
@@ -45,7 +47,9 @@ impl VerifyCommand {
         let keys = self.signer.as_deref().map(read_keys).transpose()?;
         let mut file = Hashed::new(File::open(&self.file).with_context(name)?);
         let mut draw = self.sampling.draw(self.sample.unwrap_or(0))?;
-        let mut report = match verify(BufReader::new(&mut file), &mut draw.sample, interrupt.control()) {
+        let check =
+            |ledger: &mut dyn Read| verify(BufReader::new(ledger), &mut draw.sample, interrupt.control());
+        let mut report = match bundle::with_ledger(&mut file, check).with_context(name)? {
             Err(Unread::Stopped(_)) => {
                 eprintln!("nqueens: interrupted before all lines were read; nothing was verified");
                 return Ok(ExitCode::from(INTERRUPTED));

@@ -213,3 +213,24 @@ fn signatures_of_ssh_keygen_pass() {
     assert!(code == 0 && said.starts_with("ok      signature    the file is signed by SHA256:"), "{said}");
     assert_eq!(verdict(&place, "--signer key.pub").0, 1);
 }
+
+#[test]
+fn a_signature_over_a_bundle_is_over_all_its_files() {
+    let place = place();
+    place.stdout("bundle --db run.db --output b.tar");
+    let archive = std::fs::read(place.path("b.tar")).expect("the archive");
+    let signature = key(1).sign("nqueens-ledger", HashAlg::Sha512, &archive).expect("signed");
+    let place = place.with_file("b.tar.sig", &signature.to_pem(LineEnding::LF).expect("text"));
+    let outcome = place.run("verify b.tar --signer key.pub");
+    assert_eq!((outcome.code, &*outcome.stderr), (0, ""), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains(&passed(&key(1)).1), "{}", outcome.stdout);
+    // Another letter in the report, which is no evidence.
+    let at = archive.windows(4).position(|bytes| bytes == b"<h1>").expect("a title") + 4;
+    let mut changed = archive;
+    changed[at] ^= 1;
+    std::fs::write(place.path("b.tar"), changed).expect("written");
+    assert_eq!(place.run("verify b.tar").code, 0);
+    let outcome = place.run("verify b.tar --signer key.pub");
+    assert_eq!(outcome.code, 1, "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("FAILED  signature "), "{}", outcome.stdout);
+}

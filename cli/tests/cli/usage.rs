@@ -24,6 +24,50 @@ fn board_sizes() {
 }
 
 #[test]
+fn a_board_without_a_command() {
+    assert_snapshot!(complaint("16"), @r"
+    error: unrecognized subcommand '16'
+
+      tip: to count the board of N = 16: 'nqueens run 16'
+
+    Usage: nqueens [OPTIONS] <COMMAND>
+    ");
+    assert!(!complaint("32").contains("tip"), "no such board");
+    assert!(!complaint("certs 16").contains("tip"), "another command");
+}
+
+#[test]
+fn stdout_that_is_full_is_named() {
+    let place = Place::new();
+    place.stdout("run 6");
+    place.run("export --db nqueens-6.db --format ledger --output 6.ledger");
+    for arguments in [
+        "run 6",
+        "status --db nqueens-6.db",
+        "table --to 3",
+        "known",
+        "solutions 6",
+        "export --db nqueens-6.db",
+        "export --db nqueens-6.db --format ledger",
+        "export --db nqueens-6.db --format bfile",
+        "report --db nqueens-6.db",
+        "verify 6.ledger",
+        "completions bash",
+        "--help",
+        "--version",
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("a full device");
+        let output = place.command(arguments).stdout(full).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            said, "nqueens: can't write to stdout: No space left on device (os error 28)\n",
+            "{arguments}"
+        );
+        assert_eq!(output.status.code(), Some(1), "{arguments}");
+    }
+}
+
+#[test]
 fn unknown_names() {
     let wrong_names = [
         ("bench --kernel", "auto, reference, scalar"),
@@ -182,9 +226,22 @@ fn every_command_has_a_manual_page() {
     for command in commands() {
         let text = page(&format!("nqueens-{command}"));
         assert!(text.contains(".SH SYNOPSIS") && text.contains(".SH OPTIONS"), "{command}");
-        assert!(text.contains(&format!("Example: nqueens {command}")), "{command}: {text}");
+        let (_, end) = text.split_once(".SH \"EXIT STATUS\"").expect("exit codes");
+        let (codes, files) = end.split_once(".SH FILES").expect("files");
+        let (files, example) = files.split_once(".SH EXAMPLES").expect("an example");
+        for code in ["0", "1", "2", "130"] {
+            assert!(codes.contains(&format!("\\fB{code}\\fR")), "{command}: {codes}");
+        }
+        assert_eq!(codes.contains("\\fB5\\fR"), command == "worker", "{codes}");
+        assert!(files.contains("nqueens.toml"), "{files}");
+        assert!(example.contains(&format!("nqueens {command}")), "{command}: {example}");
         assert!(page("nqueens").contains(&format!("nqueens\\-{command}(1)")), "{command}");
     }
+    // They are true on other machines, too.
+    let (_, version) =
+        page("nqueens").split_once(".SH VERSION").map(|(a, b)| (a.to_owned(), b.to_owned())).expect("it");
+    assert!(!version.contains("instruction") && !version.contains("kernel"), "{version}");
+    assert!(page("nqueens-run").contains("[default: one per processor]"));
     // Written again, they are the same.
     let before = page("nqueens-run");
     place.stdout("man --dir new/man1");

@@ -20,7 +20,7 @@
 //! let eight = BoardSize::new(8).unwrap();
 //! for rung in [Rung::Backtracking, Rung::Flags, Rung::Bitmap] {
 //!     let count = rung.count(Form::Recursive, eight);
-//!     assert_eq!((count.total, count.unique, count.states), (92, 12, 2056));
+//!     assert_eq!((count.total, count.orbits.unique(eight), count.states), (92, Ok(12), 2056));
 //! }
 //! assert_eq!(Rung::Mirror.count(Form::Iterative, eight).states, 1028);
 //! ```
@@ -35,6 +35,7 @@ mod symmetry;
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::board::BoardSize;
+use crate::counts::Totals;
 use crate::solution::{Image, Solution, Symmetry};
 
 /// All solutions of the `n` by `n` board in ascending order, found one at a time as they are asked for.
@@ -136,8 +137,8 @@ impl StandsFor {
 pub struct LadderCount {
     /// All solutions.
     pub total: u128,
-    /// Solutions up to rotation and reflection.
-    pub unique: u128,
+    /// Solutions up to rotation and reflection, by their symmetry.
+    pub orbits: Totals,
     /// Queens put down on the way, the measure of work.
     pub states: u64,
 }
@@ -194,12 +195,22 @@ impl Rung {
     /// The lower rungs know nothing of symmetry. They count an orbit when they find the smallest of its members,
     /// which every rung does find.
     pub fn count(self, form: Form, n: BoardSize) -> LadderCount {
-        let (mut total, mut unique) = (0, 0);
+        let (mut total, mut orbits) = (0, Totals::default());
         let states = self.search(form, n, &mut |board, stands_for| {
             total += u128::from(stands_for.members(n));
-            unique += u128::from(matches!(stands_for, StandsFor::Orbit(_)) || board.is_canonical());
+            let symmetry = match stands_for {
+                StandsFor::Orbit(symmetry) => Some(symmetry),
+                StandsFor::Itself | StandsFor::MirrorPair => board.is_canonical().then(|| board.symmetry()),
+            };
+            match symmetry.map(|symmetry| symmetry.members(n)) {
+                Some(2) => orbits.count2 += 1,
+                Some(4) => orbits.count4 += 1,
+                Some(8) => orbits.count8 += 1,
+                // Not the smallest of its orbit; or the orbit of N = 1, which stands in none of the three.
+                _ => {}
+            }
         });
-        LadderCount { total, unique, states }
+        LadderCount { total, orbits, states }
     }
 }
 

@@ -7,16 +7,19 @@ mod pictures;
 mod summary;
 mod timeline;
 
-use std::io::{self, Write};
+use std::collections::BTreeSet;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use nqueens_coordinator::{Reader, RunRow};
+use nqueens_model::id::WorkerId;
 
 use super::choices::amount;
 use super::source::LedgerSource;
-use crate::output::create;
+use crate::output::{create, stdout};
 use crate::runtime::block_on;
 use facts::Facts;
 
@@ -47,6 +50,22 @@ pub(crate) struct ReportCommand {
     watts_per_core: Option<f64>,
 }
 
+/// The report of a run in both formats.
+pub(super) struct Reports {
+    pub(super) html: String,
+    pub(super) markdown: String,
+    /// Those whose results it tells of.
+    pub(super) workers: BTreeSet<WorkerId>,
+}
+
+impl Reports {
+    pub(super) async fn write(reader: &Reader, run: &RunRow) -> anyhow::Result<Self> {
+        let facts = Facts::gather(reader, run, None).await?;
+        let workers = facts.hosts.values().flat_map(|host| host.workers.iter().copied()).collect();
+        Ok(Self { html: page::write(&facts), markdown: markdown::write(&facts), workers })
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ReportFormat {
     /// One page with tables and pictures
@@ -72,7 +91,7 @@ impl ReportCommand {
                 let mut file = create(path, self.force)?;
                 file.write_all(text.as_bytes()).with_context(|| path.display().to_string())?;
             }
-            None => io::stdout().lock().write_all(text.as_bytes())?,
+            None => stdout().write_all(text.as_bytes())?,
         }
         Ok(if facts.is_in_doubt() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
