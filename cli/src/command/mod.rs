@@ -20,6 +20,7 @@ mod join;
 mod ledger;
 mod limits;
 mod man;
+mod measuring;
 mod page;
 mod report;
 mod run;
