@@ -29,7 +29,7 @@ pub(crate) fn speed(kernel: Kernel) -> anyhow::Result<f64> {
     let mut solver = Solver::new(engine, &Arc::new(SharedTables::new(0, 1)));
     let sampler = Sampler::new(BoardSize::new(BOARD)?, PlanKind::Border);
     let (states, seconds) =
-        count_pieces(&sampler, &mut solver, Random::series(1, 0), Duration::from_secs(1))?;
+        count_pieces(&sampler, &mut solver, Random::series(1, 0), Duration::from_millis(300))?;
     Ok(states / seconds)
 }
 

@@ -207,7 +207,7 @@ fn with_a_run_that_has_no_total() {
         "run {run} has no total: 1 of 3 jobs are in quarantine because attempts failed or results disagree; 'nqueens \
          export --by job' lists them"
     );
-    assert_eq!(place.failure("run 5 --db five.db"), expected);
+    assert_eq!(place.failure("run 5 --db five.db --json"), expected);
     assert_eq!(place.json("status --db five.db --json")["runs"][0]["quarantined"], 1);
 }
 

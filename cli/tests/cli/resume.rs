@@ -76,6 +76,12 @@ fn interrupted_it_says_how_to_go_on() {
         assert!(status["done"].as_u64() >= Some(done));
         assert_eq!((&status["leased"], &status["quarantined"]), (&0.into(), &0.into()), "all is handed back");
         let kept = done_jobs(&place, "long.db");
+        let resumed = place.run("run 15 --db long.db");
+        let percent = 100.0 * status["share"].as_f64().expect("a share");
+        let expected =
+            format!("nqueens: run {} is resumed at {percent:.1} %", status["id"].as_str().expect("a name"));
+        assert!(resumed.stderr.starts_with(&expected), "{}", resumed.stderr);
+        assert!(resumed.stdout.contains(" with interruptions, the last "), "{}", resumed.stdout);
         let result = place.json(LONG);
         assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["id"]));
         let all = done_jobs(&place, "long.db");

@@ -108,6 +108,7 @@ impl EstimateCommand {
             progress: SamplingProgress::new(),
         };
         let plan = Plan::new(self.n, self.plan.resolve(self.n, Some(sampling.kernel)));
+        sampling.check(plan.kind())?;
         if !self.json.json {
             // At once, for the rest may take a minute.
             print_line(format_args!(

@@ -65,6 +65,25 @@ pub(super) const SCALED_WITHIN: f64 = 2.0;
 const HALVES_MEASURED: u32 = 22;
 
 impl Sampling {
+    fn joins(&self, kind: PlanKind) -> bool {
+        kind == PlanKind::Halves && self.n.get() >= Orbits::N_MIN
+    }
+
+    fn multiplies(&self, kind: PlanKind) -> bool {
+        kind == PlanKind::Colours && self.n.get() >= RowSets::N_MIN
+    }
+
+    /// An error if the engine can't count this kind of plan as a run would.
+    pub(super) fn check(&self, kind: PlanKind) -> anyhow::Result<()> {
+        let missing = if self.joins(kind) { "half-board join" } else { "multiplication" };
+        ensure!(
+            !(self.joins(kind) || self.multiplies(kind)) || self.kernel >= Kernel::Portable,
+            "the {} kernel has no {missing}, so its speed can't be estimated; choose --plan border or another kernel",
+            self.kernel
+        );
+        Ok(())
+    }
+
     /// The solutions of the board, those that a sample of row sets comes to (if the plan has such), and the work of a plan
     /// of this kind.
     pub(super) fn board(
@@ -72,14 +91,6 @@ impl Sampling {
         kind: PlanKind,
         speed: Option<f64>,
     ) -> anyhow::Result<(Estimate, Option<Estimate>, WorkEstimate)> {
-        let joins = kind == PlanKind::Halves && self.n.get() >= Orbits::N_MIN;
-        let multiplies = kind == PlanKind::Colours && self.n.get() >= RowSets::N_MIN;
-        let missing = if joins { "half-board join" } else { "multiplication" };
-        ensure!(
-            !(joins || multiplies) || self.kernel >= Kernel::Portable,
-            "the {} kernel has no {missing}, so its speed can't be estimated; choose --plan border or another kernel",
-            self.kernel
-        );
         let sampler = Sampler::new(self.n, kind);
         let (sampled, measured) = if sampler.work() < WORK_COUNTED {
             let mut solver = self.solver(&self.tables())?;
@@ -88,10 +99,10 @@ impl Sampling {
         } else {
             (self.descend(&sampler)?, None)
         };
-        if joins {
+        if self.joins(kind) {
             return Ok((sampled.solutions, None, self.halves(speed)?));
         }
-        if multiplies {
+        if self.multiplies(kind) {
             let (by_row_sets, work) = self.colours(speed)?;
             return Ok((sampled.solutions, by_row_sets, work));
         }
