@@ -95,18 +95,18 @@ class Worker:
 
     def count(self, lease):
         """Counts a job, and has its result reported."""
-        began = time.monotonic()
+        began, began_cpu = time.monotonic(), time.thread_time()
         self.tick(0)
         job = lease.n, getattr(lease, "class"), lease.bound1, lease.prefixes, lease.states
         parts, states = boards.count(*job, self.tick)
         count2, count4, count8 = map(sum, zip(*parts))
-        seconds = time.monotonic() - began
+        seconds, cpu_seconds = time.monotonic() - began, time.thread_time() - began_cpu
         self.speed = max(int(lease.states / max(seconds, 1e-6)), 1)
         # A job of one part has no parts. The fourth number of a part is for classes that count plain solutions.
         told = [number for part in parts for number in (*part, 0)] if len(parts) > 1 else []
         self.results.append(messages.JobResult(
             token=lease.token, count2=count2, count4=count4, count8=count8, parts=told,
-            kernel=ENGINE, states=states, elapsed_us=int(1e6 * seconds)))
+            kernel=ENGINE, states=states, elapsed_us=int(1e6 * seconds), cpu_us=int(1e6 * cpu_seconds)))
         del self.leases[self.current]
 
     def work(self):

@@ -22,12 +22,12 @@ pub(crate) const PICTURE_EVERY: Duration = Duration::from_millis(200);
 /// Steps of the bar: it shows tenths of a percent.
 const STEPS: u64 = 1_000;
 
-/// A bar with a line of text, on a terminal; it goes when this is dropped.
+/// A bar with a line of text, on a terminal, cut off at its width; it goes when this is dropped.
 pub(crate) struct Bar(Option<ProgressBar>);
 
 impl Bar {
     pub(crate) fn new() -> Self {
-        let style = ProgressStyle::with_template("{bar:32} {msg}").expect("a valid template");
+        let style = ProgressStyle::with_template("{bar:16} {wide_msg}").expect("a valid template");
         let terminal = std::io::stderr().is_terminal();
         Self(terminal.then(|| ProgressBar::new(STEPS).with_style(style)))
     }
@@ -42,7 +42,7 @@ impl Bar {
         true
     }
 
-    /// Shows a run until this is dropped: where there is no terminal, by a line per interval once it is planned.
+    /// Shows a run until this is dropped: where there is no terminal, by a line per interval.
     pub(crate) async fn show(&self, run: RunId, snapshots: watch::Receiver<Arc<Snapshot>>) -> Infallible {
         let every = if self.0.is_some() { PICTURE_EVERY } else { LINE_EVERY };
         let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
@@ -51,7 +51,7 @@ impl Bar {
             let snapshot = snapshots.borrow().clone();
             let Some(run) = snapshot.run(run) else { continue };
             let run = Progress::from(run);
-            if !self.draw(&run) && run.planned.is_none() {
+            if !self.draw(&run) {
                 eprintln!("{}", describe(&run));
             }
         }
@@ -72,7 +72,7 @@ pub(crate) fn describe_planning(run: &Progress) -> String {
     format!("{planned} of about {jobs} jobs stored")
 }
 
-/// Progress, speed, time left and estimated total of a run, in one line.
+/// Progress, time left, speed and estimated total of a run, in one line; what matters most comes first.
 pub(crate) fn describe(run: &Progress) -> String {
     if run.planned.is_some() {
         return format!("planning, {}", describe_planning(run));
@@ -80,11 +80,10 @@ pub(crate) fn describe(run: &Progress) -> String {
     let (share, done, jobs) = (100.0 * run.share_done, thousands(run.done), thousands(run.jobs));
     let left = run.time_left_s.map_or_else(|| "?".to_owned(), Interval::describe_time);
     let parts = [
-        Some(format!("{share:.1} %, {done} of {jobs} jobs")),
+        Some(format!("{share:.1} %, {left} left, {done} of {jobs} jobs")),
         (run.quarantined > 0).then(|| format!("{} in quarantine", thousands(run.quarantined))),
         (run.checks.open > 0).then(|| format!("{} to check", thousands(run.checks.open))),
         run.speed.map(|speed| format!("{:.2e} states/s", speed.states_per_s)),
-        Some(format!("{left} left")),
         run.estimated_total.map(|total| format!("TOTAL about {}", total.describe_count())),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")

@@ -269,8 +269,8 @@ impl Counted {
     /// To be held against what others have counted.
     fn compare(&self, operator: &Operator, token: LeaseToken) -> Compare {
         let (&Self { counts, kernel, states, .. }, elapsed_us) = (self, self.elapsed_us());
-        let result =
-            JobResult { token, counts, parts: Vec::new(), kernel: kernel.into(), states, elapsed_us };
+        let (kernel, parts) = (kernel.into(), Vec::new());
+        let result = JobResult { token, counts, parts, kernel, states, elapsed_us, cpu_us: Some(elapsed_us) };
         Compare { build: operator.build.to_string(), secret: random_bytes(), result }
     }
 }

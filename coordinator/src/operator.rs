@@ -256,6 +256,7 @@ fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStat
     let Registration { name, build, kernels, capability, threads, .. } = row.registration;
     let reputation = dispatch.reputation(&worker.machine);
     let seen = worker.seen.or(reputation.distrusted.as_ref().map(|_| 0))?;
+    let present = dispatch.is_present(now, worker);
     Some(WorkerStatus {
         id: row.id,
         name,
@@ -264,11 +265,11 @@ fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStat
         kernels: kernels.iter().map(KernelName::to_string).collect(),
         device: capability.map_or_else(String::new, |capability| capability.device),
         threads,
-        present: dispatch.is_present(now, worker),
+        present,
         registered_at: row.registered_at,
         silent_ms: now.saturating_sub(seen),
         leases: worker.leases() as u64,
-        states_per_s: worker.states_per_s(),
+        states_per_s: worker.states_per_s().filter(|_| present),
         accepted: worker.accepted,
         draining: worker.draining,
         checks_passed: reputation.passed,

@@ -81,6 +81,7 @@ impl RunProgress {
             replicate_ppm: row.replicate_ppm,
             reason: row.reason,
             created_at: row.created_at,
+            started_at: row.started_at,
             finished_at: row.finished_at,
             recounts: row.recounts,
             outcome: row.outcome,

@@ -53,6 +53,7 @@ impl UnplannedRun {
             planned: Some(self.stored),
             sums: Sums::default(),
             measured: None,
+            threads: None,
         }
     }
 
@@ -67,6 +68,7 @@ impl UnplannedRun {
             replicate_ppm,
             reason: None,
             created_at: self.created_at,
+            started_at: None,
             finished_at: None,
             outcome: None,
             recounts: Recounts::default(),

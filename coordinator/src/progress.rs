@@ -27,7 +27,11 @@ impl Snapshot {
     /// `unplanned` are the runs that are being planned.
     pub(crate) fn of(scheduler: &Scheduler, speeds: &Speeds, unplanned: Vec<RunProgress>) -> Self {
         let (dispatch, room) = (scheduler.dispatch(), scheduler.room());
-        let planned = dispatch.runs().map(|run| RunProgress::of(run, speeds.of(run)));
+        let planned = dispatch.runs().map(|run| RunProgress {
+            measured: speeds.of(run),
+            threads: speeds.threads(run),
+            ..RunProgress::of(run)
+        });
         // One may just have been planned to its end.
         let unplanned = unplanned.into_iter().filter(|run| dispatch.run(run.id).is_none());
         let mut runs: Vec<_> = planned.chain(unplanned).collect();
@@ -75,12 +79,15 @@ pub struct RunProgress {
     pub sums: Sums,
     /// How fast it goes; `None` while nobody counts, or too little is known.
     pub measured: Option<Measured>,
+    /// Threads that may be counting it; `None` while nobody does.
+    pub threads: Option<f64>,
 }
 
 impl RunProgress {
-    pub(crate) fn of(run: &Run, measured: Option<Measured>) -> Self {
+    /// From its sums alone nobody can tell how fast it goes.
+    pub(crate) fn of(run: &Run) -> Self {
         let (id, n, state, jobs) = (run.id(), run.n(), run.state(), run.jobs());
-        Self { id, n, state, jobs, planned: None, sums: *run.sums(), measured }
+        Self { id, n, state, jobs, planned: None, sums: *run.sums(), measured: None, threads: None }
     }
 
     /// Share of the estimated work that is done, `0.0..=1.0`.
@@ -104,7 +111,7 @@ impl RunProgress {
     pub fn estimated_total(&self) -> Option<Interval> {
         let AcceptedSums { found, moments, .. } = &self.sums.accepted;
         let solutions = real(found.total(self.n).ok()?);
-        let sample = self.sample()?;
+        let sample = self.sample(JOBS_MIN)?;
         let ratio = solutions / sample.x;
         let variance = sample.residual_variance(ratio, moments.xy, moments.yy);
         let (all, done) = (sample.jobs, sample.done);
@@ -113,29 +120,37 @@ impl RunProgress {
         Some(Interval { low: (value - Z * error).max(solutions), ..around(value, error) })
     }
 
-    /// Until all jobs are done, in seconds, if as many threads go on counting; `None` while that can't be said.
+    /// Until all jobs are done, in seconds, if as many threads go on counting; `None` while that can't be said. As long as
+    /// too few results have come in to measure a speed, all threads are taken to count that may.
     pub fn time_left_s(&self) -> Option<Interval> {
-        let Measured { speed, doubt } = self.measured.filter(|measured| measured.doubt <= DOUBT_MAX)?;
-        let work = self.estimated_work_left_s().filter(|_| speed.threads > 0.0)?;
+        let is_sure = |measured: &Measured| measured.doubt <= DOUBT_MAX && measured.speed.threads > 0.0;
+        let measured = self.measured.filter(is_sure).map(|found| (found.speed.threads, found.doubt));
+        let (threads, doubt) = measured.or_else(|| Some((self.threads?, DOUBT_MAX)))?;
+        let work = self.estimated_work_left_s()?;
         let spread = Interval { high: work.high / (1.0 - doubt), low: work.low / (1.0 + doubt), ..work };
-        Some(spread.map(|thread_s| thread_s / speed.threads))
+        Some(spread.map(|thread_s| thread_s / threads))
     }
 
     /// Thread time that the open jobs will take, in seconds, estimated from those that are done.
     fn estimated_work_left_s(&self) -> Option<Interval> {
-        let sample = self.sample()?;
+        let sample = self.sample(1)?;
         let AcceptedSums { elapsed_us, moments, .. } = self.sums.accepted;
         let ratio = real(elapsed_us) / sample.x;
         let variance = sample.residual_variance(ratio, moments.xt, moments.tt);
         let (all, open) = (sample.jobs, sample.jobs - sample.done);
+        let value = ratio * (sample.x_all - sample.x) / 1e6;
+        if self.sums.done < JOBS_MIN {
+            return Some(Interval { value, low: value / ROUGHLY, high: value * ROUGHLY });
+        }
         // Both the ratio and the open jobs themselves scatter.
         let error = (open * all / sample.done * variance).sqrt();
-        Some(around(ratio * (sample.x_all - sample.x) / 1e6, error / 1e6))
+        Some(around(value, error / 1e6))
     }
 
-    fn sample(&self) -> Option<JobSample> {
+    /// The done jobs, if they are not all, and at least so many.
+    fn sample(&self, jobs_min: u32) -> Option<JobSample> {
         let Sums { done, estimate, estimate_done, accepted, .. } = self.sums;
-        (done >= JOBS_MIN && done < self.jobs).then(|| JobSample {
+        (done >= jobs_min && done < self.jobs).then(|| JobSample {
             jobs: f64::from(self.jobs),
             done: f64::from(done),
             x_all: real(estimate),
@@ -145,8 +160,11 @@ impl RunProgress {
     }
 }
 
-/// Jobs from which on estimates are made.
+/// Done jobs from which on it can be said how far an estimate may be off.
 const JOBS_MIN: u32 = 20;
+
+/// The time left that fewer jobs suggest is off by less than this factor, as a rule.
+const ROUGHLY: f64 = 2.0;
 
 /// A speed that is in greater doubt says nothing on the time left.
 const DOUBT_MAX: f64 = 0.5;
@@ -215,7 +233,16 @@ mod tests {
         let n = BoardSize::new(8).unwrap();
         let id = RunId::from_random(1);
         (
-            RunProgress { id, n, state: RunState::Active, jobs: 400, planned: None, sums, measured: None },
+            RunProgress {
+                id,
+                n,
+                state: RunState::Active,
+                jobs: 400,
+                planned: None,
+                sums,
+                measured: None,
+                threads: None,
+            },
             total,
             time_left,
         )
@@ -260,9 +287,25 @@ mod tests {
     }
 
     #[test]
-    fn a_few_jobs_make_no_estimate() {
+    fn a_few_jobs_make_a_rough_estimate_of_the_time_left_alone() {
         let (mut run, ..) = half_way(1);
         run.sums.done = JOBS_MIN - 1;
-        assert_eq!((run.estimated_total(), run.estimated_work_left_s()), (None, None));
+        assert_eq!(run.estimated_total(), None);
+        let Interval { value, low, high } = run.estimated_work_left_s().unwrap();
+        assert_eq!((low, high), (value / 2.0, value * 2.0));
+        run.sums.done = 0;
+        assert_eq!(run.estimated_work_left_s(), None);
+    }
+
+    #[test]
+    fn before_a_speed_is_measured_all_threads_are_taken_to_count() {
+        let (mut run, ..) = half_way(1);
+        run.threads = Some(8.0);
+        let work = run.estimated_work_left_s().unwrap();
+        let rough = Interval { value: work.value / 8.0, low: work.low / 12.0, high: work.high / 4.0 };
+        let said = run.time_left_s().unwrap();
+        for (said, rough) in [(said.value, rough.value), (said.low, rough.low), (said.high, rough.high)] {
+            assert!((said / rough - 1.0).abs() < 1e-9, "{said} {rough}");
+        }
     }
 }

@@ -144,7 +144,7 @@ impl Reader {
     pub async fn progress(&self, run: &RunRow) -> Result<RunProgress, Error> {
         let slots = ledger::slots(&self.db, run.id, run.jobs).await?;
         let (accepted, checks) = ledger::accepted_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
-        Ok(RunProgress::of(&Run::new(&run.settings(), run.state, slots, accepted, checks), None))
+        Ok(RunProgress::of(&Run::new(&run.settings(), run.state, slots, accepted, checks)))
     }
 
     /// All workers that ever registered, oldest first.

@@ -38,12 +38,13 @@ pub struct Measured {
 impl Speeds {
     /// Looks at what has come in.
     pub(crate) fn note(&mut self, now: Millis, dispatch: &Dispatch) {
-        if self.looked.is_none_or(|looked| now.saturating_sub(looked) >= GATHER_MS) {
+        let looks = self.looked.is_none_or(|looked| now.saturating_sub(looked) >= GATHER_MS);
+        if looks {
             (self.busy, self.looked) = (dispatch.busy(now), Some(now));
         }
         for run in dispatch.runs() {
             let gauge = self.gauges.entry(run.id()).or_insert_with(|| Gauge::at(now, run.sums()));
-            gauge.note(now, run.sums());
+            gauge.note(now, run.sums(), self.busy.1, || looks && dispatch.is_counted(run.id()));
         }
     }
 
@@ -52,13 +53,19 @@ impl Speeds {
         self.busy.0
     }
 
+    /// Threads of the present workers that hold leases, if some of these are of a run: so many may be counting it.
+    #[expect(clippy::cast_precision_loss, reason = "a speed")]
+    pub(crate) fn threads(&self, run: &Run) -> Option<f64> {
+        let at_work = run.state() == RunState::Active && run.sums().leased > 0 && self.busy.1 > 0;
+        at_work.then_some(self.busy.1 as f64)
+    }
+
     /// How fast a run goes; `None` while nobody counts, or too little is known.
     pub(crate) fn of(&self, run: &Run) -> Option<Measured> {
-        let at_work = run.state() == RunState::Active && run.sums().leased > 0 && self.busy.1 > 0;
-        let measured = self.gauges.get(&run.id()).filter(|_| at_work)?.read()?;
+        let busy = self.threads(run)?;
+        let measured = self.gauges.get(&run.id())?.read()?;
         // Results that waited for the coordinator come in faster than anybody counts.
-        #[expect(clippy::cast_precision_loss, reason = "a speed")]
-        let too_fast = (measured.speed.threads / self.busy.1 as f64).max(1.0);
+        let too_fast = (measured.speed.threads / busy).max(1.0);
         let Speed { threads, states_per_s } = measured.speed;
         let speed = Speed { threads: threads / too_fast, states_per_s: states_per_s / too_fast };
         Some(Measured { speed, ..measured })
@@ -70,6 +77,8 @@ impl Speeds {
 struct Gauge {
     /// What has come in later is not in the sums yet.
     since: Millis,
+    /// Nobody counts it yet, or again: it has no leases, or they wait behind those of another run.
+    waits: bool,
     /// The run's sums at that time.
     done: u32,
     elapsed_us: u128,
@@ -87,6 +96,7 @@ impl Gauge {
         let (seconds, thread_seconds, states_visited, results) = (0.0, 0.0, 0.0, 0.0);
         Self {
             since: now,
+            waits: true,
             done: sums.done,
             elapsed_us,
             states,
@@ -97,20 +107,33 @@ impl Gauge {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a speed")]
-    fn note(&mut self, now: Millis, sums: &Sums) {
+    /// Looks at a run of these sums, while so many threads are busy; `is_counted` says whether somebody counts it.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a speed"
+    )]
+    fn note(&mut self, now: Millis, sums: &Sums, busy_threads: u64, is_counted: impl FnOnce() -> bool) {
         // A disputed result is taken out again: then the sums go back.
         let results = f64::from(sums.done.saturating_sub(self.done));
-        let nobody_counts = results == 0.0 && sums.leased == 0;
-        if nobody_counts {
-            self.since = now;
+        let thread_seconds = sums.accepted.elapsed_us.saturating_sub(self.elapsed_us) as f64 / 1e6;
+        if results > 0.0 && self.waits {
+            // Its first results: all that is known of their beginning is how long they took.
+            let took_ms = (1e3 * thread_seconds / busy_threads.max(1) as f64) as Millis;
+            self.since = self.since.max(now.saturating_sub(took_ms));
+            self.waits = false;
+        } else if results == 0.0 {
+            self.waits = sums.leased == 0 || self.waits && !is_counted();
+            if self.waits {
+                self.since = now;
+            }
         }
         let time = now.saturating_sub(self.since);
         if results == 0.0 || time < GATHER_MS {
             return;
         }
         let seconds = time as f64 / 1e3;
-        let thread_seconds = sums.accepted.elapsed_us.saturating_sub(self.elapsed_us) as f64 / 1e6;
         let states = sums.accepted.states.saturating_sub(self.states) as f64;
         let kept = (-seconds / FADE_S.max(FADE_JOBS * thread_seconds / results)).exp();
         *self = Self {
@@ -118,6 +141,7 @@ impl Gauge {
             thread_seconds: kept * self.thread_seconds + thread_seconds,
             states_visited: kept * self.states_visited + states,
             results: kept * self.results + results,
+            waits: false,
             ..Self::at(now, sums)
         };
     }
@@ -157,7 +181,7 @@ mod tests {
                 },
                 ..Sums::default()
             };
-            gauge.note(u64::from(second) * 1_000, &sums);
+            gauge.note(u64::from(second) * 1_000, &sums, threads.into(), || true);
         }
         gauge
     }
@@ -191,13 +215,33 @@ mod tests {
         let mut gauge = gauge(2, 1.0, 100);
         let before = gauge.read();
         let idle = Sums { leased: 0, ..at(&gauge) };
-        gauge.note(3_600_000, &idle);
+        gauge.note(3_600_000, &idle, 0, || false);
         assert_eq!(gauge.read(), before);
         let mut job = Sums { done: idle.done + 2, leased: 2, ..idle };
         job.accepted.elapsed_us += 2_000_000;
-        gauge.note(3_601_000, &job);
+        gauge.note(3_601_000, &job, 2, || true);
         let after = gauge.read().expect("measured").speed.threads;
         assert!((after - 2.0).abs() < 0.05, "{after}");
+    }
+
+    #[test]
+    fn leases_behind_those_of_another_run_are_not_counted_yet() {
+        let mut gauge = Gauge::at(0, &Sums::default());
+        let mut sums = Sums { leased: 200, ..Sums::default() };
+        for second in 1..=600 {
+            gauge.note(1_000 * second, &sums, 4, || false);
+        }
+        assert_eq!(gauge.read(), None);
+        // From here on its holder counts it, and tells so every 5 seconds.
+        for sync in 1..=4 {
+            sums.done += 400;
+            sums.accepted.elapsed_us += 20_000_000;
+            sums.accepted.states += 20_000_000_000;
+            gauge.note(600_000 + 5_000 * sync, &sums, 4, || true);
+            let Speed { threads, states_per_s } = gauge.read().expect("measured").speed;
+            assert!((threads - 4.0).abs() < 0.05, "{threads} after {sync}");
+            assert!((states_per_s / 4e9 - 1.0).abs() < 0.02, "{states_per_s}");
+        }
     }
 
     fn at(gauge: &Gauge) -> Sums {

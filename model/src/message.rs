@@ -178,6 +178,8 @@ pub struct JobResult {
     pub states: u64,
     /// Thread time spent, in microseconds.
     pub elapsed_us: u64,
+    /// Processor time of this, in microseconds; `None` where it is not measured.
+    pub cpu_us: Option<u64>,
 }
 
 /// What became of a result.

@@ -55,8 +55,15 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
     };
     let counts = Counts { count2: 1, count4: 0, count8: u64::MAX >> 1, solutions: 0 };
     let parts = vec![Counts { count8: counts.count8 - 7, ..counts }, Counts::only8(7)];
-    let result =
-        JobResult { token: token(1), counts, parts, kernel: name("cuda-sm90"), states: 10, elapsed_us: 11 };
+    let result = JobResult {
+        token: token(1),
+        counts,
+        parts,
+        kernel: name("cuda-sm90"),
+        states: 10,
+        elapsed_us: 11,
+        cpu_us: Some(9),
+    };
     let sync = SyncRequest {
         session: Session { worker: WorkerId::new(7).expect("in range"), secret: registration.instance },
         results: vec![result; 2],

@@ -45,6 +45,14 @@ function jobsOf(run) {
   return `${thousands(run.done)} of ${thousands(run.jobs)}`;
 }
 
+/** How long a finished run was counted, and how long it had waited for its first lease, where that is longer. */
+function tookOf(run) {
+  if (!run.finished_at_ms) return "";
+  const started = run.started_at_ms ?? run.created_at_ms;
+  const [waited, took] = [started - run.created_at_ms, run.finished_at_ms - started];
+  return `took ${span(took / 1000)}${waited > took ? `, after ${span(waited / 1000)} in the queue` : ""}`;
+}
+
 function showRun(run) {
   by("run").hidden = !run;
   by("empty").hidden = Boolean(run);
@@ -66,8 +74,7 @@ function showRun(run) {
 
   const left = run.time_left_s;
   put(by("left"), !open ? "none" : left ? span(left.value) : "unknown");
-  const took = run.finished_at_ms && `took ${span((run.finished_at_ms - run.created_at_ms) / 1000)}`;
-  put(by("left-more"), took || (left ? bounds(left, span) : ""));
+  put(by("left-more"), tookOf(run) || (left ? bounds(left, span) : ""));
   put(by("speed"), run.states_per_s ? `${short(run.states_per_s)} states/s` : "none");
   put(by("speed-more"), run.threads ? `on ${run.threads.toFixed(1)} threads` : "");
   put(by("jobs"), jobsOf(run));
@@ -173,9 +180,10 @@ function showHistory({ history }, run) {
   const speeds = history.at_ms.map((at, index) => ({ at, value: history.states_per_s[index] }))
     .filter((point) => point.value !== null);
   const fastest = Math.max(...speeds.map((point) => point.value), 1);
+  const now = run.states_per_s ? `now ${short(run.states_per_s)}, ` : "";
   plot(by("throughput"), speeds, { range: [0, 1.08 * fastest], format: short });
   put(by("throughput-text"), speeds.length > 1
-    ? `States per second since ${new Date(speeds[0].at).toLocaleString()}: now ${short(speeds.at(-1).value)}, at most ${short(fastest)}`
+    ? `States per second since ${new Date(speeds[0].at).toLocaleString()}: ${now}at most ${short(fastest)}`
     : "No measurements since the coordinator started");
 
   const estimates = history.at_ms.map((at, index) => ({ at, interval: history.total[index] }))

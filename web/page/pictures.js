@@ -26,6 +26,7 @@ export function short(number) {
 export function span(seconds) {
   const s = Math.round(seconds);
   const [d, h, m] = [Math.floor(s / 86400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
+  if (d >= 365) return `${Math.floor(d / 365)} y ${d % 365} d`;
   if (d) return `${d} d ${h} h`;
   if (h) return `${h} h ${m} min`;
   if (m) return `${m} min ${s % 60} s`;

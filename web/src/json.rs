@@ -44,6 +44,7 @@ pub fn run(run: &RunStatus) -> Value {
         },
         "reason": run.reason,
         "created_at_ms": run.created_at,
+        "started_at_ms": run.started_at,
         "finished_at_ms": run.finished_at,
     });
     let (Value::Object(all), Value::Object(more)) = (&mut json, more) else {

@@ -24,6 +24,7 @@ mod known;
 mod ledger;
 mod limits;
 mod man;
+mod measuring;
 mod page;
 mod report;
 mod run;

@@ -34,8 +34,10 @@ fn total_and_time_left_are_told_while_it_counts() {
     assert!(number(&fresh["estimated_states"]) > 1e9, "{fresh}");
 
     let mut worker = coordinator.worker(&place, "west", &[]);
-    let seen = eventually("the time left is known", || {
-        Some(status()).filter(|seen| seen["time_left_s"] != Value::Null)
+    let seen = eventually("speed and time left are known", || {
+        Some(status()).filter(|seen| {
+            ["time_left_s", "threads", "estimated_total"].iter().all(|key| seen[key] != Value::Null)
+        })
     });
     assert_estimate(&seen["time_left_s"]);
     assert_estimate(&seen["estimated_total"]);
@@ -54,7 +56,7 @@ fn total_and_time_left_are_told_while_it_counts() {
         line
     };
     let line = watch("");
-    assert!(line.contains(") left, TOTAL about ") && line.contains(" states/s, "), "{line}");
+    assert!(line.contains(") left, ") && line.contains(" states/s, TOTAL about "), "{line}");
     let line: Value = serde_json::from_str(&watch("--json")).expect("JSON");
     assert_estimate(&line["time_left_s"]);
     assert_eq!(line["busy_workers"], 1);

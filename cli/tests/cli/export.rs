@@ -199,9 +199,9 @@ fn status_of_a_finished_run() {
     let result = place.json("run 8 --json --plan rows");
     let mut status = place.json("status --db nqueens-8.db --json");
     let run = &mut status["runs"][0];
-    let [created, finished] =
-        ["created_at_ms", "finished_at_ms"].map(|name| run[name].as_u64().expect("a time"));
-    assert!(1_600_000_000_000 < created && created <= finished);
+    let [created, started, finished] =
+        ["created_at_ms", "started_at_ms", "finished_at_ms"].map(|name| run[name].as_u64().expect("a time"));
+    assert!(1_600_000_000_000 < created && created <= started && started <= finished);
     let fingerprint = run["fingerprint"].take();
     assert_eq!(fingerprint.as_str().expect("text").len(), 64);
     for states in ["states", "estimated_states"] {
@@ -215,7 +215,8 @@ fn status_of_a_finished_run() {
         "estimated_states": null, "estimated_total": null, "threads": null, "states_per_s": null,
         "time_left_s": null, "fingerprint": null, "total": "92", "count2": "0", "count4": "1",
         "count8": "11", "check": "published", "confirmed": true, "standing": "equal to the published count",
-        "missing": [], "estimate": null, "reason": null, "created_at_ms": created, "finished_at_ms": finished,
+        "missing": [], "estimate": null, "reason": null, "created_at_ms": created, "started_at_ms": started,
+        "finished_at_ms": finished,
     }]});
     assert_eq!(status, expected);
     let table = place.stdout("status --db nqueens-8.db");

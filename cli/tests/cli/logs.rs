@@ -31,8 +31,9 @@ fn logs_of_coordinator_and_worker_in_json() {
         place.stdout(&format!("submit 20 --plan border --job-states 50000000 {at}")).trim_end().to_owned();
     let small = place.stdout(&format!("submit 8 --priority 1 {at}")).trim_end().to_owned();
     let mut worker = coordinator.worker(&place, "west", &[]);
-    eventually("the time left is in the log", || {
-        coordinator.process.said().contains("time_left_high_s").then_some(())
+    eventually("speed and time left are in the log", || {
+        let told = |line: &str| line.contains("states_per_s") && line.contains("estimated_total_high");
+        coordinator.process.said().lines().any(told).then_some(())
     });
     worker.signal("-TERM");
     let worker = worker.end();
@@ -53,7 +54,7 @@ fn logs_of_coordinator_and_worker_in_json() {
     for field in ["done", "jobs", "quarantined", "workers"] {
         assert!(last[field].is_u64(), "{field}: {last}");
     }
-    let told = log.iter().rfind(|line| line["time_left_s"].is_u64()).expect("with the estimates");
+    let told = log.iter().rfind(|line| line["estimated_total_high"].is_string()).expect("with the estimates");
     for field in ["states_per_s", "time_left_low_s", "time_left_high_s"] {
         assert!(told[field].is_u64(), "{field}: {told}");
     }

@@ -33,7 +33,7 @@ fn scrape() -> String {
     eventually("everything is measured", || {
         let answer = get(&page, "/metrics");
         assert_eq!((answer.status, answer.header("content-type")), (200, "text/plain; version=0.0.4"));
-        let all = ["nqueens_run_estimated_solutions{", "nqueens_run_time_left_seconds{"];
+        let all = ["nqueens_run_estimated_solutions{", "nqueens_run_states_per_second{"];
         all.iter().all(|metric| answer.body.contains(metric)).then_some(answer.body)
     })
 }

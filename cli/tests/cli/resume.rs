@@ -76,6 +76,12 @@ fn interrupted_it_says_how_to_go_on() {
         assert!(status["done"].as_u64() >= Some(done));
         assert_eq!((&status["leased"], &status["quarantined"]), (&0.into(), &0.into()), "all is handed back");
         let kept = done_jobs(&place, "long.db");
+        let resumed = place.run("run 15 --db long.db");
+        let percent = 100.0 * status["share"].as_f64().expect("a share");
+        let expected =
+            format!("nqueens: run {} is resumed at {percent:.1} %", status["id"].as_str().expect("a name"));
+        assert!(resumed.stderr.starts_with(&expected), "{}", resumed.stderr);
+        assert!(resumed.stdout.contains(" with interruptions, the last "), "{}", resumed.stdout);
         let result = place.json(LONG);
         assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["id"]));
         let all = done_jobs(&place, "long.db");
@@ -135,6 +141,8 @@ fn an_export_of_half_a_run_says_so() {
 /// Takes a database back to the schema before there were half boards.
 const TO_SCHEMA_1: &str = "
     DROP TRIGGER result_is_append_only_update;
+    ALTER TABLE result DROP COLUMN cpu_us;
+    ALTER TABLE run DROP COLUMN started_at;
     ALTER TABLE result DROP COLUMN parts;
     DROP TABLE recount;
     ALTER TABLE run DROP COLUMN recounts_agreed;
@@ -173,7 +181,7 @@ fn a_run_of_an_older_schema_is_brought_up_to_date_and_goes_on() {
     program.kill();
     let kept = done_jobs(&place, "long.db");
     place.sql("long.db", TO_SCHEMA_1);
-    let expected = "long.db has schema 1, older than this program's 8; 'nqueens run' brings it up to date";
+    let expected = "long.db has schema 1, older than this program's 9; 'nqueens run' brings it up to date";
     assert_eq!(place.failure("status --db long.db"), expected);
     assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
     let all = done_jobs(&place, "long.db");

@@ -106,6 +106,21 @@ fn cluster(place: &Place) -> (Coordinator, Background, String) {
 }
 
 #[test]
+fn the_progress_of_a_run_is_one_line_and_leaves_nothing_behind() {
+    let place = Place::new();
+    let mut command = place.command("run 16 --threads 1 --kernel scalar --plan border --job-states 5000000");
+    let run = AtTerminal::start(&mut command);
+    let lines = |screen: &Screen| -> Vec<_> { screen.rows(0, 80).take(2).collect() };
+    let seen = eventually("the progress is shown", || {
+        Some(lines(&run.screen())).filter(|lines| lines[0].contains(" left, "))
+    });
+    assert_eq!(seen[1], "", "{seen:?}");
+    run.wait_for("counted in ");
+    assert_eq!(lines(&run.screen()), ["N = 16", "COUNT2          32"]);
+    assert_eq!(run.end(), 0);
+}
+
+#[test]
 fn the_picture_is_shown_and_the_terminal_given_back() {
     let place = Place::new();
     let (coordinator, _worker, run) = cluster(&place);

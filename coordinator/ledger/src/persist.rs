@@ -1,7 +1,7 @@
 //! Stores the changes of a transaction.
 
 use nqueens_model::operator::WallTime;
-use nqueens_scheduler::Change;
+use nqueens_scheduler::{Change, JobState};
 use sqlx::sqlite::SqliteConnection;
 
 use crate::checks::{insert_checks, upsert_reputations};
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::jobs::{insert_jobs, update_jobs};
 use crate::recounts::insert_recount;
 use crate::results::{insert_results, void_results};
-use crate::runs::{finish_planning, finish_run, insert_run, update_run_state};
+use crate::runs::{finish_planning, finish_run, insert_run, note_started, update_run_state};
 use crate::workers::insert_worker;
 
 /// Stores changes in their order, inside of the transaction that is open on `db`, as of `now`.
@@ -30,7 +30,11 @@ pub async fn persist(db: &mut SqliteConnection, changes: &[Change], now: WallTim
             Change::RunDone(run, outcome) => finish_run(db, *run, outcome, now).await?,
             Change::Results(results) => insert_results(db, results, now).await?,
             Change::Voided(jobs) => void_results(db, jobs).await?,
-            Change::Jobs(jobs) => update_jobs(db, jobs).await?,
+            Change::Jobs(jobs) => {
+                update_jobs(db, jobs).await?;
+                let leased = jobs.iter().filter(|(_, slot, _)| slot.state == JobState::Leased);
+                note_started(db, leased.map(|(job, ..)| *job), now).await?;
+            }
             Change::Checks(checks) => insert_checks(db, checks).await?,
             Change::Recounted(recounted) => insert_recount(db, recounted, now).await?,
             Change::Reputations(reputations) => upsert_reputations(db, reputations).await?,

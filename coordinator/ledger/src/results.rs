@@ -86,15 +86,16 @@ pub(super) async fn insert_results(
             verdict.name(),
             (!result.parts.is_empty())
                 .then(|| result.parts.iter().copied().map(<[u64; 4]>::from).collect::<Vec<_>>()),
+            result.cpu_us,
         )
     });
     let rows = json(&rows.collect::<Vec<_>>());
     let done = query!(
         "INSERT INTO result (run, job, epoch, incarnation, worker, kernel, count2, count4, count8, solutions, states,
-                             elapsed_us, verdict, parts, reported_at)
+                             elapsed_us, verdict, parts, cpu_us, reported_at)
          SELECT value ->> '$[0][0]', value ->> '$[0][1]', value ->> '$[0][2]', value ->> '$[0][3]',
                 value ->> '$[0][4]', value ->> 1, value ->> '$[2][0]', value ->> '$[2][1]', value ->> '$[2][2]',
-                value ->> '$[2][3]', value ->> 3, value ->> 4, value ->> 5, value ->> 6, ?2
+                value ->> '$[2][3]', value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, ?2
          FROM jsonb_each(?1)",
         rows,
         now
@@ -134,6 +135,8 @@ pub struct LedgerResult {
     pub states: u64,
     /// Thread time, in microseconds.
     pub elapsed_us: u64,
+    /// Processor time of this; `None` where it was not measured.
+    pub cpu_us: Option<u64>,
     /// When it arrived.
     pub reported_at: WallTime,
 }
@@ -141,6 +144,7 @@ pub struct LedgerResult {
 fn ledger_result(
     found: [i64; 4],
     [worker, epoch, states, elapsed_us, reported_at]: [i64; 5],
+    cpu_us: Option<i64>,
     (worker_name, kernel): (String, String),
 ) -> Result<LedgerResult, Error> {
     Ok(LedgerResult {
@@ -151,6 +155,7 @@ fn ledger_result(
         epoch: within("result.epoch", epoch)?,
         states: within("result.states", states)?,
         elapsed_us: within("result.elapsed_us", elapsed_us)?,
+        cpu_us: cpu_us.map(|time| within("result.cpu_us", time)).transpose()?,
         reported_at,
     })
 }
@@ -162,7 +167,7 @@ pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerR
         r#"SELECT job.number, run.n, job.class, job.bound1, job.prefixes, job.state, result.worker AS "worker?",
                   worker.name AS "worker_name?", result.kernel AS "kernel?", result.epoch AS "epoch?", result.count2 AS "count2?", result.count4 AS "count4?",
                   result.count8 AS "count8?", result.solutions AS "solutions?", result.states AS "states?",
-                  result.elapsed_us AS "elapsed_us?", result.reported_at AS "reported_at?"
+                  result.elapsed_us AS "elapsed_us?", result.cpu_us, result.reported_at AS "reported_at?"
            FROM job JOIN run ON run.id = job.run
            LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'
            LEFT JOIN worker ON worker.id = result.worker
@@ -178,8 +183,9 @@ pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerR
         let found = all([row.count2, row.count4, row.count8, row.solutions]);
         let work = all([row.worker, row.epoch, row.states, row.elapsed_us, row.reported_at]);
         let accepted = found.zip(work).zip(row.worker_name.zip(row.kernel));
-        let accepted =
-            accepted.map(|((found, work), names)| ledger_result(found, work, names)).transpose()?;
+        let accepted = accepted
+            .map(|((found, work), names)| ledger_result(found, work, row.cpu_us, names))
+            .transpose()?;
         let number = within("job.number", row.number)?;
         // Whoever asks for the next rows gets on.
         if ledger.last().map_or(first, |last: &LedgerRow| last.number + 1) > number {
@@ -211,7 +217,7 @@ pub async fn others(db: &SqlitePool, run: RunId, jobs: Range<u32>) -> Result<Vec
     let run = column(run.get());
     let rows = query!(
         "SELECT job, verdict, worker, worker.name, kernel, epoch, count2, count4, count8, solutions, states, elapsed_us,
-                reported_at
+                cpu_us, reported_at
          FROM result JOIN worker ON worker.id = worker
          WHERE run = ?1 AND job >= ?2 AND job < ?3 AND verdict <> 'accepted' ORDER BY job, result.id",
         run,
@@ -224,7 +230,7 @@ pub async fn others(db: &SqlitePool, run: RunId, jobs: Range<u32>) -> Result<Vec
         .map(|row| {
             let found = [row.count2, row.count4, row.count8, row.solutions];
             let work = [row.worker, row.epoch, row.states, row.elapsed_us, row.reported_at];
-            let result = ledger_result(found, work, (row.name, row.kernel))?;
+            let result = ledger_result(found, work, row.cpu_us, (row.name, row.kernel))?;
             Ok(OtherResult { number: within("result.job", row.job)?, verdict: row.verdict, result })
         })
         .collect()

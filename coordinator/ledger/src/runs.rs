@@ -1,10 +1,12 @@
-//! Runs: planned, restored, ended.
+//! Runs: planned, begun, restored, ended.
+
+use std::collections::BTreeSet;
 
 use nqueens_evidence::total::outcome;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
-use nqueens_model::id::RunId;
+use nqueens_model::id::{JobId, RunId};
 use nqueens_model::operator::{Grounds, Outcome, Recounts, RunState, TotalEstimate, WallTime};
 use nqueens_scheduler::RunSettings;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
@@ -36,6 +38,8 @@ pub struct RunRow {
     pub reason: Option<String>,
     /// When it was submitted.
     pub created_at: WallTime,
+    /// When its first job was leased.
+    pub started_at: Option<WallTime>,
     /// When it was done.
     pub finished_at: Option<WallTime>,
     /// The result, once it is done.
@@ -160,6 +164,7 @@ struct RunRecord {
     state: String,
     reason: Option<String>,
     created_at: i64,
+    started_at: Option<i64>,
     finished_at: Option<i64>,
     count2: Option<String>,
     count4: Option<String>,
@@ -211,6 +216,7 @@ impl TryFrom<RunRecord> for RunRow {
             state: row.state.parse().map_err(|_| damaged(format!("run.state is {}", row.state)))?,
             reason: row.reason,
             created_at: row.created_at,
+            started_at: row.started_at,
             finished_at: row.finished_at,
             outcome,
             recounts: Recounts {
@@ -238,13 +244,28 @@ fn grounds(row: &RunRecord) -> Result<Option<Grounds>, Error> {
     }
 }
 
+/// The runs whose jobs these are have begun, if they had not.
+pub(super) async fn note_started(
+    db: &mut SqliteConnection,
+    leased: impl Iterator<Item = JobId>,
+    now: WallTime,
+) -> Result<(), Error> {
+    for run in leased.map(|job| job.run).collect::<BTreeSet<_>>() {
+        let run = column(run.get());
+        query!("UPDATE run SET started_at = ? WHERE id = ? AND started_at IS NULL", now, run)
+            .execute(&mut *db)
+            .await?;
+    }
+    Ok(())
+}
+
 /// All runs that are planned, oldest first.
 pub async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Error> {
     let rows = query_as!(
         RunRecord,
         r#"SELECT id AS "id!", n, plan, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
-                  priority, replicate_ppm, state, reason, created_at, finished_at, count2, count4, count8, total, checked,
-                  estimate_seed, estimate_strata, estimate_value, estimate_reach, checks_wanted,
+                  priority, replicate_ppm, state, reason, created_at, started_at, finished_at, count2, count4, count8, total,
+                  checked, estimate_seed, estimate_strata, estimate_value, estimate_reach, checks_wanted,
                   recounts_agreed, recounts_differing, recounts_us
            FROM run WHERE state <> 'planning' ORDER BY created_at, id"#
     )

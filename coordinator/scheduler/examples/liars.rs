@@ -154,7 +154,15 @@ impl World {
             counts.count8 += u64::from(self.random.bits().is_multiple_of(self.one_in));
         }
         let kernel = Kernel::Reference.into();
-        let result = JobResult { token, counts, parts: Vec::new(), kernel, states: 1_000, elapsed_us: 1 };
+        let result = JobResult {
+            token,
+            counts,
+            parts: Vec::new(),
+            kernel,
+            states: 1_000,
+            elapsed_us: 1,
+            cpu_us: None,
+        };
         let before = self.accepted.get(&number).copied();
         let judged = self.dispatch.report(self.now, worker, &result, before.as_ref(), true);
         self.outcome.counted += 1;

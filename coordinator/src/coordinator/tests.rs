@@ -56,6 +56,7 @@ async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
         kernel: Kernel::Reference.into(),
         states: 1,
         elapsed_us: 1,
+        cpu_us: None,
     };
     // None of them waits before all have asked, so that the writer takes them together.
     let (first, second, _) = tokio::join!(

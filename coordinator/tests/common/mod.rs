@@ -264,7 +264,8 @@ pub(crate) fn honest(lease: &v1::Lease) -> v1::JobResult {
     let parts = if each.len() > 1 { each.concat() } else { Vec::new() };
     let Counts { count2, count4, count8, solutions } = counts;
     let kernel = "reference".to_owned();
-    v1::JobResult { token, count2, count4, count8, kernel, states, elapsed_us: 7, solutions, parts }
+    let (elapsed_us, cpu_us) = (7, Some(5));
+    v1::JobResult { token, count2, count4, count8, kernel, states, elapsed_us, cpu_us, solutions, parts }
 }
 
 /// Off by one orbit, in the direction that can't be told from a right one.

@@ -424,6 +424,7 @@ fn count(lease: &v1::Lease) -> v1::JobResult {
         kernel,
         states: tally.states,
         elapsed_us: 7,
+        cpu_us: None,
         solutions,
     }
 }

@@ -29,12 +29,13 @@ impl Interval {
     }
 }
 
-/// A time span in its two largest units: `3h20m`.
+/// A time span in its two largest units: `3h20m`, `72y323d`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
 pub fn span(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
+        (365.., ..) => format!("{}y{:03}d", days / 365, days % 365),
         (0, 0, 0) => format!("{seconds}s"),
         (0, 0, _) => format!("{minutes}m{:02}s", seconds % 60),
         (0, ..) => format!("{hours}h{minutes:02}m"),
@@ -48,8 +49,10 @@ mod tests {
 
     #[test]
     fn spans_are_short_and_readable() {
-        let seconds = [0.2, 59.0, 61.0, 3_599.0, 3_600.0, 86_399.0, 86_400.0, 1e6];
-        let texts = ["0s", "59s", "1m01s", "59m59s", "1h00m", "23h59m", "1d00h", "11d13h"];
+        let seconds =
+            [0.2, 59.0, 61.0, 3_599.0, 3_600.0, 86_399.0, 86_400.0, 1e6, 31_536_000.0, 2_298_574_800.0];
+        let texts =
+            ["0s", "59s", "1m01s", "59m59s", "1h00m", "23h59m", "1d00h", "11d13h", "1y000d", "72y323d"];
         assert_eq!(seconds.map(span), texts);
         let time = Interval { value: 12_000.0, low: 10_200.0, high: 14_100.0 };
         assert_eq!(time.describe_time(), "3h20m (2h50m..3h55m)");

@@ -1,5 +1,7 @@
 //! Runs: what is submitted, their states, and everything known about one.
 
+use std::time::Duration;
+
 use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Fingerprint, Plan};
 use strum::{EnumString, IntoStaticStr, VariantArray};
@@ -86,6 +88,8 @@ pub struct RunStatus {
     pub reason: Option<String>,
     /// When it was submitted.
     pub created_at: WallTime,
+    /// When its first job was leased.
+    pub started_at: Option<WallTime>,
     /// When it was done.
     pub finished_at: Option<WallTime>,
     /// The result, once it is done.
@@ -103,10 +107,24 @@ impl RunStatus {
         self.outcome.as_ref().map(|outcome| Standing::new(outcome, made.into(), checks.open))
     }
 
+    /// How long it waited for its first lease.
+    pub fn waited(&self) -> Option<Duration> {
+        Some(between(self.created_at, self.started_at?))
+    }
+
+    /// How long it was counted: from its first lease on. A board without jobs takes the time to plan it.
+    pub fn took(&self) -> Option<Duration> {
+        Some(between(self.started_at.unwrap_or(self.created_at), self.finished_at?))
+    }
+
     /// About how many parts its jobs have; a small job is one part.
     pub fn parts_estimate(&self) -> u64 {
         u64::from(self.progress.jobs) * Job::parts_wanted(self.plan.states_per_job())
     }
+}
+
+fn between(from: WallTime, to: WallTime) -> Duration {
+    Duration::from_millis(u64::try_from(to.saturating_sub(from)).unwrap_or(0))
 }
 
 /// What the coordinator has counted itself of a run, with an engine of another family.

@@ -39,7 +39,8 @@ fn done() -> RunStatus {
         replicate_ppm: 10_000,
         reason: None,
         created_at: 1,
-        finished_at: Some(2),
+        started_at: Some(2),
+        finished_at: Some(3),
         recounts: Recounts { agreed: 5, differing: 1, elapsed_us: 1 << 40 },
         outcome: Some(Outcome {
             totals: Totals { count2: 1, count4: 2, count8: u128::MAX, solutions: 0 },
@@ -57,7 +58,14 @@ fn done() -> RunStatus {
 fn what_is_sent_arrives() {
     assert_eq!(RunStatus::try_from(v1::Run::from(done())), Ok(done()));
     let progress = Progress { state: RunState::Planning, planned: Some(7), ..done().progress };
-    let planning = RunStatus { progress, fingerprint: None, finished_at: None, outcome: None, ..done() };
+    let planning = RunStatus {
+        progress,
+        fingerprint: None,
+        started_at: None,
+        finished_at: None,
+        outcome: None,
+        ..done()
+    };
     assert_eq!(RunStatus::try_from(v1::Run::from(planning.clone())), Ok(planning));
     for state in RunState::ALL {
         assert_eq!(variant("state", v1::RunState::from(*state)), Ok(*state));

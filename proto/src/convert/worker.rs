@@ -287,6 +287,7 @@ impl From<JobResult> for v1::JobResult {
             kernel: result.kernel.to_string(),
             states: result.states,
             elapsed_us: result.elapsed_us,
+            cpu_us: result.cpu_us,
             solutions: result.counts.solutions,
             parts: result.parts.into_iter().flat_map(<[u64; 4]>::from).collect(),
         }
@@ -310,6 +311,7 @@ impl TryFrom<v1::JobResult> for JobResult {
             kernel: wire.kernel.parse().map_err(|error| invalid("kernel", error))?,
             states: stored("states", wire.states)?,
             elapsed_us: stored("elapsed_us", wire.elapsed_us)?,
+            cpu_us: wire.cpu_us.map(|time| stored("cpu_us", time)).transpose()?,
         })
     }
 }

@@ -3,6 +3,7 @@
 //! same queue. A device that fails is tried once more; then its crew ends, and others count its jobs.
 
 mod queue;
+mod spent;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -10,7 +11,7 @@ mod tests;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nqueens_kernel::engine::Factory;
 use nqueens_kernel::halves::SharedTables;
@@ -24,6 +25,7 @@ use tokio::sync::Notify;
 use tracing::{error, warn};
 
 use self::queue::{ActiveJob, NUMBER_MAX, PartCounts, Piece, PieceBatch, PieceTally, Queue};
+use self::spent::{Spent, Stopwatch};
 use self::split::pieces;
 use crate::crew::Crew;
 
@@ -303,9 +305,9 @@ impl PoolState {
     }
 
     fn count_batch(&self, batch: &Arc<PieceBatch>, solver: &mut Solver) -> Result<(), EngineFault> {
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         if let Ok(tallies) = batch.count(solver) {
-            self.finish_batch(batch, &tallies, begun.elapsed());
+            self.finish_batch(batch, &tallies, begun.spent());
             return Ok(());
         }
         if let Some(fault) = solver.fault() {
@@ -332,7 +334,7 @@ impl PoolState {
     }
 
     /// Gives each job its part of what a batch came to; of the time, by its states.
-    fn finish_batch(&self, batch: &Arc<PieceBatch>, tallies: &[PieceTally], elapsed: Duration) {
+    fn finish_batch(&self, batch: &Arc<PieceBatch>, tallies: &[PieceTally], spent: Spent) {
         let mut queue = self.lock();
         queue.end(batch);
         let all = tallies.iter().map(|piece| u128::from(piece.tally.states)).sum::<u128>().max(1);
@@ -340,10 +342,8 @@ impl PoolState {
             // Not there: revoked or given up meanwhile.
             let Some(at) = queue.find(token) else { continue };
             let job = &mut queue.active[at];
-            let time = |piece: &PieceTally| {
-                Duration::from_nanos_u128(elapsed.as_nanos() * u128::from(piece.tally.states) / all)
-            };
-            if tallies.iter().try_for_each(|piece| job.add(piece, time(piece))).is_none() {
+            let share = |piece: &PieceTally| spent.share(piece.tally.states, all);
+            if tallies.iter().try_for_each(|piece| job.add(piece, share(piece))).is_none() {
                 self.fail_at(&mut queue, at, "its counts overflowed 63 bits");
             } else if job.open == 0 {
                 self.finish(&mut queue, at);
@@ -388,7 +388,8 @@ impl PoolState {
             parts: job.parts.into_counts(),
             kernel: job.kernel,
             states: job.states,
-            elapsed_us: u64::try_from(job.elapsed.as_micros()).unwrap_or(NUMBER_MAX),
+            elapsed_us: micros(job.spent.wall),
+            cpu_us: Some(micros(job.spent.cpu)),
         };
         self.leave(queue, Ok(result));
     }
@@ -417,6 +418,10 @@ impl PoolState {
             self.idle.notify_one();
         }
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(NUMBER_MAX)
 }
 
 /// Why an engine can't go on.

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::iter;
 use std::sync::Arc;
-use std::time::Duration;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Stopped};
@@ -14,6 +13,8 @@ use nqueens_model::id::LeaseToken;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::{HeldLease, JobResult, Lease, ReturnedLease};
 use nqueens_worker_protocol::JobProgress;
+
+use super::spent::Spent;
 
 /// What a result can hold: neither the wire nor a database has more than 63 bits for a number.
 pub(super) const NUMBER_MAX: u64 = i64::MAX as u64;
@@ -47,7 +48,7 @@ pub(super) struct ActiveJob {
     pub(super) counts: Counts,
     pub(super) parts: PartCounts,
     pub(super) states: u64,
-    pub(super) elapsed: Duration,
+    pub(super) spent: Spent,
 }
 
 /// A piece of a job, and the part of the job that it belongs to; one of orbits may belong to several.
@@ -99,7 +100,7 @@ impl ActiveJob {
             counts: Counts::ZERO,
             parts: PartCounts::default(),
             states: 0,
-            elapsed: Duration::ZERO,
+            spent: Spent::default(),
         }
     }
 
@@ -122,12 +123,12 @@ impl ActiveJob {
     }
 
     /// Adds what a piece gave; `None` if that leaves the range of a result.
-    pub(super) fn add(&mut self, PieceTally { tally, parts }: &PieceTally, elapsed: Duration) -> Option<()> {
+    pub(super) fn add(&mut self, PieceTally { tally, parts }: &PieceTally, spent: Spent) -> Option<()> {
         let counts = self.counts.checked_add(tally.counts).ok().filter(|counts| counts.within(COUNTS_MAX))?;
         let states = self.states.checked_add(tally.states).filter(|states| *states <= NUMBER_MAX)?;
         (self.counts, self.states) = (counts, states);
         self.parts.add(parts);
-        self.elapsed += elapsed;
+        self.spent += spent;
         self.open -= 1;
         Some(())
     }

@@ -22,7 +22,15 @@ fn result(seed: u64) -> JobResult {
     let counts = Counts { count4: seed % 3, count8: seed, ..Counts::ZERO };
     // Every other one has parts.
     let parts = if seed.is_multiple_of(2) { vec![Counts::ZERO, counts, Counts::ZERO] } else { Vec::new() };
-    JobResult { token, counts, parts, kernel: Kernel::ALL[0].into(), states: seed, elapsed_us: seed / 2 }
+    JobResult {
+        token,
+        counts,
+        parts,
+        kernel: Kernel::ALL[0].into(),
+        states: seed,
+        elapsed_us: seed / 2,
+        cpu_us: Some(seed / 3),
+    }
 }
 
 fn results(count: u64) -> Vec<JobResult> {
@@ -67,7 +75,14 @@ fn results_outlive_their_process() {
 fn the_largest_result_is_kept() {
     let parts = vec![Counts::from([(1 << 57) - 1; 4]); usize::try_from(Job::PARTS_MAX).expect("64")];
     let counts = parts.iter().fold(Counts::ZERO, |sum, part| sum.checked_add(*part).expect("below 2^63"));
-    let largest = JobResult { counts, parts, states: u64::MAX >> 1, elapsed_us: u64::MAX >> 1, ..result(1) };
+    let largest = JobResult {
+        counts,
+        parts,
+        states: u64::MAX >> 1,
+        elapsed_us: u64::MAX >> 1,
+        cpu_us: Some(u64::MAX >> 1),
+        ..result(1)
+    };
     assert_eq!(read(&record(&largest)), [largest]);
 }
 

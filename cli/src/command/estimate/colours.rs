@@ -9,7 +9,8 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::Random;
 use nqueens_kernel::sampling::{Estimate, stratified};
 
-use super::sample::{Sampling, SpeedSource, WorkEstimate, real, timed};
+use super::super::measuring::timed;
+use super::sample::{Sampling, SpeedSource, WorkEstimate, interval, real};
 
 /// Boards of no more work than this are counted, in seconds of a core.
 const SECONDS_COUNTED: u64 = 2;
@@ -98,11 +99,11 @@ impl Sampling {
         };
         let states_per_s = speed.unwrap_or(states.value / seconds.value);
         let work = WorkEstimate {
-            states: times(states),
+            states: interval(times(states)),
             states_per_s,
             // States of lopsided row sets take other times than those of balanced ones: seconds are estimated for
             // themselves.
-            core_seconds: speed.map_or(times(seconds), |speed| times(states).per(speed)),
+            core_seconds: interval(speed.map_or(times(seconds), |speed| times(states).per(speed))),
             source: if speed.is_some() { SpeedSource::Given } else { SpeedSource::Measured },
             scaled_from: (board != self.n).then_some(board),
         };
@@ -126,6 +127,7 @@ impl Sampling {
     /// The solutions of the whole board, the states and the seconds of a thread.
     fn count_row_sets(&self, n: BoardSize) -> anyhow::Result<(Estimate, Estimate, Estimate)> {
         let jobs: Vec<_> = Plan::new(n, PlanKind::Colours).jobs().collect();
+        self.progress.phase("row sets", 0);
         let parts = self.on_threads(|thread, solver| {
             let (control, mut sum) = (Control::default(), PieceFigures::default());
             for unit in self.share(thread, jobs.iter()).flat_map(|job| job.units(false)) {
@@ -154,6 +156,7 @@ impl Sampling {
             from = end;
         }
         let each = real(strata.len() as u64);
+        self.progress.phase("row sets", strata.len() as u64);
         let parts = self.on_threads(|thread, solver| {
             let control = Control::default();
             // The first count fills buffers and caches: that is not the speed of the counting.
@@ -175,6 +178,7 @@ impl Sampling {
                     };
                 }
                 draws.push((at, pair));
+                self.progress.step();
             }
             Ok(draws)
         })?;

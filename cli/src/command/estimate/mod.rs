@@ -2,6 +2,7 @@
 
 mod colours;
 mod cost;
+mod progress;
 mod sample;
 
 use std::num::NonZeroUsize;
@@ -13,7 +14,6 @@ use clap::Args;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_kernel::sampling::Estimate;
 use nqueens_model::operator::Interval;
 use serde_json::{Value, json};
 
@@ -22,7 +22,8 @@ use crate::machine::default_threads;
 use crate::memory::Memory;
 use crate::output::{Json, print_line, thousands};
 use cost::{Cost, LedgerSize};
-use sample::{Sampling, SpeedSource, WorkEstimate};
+use progress::SamplingProgress;
+use sample::{SCALED_WITHIN, Sampling, SpeedSource, WorkEstimate, interval};
 
 /// Estimates the number of solutions of a board and the cost of counting them, from a random sample.
 ///
@@ -104,8 +105,19 @@ impl EstimateCommand {
             strata: self.samples.div_ceil(2),
             seed: self.seed,
             memory_max: self.memory.bytes(),
+            progress: SamplingProgress::new(),
         };
         let plan = Plan::new(self.n, self.plan.resolve(self.n, Some(sampling.kernel)));
+        sampling.check(plan.kind())?;
+        if !self.json.json {
+            // At once, for the rest may take a minute.
+            print_line(format_args!(
+                "N = {}, plan {}, {} kernel; 95 % confidence intervals",
+                self.n,
+                plan.kind(),
+                sampling.kernel
+            ))?;
+        }
         let (ledger, sampled) = thread::scope(|scope| {
             let ledger = scope.spawn(|| LedgerSize::of(&plan));
             let sampled = sampling.board(plan.kind(), self.speed);
@@ -113,7 +125,7 @@ impl EstimateCommand {
         });
         let (total, by_row_sets, work) = sampled?;
         let cost = Cost {
-            core_hours: interval(work.core_seconds).map(|seconds| seconds / 3_600.0),
+            core_hours: work.core_seconds.map(|seconds| seconds / 3_600.0),
             threads: self.threads_total.unwrap_or(u32::try_from(self.threads.get())?),
             watts: self.watts_per_core,
             price: self.price_per_core_hour,
@@ -123,7 +135,8 @@ impl EstimateCommand {
         if self.json.json {
             print_line(self.json(plan.kind(), &sampling, &outlook))?;
         } else {
-            self.print(plan.kind(), &sampling, &outlook)?;
+            drop(sampling);
+            self.print(plan.kind(), &outlook)?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -141,7 +154,7 @@ impl EstimateCommand {
             "total": count(*total),
             "total_by_row_sets": by_row_sets.map(count),
             "published": published(self.n).map(|known| known.total.to_string()),
-            "states": count(interval(work.states)),
+            "states": count(work.states),
             "states_per_s": work.states_per_s,
             "speed_from": <&str>::from(work.source),
             "scaled_from_n": work.scaled_from.map(BoardSize::get),
@@ -155,12 +168,8 @@ impl EstimateCommand {
         })
     }
 
-    fn print(&self, plan: PlanKind, sampling: &Sampling, outlook: &Outlook) -> anyhow::Result<()> {
+    fn print(&self, plan: PlanKind, outlook: &Outlook) -> anyhow::Result<()> {
         let Outlook { total, by_row_sets, work, cost, ledger } = outlook;
-        print_line(format_args!(
-            "N = {}, plan {plan}, {} kernel; 95 % confidence intervals",
-            self.n, sampling.kernel
-        ))?;
         let say = |what: &str, how: String| print_line(format_args!("{what:<14}{how}"));
         say("solutions", describe(*total))?;
         if let Some(by_row_sets) = by_row_sets {
@@ -169,7 +178,7 @@ impl EstimateCommand {
         if let Some(known) = published(self.n) {
             say("published", thousands(known.total))?;
         }
-        say("states", describe(interval(work.states)))?;
+        say("states", describe(work.states))?;
         let speed = thousands(whole(work.states_per_s / 1e6));
         let source = if work.source == SpeedSource::Given { "as given" } else { "measured here" };
         say("speed", format!("{speed} million states/s per thread, {source}"))?;
@@ -177,8 +186,11 @@ impl EstimateCommand {
             let how = match plan {
                 PlanKind::Colours => {
                     "by the plan's own estimate of its work; the interval is 25 % wider per two rows"
+                        .to_owned()
                 }
-                _ => "as forecast in docs/halves.md, within a factor of 2",
+                _ => format!(
+                    "as forecast in docs/halves.md; the interval is wider by a factor of {SCALED_WITHIN}"
+                ),
             };
             say("assumed", format!("states scaled up from N = {from}, {how}"))?;
         }
@@ -195,10 +207,6 @@ impl EstimateCommand {
         }
         Ok(())
     }
-}
-
-fn interval(sampled: Estimate) -> Interval {
-    Interval { value: sampled.value, low: sampled.low(), high: sampled.high() }
 }
 
 /// A count without its fraction: decimal digits, however many.

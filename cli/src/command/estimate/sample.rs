@@ -3,21 +3,23 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
-use nqueens_kernel::engine::{Control, Kernel, Stopped};
+use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::halves::{Orbits, SharedTables};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::Random;
-use nqueens_kernel::sampling::{Descent, Estimate, Estimates, STATES_LEFT, Sampler};
+use nqueens_kernel::sampling::{Estimate, Estimates, STATES_LEFT, Sampler};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::Unit;
-use rustix::time::{ClockId, clock_gettime};
+use nqueens_model::operator::Interval;
 use strum::IntoStaticStr;
 
+use super::super::measuring::{count_pieces, timed};
+use super::progress::SamplingProgress;
 use crate::engines::ENGINES;
 
 pub(super) struct Sampling {
@@ -27,16 +29,17 @@ pub(super) struct Sampling {
     pub(super) strata: u32,
     pub(super) seed: u64,
     pub(super) memory_max: u64,
+    pub(super) progress: SamplingProgress,
 }
 
 /// What there is to do, and how fast it is done.
 pub(super) struct WorkEstimate {
     /// What the plan's jobs visit, by the engine's own count.
-    pub(super) states: Estimate,
+    pub(super) states: Interval,
     /// Of one thread.
     pub(super) states_per_s: f64,
     /// Seconds of one thread.
-    pub(super) core_seconds: Estimate,
+    pub(super) core_seconds: Interval,
     pub(super) source: SpeedSource,
     /// The smaller board that was measured in place of this one.
     pub(super) scaled_from: Option<BoardSize>,
@@ -52,15 +55,35 @@ pub(super) enum SpeedSource {
 
 /// Boards of less work than this are counted.
 const WORK_COUNTED: f64 = 1e8;
-/// Pieces of a board by which the speed is measured: large enough that engines are as fast as on jobs.
-const STATES_MEASURED: u64 = 100_000_000;
+/// For the speed.
 const TIME_MEASURED: Duration = Duration::from_secs(2);
 /// Ranges of column sets that are measured.
 const RANGES: usize = 128;
+/// Half boards that are scaled up may be wrong by this factor.
+pub(super) const SCALED_WITHIN: f64 = 2.0;
 /// Half boards beyond take too much time and memory to be measured.
 const HALVES_MEASURED: u32 = 22;
 
 impl Sampling {
+    fn joins(&self, kind: PlanKind) -> bool {
+        kind == PlanKind::Halves && self.n.get() >= Orbits::N_MIN
+    }
+
+    fn multiplies(&self, kind: PlanKind) -> bool {
+        kind == PlanKind::Colours && self.n.get() >= RowSets::N_MIN
+    }
+
+    /// An error if the engine can't count this kind of plan as a run would.
+    pub(super) fn check(&self, kind: PlanKind) -> anyhow::Result<()> {
+        let missing = if self.joins(kind) { "half-board join" } else { "multiplication" };
+        ensure!(
+            !(self.joins(kind) || self.multiplies(kind)) || self.kernel >= Kernel::Portable,
+            "the {} kernel has no {missing}, so its speed can't be estimated; choose --plan border or another kernel",
+            self.kernel
+        );
+        Ok(())
+    }
+
     /// The solutions of the board, those that a sample of row sets comes to (if the plan has such), and the work of a plan
     /// of this kind.
     pub(super) fn board(
@@ -68,14 +91,6 @@ impl Sampling {
         kind: PlanKind,
         speed: Option<f64>,
     ) -> anyhow::Result<(Estimate, Option<Estimate>, WorkEstimate)> {
-        let joins = kind == PlanKind::Halves && self.n.get() >= Orbits::N_MIN;
-        let multiplies = kind == PlanKind::Colours && self.n.get() >= RowSets::N_MIN;
-        let missing = if joins { "half-board join" } else { "multiplication" };
-        ensure!(
-            !(joins || multiplies) || self.kernel >= Kernel::Portable,
-            "the {} kernel has no {missing}, so its speed can't be estimated; choose --plan border or another kernel",
-            self.kernel
-        );
         let sampler = Sampler::new(self.n, kind);
         let (sampled, measured) = if sampler.work() < WORK_COUNTED {
             let mut solver = self.solver(&self.tables())?;
@@ -84,10 +99,10 @@ impl Sampling {
         } else {
             (self.descend(&sampler)?, None)
         };
-        if joins {
+        if self.joins(kind) {
             return Ok((sampled.solutions, None, self.halves(speed)?));
         }
-        if multiplies {
+        if self.multiplies(kind) {
             let (by_row_sets, work) = self.colours(speed)?;
             return Ok((sampled.solutions, by_row_sets, work));
         }
@@ -97,9 +112,9 @@ impl Sampling {
             (None, Some(measured)) => (measured.max(1.0), SpeedSource::Measured),
             (None, None) => (self.measure(&sampler)?, SpeedSource::Measured),
         };
-        let core_seconds = sampled.states.per(states_per_s);
-        let work =
-            WorkEstimate { states: sampled.states, states_per_s, core_seconds, source, scaled_from: None };
+        let states = interval(sampled.states);
+        let core_seconds = states.map(|states| states / states_per_s);
+        let work = WorkEstimate { states, states_per_s, core_seconds, source, scaled_from: None };
         Ok((sampled.solutions, None, work))
     }
 
@@ -131,10 +146,12 @@ impl Sampling {
     }
 
     fn descend(&self, sampler: &Sampler) -> anyhow::Result<Estimates> {
+        self.progress.phase("random descents", self.strata.into());
         let parts = self.on_threads(|thread, solver| {
             let control = Control::default();
             let draw = |number| {
                 let draws = sampler.draw((number, self.strata), self.seed, STATES_LEFT, solver, &control)?;
+                self.progress.step();
                 Ok((number, draws))
             };
             self.share(thread, 0..self.strata).map(draw).collect::<anyhow::Result<Vec<_>>>()
@@ -147,21 +164,10 @@ impl Sampling {
 
     /// States that a thread counts in a second while all count: the mean over the board's work, by large pieces.
     fn measure(&self, sampler: &Sampler) -> anyhow::Result<f64> {
+        self.progress.phase("measuring the speed", 0);
         let parts = self.on_threads(|thread, solver| {
-            let (begun, control) = (Instant::now(), Control::default());
-            let mut random = Random::series(self.seed, u32::MAX - u32::try_from(thread)?);
-            let (mut states, mut seconds) = (0.0, 0.0);
-            while states == 0.0 || begun.elapsed() < TIME_MEASURED {
-                let place = random.fraction();
-                let Some(Descent { unit, weight, .. }) = sampler.descend(place, STATES_MEASURED, &mut random)
-                else {
-                    continue;
-                };
-                let (tally, took) = timed(|| solver.count_unit(&unit, &control))?;
-                states += weight * real(tally.states);
-                seconds += weight * took;
-            }
-            Ok((states, seconds))
+            let random = Random::series(self.seed, u32::MAX - u32::try_from(thread)?);
+            count_pieces(sampler, solver, random, TIME_MEASURED)
         })?;
         let (states, seconds) = parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
         Ok(states / seconds)
@@ -176,6 +182,7 @@ impl Sampling {
         let (all, mut random) = (real(ranges.len() as u64), Random::series(self.seed, 0));
         let chosen: Vec<_> =
             (0..RANGES.min(ranges.len())).map(|_| ranges.swap_remove(random.index(ranges.len()))).collect();
+        self.progress.phase("column sets", chosen.len() as u64);
         let parts = self.on_threads(|thread, solver| {
             let control = Control::default();
             // Whoever comes first builds the tables: that is not the speed of the counting.
@@ -184,6 +191,7 @@ impl Sampling {
             for range in self.share(thread, chosen.iter()) {
                 let (tally, seconds) = timed(|| solver.count_unit(range, &control))?;
                 measured.push((real(tally.states), seconds));
+                self.progress.step();
             }
             Ok(measured)
         })?;
@@ -197,11 +205,12 @@ impl Sampling {
         let variance = squares / freedom / number * (1.0 - number / all);
         let scale = all * forecast(self.n) / forecast(board);
         let states_per_s = speed.unwrap_or(states / seconds);
-        let states = Estimate::new(mean * scale, variance.sqrt() * scale, freedom);
+        let states = interval(Estimate::new(mean * scale, variance.sqrt() * scale, freedom));
+        let states = if beyond > 0 { within_factor(states, SCALED_WITHIN) } else { states };
         Ok(WorkEstimate {
             states,
             states_per_s,
-            core_seconds: states.per(states_per_s),
+            core_seconds: states.map(|states| states / states_per_s),
             source: if speed.is_some() { SpeedSource::Given } else { SpeedSource::Measured },
             scaled_from: (beyond > 0).then_some(board),
         })
@@ -217,17 +226,14 @@ fn short_ranges(n: BoardSize) -> impl Iterator<Item = Unit> {
     Plan::with_states_per_job(n, PlanKind::Halves, states).jobs().flat_map(|job| job.units(false))
 }
 
-/// What counting gave and the seconds that it took this thread, without those when others had its processor.
-pub(super) fn timed<T>(count: impl FnOnce() -> Result<T, Stopped>) -> anyhow::Result<(T, f64)> {
-    let begun = processor_time();
-    let found = count()?;
-    Ok((found, processor_time().saturating_sub(begun).as_secs_f64()))
+/// An estimate with its interval.
+pub(super) fn interval(sampled: Estimate) -> Interval {
+    Interval { value: sampled.value, low: sampled.low(), high: sampled.high() }
 }
 
-/// Processor time of this thread.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec.try_into().expect("below 10^9"))
+/// The same where the value itself is only known within a factor.
+fn within_factor(Interval { value, low, high }: Interval, factor: f64) -> Interval {
+    Interval { value, low: low / factor, high: high * factor }
 }
 
 /// Core-seconds of a board by the half-board join with AVX-512, as docs/halves.md has them from N = 21 to 28; below,
@@ -242,4 +248,15 @@ fn forecast(n: BoardSize) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "statistics")]
 pub(super) fn real(number: impl Into<u128>) -> f64 {
     number.into() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_factor_of_two_is_in_the_interval() {
+        let sampled = interval(Estimate { value: 100.0, reach: 10.0 });
+        assert_eq!(within_factor(sampled, SCALED_WITHIN), Interval { value: 100.0, low: 45.0, high: 220.0 });
+    }
 }

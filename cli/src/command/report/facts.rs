@@ -46,8 +46,10 @@ pub(super) struct Facts {
 pub(super) struct WorkSums {
     pub(super) jobs: u64,
     pub(super) states: u128,
-    /// Thread time.
-    elapsed_us: u128,
+    /// Processor time; where it was not measured, time by the clock.
+    cpu_us: u128,
+    /// Results whose processor time was not measured.
+    pub(super) unmeasured: u64,
 }
 
 /// The workers of one name.
@@ -63,18 +65,20 @@ impl WorkSums {
     fn add(&mut self, result: &LedgerResult) {
         self.jobs += 1;
         self.states += u128::from(result.states);
-        self.elapsed_us += u128::from(result.elapsed_us);
+        self.cpu_us += u128::from(result.cpu_us.unwrap_or(result.elapsed_us));
+        self.unmeasured += u64::from(result.cpu_us.is_none());
     }
 
+    /// Of processors.
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     pub(super) fn core_hours(&self) -> f64 {
-        self.elapsed_us as f64 / 3.6e9
+        self.cpu_us as f64 / 3.6e9
     }
 
-    /// Of one thread.
+    /// Of one processor.
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     pub(super) fn states_per_s(&self) -> f64 {
-        self.states as f64 * 1e6 / self.elapsed_us.max(1) as f64
+        self.states as f64 * 1e6 / self.cpu_us.max(1) as f64
     }
 }
 
@@ -90,7 +94,7 @@ impl Facts {
             kernels: BTreeMap::new(),
             builds: BTreeSet::new(),
             devices: BTreeSet::new(),
-            timeline: Timeline::new(run.created_at),
+            timeline: Timeline::new(run.started_at.unwrap_or(run.created_at)),
             watts,
         };
         let mut next = 0;
@@ -137,7 +141,7 @@ impl Facts {
     /// Hosts that worked most come first.
     pub(super) fn busiest_hosts(&self) -> Vec<(&str, &Host)> {
         let mut hosts: Vec<_> = self.hosts.iter().map(|(name, host)| (name.as_str(), host)).collect();
-        hosts.sort_by_key(|(_, host)| Reverse(host.work.elapsed_us));
+        hosts.sort_by_key(|(_, host)| Reverse(host.work.cpu_us));
         hosts
     }
 

@@ -82,17 +82,30 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
         ("Fingerprint", run.fingerprint.map_or_else(|| "-".to_owned(), |print| print.to_string())),
         ("Submitted", local_time(run.created_at)),
     ];
+    figures.extend(run.started_at.map(|started| ("Started", local_time(started))));
     if let Some((first, last)) = facts.timeline.results() {
         figures.extend([("First result", local_time(first)), ("Last result", local_time(last))]);
     }
     if let Some(finished) = run.finished_at {
-        let elapsed = u64::try_from(finished.saturating_sub(run.created_at)).unwrap_or(0);
-        let elapsed = hours(std::time::Duration::from_millis(elapsed));
-        figures.extend([("Finished", local_time(finished)), ("Wall time", elapsed)]);
+        figures.push(("Finished", local_time(finished)));
     }
+    if let Some(waited) = run.waited() {
+        figures.push(("Time in the queue", hours(waited)));
+    }
+    if let Some(took) = run.took() {
+        figures.push(("Time of counting", hours(took)));
+    }
+    let core_hours = match work.unmeasured {
+        0 => quantity(work.core_hours()),
+        jobs => format!(
+            "{}, with time by the clock for {} jobs whose processor time was not measured",
+            quantity(work.core_hours()),
+            thousands(jobs)
+        ),
+    };
     figures.extend([
         ("States", thousands(work.states)),
-        ("Core-hours", quantity(work.core_hours())),
+        ("Core-hours", core_hours),
         ("States/s per core", quantity(work.states_per_s())),
     ]);
     if let Some(watts) = facts.watts {

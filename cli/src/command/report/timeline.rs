@@ -1,4 +1,4 @@
-//! The speed of a run, from its submission to its last result.
+//! The speed of a run, from its first lease to its last result.
 
 use nqueens_model::operator::WallTime;
 

@@ -212,7 +212,7 @@ impl Dispatch {
     }
 
     /// Which of its jobs a worker may be counting: those of which it has said so, and otherwise the oldest, one a thread.
-    fn begun(&self, id: WorkerId) -> impl Iterator<Item = (WorkerId, JobId)> + use<> {
+    pub(super) fn begun(&self, id: WorkerId) -> impl Iterator<Item = (WorkerId, JobId)> + use<> {
         let worker = &self.workers[&id];
         let place = |job: &JobId| {
             let lease = self.leases[job].iter().find(|lease| lease.worker == id).expect("leased to it");

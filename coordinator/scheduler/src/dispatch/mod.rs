@@ -109,6 +109,9 @@ impl Default for Policy {
     }
 }
 
+/// Leases of a run that [`Dispatch::is_counted`] looks at: a look at all would cost too much.
+const LEASES_LOOKED_AT: usize = 64;
+
 /// All runs with their jobs, and all leases.
 #[derive(Debug)]
 pub struct Dispatch {
@@ -253,6 +256,15 @@ impl Dispatch {
     pub fn busy(&self, now: Millis) -> (usize, u64) {
         let busy = self.workers.values().filter(|worker| worker.leases() > 0 && self.is_present(now, worker));
         busy.fold((0, 0), |(workers, threads), worker| (workers + 1, threads + u64::from(worker.threads)))
+    }
+
+    /// Whether somebody is counting a job of a run, as far as can be told: its leases may all wait behind others that their
+    /// holders got before. Looks at some of the holders.
+    pub fn is_counted(&self, run: RunId) -> bool {
+        let job = |number| JobId { run, number };
+        let leases = self.leases.range(job(0)..=job(u32::MAX)).flat_map(|(_, leases)| leases);
+        let holders: BTreeSet<_> = leases.take(LEASES_LOOKED_AT).map(|lease| lease.worker).collect();
+        holders.into_iter().any(|worker| self.begun(worker).any(|(_, job)| job.run == run))
     }
 
     /// A worker has said that it ends.

@@ -187,7 +187,7 @@ mod tests {
         let mut transaction = scheduler.begin(1, tokens.into_iter().map(stored).collect());
         let result = |token, count8| {
             let (counts, parts) = (Counts::only8(count8), Vec::new());
-            JobResult { token, counts, parts, kernel, states: 1, elapsed_us: 1 }
+            JobResult { token, counts, parts, kernel, states: 1, elapsed_us: 1, cpu_us: None }
         };
         transaction.apply(sync(0, tokens.map(|token| result(token, 3)).to_vec())).unwrap();
         let earlier = |token: LeaseToken| LeaseToken { epoch: NonZeroU32::MAX, ..token };

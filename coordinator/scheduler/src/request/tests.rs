@@ -56,6 +56,7 @@ fn result(token: LeaseToken, count8: u64) -> JobResult {
         kernel: Kernel::Reference.into(),
         states: 1,
         elapsed_us: 1,
+        cpu_us: None,
     }
 }
 

@@ -134,6 +134,7 @@ impl Engine {
             kernel: self.kernel.into(),
             states: estimate,
             elapsed_us: (end - began) * 1_000,
+            cpu_us: None,
         })
     }
 }

@@ -161,7 +161,8 @@ impl World {
             let fails = !has_result && random.permille(300);
             let job = token.job;
             let (parts, kernel, states, elapsed_us) = (Vec::new(), Kernel::Scalar.into(), 0, 1);
-            let result = JobResult { token, counts: truth(job), parts, kernel, states, elapsed_us };
+            let result =
+                JobResult { token, counts: truth(job), parts, kernel, states, elapsed_us, cpu_us: None };
             let compare = Compare { build: "simulated".to_owned(), secret: [0; 16], result };
             let given_up = GiveUp { job, reason: "told to".to_owned() };
             self.ask(if fails { Ask::GiveUp(given_up) } else { Ask::Compare(compare) }, Asker::Nobody);

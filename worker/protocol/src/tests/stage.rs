@@ -57,6 +57,7 @@ pub(super) fn result(number: u32) -> JobResult {
         kernel: Kernel::ALL[0].into(),
         states: STATES,
         elapsed_us: 1_000_000,
+        cpu_us: None,
     }
 }
 

@@ -298,9 +298,9 @@ fn the_range_of_a_result_ends_at_63_bits() {
         PieceTally { tally, parts: Vec::new() }
     };
     let mut job = ActiveJob { open: 9, ..ActiveJob::new(&lease(8, 0), Kernel::best().into()) };
-    assert_eq!(job.add(&tally(NUMBER_MAX, NUMBER_MAX), Duration::ZERO), Some(()));
+    assert_eq!(job.add(&tally(NUMBER_MAX, NUMBER_MAX), Spent::default()), Some(()));
     for beyond in [tally(1, 0), tally(0, 1), tally(u64::MAX, 0), tally(0, u64::MAX)] {
-        assert_eq!(job.add(&beyond, Duration::ZERO), None);
+        assert_eq!(job.add(&beyond, Spent::default()), None);
     }
     assert_eq!((job.counts.count8, job.states, job.open), (NUMBER_MAX, NUMBER_MAX, 8), "as it was");
 }

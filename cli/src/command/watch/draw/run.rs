@@ -1,6 +1,6 @@
 //! The selected run: its jobs by state, its estimates, its speed over time.
 
-use nqueens_model::operator::{Interval, Progress, RunStatus};
+use nqueens_model::operator::{Interval, Progress, RunStatus, span};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -22,7 +22,7 @@ pub(super) fn selected(frame: &mut Frame, area: Rect, app: &App, palette: Palett
     frame.render_widget(jobs_bar(progress, bar.width, palette), bar);
     frame.render_widget(jobs_line(progress, palette), jobs);
     frame.render_widget(Line::raw(prospects(run)), estimates);
-    speed(frame, speeds, app, progress, palette);
+    speed(frame, speeds, app, run, palette);
 }
 
 /// The jobs by state, with the sign and the name of each.
@@ -77,11 +77,16 @@ fn prospects(run: &RunStatus) -> String {
 }
 
 /// The speed now beside the speed over time, a column a picture.
-fn speed(frame: &mut Frame, area: Rect, app: &App, progress: &Progress, palette: Palette) {
+fn speed(frame: &mut Frame, area: Rect, app: &App, run: &RunStatus, palette: Palette) {
+    let progress = &run.progress;
     let [now, history] = Layout::horizontal([Constraint::Length(20), Constraint::Fill(1)]).areas(area);
     let text = match progress.speed {
         Some(speed) => format!("{:.2e} states/s\n{:.1} threads", speed.states_per_s, speed.threads),
         None if app.read_only => "speed: unknown".to_owned(),
+        None if !progress.state.is_open() => {
+            run.took().map_or_else(String::new, |took| format!("took {}", span(took.as_secs_f64())))
+        }
+        None if progress.leased > 0 => "not measured yet".to_owned(),
         None => "no worker counts it".to_owned(),
     };
     frame.render_widget(Paragraph::new(text), now);

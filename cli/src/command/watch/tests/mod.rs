@@ -58,6 +58,7 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
         replicate_ppm: 0,
         reason: (state == RunState::Failed).then(|| "COUNT2 is not what it has to be".to_owned()),
         created_at: NOW,
+        started_at: None,
         finished_at: None,
         recounts: Recounts::default(),
         outcome: None,

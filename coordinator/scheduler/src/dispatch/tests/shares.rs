@@ -58,7 +58,8 @@ impl CountingWorker {
             // Thread time, of all its threads.
             let elapsed_us = JOB * 1_000_000 / self.states_per_s * u64::from(self.threads);
             let (counts, kernel) = (Counts::ZERO, "avx2".parse().expect("a name"));
-            let result = JobResult { token, counts, parts: Vec::new(), kernel, states: JOB, elapsed_us };
+            let result =
+                JobResult { token, counts, parts: Vec::new(), kernel, states: JOB, elapsed_us, cpu_us: None };
             assert_eq!(dispatch.report(now, self.id, &result, None, true).verdict, Verdict::Accepted);
         }
         if now % BEAT_MS == STEP_MS {

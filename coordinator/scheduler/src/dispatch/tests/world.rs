@@ -62,7 +62,7 @@ pub(super) fn truth(number: u32) -> Counts {
 
 pub(super) fn result(token: LeaseToken, counts: Counts) -> JobResult {
     let kernel = "reference".parse().expect("a name");
-    JobResult { token, counts, parts: Vec::new(), kernel, states: 10, elapsed_us: 5 }
+    JobResult { token, counts, parts: Vec::new(), kernel, states: 10, elapsed_us: 5, cpu_us: None }
 }
 
 #[derive(Clone, Debug)]

@@ -1,11 +1,12 @@
 //! `nqueens run`: counts a board on one machine.
 
-use std::io;
+mod end;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -17,13 +18,13 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::PlanKind;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Outcome, RunState, RunStatus, Submission};
+use nqueens_model::operator::{RunState, RunStatus, Submission};
 use nqueens_proto::{Token, random_bytes};
 use nqueens_worker::{Client, Config, Crew, Proof, prove, proven_kernels, work};
-use serde_json::json;
 use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
+use self::end::{RunEnd, TakenUp};
 use super::choices::{ConfirmingOptions, EngineChoice, JobsMax, KernelChoice, PlanChoice, threads};
 use super::devices::Devices;
 use crate::build::BUILD;
@@ -31,7 +32,7 @@ use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
 use crate::machine::default_threads;
 use crate::memory::Memory;
-use crate::output::{Json, print_line, thousands};
+use crate::output::{Json, thousands};
 use crate::progress::Bar;
 use crate::runtime;
 use crate::signals::{END_WITHIN, SignalReceiver, signals, stopped};
@@ -101,7 +102,6 @@ impl RunCommand {
     }
 
     async fn count(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
-        let begun = Instant::now();
         let (kernel, devices) = (self.kernel, self.devices.clone());
         let proving = tokio::task::spawn_blocking(move || Engines::proven(kernel, &devices));
         let pace = Timing {
@@ -124,8 +124,9 @@ impl RunCommand {
         let outcome = self.finish(&coordinator, &engines, told).await;
         debug!("run has ended");
         coordinator.close().await;
-        if let Some(run) = outcome? {
-            self.print(&run, &engines.name(), begun.elapsed().as_secs_f64())?;
+        if let Some((run, taken_up)) = outcome? {
+            let (kernel, threads) = (engines.name(), self.threads.get());
+            RunEnd { run, taken_up, kernel, threads }.print(self.json)?;
             return Ok(ExitCode::SUCCESS);
         }
         Ok(self.interrupted())
@@ -145,7 +146,7 @@ impl RunCommand {
         coordinator: &Coordinator,
         engines: &Engines,
         told: SignalReceiver,
-    ) -> anyhow::Result<Option<RunStatus>> {
+    ) -> anyhow::Result<Option<(RunStatus, TakenUp)>> {
         let planning = async {
             match self.existing(coordinator).await? {
                 Some(run) => Ok(run),
@@ -158,14 +159,28 @@ impl RunCommand {
         };
         let id = run.id;
         if run.state == RunState::Done {
-            return Ok(Some(coordinator.operator().run(id).await?));
+            return Ok(Some((coordinator.operator().run(id).await?, TakenUp::Done)));
         }
         debug!(run = %id, "run is planned");
+        let before = coordinator.operator().watch().borrow().run(id).cloned();
+        let taken_up = match before.filter(|run| run.sums.done > 0) {
+            Some(run) => {
+                let (done, jobs) = (thousands(run.sums.done), thousands(run.jobs));
+                let percent = 100.0 * run.share_done();
+                if !self.json.json {
+                    eprintln!(
+                        "nqueens: run {id} is resumed at {percent:.1} %, with {done} of {jobs} jobs done"
+                    );
+                }
+                TakenUp::Resumed(run.share_done())
+            }
+            None => TakenUp::New,
+        };
         coordinator.operator().ask(ReleaseAll).await.map_err(anyhow::Error::new)?;
         let crews = engines.crews(run.plan.kind(), self.threads)?;
         let bar = Bar::new();
         tokio::select! {
-            end = self.drive(coordinator, id, crews, told) => end,
+            end = self.drive(coordinator, id, crews, told) => Ok(end?.map(|run| (run, taken_up))),
             never = bar.show(id, coordinator.operator().watch()) => match never {},
         }
     }
@@ -255,43 +270,6 @@ impl RunCommand {
         drop(stop_serving);
         server.await.context("the server panicked")??;
         Ok(if end? { Some(coordinator.operator().run(id).await?) } else { None })
-    }
-
-    fn print(&self, run: &RunStatus, kernel: &str, elapsed_s: f64) -> io::Result<()> {
-        let result = run.outcome.zip(run.standing()).expect("a run that is done has a result");
-        let (Outcome { totals, total, checked, .. }, standing) = result;
-        let unique = totals.unique(self.n).expect("checked when the run was done");
-        if self.json.json {
-            let line = json!({
-                "n": self.n.get(),
-                "total": total.to_string(),
-                "unique": unique.to_string(),
-                "count2": totals.count2.to_string(),
-                "count4": totals.count4.to_string(),
-                "count8": totals.count8.to_string(),
-                "run": run.progress.run.to_string(),
-                "plan": run.plan.kind().name(),
-                "jobs": run.progress.jobs,
-                "elapsed_s": elapsed_s,
-                "kernel": kernel,
-                "check": checked.name(),
-                "confirmed": standing.is_confirmed(),
-            });
-            return print_line(line);
-        }
-        let rows = [
-            ("COUNT2", totals.count2),
-            ("COUNT4", totals.count4),
-            ("COUNT8", totals.count8),
-            ("UNIQUE", unique),
-            ("TOTAL", total),
-        ];
-        let width = thousands(total).len();
-        print_line(format_args!("N = {}", self.n))?;
-        for (name, count) in rows {
-            print_line(format_args!("{name:<6}  {:>width$}", thousands(count)))?;
-        }
-        print_line(standing)
     }
 }
 

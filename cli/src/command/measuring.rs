@@ -1,0 +1,80 @@
+//! The speed of an engine, measured in the same way wherever it is told: states per second of processor time, on large pieces of
+//! a board that are drawn by their share of its work.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::{Control, Kernel, Stopped};
+use nqueens_kernel::halves::SharedTables;
+use nqueens_kernel::plan::PlanKind;
+use nqueens_kernel::random::Random;
+use nqueens_kernel::sampling::{Descent, Sampler};
+use nqueens_kernel::solver::Solver;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::engines::ENGINES;
+
+/// Large enough that engines are as fast on such pieces as on jobs.
+const STATES_MEASURED: u64 = 100_000_000;
+
+/// A board of many such pieces.
+const BOARD: u32 = 18;
+
+/// States that a thread counts in a second of processor time, as `nqueens estimate 18 --plan border` has it.
+pub(crate) fn speed(kernel: Kernel) -> anyhow::Result<f64> {
+    let engine =
+        ENGINES(kernel.name()).with_context(|| format!("this machine can't run the {kernel} kernel"))?;
+    let mut solver = Solver::new(engine, &Arc::new(SharedTables::new(0, 1)));
+    let sampler = Sampler::new(BoardSize::new(BOARD)?, PlanKind::Border);
+    let (states, seconds) =
+        count_pieces(&sampler, &mut solver, Random::series(1, 0), Duration::from_millis(300))?;
+    Ok(states / seconds)
+}
+
+/// Counts pieces of a board for about this time; what they stand for, in states and in seconds of this thread.
+pub(crate) fn count_pieces(
+    sampler: &Sampler,
+    solver: &mut Solver,
+    mut random: Random,
+    time: Duration,
+) -> anyhow::Result<(f64, f64)> {
+    let (begun, control) = (Instant::now(), Control::default());
+    let (mut states, mut seconds) = (0.0, 0.0);
+    while states == 0.0 || begun.elapsed() < time {
+        let place = random.fraction();
+        let Some(Descent { unit, weight, .. }) = sampler.descend(place, STATES_MEASURED, &mut random) else {
+            continue;
+        };
+        let (tally, took) = timed(|| solver.count_unit(&unit, &control))?;
+        #[expect(clippy::cast_precision_loss, reason = "statistics")]
+        let counted = tally.states as f64;
+        states += weight * counted;
+        seconds += weight * took;
+    }
+    Ok((states, seconds))
+}
+
+/// What counting gave and the seconds that it took this thread, without those when others had its processor.
+pub(crate) fn timed<T>(count: impl FnOnce() -> Result<T, Stopped>) -> anyhow::Result<(T, f64)> {
+    let begun = processor_time();
+    let found = count()?;
+    Ok((found, processor_time().saturating_sub(begun).as_secs_f64()))
+}
+
+/// Processor time of this thread.
+fn processor_time() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_with_wider_registers_are_faster() {
+        let [scalar, best] = [Kernel::Scalar, Kernel::best()].map(|kernel| speed(kernel).unwrap());
+        assert!(scalar > 1e6 && (Kernel::best() < Kernel::Avx2 || best > scalar), "{scalar} {best}");
+    }
+}

@@ -1,0 +1,77 @@
+//! The time that a thread spends on something: by the clock, and of the processor. On a machine that has more to do than
+//! processors, the second is less.
+
+use std::ops::AddAssign;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Time of one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Spent {
+    /// By the clock.
+    pub(super) wall: Duration,
+    /// Of the processor.
+    pub(super) cpu: Duration,
+}
+
+/// Measures the thread that started it.
+pub(super) struct Stopwatch {
+    begun: Instant,
+    cpu: Duration,
+}
+
+impl Stopwatch {
+    pub(super) fn start() -> Self {
+        Self { begun: Instant::now(), cpu: cpu_time() }
+    }
+
+    pub(super) fn spent(&self) -> Spent {
+        Spent { wall: self.begun.elapsed(), cpu: cpu_time().saturating_sub(self.cpu) }
+    }
+}
+
+impl Spent {
+    /// The part of it that belongs to so many of all states.
+    pub(super) fn share(self, states: u64, all: u128) -> Self {
+        let share = |time: Duration| Duration::from_nanos_u128(time.as_nanos() * u128::from(states) / all);
+        Self { wall: share(self.wall), cpu: share(self.cpu) }
+    }
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.wall += other.wall;
+        self.cpu += other.cpu;
+    }
+}
+
+/// Processor time of this thread so far.
+fn cpu_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("a time since the thread's start")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_sleeps_takes_no_processor_time() {
+        let slept = Stopwatch::start();
+        std::thread::sleep(Duration::from_millis(300));
+        let Spent { wall, cpu } = slept.spent();
+        assert!(wall >= Duration::from_millis(300) && cpu < wall / 2, "{wall:?}, {cpu:?}");
+        let busy = Stopwatch::start();
+        while busy.spent().cpu < Duration::from_millis(20) {}
+        assert!(busy.spent().wall >= Duration::from_millis(19), "a thread has one processor at a time");
+    }
+
+    #[test]
+    fn shares_add_up() {
+        let all = Spent { wall: Duration::from_secs(10), cpu: Duration::from_secs(6) };
+        let mut sum = all.share(1, 4);
+        assert_eq!(sum, Spent { wall: Duration::from_millis(2_500), cpu: Duration::from_millis(1_500) });
+        sum += all.share(3, 4);
+        assert_eq!(sum, all);
+    }
+}
