@@ -1,6 +1,6 @@
 //! Published counts for N = 1..27, against which every run is held.
 //!
-//! Source: the OEIS, under the numbers that [`Sequence`](crate::sequence::Sequence) has.
+//! Source: the OEIS, under the numbers that [`Sequence`](crate::sequence::Sequence) has; A007705 for boards on a torus.
 
 use std::sync::LazyLock;
 
@@ -41,6 +41,46 @@ static TABLE: LazyLock<Vec<Published>> =
 /// The published counts of an `n` by `n` board; `None` beyond N = 27, where nothing is published.
 pub fn published(n: BoardSize) -> Option<Published> {
     TABLE.get(n.index() - 1).copied()
+}
+
+/// Toroidal (modular) queens for N = 1 to 31 (A051906, whose odd terms are A007705).
+const TOROIDAL: [u128; BoardSize::MAX.index()] = [
+    1,
+    0,
+    0,
+    0,
+    10,
+    0,
+    28,
+    0,
+    0,
+    0,
+    88,
+    0,
+    4_524,
+    0,
+    0,
+    0,
+    140_692,
+    0,
+    820_496,
+    0,
+    0,
+    0,
+    128_850_048,
+    0,
+    1_957_725_000,
+    0,
+    0,
+    0,
+    605_917_055_356,
+    0,
+    13_404_947_681_712,
+];
+
+/// The published number of ways to place N queens on an `n` by `n` torus; known for every board.
+pub fn toroidal(n: BoardSize) -> u128 {
+    TOROIDAL[n.index() - 1]
 }
 
 /// The line for the `n`-th board size.

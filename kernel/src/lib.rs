@@ -18,6 +18,7 @@
 //!   of its own.
 //! * [`estimate`](mod@estimate) guesses the work of a subproblem; [`sampling`] estimates a board's solutions and states by random descents.
 //! * [`fingerprint`](plan::Plan::fingerprint) identifies a plan with all its jobs.
+//! * [`variant`] counts boards with given queens and blocked cells, and queens on a torus; `docs/variants.md` has the rules.
 
 pub mod board;
 mod border;
@@ -42,3 +43,4 @@ pub mod solver;
 pub mod subproblem;
 pub mod symmetric;
 pub mod unit;
+pub mod variant;

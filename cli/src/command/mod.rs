@@ -38,6 +38,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod variant;
 mod verify;
 mod watch;
 mod worker;

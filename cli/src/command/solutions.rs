@@ -9,9 +9,10 @@ use nqueens_kernel::ladder;
 use nqueens_kernel::solution::{Solution, Symmetry};
 use serde_json::json;
 
+use super::variant::{VariantOptions, describe};
 use crate::output::stdout;
 
-/// Prints the solutions of a board in lexicographic order, as they are found.
+/// Prints the solutions of a board, or of a variant, in lexicographic order, as they are found.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens solutions 8 --unique --limit 3")]
 pub(crate) struct SolutionsCommand {
@@ -19,8 +20,11 @@ pub(crate) struct SolutionsCommand {
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
+    #[command(flatten)]
+    variant: VariantOptions,
+
     /// Print one solution per orbit under rotation and reflection, with its symmetry
-    #[arg(long)]
+    #[arg(long, conflicts_with = "VariantOptions")]
     unique: bool,
 
     /// Stop after this many solutions
@@ -44,10 +48,13 @@ enum SolutionFormat {
 
 impl SolutionsCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let solutions: Box<dyn Iterator<Item = (Solution, Option<Symmetry>)>> = if self.unique {
-            Box::new(ladder::unique_solutions(self.n).map(|(solution, symmetry)| (solution, Some(symmetry))))
-        } else {
-            Box::new(ladder::solutions(self.n).map(|solution| (solution, None)))
+        let variant = self.variant.read(self.n)?;
+        let solutions: Box<dyn Iterator<Item = (Solution, Option<Symmetry>)>> = match &variant {
+            Some(variant) => Box::new(variant.solutions().map(|solution| (solution, None))),
+            None if self.unique => Box::new(
+                ladder::unique_solutions(self.n).map(|(solution, symmetry)| (solution, Some(symmetry))),
+            ),
+            None => Box::new(ladder::solutions(self.n).map(|solution| (solution, None))),
         };
         let mut out = stdout();
         let mut printed = 0_u64;
@@ -57,7 +64,8 @@ impl SolutionsCommand {
             out.write_all(self.format.print(printed, &solution, symmetry).as_bytes())?;
         }
         if printed == 0 && self.limit != Some(0) {
-            eprintln!("nqueens: there is no solution for N = {}", self.n);
+            let what = variant.as_ref().map_or_else(|| format!("N = {}", self.n), describe);
+            eprintln!("nqueens: there is no solution for {what}");
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -47,6 +47,7 @@ mod table;
 mod terminal;
 mod tls;
 mod usage;
+mod variants;
 
 use std::collections::BTreeMap;
 use std::fs::{OpenOptions, Permissions};

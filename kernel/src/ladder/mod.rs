@@ -50,6 +50,11 @@ pub fn solutions(n: BoardSize) -> impl Iterator<Item = Solution> {
     bitmap::Walk::new(bitmap::every_cell(n), n)
 }
 
+/// The solutions whose queen in row `r` stands on one of the columns `allowed[r]`, for every row, in the same way.
+pub(crate) fn solutions_within(n: BoardSize, allowed: Vec<u32>) -> impl Iterator<Item = Solution> {
+    bitmap::Walk::new(move |row, _| allowed[row], n)
+}
+
 /// One solution of each orbit, the smallest of its images, with its symmetry; ascending, found one at a time as
 /// they are asked for.
 ///

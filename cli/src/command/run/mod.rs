@@ -1,21 +1,24 @@
 //! `nqueens run`: counts a board on one machine.
 
 mod end;
+mod pieces;
+mod progress_file;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
 use nqueens_coordinator::request::ReleaseAll;
 use nqueens_coordinator::{Access, CallerLimits, Coordinator, Error, Policy, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::PlanKind;
+use nqueens_kernel::variant::Variant;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{RunState, RunStatus, Submission};
@@ -25,11 +28,13 @@ use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
 use self::end::{RunEnd, TakenUp};
+use self::pieces::VariantRun;
 use super::choices::{ConfirmingOptions, EngineChoice, JobsMax, KernelChoice, PlanChoice, threads};
 use super::devices::Devices;
+use super::variant::VariantOptions;
 use crate::build::BUILD;
 use crate::engines::ENGINES;
-use crate::exit::INTERRUPTED;
+use crate::exit::{INTERRUPTED, misuse};
 use crate::machine::default_threads;
 use crate::memory::Memory;
 use crate::output::{Json, thousands};
@@ -41,14 +46,24 @@ use crate::signals::{END_WITHIN, SignalReceiver, signals, stopped};
 ///
 /// Progress is kept in a database file. After an interruption, run the same command again to continue. Once the run is
 /// done, the command prints the stored result.
+///
+/// With --given, --blocked or --torus it counts a variant instead of the whole board. The progress of a variant is kept in a
+/// file of its own.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens run 16 --threads 2")]
+#[command(group = ArgGroup::new("whole-board")
+    .args(["plan", "checks_min", "unpublished", "device", "memory"])
+    .multiple(true)
+    .conflicts_with("VariantOptions"))]
 pub(crate) struct RunCommand {
     /// Board size, 1 to 31
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
-    /// Database file [default: nqueens-N.db]
+    #[command(flatten)]
+    variant: VariantOptions,
+
+    /// Database file, or progress file of a variant [default: nqueens-N.db; of a variant nqueens-N-*.progress]
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
 
@@ -89,7 +104,11 @@ const BEAT_MS: u32 = 500;
 
 impl RunCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let variant = self.variant.read(self.n)?;
         let told = signals(Some(END_WITHIN)).context("listening for signals")?;
+        if let Some(variant) = variant {
+            return self.count_variant(variant, &told);
+        }
         let runtime = runtime::beside_counting()?;
         let outcome = runtime.block_on(self.count(told));
         // A plan in the making is not waited for.
@@ -118,7 +137,7 @@ impl RunCommand {
         };
         let (coordinator, engines) = tokio::select! {
             opened = opening => opened?,
-            () = stopped(told.clone()) => return Ok(self.interrupted()),
+            () = stopped(told.clone()) => return Ok(interrupted(&path)),
         };
         debug!(kernel = engines.name(), "database is open, engine passed its self-test");
         let outcome = self.finish(&coordinator, &engines, told).await;
@@ -129,15 +148,25 @@ impl RunCommand {
             RunEnd { run, taken_up, kernel, threads }.print(self.json)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Ok(self.interrupted())
+        Ok(interrupted(&path))
     }
 
-    fn interrupted(&self) -> ExitCode {
-        eprintln!(
-            "interrupted; progress is kept in {}; run the same command again to continue",
-            self.path().display()
-        );
-        ExitCode::from(INTERRUPTED)
+    /// Counts in pieces of its own what is no whole board.
+    fn count_variant(self, variant: Variant, told: &SignalReceiver) -> anyhow::Result<ExitCode> {
+        let Some(choice) = self.kernel.cpu() else {
+            misuse("devices count no variants; choose another --kernel").exit();
+        };
+        let run = VariantRun {
+            variant,
+            db: self.db,
+            kernel: proven(choice)?.kernel,
+            threads: self.threads,
+            states_per_piece: self.job_states,
+            pieces_max: self.jobs_max.jobs_max,
+            json: self.json,
+        };
+        let path = run.path();
+        Ok(run.count(told)?.unwrap_or_else(|| interrupted(&path)))
     }
 
     /// Counts what is left of the run, if anything is; `None` if it was interrupted.
@@ -280,6 +309,11 @@ fn random_token() -> Token {
 fn failure(run: &RunRow) -> String {
     let reason = run.reason.as_deref().unwrap_or("no reason is recorded");
     format!("run {} has no total because a check failed: {reason}", run.id)
+}
+
+fn interrupted(kept: &Path) -> ExitCode {
+    eprintln!("interrupted; progress is kept in {}; run the same command again to continue", kept.display());
+    ExitCode::from(INTERRUPTED)
 }
 
 /// What counts.
