@@ -265,7 +265,7 @@ fn parse_state(attributes: &Attributes<'_>) -> AllocationState {
 mod tests {
     use super::*;
 
-    /// The fleet's jobs in this folder among those that OpenPBS 23.06 told of.
+    /// The fleet's jobs in this folder among those that `OpenPBS` 23.06 told of.
     fn recorded(folder: &str) -> Vec<String> {
         let text = include_str!("../../tests/recorded/qstat.txt");
         let entries = parse_queue(text, folder).expect("a queue");
