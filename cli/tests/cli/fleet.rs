@@ -165,7 +165,7 @@ fn a_dry_run_submits_nothing() {
     let shown = site.place.stdout(&format!(
         "fleet pbs --dry-run --workers-max 3 --threads 2 --time-limit 2h --join cluster.join --coordinator {url} -- -q short"
     ));
-    assert!(shown.contains("-l walltime=7200 -q short << 'END'"), "{shown}");
+    assert!(shown.contains("-l walltime=7200 -q short -- /bin/sh /"), "{shown}");
     assert!(shown.contains("--time-limit 7200s"), "{shown}");
     assert!(!site.place.path("nqueens-fleet").exists());
 }
