@@ -117,6 +117,22 @@ fn what_is_no_variant() {
     assert!(place.failure("run 3 --blocked missing").starts_with("missing: No such file"));
 }
 
+#[test]
+fn the_page_shows_what_is_printed() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/variants.md"));
+    let page = page.expect("the page");
+    let (_, rest) = page.split_once("```console\n$ cat board\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    let mut commands = example.split("$ nqueens ");
+    let place = Place::new().with_file("board", commands.next().expect("a drawing"));
+    let mut shown = 0;
+    for (command, output) in commands.filter_map(|text| text.split_once('\n')) {
+        assert_eq!(place.stdout(command), output, "{command}");
+        shown += 1;
+    }
+    assert_eq!(shown, 3);
+}
+
 fn lines(place: &Place, file: &str) -> Vec<String> {
     let text = std::fs::read_to_string(place.path(file)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()

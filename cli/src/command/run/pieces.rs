@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 use nqueens_kernel::counts::Overflow;
 use nqueens_kernel::engine::{Control, Kernel, Tally};
 use nqueens_kernel::known::published;
@@ -209,7 +209,7 @@ fn count_each(
     }
 }
 
-/// How far it is, on stderr: a bar on a terminal, otherwise a line per interval.
+/// How far it is, on stderr: a line that changes on a terminal, otherwise a line per interval.
 struct Progress {
     bar: Option<ProgressBar>,
     begun: Instant,
@@ -225,8 +225,9 @@ impl Progress {
     fn new(guesses: &[u64], file: &ProgressFile) -> Self {
         let sum = |guesses: &mut dyn Iterator<Item = &u64>| guesses.map(|guess| u128::from(*guess)).sum();
         let now = Instant::now();
+        let line = || ProgressStyle::with_template("{wide_msg}").expect("a valid template");
         Self {
-            bar: std::io::stderr().is_terminal().then(ProgressBar::new_spinner),
+            bar: std::io::stderr().is_terminal().then(|| ProgressBar::new_spinner().with_style(line())),
             begun: now,
             shown: now,
             pieces: guesses.len(),
