@@ -58,9 +58,9 @@ impl VariantRun {
         let mut file = ProgressFile::open(&path, &self.variant)?;
         let Some((plan, guesses)) = self.planned(&path, &mut file, told)? else { return Ok(None) };
         if file.done.len() < guesses.len() {
-            let is_whole = self.count_pieces(&plan, &guesses, &mut file, told);
-            file.sync().with_context(|| path.display().to_string())?;
-            if !is_whole? {
+            let counted = self.count_pieces(&plan, &guesses, &mut file, told);
+            let kept = counted.and_then(|is_whole| file.sync().map(|()| is_whole));
+            if !kept.with_context(|| path.display().to_string())? {
                 return Ok(None);
             }
         }
@@ -101,7 +101,7 @@ impl VariantRun {
             fingerprint: fingerprinter.finish().to_string(),
         };
         match &file.cut {
-            None => file.begin(&self.variant, cut)?,
+            None => file.begin(&self.variant, cut).with_context(|| path.display().to_string())?,
             Some(found) => ensure!(
                 *found == cut,
                 "{} was written by a version that cuts this board into other pieces; choose another --db",
