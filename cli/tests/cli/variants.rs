@@ -87,6 +87,7 @@ fn every_torus_of_up_to_17_is_as_published() {
         let result = place.json(&format!("run {n} --torus --json"));
         let expected = (&json!(toroidal(n).to_string()), &json!("published"));
         assert_eq!((&result["total"], &result["check"]), expected, "N = {n}");
+        assert_eq!((&result["variant"], &result["kernel"]), (&json!("torus"), &Value::Null));
     }
 }
 
@@ -201,6 +202,9 @@ fn files_are_not_mixed_up() {
     fails("run 8 --given a2 --db given", &other("N = 8, 1 queen given"));
     fails("run 7 --torus --db given", &other("N = 7 on a torus"));
     fails("run 7 --torus --db .", ". is not a file");
+    for command in ["status", "export", "report"] {
+        assert!(place.failure(&format!("{command} --db torus")).contains("is not an SQLite database"));
+    }
 }
 
 #[test]

@@ -163,21 +163,23 @@ impl VariantRun {
         let whole_board = published(self.variant.n()).map_or(u128::MAX, |known| known.total);
         ensure!(total <= whole_board, "{what}: counted {total}, more than the whole board has");
         if self.json.json {
-            let (given, blocked) = match &self.variant {
-                Variant::Torus(_) => (Vec::new(), 0),
+            let (name, given, blocked, kernel) = match &self.variant {
+                // Its search is one of its own.
+                Variant::Torus(_) => ("torus", Vec::new(), 0, None),
                 Variant::Cells(cells) => {
-                    (cells.given().iter().map(|cell| cell.name(cells.n())).collect(), cells.blocked())
+                    let given = cells.given().iter().map(|cell| cell.name(cells.n()));
+                    ("cells", given.collect(), cells.blocked(), Some(self.kernel.name()))
                 }
             };
             let line = json!({
                 "n": self.variant.n().get(),
-                "variant": if matches!(self.variant, Variant::Torus(_)) { "torus" } else { "cells" },
+                "variant": name,
                 "given": given,
                 "blocked": blocked,
                 "total": total.to_string(),
                 "pieces": pieces,
                 "elapsed_s": elapsed.as_secs_f64(),
-                "kernel": self.kernel.name(),
+                "kernel": kernel,
                 "check": if known.is_some() { "published" } else { "none" },
                 "confirmed": known.is_some(),
             });
