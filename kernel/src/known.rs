@@ -43,44 +43,24 @@ pub fn published(n: BoardSize) -> Option<Published> {
     TABLE.get(n.index() - 1).copied()
 }
 
-/// Toroidal (modular) queens for N = 1 to 31 (A051906, whose odd terms are A007705).
-const TOROIDAL: [u128; BoardSize::MAX.index()] = [
-    1,
-    0,
-    0,
-    0,
-    10,
-    0,
-    28,
-    0,
-    0,
-    0,
-    88,
-    0,
-    4_524,
-    0,
-    0,
-    0,
-    140_692,
-    0,
-    820_496,
-    0,
-    0,
-    0,
-    128_850_048,
-    0,
-    1_957_725_000,
-    0,
-    0,
-    0,
-    605_917_055_356,
-    0,
-    13_404_947_681_712,
+/// Toroidal (modular) queens, by N up to 31 (A051906, whose odd terms are A007705). There are none for other N.
+const TOROIDAL: [(u32, u128); 11] = [
+    (1, 1),
+    (5, 10),
+    (7, 28),
+    (11, 88),
+    (13, 4_524),
+    (17, 140_692),
+    (19, 820_496),
+    (23, 128_850_048),
+    (25, 1_957_725_000),
+    (29, 605_917_055_356),
+    (31, 13_404_947_681_712),
 ];
 
 /// The published number of ways to place N queens on an `n` by `n` torus; known for every board.
 pub fn toroidal(n: BoardSize) -> u128 {
-    TOROIDAL[n.index() - 1]
+    TOROIDAL.iter().find(|(known, _)| *known == n.get()).map_or(0, |(_, total)| *total)
 }
 
 /// The line for the `n`-th board size.

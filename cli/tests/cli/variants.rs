@@ -87,6 +87,7 @@ fn every_torus_of_up_to_17_is_as_published() {
         let result = place.json(&format!("run {n} --torus --json"));
         let expected = (&json!(toroidal(n).to_string()), &json!("published"));
         assert_eq!((&result["total"], &result["check"]), expected, "N = {n}");
+        assert_eq!((&result["variant"], &result["kernel"]), (&json!("torus"), &Value::Null));
     }
 }
 
@@ -115,6 +116,22 @@ fn what_is_no_variant() {
         "board: a drawing of the 3 by 3 board has 3 rows, not 2"
     );
     assert!(place.failure("run 3 --blocked missing").starts_with("missing: No such file"));
+}
+
+#[test]
+fn the_page_shows_what_is_printed() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/variants.md"));
+    let page = page.expect("the page");
+    let (_, rest) = page.split_once("```console\n$ cat board\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    let mut commands = example.split("$ nqueens ");
+    let place = Place::new().with_file("board", commands.next().expect("a drawing"));
+    let mut shown = 0;
+    for (command, output) in commands.filter_map(|text| text.split_once('\n')) {
+        assert_eq!(place.stdout(command), output, "{command}");
+        shown += 1;
+    }
+    assert_eq!(shown, 3);
 }
 
 fn lines(place: &Place, file: &str) -> Vec<String> {
@@ -185,6 +202,9 @@ fn files_are_not_mixed_up() {
     fails("run 8 --given a2 --db given", &other("N = 8, 1 queen given"));
     fails("run 7 --torus --db given", &other("N = 7 on a torus"));
     fails("run 7 --torus --db .", ". is not a file");
+    for command in ["status", "export", "report"] {
+        assert!(place.failure(&format!("{command} --db torus")).contains("is not an SQLite database"));
+    }
 }
 
 #[test]

@@ -70,10 +70,11 @@ pub struct VariantPlan {
 }
 
 impl VariantPlan {
-    /// A piece that any engine counts in less than a minute; but there are no more pieces than [`PIECES_MAX`](Self::PIECES_MAX)
-    /// for it.
+    /// A piece that any engine counts in less than a minute.
     const STATES: u128 = 20_000_000_000;
-    const PIECES_MAX: u128 = 100_000;
+    /// Pieces of so many states would be more on large boards, whose pieces are larger for it. There are up to ten times as
+    /// many pieces as are aimed at, for a board falls into many when it is too heavy by a little.
+    const PIECES_MAX: u128 = 20_000;
     /// Fewer show no progress and starve threads.
     const PIECES_MIN: u128 = 1_000;
     /// Smaller pieces cost more to keep than to count.

@@ -5,7 +5,7 @@ mod pieces;
 mod progress_file;
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -137,7 +137,7 @@ impl RunCommand {
         };
         let (coordinator, engines) = tokio::select! {
             opened = opening => opened?,
-            () = stopped(told.clone()) => return Ok(interrupted(&path)),
+            () = stopped(told.clone()) => return Ok(self.interrupted()),
         };
         debug!(kernel = engines.name(), "database is open, engine passed its self-test");
         let outcome = self.finish(&coordinator, &engines, told).await;
@@ -148,25 +148,33 @@ impl RunCommand {
             RunEnd { run, taken_up, kernel, threads }.print(self.json)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Ok(interrupted(&path))
+        Ok(self.interrupted())
+    }
+
+    fn interrupted(&self) -> ExitCode {
+        eprintln!(
+            "interrupted; progress is kept in {}; run the same command again to continue",
+            self.path().display()
+        );
+        ExitCode::from(INTERRUPTED)
     }
 
     /// Counts in pieces of its own what is no whole board.
-    fn count_variant(self, variant: Variant, told: &SignalReceiver) -> anyhow::Result<ExitCode> {
+    fn count_variant(mut self, variant: Variant, told: &SignalReceiver) -> anyhow::Result<ExitCode> {
         let Some(choice) = self.kernel.cpu() else {
             misuse("devices count no variants; choose another --kernel").exit();
         };
         let run = VariantRun {
             variant,
-            db: self.db,
+            db: self.db.take(),
             kernel: proven(choice)?.kernel,
             threads: self.threads,
             states_per_piece: self.job_states,
             pieces_max: self.jobs_max.jobs_max,
             json: self.json,
         };
-        let path = run.path();
-        Ok(run.count(told)?.unwrap_or_else(|| interrupted(&path)))
+        self.db = Some(run.path());
+        Ok(run.count(told)?.unwrap_or_else(|| self.interrupted()))
     }
 
     /// Counts what is left of the run, if anything is; `None` if it was interrupted.
@@ -309,11 +317,6 @@ fn random_token() -> Token {
 fn failure(run: &RunRow) -> String {
     let reason = run.reason.as_deref().unwrap_or("no reason is recorded");
     format!("run {} has no total because a check failed: {reason}", run.id)
-}
-
-fn interrupted(kept: &Path) -> ExitCode {
-    eprintln!("interrupted; progress is kept in {}; run the same command again to continue", kept.display());
-    ExitCode::from(INTERRUPTED)
 }
 
 /// What counts.

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 use nqueens_kernel::counts::Overflow;
 use nqueens_kernel::engine::{Control, Kernel, Tally};
 use nqueens_kernel::known::published;
@@ -58,9 +58,9 @@ impl VariantRun {
         let mut file = ProgressFile::open(&path, &self.variant)?;
         let Some((plan, guesses)) = self.planned(&path, &mut file, told)? else { return Ok(None) };
         if file.done.len() < guesses.len() {
-            let is_whole = self.count_pieces(&plan, &guesses, &mut file, told);
-            file.sync().with_context(|| path.display().to_string())?;
-            if !is_whole? {
+            let counted = self.count_pieces(&plan, &guesses, &mut file, told);
+            let kept = counted.and_then(|is_whole| file.sync().map(|()| is_whole));
+            if !kept.with_context(|| path.display().to_string())? {
                 return Ok(None);
             }
         }
@@ -101,7 +101,7 @@ impl VariantRun {
             fingerprint: fingerprinter.finish().to_string(),
         };
         match &file.cut {
-            None => file.begin(&self.variant, cut)?,
+            None => file.begin(&self.variant, cut).with_context(|| path.display().to_string())?,
             Some(found) => ensure!(
                 *found == cut,
                 "{} was written by a version that cuts this board into other pieces; choose another --db",
@@ -163,21 +163,23 @@ impl VariantRun {
         let whole_board = published(self.variant.n()).map_or(u128::MAX, |known| known.total);
         ensure!(total <= whole_board, "{what}: counted {total}, more than the whole board has");
         if self.json.json {
-            let (given, blocked) = match &self.variant {
-                Variant::Torus(_) => (Vec::new(), 0),
+            let (name, given, blocked, kernel) = match &self.variant {
+                // Its search is one of its own.
+                Variant::Torus(_) => ("torus", Vec::new(), 0, None),
                 Variant::Cells(cells) => {
-                    (cells.given().iter().map(|cell| cell.name(cells.n())).collect(), cells.blocked())
+                    let given = cells.given().iter().map(|cell| cell.name(cells.n()));
+                    ("cells", given.collect(), cells.blocked(), Some(self.kernel.name()))
                 }
             };
             let line = json!({
                 "n": self.variant.n().get(),
-                "variant": if matches!(self.variant, Variant::Torus(_)) { "torus" } else { "cells" },
+                "variant": name,
                 "given": given,
                 "blocked": blocked,
                 "total": total.to_string(),
                 "pieces": pieces,
                 "elapsed_s": elapsed.as_secs_f64(),
-                "kernel": self.kernel.name(),
+                "kernel": kernel,
                 "check": if known.is_some() { "published" } else { "none" },
                 "confirmed": known.is_some(),
             });
@@ -209,7 +211,7 @@ fn count_each(
     }
 }
 
-/// How far it is, on stderr: a bar on a terminal, otherwise a line per interval.
+/// How far it is, on stderr: a line that changes on a terminal, otherwise a line per interval.
 struct Progress {
     bar: Option<ProgressBar>,
     begun: Instant,
@@ -225,8 +227,9 @@ impl Progress {
     fn new(guesses: &[u64], file: &ProgressFile) -> Self {
         let sum = |guesses: &mut dyn Iterator<Item = &u64>| guesses.map(|guess| u128::from(*guess)).sum();
         let now = Instant::now();
+        let line = || ProgressStyle::with_template("{wide_msg}").expect("a valid template");
         Self {
-            bar: std::io::stderr().is_terminal().then(ProgressBar::new_spinner),
+            bar: std::io::stderr().is_terminal().then(|| ProgressBar::new_spinner().with_style(line())),
             begun: now,
             shown: now,
             pieces: guesses.len(),
