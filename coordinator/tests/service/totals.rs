@@ -17,13 +17,19 @@ async fn a_run_driven_to_its_end_has_the_published_total() {
     for plan in [rows, border] {
         let run = house.coordinator.operator().submit(plan, 0).await.unwrap();
         assert_eq!((run.jobs as usize, run.fingerprint), (plan.jobs().count(), plan.fingerprint()));
+        assert_eq!(run.started_at, None, "it waits for a worker");
         house.worker(1).await.count_all().await;
         house.wait_for(run.id, |run| run.state == RunState::Done).await;
         let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
         let outcome = row.outcome.unwrap();
         assert_eq!((outcome.total, outcome.checked), (92, Checked::Published));
         assert_eq!(outcome.totals, published(board(8)).unwrap().orbits);
-        assert!(row.finished_at.unwrap() >= row.created_at);
+        let (started, finished) = (row.started_at.unwrap(), row.finished_at.unwrap());
+        assert!(row.created_at <= started && started <= finished);
+        let status = house.coordinator.operator().run(run.id).await.unwrap();
+        let times =
+            [status.waited(), status.took()].map(|time| i64::try_from(time.unwrap().as_millis()).unwrap());
+        assert_eq!(times, [started - row.created_at, finished - started]);
     }
     house.close().await;
     ledger.audit().await;

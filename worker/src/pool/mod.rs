@@ -11,7 +11,7 @@ mod tests;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nqueens_kernel::engine::Factory;
 use nqueens_kernel::halves::SharedTables;
@@ -25,7 +25,7 @@ use tokio::sync::Notify;
 use tracing::{error, warn};
 
 use self::queue::{ActiveJob, NUMBER_MAX, PartCounts, Piece, PieceBatch, PieceTally, Queue};
-use self::spent::{Spent, Stopwatch};
+use self::spent::{Spent, ThreadClock};
 use self::split::pieces;
 use crate::crew::Crew;
 
@@ -164,11 +164,13 @@ impl PoolState {
 
     /// A thread's life.
     fn count(&self, crew: &Crew) {
+        let mut clock = ThreadClock::start();
         let Some(mut solver) = self.solver(crew) else { return self.lose(crew, "its engine can't be made") };
         // Also after each batch that was counted.
         let mut may_fail = true;
         while let Some(task) = self.next_task(crew, solver.batch_max()) {
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.perform(crew, &task, &mut solver)));
+            let outcome =
+                catch_unwind(AssertUnwindSafe(|| self.perform(crew, &task, &mut solver, &mut clock)));
             match outcome {
                 Ok(Ok(())) => {
                     may_fail |= matches!(task, Task::Count(_));
@@ -293,21 +295,33 @@ impl PoolState {
         }
     }
 
-    fn perform(&self, crew: &Crew, task: &Task, solver: &mut Solver) -> Result<(), EngineFault> {
+    fn perform(
+        &self,
+        crew: &Crew,
+        task: &Task,
+        solver: &mut Solver,
+        clock: &mut ThreadClock,
+    ) -> Result<(), EngineFault> {
         match task {
             Task::Split { lease, waiting } => match pieces(crew, lease, *waiting, solver.leaf_test()) {
                 Ok((pieces, parts)) => self.begin(lease.token, pieces, parts),
                 Err(invalid) => self.fail(lease.token, &invalid.to_string()),
             },
-            Task::Count(batch) => self.count_batch(batch, solver)?,
+            Task::Count(batch) => self.count_batch(batch, solver, clock)?,
         }
         Ok(())
     }
 
-    fn count_batch(&self, batch: &Arc<PieceBatch>, solver: &mut Solver) -> Result<(), EngineFault> {
-        let begun = Stopwatch::start();
+    fn count_batch(
+        &self,
+        batch: &Arc<PieceBatch>,
+        solver: &mut Solver,
+        clock: &mut ThreadClock,
+    ) -> Result<(), EngineFault> {
+        let begun = Instant::now();
         if let Ok(tallies) = batch.count(solver) {
-            self.finish_batch(batch, &tallies, begun.spent());
+            let spent = Spent { wall: begun.elapsed(), cpu: clock.lap() };
+            self.finish_batch(batch, &tallies, spent);
             return Ok(());
         }
         if let Some(fault) = solver.fault() {

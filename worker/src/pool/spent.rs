@@ -2,7 +2,7 @@
 //! processors, the second is less.
 
 use std::ops::AddAssign;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -11,23 +11,22 @@ use rustix::time::{ClockId, clock_gettime};
 pub(super) struct Spent {
     /// By the clock.
     pub(super) wall: Duration,
-    /// Of the processor.
+    /// Of the processor, with what else the thread did for it: taking jobs apart, and waiting for the queue.
     pub(super) cpu: Duration,
 }
 
-/// Measures the thread that started it.
-pub(super) struct Stopwatch {
-    begun: Instant,
-    cpu: Duration,
-}
+/// The processor time of the thread that started it, without gaps: so what results tell adds up to what the process took.
+pub(super) struct ThreadClock(Duration);
 
-impl Stopwatch {
+impl ThreadClock {
     pub(super) fn start() -> Self {
-        Self { begun: Instant::now(), cpu: cpu_time() }
+        Self(cpu_time())
     }
 
-    pub(super) fn spent(&self) -> Spent {
-        Spent { wall: self.begun.elapsed(), cpu: cpu_time().saturating_sub(self.cpu) }
+    /// Since the last call.
+    pub(super) fn lap(&mut self) -> Duration {
+        let before = std::mem::replace(&mut self.0, cpu_time());
+        self.0.saturating_sub(before)
     }
 }
 
@@ -53,17 +52,22 @@ fn cpu_time() -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
     fn a_thread_that_sleeps_takes_no_processor_time() {
-        let slept = Stopwatch::start();
+        let mut clock = ThreadClock::start();
+        let begun = Instant::now();
         std::thread::sleep(Duration::from_millis(300));
-        let Spent { wall, cpu } = slept.spent();
+        let (wall, cpu) = (begun.elapsed(), clock.lap());
         assert!(wall >= Duration::from_millis(300) && cpu < wall / 2, "{wall:?}, {cpu:?}");
-        let busy = Stopwatch::start();
-        while busy.spent().cpu < Duration::from_millis(20) {}
-        assert!(busy.spent().wall >= Duration::from_millis(19), "a thread has one processor at a time");
+        let (begun, mut busy) = (Instant::now(), Duration::ZERO);
+        while busy < Duration::from_millis(20) {
+            busy += clock.lap();
+        }
+        assert!(begun.elapsed() >= Duration::from_millis(19), "a thread has one processor at a time");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::output::{Json, local_time, print_line, quantity, thousands};
 
 /// How far a run was when this process took it up.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum TakenUp {
     /// Just planned.
     New,

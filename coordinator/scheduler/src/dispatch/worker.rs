@@ -34,8 +34,14 @@ pub struct Worker {
     pub(super) estimate: u128,
 }
 
-/// Sums over some ten latest results, the older the less of each. Speeds are ratios of them: a mean of the results' own
-/// speeds would count the shortest as much as the longest.
+/// What short results of so many seconds ago told of a worker's speed has faded, ...
+const RECENT_S: f64 = 60.0;
+
+/// ... and of long ones what was told some ten results ago.
+const KEPT_MIN: f64 = 0.9;
+
+/// Sums over some ten latest results, or where these are short over those of about a minute, the older the less of each. Speeds
+/// are ratios of them: a mean of the results' own speeds would count the shortest as much as the longest.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     estimated_states: f64,
@@ -70,10 +76,12 @@ impl Worker {
     pub(super) fn measure(&mut self, estimate: u64, states: u64, elapsed_us: u64) {
         self.accepted += 1;
         let Recent { estimated_states, visited_states, thread_seconds } = self.recent;
+        let seconds = elapsed_us.max(1) as f64 / 1e6;
+        let kept = (-seconds / (RECENT_S * f64::from(self.threads.max(1)))).exp().max(KEPT_MIN);
         self.recent = Recent {
-            estimated_states: 0.9 * estimated_states + estimate as f64,
-            visited_states: 0.9 * visited_states + states as f64,
-            thread_seconds: 0.9 * thread_seconds + elapsed_us.max(1) as f64 / 1e6,
+            estimated_states: kept * estimated_states + estimate as f64,
+            visited_states: kept * visited_states + states as f64,
+            thread_seconds: kept * thread_seconds + seconds,
         };
     }
 
@@ -131,5 +139,23 @@ mod tests {
         assert!((speed / 4e6 - 1.01).abs() < 0.01, "{speed}");
         worker.jobs.clear();
         assert_eq!(worker.states_per_s(), None, "it counts nothing");
+    }
+
+    #[test]
+    fn one_short_result_does_not_make_a_speed() {
+        let mut worker = Worker::new(&registration("host", "scalar", 2), Credential::shared());
+        worker.jobs.insert(JobId { run: RunId::new(1).expect("a name"), number: 0 });
+        for number in 0..10_000 {
+            // Its processor is taken away from it now and then.
+            worker.measure(1, 10_000, if number % 10 == 0 { 100_000 } else { 10_000 });
+            let speed = worker.states_per_s().expect("measured");
+            assert!(number < 500 || (speed / 1.053e6 - 1.0).abs() < 0.03, "{speed} after {number}");
+        }
+        // A new pace is known within some minutes.
+        for _ in 0..36_000 {
+            worker.measure(1, 5_000, 10_000);
+        }
+        let speed = worker.states_per_s().expect("measured");
+        assert!((speed / 1e6 - 1.0).abs() < 0.03, "{speed}");
     }
 }

@@ -47,6 +47,25 @@ fn stragglers_are_leased_twice_and_counted_once() {
     assert_eq!(revoked.iter().map(|token| token.job).collect::<Vec<_>>(), [second.job]);
 }
 
+/// Leases that wait behind those of another run at the only worker are not counted yet.
+#[test]
+fn a_run_is_counted_when_its_turn_at_a_worker_comes() {
+    let mut world = World::new(0);
+    let worker = WorkerId::new(1).unwrap();
+    let first = world.dispatch.grant(0, worker, Wanted::new(u64::MAX, JOBS as usize));
+    assert_eq!(first.len(), JOBS as usize, "alone, it gets everything");
+    let next = RunSettings { id: RunId::new(run_id().get() + 1).unwrap(), ..settings(0) };
+    world.dispatch.add_run(Run::planned(&next, &[1; 3]));
+    assert!(!world.dispatch.is_counted(next.id), "it has no lease");
+    assert_eq!(world.dispatch.grant(1, worker, Wanted::new(u64::MAX, 3)).len(), 3);
+    assert!(world.dispatch.is_counted(run_id()) && !world.dispatch.is_counted(next.id));
+    // One of its two threads has nothing else left.
+    for token in &first[1..] {
+        world.dispatch.report(2, worker, &result(*token, truth(token.job.number)), None, true);
+    }
+    assert!(world.dispatch.is_counted(run_id()) && world.dispatch.is_counted(next.id));
+}
+
 /// Heartbeats alone do not keep a lease for ever: the counting has to move.
 #[test]
 fn a_worker_that_only_beats_loses_its_leases() {
