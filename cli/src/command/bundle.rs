@@ -65,7 +65,8 @@ impl BundleCommand {
         })?;
         let path = path.display();
         print_line(format_args!(
-            "{path}: check it with 'nqueens verify {path}'\npublish the last hash of its ledger, so that every later change is detected: {hash}"
+            "{path}: check it with 'nqueens verify {path}'\n\
+             publish the last hash of its ledger, so that every later change is detected: {hash}"
         ))?;
         Ok(ExitCode::SUCCESS)
     }

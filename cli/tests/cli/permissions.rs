@@ -99,10 +99,10 @@ fn settings_that_others_can_write_are_refused() {
     }
     // As advised.
     succeed(place.program("chmod").args(["go-w", "nqueens.toml"]));
-    assert_eq!(place.stdout("table").lines().count(), 1 + 3);
+    assert_eq!(place.stdout("table").lines().count(), 2 + 3);
     place.set_mode("nqueens.toml", 0o444);
-    assert_eq!(place.stdout("table").lines().count(), 1 + 3);
-    assert_eq!(place.stdout("table --to 4 --config /dev/null").lines().count(), 1 + 4);
+    assert_eq!(place.stdout("table").lines().count(), 2 + 3);
+    assert_eq!(place.stdout("table --to 4 --config /dev/null").lines().count(), 2 + 4);
 
     let own = place.path("").metadata().expect("a folder").uid();
     if chown(place.path("nqueens.toml"), Some(65_534), None).is_err() {
