@@ -135,6 +135,10 @@ fn the_page_follows_a_run_to_its_end() {
         ("done".to_owned(), "100.0 %".to_owned())
     );
     assert_eq!(browser.run("return window.seen.at(-1)"), "100.0 %");
+    // What is over has no speed, and has taken a time.
+    browser.wait("document.getElementById('left-more').textContent.startsWith('took ')");
+    assert_eq!(browser.text("#speed"), "none");
+    browser.wait("!document.getElementById('throughput-text').textContent.includes('now')");
     browser.wait("document.querySelector('#events').textContent.includes('done, TOTAL 73712')");
     browser.wait("document.querySelector('#workers th')");
     assert_eq!(browser.text("#workers th"), name);
