@@ -70,7 +70,10 @@ pub(crate) fn page_of(coordinator: &Coordinator) -> String {
         let (_, url) = line.split_once("url=http://")?;
         url.split_once('/').map(|(address, _)| address.to_owned())
     });
-    address.replace("0.0.0.0", "127.0.0.1")
+    let address = address.replace("0.0.0.0", "127.0.0.1");
+    // It is up before the coordinator has taken it over.
+    eventually("the page is the coordinator's", || (get(&address, "/").status != 503).then_some(()));
+    address
 }
 
 /// Whether a program is here that only some machines have. Where it is not, the test is skipped, and says so whatever
