@@ -44,7 +44,7 @@ fn plans_that_no_device_counts_are_left_to_the_processor_and_wrong_devices_are_n
     }
     let run = place.run("run 12 --kernel opencl --plan halves --db halves.db");
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let note = "nqueens: no device counts half boards; plan halves is counted by the processor\n";
+    let note = "nqueens: no device counts plan halves; the processor does\n";
     assert!(run.stderr.contains(note) && run.stdout.contains("14,200"), "{}{}", run.stdout, run.stderr);
     assert_eq!(
         place.failure("bench --kernel opencl --plan halves"),

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_kernel::variant::Cells;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
@@ -23,12 +24,25 @@ fn decimal(field: &'static str, text: &str) -> Result<u128, InvalidMessage> {
         .ok_or_else(|| invalid(field, "must be a decimal number below 2^128"))
 }
 
-fn plan(n: BoardSize, kind: &str, states_per_job: u64) -> Result<Plan, InvalidMessage> {
+/// Bytes of a drawing, at most: 31 lines of 31 cells are fewer.
+const DRAWING_MAX: usize = 1_024;
+
+fn plan(n: BoardSize, kind: &str, cells: &str, states_per_job: u64) -> Result<Plan, InvalidMessage> {
     let kind = PlanKind::from_str(kind).map_err(|error| invalid("plan", error))?;
     if stored("states_per_job", states_per_job)? == 0 {
         return Err(invalid("states_per_job", "must be at least 1"));
     }
-    Ok(Plan::with_states_per_job(n, kind, states_per_job))
+    if cells.len() > DRAWING_MAX {
+        return Err(invalid("cells", format!("must have at most {DRAWING_MAX} bytes")));
+    }
+    let board = (!cells.is_empty()).then(|| Cells::read(n, cells)).transpose();
+    let board = board.map_err(|error| invalid("cells", error))?;
+    Plan::stored(n, kind, board, states_per_job)
+        .ok_or_else(|| invalid("cells", "are there if and only if the plan is cells"))
+}
+
+fn drawing(plan: &Plan) -> String {
+    plan.cells().map_or_else(String::new, |cells| cells.to_string())
 }
 
 impl From<RunStatus> for v1::Run {
@@ -36,6 +50,7 @@ impl From<RunStatus> for v1::Run {
         Self {
             progress: Some(run.progress.into()),
             plan: run.plan.kind().name().to_owned(),
+            cells: drawing(&run.plan),
             states_per_job: run.plan.states_per_job(),
             fingerprint: run.fingerprint.map(|fingerprint| fingerprint.0.to_vec()).unwrap_or_default(),
             priority: run.priority,
@@ -63,7 +78,7 @@ impl TryFrom<v1::Run> for RunStatus {
             .then(|| wire.fingerprint.try_into().map_err(|_| invalid("fingerprint", "must be 32 bytes")))
             .transpose()?;
         Ok(Self {
-            plan: plan(progress.n, &wire.plan, wire.states_per_job)?,
+            plan: plan(progress.n, &wire.plan, &wire.cells, wire.states_per_job)?,
             fingerprint: fingerprint.map(Fingerprint),
             priority: wire.priority,
             replicate_ppm: wire.replicate_ppm,
@@ -202,6 +217,7 @@ impl From<Checked> for v1::Check {
         match checked {
             Checked::Published => Self::Published,
             Checked::Symmetric => Self::Symmetric,
+            Checked::Nothing => Self::Nothing,
         }
     }
 }
@@ -357,6 +373,7 @@ impl From<Submission> for v1::SubmitRequest {
             request_id: submission.request.to_vec(),
             n: submission.plan.n().get(),
             plan: submission.plan.kind().name().to_owned(),
+            cells: drawing(&submission.plan),
             states_per_job: submission.plan.states_per_job(),
             priority: submission.priority,
             replicate_ppm: submission.replicate_ppm,
@@ -371,7 +388,7 @@ impl TryFrom<v1::SubmitRequest> for Submission {
         let n = board(wire.n)?;
         Ok(Self {
             request: wire.request_id.try_into().map_err(|_| invalid("request_id", "must be 16 bytes"))?,
-            plan: plan(n, &wire.plan, wire.states_per_job)?,
+            plan: plan(n, &wire.plan, &wire.cells, wire.states_per_job)?,
             priority: wire.priority,
             replicate_ppm: (wire.replicate_ppm <= 1_000_000)
                 .then_some(wire.replicate_ppm)

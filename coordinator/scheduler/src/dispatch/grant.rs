@@ -142,11 +142,11 @@ impl Dispatch {
             return !self.policy.arbiter || has_weight;
         }
         let first = &check.votes[0];
-        let family = self.family(first.worker, first.kernel, run.plan());
-        let is_independent = || self.family(worker, *kernel, run.plan()) != family;
+        let family = self.family(first.worker, first.kernel, run.plan().kind());
+        let is_independent = || self.family(worker, *kernel, run.plan().kind()) != family;
         let has_independent = || {
             self.worker_summary.as_ref().is_some_and(|worker_summary| {
-                worker_summary.has_independent_engine(check, family, run.plan())
+                worker_summary.has_independent_engine(check, family, run.plan().kind())
             })
         };
         run.estimate_ready() == 0 || is_independent() || !has_independent()
