@@ -31,7 +31,7 @@ fn works_as_written(page: &str) {
     let mut shown = Vec::new();
     for block in text.split("\n```").skip(1).step_by(2) {
         match block.split_once('\n') {
-            Some(("sh", commands)) => script += &format!("{commands}\n"),
+            Some(("sh", commands)) => script.extend([commands, "\n"]),
             Some(("text", output)) => shown.extend(output.lines().map(words)),
             _ => {}
         }
@@ -55,7 +55,7 @@ fn works_as_written(page: &str) {
     assert!(output.status.success(), "{told}");
     let mut printed = printed.lines().map(words);
     for line in shown {
-        assert!(printed.any(|other| other == line), "{line:?} is missing: {told}");
+        assert!(printed.any(|other| other.contains(&line)), "{line:?} is missing: {told}");
     }
 }
 
