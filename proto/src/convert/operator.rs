@@ -1,11 +1,7 @@
 //! Messages between operators and the coordinator.
 
-use std::str::FromStr;
-
-use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
-use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
-use nqueens_kernel::variant::Cells;
+use nqueens_kernel::plan::Fingerprint;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
@@ -13,7 +9,8 @@ use nqueens_model::operator::{
     Recounts, RunState, RunStatus, Speed, Submission, TotalEstimate, WorkerStatus,
 };
 
-use super::{InvalidMessage, board, invalid, present, run_id, stored, variant, worker_id};
+use super::plan::{drawing, plan};
+use super::{InvalidMessage, board, invalid, present, run_id, variant, worker_id};
 use crate::v1;
 
 fn decimal(field: &'static str, text: &str) -> Result<u128, InvalidMessage> {
@@ -22,27 +19,6 @@ fn decimal(field: &'static str, text: &str) -> Result<u128, InvalidMessage> {
         .then(|| text.parse().ok())
         .flatten()
         .ok_or_else(|| invalid(field, "must be a decimal number below 2^128"))
-}
-
-/// Bytes of a drawing, at most: 31 lines of 31 cells are fewer.
-const DRAWING_MAX: usize = 1_024;
-
-fn plan(n: BoardSize, kind: &str, cells: &str, states_per_job: u64) -> Result<Plan, InvalidMessage> {
-    let kind = PlanKind::from_str(kind).map_err(|error| invalid("plan", error))?;
-    if stored("states_per_job", states_per_job)? == 0 {
-        return Err(invalid("states_per_job", "must be at least 1"));
-    }
-    if cells.len() > DRAWING_MAX {
-        return Err(invalid("cells", format!("must have at most {DRAWING_MAX} bytes")));
-    }
-    let board = (!cells.is_empty()).then(|| Cells::read(n, cells)).transpose();
-    let board = board.map_err(|error| invalid("cells", error))?;
-    Plan::stored(n, kind, board, states_per_job)
-        .ok_or_else(|| invalid("cells", "are there if and only if the plan is cells"))
-}
-
-fn drawing(plan: &Plan) -> String {
-    plan.cells().map_or_else(String::new, |cells| cells.to_string())
 }
 
 impl From<RunStatus> for v1::Run {
