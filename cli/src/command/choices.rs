@@ -14,6 +14,7 @@ use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Kernel, UnknownKernel};
 use nqueens_kernel::halves::Orbits;
 use nqueens_kernel::plan::{Plan, PlanKind, fastest};
+use nqueens_kernel::variant::Variant;
 use nqueens_model::message::THREADS_MAX;
 
 use crate::machine::threads_max;
@@ -174,8 +175,18 @@ impl PlanChoice {
         self.given().unwrap_or_else(|| kernel.map_or(PlanKind::Border, |kernel| fastest(n, kernel)))
     }
 
-    /// The plan, with jobs of about so many states or of a size that suits it.
-    pub(crate) fn cut(self, n: BoardSize, kernel: Option<Kernel>, states_per_job: Option<u64>) -> Plan {
+    /// The plan, with jobs of about so many states or of a size that suits it. A variant leaves no choice.
+    pub(crate) fn cut(
+        self,
+        n: BoardSize,
+        variant: Option<Variant>,
+        kernel: Option<Kernel>,
+        states_per_job: Option<u64>,
+    ) -> Plan {
+        if let Some(variant) = variant {
+            let suitable = || Plan::of_variant(variant);
+            return states_per_job.map_or_else(suitable, |states| Plan::of_variant_with(variant, states));
+        }
         let kind = self.resolve(n, kernel);
         states_per_job.map_or_else(|| Plan::new(n, kind), |states| Plan::with_states_per_job(n, kind, states))
     }

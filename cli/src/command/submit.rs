@@ -12,7 +12,7 @@ use nqueens_proto::random_bytes;
 
 use super::choices::PlanChoice;
 use super::target::Contact;
-use super::variant::{VariantOptions, cut};
+use super::variant::VariantOptions;
 use crate::client::OperatorClient;
 use crate::exit::INTERRUPTED;
 use crate::output::{Json, print_line};
@@ -65,8 +65,7 @@ impl SubmitCommand {
         block_on(async {
             let mut client = self.contact.client()?;
             let kernel = prevailing(&client.workers().await?);
-            let whole_board = || self.plan.cut(self.n, Some(kernel), self.job_states);
-            let plan = variant.map_or_else(whole_board, |variant| cut(variant, self.job_states));
+            let plan = self.plan.cut(self.n, variant, Some(kernel), self.job_states);
             let (request, priority, replicate_ppm) = (random_bytes(), self.priority, self.replicate);
             let submission = Submission { request, plan, priority, replicate_ppm };
             let run = client.submit(submission).await?;

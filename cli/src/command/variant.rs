@@ -64,11 +64,6 @@ pub(crate) fn subject(n: BoardSize, variant: Option<&Variant>) -> String {
     variant.map_or_else(|| format!("N = {n}"), Variant::to_string)
 }
 
-/// The plan for a variant, with jobs of about so many states or of a size that suits it.
-pub(crate) fn cut(variant: Variant, states_per_job: Option<u64>) -> Plan {
-    states_per_job.map_or_else(|| Plan::of_variant(variant), |states| Plan::of_variant_with(variant, states))
-}
-
 /// The command that counts the same again; blocked cells have to be drawn in the file `board`.
 pub(crate) fn count_again(plan: &Plan) -> String {
     let n = plan.n();

@@ -15,7 +15,7 @@ use nqueens_coordinator::request::ReleaseAll;
 use nqueens_coordinator::{Access, CallerLimits, Coordinator, Error, Policy, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
-use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::plan::PlanKind;
 use nqueens_kernel::variant::Variant;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
@@ -28,7 +28,7 @@ use tracing::debug;
 use self::end::{RunEnd, TakenUp};
 use super::choices::{ConfirmingOptions, EngineChoice, JobsMax, KernelChoice, PlanChoice, threads};
 use super::devices::Devices;
-use super::variant::{VariantOptions, cut, subject};
+use super::variant::{VariantOptions, subject};
 use crate::build::BUILD;
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
@@ -220,16 +220,8 @@ impl RunCommand {
         }
     }
 
-    /// The plan of a new run, to be counted by this engine or by devices alone.
-    fn plan(&self, kernel: Option<Kernel>) -> Plan {
-        match self.variant {
-            Some(variant) => cut(variant, self.job_states),
-            None => self.plan.cut(self.n, kernel, self.job_states),
-        }
-    }
-
     async fn submit(&self, coordinator: &Coordinator, kernel: Option<Kernel>) -> anyhow::Result<RunRow> {
-        let plan = self.plan(kernel);
+        let plan = self.plan.cut(self.n, self.variant, kernel, self.job_states);
         let submission = Submission { request: random_bytes(), plan, priority: 0, replicate_ppm: 0 };
         let (operator, bar) = (coordinator.operator(), Bar::new());
         tokio::select! {
