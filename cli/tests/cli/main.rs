@@ -25,6 +25,7 @@ mod foreign;
 mod health;
 mod http;
 mod kubernetes;
+mod ladder;
 mod leaving;
 mod ledger;
 mod locks;
