@@ -71,6 +71,7 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
         returned: vec![ReturnedLease { token: token(3), failure: Some("no luck".to_owned()) }],
         wanted: Wanted { states: u64::MAX, jobs: 1_000, job_states_max: 14 },
         leaving: true,
+        faults: vec!["an abacus (beads) is left alone from now on: it was lost".to_owned()],
     };
     let leases = PlanKind::ALL.map(|kind| {
         let plan = Plan::new(BoardSize::new(14).expect("in range"), kind);

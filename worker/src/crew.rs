@@ -79,7 +79,7 @@ impl Crew {
 
     /// States that all its threads visit in a second.
     #[expect(clippy::cast_precision_loss, reason = "few threads")]
-    pub(crate) fn speed(&self) -> f64 {
+    pub fn speed(&self) -> f64 {
         self.states_per_s * self.threads.get() as f64
     }
 }

@@ -4,14 +4,17 @@
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nqueens_coordinator::{Access, Coordinator, Policy, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::engine::{Kernel, cpu};
+use nqueens_kernel::engine::{Control, Engine, Kernel, Stopped, Tally, cpu};
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_model::operator::RunState;
+use nqueens_kernel::random::Random;
+use nqueens_kernel::subproblem::Subproblem;
+use nqueens_model::operator::{EventKind, RunState};
 use nqueens_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use nqueens_proto::{Token, v1};
 use nqueens_worker::{CallError, Client, Config, Crew, EndReason, Spool, Summary, WorkerError, prove, work};
@@ -250,9 +253,13 @@ struct Working {
 
 impl Working {
     fn start(spool: &Path, address: SocketAddr) -> Self {
+        Self::start_as(config(Some(spool), Duration::ZERO), address)
+    }
+
+    fn start_as(config: Config, address: SocketAddr) -> Self {
         let (stop, stopped) = oneshot::channel();
         let stopped = async { drop(stopped.await) };
-        let task = tokio::spawn(work(config(Some(spool), Duration::ZERO), client(address), stopped));
+        let task = tokio::spawn(work(config, client(address), stopped));
         Self { stop, task }
     }
 
@@ -327,4 +334,80 @@ async fn results_of_another_database_are_set_aside() {
     assert!(std::fs::read(spool.join("rejected")).expect("a file") == kept, "byte by byte");
     assert_eq!(bytes_in(&spool), 0);
     service.stop().await;
+}
+
+/// A device that is lost for good after so many boards.
+struct FadingDevice {
+    real: Box<dyn Engine>,
+    boards_left: Arc<AtomicUsize>,
+    lost: bool,
+}
+
+impl Engine for FadingDevice {
+    fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
+        let less = |left: usize| left.checked_sub(1);
+        if self.boards_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_err() {
+            self.lost = true;
+            return Err(Stopped);
+        }
+        self.real.count(problem, control)
+    }
+
+    fn fault(&self) -> Option<&str> {
+        self.lost.then_some("fell off the bus")
+    }
+}
+
+/// A worker with nothing else to count by.
+fn on_a_device_that_fades(boards: usize) -> Config {
+    let boards_left = Arc::new(AtomicUsize::new(boards));
+    let factory = move |_: &str| -> Option<Box<dyn Engine>> {
+        let boards_left = Arc::clone(&boards_left);
+        Some(Box::new(FadingDevice { real: cpu("scalar")?, boards_left, lost: false }))
+    };
+    let kernel = "abacus".parse().expect("a name");
+    let crew = Crew {
+        engine: "abacus-0".to_owned(),
+        kernel,
+        family: kernel,
+        device: "beads".to_owned(),
+        plans: vec![PlanKind::Border],
+        threads: NonZeroUsize::MIN,
+        states_per_s: 1e8,
+    };
+    Config { crews: vec![crew], factory: Arc::new(factory), ..config(None, Duration::ZERO) }
+}
+
+#[tokio::test]
+async fn a_device_that_is_lost_at_any_time_is_an_event_and_costs_no_job() {
+    let mut random = Random::series(17, 0);
+    for _ in 0..4 {
+        let place = TempDir::new().expect("a directory");
+        let (service, address) = Service::start(&place.path().join("runs.db"), "127.0.0.1:0").await;
+        let run = service.submit(10).await;
+        let boards = usize::try_from(random.below(40)).expect("few");
+        let outcome =
+            Working::start_as(on_a_device_that_fades(boards), address).task.await.expect("no panic");
+        assert!(matches!(outcome, Err(WorkerError::Abandoned)), "{boards}: {outcome:?}");
+        let events = service.coordinator.operator().events();
+        let told = events
+            .borrow()
+            .iter()
+            .filter(|event| event.kind == EventKind::EngineFailed)
+            .cloned()
+            .collect::<Vec<_>>();
+        let texts: Vec<_> = told
+            .iter()
+            .map(|event| event.text.trim_start_matches("An engine of worker 2 failed: "))
+            .collect();
+        let expected = ["failed and is tried once more", "is left alone from now on"]
+            .map(|what| format!("abacus-0 (beads) {what}: fell off the bus."));
+        assert_eq!(texts, expected, "{boards}");
+        let working = Working::start(&place.path().join("spool"), address);
+        service.done(run.jobs).await;
+        working.stop().await;
+        let run = service.coordinator.operator().reader().run(run.id).await.expect("a run");
+        assert_eq!(run.outcome.expect("a total").total, 724, "{boards}");
+        service.stop().await;
+    }
 }

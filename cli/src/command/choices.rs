@@ -13,7 +13,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Kernel, UnknownKernel};
 use nqueens_kernel::halves::Orbits;
-use nqueens_kernel::plan::{Plan, PlanKind, fastest};
+use nqueens_kernel::plan::{Plan, PlanKind, fastest, fastest_on_gpus};
 use nqueens_model::message::THREADS_MAX;
 
 use crate::machine::threads_max;
@@ -161,7 +161,8 @@ impl KernelChoice {
 }
 
 impl PlanChoice {
-    /// The plan for a board of this size, to be counted by this engine or by devices alone; by default the fastest.
+    /// The plan for a board of this size, by default the fastest of this engine for the processor, or where there is none of
+    /// devices.
     pub(crate) fn resolve(self, n: BoardSize, kernel: Option<Kernel>) -> PlanKind {
         let missing = match self.given() {
             Some(PlanKind::Halves) if n.get() < Orbits::N_MIN => "half boards",
@@ -171,7 +172,7 @@ impl PlanChoice {
         if !missing.is_empty() {
             eprintln!("nqueens: N = {n} is too small for {missing}; plan border is used instead");
         }
-        self.given().unwrap_or_else(|| kernel.map_or(PlanKind::Border, |kernel| fastest(n, kernel)))
+        self.given().unwrap_or_else(|| kernel.map_or_else(|| fastest_on_gpus(n), |kernel| fastest(n, kernel)))
     }
 
     /// The plan, with jobs of about so many states or of a size that suits it.

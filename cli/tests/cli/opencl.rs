@@ -54,6 +54,32 @@ fn plans_that_no_device_counts_are_left_to_the_processor_and_wrong_devices_are_n
     assert!(missing.starts_with("there is no device 77: 'nqueens doctor' lists "), "{missing}");
 }
 
+#[test]
+fn auto_leaves_processors_alone_and_says_nothing_without_opencl() {
+    let place = Place::new();
+    let without = [("OPENCL_DYLIB_PATH", "/there/is/none")];
+    let run = place.run_with(&without, "run 10 --device auto --json --db without.db");
+    assert_eq!((run.code, &*run.stderr), (0, ""), "{}", run.stdout);
+    if !has_device(&place) {
+        return;
+    }
+    // A GPU, if there is one, may be faster or not.
+    let is_pocl = |line: &&str| line.contains("pthread") || line.contains("cpu");
+    for command in ["run 10 --device auto", "bench --n 10 --device auto"] {
+        let said = place.run(command);
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        let decisions: Vec<_> = said.stderr.lines().filter(is_pocl).collect();
+        assert!(
+            !decisions.is_empty()
+                && decisions.iter().all(|line| line.ends_with("is left alone: it is a processor")),
+            "{}",
+            said.stderr
+        );
+    }
+    let engine = place.json("bench --n 10 --device auto --kernel scalar --json");
+    assert!(engine["kernel"].as_str().is_some_and(|kernel| kernel.starts_with("scalar")), "{engine}");
+}
+
 /// Each job is counted by two families: on the device, and by a processor.
 #[test]
 fn a_device_and_processors_check_each_other_in_a_cluster() {

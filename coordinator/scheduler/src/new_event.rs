@@ -55,6 +55,13 @@ impl NewEvent {
         news.collect()
     }
 
+    /// An engine that failed, in the words of its worker.
+    pub(crate) fn engine_failed(worker: WorkerId, fault: &str) -> Self {
+        warn!(%worker, fault, "an engine failed");
+        let text = format!("An engine of worker {worker} failed: {fault}.");
+        Self { kind: EventKind::EngineFailed, run: None, worker: Some(worker), text }
+    }
+
     /// A machine whose results were wrong.
     pub(crate) fn distrusted(machine: &Machine, reason: &str, suspects: usize) -> Self {
         let text = format!(

@@ -42,6 +42,15 @@ pub fn fastest(n: BoardSize, kernel: Kernel) -> PlanKind {
     plans.min_by(|(_, one), (_, other)| one.total_cmp(other)).map_or(PlanKind::Border, |(kind, _)| kind)
 }
 
+/// The smallest board that a GPU counts faster by `colours` than by `border`: predicted for an H200, as none was measured. On
+/// smaller ones it waits for lists of placements.
+const COLOURS_ON_GPUS: u32 = 20;
+
+/// The fastest plan for boards of `n` on GPUs.
+pub fn fastest_on_gpus(n: BoardSize) -> PlanKind {
+    if n.get() < COLOURS_ON_GPUS { PlanKind::Border } else { PlanKind::Colours }
+}
+
 /// How one N is cut into jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {

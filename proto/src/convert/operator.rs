@@ -315,6 +315,7 @@ impl From<EventKind> for v1::EventKind {
             EventKind::JobsQuarantined => Self::JobsQuarantined,
             EventKind::WorkerLost => Self::WorkerLost,
             EventKind::WorkerStalled => Self::WorkerStalled,
+            EventKind::EngineFailed => Self::EngineFailed,
             EventKind::MachineDistrusted => Self::MachineDistrusted,
             EventKind::MachineRests => Self::MachineRests,
             EventKind::DiskShort => Self::DiskShort,

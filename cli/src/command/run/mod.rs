@@ -121,8 +121,8 @@ impl RunCommand {
     }
 
     async fn count(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
-        let (kernel, devices) = (self.kernel, self.devices.clone());
-        let proving = tokio::task::spawn_blocking(move || Engines::proven(kernel, &devices));
+        let (kernel, devices, threads) = (self.kernel, self.devices.clone(), self.threads);
+        let proving = tokio::task::spawn_blocking(move || Engines::proven(kernel, &devices, threads));
         let pace = Timing {
             policy: Policy { beat_ms: BEAT_MS, ..Policy::default() },
             jobs_max: self.jobs_max.jobs_max,
@@ -187,7 +187,7 @@ impl RunCommand {
         let planning = async {
             match self.existing(coordinator).await? {
                 Some(run) => Ok(run),
-                None => self.submit(coordinator, engines.cpu.map(|proof| proof.kernel)).await,
+                None => self.submit(coordinator, engines.planned_for()).await,
             }
         };
         let run = tokio::select! {
@@ -328,11 +328,19 @@ struct Engines {
 
 impl Engines {
     /// Those that were asked for. Each must pass its test.
-    fn proven(choice: EngineChoice, devices: &Devices) -> anyhow::Result<Self> {
-        Ok(match choice.cpu() {
-            Some(kernel) => Self { cpu: Some(proven(kernel)?), devices: devices.crews()? },
-            None => Self { cpu: None, devices: devices.crews_alone()? },
-        })
+    fn proven(choice: EngineChoice, devices: &Devices, threads: NonZeroUsize) -> anyhow::Result<Self> {
+        let Some(kernel) = choice.cpu() else {
+            return Ok(Self { cpu: None, devices: devices.crews_alone()? });
+        };
+        let proof = proven(kernel)?;
+        let beside = Crew::of_cpu(proof, threads);
+        let devices = devices.crews(&beside, |decision| eprintln!("nqueens: {decision}"))?;
+        Ok(Self { cpu: Some(proof), devices })
+    }
+
+    /// The engine that the plan has to suit; none where devices count.
+    fn planned_for(&self) -> Option<Kernel> {
+        self.cpu.filter(|_| self.devices.is_empty()).map(|proof| proof.kernel)
     }
 
     /// For people.

@@ -275,6 +275,14 @@ impl Dispatch {
         }
     }
 
+    /// Of all faults of a worker's engines, those that it did not tell before. It can't change what it has told.
+    pub fn new_faults<'a>(&mut self, worker: WorkerId, faults: &'a [String]) -> &'a [String] {
+        let Some(worker) = self.workers.get_mut(&worker) else { return &[] };
+        let told = worker.faults_told;
+        worker.faults_told = told.max(faults.len());
+        faults.get(told..).unwrap_or_default()
+    }
+
     /// Estimated work of a job that exists, in states.
     pub fn estimate(&self, job: JobId) -> u64 {
         self.runs[&job.run].slot(job.number).estimate

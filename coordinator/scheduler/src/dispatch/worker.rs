@@ -26,6 +26,8 @@ pub struct Worker {
     pub accepted: u64,
     /// An operator wants it to go.
     pub draining: bool,
+    /// Faults of its engines that it has told.
+    pub(super) faults_told: usize,
     /// It has said that it ends, and has not registered since.
     pub(super) left: bool,
     recent: Recent,
@@ -59,6 +61,7 @@ impl Worker {
             seen: None,
             accepted: 0,
             draining: false,
+            faults_told: 0,
             left: false,
             recent: Recent::default(),
             jobs: BTreeSet::new(),
