@@ -6,11 +6,11 @@
 -- big-endian.
 ALTER TABLE run ADD COLUMN cells TEXT CHECK ((plan = 'cells') = (cells IS NOT NULL));
 
--- run.checked can be 'nothing', too: no count of such a board is published. SQLite changes no CHECK of a table in place but
+-- run.checked can be 'none', too: no count of such a board is published. SQLite changes no CHECK of a table in place but
 -- in this way (https://www.sqlite.org/lang_altertable.html#otheralter); the rows stay as they are.
 PRAGMA writable_schema = ON;
 UPDATE sqlite_schema SET sql = replace(sql, '(checked IN (''published'', ''symmetric''))',
-                                       '(checked IN (''published'', ''symmetric'', ''nothing''))')
+                                       '(checked IN (''published'', ''symmetric'', ''none''))')
 WHERE type = 'table' AND name = 'run';
 PRAGMA writable_schema = RESET;
 

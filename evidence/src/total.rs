@@ -65,7 +65,7 @@ pub fn conclude(
 /// The total of a variant, compared with the published count unless there are other grounds or there is none.
 pub fn of_variant(variant: &Variant, total: u128, grounds: Option<Grounds>) -> Result<Outcome, Doubt> {
     let checked = match variant.published().filter(|_| grounds.is_none()) {
-        None => Checked::Nothing,
+        None => Checked::None,
         Some(published) if published == total => Checked::Published,
         Some(published) => return Err(Doubt::Published { total, published }),
     };

@@ -313,7 +313,7 @@ fn sums(
         Ok(Outcome { checked: Checked::Published, .. }) => {
             [whole(), equal(), CheckResult::Passed("the total equals the published count".to_owned())]
         }
-        Ok(Outcome { checked: Checked::Symmetric | Checked::Nothing, .. }) => {
+        Ok(Outcome { checked: Checked::Symmetric | Checked::None, .. }) => {
             let subject = plan.subject();
             [whole(), equal(), CheckResult::NotMade(format!("there is no published count for {subject}"))]
         }

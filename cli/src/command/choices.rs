@@ -254,6 +254,15 @@ mod tests {
     }
 
     #[test]
+    fn the_plan_suits_devices_where_they_count() {
+        let plan = |n, kernel| PlanChoice::Auto.resolve(BoardSize::new(n).unwrap(), kernel);
+        assert_eq!([19, 20].map(|n| plan(n, None)), [PlanKind::Border, PlanKind::Colours]);
+        assert_eq!(plan(20, Some(Kernel::Scalar)), PlanKind::Border);
+        let asked_for = PlanChoice::Given(PlanKind::Rows).resolve(BoardSize::new(20).unwrap(), None);
+        assert_eq!(asked_for, PlanKind::Rows);
+    }
+
+    #[test]
     fn thread_counts_are_limited() {
         assert_eq!(threads("4096").map(NonZeroUsize::get), Ok(4096));
         for text in ["0", "4097", "-1", "two", ""] {

@@ -37,6 +37,7 @@ mod page;
 mod permissions;
 mod planning;
 mod processes;
+mod python;
 mod records;
 mod report;
 mod resume;

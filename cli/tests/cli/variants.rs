@@ -56,7 +56,7 @@ fn for_programs() {
         null,
         "cells",
         "scalar",
-        "nothing",
+        "none",
         false
     ]);
     assert_eq!(json!(facts.map(|fact| &result[fact])), expected);

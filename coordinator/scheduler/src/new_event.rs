@@ -58,7 +58,7 @@ impl NewEvent {
     /// An engine that failed, in the words of its worker.
     pub(crate) fn engine_failed(worker: WorkerId, fault: &str) -> Self {
         warn!(%worker, fault, "an engine failed");
-        let text = format!("An engine of worker {worker} failed: {fault}.");
+        let text = format!("Worker {worker} reports: {fault}.");
         Self { kind: EventKind::EngineFailed, run: None, worker: Some(worker), text }
     }
 

@@ -29,7 +29,7 @@ pub enum Checked {
     /// The separately counted symmetric solutions; not a published count.
     Symmetric,
     /// Nothing: no count of such a variant is published.
-    Nothing,
+    None,
 }
 
 impl Checked {
@@ -45,7 +45,7 @@ impl Checked {
             Self::Symmetric => {
                 "not compared with a published count; COUNT2 and COUNT4 equal the separately counted symmetric solutions"
             }
-            Self::Nothing => "not compared with a published count: there is none of such a board",
+            Self::None => "not compared with a published count: there is none of such a board",
         }
     }
 }

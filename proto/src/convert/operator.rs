@@ -193,7 +193,7 @@ impl From<Checked> for v1::Check {
         match checked {
             Checked::Published => Self::Published,
             Checked::Symmetric => Self::Symmetric,
-            Checked::Nothing => Self::Nothing,
+            Checked::None => Self::None,
         }
     }
 }
