@@ -286,7 +286,7 @@ fn means(job: &Job, prefix: &[u8], queens: &[usize]) -> bool {
                     .zip(inner)
                     .all(|(&column, row)| queens[row] == column && (!symmetric || leads(row)))
         }
-        Class::Halves | Class::Colours => unreachable!("sets of lines have no prefixes"),
+        _ => unreachable!("a class of the plans rows and border"),
     }
 }
 

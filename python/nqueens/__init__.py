@@ -49,10 +49,10 @@ class Count:
     count2: int | None
     count4: int | None
     count8: int | None
-    #: How the board was split into jobs; None for variants.
-    plan: str | None
-    #: Counting engine; None for the torus.
-    kernel: str | None
+    #: How the board was split into jobs; "cells" and "torus" for variants.
+    plan: str
+    #: Counting engine.
+    kernel: str
     #: Wall time of the count, also of one that was stored.
     seconds: float
     #: What the total was compared with, such as "published", or "none".
@@ -160,18 +160,18 @@ def count(
     >>> count(5, torus=True).total
     10
     """
-    # A variant has no plan.
+    # A variant leaves no choice of the plan.
     options = _option("plan", None if plan == "auto" else plan) + _option("threads", threads)
     with tempfile.TemporaryDirectory(prefix="nqueens-") as folder:
         options += _variant(given, blocked, torus, folder)
         place = os.fspath(db) if db is not None else os.path.join(folder, "nqueens.db")
         answer = json.loads(_run("run", str(n), "--json", "--db", place, *options, progress=progress))
-    whole = {name: _whole(answer.get(name)) for name in ("unique", "count2", "count4", "count8")}
+    whole = {name: _whole(answer[name]) for name in ("unique", "count2", "count4", "count8")}
     return Count(
         n=answer["n"],
         total=int(answer["total"]),
         **whole,
-        plan=answer.get("plan"),
+        plan=answer["plan"],
         kernel=answer["kernel"],
         seconds=answer["elapsed_s"],
         check=answer["check"],

@@ -39,7 +39,7 @@ impl Crew {
             kernel: name,
             family: name.family(None, PlanKind::Border),
             device: device.join(" "),
-            plans: PlanKind::ALL.to_vec(),
+            plans: [&PlanKind::ALL[..], &PlanKind::OF_VARIANTS].concat(),
             threads,
             states_per_s,
         }

@@ -14,7 +14,7 @@ use nqueens_kernel::engine::{Control, Engine, Kernel, Stopped, Tally, cpu};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::Random;
 use nqueens_kernel::subproblem::Subproblem;
-use nqueens_model::operator::{EventKind, RunState};
+use nqueens_model::operator::{Event, EventKind, RunState};
 use nqueens_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use nqueens_proto::{Token, v1};
 use nqueens_worker::{CallError, Client, Config, Crew, EndReason, Spool, Summary, WorkerError, prove, work};
@@ -238,6 +238,17 @@ impl Service {
         drop(there.await.expect("the coordinator lives"));
     }
 
+    /// Waits for a run's total.
+    async fn total(&self, run: &RunRow) -> u128 {
+        let mut snapshots = self.coordinator.operator().watch();
+        let over = |state| matches!(state, RunState::Done | RunState::Failed);
+        let end =
+            snapshots.wait_for(|snapshot| snapshot.run(run.id).is_some_and(|run| over(run.state))).await;
+        drop(end.expect("the coordinator lives"));
+        let run = self.coordinator.operator().reader().run(run.id).await.expect("a run");
+        run.outcome.expect("a total").total
+    }
+
     async fn stop(self) {
         drop(self.stop);
         self.server.await.expect("no panic").expect("it served");
@@ -253,13 +264,9 @@ struct Working {
 
 impl Working {
     fn start(spool: &Path, address: SocketAddr) -> Self {
-        Self::start_as(config(Some(spool), Duration::ZERO), address)
-    }
-
-    fn start_as(config: Config, address: SocketAddr) -> Self {
         let (stop, stopped) = oneshot::channel();
         let stopped = async { drop(stopped.await) };
-        let task = tokio::spawn(work(config, client(address), stopped));
+        let task = tokio::spawn(work(config(Some(spool), Duration::ZERO), client(address), stopped));
         Self { stop, task }
     }
 
@@ -299,13 +306,8 @@ async fn a_coordinator_may_come_late_and_be_away_for_a_while() {
     spooled(&spool).await;
 
     let (service, _) = Service::start(&db, &address.to_string()).await;
-    let mut snapshots = service.coordinator.operator().watch();
-    let over = |state| matches!(state, RunState::Done | RunState::Failed);
-    let end = snapshots.wait_for(|snapshot| snapshot.run(run.id).is_some_and(|run| over(run.state))).await;
-    drop(end.expect("the coordinator lives"));
+    assert_eq!(service.total(&run).await, 14_772_512);
     let summary = working.stop().await;
-    let run = service.coordinator.operator().reader().run(run.id).await.expect("a run");
-    assert_eq!(run.outcome.expect("a total").total, 14_772_512);
     assert_eq!((summary.accepted, summary.unreported, summary.unreturned), (run.jobs.into(), 0, 0));
     assert_eq!(bytes_in(&spool), 0, "all is acknowledged");
     service.stop().await;
@@ -386,28 +388,18 @@ async fn a_device_that_is_lost_at_any_time_is_an_event_and_costs_no_job() {
         let (service, address) = Service::start(&place.path().join("runs.db"), "127.0.0.1:0").await;
         let run = service.submit(10).await;
         let boards = usize::try_from(random.below(40)).expect("few");
-        let outcome =
-            Working::start_as(on_a_device_that_fades(boards), address).task.await.expect("no panic");
+        let config = on_a_device_that_fades(boards);
+        let outcome = work(config, client(address), std::future::pending()).await;
         assert!(matches!(outcome, Err(WorkerError::Abandoned)), "{boards}: {outcome:?}");
         let events = service.coordinator.operator().events();
-        let told = events
-            .borrow()
-            .iter()
-            .filter(|event| event.kind == EventKind::EngineFailed)
-            .cloned()
-            .collect::<Vec<_>>();
-        let texts: Vec<_> = told
-            .iter()
-            .map(|event| event.text.trim_start_matches("An engine of worker 2 failed: "))
-            .collect();
+        let is_told = |event: &&Event| event.kind == EventKind::EngineFailed;
+        let told: Vec<_> = events.borrow().iter().filter(is_told).map(|event| event.text.clone()).collect();
         let expected = ["failed and is tried once more", "is left alone from now on"]
-            .map(|what| format!("abacus-0 (beads) {what}: fell off the bus."));
-        assert_eq!(texts, expected, "{boards}");
+            .map(|what| format!("Worker 1 reports: abacus-0 (beads) {what}: fell off the bus."));
+        assert_eq!(told, expected, "{boards}");
         let working = Working::start(&place.path().join("spool"), address);
-        service.done(run.jobs).await;
+        assert_eq!(service.total(&run).await, 724, "{boards}");
         working.stop().await;
-        let run = service.coordinator.operator().reader().run(run.id).await.expect("a run");
-        assert_eq!(run.outcome.expect("a total").total, 724, "{boards}");
         service.stop().await;
     }
 }

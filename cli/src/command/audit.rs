@@ -49,8 +49,8 @@ impl AuditCommand {
         let (reader, run) = self.source.open().await?;
         let (id, plan) = (run.id, run.plan);
         print_line(format_args!(
-            "run {id}, N = {}, plan {}, {} jobs",
-            plan.n(),
+            "run {id}, {}, plan {}, {} jobs",
+            plan.subject(),
             plan.kind(),
             thousands(run.jobs)
         ))?;

@@ -137,7 +137,7 @@ fn a_finished_run_in_short() {
 
     | check | outcome | what was found |
     |---|---|---|
-    | form | ok | 11 lines of format 6 |
+    | form | ok | 11 lines of format 7 |
     | jobs | ok | 8, each once and in order |
     | plan | ok | computed again for N = 8, plan rows, 500000 states per job: the same jobs |
     | fingerprint | ok | 8c5430ddbbf7922ad8e318b42018f64035aa7cabcbbba45ffced527c007ae11d |

@@ -1,6 +1,7 @@
 //! Engines that fail: what their workers say, and what operators are told of it.
 
 use nqueens_coordinator::Policy;
+use nqueens_model::id::WorkerId;
 use nqueens_model::operator::EventKind;
 use nqueens_proto::v1;
 
@@ -33,11 +34,11 @@ async fn each_fault_of_a_worker_is_an_event_once() {
         "{told:?}"
     );
     let told: Vec<_> =
-        told.iter().map(|event| (event.worker.map_or(0, |worker| worker.get()), &*event.text)).collect();
+        told.iter().map(|event| (event.worker.map_or(0, WorkerId::get), &*event.text)).collect();
     let expected = [
-        (1, "An engine of worker 1 failed: the abacus failed."),
-        (1, "An engine of worker 1 failed: it is left alone."),
-        (2, "An engine of worker 2 failed: the abacus failed."),
+        (1, "Worker 1 reports: the abacus failed."),
+        (1, "Worker 1 reports: it is left alone."),
+        (2, "Worker 2 reports: the abacus failed."),
     ];
     assert_eq!(told, expected);
     house.close().await;

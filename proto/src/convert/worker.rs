@@ -286,7 +286,7 @@ impl TryFrom<v1::ReturnedLease> for ReturnedLease {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::ReturnedLease) -> Result<Self, Self::Error> {
-        Ok(Self { token: present("token", wire.token)?, failure: failure(wire.failure)? })
+        Ok(Self { token: present("token", wire.token)?, failure: failure("failure", wire.failure)? })
     }
 }
 

@@ -15,7 +15,7 @@ impl Faults {
     /// An engine failed. What finds no room here is in the log.
     pub(super) fn note(&mut self, crew: &Crew, what: &str, fault: &str) {
         warn!(engine = crew.engine, device = crew.device, fault, "an engine {what}");
-        let what = format!("{} ({}) {what}", crew.engine, crew.device);
+        let what = line(&format!("{} ({}) {what}", crew.engine, crew.device));
         if self.0.len() < FAULTS_MAX && !self.0.iter().any(|known| known.starts_with(&what)) {
             self.0.push(line(&format!("{what}: {fault}")));
         }

@@ -268,7 +268,7 @@ impl PoolState {
             let is_short = batch_max == 1 || left as f64 / crew.speed() < BACKLOG_S;
             // Orbits come one job after the other.
             let has_room = |lease: &Lease| {
-                let room = if lease.job.class.counts_plainly() { 1 } else { batch_max };
+                let room = if lease.job.class.has_ranges() { 1 } else { batch_max };
                 ready < room && crew.counts(lease.job.class)
             };
             if is_short

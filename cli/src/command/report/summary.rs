@@ -4,15 +4,16 @@ use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_model::operator::{Recounts, RunState};
 
 use super::super::status::describe_recounts;
+use super::super::variant::count_again;
 use super::facts::Facts;
 use crate::output::{harmless, hours, local_time, quantity, thousands};
 
 /// `N = 16: 14,772,512 solutions`, or that there is no total.
 pub(super) fn title(facts: &Facts) -> String {
-    let n = facts.run.progress.n;
+    let subject = facts.run.plan.subject();
     match &facts.run.outcome {
-        Some(outcome) => format!("N = {n}: {} solutions", thousands(outcome.total)),
-        None => format!("N = {n}: no total"),
+        Some(outcome) => format!("{subject}: {} solutions", thousands(outcome.total)),
+        None => format!("{subject}: no total"),
     }
 }
 
@@ -61,6 +62,9 @@ pub(super) fn reputation(facts: &Facts) -> String {
 pub(super) fn counts(facts: &Facts) -> Vec<(&'static str, String)> {
     let Some(outcome) = &facts.run.outcome else { return Vec::new() };
     let orbits = outcome.totals;
+    if facts.run.plan.variant().is_some() {
+        return vec![("TOTAL", thousands(outcome.total))];
+    }
     let mut counts = vec![("COUNT2", orbits.count2), ("COUNT4", orbits.count4), ("COUNT8", orbits.count8)];
     counts.extend(orbits.unique(facts.run.progress.n).ok().map(|unique| ("UNIQUE", unique)));
     counts.push(("TOTAL", outcome.total));
@@ -76,12 +80,14 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
         thousands(run.progress.jobs),
         thousands(run.plan.states_per_job())
     );
-    let mut figures = vec![
-        ("Run", run.progress.run.to_string()),
-        ("Plan", plan),
+    let mut figures = vec![("Run", run.progress.run.to_string()), ("Plan", plan)];
+    if let Some(cells) = run.plan.cells() {
+        figures.push(("Board", cells.to_string().replace('\n', " / ")));
+    }
+    figures.extend([
         ("Fingerprint", run.fingerprint.map_or_else(|| "-".to_owned(), |print| print.to_string())),
         ("Submitted", local_time(run.created_at)),
-    ];
+    ]);
     figures.extend(run.started_at.map(|started| ("Started", local_time(started))));
     if let Some((first, last)) = facts.timeline.results() {
         figures.extend([("First result", local_time(first)), ("Last result", local_time(last))]);
@@ -148,6 +154,13 @@ pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
         return vec![audit];
     }
     let ledger = format!("nqueens-{n}.ledger");
+    let how_again = match facts.run.plan.cells() {
+        Some(cells) if cells.blocked() > 0 => {
+            "counts the board again, which has to be drawn in the file 'board'"
+        }
+        _ if facts.run.plan.variant().is_some() => "counts the board again; --kernel selects another search",
+        _ => "counts the board again; --plan and --kernel select other methods",
+    };
     vec![
         (
             format!("nqueens export {run} --db FILE --format ledger > {ledger}"),
@@ -159,6 +172,6 @@ pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
         ),
         (format!("python3 docs/recompute.py {ledger}"), "computes the same total with another program"),
         audit,
-        (format!("nqueens run {n}"), "counts the board again; --plan and --kernel select other methods"),
+        (count_again(&facts.run.plan), how_again),
     ]
 }

@@ -19,7 +19,7 @@
 //!
 //! | module | decides |
 //! |---|---|
-//! | `grant` | which worker gets which job; `worker_summary` is the summary of workers that it uses |
+//! | `grant` | which worker gets which job; `worker_summary` is the summary of workers that it uses, `engines` tells by what each counts |
 //! | `lease` | how long a lease lasts, and how it ends |
 //! | `report` | what a result is worth |
 //! | `checks` | which second counts are open |
@@ -29,6 +29,7 @@
 
 mod arbiter;
 mod checks;
+mod engines;
 mod grant;
 mod lease;
 mod report;
