@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, Event, MachineName, Progress, RunState, RunStatus, Submission, WorkerStatus,
+    Blamed, Event, MachineName, Moment, Progress, RunState, RunStatus, Submission, WorkerStatus,
 };
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
 use nqueens_proto::{ClientTls, MESSAGE_BYTES_MAX, Token, connect, present, request_id, tls, v1};
@@ -96,6 +96,12 @@ impl OperatorClient {
     pub(crate) async fn events(&mut self) -> anyhow::Result<Vec<Event>> {
         let events = call!(self.list_events(v1::ListEventsRequest { after: 0 })).events;
         Ok(events.into_iter().map(Event::try_from).collect::<Result<_, _>>()?)
+    }
+
+    /// How a run went over time.
+    pub(crate) async fn history(&mut self, run: RunId) -> anyhow::Result<Vec<Moment>> {
+        let moments = call!(self.get_history(v1::GetHistoryRequest { run: run.get() })).moments;
+        Ok(moments.into_iter().map(Moment::try_from).collect::<Result<_, _>>()?)
     }
 
     pub(crate) async fn drain(&mut self, worker: WorkerId) -> anyhow::Result<()> {

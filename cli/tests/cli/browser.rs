@@ -140,8 +140,19 @@ fn the_page_follows_a_run_to_its_end() {
     );
     assert_eq!(browser.run("return window.seen.at(-1)"), "100.0 %");
     // What is over has no speed, and has taken a time.
-    browser.wait("document.getElementById('left-more').textContent.startsWith('took ')");
-    assert_eq!(browser.text("#speed"), "none");
+    browser.wait("document.getElementById('elapsed-name').textContent === 'Took'");
+    let hidden =
+        |id: &str| browser.run(&format!("return document.getElementById('{id}').parentElement.hidden"));
+    assert_eq!(["speed", "left", "end", "elapsed"].map(hidden), [true, true, true, false].map(Value::from));
+    assert_eq!(browser.text("#unique"), "9,233");
+    let orbits = browser.run(
+        "return ['count2', 'count4', 'count8'].map((id) => Number(document.getElementById(id).textContent.replace(',', ''))) \
+             .reduce((sum, count, index) => sum + count * [2, 4, 8][index], 0)",
+    );
+    assert_eq!((orbits, browser.text("#checks")), (73_712.into(), "passed".to_owned()));
+    let links = "return ['report', 'ledger'].map((id) => document.getElementById(id).getAttribute('href'))";
+    let wanted = ["report", "ledger"].map(|document| format!("/{document}?run={}", run.trim_end()));
+    assert_eq!(browser.run(links), json!(wanted));
     browser.wait("!document.getElementById('throughput-text').textContent.includes('now')");
     browser.wait("document.querySelector('#events').textContent.includes('done, TOTAL 73712')");
     browser.wait("document.querySelector('#workers th')");
@@ -170,6 +181,9 @@ fn the_page_follows_a_run_to_its_end() {
     browser.wait("document.getElementById('link').textContent === 'live'");
     assert_eq!(coordinator.stop().code, 0);
     browser.wait("document.getElementById('link').textContent === 'waiting for the coordinator'");
+    // And what is old looks so.
+    browser.wait("!document.getElementById('stale').hidden && document.title.startsWith('Out of date')");
+    assert_eq!(browser.run("return getComputedStyle(document.getElementById('run')).filter"), "grayscale(1)");
 }
 
 /// Light or dark as the reader wants it, and no wider than a small phone.
@@ -183,6 +197,10 @@ pub(crate) fn fits_everywhere(browser: &Browser) {
     let phone = json!({ "width": 320, "height": 640, "deviceScaleFactor": 2, "mobile": true });
     browser.devtools("Emulation.setDeviceMetricsOverride", &phone);
     assert_eq!(browser.run("return [innerWidth, document.documentElement.scrollWidth]"), json!([320, 320]));
+    // Nothing of a table is out of sight: its rows are cards there.
+    let clipped = "return [...document.querySelectorAll('#live td, #live tbody th, caption')].filter((cell) => { \
+                       const { left, right } = cell.getBoundingClientRect(); return left < 0 || right > innerWidth; }).length";
+    assert_eq!(browser.run(clipped), 0);
     browser.devtools("Emulation.clearDeviceMetricsOverride", &json!({}));
 }
 
@@ -224,4 +242,27 @@ fn the_token_opens_the_page() {
     browser.wait("document.getElementById('link')?.textContent === 'live'");
     assert_eq!(browser.run("return document.cookie"), "", "no script sees the cookie");
     assert_eq!(browser.text("#empty"), "No run yet. nqueens submit 16 starts one.");
+}
+
+#[test]
+fn without_scripts_the_figures_are_there() {
+    if !is_here("chromedriver") {
+        return;
+    }
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
+    let (url, page) = (coordinator.url(), page_of(&coordinator));
+    let run = place.stdout(&format!("submit 10 --coordinator {url}"));
+    let _worker = coordinator.worker(&place, "west", &[]);
+    place.stdout(&format!("watch {} --plain --interval 0.2 --coordinator {url}", run.trim_end()));
+    let browser = Browser::start();
+    browser.devtools("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
+    browser.open(&format!("http://{page}/"));
+    // The driver's own scripts are not the page's.
+    let shown = browser.run("return document.body.innerText");
+    let shown = shown.as_str().expect("text");
+    for figure in ["TOTAL\n724", "UNIQUE\n92", "Workers", "west", "done, TOTAL 724"] {
+        assert!(shown.contains(figure), "{figure}: {shown}");
+    }
+    assert!(!shown.contains("connecting"), "nothing waits for a script: {shown}");
 }

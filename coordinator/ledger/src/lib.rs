@@ -13,6 +13,7 @@
 mod checks;
 pub mod database;
 mod error;
+mod history;
 mod jobs;
 pub mod lock;
 mod persist;
@@ -38,6 +39,7 @@ use sqlx::sqlite::SqliteQueryResult;
 
 pub use checks::unconfirmed;
 pub use error::{Error, damaged, storage_error};
+pub use history::{delete_moments, events, histories, insert_events, insert_moment};
 pub use jobs::{PlannedJob, encoded_jobs, load, planned_jobs, slots};
 pub use persist::persist;
 pub use recounts::{AcceptedResult, accepted_from, claim};
