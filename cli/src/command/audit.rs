@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use nqueens_coordinator::{Reader, RunRow};
 use nqueens_evidence::sample::Claim;
 
 use super::sampling::{Interrupt, Population, SampleDraw, SamplingOptions};
@@ -46,7 +47,16 @@ impl AuditCommand {
         draw: &mut SampleDraw,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Option<Population>> {
-        let (reader, run) = self.source.open().await?;
+        self.source.read(async |reader, run| offer_all(reader, &run, draw, interrupt).await).await
+    }
+}
+
+async fn offer_all(
+    reader: &Reader,
+    run: &RunRow,
+    draw: &mut SampleDraw,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Population>> {
         let (id, plan) = (run.id, run.plan);
         print_line(format_args!(
             "run {id}, N = {}, plan {}, {} jobs",
@@ -72,5 +82,4 @@ impl AuditCommand {
                 return Ok(None);
             }
         }
-    }
 }

@@ -188,7 +188,7 @@ fn steps_through_solutions(browser: &Browser, page: &str) {
         browser.wait(&format!("document.getElementById('what').textContent.startsWith({what:?})"));
     };
     shows("Solution 1 of 12 for N = 8; no symmetry");
-    assert_eq!(browser.text("#queens"), "Queens from the top row down in columns 1, 5, 8, 6, 3, 7, 2, 4.");
+    assert_eq!(browser.text("#queens"), "Queens from the top row down in columns 0, 4, 7, 5, 2, 6, 1, 3, numbered from 0.");
     for (key, number) in [(RIGHT, 2), (RIGHT, 3), (LEFT, 2), (LEFT, 1), (LEFT, 1), (END, 12), (RIGHT, 12)] {
         browser.press(key);
         shows(&format!("Solution {number} of 12"));

@@ -12,6 +12,7 @@
 
 mod checks;
 pub mod database;
+mod effort;
 mod error;
 mod jobs;
 pub mod lock;
@@ -37,6 +38,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteQueryResult;
 
 pub use checks::unconfirmed;
+pub use effort::{Effort, effort};
 pub use error::{Error, damaged, storage_error};
 pub use jobs::{PlannedJob, encoded_jobs, load, planned_jobs, slots};
 pub use persist::persist;

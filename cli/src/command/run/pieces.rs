@@ -57,7 +57,8 @@ impl VariantRun {
         let (begun, path) = (Instant::now(), self.path());
         let mut file = ProgressFile::open(&path, &self.variant)?;
         let Some((plan, guesses)) = self.planned(&path, &mut file, told)? else { return Ok(None) };
-        if file.done.len() < guesses.len() {
+        let is_open = file.done.len() < guesses.len();
+        if is_open {
             let counted = self.count_pieces(&plan, &guesses, &mut file, told);
             let kept = counted.and_then(|is_whole| file.sync().map(|()| is_whole));
             if !kept.with_context(|| path.display().to_string())? {
@@ -66,7 +67,9 @@ impl VariantRun {
         }
         let sum = |sum: u128, tally: &Tally| sum.checked_add(tally.completions.into()).ok_or(Overflow);
         let total = file.done.values().try_fold(0, sum)?;
-        self.print(total, guesses.len(), begun.elapsed())?;
+        // The file does not say which engine has counted its pieces.
+        let kernel = is_open.then(|| self.kernel.name());
+        self.print(total, guesses.len(), begun.elapsed(), kernel)?;
         Ok(Some(ExitCode::SUCCESS))
     }
 
@@ -150,7 +153,14 @@ impl VariantRun {
         })
     }
 
-    fn print(&self, total: u128, pieces: usize, elapsed: Duration) -> anyhow::Result<()> {
+    /// `elapsed` and `kernel` are this process's.
+    fn print(
+        &self,
+        total: u128,
+        pieces: usize,
+        elapsed: Duration,
+        kernel: Option<&str>,
+    ) -> anyhow::Result<()> {
         let what = describe(&self.variant);
         let known = self.variant.published();
         if known.is_some_and(|known| known != total) {
@@ -168,7 +178,7 @@ impl VariantRun {
                 Variant::Torus(_) => ("torus", Vec::new(), 0, None),
                 Variant::Cells(cells) => {
                     let given = cells.given().iter().map(|cell| cell.name(cells.n()));
-                    ("cells", given.collect(), cells.blocked(), Some(self.kernel.name()))
+                    ("cells", given.collect(), cells.blocked(), kernel)
                 }
             };
             let line = json!({
