@@ -15,6 +15,7 @@ mod damage;
 mod databases;
 mod disk;
 mod doctor;
+mod documents;
 mod estimates;
 mod events;
 mod export;
