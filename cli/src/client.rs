@@ -25,6 +25,9 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(35);
 /// A coordinator on this machine that was started a moment before the command listens within this time.
 const START_WITHIN: Duration = Duration::from_secs(5);
 
+/// The wait is told when this much of it is left; a shorter one is not worth a line.
+const TOLD_AT: Duration = Duration::from_secs(4);
+
 /// Pause between two attempts to reach it.
 const ATTEMPT_EVERY: Duration = Duration::from_millis(100);
 
@@ -80,10 +83,10 @@ impl OperatorClient {
         if self.patience.is_zero() || !is_refused(status) {
             return false;
         }
-        if self.patience == START_WITHIN {
-            warn!(url = self.url, "no coordinator listens there yet; trying again for {START_WITHIN:?}");
-        }
         self.patience = self.patience.saturating_sub(ATTEMPT_EVERY);
+        if self.patience == TOLD_AT {
+            warn!(url = self.url, "no coordinator listens there yet; trying again for {:?}", self.patience);
+        }
         tokio::time::sleep(ATTEMPT_EVERY).await;
         true
     }
@@ -260,8 +263,14 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_waited_for() {
-        let here = ["http://127.0.0.1:7327", "https://127.8.0.1:1", "http://[::1]:7327", "http://localhost:7327"];
-        let there = ["http://head:7327", "http://10.0.0.1:7327", "http://[2001:db8::1]:1", "https://127.0.0.1.example"];
+        let here =
+            ["http://127.0.0.1:7327", "https://127.8.0.1:1", "http://[::1]:7327", "http://localhost:7327"];
+        let there = [
+            "http://head:7327",
+            "http://10.0.0.1:7327",
+            "http://[2001:db8::1]:1",
+            "https://127.0.0.1.example",
+        ];
         assert!(here.iter().all(|url| is_loopback(url)) && !there.iter().any(|url| is_loopback(url)));
     }
 }

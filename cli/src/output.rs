@@ -53,7 +53,8 @@ pub(crate) fn stdout() -> impl Write {
 /// reading and writing; a shell that discards output (`> /dev/null`) opens it for writing.
 fn is_closed(stream: impl AsFd) -> bool {
     let device = |stat: &Stat| (FileType::from_raw_mode(stat.st_mode), stat.st_rdev);
-    let is_null = fstat(&stream).and_then(|stat| Ok(device(&stat) == device(&rustix::fs::stat("/dev/null")?)));
+    let is_null =
+        fstat(&stream).and_then(|stat| Ok(device(&stat) == device(&rustix::fs::stat("/dev/null")?)));
     let mode = fcntl_getfl(&stream).map(|flags| flags & OFlags::ACCMODE);
     is_null == Ok(true) && mode == Ok(OFlags::RDWR)
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_ledger::database::open_readers;
-use nqueens_ledger::{self as ledger, Effort, LedgerRow, OtherResult, PlannedJob, RunRow, WorkerRow, damaged, rules};
+use nqueens_ledger::{
+    self as ledger, Effort, LedgerRow, OtherResult, PlannedJob, RunRow, WorkerRow, damaged, rules,
+};
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
 use nqueens_scheduler::{Refusal, Run, RunSettings};

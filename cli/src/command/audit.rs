@@ -57,29 +57,29 @@ async fn offer_all(
     draw: &mut SampleDraw,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Population>> {
-        let (id, plan) = (run.id, run.plan);
-        print_line(format_args!(
-            "run {id}, N = {}, plan {}, {} jobs",
-            plan.n(),
-            plan.kind(),
-            thousands(run.jobs)
-        ))?;
-        let mut population = Population::default();
-        let mut next = 0;
-        loop {
-            let rows = reader.ledger(id, next).await?;
-            let Some(last) = rows.last() else { return Ok(Some(population)) };
-            next = last.number + 1;
-            for row in rows {
-                let number = row.number;
-                let Some(result) = row.accepted else { continue };
-                let (worker, counts, kernel) = (result.worker.get(), result.counts, result.kernel);
-                population.jobs += 1;
-                population.workers.entry(worker).or_insert((result.worker_name, 0)).1 += 1;
-                draw.sample.offer(number, || Claim { number, job: row.job, counts, kernel, worker });
-            }
-            if interrupt.control().is_stopped() {
-                return Ok(None);
-            }
+    let (id, plan) = (run.id, run.plan);
+    print_line(format_args!(
+        "run {id}, N = {}, plan {}, {} jobs",
+        plan.n(),
+        plan.kind(),
+        thousands(run.jobs)
+    ))?;
+    let mut population = Population::default();
+    let mut next = 0;
+    loop {
+        let rows = reader.ledger(id, next).await?;
+        let Some(last) = rows.last() else { return Ok(Some(population)) };
+        next = last.number + 1;
+        for row in rows {
+            let number = row.number;
+            let Some(result) = row.accepted else { continue };
+            let (worker, counts, kernel) = (result.worker.get(), result.counts, result.kernel);
+            population.jobs += 1;
+            population.workers.entry(worker).or_insert((result.worker_name, 0)).1 += 1;
+            draw.sample.offer(number, || Claim { number, job: row.job, counts, kernel, worker });
         }
+        if interrupt.control().is_stopped() {
+            return Ok(None);
+        }
+    }
 }

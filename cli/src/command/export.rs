@@ -118,7 +118,7 @@ impl ExportCommand {
             );
         }
         let columns = self.columns(plan);
-        let mut out = RowWriter::new(self.format, &columns, self.out()?)?;
+        let mut out = RowWriter::new(self.format, &columns, self.out()?);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);
         loop {
@@ -275,19 +275,21 @@ struct RowWriter<'a> {
 }
 
 impl<'a> RowWriter<'a> {
-    /// Writes the header line of a table that has one.
-    fn new(format: ExportFormat, columns: &'a [&'static str], out: Box<dyn Write>) -> std::io::Result<Self> {
-        let mut out = BufWriter::new(out);
-        if matches!(format, ExportFormat::Csv) {
-            writeln!(out, "{}", columns.join(","))?;
-        }
-        Ok(Self { out, format, columns, rows: 0 })
+    fn new(format: ExportFormat, columns: &'a [&'static str], out: Box<dyn Write>) -> Self {
+        Self { out: BufWriter::new(out), format, columns, rows: 0 }
+    }
+
+    fn head(&mut self) -> std::io::Result<()> {
+        writeln!(self.out, "{}", self.columns.join(","))
     }
 
     /// One cell for each column.
     fn row(&mut self, cells: &[Value]) -> std::io::Result<()> {
         match self.format {
             ExportFormat::Csv => {
+                if self.rows == 0 {
+                    self.head()?;
+                }
                 let values: Vec<_> = cells.iter().map(csv_cell).collect();
                 writeln!(self.out, "{}", values.join(","))?;
             }
@@ -304,8 +306,10 @@ impl<'a> RowWriter<'a> {
     }
 
     fn end(mut self) -> std::io::Result<()> {
-        if matches!(self.format, ExportFormat::Json) {
-            writeln!(self.out, "{}", if self.rows == 0 { "[]" } else { "\n]" })?;
+        match self.format {
+            ExportFormat::Json => writeln!(self.out, "{}", if self.rows == 0 { "[]" } else { "\n]" })?,
+            ExportFormat::Csv if self.rows == 0 => self.head()?,
+            _ => {}
         }
         self.out.flush()
     }

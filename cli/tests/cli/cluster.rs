@@ -221,13 +221,12 @@ fn addresses_that_cant_be_had() {
     let address = address.clone();
     assert_eq!(coordinator.stop().code, 0);
     let commands = ["status", "workers", "submit 8", "pause 0123456789ab", "drain 7", "watch all"];
-    let start = |command| {
-        Background::start(&mut place.command(&format!("{command} --coordinator http://{address}")))
-    };
+    let start =
+        |command| Background::start(&mut place.command(&format!("{command} --coordinator http://{address}")));
     for mut command in commands.map(start) {
         let outcome = ended(&mut command);
         let (waited, said) = outcome.stderr.split_once('\n').expect("two lines");
-        assert!(waited.contains("no coordinator listens there yet; trying again for 5s"), "{waited}");
+        assert!(waited.contains("no coordinator listens there yet; trying again for 4s"), "{waited}");
         assert_eq!(
             (outcome.code, said),
             (

@@ -68,3 +68,18 @@ pub async fn effort(db: &SqlitePool, run: &RunRow) -> Result<Effort, Error> {
     kernels.sort_by(|one, other| other.cmp(one));
     Ok(Effort { kernels: kernels.into_iter().map(|(_, kernel)| kernel).collect(), spells })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_time_is_of_counting_or_of_an_interruption() {
+        let effort = |spells: &[_]| Effort { kernels: Vec::new(), spells: spells.to_vec() };
+        let times = |effort: Effort| (effort.counted().as_millis(), effort.interrupted().as_millis());
+        assert_eq!(times(effort(&[])), (0, 0));
+        assert_eq!(times(effort(&[(1_000, 3_000)])), (2_000, 0));
+        assert_eq!(times(effort(&[(1_000, 3_000), (10_000, 10_500), (10_500, 11_000)])), (3_000, 7_000));
+        assert_eq!(times(effort(&[(5_000, 4_000), (3_000, 3_001)])), (1, 0), "a clock was set back");
+    }
+}

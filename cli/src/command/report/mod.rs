@@ -76,8 +76,7 @@ enum ReportFormat {
 
 impl ReportCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let mut facts =
-            block_on(self.source.read(async |reader, run| Facts::gather(reader, &run).await))?;
+        let mut facts = block_on(self.source.read(async |reader, run| Facts::gather(reader, &run).await))?;
         facts.db = Some(self.source.path().to_owned());
         facts.watts = self.watts_per_core;
         let text = match self.format {

@@ -130,7 +130,8 @@ fn work_cells(work: &WorkSums) -> [String; 4] {
 }
 
 fn classes(facts: &Facts) -> Markup {
-    let columns = ["Class", "COUNT2", "COUNT4", "COUNT8", "Plain solutions", "Jobs", "Core-hours", "Visited states"];
+    let columns =
+        ["Class", "COUNT2", "COUNT4", "COUNT8", "Plain solutions", "Jobs", "Core-hours", "Visited states"];
     let row = |(class, (work, sum)): (&nqueens_kernel::job::Class, &(WorkSums, Totals))| {
         let Totals { count2, count4, count8, solutions } = *sum;
         let mut row = vec![class.name().to_owned()];

@@ -36,7 +36,8 @@ impl Axis {
     fn new(title: String, unit: f64, most: f64) -> Self {
         let most = if most > 0.0 { most / unit } else { 1.0 };
         let power = 10_f64.powf((most / STEPS_MAX).log10().floor());
-        let step = [1.0, 2.0, 5.0].map(|digit| digit * power).into_iter().find(|step| most / step <= STEPS_MAX);
+        let step =
+            [1.0, 2.0, 5.0].map(|digit| digit * power).into_iter().find(|step| most / step <= STEPS_MAX);
         Self { title, unit, most, step: step.unwrap_or(10.0 * power) }
     }
 
@@ -47,7 +48,8 @@ impl Axis {
     }
 
     fn of_speed(most: f64) -> Self {
-        let units = [(1e12, "trillion "), (1e9, "billion "), (1e6, "million "), (1e3, "thousand "), (1.0, "")];
+        let units =
+            [(1e12, "trillion "), (1e9, "billion "), (1e6, "million "), (1e3, "thousand "), (1.0, "")];
         let (unit, name) = units.into_iter().find(|(unit, _)| most >= *unit).unwrap_or(units[4]);
         Self::new(format!("{name}states/s"), unit, most)
     }
@@ -58,7 +60,11 @@ impl Axis {
     }
 
     /// Each mark's place and number.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most ten marks, twelve digits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most ten marks, twelve digits"
+    )]
     fn marks(&self) -> impl Iterator<Item = (f64, String)> {
         let decimals = (-self.step.log10().floor()).clamp(0.0, 12.0) as usize;
         let marks = (self.most / self.step + 1e-9).floor() as u32;
@@ -181,7 +187,8 @@ mod tests {
 
     #[test]
     fn axes_have_round_numbers() {
-        let marks = |axis: Axis| (axis.title.clone(), axis.marks().map(|(_, number)| number).collect::<Vec<_>>());
+        let marks =
+            |axis: Axis| (axis.title.clone(), axis.marks().map(|(_, number)| number).collect::<Vec<_>>());
         let text = |(title, marks): (String, Vec<String>)| format!("{}: {title}", marks.join(" "));
         let axes = [0.34, 12.0, 119.0, 120.0, 7_200.0, 1_000_000.0]
             .map(|seconds| text(marks(Axis::of_time(seconds))));

@@ -80,7 +80,10 @@ fn what(facts: &Facts) -> Vec<String> {
     let counted = match &run.outcome {
         Some(outcome) => {
             let unique = outcome.totals.unique(n).map(thousands).unwrap_or_default();
-            format!("{placements}: {}. Up to rotation and reflection they are {unique}.", thousands(outcome.total))
+            format!(
+                "{placements}: {}. Up to rotation and reflection they are {unique}.",
+                thousands(outcome.total)
+            )
         }
         None => format!("{placements}. There is no total."),
     };
@@ -110,7 +113,9 @@ fn why(facts: &Facts) -> Vec<String> {
     why.push(match (passed, failed) {
         (0, 0) => UNCHECKED.to_owned(),
         (passed, 0) => format!("For this report, {passed} checks of the ledger were made again; all passed."),
-        (passed, failed) => format!("For this report, checks of the ledger were made again: {failed} failed, {passed} passed."),
+        (passed, failed) => format!(
+            "For this report, checks of the ledger were made again: {failed} failed, {passed} passed."
+        ),
     });
     let checks = facts.run.progress.checks;
     if checks.agreed > 0 || checks.confirmed > 0 {
@@ -154,8 +159,7 @@ fn by_what(facts: &Facts) -> Vec<String> {
     kernels.sort_by_key(|(_, work)| Reverse(work.states));
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     let share = |work: &WorkSums| 100.0 * work.states as f64 / facts.work.states.max(1) as f64;
-    let kernels: Vec<_> =
-        kernels.iter().map(|(name, work)| format!("{name} {:.1} %", share(work))).collect();
+    let kernels: Vec<_> = kernels.iter().map(|(name, work)| format!("{name} {:.1} %", share(work))).collect();
     let mut machines = vec![
         format!(
             "{}, in {}.",
@@ -187,7 +191,10 @@ fn how_long(facts: &Facts) -> Vec<String> {
     if !interrupted.is_zero() {
         let breaks = facts.effort.spells.len() - 1;
         let times = if breaks == 1 { "once".to_owned() } else { format!("{breaks} times") };
-        time.push(format!("It was interrupted {times}, for {} in all; that time is left out.", duration(interrupted)));
+        time.push(format!(
+            "It was interrupted {times}, for {} in all; that time is left out.",
+            duration(interrupted)
+        ));
     }
     if let Some(waited) = run.waited().filter(|waited| *waited > counted) {
         time.push(format!("Before that, it waited {} in the queue.", duration(waited)));
