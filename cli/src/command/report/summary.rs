@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_model::operator::{Recounts, RunState};
@@ -120,8 +121,8 @@ fn why(facts: &Facts) -> Vec<String> {
     let checks = facts.run.progress.checks;
     if checks.agreed > 0 || checks.confirmed > 0 {
         why.push(format!(
-            "Second counts that agree with the first: {}. {} of {} results were counted alike under another credential or \
-             by the coordinator.",
+            "Second counts that agree with the first: {}. Results that were counted alike under another credential or by the \
+             coordinator: {} of {}.",
             thousands(checks.agreed),
             thousands(checks.confirmed),
             thousands(facts.work.jobs)
@@ -137,10 +138,6 @@ fn why(facts: &Facts) -> Vec<String> {
     .collect();
     if !wrong.is_empty() {
         why.push(format!("Results that do not stand: {}. Their jobs are counted again.", wrong.join(", ")));
-    }
-    if facts.run.progress.quarantined > 0 {
-        let quarantined = thousands(facts.run.progress.quarantined);
-        why.push(format!("Jobs in quarantine, which need an operator: {quarantined}."));
     }
     why
 }
@@ -182,12 +179,21 @@ fn how_long(facts: &Facts) -> Vec<String> {
     let (counted, interrupted) = (facts.effort.counted(), facts.effort.interrupted());
     let end = run.finished_at.map_or_else(String::new, |at| format!(" to {}", local_time(at)));
     let mut time = vec![format!(
-        "{} by the clock, from {}{end}; {} of processor time ({} core-hours).",
+        "Counted in {} by the clock, from {}{end}; {} of processor time ({} core-hours).",
         duration(counted),
         local_time(started),
         duration(facts.work.cpu()),
         quantity(facts.work.core_hours())
     )];
+    if let (Some(finished), Some((_, last))) = (run.finished_at, facts.timeline.results()) {
+        let after = Duration::from_millis(u64::try_from(finished.saturating_sub(last)).unwrap_or(0));
+        if after > counted / 10 {
+            time.push(format!(
+                "Of that, {} came after the last result: second counts and checks.",
+                duration(after)
+            ));
+        }
+    }
     if !interrupted.is_zero() {
         let breaks = facts.effort.spells.len() - 1;
         let times = if breaks == 1 { "once".to_owned() } else { format!("{breaks} times") };
