@@ -65,7 +65,7 @@ const NICENESS: i32 = 19;
 /// that this is half an hour. Colours are multiplied as fast as by others, and a bit of them is searched.
 const fn states_max(class: Class) -> u64 {
     match class {
-        Class::Corner | Class::Edge | Class::Border => 1 << 34,
+        Class::Corner | Class::Edge | Class::Border | Class::Cells | Class::Torus => 1 << 34,
         Class::Halves => 1 << 36,
         Class::Colours => u64::MAX,
     }

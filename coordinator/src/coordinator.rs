@@ -237,7 +237,7 @@ async fn conclude_runs(
     loop {
         let snapshot = operator.snapshot.borrow_and_update().clone();
         for run in snapshot.runs.iter().filter(|run| run.state == RunState::Active) {
-            references.of(run.n);
+            references.of(&run.plan);
         }
         let complete = snapshot.complete();
         concluded.retain(|run| complete.contains(run));

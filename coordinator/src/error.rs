@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use nqueens_kernel::board::BoardSize;
 use nqueens_model::id::RunId;
 use nqueens_scheduler::Refusal;
 
@@ -13,14 +12,14 @@ pub enum Error {
     #[error(transparent)]
     Ledger(#[from] nqueens_ledger::Error),
     /// The database holds a run of another board.
-    #[error("{path} holds a run of N = {found}, not of N = {wanted}; choose another --db")]
+    #[error("{path} holds a run of {found}, not of {wanted}; choose another --db")]
     OtherRun {
         /// The database.
         path: PathBuf,
         /// What it counts.
-        found: BoardSize,
+        found: String,
         /// What was asked for.
-        wanted: BoardSize,
+        wanted: String,
     },
     /// The database holds a run of the same board, made by another plan.
     #[error(

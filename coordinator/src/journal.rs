@@ -42,7 +42,7 @@ fn write(run: &RunProgress, busy_workers: usize) {
     let total = run.estimated_total();
     info!(
         run = %run.id,
-        n = run.n.get(),
+        n = run.plan.n().get(),
         done = run.sums.done,
         jobs = run.jobs,
         quarantined = run.sums.quarantined,

@@ -52,7 +52,7 @@ impl From<&RunProgress> for Progress {
     fn from(run: &RunProgress) -> Self {
         Self {
             run: run.id,
-            n: run.n,
+            n: run.plan.n(),
             state: run.state,
             jobs: run.jobs,
             planned: run.planned,

@@ -46,7 +46,7 @@ impl UnplannedRun {
     pub(crate) fn progress(&self) -> RunProgress {
         RunProgress {
             id: self.id(),
-            n: self.settings.plan.n(),
+            plan: self.settings.plan,
             state: RunState::Planning,
             // What was expected may have been too few.
             jobs: self.expected.max(self.stored),

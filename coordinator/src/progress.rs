@@ -1,6 +1,6 @@
 //! The progress of runs: a snapshot for operators.
 
-use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::plan::Plan;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Interval, RunState};
 use nqueens_scheduler::{AcceptedSums, Room, Run, Scheduler, Sums};
@@ -67,8 +67,8 @@ impl Snapshot {
 pub struct RunProgress {
     /// Its name.
     pub id: RunId,
-    /// The board that it counts.
-    pub n: BoardSize,
+    /// What it counts, and how that is cut into jobs.
+    pub plan: Plan,
     /// What it is doing.
     pub state: RunState,
     /// Number of jobs; while it is being planned, the number that is expected.
@@ -86,8 +86,8 @@ pub struct RunProgress {
 impl RunProgress {
     /// From its sums alone nobody can tell how fast it goes.
     pub(crate) fn of(run: &Run) -> Self {
-        let (id, n, state, jobs) = (run.id(), run.n(), run.state(), run.jobs());
-        Self { id, n, state, jobs, planned: None, sums: *run.sums(), measured: None, threads: None }
+        let (id, plan, state, jobs) = (run.id(), *run.plan(), run.state(), run.jobs());
+        Self { id, plan, state, jobs, planned: None, sums: *run.sums(), measured: None, threads: None }
     }
 
     /// Share of the estimated work that is done, `0.0..=1.0`.
@@ -110,7 +110,7 @@ impl RunProgress {
     /// (Cochran 1977, chapter 6) with the estimated work as the auxiliary variable.
     pub fn estimated_total(&self) -> Option<Interval> {
         let AcceptedSums { found, moments, .. } = &self.sums.accepted;
-        let solutions = real(found.total(self.n).ok()?);
+        let solutions = real(self.plan.total(*found).ok()?);
         let sample = self.sample(JOBS_MIN)?;
         let ratio = solutions / sample.x;
         let variance = sample.residual_variance(ratio, moments.xy, moments.yy);
@@ -200,7 +200,9 @@ fn around(value: f64, error: f64) -> Interval {
 
 #[cfg(test)]
 mod tests {
+    use nqueens_kernel::board::BoardSize;
     use nqueens_kernel::counts::Counts;
+    use nqueens_kernel::plan::PlanKind;
     use nqueens_model::operator::Speed;
 
     use super::*;
@@ -230,12 +232,12 @@ mod tests {
                 time_left += real(elapsed_us.into()) / 1e6;
             }
         }
-        let n = BoardSize::new(8).unwrap();
+        let plan = Plan::with_states_per_job(BoardSize::MAX, PlanKind::Border, 1);
         let id = RunId::from_random(1);
         (
             RunProgress {
                 id,
-                n,
+                plan,
                 state: RunState::Active,
                 jobs: 400,
                 planned: None,

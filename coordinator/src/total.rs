@@ -10,8 +10,9 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{SymmetricCounts, Totals};
 use nqueens_kernel::engine::{Control, Stopped};
 use nqueens_kernel::known::published;
-use nqueens_kernel::plan::Fingerprinter;
+use nqueens_kernel::plan::{Fingerprinter, Plan};
 use nqueens_kernel::symmetric::symmetric_counts;
+use nqueens_kernel::variant::Variant;
 use nqueens_ledger::{self as ledger, RunRow, damaged};
 use nqueens_model::operator::{Grounds, Outcome, TotalEstimate};
 use nqueens_proto::random_bytes;
@@ -40,15 +41,19 @@ impl Default for Confirming {
 /// What the total of a board is held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TotalReference {
+    /// Of the whole board; none of a variant.
     symmetric: SymmetricCounts,
     /// Unless a published count is there.
     estimate: Option<TotalEstimate>,
 }
 
-/// Makes what each N is held against once, on a thread of its own beside the jobs: of a large board it takes a
+/// What is counted: the whole board, or a variant.
+type Subject = (BoardSize, Option<Variant>);
+
+/// Makes what each of them is held against once, on a thread of its own beside the jobs: of a large board it takes a
 /// minute. This ends with its owner.
 pub(crate) struct References {
-    begun: HashMap<BoardSize, watch::Receiver<Option<TotalReference>>>,
+    begun: HashMap<Subject, watch::Receiver<Option<TotalReference>>>,
     confirming: Confirming,
     control: Arc<Control>,
 }
@@ -58,17 +63,21 @@ impl References {
         Self { begun: HashMap::new(), confirming, control: Arc::default() }
     }
 
-    /// Begins with N unless that was begun; what is found comes out of the receiver.
-    pub(crate) fn of(&mut self, n: BoardSize) -> watch::Receiver<Option<TotalReference>> {
+    /// Begins with what a plan counts unless that was begun; what is found comes out of the receiver.
+    pub(crate) fn of(&mut self, plan: &Plan) -> watch::Receiver<Option<TotalReference>> {
+        let (n, variant) = (plan.n(), plan.variant());
         let begin = || {
             let (found, reference) = watch::channel(None);
             let control = Arc::clone(&self.control);
-            let is_published = self.confirming.published && published(n).is_some();
+            let known =
+                variant.map_or_else(|| published(n).map(|known| known.total), |variant| variant.published());
+            let is_published = self.confirming.published && known.is_some();
             tokio::task::spawn_blocking(move || {
                 let search = || {
                     let seed = || u64::from_ne_bytes(random_bytes());
-                    let estimate = || estimate_total(n, (seed(), STRATA), &control);
-                    let symmetric = symmetric_counts(n, &control)?;
+                    let estimate = || estimate_total(n, variant, (seed(), STRATA), &control);
+                    let counted = variant.is_none().then(|| symmetric_counts(n, &control)).transpose()?;
+                    let symmetric = counted.unwrap_or_default();
                     let estimate = (!is_published).then(estimate).transpose()?;
                     Ok::<_, Stopped>(TotalReference { symmetric, estimate })
                 };
@@ -76,7 +85,7 @@ impl References {
             });
             reference
         };
-        self.begun.entry(n).or_insert_with(begin).clone()
+        self.begun.entry((n, variant)).or_insert_with(begin).clone()
     }
 }
 
@@ -94,7 +103,6 @@ pub(crate) async fn conclude(
     run: &RunRow,
     references: &mut References,
 ) -> Result<Result<Outcome, String>, Error> {
-    let n = run.plan.n();
     let mut found = Totals::default();
     let mut fingerprint = Fingerprinter::new(&run.plan);
     let mut jobs = 0;
@@ -121,31 +129,34 @@ pub(crate) async fn conclude(
     if jobs != run.jobs || fingerprint.finish() != run.fingerprint {
         return Ok(Err(format!("the {jobs} stored jobs are not the plan that the run began with")));
     }
-    let mut found_reference = references.of(n);
+    let mut found_reference = references.of(&run.plan);
     let reference = found_reference.wait_for(Option::is_some).await.map(|reference| *reference);
     let TotalReference { symmetric, estimate } =
         reference.ok().flatten().expect("the search ends early only with its coordinator");
     let checks_wanted = references.confirming.checks_min.min(run.jobs);
     let grounds = estimate.map(|estimate| Grounds { estimate, checks_wanted });
-    Ok(total::conclude(n, found, symmetric, grounds).map_err(|doubt| doubt.to_string()))
+    Ok(total::conclude(&run.plan, found, symmetric, grounds).map_err(|doubt| doubt.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
+    use nqueens_kernel::plan::PlanKind;
+
     use super::*;
 
     #[tokio::test]
     async fn symmetric_solutions_are_counted_until_their_coordinator_ends() {
-        let [small, large] = [8, 31].map(|n| BoardSize::new(n).unwrap());
+        let board = |n| BoardSize::new(n).unwrap();
+        let [small, large] = [8, 31].map(|n| Plan::with_states_per_job(board(n), PlanKind::Border, 1));
         let mut searches = References::new(Confirming::default());
-        let found = *searches.of(small).wait_for(Option::is_some).await.unwrap();
-        let symmetric = symmetric_counts(small, &Control::default()).unwrap();
+        let found = *searches.of(&small).wait_for(Option::is_some).await.unwrap();
+        let symmetric = symmetric_counts(board(8), &Control::default()).unwrap();
         assert_eq!(found, Some(TotalReference { symmetric, estimate: None }));
         let mut rehearsal = References::new(Confirming { published: false, ..Confirming::default() });
-        let found = *rehearsal.of(small).wait_for(Option::is_some).await.unwrap();
+        let found = *rehearsal.of(&small).wait_for(Option::is_some).await.unwrap();
         assert!(found.unwrap().estimate.unwrap().holds(92));
         // This one would take hours.
-        let mut unfinished = searches.of(large);
+        let mut unfinished = searches.of(&large);
         drop(searches);
         assert!(unfinished.wait_for(Option::is_some).await.is_err());
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use nqueens_kernel::counts::{Counts, Overflow, Totals};
 use nqueens_kernel::job::{Job, Weight};
-use nqueens_kernel::plan::Fingerprinter;
+use nqueens_kernel::plan::{Fingerprinter, Plan};
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::WallTime;
 
@@ -19,6 +19,8 @@ const SUMS_FROM: u32 = 3;
 /// What was read so far.
 pub(crate) struct Book {
     pub(crate) header: Header,
+    /// What is counted, in words.
+    subject: String,
     /// The jobs that should stand there.
     plan: Box<dyn Iterator<Item = (Job, Weight)> + Send>,
     fingerprint: Fingerprinter,
@@ -105,11 +107,11 @@ impl Flaw {
 }
 
 impl Book {
-    pub(crate) fn new(header: Header) -> Self {
-        let plan = header.plan();
+    pub(crate) fn new(header: Header, plan: &Plan) -> Self {
         Self {
+            subject: plan.subject(),
             plan: plan.weighed_jobs(),
-            fingerprint: Fingerprinter::new(&plan),
+            fingerprint: Fingerprinter::new(plan),
             jobs: 0,
             next: 0,
             found: Ok(Totals::default()),
@@ -303,9 +305,10 @@ impl Book {
             Ok(()) if stated == stored => CheckResult::Passed(stored.to_string()),
             Ok(()) => CheckResult::Failed(format!("the first line has {stated}, the jobs have {stored}")),
         };
-        let Header { n, plan, states_per_job, .. } = &self.header;
+        let Header { plan, states_per_job, .. } = &self.header;
+        let subject = &self.subject;
         let made = format!(
-            "computed again for N = {n}, plan {plan}, {states_per_job} states per job: the same jobs"
+            "computed again for {subject}, plan {plan}, {states_per_job} states per job: the same jobs"
         );
         let workers = format!("each result is from one of the {} listed workers", self.workers.len());
         let by_another_machine = self.counted_alike(|line| (&line.name, &line.credential));

@@ -36,16 +36,6 @@ impl<W: Write> ChainWriter<W> {
         Self { out, hash: START.to_owned(), lines: 0 }
     }
 
-    /// Goes on after all lines that were read, to the end of what they were read from.
-    pub fn after<R>(read: &ChainReader<R>, out: W) -> Self {
-        Self { out, hash: read.hash.clone(), lines: read.lines }
-    }
-
-    /// Where it writes to.
-    pub fn get_ref(&self) -> &W {
-        &self.out
-    }
-
     /// Writes one line: something that is a JSON object with at least one field.
     pub fn write(&mut self, line: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_string(line)?;
@@ -161,21 +151,6 @@ mod tests {
         assert!(text.starts_with(&format!("{{\"number\":0,\"chain\":\"{first}\"}}\n")), "{text}");
         let lines = [0, 1, 2].map(|number| format!("{{\"number\":{number}}}"));
         assert_eq!(read(&text), (Ok(lines.to_vec()), vec![], hash));
-    }
-
-    #[test]
-    fn a_chain_goes_on_where_it_was_left() {
-        let (text, hash) = written();
-        let (two, _) = text.trim_end().rsplit_once('\n').unwrap();
-        let mut bytes = format!("{two}\n").into_bytes();
-        let mut reader = ChainReader::new(&*bytes);
-        while reader.next_line().unwrap().unwrap().is_some() {}
-        let mut rest = Vec::new();
-        let mut writer = ChainWriter::after(&reader, &mut rest);
-        writer.write(&json!({ "number": 2 })).unwrap();
-        assert_eq!(writer.finish().unwrap(), (3, hash));
-        bytes.append(&mut rest);
-        assert_eq!(String::from_utf8(bytes).unwrap(), text);
     }
 
     #[test]

@@ -6,14 +6,15 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::job::Class;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_kernel::variant::Cells;
 use nqueens_model::id::RunId;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::operator::{Grounds, TotalEstimate, WallTime};
 use serde::{Deserialize, Serialize};
 
 /// The version of the format that this program writes; it reads the earlier ones, too: 1 has no [`OtherLine`]s, 1 and 2
-/// have no sums of workers, 1 to 3 no credentials, 1 to 4 no [`ChecksLine`], 1 to 5 no devices.
-pub const FORMAT: u32 = 6;
+/// have no sums of workers, 1 to 3 no credentials, 1 to 4 no [`ChecksLine`], 1 to 5 no devices, 1 to 6 no variants.
+pub const FORMAT: u32 = 7;
 
 /// A line, by what it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +47,9 @@ pub struct Header {
     /// Kind of the plan.
     #[serde(with = "text")]
     pub plan: PlanKind,
+    /// The board of a plan `cells`, as it is drawn, and of no other.
+    #[serde(default, with = "optional_text", skip_serializing_if = "Option::is_none")]
+    pub cells: Option<Cells>,
     /// The plan's one option.
     #[serde(with = "text")]
     pub states_per_job: u64,
@@ -69,9 +73,9 @@ pub struct Header {
 }
 
 impl Header {
-    /// The plan that it names.
-    pub fn plan(&self) -> Plan {
-        Plan::with_states_per_job(self.n, self.plan, self.states_per_job)
+    /// The plan that it names; `None` if it has not the cells that the plan takes.
+    pub fn plan(&self) -> Option<Plan> {
+        Plan::stored(self.n, self.plan, self.cells, self.states_per_job)
     }
 }
 
@@ -291,6 +295,34 @@ mod text {
         let text = String::deserialize(deserializer)?;
         let value = text.parse().ok().filter(|value: &T| value.to_string() == text);
         value.ok_or_else(|| D::Error::custom(format_args!("'{text}' is no such value")))
+    }
+}
+
+/// The same of what is not always there.
+mod optional_text {
+    use std::str::FromStr;
+
+    use serde::{Deserializer, Serializer};
+
+    use super::text;
+
+    #[expect(clippy::ref_option, reason = "serde asks for it")]
+    pub(super) fn serialize<T: ToString, S: Serializer>(
+        value: &Option<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => text::serialize(value, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+    where
+        T: FromStr + ToString,
+        D: Deserializer<'de>,
+    {
+        text::deserialize(deserializer).map(Some)
     }
 }
 

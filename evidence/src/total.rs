@@ -3,6 +3,8 @@
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Overflow, SymmetricCounts, Totals, Unsortable};
 use nqueens_kernel::known::published;
+use nqueens_kernel::plan::Plan;
+use nqueens_kernel::variant::Variant;
 use nqueens_model::operator::{Checked, Grounds, Outcome};
 
 /// The check that a sum did not pass, in the order in which they are made.
@@ -30,26 +32,44 @@ pub enum Doubt {
     Published {
         /// Of the sum.
         total: u128,
-        /// Of OEIS A000170.
+        /// In the OEIS.
         published: u128,
     },
 }
 
 /// Makes every check there is on the sum of a run's jobs: whole orbits, the symmetric ones among them, and the published
 /// count, or else there are [grounds](Grounds) by which it is confirmed.
+///
+/// A variant has no orbits: its sum is compared with the published count alone, if there is one.
 pub fn conclude(
-    n: BoardSize,
+    plan: &Plan,
     found: Totals,
     symmetric: SymmetricCounts,
     grounds: Option<Grounds>,
 ) -> Result<Outcome, Doubt> {
-    let orbits = found.sorted(symmetric)?;
+    if let Some(variant) = plan.variant() {
+        if found != (Totals { solutions: found.solutions, ..Totals::default() }) {
+            return Err(Unsortable::Mixed.into());
+        }
+        return of_variant(&variant, plan.total(found)?, grounds);
+    }
+    let (n, orbits) = (plan.n(), found.sorted(symmetric)?);
     // N = 1 has one solution, an orbit of its own that stands in none of the three counts.
     let expected = (u128::from(symmetric.count2()), u128::from(symmetric.count4()));
     if n > BoardSize::MIN && (orbits.count2, orbits.count4) != expected {
         return Err(Doubt::Symmetry { orbits, symmetric });
     }
     outcome(n, orbits, grounds)
+}
+
+/// The total of a variant, compared with the published count unless there are other grounds or there is none.
+pub fn of_variant(variant: &Variant, total: u128, grounds: Option<Grounds>) -> Result<Outcome, Doubt> {
+    let checked = match variant.published().filter(|_| grounds.is_none()) {
+        None => Checked::None,
+        Some(published) if published == total => Checked::Published,
+        Some(published) => return Err(Doubt::Published { total, published }),
+    };
+    Ok(Outcome { totals: Totals::default(), total, checked, grounds })
 }
 
 /// The total of the orbits, compared with the published count unless there are other grounds. A stored outcome that differs
@@ -67,6 +87,7 @@ pub fn outcome(n: BoardSize, orbits: Totals, grounds: Option<Grounds>) -> Result
 #[cfg(test)]
 mod tests {
     use nqueens_kernel::engine::Control;
+    use nqueens_kernel::plan::PlanKind;
     use nqueens_kernel::symmetric::symmetric_counts;
 
     use super::*;
@@ -74,14 +95,15 @@ mod tests {
     #[test]
     fn a_sum_that_fails_a_check_is_no_total() {
         let n = BoardSize::new(8).unwrap();
+        let plan = Plan::new(n, PlanKind::Border);
         let symmetric = symmetric_counts(n, &Control::default()).unwrap();
         let right = Totals { count4: 1, count8: 11, ..Totals::default() };
         assert_eq!(
-            conclude(n, right, symmetric, None),
+            conclude(&plan, right, symmetric, None),
             Ok(Outcome { totals: right, total: 92, checked: Checked::Published, grounds: None })
         );
         let plain = |solutions| Totals { solutions, ..Totals::default() };
-        assert_eq!(conclude(n, plain(92), symmetric, None).unwrap().totals, right);
+        assert_eq!(conclude(&plan, plain(92), symmetric, None).unwrap().totals, right);
         let errors = [
             (
                 plain(91),
@@ -95,7 +117,7 @@ mod tests {
             (Totals { count8: u128::MAX / 8 + 1, ..right }, "a count overflowed its integer width"),
         ];
         for (orbits, expected) in errors {
-            let error = conclude(n, orbits, symmetric, None).unwrap_err().to_string();
+            let error = conclude(&plan, orbits, symmetric, None).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         }
     }

@@ -5,6 +5,7 @@ use std::io::{self, BufRead};
 
 use nqueens_kernel::counts::SymmetricCounts;
 use nqueens_kernel::engine::{Control, Stopped};
+use nqueens_kernel::plan::Plan;
 use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_model::operator::{Checked, Grounds, Missing, Outcome, Standing};
 
@@ -99,7 +100,12 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
             return Ok(report);
         }
     };
-    let mut book = Book::new(header);
+    let Some(plan) = header.plan() else {
+        let why = "line 1: a plan cells has a board of N rows, and no other has one";
+        report.add(Check::Form, CheckResult::Failed(why.to_owned()));
+        return Ok(report);
+    };
+    let mut book = Book::new(header, &plan);
     let last = read(&mut lines, &mut book, sample, control)?;
     let form = match &last {
         Ok(_) => CheckResult::Passed(format!("{} lines of format {}", lines.lines(), book.header.format)),
@@ -124,10 +130,13 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
     };
     match (last, why_not) {
         (Ok(last), None) => {
-            let (findings, outcome) = sums(&book, &last, symmetric_counts(book.header.n, control)?);
+            // Those of a variant are not looked for.
+            let symmetric =
+                plan.variant().is_none().then(|| symmetric_counts(plan.n(), control)).transpose()?;
+            let (findings, outcome) = sums(&book, &plan, &last, symmetric);
             report.findings.extend(findings);
             if let Some(outcome) = outcome {
-                confirm(&mut report, &book, &last, outcome, control)?;
+                confirm(&mut report, &book, &plan, &last, outcome, control)?;
             }
         }
         (_, why) => report.findings.extend(
@@ -224,6 +233,7 @@ fn recounts(checks: &ChecksLine) -> Option<String> {
 fn confirm(
     report: &mut Report,
     book: &Book,
+    plan: &Plan,
     last: &TotalLine,
     outcome: Outcome,
     control: &Control,
@@ -234,7 +244,7 @@ fn confirm(
     }
     let (seed, strata) =
         told.map_or((SEED, STRATA), |told| (told.estimate.seed, told.estimate.strata.clamp(1, STRATA)));
-    let estimate = estimate_total(book.header.n, (seed, strata), control)?;
+    let estimate = estimate_total(plan.n(), plan.variant(), (seed, strata), control)?;
     if told.is_some_and(|told| told.estimate != estimate) {
         let why = format!("the last line's estimate is not what its seed {seed} gives, {estimate:?}");
         report.add(Check::Confirmed, CheckResult::Failed(why));
@@ -254,10 +264,10 @@ fn confirm(
 /// The checks on what the jobs add up to, and what that is.
 fn sums(
     book: &Book,
+    plan: &Plan,
     last: &TotalLine,
-    symmetric: SymmetricCounts,
+    symmetric: Option<SymmetricCounts>,
 ) -> (Vec<(Check, CheckResult)>, Option<Outcome>) {
-    let n = book.header.n;
     let unmade = || CheckResult::NotMade("an earlier check failed".to_owned());
     let found = match book.found() {
         Ok(found) => found,
@@ -272,7 +282,12 @@ fn sums(
     } else {
         CheckResult::Failed("the sums over the jobs differ from the last line".to_owned())
     };
+    let unsorted =
+        || CheckResult::NotMade("the solutions of a variant are not sorted into orbits".to_owned());
     let whole = || {
+        if symmetric.is_none() {
+            return unsorted();
+        }
         CheckResult::Passed(if found.solutions > 0 {
             "the solutions less the symmetric ones are a multiple of 8".to_owned()
         } else {
@@ -280,6 +295,7 @@ fn sums(
         })
     };
     let equal = || {
+        let Some(symmetric) = symmetric else { return unsorted() };
         let (count2, count4) = (symmetric.count2(), symmetric.count4());
         if found.solutions > 0 {
             CheckResult::NotMade(format!(
@@ -292,13 +308,14 @@ fn sums(
         }
     };
     let failed = |doubt: &Doubt| CheckResult::Failed(doubt.to_string());
-    let outcome = conclude(n, found, symmetric, None);
+    let outcome = conclude(plan, found, symmetric.unwrap_or_default(), None);
     let [orbits, symmetric, published] = match &outcome {
         Ok(Outcome { checked: Checked::Published, .. }) => {
             [whole(), equal(), CheckResult::Passed("the total equals the published count".to_owned())]
         }
-        Ok(Outcome { checked: Checked::Symmetric, .. }) => {
-            [whole(), equal(), CheckResult::NotMade(format!("there is no published count for N = {n}"))]
+        Ok(Outcome { checked: Checked::Symmetric | Checked::None, .. }) => {
+            let subject = plan.subject();
+            [whole(), equal(), CheckResult::NotMade(format!("there is no published count for {subject}"))]
         }
         Err(doubt @ (Doubt::Unsortable(_) | Doubt::Overflow(_))) => [failed(doubt), unmade(), unmade()],
         Err(doubt @ Doubt::Symmetry { .. }) => [whole(), failed(doubt), unmade()],

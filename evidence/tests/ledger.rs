@@ -34,6 +34,7 @@ fn ledger_with(n: u32, solutions: u64, checks: Option<ChecksLine>) -> Vec<u8> {
             run: RunId::from_random(1),
             n,
             plan: plan.kind(),
+            cells: plan.cells(),
             states_per_job: plan.states_per_job(),
             jobs: 1,
             fingerprint: plan.fingerprint(),
@@ -120,7 +121,7 @@ fn every_flipped_bit_and_every_cut_is_found() {
 fn a_total_is_confirmed_by_its_estimate_and_by_second_counts() {
     let total = 4_968_057_848;
     let n = BoardSize::new(19).expect("a board");
-    let estimate = estimate_total(n, (5, 300), &Control::default()).expect("nobody stops it");
+    let estimate = estimate_total(n, None, (5, 300), &Control::default()).expect("nobody stops it");
     let grounds = GroundsLine::from(Grounds { estimate, checks_wanted: 3 });
     let report = |recounts_agreed, grounds| {
         let checks = ChecksLine { recounts_agreed, recounts_differing: 0, grounds };

@@ -10,6 +10,7 @@ use crate::known::{self, Published};
 use crate::rows;
 use crate::subproblem::Subproblem;
 use crate::unit::{Leaves, Symmetric, Unit};
+use crate::variant::{self, TorusPiece};
 
 /// One prefix of a class, and the board that it leaves open. See [`Job`](crate::job::Job) for the meaning of
 /// its bytes.
@@ -28,8 +29,8 @@ pub(crate) struct Prefix {
 /// Fewest queens that a prefix of a class has.
 pub(crate) fn width_min(class: Class) -> u8 {
     match class {
-        Class::Corner => 2,
-        Class::Edge => 1,
+        Class::Edge | Class::Cells => 1,
+        Class::Corner | Class::Torus => 2,
         Class::Border => 4,
         Class::Halves | Class::Colours => unreachable!("sets of lines have no prefixes"),
     }
@@ -41,25 +42,37 @@ pub(crate) fn class_bounds(n: BoardSize, class: Class) -> Vec<u8> {
         Class::Corner => rows::corner_bounds(n).collect(),
         Class::Edge => rows::edge_bounds(n).collect(),
         Class::Border => border::bounds(n).collect(),
-        Class::Halves | Class::Colours => vec![0],
+        Class::Torus if !variant::has_solutions(n) => Vec::new(),
+        Class::Halves | Class::Colours | Class::Cells | Class::Torus => vec![0],
     }
 }
 
 impl Prefix {
-    /// The prefix that these bytes mean; `None` if they mean none. The class has this BOUND1.
-    pub(crate) fn new(n: BoardSize, class: Class, bound1: u8, queens: &[u8]) -> Option<Self> {
+    /// The prefix that these bytes mean; `None` if they mean none. The class has this BOUND1, and class `cells` a board with
+    /// these masks.
+    pub(crate) fn new(n: BoardSize, class: Class, bound1: u8, masks: &[u32], queens: &[u8]) -> Option<Self> {
         let (start, inner) = if class == Class::Border {
             let (border, inner) = queens.split_first_chunk()?;
             let border = Border::new(n, *border).filter(|border| border.bound1() == bound1)?;
             (Self::of_border(border, bound1), inner)
         } else {
-            let corner = class == Class::Corner;
-            let board = if corner { rows::corner_class(n, bound1) } else { rows::edge_class(n, bound1) };
-            (Self { class, bound1, queens: Vec::new(), board, stabiliser: 1 }, queens)
+            (Self::start(n, class, bound1, masks), queens)
         };
         let whole = queens.len() >= usize::from(width_min(class));
         let prefix = inner.iter().try_fold(start, |prefix, &column| prefix.with_queen(column));
         prefix.filter(|_| whole)
+    }
+
+    /// Without any queen.
+    fn start(n: BoardSize, class: Class, bound1: u8, masks: &[u32]) -> Self {
+        let board = match class {
+            Class::Corner => rows::corner_class(n, bound1),
+            Class::Edge => rows::edge_class(n, bound1),
+            Class::Cells => Subproblem::of_masks(n, masks),
+            Class::Torus => variant::start(n),
+            Class::Border | Class::Halves | Class::Colours => unreachable!("no prefix of these is empty"),
+        };
+        Self { class, bound1, queens: Vec::new(), board, stabiliser: 1 }
     }
 
     fn of_border(border: Border, bound1: u8) -> Self {
@@ -67,15 +80,29 @@ impl Prefix {
         Self { class: Class::Border, bound1, queens: border.lines().to_vec(), board, stabiliser }
     }
 
-    /// The shortest prefixes of a class, by BOUND1: together they cover it, each solution once.
-    pub(crate) fn shortest(n: BoardSize, class: Class) -> Box<dyn Iterator<Item = Self> + Send> {
-        let known = move |bound1, queens: &[u8]| Self::new(n, class, bound1, queens).expect("a valid prefix");
+    /// The shortest prefixes of a class, by BOUND1: together they cover it, each solution once. Class `cells` has a board with
+    /// these masks.
+    pub(crate) fn shortest(
+        n: BoardSize,
+        class: Class,
+        masks: &[u32],
+    ) -> Box<dyn Iterator<Item = Self> + Send> {
+        let known =
+            move |bound1, queens: &[u8]| Self::new(n, class, bound1, &[], queens).expect("a valid prefix");
         match class {
             Class::Corner => Box::new(rows::corner_bounds(n).map(move |bound1| known(bound1, &[0, bound1]))),
             Class::Edge => Box::new(rows::edge_bounds(n).map(move |bound1| known(bound1, &[bound1]))),
             Class::Border => {
                 let oriented = |border: Border| Self::of_border(border.oriented(), border.bound1());
                 Box::new(Border::canonical_ones(n).map(oriented))
+            }
+            Class::Cells | Class::Torus => {
+                let starts =
+                    class_bounds(n, class).into_iter().map(|bound1| Self::start(n, class, bound1, masks));
+                let split = |prefixes: Vec<Self>| prefixes.iter().filter_map(Self::split).flatten().collect();
+                Box::new(
+                    (0..width_min(class)).fold(starts.collect(), |prefixes, _| split(prefixes)).into_iter(),
+                )
             }
             Class::Halves | Class::Colours => unreachable!("sets of lines have no prefixes"),
         }
@@ -90,7 +117,11 @@ impl Prefix {
     }
 
     fn with_queen(&self, column: u8) -> Option<Self> {
-        let board = self.board.place(self.next_row()?, column)?;
+        let row = self.next_row()?;
+        let board = match self.class {
+            Class::Torus => variant::with_queen(&self.board, row, column)?,
+            _ => self.board.place(row, column)?,
+        };
         let queens = self.queens.iter().copied().chain([column]).collect();
         Some(Self { queens, board, ..*self })
     }
@@ -108,7 +139,10 @@ impl Prefix {
         if self.stabiliser > 1 {
             return self.units(false).iter().fold(0, |sum, unit| unit.states_estimate().saturating_add(sum));
         }
-        estimate::states(&self.board)
+        match self.class {
+            Class::Cells => estimate::states(&self.board.settled()),
+            _ => estimate::states(&self.board),
+        }
     }
 
     /// What it is expected to cost, and what it can find at most: no more than its free cells admit or than are
@@ -116,6 +150,16 @@ impl Prefix {
     pub(crate) fn weight(&self) -> Weight {
         let n = self.board.n();
         let admitted = self.board.completions_max().min(i64::MAX.unsigned_abs());
+        if self.class.counts_plainly() {
+            let (each, published) = match self.class {
+                Class::Torus => (TorusPiece::weight(n), known::toroidal(n)),
+                _ => (1, known::published(n).map_or(u128::MAX, |known| known.total)),
+            };
+            let at_most = u128::from(admitted) * u128::from(each);
+            let solutions = at_most.min(published).min(u128::from(i64::MAX.unsigned_abs()));
+            let counts_max = Counts::plain(u64::try_from(solutions).expect("just limited"));
+            return Weight { states: self.states_estimate(), counts_max };
+        }
         let [count2, count4, count8] = known::published(n)
             .map_or([u128::MAX; 3], |Published { orbits, .. }| [orbits.count2, orbits.count4, orbits.count8]);
         let at_most = |published: u128| admitted.min(u64::try_from(published).unwrap_or(u64::MAX));
@@ -146,6 +190,8 @@ impl Prefix {
                     Some(&leader) => symmetric.parts(leader),
                 }
             }
+            Class::Cells => vec![Unit::Plain(self.board.settled())],
+            Class::Torus => vec![Unit::Torus(TorusPiece::new(&self.queens, self.board.clone()))],
             Class::Halves | Class::Colours => unreachable!("sets of lines have no prefixes"),
         }
     }

@@ -25,7 +25,7 @@ impl Numbered {
     /// Those of the jobs of a class; `None` if it has others, or if boards of `n` are too small for it.
     pub(crate) fn of_class(n: BoardSize, class: Class) -> Option<Self> {
         match class {
-            Class::Corner | Class::Edge | Class::Border => None,
+            Class::Corner | Class::Edge | Class::Border | Class::Cells | Class::Torus => None,
             Class::Halves => Orbits::new(n).map(Self::Columns),
             Class::Colours => row_sets(n).map(Self::Rows),
         }

@@ -15,7 +15,7 @@
 use crate::board::BoardSize;
 use crate::counts::Totals;
 use crate::engine::{Control, Stopped};
-use crate::plan::{self, PlanKind};
+use crate::plan::{Plan, PlanKind};
 use crate::random::Random;
 use crate::solver::Solver;
 use crate::unit::Unit;
@@ -27,7 +27,8 @@ pub const STATES_LEFT: u64 = 30_000;
 /// What can be drawn from: the search that a plan cuts into jobs.
 #[derive(Clone, Debug)]
 pub struct Sampler {
-    n: BoardSize,
+    /// Solutions that no root has.
+    lone: f64,
     roots: Vec<Unit>,
     /// Sum of the guesses at the work of each root and of all before it.
     ends: Vec<f64>,
@@ -54,16 +55,22 @@ pub struct Descent {
 }
 
 impl Sampler {
-    /// Of a plan of this kind. Column and row sets have nothing to descend: `halves` and `colours` are sampled as
-    /// `border`, whose solutions are the same.
+    /// Of a plan of this kind.
     pub fn new(n: BoardSize, kind: PlanKind) -> Self {
-        let roots: Vec<_> = plan::sound_prefixes(n, kind).flat_map(|prefix| prefix.units(false)).collect();
+        Self::of(&Plan::with_states_per_job(n, kind, 1))
+    }
+
+    /// Of a plan. Column and row sets have nothing to descend: `halves` and `colours` are sampled as `border`, whose solutions
+    /// are the same.
+    pub fn of(plan: &Plan) -> Self {
+        let roots: Vec<_> = plan.sound_prefixes().flat_map(|prefix| prefix.units(false)).collect();
         let grow = |sum: &mut f64, unit: &Unit| {
             *sum += guess(unit);
             Some(*sum)
         };
         let ends = roots.iter().scan(0.0, grow).collect();
-        Self { n, roots, ends }
+        let lone = real(plan.total(Totals::default()).expect("0 or 1"));
+        Self { lone, roots, ends }
     }
 
     /// A descent from the root at `place`, in `0..1`, of all work until no more than `states_max` states are guessed to
@@ -100,17 +107,12 @@ impl Sampler {
 
     /// Counts it all: for boards where that takes no longer than sampling.
     pub fn count(&self, solver: &mut Solver, control: &Control) -> Result<Estimates, Stopped> {
-        let (mut solutions, mut states) = (self.lone(), 0.0);
+        let (mut solutions, mut states) = (self.lone, 0.0);
         for tally in solver.count(&self.roots, control)? {
             solutions += real(tally.counts.total());
             states += real(tally.states.into());
         }
         Ok(Estimates { solutions: Estimate::exact(solutions), states: Estimate::exact(states) })
-    }
-
-    /// The solution that no root has: the one of N = 1.
-    fn lone(&self) -> f64 {
-        real(Totals::default().total(self.n).expect("0 or 1"))
     }
 
     /// The two draws of stratum `number` of `strata`, the same for a seed.
@@ -142,7 +144,7 @@ impl Sampler {
     pub fn estimate(&self, strata: &[[Draw; 2]]) -> Estimates {
         let of = |what: fn(&Draw) -> f64| stratified(strata.iter().map(|pair| pair.each_ref().map(what)));
         let mut solutions = of(|draw| draw.solutions);
-        solutions.value += self.lone();
+        solutions.value += self.lone;
         Estimates { solutions, states: of(|draw| draw.states) }
     }
 }

@@ -44,7 +44,7 @@ impl Solver {
 
     /// Counts by `engine`, and joins half boards and multiplies colours with [its instructions](Engine::isa), within the
     /// memory that `tables` have been given. The plain engines `reference` and `scalar` do neither: they
-    /// [recount](Self::recounting).
+    /// [recount](Self::recounting), and search a torus in a way of their own.
     pub fn new(engine: Box<dyn Engine>, tables: &Arc<SharedTables>) -> Self {
         let isa = engine.isa();
         Self { engine, mirrored: false, isa, tables: Some(Arc::clone(tables)), latest: Latest::Neither }
@@ -141,6 +141,8 @@ impl Solver {
             Unit::Symmetric(symmetric) => symmetric.sort(tally(), control),
             Unit::Leaves(leaves) => leaves.solve(control),
             Unit::Orbits(orbits) => self.count_orbits(orbits, found, control),
+            Unit::Plain(_) => Ok(UnitTally::plain(tally())),
+            Unit::Torus(piece) => Ok(UnitTally::plain(piece.count(self.isa.is_some(), control)?)),
         };
         units.iter().map(count).collect()
     }

@@ -34,6 +34,29 @@ impl Subproblem {
         Self { n, free: n.full(), rows }
     }
 
+    /// The board on which each row, from the top, has the columns of its mask.
+    pub(crate) fn of_masks(n: BoardSize, masks: &[u32]) -> Self {
+        let mut board = Self::empty(n);
+        for (open, mask) in board.rows.iter_mut().zip(masks) {
+            open.allowed &= mask;
+        }
+        board
+    }
+
+    /// The same with a queen on each row that has one cell left, for as long as there is such a row; as it is if that leaves
+    /// a row without a cell.
+    pub(crate) fn settled(&self) -> Self {
+        let mut board = self.clone();
+        while let Some(&OpenRow { row, allowed }) =
+            board.rows.iter().find(|open| open.allowed.is_power_of_two())
+        {
+            let column = columns_of(allowed).next().expect("one cell");
+            board = board.place(row, column).expect("an open cell");
+        }
+        let is_hopeful = board.rows.iter().all(|open| open.allowed != 0);
+        if is_hopeful { board } else { self.clone() }
+    }
+
     /// A board on which only `rows` (row numbers with their allowed columns, ascending) are open and only the
     /// columns `free` are left. Masks are cut down to `free`.
     ///
@@ -146,6 +169,16 @@ mod tests {
             assert_eq!(board(0).mirrored(), board(last));
             assert_eq!(board(last / 2).forbid(last, 1).mirrored(), board(last / 2).forbid(last, 1 << last));
         }
+    }
+
+    #[test]
+    fn rows_with_one_cell_left_are_settled() {
+        let n = BoardSize::new(4).unwrap();
+        let board = Subproblem::of_masks(n, &[0b0010, 0b1111, 0b1111, 0b1111]).settled();
+        assert!(board.rows().is_empty(), "each queen leaves one cell to the next: {board:?}");
+        let hopeless = Subproblem::of_masks(n, &[0b0001, 0b1111, 0b1111, 0b0001]);
+        assert_eq!(hopeless.settled(), hopeless);
+        assert_eq!(Subproblem::empty(n).settled(), Subproblem::empty(n));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::halves::{Orbits, SharedTables};
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::known::published;
-use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind, fastest};
+use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind, fastest, fastest_on_gpus};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_kernel::unit::{Unit, UnitTally};
@@ -286,7 +286,7 @@ fn means(job: &Job, prefix: &[u8], queens: &[usize]) -> bool {
                     .zip(inner)
                     .all(|(&column, row)| queens[row] == column && (!symmetric || leads(row)))
         }
-        Class::Halves | Class::Colours => unreachable!("sets of lines have no prefixes"),
+        _ => unreachable!("a class of the plans rows and border"),
     }
 }
 
@@ -372,4 +372,6 @@ fn the_fastest_plan_follows_from_board_and_engine() {
         let large = if joins { PlanKind::Colours } else { PlanKind::Border };
         assert_eq!([20, 27, 31].map(|n| fastest(board(n), kernel)), [large; 3], "{kernel}");
     }
+    let on_gpus = [4, 19, 20, 31].map(|n| fastest_on_gpus(board(n)));
+    assert_eq!(on_gpus, [PlanKind::Border, PlanKind::Border, PlanKind::Colours, PlanKind::Colours]);
 }

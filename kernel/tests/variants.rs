@@ -2,10 +2,14 @@
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
+use nqueens_kernel::job::Job;
 use nqueens_kernel::known::{published, toroidal};
 use nqueens_kernel::ladder::{Form, Rung};
+use nqueens_kernel::plan::Plan;
+use nqueens_kernel::sampling::{STATES_LEFT, Sampler};
 use nqueens_kernel::solution::Solution;
-use nqueens_kernel::variant::{Cell, Cells, Piece, PieceFingerprinter, Variant, VariantPlan};
+use nqueens_kernel::solver::Solver;
+use nqueens_kernel::variant::{Cell, Cells, Variant};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -13,11 +17,25 @@ fn board(n: u32) -> BoardSize {
     BoardSize::new(n).unwrap()
 }
 
-fn count(plan: &VariantPlan, kernel: Kernel) -> u128 {
-    let pieces: Vec<_> = plan.pieces().collect();
-    let mut engine = kernel.engine().unwrap();
-    let tallies = Piece::count(&pieces, engine.as_mut(), &Control::default()).unwrap();
-    tallies.iter().map(|tally| u128::from(tally.completions)).sum()
+/// All solutions of a plan; each job is read from its bytes, and counts no more than it can.
+fn count(plan: &Plan, solver: &mut Solver) -> u128 {
+    let count = |(job, weight): (Job, _)| {
+        let job = Job::decode(job.n(), job.class(), job.bound1(), &job.encode()).unwrap();
+        assert_eq!(job.weight(), weight);
+        let tally = solver.count_job(&job, &Control::default()).unwrap().unwrap();
+        assert!(tally.counts.within(weight.counts_max) && tally.states > 0, "{job:?} {tally:?}");
+        tally.counts.total()
+    };
+    plan.weighed_jobs().map(count).sum()
+}
+
+/// Counts by an engine, and by it alone.
+fn solver(kernel: Kernel) -> Solver {
+    Solver::recounting(kernel.engine().unwrap())
+}
+
+fn count_fast(variant: Variant) -> u128 {
+    count(&Plan::of_variant(variant), &mut solver(Kernel::best()))
 }
 
 /// By the definition, from all ways to put a queen on each row: those with all given queens and no queen on a blocked cell.
@@ -68,7 +86,7 @@ proptest! {
 
     #[test]
     fn boards_have_the_solutions_that_brute_force_finds(
-        (n, given, blocked) in variants(), states_per_piece in prop_oneof![Just(u64::MAX), 1_u64..200]
+        (n, given, blocked) in variants(), states_per_job in prop_oneof![Just(u64::MAX), 1_u64..200]
     ) {
         let expected = brute_force(n, &given, &blocked);
         let Ok(cells) = Cells::read(n, &drawing(n, &given, &blocked)) else {
@@ -76,12 +94,18 @@ proptest! {
             prop_assert!(expected.is_empty() && given.len() > 1);
             return Ok(());
         };
-        prop_assert_eq!((cells.given().len(), cells.blocked() as usize), (given.len(), blocked.len()));
+        let beside_no_queen = blocked.iter().filter(|cell| given.iter().all(|queen| queen.row != cell.row));
+        prop_assert_eq!((cells.given().len(), cells.blocked() as usize), (given.len(), beside_no_queen.count()));
+        prop_assert_eq!(cells.to_string().parse::<Cells>(), Ok(cells));
         prop_assert_eq!(cells.solutions().collect::<Vec<_>>(), &expected[..]);
-        let plan = VariantPlan::with_states_per_piece(Variant::Cells(cells), states_per_piece);
+        let plan = Plan::of_variant_with(Variant::Cells(cells), states_per_job);
         for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
-            prop_assert_eq!(count(&plan, kernel), expected.len() as u128, "{}", kernel);
+            prop_assert_eq!(count(&plan, &mut solver(kernel)), expected.len() as u128, "{}", kernel);
         }
+        let sampled = Sampler::of(&plan).count(&mut solver(Kernel::Scalar), &Control::default()).unwrap();
+        #[expect(clippy::cast_precision_loss, reason = "a few")]
+        let found = expected.len() as f64;
+        prop_assert!((sampled.solutions.value - found).abs() < 0.5);
     }
 }
 
@@ -90,10 +114,10 @@ fn the_open_board_has_all_solutions() {
     for n in BoardSize::MIN.up_to(board(10)) {
         let total = published(n).unwrap().total;
         let variant = Variant::Cells(Cells::open(n));
-        assert_eq!(count(&VariantPlan::new(variant.clone()), Kernel::best()), total, "N = {n}");
-        let many = VariantPlan::with_states_per_piece(variant, 50);
-        assert!(n.get() < 8 || many.pieces().count() > 8);
-        assert_eq!(count(&many, Kernel::best()), total, "N = {n}");
+        assert_eq!(count_fast(variant), total, "N = {n}");
+        let many = Plan::of_variant_with(variant, 50);
+        assert!(n.get() < 8 || many.jobs().count() > 8);
+        assert_eq!(count(&many, &mut solver(Kernel::best())), total, "N = {n}");
     }
 }
 
@@ -104,7 +128,7 @@ fn a_queen_given_on_each_cell_of_a_row_sums_up_to_all() {
         .lines()
         .map(|column| {
             let cells = Cells::open(n).with_queen(Cell { row: 4, column }).unwrap();
-            count(&VariantPlan::new(Variant::Cells(cells)), Kernel::best())
+            count_fast(Variant::Cells(cells))
         })
         .collect();
     assert_eq!(by_column.iter().sum::<u128>(), published(n).unwrap().total);
@@ -113,33 +137,72 @@ fn a_queen_given_on_each_cell_of_a_row_sums_up_to_all() {
 
 #[test]
 fn toroidal_queens_are_as_many_as_published() {
-    for n in BoardSize::MIN.up_to(board(19)) {
-        let plan = VariantPlan::new(Variant::Torus(n));
-        assert_eq!(count(&plan, Kernel::Reference), toroidal(n), "N = {n}");
-        assert_eq!(plan.variant().published(), Some(toroidal(n)));
+    // The one solution of N = 1 has no job, as on whole boards.
+    for n in board(2).up_to(board(19)) {
+        let variant = Variant::Torus(n);
+        assert_eq!(variant.published(), Some(toroidal(n)));
+        let plans = [Plan::of_variant(variant), Plan::of_variant_with(variant, 1)];
+        for plan in &plans[..if n.get() <= 13 { 2 } else { 1 }] {
+            assert_eq!(count(plan, &mut solver(Kernel::Portable)), toroidal(n), "N = {n}");
+            if n.get() <= 17 {
+                assert_eq!(count(plan, &mut solver(Kernel::Scalar)), toroidal(n), "N = {n}");
+            }
+        }
     }
-    for n in [21, 22, 24, 30] {
-        assert_eq!((VariantPlan::new(Variant::Torus(board(n))).pieces().count(), toroidal(board(n))), (0, 0));
+    for n in [1, 21, 22, 24, 30] {
+        assert_eq!(Plan::of_variant(Variant::Torus(board(n))).jobs().count(), 0);
     }
 }
 
 #[test]
-fn pieces_stay_what_they_are() {
-    let cells = Cells::read(board(6), "......\n#.....\n......\n....Q.\n......\n......").unwrap();
-    let prints: Vec<_> = [Variant::Cells(cells), Variant::Torus(board(7))]
-        .map(|variant| {
-            let plan = VariantPlan::with_states_per_piece(variant, 5);
-            let mut fingerprinter = PieceFingerprinter::new(&plan);
-            plan.pieces().for_each(|piece| fingerprinter.add(&piece));
-            fingerprinter.finish().to_string()
-        })
-        .to_vec();
-    // Progress files name them: a change makes files of earlier versions useless.
+fn estimates_hold_what_is_counted() {
+    let cells = Cells::open(board(13)).with_queen(Cell { row: 6, column: 2 }).unwrap();
+    for variant in [Variant::Cells(cells), Variant::Torus(board(13))] {
+        let (plan, mut solver) = (Plan::of_variant(variant), solver(Kernel::Portable));
+        let sampler = Sampler::of(&plan);
+        let mut draw = |number| {
+            sampler.draw((number, 400), 3, STATES_LEFT / 100, &mut solver, &Control::default()).unwrap()
+        };
+        let estimate = sampler.estimate(&(0..400).map(&mut draw).collect::<Vec<_>>()).solutions;
+        #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+        let counted = count_fast(variant) as f64;
+        assert!((estimate.value - counted).abs() < 3.0 * estimate.reach + 1.0, "{estimate:?} {counted}");
+        assert!(estimate.reach < 0.2 * counted, "{estimate:?} {counted}");
+    }
+}
+
+#[test]
+fn plans_stay_what_they_are() {
+    let cells: Cells = "......\n#.....\n......\n....Q.\n......\n......".parse().unwrap();
+    let prints = [Variant::Cells(cells), Variant::Torus(board(7))]
+        .map(|variant| Plan::of_variant_with(variant, 5).fingerprint().to_string());
+    // A change makes ledgers of earlier versions useless.
     let pinned = [
-        "91fef8ae05b5a131e4501333099ee744d157243cbe4af82898049f49cb4f0c2c",
-        "a31c0f2dcaf86acabea0b203301551cd3c42e430a14a0c7e13be67df40597477",
+        "5675618eec48e256990fa96473e15e56265eaf4761f05150970707e46e9264ba",
+        "705feacaec1f7f929d633297b9d9a050e40c6880f76096718e95d9e242be591d",
     ];
     assert_eq!(prints, pinned);
+}
+
+#[test]
+fn boards_that_differ_have_plans_that_differ() {
+    let n = board(4);
+    // The given queen leaves no more in the first than the blocked cells in the second.
+    let boards = [
+        "Q...\n....\n....\n....",
+        ".###\n....\n....\n....",
+        "#...\n....\n....\n....",
+        "....\n....\n....\n....",
+    ];
+    let mut prints: Vec<_> = boards
+        .map(|text| Plan::of_variant(Variant::Cells(text.parse().unwrap())))
+        .into_iter()
+        .chain([Plan::of_variant(Variant::Torus(n))])
+        .map(|plan| plan.fingerprint().0)
+        .collect();
+    prints.sort_unstable();
+    prints.dedup();
+    assert_eq!(prints.len(), 5);
 }
 
 #[test]
@@ -147,16 +210,22 @@ fn counting_ends_when_it_is_told_to() {
     let control = Control::default();
     control.stop();
     for variant in [Variant::Cells(Cells::open(board(20))), Variant::Torus(board(29))] {
-        let pieces: Vec<_> = VariantPlan::new(variant).pieces().take(2).collect();
-        let mut engine = Kernel::best().engine().unwrap();
-        assert_eq!(Piece::count(&pieces, engine.as_mut(), &control), Err(Stopped));
+        let job = Plan::of_variant(variant).jobs().next().unwrap();
+        assert_eq!(solver(Kernel::best()).count_job(&job, &control), Err(Stopped));
     }
 }
 
 #[test]
-fn large_boards_have_some_thousand_pieces() {
-    for n in [16, 18] {
-        let plan = VariantPlan::new(Variant::Cells(Cells::open(board(n))));
-        assert!((500..50_000).contains(&plan.pieces().count()), "N = {n}");
+fn plans_have_some_thousand_jobs() {
+    for n in [16, 18, 20] {
+        let plan = Plan::of_variant(Variant::Cells(Cells::open(board(n))));
+        let (jobs, size) = (plan.jobs().count() as u128, plan.size());
+        assert!((500..50_000).contains(&jobs), "N = {n}: {jobs}");
+        assert!(size.at_least <= jobs && size.about < 4 * jobs && jobs < 4 * size.about, "{size:?} {jobs}");
+    }
+    for n in [17, 19, 23] {
+        let plan = Plan::of_variant(Variant::Torus(board(n)));
+        let (jobs, size) = (plan.jobs().count() as u128, plan.size());
+        assert!((2..50_000).contains(&jobs) && size.at_least <= jobs, "N = {n}: {jobs} {size:?}");
     }
 }

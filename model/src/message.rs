@@ -16,6 +16,9 @@ pub const BATCH_MAX: usize = 1_000;
 /// Bytes of the reason that comes with a returned lease, at most.
 pub const FAILURE_BYTES_MAX: usize = 200;
 
+/// Lines about engines that failed in one worker's process, at most; each has at most [`FAILURE_BYTES_MAX`] bytes.
+pub const FAULTS_MAX: usize = 16;
+
 /// More counting threads than any machine has: a worker that claims more is refused.
 pub const THREADS_MAX: u32 = 4_096;
 
@@ -67,6 +70,9 @@ pub struct SyncRequest {
     pub wanted: Wanted,
     /// The worker ends, and holds nothing after this.
     pub leaving: bool,
+    /// Engines that have failed since its process began, a line each with the reason: all of them every time, the first ones
+    /// first.
+    pub faults: Vec<String>,
 }
 
 /// Work that a worker wants to be leased.

@@ -71,9 +71,10 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
         returned: vec![ReturnedLease { token: token(3), failure: Some("no luck".to_owned()) }],
         wanted: Wanted { states: u64::MAX, jobs: 1_000, job_states_max: 14 },
         leaving: true,
+        faults: vec!["an abacus (beads) is left alone from now on: it was lost".to_owned()],
     };
-    let leases = PlanKind::ALL.map(|kind| {
-        let plan = Plan::new(BoardSize::new(14).expect("in range"), kind);
+    let leases = PlanKind::ALL.into_iter().chain(PlanKind::OF_VARIANTS).map(|kind| {
+        let plan = Plan::new(BoardSize::new(13).expect("in range"), kind);
         let job = plan.jobs().next().expect("a job");
         let encoded =
             EncodedJob { n: plan.n(), class: job.class(), bound1: job.bound1(), prefixes: job.encode() };
@@ -82,7 +83,7 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
     let ack = ResultAck { token: token(5), verdict: Verdict::Conflict, reason: "they differ".to_owned() };
     let answer = SyncResponse {
         acks: vec![ack],
-        leases: leases.to_vec(),
+        leases: leases.collect(),
         revoked: vec![token(6)],
         next_sync_ms: 5_000,
         drain: true,
@@ -90,7 +91,7 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
     let n = BoardSize::new(27).expect("in range");
     let submission = Submission {
         request: registration.instance,
-        plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000),
+        plan: Plan::with_states_per_job(n, PlanKind::Cells, 1_000),
         priority: -7,
         replicate_ppm: 0,
     };

@@ -58,13 +58,13 @@ function showRun(run) {
   by("empty").hidden = Boolean(run);
   if (!run) return;
   const open = run.state === "planning" || run.state === "active" || run.state === "paused";
-  put(by("run-title"), `N = ${run.n}`);
+  put(by("run-title"), run.subject);
   put(by("run-state"), run.stuck ? "needs attention" : run.state);
   by("run-state").className = `state ${run.stuck ? "stuck" : run.state}`;
   put(by("run-name"), `run ${run.id}, plan ${run.plan}`);
   by("bar").value = run.share;
   put(by("share"), percent(run.share));
-  document.title = `${percent(run.share)} of N = ${run.n} - N-Queens`;
+  document.title = `${percent(run.share)} of ${run.subject} - N-Queens`;
 
   const estimate = run.estimated_total && numbers(run.estimated_total);
   put(by("total-name"), estimate ? "TOTAL, estimated" : "TOTAL");

@@ -20,16 +20,20 @@ pub fn run(run: &RunStatus) -> Value {
             "checks_wanted": grounds.checks_wanted,
         })
     });
+    // The solutions of a variant are not sorted into orbits.
+    let orbits = outcome.filter(|_| run.plan.variant().is_none()).map(|outcome| outcome.totals);
     let mut json = progress(&run.progress);
     let more = json!({
+        "subject": run.plan.subject(),
+        "cells": run.plan.cells().map(|cells| cells.to_string()),
         "plan": run.plan.kind().name(),
         "priority": run.priority,
         "replicate": f64::from(run.replicate_ppm) / 1e4,
         "fingerprint": run.fingerprint.map(|fingerprint| fingerprint.to_string()),
         "total": outcome.map(|outcome| outcome.total.to_string()),
-        "count2": outcome.map(|outcome| outcome.totals.count2.to_string()),
-        "count4": outcome.map(|outcome| outcome.totals.count4.to_string()),
-        "count8": outcome.map(|outcome| outcome.totals.count8.to_string()),
+        "count2": orbits.map(|orbits| orbits.count2.to_string()),
+        "count4": orbits.map(|orbits| orbits.count4.to_string()),
+        "count8": orbits.map(|orbits| orbits.count8.to_string()),
         "check": outcome.map(|outcome| outcome.checked.name()),
         "confirmed": standing.as_ref().map(Standing::is_confirmed),
         "standing": standing.as_ref().map(Standing::to_string),

@@ -115,7 +115,7 @@ type IntervalBound = fn(Interval) -> f64;
 fn of_runs(snapshot: &Snapshot) -> Vec<MetricSamples> {
     let (open, over): (Vec<_>, Vec<_>) = snapshot.runs.iter().partition(|run| run.state.is_open());
     let runs: Vec<_> = open.into_iter().chain(over.into_iter().take(RUNS_OVER_MAX)).collect();
-    let names: Vec<_> = runs.iter().map(|run| (run.id.to_string(), run.n.to_string())).collect();
+    let names: Vec<_> = runs.iter().map(|run| (run.id.to_string(), run.plan.n().to_string())).collect();
     let each =
         || runs.iter().zip(&names).map(|(run, (id, n))| (*run, [("run", id.as_str()), ("n", n.as_str())]));
     let mut state =

@@ -62,7 +62,9 @@ pub(crate) async fn paint(operator: &Operator) -> Result<Overview, Arc<Error>> {
 
 fn run(run: &RunStatus) -> Value {
     let mut json = json::run(run);
-    json["published"] = published(run.progress.n).map(|counts| counts.total.to_string()).into();
+    let whole_board = || published(run.plan.n()).map(|counts| counts.total);
+    let known = run.plan.variant().map_or_else(whole_board, |variant| variant.published());
+    json["published"] = known.map(|total| total.to_string()).into();
     json["stuck"] = run.progress.is_stuck().into();
     json
 }

@@ -39,7 +39,7 @@ impl Crew {
             kernel: name,
             family: name.family(None, PlanKind::Border),
             device: device.join(" "),
-            plans: PlanKind::ALL.to_vec(),
+            plans: [&PlanKind::ALL[..], &PlanKind::OF_VARIANTS].concat(),
             threads,
             states_per_s,
         }
@@ -79,7 +79,7 @@ impl Crew {
 
     /// States that all its threads visit in a second.
     #[expect(clippy::cast_precision_loss, reason = "few threads")]
-    pub(crate) fn speed(&self) -> f64 {
+    pub fn speed(&self) -> f64 {
         self.states_per_s * self.threads.get() as f64
     }
 }

@@ -4,14 +4,17 @@
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nqueens_coordinator::{Access, Coordinator, Policy, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::engine::{Kernel, cpu};
+use nqueens_kernel::engine::{Control, Engine, Kernel, Stopped, Tally, cpu};
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_model::operator::RunState;
+use nqueens_kernel::random::Random;
+use nqueens_kernel::subproblem::Subproblem;
+use nqueens_model::operator::{Event, EventKind, RunState};
 use nqueens_proto::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use nqueens_proto::{Token, v1};
 use nqueens_worker::{CallError, Client, Config, Crew, EndReason, Spool, Summary, WorkerError, prove, work};
@@ -235,6 +238,17 @@ impl Service {
         drop(there.await.expect("the coordinator lives"));
     }
 
+    /// Waits for a run's total.
+    async fn total(&self, run: &RunRow) -> u128 {
+        let mut snapshots = self.coordinator.operator().watch();
+        let over = |state| matches!(state, RunState::Done | RunState::Failed);
+        let end =
+            snapshots.wait_for(|snapshot| snapshot.run(run.id).is_some_and(|run| over(run.state))).await;
+        drop(end.expect("the coordinator lives"));
+        let run = self.coordinator.operator().reader().run(run.id).await.expect("a run");
+        run.outcome.expect("a total").total
+    }
+
     async fn stop(self) {
         drop(self.stop);
         self.server.await.expect("no panic").expect("it served");
@@ -292,13 +306,8 @@ async fn a_coordinator_may_come_late_and_be_away_for_a_while() {
     spooled(&spool).await;
 
     let (service, _) = Service::start(&db, &address.to_string()).await;
-    let mut snapshots = service.coordinator.operator().watch();
-    let over = |state| matches!(state, RunState::Done | RunState::Failed);
-    let end = snapshots.wait_for(|snapshot| snapshot.run(run.id).is_some_and(|run| over(run.state))).await;
-    drop(end.expect("the coordinator lives"));
+    assert_eq!(service.total(&run).await, 14_772_512);
     let summary = working.stop().await;
-    let run = service.coordinator.operator().reader().run(run.id).await.expect("a run");
-    assert_eq!(run.outcome.expect("a total").total, 14_772_512);
     assert_eq!((summary.accepted, summary.unreported, summary.unreturned), (run.jobs.into(), 0, 0));
     assert_eq!(bytes_in(&spool), 0, "all is acknowledged");
     service.stop().await;
@@ -327,4 +336,70 @@ async fn results_of_another_database_are_set_aside() {
     assert!(std::fs::read(spool.join("rejected")).expect("a file") == kept, "byte by byte");
     assert_eq!(bytes_in(&spool), 0);
     service.stop().await;
+}
+
+/// A device that is lost for good after so many boards.
+struct FadingDevice {
+    real: Box<dyn Engine>,
+    boards_left: Arc<AtomicUsize>,
+    lost: bool,
+}
+
+impl Engine for FadingDevice {
+    fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
+        let less = |left: usize| left.checked_sub(1);
+        if self.boards_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_err() {
+            self.lost = true;
+            return Err(Stopped);
+        }
+        self.real.count(problem, control)
+    }
+
+    fn fault(&self) -> Option<&str> {
+        self.lost.then_some("fell off the bus")
+    }
+}
+
+/// A worker with nothing else to count by.
+fn on_a_device_that_fades(boards: usize) -> Config {
+    let boards_left = Arc::new(AtomicUsize::new(boards));
+    let factory = move |_: &str| -> Option<Box<dyn Engine>> {
+        let boards_left = Arc::clone(&boards_left);
+        Some(Box::new(FadingDevice { real: cpu("scalar")?, boards_left, lost: false }))
+    };
+    let kernel = "abacus".parse().expect("a name");
+    let crew = Crew {
+        engine: "abacus-0".to_owned(),
+        kernel,
+        family: kernel,
+        device: "beads".to_owned(),
+        plans: vec![PlanKind::Border],
+        threads: NonZeroUsize::MIN,
+        states_per_s: 1e8,
+    };
+    Config { crews: vec![crew], factory: Arc::new(factory), ..config(None, Duration::ZERO) }
+}
+
+#[tokio::test]
+async fn a_device_that_is_lost_at_any_time_is_an_event_and_costs_no_job() {
+    let mut random = Random::series(17, 0);
+    for _ in 0..4 {
+        let place = TempDir::new().expect("a directory");
+        let (service, address) = Service::start(&place.path().join("runs.db"), "127.0.0.1:0").await;
+        let run = service.submit(10).await;
+        let boards = usize::try_from(random.below(40)).expect("few");
+        let config = on_a_device_that_fades(boards);
+        let outcome = work(config, client(address), std::future::pending()).await;
+        assert!(matches!(outcome, Err(WorkerError::Abandoned)), "{boards}: {outcome:?}");
+        let events = service.coordinator.operator().events();
+        let is_told = |event: &&Event| event.kind == EventKind::EngineFailed;
+        let told: Vec<_> = events.borrow().iter().filter(is_told).map(|event| event.text.clone()).collect();
+        let expected = ["failed and is tried once more", "is left alone from now on"]
+            .map(|what| format!("Worker 1 reports: abacus-0 (beads) {what}: fell off the bus."));
+        assert_eq!(told, expected, "{boards}");
+        let working = Working::start(&place.path().join("spool"), address);
+        assert_eq!(service.total(&run).await, 724, "{boards}");
+        working.stop().await;
+        service.stop().await;
+    }
 }

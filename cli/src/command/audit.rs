@@ -59,8 +59,8 @@ async fn offer_all(
 ) -> anyhow::Result<Option<Population>> {
     let (id, plan) = (run.id, run.plan);
     print_line(format_args!(
-        "run {id}, N = {}, plan {}, {} jobs",
-        plan.n(),
+        "run {id}, {}, plan {}, {} jobs",
+        plan.subject(),
         plan.kind(),
         thousands(run.jobs)
     ))?;

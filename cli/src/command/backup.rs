@@ -32,9 +32,9 @@ impl BackupCommand {
         let (from, to) = (self.db.display(), self.to.display());
         print_line(format_args!("{to}: a checked copy of {from}, {} bytes", thousands(bytes)))?;
         for (run, done) in runs {
-            let (n, state) = (run.plan.n(), run.state.name());
+            let (subject, state) = (run.plan.subject(), run.state.name());
             let (done, jobs) = (thousands(done), thousands(run.jobs));
-            print_line(format_args!("run {}: N = {n}, {state}, {done} of {jobs} jobs done", run.id))?;
+            print_line(format_args!("run {}: {subject}, {state}, {done} of {jobs} jobs done", run.id))?;
         }
         Ok(ExitCode::SUCCESS)
     }

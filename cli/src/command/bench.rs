@@ -8,11 +8,13 @@ use anyhow::ensure;
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::PlanKind;
+use nqueens_worker::{Crew, prove};
 use serde_json::json;
 
 use crate::command::choices::{EngineChoice, KernelChoice, PlanChoice, threads};
 use crate::command::counting;
 use crate::command::devices::Devices;
+use crate::engines::ENGINES;
 use crate::memory::Memory;
 use crate::output::{Json, thousands};
 
@@ -51,10 +53,15 @@ impl BenchCommand {
         let n = self.n;
         let kernel = self.kernel.cpu().map(KernelChoice::resolve).transpose()?;
         let (threads, devices) = match kernel {
-            Some(kernel) => (vec![kernel.name().to_owned(); self.threads.get()], self.devices.crews()?),
+            Some(kernel) => {
+                let proof = prove(ENGINES, kernel).map_err(anyhow::Error::msg)?;
+                let beside = Crew::of_cpu(proof, self.threads);
+                let devices = self.devices.crews(&beside, |decision| eprintln!("nqueens: {decision}"))?;
+                (vec![beside.engine; self.threads.get()], devices)
+            }
             None => (Vec::new(), self.devices.crews_alone()?),
         };
-        let plan = self.plan.resolve(n, kernel);
+        let plan = self.plan.resolve(n, kernel.filter(|_| devices.is_empty()));
         ensure!(
             devices.is_empty() || plan != PlanKind::Halves,
             "devices count plans rows, border and colours, not {plan}"

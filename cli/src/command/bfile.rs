@@ -16,7 +16,8 @@ pub(crate) async fn write(
 ) -> anyhow::Result<()> {
     let runs = source.runs().await?;
     let mut terms = BTreeMap::new();
-    for run in &runs {
+    // Sequences are of whole boards.
+    for run in runs.iter().filter(|run| run.plan.variant().is_none()) {
         let Some(outcome) = &run.outcome else { continue };
         let n = run.plan.n();
         let term = sequence.term(n, outcome.totals)?;

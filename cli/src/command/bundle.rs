@@ -24,6 +24,7 @@ use tar::{Archive, Builder, EntryType, Header};
 use super::ledger;
 use super::report::Reports;
 use super::source::LedgerSource;
+use super::variant::count_again;
 use crate::build::BUILD;
 use crate::output::{create, harmless, print_line};
 use crate::runtime::block_on;
@@ -107,6 +108,8 @@ fn header(run: &RunRow) -> anyhow::Result<Header> {
 async fn about(reader: &Reader, run: &RunRow, reports: &Reports, ledger_name: &str) -> anyhow::Result<Value> {
     let (outcome, plan) = (ledger::outcome(run)?, run.plan);
     let (n, kind) = (plan.n(), plan.kind());
+    let how = if plan.variant().is_none() { format!(" --plan {kind}") } else { String::new() };
+    let again = count_again(&plan) + &how;
     let mut machines = BTreeMap::<_, u64>::new();
     let workers = reader.workers().await?;
     for worker in workers.into_iter().filter(|worker| reports.workers.contains(&worker.id)) {
@@ -134,7 +137,8 @@ async fn about(reader: &Reader, run: &RunRow, reports: &Reports, ledger_name: &s
             "report.html": "the report, for people",
             "README.md": "the same in short, with the commands that verify it",
         },
-        "count_it_again": format!("nqueens run {n} --plan {kind} --job-states {}", plan.states_per_job()),
+        "cells": plan.cells().map(|cells| cells.to_string()),
+        "count_it_again": format!("{again} --job-states {}", plan.states_per_job()),
     }))
 }
 

@@ -13,7 +13,8 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Kernel, UnknownKernel};
 use nqueens_kernel::halves::Orbits;
-use nqueens_kernel::plan::{Plan, PlanKind, fastest};
+use nqueens_kernel::plan::{Plan, PlanKind, fastest, fastest_on_gpus};
+use nqueens_kernel::variant::Variant;
 use nqueens_model::message::THREADS_MAX;
 
 use crate::machine::threads_max;
@@ -161,7 +162,8 @@ impl KernelChoice {
 }
 
 impl PlanChoice {
-    /// The plan for a board of this size, to be counted by this engine or by devices alone; by default the fastest.
+    /// The plan for a board of this size, by default the fastest of this engine for the processor, or where there is none of
+    /// devices.
     pub(crate) fn resolve(self, n: BoardSize, kernel: Option<Kernel>) -> PlanKind {
         let missing = match self.given() {
             Some(PlanKind::Halves) if n.get() < Orbits::N_MIN => "half boards",
@@ -171,11 +173,21 @@ impl PlanChoice {
         if !missing.is_empty() {
             eprintln!("nqueens: N = {n} is too small for {missing}; plan border is used instead");
         }
-        self.given().unwrap_or_else(|| kernel.map_or(PlanKind::Border, |kernel| fastest(n, kernel)))
+        self.given().unwrap_or_else(|| kernel.map_or_else(|| fastest_on_gpus(n), |kernel| fastest(n, kernel)))
     }
 
-    /// The plan, with jobs of about so many states or of a size that suits it.
-    pub(crate) fn cut(self, n: BoardSize, kernel: Option<Kernel>, states_per_job: Option<u64>) -> Plan {
+    /// The plan, with jobs of about so many states or of a size that suits it. A variant leaves no choice.
+    pub(crate) fn cut(
+        self,
+        n: BoardSize,
+        variant: Option<Variant>,
+        kernel: Option<Kernel>,
+        states_per_job: Option<u64>,
+    ) -> Plan {
+        if let Some(variant) = variant {
+            let suitable = || Plan::of_variant(variant);
+            return states_per_job.map_or_else(suitable, |states| Plan::of_variant_with(variant, states));
+        }
         let kind = self.resolve(n, kernel);
         states_per_job.map_or_else(|| Plan::new(n, kind), |states| Plan::with_states_per_job(n, kind, states))
     }
@@ -239,6 +251,15 @@ mod tests {
             assert_eq!(name.parse::<PlanChoice>().unwrap().to_string(), name);
         }
         assert_eq!(KernelChoice::Auto.resolve().unwrap(), Kernel::best());
+    }
+
+    #[test]
+    fn the_plan_suits_devices_where_they_count() {
+        let plan = |n, kernel| PlanChoice::Auto.resolve(BoardSize::new(n).unwrap(), kernel);
+        assert_eq!([19, 20].map(|n| plan(n, None)), [PlanKind::Border, PlanKind::Colours]);
+        assert_eq!(plan(20, Some(Kernel::Scalar)), PlanKind::Border);
+        let asked_for = PlanChoice::Given(PlanKind::Rows).resolve(BoardSize::new(20).unwrap(), None);
+        assert_eq!(asked_for, PlanKind::Rows);
     }
 
     #[test]

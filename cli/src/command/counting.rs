@@ -76,7 +76,7 @@ pub(crate) fn count_by(
     // Column and row sets are slower to count when those that stand together are not.
     let share = match kind {
         PlanKind::Halves | PlanKind::Colours => 1,
-        PlanKind::Rows | PlanKind::Border => u64::try_from(engines.len())?,
+        _ => u64::try_from(engines.len())?,
     };
     let plan = Plan::with_states_per_job(n, kind, plan.states_per_job() / share);
     let tables = Arc::new(SharedTables::new(memory_max, engines.len()));

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use nqueens_gpu::Device;
 use nqueens_worker::Crew;
 
+use super::choices::AUTO;
 use crate::engines::{device_crew, devices};
 
 /// Devices of this machine.
@@ -16,6 +17,8 @@ use crate::engines::{device_crew, devices};
 pub(crate) enum DeviceChoice {
     /// No device.
     None,
+    /// Each GPU that is measured to be faster than the threads beside it.
+    Auto,
     /// All that are not processors.
     All,
     /// Those of these numbers.
@@ -25,9 +28,9 @@ pub(crate) enum DeviceChoice {
 /// The devices that a command counts with.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Devices {
-    /// OpenCL devices that count, too: all (each GPU), none, or numbers from 'nqueens doctor', such as 0,2. They count plans
-    /// rows, border and colours
-    #[arg(long, value_name = "all|none|LIST", default_value_t = DeviceChoice::None)]
+    /// OpenCL devices that count, too: auto (each GPU that is faster than all threads in a short test), all (each GPU), none, or
+    /// numbers from 'nqueens doctor', such as 0,2. They count plans rows, border and colours
+    #[arg(long, value_name = "auto|all|none|LIST", default_value_t = DeviceChoice::None)]
     pub(crate) device: DeviceChoice,
 }
 
@@ -37,13 +40,14 @@ impl FromStr for DeviceChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self::None),
+            AUTO => Ok(Self::Auto),
             "all" => Ok(Self::All),
             _ => {
                 let numbers = text.split(',').map(|number| number.trim().parse::<usize>());
                 let numbers = numbers.collect::<Result<_, _>>();
                 numbers
                     .map(Self::These)
-                    .map_err(|_| "it must be all, none, or numbers such as 0,2".to_owned())
+                    .map_err(|_| "it must be auto, all, none, or numbers such as 0,2".to_owned())
             }
         }
     }
@@ -53,6 +57,7 @@ impl fmt::Display for DeviceChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("none"),
+            Self::Auto => f.write_str(AUTO),
             Self::All => f.write_str("all"),
             Self::These(numbers) => {
                 let numbers: Vec<_> = numbers.iter().map(usize::to_string).collect();
@@ -63,15 +68,33 @@ impl fmt::Display for DeviceChoice {
 }
 
 impl Devices {
-    /// A thread for each device of the choice. Each must pass its self-test.
-    pub(crate) fn crews(&self) -> anyhow::Result<Vec<Crew>> {
+    /// A thread for each device of the choice, to count beside those of the processor. A device that was asked for must pass
+    /// its self-test. What `auto` decides is told, in a line for each device.
+    pub(crate) fn crews(&self, beside: &Crew, tell: impl Fn(&str)) -> anyhow::Result<Vec<Crew>> {
+        match self.asked_for()? {
+            Some(devices) => prove(devices),
+            None if self.device == DeviceChoice::Auto => Ok(faster(beside, tell)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The same where nothing but devices is to count: by default each GPU, or what there is.
+    pub(crate) fn crews_alone(&self) -> anyhow::Result<Vec<Crew>> {
+        if let Some(devices) = self.asked_for()? {
+            return prove(devices);
+        }
+        let all: Vec<_> = numbered()?.collect();
+        let gpus = gpus(all.iter().copied());
+        prove(if gpus.is_empty() { all } else { gpus })
+    }
+
+    /// The devices that were asked for; `None` if the choice is the program's.
+    fn asked_for(&self) -> anyhow::Result<Option<Vec<(usize, Device)>>> {
         let chosen = match &self.device {
-            DeviceChoice::None => return Ok(Vec::new()),
+            DeviceChoice::None | DeviceChoice::Auto => return Ok(None),
             DeviceChoice::All => {
-                let gpus: Vec<_> = numbered()?.filter(|(_, device)| !device.is_cpu()).collect();
-                if gpus.is_empty() {
-                    return Err(anyhow!("OpenCL has no GPU here; 'nqueens doctor' lists its devices"));
-                }
+                let gpus = gpus(numbered()?);
+                ensure!(!gpus.is_empty(), "OpenCL has no GPU here; 'nqueens doctor' lists its devices");
                 gpus
             }
             DeviceChoice::These(numbers) => {
@@ -87,22 +110,46 @@ impl Devices {
                 numbers.iter().map(find).collect::<anyhow::Result<_>>()?
             }
         };
-        prove(chosen)
-    }
-
-    /// The same where nothing but devices is to count: by default each GPU, or what there is.
-    pub(crate) fn crews_alone(&self) -> anyhow::Result<Vec<Crew>> {
-        if self.device != DeviceChoice::None {
-            return self.crews();
-        }
-        let all: Vec<_> = numbered()?.collect();
-        let gpus: Vec<_> = all.iter().copied().filter(|(_, device)| !device.is_cpu()).collect();
-        prove(if gpus.is_empty() { all } else { gpus })
+        Ok(Some(chosen))
     }
 }
 
+/// The devices with their numbers.
 fn numbered() -> anyhow::Result<impl Iterator<Item = (usize, Device)>> {
     Ok(devices().map_err(|reason| anyhow::Error::new(reason.clone()))?.iter().copied().enumerate())
+}
+
+/// Those that are not processors.
+fn gpus(devices: impl Iterator<Item = (usize, Device)>) -> Vec<(usize, Device)> {
+    devices.filter(|(_, device)| !device.is_cpu()).collect()
+}
+
+/// The devices that `auto` takes. Where there is no OpenCL it has nothing to tell.
+fn faster(beside: &Crew, tell: impl Fn(&str)) -> Vec<Crew> {
+    let judge = |(number, device): (usize, Device)| {
+        let judged = judge(device.is_cpu(), || device_crew(number, device), beside.speed());
+        let decision = match &judged {
+            Ok(crew) => format!("counts: {}", speeds(crew.speed(), beside.speed())),
+            Err(reason) => format!("is left alone: {reason}"),
+        };
+        tell(&format!("device {number} ({}) {decision}", device.name()));
+        judged.ok()
+    };
+    numbered().into_iter().flatten().filter_map(judge).collect()
+}
+
+/// What `auto` makes of a device beside threads of this speed. It is taken if it passes its self-test, and counts faster than
+/// all of them; the error says why not. Our own engines use a processor better: it is not even tested.
+fn judge(is_cpu: bool, test: impl FnOnce() -> Result<Crew, String>, threads: f64) -> Result<Crew, String> {
+    if is_cpu {
+        return Err("it is a processor".to_owned());
+    }
+    let crew = test()?;
+    if crew.speed() > threads { Ok(crew) } else { Err(speeds(crew.speed(), threads)) }
+}
+
+fn speeds(device: f64, threads: f64) -> String {
+    format!("{:.0} million states/s, and {:.0} by all threads", device / 1e6, threads / 1e6)
 }
 
 fn prove(devices: Vec<(usize, Device)>) -> anyhow::Result<Vec<Crew>> {
@@ -114,15 +161,44 @@ fn prove(devices: Vec<(usize, Device)>) -> anyhow::Result<Vec<Crew>> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
+    use nqueens_kernel::engine::Kernel;
+    use nqueens_worker::Proof;
+
     use super::*;
 
     #[test]
     fn choices_are_read_as_they_are_printed() {
-        for text in ["none", "all", "0", "0,2,15"] {
+        for text in ["none", "auto", "all", "0", "0,2,15"] {
             assert_eq!(text.parse::<DeviceChoice>().unwrap().to_string(), text);
         }
         for text in ["", "gpu", "1,,2", "-1", "1-3"] {
             text.parse::<DeviceChoice>().unwrap_err();
         }
+    }
+
+    /// A device of this speed.
+    fn device(states_per_s: f64) -> Crew {
+        let proof = Proof { kernel: Kernel::Scalar, states_per_s };
+        Crew::of_cpu(proof, NonZeroUsize::MIN)
+    }
+
+    #[test]
+    fn auto_takes_what_passes_its_test_and_is_faster_than_all_threads() {
+        let judge = |found: Result<f64, &str>| {
+            let test = || found.map(device).map_err(str::to_owned);
+            super::judge(false, test, 3e9).map(|crew| crew.states_per_s)
+        };
+        assert_eq!(judge(Ok(3.1e9)), Ok(3.1e9));
+        assert_eq!(judge(Ok(3e9)), Err("3000 million states/s, and 3000 by all threads".to_owned()));
+        assert_eq!(judge(Ok(1e6)), Err("1 million states/s, and 3000 by all threads".to_owned()));
+        assert_eq!(judge(Err("fell off the bus")), Err("fell off the bus".to_owned()));
+    }
+
+    #[test]
+    fn auto_leaves_a_processor_alone_however_fast_and_does_not_test_it() {
+        let judged = judge(true, || unreachable!("it costs time"), 1.0);
+        assert_eq!(judged.map(|crew| crew.states_per_s), Err("it is a processor".to_owned()));
     }
 }

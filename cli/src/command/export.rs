@@ -109,7 +109,7 @@ impl ExportCommand {
     /// Writes rows of jobs or sums.
     async fn table(&self, reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
         let plan = run.plan.kind();
-        if matches!((self.by, plan), (By::Bound1, PlanKind::Halves | PlanKind::Colours)) {
+        if matches!(self.by, By::Bound1) && !matches!(plan, PlanKind::Rows | PlanKind::Border) {
             bail!(
                 "a job of plan {plan} counts boards with the first row's queen in any column, all in one sum: \
                  there are no subtotals by BOUND1; use --by job or --by class, or count N = {} with --plan rows or \

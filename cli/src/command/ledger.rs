@@ -55,7 +55,7 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         out.write(&Line::Worker(line))?;
     }
     ensure!(
-        found.total(run.plan.n())? == outcome.total,
+        run.plan.total(found)? == outcome.total,
         "the results of run {} no longer add up to its total; 'nqueens run' or a coordinator reports which check fails",
         run.id
     );
@@ -83,6 +83,7 @@ fn header(run: &RunRow, outcome: &Outcome) -> Header {
         run: run.id,
         n: run.plan.n(),
         plan: run.plan.kind(),
+        cells: run.plan.cells(),
         states_per_job: run.plan.states_per_job(),
         jobs: run.jobs,
         fingerprint: run.fingerprint,

@@ -9,7 +9,7 @@ use nqueens_kernel::ladder;
 use nqueens_kernel::solution::{Solution, Symmetry};
 use serde_json::json;
 
-use super::variant::{VariantOptions, describe};
+use super::variant::{VariantOptions, subject};
 use crate::output::stdout;
 
 /// Prints the solutions of a board, or of a variant, in lexicographic order, as they are found.
@@ -64,7 +64,7 @@ impl SolutionsCommand {
             out.write_all(self.format.print(printed, &solution, symmetry).as_bytes())?;
         }
         if printed == 0 && self.limit != Some(0) {
-            let what = variant.as_ref().map_or_else(|| format!("N = {}", self.n), describe);
+            let what = subject(self.n, variant.as_ref());
             eprintln!("nqueens: there is no solution for {what}");
         }
         Ok(ExitCode::SUCCESS)

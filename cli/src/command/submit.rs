@@ -12,6 +12,7 @@ use nqueens_proto::random_bytes;
 
 use super::choices::PlanChoice;
 use super::target::Contact;
+use super::variant::VariantOptions;
 use crate::client::OperatorClient;
 use crate::exit::INTERRUPTED;
 use crate::output::{Json, print_line};
@@ -23,6 +24,8 @@ use crate::signals::{signals, stopped};
 ///
 /// Large plans take minutes: the id comes first, and the command ends when all jobs are stored. Ctrl-C ends the command
 /// earlier; the coordinator plans on. 'nqueens cancel' ends the planning, and nothing of it is kept.
+///
+/// With --given, --blocked or --torus the run counts a variant instead of the whole board.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens submit 18 --coordinator http://head:7327")]
 pub(crate) struct SubmitCommand {
@@ -30,8 +33,11 @@ pub(crate) struct SubmitCommand {
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
+    #[command(flatten)]
+    variant: VariantOptions,
+
     /// How to split the board into jobs
-    #[arg(long, default_value_t = PlanChoice::Auto)]
+    #[arg(long, default_value_t = PlanChoice::Auto, conflicts_with = "VariantOptions")]
     plan: PlanChoice,
 
     /// Estimated states per job; a dead worker loses less work when jobs are smaller [default: depends on N]
@@ -55,10 +61,11 @@ pub(crate) struct SubmitCommand {
 
 impl SubmitCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        let variant = self.variant.read(self.n)?;
         block_on(async {
             let mut client = self.contact.client()?;
             let kernel = prevailing(&client.workers().await?);
-            let plan = self.plan.cut(self.n, Some(kernel), self.job_states);
+            let plan = self.plan.cut(self.n, variant, Some(kernel), self.job_states);
             let (request, priority, replicate_ppm) = (random_bytes(), self.priority, self.replicate);
             let submission = Submission { request, plan, priority, replicate_ppm };
             let run = client.submit(submission).await?;

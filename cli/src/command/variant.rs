@@ -1,4 +1,4 @@
-//! The options of variants: given queens, blocked cells, the torus.
+//! The options of variants: given queens, blocked cells, the torus. And the command that counts a run's board again.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::plan::Plan;
 use nqueens_kernel::variant::{Cell, Cells, Variant};
 
 use crate::exit::misuse;
@@ -58,18 +59,21 @@ fn drawing(n: BoardSize, path: &Path) -> anyhow::Result<Cells> {
     Cells::read(n, &text).with_context(|| path.display().to_string())
 }
 
-/// What is counted, in a few words: `N = 8, 2 queens given, 3 cells blocked`.
-pub(crate) fn describe(variant: &Variant) -> String {
-    let (n, cells) = match variant {
-        Variant::Torus(n) => return format!("N = {n} on a torus"),
-        Variant::Cells(cells) => (cells.n(), cells),
-    };
-    let number = |number: usize, one: &str, many: &str| match number {
-        0 => String::new(),
-        1 => format!(", 1 {one}"),
-        _ => format!(", {number} {many}"),
-    };
-    let given = number(cells.given().len(), "queen given", "queens given");
-    let blocked = number(cells.blocked() as usize, "cell blocked", "cells blocked");
-    format!("N = {n}{given}{blocked}")
+/// What is counted or listed, in a few words.
+pub(crate) fn subject(n: BoardSize, variant: Option<&Variant>) -> String {
+    variant.map_or_else(|| format!("N = {n}"), Variant::to_string)
+}
+
+/// The command that counts the same again; blocked cells have to be drawn in the file `board`.
+pub(crate) fn count_again(plan: &Plan) -> String {
+    let n = plan.n();
+    match plan.variant() {
+        None => format!("nqueens run {n}"),
+        Some(Variant::Torus(_)) => format!("nqueens run {n} --torus"),
+        Some(Variant::Cells(cells)) if cells.blocked() > 0 => format!("nqueens run {n} --blocked board"),
+        Some(Variant::Cells(cells)) => {
+            let given: Vec<_> = cells.given().into_iter().map(|cell| cell.name(n)).collect();
+            format!("nqueens run {n} --given {}", given.join(","))
+        }
+    }
 }

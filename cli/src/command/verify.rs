@@ -98,8 +98,9 @@ fn check_signature(path: &Path, keys: &TrustedKeys, file: FileHash) -> CheckResu
 
 fn print(report: &Report) -> anyhow::Result<()> {
     if let Some(header) = &report.header {
-        let (run, n, plan, jobs) = (header.run, header.n, header.plan, thousands(header.jobs));
-        print_line(format_args!("run {run}, N = {n}, plan {plan}, {jobs} jobs"))?;
+        let (run, plan, jobs) = (header.run, header.plan, thousands(header.jobs));
+        let subject = header.plan().map_or_else(String::new, |plan| plan.subject());
+        print_line(format_args!("run {run}, {subject}, plan {plan}, {jobs} jobs"))?;
     }
     for (check, verdict) in &report.findings {
         print_finding(*check, verdict)?;

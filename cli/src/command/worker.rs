@@ -147,7 +147,10 @@ impl WorkerCommand {
             let (engine, offered) = engines(choice.cpu().unwrap_or(KernelChoice::Auto))?;
             let cpu = Crew::of_cpu(engine, threads);
             let crews = match choice.cpu() {
-                Some(_) => std::iter::once(cpu).chain(devices.crews()?).collect(),
+                Some(_) => {
+                    let devices = devices.crews(&cpu, |decision| info!("{decision}"))?;
+                    std::iter::once(cpu).chain(devices).collect()
+                }
                 None => devices.crews_alone()?.into_iter().chain([cpu.beside_devices()]).collect(),
             };
             anyhow::Ok((crews, offered))

@@ -13,14 +13,15 @@ use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, ev
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// A browser of its own; gone with all its processes when the test is over.
-struct Browser {
+pub(crate) struct Browser {
     address: String,
     session: String,
     _driver: Background,
 }
 
 impl Browser {
-    fn start() -> Self {
+    /// A new one.
+    pub(crate) fn start() -> Self {
         let mut driver = Background::start(Command::new("chromedriver").arg("--port=0"));
         let mut lines = driver.stdout().lines();
         let port = lines.find_map(|line| {
@@ -49,21 +50,23 @@ impl Browser {
         answer["value"].take()
     }
 
-    fn open(&self, url: &str) {
+    /// Opens an address.
+    pub(crate) fn open(&self, url: &str) {
         self.call("url", &json!({ "url": url }));
     }
 
     /// What a script in the page returns.
-    fn run(&self, script: &str) -> Value {
+    pub(crate) fn run(&self, script: &str) -> Value {
         self.call("execute/sync", &json!({ "script": script, "args": [] }))
     }
 
     /// Waits until an expression is true.
-    fn wait(&self, expression: &str) {
+    pub(crate) fn wait(&self, expression: &str) {
         eventually(expression, || (self.run(&format!("return Boolean({expression})")) == true).then_some(()));
     }
 
-    fn text(&self, selector: &str) -> String {
+    /// The text of what a selector finds first.
+    pub(crate) fn text(&self, selector: &str) -> String {
         let text = self.run(&format!("return document.querySelector({selector:?})?.textContent ?? ''"));
         text.as_str().expect("text").to_owned()
     }
@@ -76,7 +79,7 @@ impl Browser {
     }
 
     /// Presses a key, wherever the focus is.
-    fn press(&self, key: char) {
+    pub(crate) fn press(&self, key: char) {
         let strokes = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
         self.call("actions", &json!({ "actions": [{ "type": "key", "id": "keys", "actions": strokes }] }));
     }
@@ -87,7 +90,7 @@ impl Browser {
     }
 
     /// What went wrong in the page since this was last asked.
-    fn complaints(&self) -> Vec<Value> {
+    pub(crate) fn complaints(&self) -> Vec<Value> {
         let log = self.call("se/log", &json!({ "type": "browser" }));
         let mut lines = log.as_array().expect("a list").clone();
         lines.retain(|line| line["level"] == "SEVERE" || line["level"] == "WARNING");
@@ -101,9 +104,10 @@ impl Drop for Browser {
     }
 }
 
-const RIGHT: char = '\u{e014}';
+/// Keys, by the protocol's names for them.
+pub(crate) const RIGHT: char = '\u{e014}';
 const LEFT: char = '\u{e012}';
-const END: char = '\u{e010}';
+pub(crate) const END: char = '\u{e010}';
 
 #[test]
 fn the_page_follows_a_run_to_its_end() {
@@ -238,7 +242,7 @@ fn axe_finds_nothing_on_any_page() {
 }
 
 /// Light or dark as the reader wants it, and no wider than a small phone.
-fn fits_everywhere(browser: &Browser) {
+pub(crate) fn fits_everywhere(browser: &Browser) {
     let scheme = |scheme: &str| {
         let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
         browser.devtools("Emulation.setEmulatedMedia", &json!({ "features": [feature] }));

@@ -51,7 +51,7 @@ fn plans_that_no_device_counts_are_left_to_the_processor_and_wrong_devices_are_n
     }
     let run = place.run("run 12 --kernel opencl --plan halves --db halves.db");
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let note = "nqueens: no device counts half boards; plan halves is counted by the processor\n";
+    let note = "nqueens: no device counts plan halves; the processor does\n";
     assert!(run.stderr.contains(note) && run.stdout.contains("14,200"), "{}{}", run.stdout, run.stderr);
     assert_eq!(
         place.failure("bench --kernel opencl --plan halves"),
@@ -59,6 +59,29 @@ fn plans_that_no_device_counts_are_left_to_the_processor_and_wrong_devices_are_n
     );
     let missing = place.failure("run 9 --device 0,77");
     assert!(missing.starts_with("there is no device 77: 'nqueens doctor' lists "), "{missing}");
+}
+
+#[test]
+fn auto_leaves_processors_alone_and_says_nothing_without_opencl() {
+    let place = Place::new();
+    let without = [("OCL_ICD_VENDORS", "/there/is/none/")];
+    let run = place.run_with(&without, "run 10 --device auto --json --db without.db");
+    assert_eq!((run.code, &*run.stderr), (0, ""), "{}", run.stdout);
+    if !has_device(&place) {
+        return;
+    }
+    for arguments in ["run 10 --device auto --json", "bench --n 10 --kernel scalar --device auto --json"] {
+        let said = place.run(arguments);
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        let decisions: Vec<_> = said.stderr.lines().collect();
+        let is_decision = |line: &&str| line.starts_with("nqueens: device ");
+        assert!(!decisions.is_empty() && decisions.iter().all(is_decision), "{}", said.stderr);
+        // A GPU, if there is one, may be faster or not.
+        let mut pocl = decisions.iter().filter(|line| line.contains("(pthread") || line.contains("(cpu"));
+        assert!(pocl.all(|line| line.ends_with(" is left alone: it is a processor")), "{}", said.stderr);
+        let takes_none = decisions.iter().all(|line| line.contains(" is left alone: "));
+        assert_eq!(said.stdout.contains("opencl"), !takes_none, "{}", said.stdout);
+    }
 }
 
 /// Each job is counted by two families: on the device, and by a processor.

@@ -147,7 +147,7 @@ fn a_finished_run_in_short() {
 
     | check | outcome | what was found |
     |---|---|---|
-    | form | ok | 11 lines of format 6 |
+    | form | ok | 11 lines of format 7 |
     | jobs | ok | 8, each once and in order |
     | plan | ok | computed again for N = 8, plan rows, 500000 states per job: the same jobs |
     | fingerprint | ok | 8c5430ddbbf7922ad8e318b42018f64035aa7cabcbbba45ffced527c007ae11d |
@@ -172,8 +172,8 @@ fn a_finished_run_in_short() {
     python3 docs/recompute.py nqueens-8.ledger
     # counts 300 jobs again with another engine, and states the confidence that this gives
     nqueens audit RUN --db eight.db --sample 300
-    # counts the board again; other values of --plan and --kernel are other methods
-    nqueens run 8 --plan rows --db nqueens-8-again.db
+    # counts the board again; --plan and --kernel select other methods
+    nqueens run 8 --db nqueens-8-again.db
     ```
     ");
     // The hash that stands in the report is that of the ledger which is exported.

@@ -54,7 +54,8 @@ fn for_programs() {
         result[time] = Value::Null;
     }
     let expected = json!({
-        "n": 10, "total": "724", "unique": "92", "count2": "0", "count4": "3", "count8": "89", "run": run,
+        "n": 10, "subject": "N = 10", "cells": null, "total": "724", "unique": "92",
+        "count2": "0", "count4": "3", "count8": "89", "run": run,
         "plan": "rows", "jobs": 11, "elapsed_s": null, "interrupted_s": 0.0, "started_at_ms": null,
         "finished_at_ms": null, "kernel": "reference", "check": "published",
         "confirmed": true,

@@ -1,52 +1,65 @@
-//! Given queens, blocked cells and the torus: counted, listed, kept in a file.
+//! Given queens, blocked cells and the torus: counted here and on a cluster, listed, exported.
 
 use insta::assert_snapshot;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::known::toroidal;
 use serde_json::{Value, json};
 
-use crate::processes::{Background, eventually};
+use crate::processes::{Background, Coordinator, ended, eventually};
 use crate::{Place, stdout};
 
-/// Counts for a second or so on one thread, in some thousand pieces.
-const LONG: &str = "run 15 --given c4 --kernel reference --threads 1 --job-states 5000 --db long --json";
+/// Counts for a second or so on one thread, in some thousand jobs.
+const LONG: &str = "run 15 --given c4 --kernel reference --threads 1 --job-states 5000 --db long.db --json";
 
 /// What [`LONG`] comes to.
 const LONG_TOTAL: &str = "159121";
 
 const DRAWING: &str = ". . . . . #\n. . # . . .\n. . . . . .\n. . . . . .\nQ . . . . .\n. . . . . .\n";
 
+/// All but the last line, which has times.
+fn without_times(text: &str) -> &str {
+    text.trim_end().rsplit_once('\n').expect("lines").0
+}
+
 #[test]
 fn for_people() {
-    assert_snapshot!(stdout("run 8 --given a1,c5 --threads 3"), @r"
+    assert_snapshot!(without_times(&stdout("run 8 --given a1,c5 --threads 3")), @r"
     N = 8, 2 queens given
     TOTAL   1
-    counted, not confirmed: no count of such a board is published
+    counted, not confirmed: 0 of 1 results were counted a second time under another credential or by the coordinator (export the ledger; 'nqueens verify --sample 1' counts more)
     ");
-    assert_snapshot!(stdout("run 13 --torus"), @r"
+    assert_snapshot!(without_times(&stdout("run 13 --torus")), @r"
     N = 13 on a torus
     TOTAL   4,524
     equal to the published count
     ");
     let drawn = Place::new().with_file("board", DRAWING);
-    assert_snapshot!(drawn.stdout("run 6 --blocked board"), @r"
-    N = 6, 1 queen given, 2 cells blocked
-    TOTAL   1
-    counted, not confirmed: no count of such a board is published
-    ");
+    assert!(
+        drawn
+            .stdout("run 6 --blocked board")
+            .starts_with("N = 6, 1 queen given, 2 cells blocked\nTOTAL   1\n")
+    );
 }
 
 #[test]
 fn for_programs() {
     let place = Place::new().with_file("board", DRAWING);
-    let mut result = place.json("run 6 --blocked board --given c1 --json --kernel scalar");
-    assert!(result["elapsed_s"].as_f64().expect("seconds") > 0.0);
-    result["elapsed_s"] = Value::Null;
-    let expected = json!({
-        "n": 6, "variant": "cells", "given": ["a2", "c1"], "blocked": 2, "total": "0", "pieces": 1,
-        "elapsed_s": null, "kernel": "scalar", "check": "none", "confirmed": false,
-    });
-    assert_eq!(result, expected);
+    let result = place.json("run 6 --blocked board --given c1 --json --kernel scalar");
+    let facts =
+        ["n", "subject", "cells", "total", "count8", "unique", "plan", "kernel", "check", "confirmed"];
+    let expected = json!([
+        6,
+        "N = 6, 2 queens given, 2 cells blocked",
+        ".....#\n..#...\n......\n......\nQ.....\n..Q...",
+        "0",
+        null,
+        null,
+        "cells",
+        "scalar",
+        "none",
+        false
+    ]);
+    assert_eq!(json!(facts.map(|fact| &result[fact])), expected);
 }
 
 #[test]
@@ -87,7 +100,6 @@ fn every_torus_of_up_to_17_is_as_published() {
         let result = place.json(&format!("run {n} --torus --json"));
         let expected = (&json!(toroidal(n).to_string()), &json!("published"));
         assert_eq!((&result["total"], &result["check"]), expected, "N = {n}");
-        assert_eq!((&result["variant"], &result["kernel"]), (&json!("torus"), &Value::Null));
     }
 }
 
@@ -105,11 +117,8 @@ fn what_is_no_variant() {
     assert_snapshot!(complaint("run 2 --blocked open"), @"error: no queen is given and no cell is blocked: this is the whole board");
     assert_snapshot!(complaint("run 8 --given a1 --torus"), @"error: the argument '--given <CELLS>' cannot be used with '--torus'");
     assert_snapshot!(complaint("solutions 8 --given a1 --unique"), @"error: the argument '--unique' cannot be used with:");
-    assert_snapshot!(complaint("run 8 --given a1 --kernel opencl"), @"error: devices count no variants; choose another --kernel");
-    for plain in ["--plan rows", "--device all", "--unpublished", "--checks-min 3", "--memory 1GB"] {
-        let option = plain.split(' ').next().expect("an option");
-        assert!(complaint(&format!("run 7 --torus {plain}")).contains(option));
-    }
+    assert_snapshot!(complaint("run 7 --torus --plan rows"), @"error: the argument '--plan <PLAN>' cannot be used with:");
+    assert_snapshot!(complaint("submit 7 --torus --plan rows"), @"error: the argument '--plan <PLAN>' cannot be used with:");
     let place = Place::new().with_file("board", "..\n..\n");
     assert_eq!(
         place.failure("run 3 --blocked board"),
@@ -128,23 +137,29 @@ fn the_page_shows_what_is_printed() {
     let place = Place::new().with_file("board", commands.next().expect("a drawing"));
     let mut shown = 0;
     for (command, output) in commands.filter_map(|text| text.split_once('\n')) {
-        assert_eq!(place.stdout(command), output, "{command}");
+        let (found, shown_here) = (place.stdout(command), output);
+        if command.starts_with("run") {
+            assert_eq!(without_times(&found), without_times(shown_here), "{command}");
+        } else {
+            assert_eq!(found, shown_here, "{command}");
+        }
         shown += 1;
     }
     assert_eq!(shown, 3);
 }
 
-fn lines(place: &Place, file: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(place.path(file)).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+fn done(place: &Place) -> u64 {
+    let status = place.run("status --db long.db --json");
+    let status: Value = serde_json::from_str(&status.stdout).unwrap_or_default();
+    status["runs"][0]["done"].as_u64().unwrap_or(0)
 }
 
-/// Starts [`LONG`], and waits until more than so many lines are kept.
-fn start(place: &Place, kept: usize) -> Background {
+/// Starts [`LONG`], and waits until more than so many jobs are done.
+fn start(place: &Place, before: u64) -> Background {
     let mut program = Background::start(&mut place.command(LONG));
-    eventually("so many pieces are counted", || {
+    eventually("some jobs are done", || {
         assert!(program.is_running(), "it ended too early");
-        (lines(place, "long").len() > kept + 5).then_some(())
+        (done(place) > before).then_some(())
     });
     program
 }
@@ -153,81 +168,134 @@ fn start(place: &Place, kept: usize) -> Background {
 fn stopped_in_any_way_it_goes_on() {
     let place = Place::new();
     start(&place, 0).kill();
-    let first = lines(&place, "long");
-    for signal in ["-INT", "-TERM"] {
-        let mut program = start(&place, lines(&place, "long").len());
-        program.signal(signal);
-        let outcome = program.end();
-        assert_eq!((outcome.code, &*outcome.stdout), (130, ""), "{}", outcome.stderr);
-        let expected = "interrupted; progress is kept in long; run the same command again to continue\n";
-        assert_eq!(outcome.stderr, expected);
-    }
+    let mut program = start(&place, done(&place));
+    program.signal("-INT");
+    let outcome = program.end();
+    assert_eq!((outcome.code, &*outcome.stdout), (130, ""), "{}", outcome.stderr);
+    let expected = "interrupted; progress is kept in long.db; run the same command again to continue\n";
+    assert_eq!(outcome.stderr, expected);
     assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
-    let all = lines(&place, "long");
-    // The last line may have been cut off.
-    assert_eq!(all[..first.len() - 1], first[..first.len() - 1], "what was counted stays");
-    // Now it is printed, and not counted again, with any engine.
-    let again = place.json("run 15 --given c4 --db long --json");
-    assert_eq!((&again["total"], &again["kernel"]), (&LONG_TOTAL.into(), &Value::Null));
-    assert_eq!(lines(&place, "long"), all);
-    assert_eq!(
-        place.json("run 15 --given c4 --json --db other")["total"],
-        LONG_TOTAL,
-        "another engine, other pieces"
+    // Now it is printed, and not counted again.
+    let again = place.stdout("run 15 --given c4 --db long.db");
+    assert!(again.contains("TOTAL   159,121\n") && again.contains("counted already"), "{again}");
+}
+
+#[test]
+fn runs_are_not_mixed_up() {
+    let place = Place::new();
+    place.stdout("run 7 --given a2 --db given.db");
+    place.stdout("run 7 --db whole.db");
+    let fails = |arguments: &str, expected: &str| assert_eq!(place.failure(arguments), expected);
+    let other = "whole.db holds a run of N = 7, not of N = 7 on a torus; choose another --db";
+    fails("run 7 --torus --db whole.db", other);
+    let other = |wanted| {
+        format!("given.db holds a run of N = 7, 1 queen given, not of {wanted}; choose another --db")
+    };
+    fails("run 7 --given a3 --db given.db", &other("N = 7, 1 queen given"));
+    fails("run 7 --db given.db", &other("N = 7"));
+    // By default each has a file of its own.
+    for run in ["--given a2", "--given a3", "--torus", ""] {
+        place.stdout(&format!("run 7 {run}"));
+    }
+    let files: Vec<_> = place.files().into_keys().filter(|name| name.starts_with("nqueens-7")).collect();
+    assert_eq!(files.len(), 4, "{files:?}");
+    assert!(files.contains(&"nqueens-7-torus.db".to_owned()), "{files:?}");
+}
+
+#[test]
+fn a_cluster_counts_a_board_though_a_worker_is_killed() {
+    let place = Place::new().with_file("board", &format!("#..........\n{}", "...........\n".repeat(10)));
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1 --lease-seconds 3");
+    let url = coordinator.url();
+    let run = |arguments: &str| place.stdout(arguments).trim_end().to_owned();
+    let first = "submit 11 --blocked board --given d4 --job-states 2000 --replicate 100 --priority 1";
+    let cells = run(&format!("{first} --coordinator {url}"));
+    let torus = run(&format!("submit 11 --torus --coordinator {url}"));
+    let mut west = coordinator.worker(&place, "west", &[]);
+    eventually("it has counted something", || {
+        let status = place.json(&format!("status {cells} --coordinator {url} --json"));
+        (status["runs"][0]["done"].as_u64() > Some(0)).then_some(())
+    });
+    west.kill();
+    let workers = [coordinator.worker(&place, "north", &[]), coordinator.worker(&place, "south", &[])];
+    let watched = place.stdout(&format!("watch all --interval 0.2 --coordinator {url}"));
+    let listed = place.stdout("solutions 11 --blocked board --given d4 --format rows").lines().count();
+    let status = place.json(&format!("status {cells} --coordinator {url} --json"));
+    assert_eq!(status["runs"][0]["total"], listed.to_string());
+    assert!(
+        watched.contains(&format!("{cells}  N = 11, 1 queen given, 1 cell blocked: done, TOTAL {listed}")),
+        "{watched}"
+    );
+    assert!(
+        watched
+            .contains(&format!("{torus}  N = 11 on a torus: done, TOTAL 88, equal to the published count")),
+        "{watched}"
+    );
+    let status = place.stdout(&format!("status --coordinator {url}"));
+    assert!(status.contains(&format!("{cells}: N = 11, 1 queen given, 1 cell blocked\n")), "{status}");
+    for mut worker in workers {
+        worker.signal("-TERM");
+        assert_eq!(ended(&mut worker).code, 0);
+    }
+    assert_eq!(coordinator.stop().code, 0);
+    let exported = place.run(&format!("export {cells} --db queens.db --format ledger --output ledger"));
+    assert_eq!(exported.code, 0, "{}", exported.stderr);
+    let verified = place.run("verify ledger --sample 100000");
+    assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+    assert!(
+        verified
+            .stdout
+            .starts_with(&format!("run {cells}, N = 11, 1 queen given, 1 cell blocked, plan cells,"))
+    );
+    assert!(
+        verified.stdout.contains("confirmed: within six standard errors of its estimate"),
+        "{}",
+        verified.stdout
     );
 }
 
 #[test]
-fn one_process_at_a_time() {
-    let place = Place::new();
-    let mut program = start(&place, 0);
-    // Or it might have ended before another looks.
-    program.signal("-STOP");
-    let expected = "another nqueens process is using long; wait for it or stop it, or choose another --db";
-    assert_eq!(place.failure(LONG), expected);
-    program.signal("-CONT");
-    assert!(program.end().stdout.contains(LONG_TOTAL));
-}
-
-#[test]
-fn files_are_not_mixed_up() {
-    let place = Place::new();
-    place.stdout("run 7 --torus --db torus");
-    place.stdout("run 7 --db whole.db");
-    place.stdout("run 7 --given a2 --db given");
-    let fails = |arguments: &str, expected: &str| assert_eq!(place.failure(arguments), expected);
-    fails("run 7 --torus --db whole.db", "whole.db is no progress file of a variant; choose another --db");
-    fails("run 7 --db torus", "torus is not an SQLite database; it was left as it is, choose another --db");
-    let other = |what| format!("given: it holds another variant than {what}; choose another --db");
-    fails("run 7 --given a3 --db given", &other("N = 7, 1 queen given"));
-    fails("run 8 --given a2 --db given", &other("N = 8, 1 queen given"));
-    fails("run 7 --torus --db given", &other("N = 7 on a torus"));
-    fails("run 7 --torus --db .", ". is not a file");
-    for command in ["status", "export", "report"] {
-        assert!(place.failure(&format!("{command} --db torus")).contains("is not an SQLite database"));
+fn ledgers_are_verified_and_damage_is_found() {
+    let place = Place::new().with_file("board", DRAWING);
+    for (run, plan) in [
+        ("6 --blocked board", "cells"),
+        ("1 --given a1", "cells"),
+        ("11 --torus", "torus"),
+        ("1 --torus", "torus"),
+    ] {
+        let file = run.replace([' ', '-'], "");
+        place.stdout(&format!("run {run} --db {file}.db --job-states 10"));
+        place.run(&format!("export --db {file}.db --format ledger --output {file}.ledger"));
+        let verified = place.run(&format!("verify {file}.ledger --sample 50"));
+        assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+        assert!(verified.stdout.contains(&format!("plan {plan}")) && !verified.stdout.contains("FAILED"));
+        let recomputed = place
+            .program("python3")
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/recompute.py"))
+            .arg(format!("{file}.ledger"))
+            .output()
+            .expect("Python");
+        assert!(recomputed.status.success(), "{run}: {}", String::from_utf8_lossy(&recomputed.stderr));
+        for report in ["report", "report --format markdown"] {
+            let text = place.stdout(&format!("{report} --db {file}.db"));
+            assert!(
+                text.contains(if plan == "torus" { "on a torus" } else { "given" })
+                    && !text.contains("COUNT8<"),
+                "{text}"
+            );
+        }
     }
-}
-
-#[test]
-fn a_file_that_was_changed_is_told() {
-    let place = Place::new();
-    let run = "run 10 --given c4 --job-states 100 --db kept --json";
-    let total = place.json(run)["total"].clone();
-    let text = String::from_utf8(place.files()["kept"].clone()).expect("text");
-    let fails = |changed: &str, expected: &str| {
-        let place = Place::new().with_file("kept", changed);
-        assert_eq!(place.failure(run), expected);
-        assert_eq!(place.files()["kept"], changed.as_bytes(), "it stays as it is");
-    };
-    let all: Vec<_> = text.lines().collect();
-    let third = all[2].replace("\"solutions\":\"", "\"solutions\":\"1");
-    fails(&text.replace(all[2], &third), "kept: damaged: the hash does not fit on line 3");
-    fails(&text.replace(&format!("{}\n", all[1]), ""), "kept: damaged: the hash does not fit on line 2");
-    // A file that was cut off anywhere is counted to its end.
-    for end in [0, 5, all[0].len() - 1, all[0].len() + 30, text.len() - 1] {
-        let place = Place::new().with_file("kept", &text[..end]);
-        assert_eq!(place.json(run)["total"], total, "cut off after {end} bytes");
-        let (again, before) = (lines(&place, "kept").len(), all.len());
-        assert_eq!(again, before);
+    let text = std::fs::read_to_string(place.path("6blockedboard.ledger")).expect("a ledger");
+    for (from, to) in [
+        (".....#", "....#."),
+        ("\"plan\":\"cells\"", "\"plan\":\"torus\""),
+        ("\"n\":6", "\"n\":7"),
+        ("\"cells\":", "\"other\":"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let damaged = place.path("damaged");
+        std::fs::write(&damaged, text.replacen(from, to, 1)).expect("writable");
+        let verified = place.run("verify damaged");
+        assert_eq!(verified.code, 1, "{from}: {}", verified.stdout);
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use nqueens_evidence::total::outcome;
+use nqueens_evidence::total::{of_variant, outcome};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_kernel::variant::Cells;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::operator::{Grounds, Outcome, Recounts, RunState, TotalEstimate, WallTime};
 use nqueens_scheduler::RunSettings;
@@ -65,12 +66,14 @@ pub(super) async fn insert_run(
     let RunSettings { id, plan, seed, priority, replicate_ppm } = *settings;
     let (run, n, kind) = (column(id.get()), plan.n().get(), plan.kind().name());
     let (states, seed) = (column(plan.states_per_job()), seed.cast_signed());
+    let cells = plan.cells().map(|cells| cells.to_string());
     query!(
-        "INSERT INTO run (id, n, plan, states_per_job, seed, priority, replicate_ppm, state, created_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, 'planning', ?)",
+        "INSERT INTO run (id, n, plan, cells, states_per_job, seed, priority, replicate_ppm, state, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'planning', ?)",
         run,
         n,
         kind,
+        cells,
         states,
         seed,
         priority,
@@ -126,7 +129,7 @@ pub async fn delete_unplanned(db: &mut SqliteConnection) -> Result<bool, Error> 
 /// The runs whose jobs are not all stored, oldest first, each with the number of those that are.
 pub async fn unplanned_runs(db: impl SqliteExecutor<'_>) -> Result<Vec<(RunSettings, WallTime, u32)>, Error> {
     let rows = query!(
-        r#"SELECT id AS "id!", n, plan, states_per_job, seed, priority, replicate_ppm, created_at,
+        r#"SELECT id AS "id!", n, plan, cells, states_per_job, seed, priority, replicate_ppm, created_at,
                   (SELECT 1 + max(number) FROM job WHERE job.run = run.id) AS "stored: i64"
            FROM run WHERE state = 'planning' ORDER BY created_at, id"#
     )
@@ -136,7 +139,7 @@ pub async fn unplanned_runs(db: impl SqliteExecutor<'_>) -> Result<Vec<(RunSetti
         .map(|row| {
             let settings = RunSettings {
                 id: run_id(row.id)?,
-                plan: plan(row.n, &row.plan, row.states_per_job)?,
+                plan: plan(row.n, &row.plan, row.cells.as_deref(), row.states_per_job)?,
                 seed: row.seed.cast_unsigned(),
                 priority: within("run.priority", row.priority)?,
                 replicate_ppm: within("run.replicate_ppm", row.replicate_ppm)?,
@@ -146,15 +149,18 @@ pub async fn unplanned_runs(db: impl SqliteExecutor<'_>) -> Result<Vec<(RunSetti
         .collect()
 }
 
-fn plan(n: i64, kind: &str, states_per_job: i64) -> Result<Plan, Error> {
+fn plan(n: i64, kind: &str, cells: Option<&str>, states_per_job: i64) -> Result<Plan, Error> {
     let n = BoardSize::new(within("run.n", n)?).map_err(damaged)?;
-    Ok(Plan::with_states_per_job(n, parsed::<PlanKind>(kind)?, within("run.states_per_job", states_per_job)?))
+    let (kind, cells) = (parsed::<PlanKind>(kind)?, cells.map(parsed::<Cells>).transpose()?);
+    let plan = Plan::stored(n, kind, cells, within("run.states_per_job", states_per_job)?);
+    plan.ok_or_else(|| damaged("run.cells is not the board of a plan cells"))
 }
 
 struct RunRecord {
     id: i64,
     n: i64,
     plan: String,
+    cells: Option<String>,
     states_per_job: i64,
     jobs: i64,
     fingerprint: Vec<u8>,
@@ -185,15 +191,19 @@ impl TryFrom<RunRecord> for RunRow {
     type Error = Error;
 
     fn try_from(row: RunRecord) -> Result<Self, Error> {
-        let plan = plan(row.n, &row.plan, row.states_per_job)?;
+        let plan = plan(row.n, &row.plan, row.cells.as_deref(), row.states_per_job)?;
         let grounds = grounds(&row)?;
         let outcome = match (row.count2, row.count4, row.count8, row.total, row.checked.as_deref()) {
             (Some(count2), Some(count4), Some(count8), Some(total), Some(checked)) => {
                 let (count2, count4, count8) = (parsed(&count2)?, parsed(&count4)?, parsed(&count8)?);
                 let totals = Totals { count2, count4, count8, solutions: 0 };
-                let outcome = outcome(plan.n(), totals, grounds).map_err(damaged)?;
-                let stored = (parsed::<u128>(&total)?, checked);
-                if stored != (outcome.total, outcome.checked.name()) {
+                let stored = parsed(&total)?;
+                let outcome = match plan.variant() {
+                    None => outcome(plan.n(), totals, grounds),
+                    Some(variant) => of_variant(&variant, stored, grounds),
+                };
+                let outcome = outcome.map_err(damaged)?;
+                if (stored, totals, checked) != (outcome.total, outcome.totals, outcome.checked.name()) {
                     return Err(damaged(format!(
                         "a total of {total} where the counts come to {}",
                         outcome.total
@@ -263,7 +273,7 @@ pub(super) async fn note_started(
 pub async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Error> {
     let rows = query_as!(
         RunRecord,
-        r#"SELECT id AS "id!", n, plan, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
+        r#"SELECT id AS "id!", n, plan, cells, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
                   priority, replicate_ppm, state, reason, created_at, started_at, finished_at, count2, count4, count8, total,
                   checked, estimate_seed, estimate_strata, estimate_value, estimate_reach, checks_wanted,
                   recounts_agreed, recounts_differing, recounts_us

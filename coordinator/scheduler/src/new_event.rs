@@ -23,7 +23,7 @@ pub struct NewEvent {
 
 impl NewEvent {
     pub(crate) fn of(run: &Run, kind: EventKind, what: impl std::fmt::Display) -> Self {
-        Self { kind, run: Some(run.id()), worker: None, text: format!("N = {}: {what}", run.n()) }
+        Self { kind, run: Some(run.id()), worker: None, text: format!("{}: {what}", run.plan().subject()) }
     }
 
     /// About the disk with the database.
@@ -53,6 +53,13 @@ impl NewEvent {
             Self { kind, run: None, worker: Some(worker), text }
         });
         news.collect()
+    }
+
+    /// An engine that failed, in the words of its worker.
+    pub(crate) fn engine_failed(worker: WorkerId, fault: &str) -> Self {
+        warn!(%worker, fault, "an engine failed");
+        let text = format!("Worker {worker} reports: {fault}.");
+        Self { kind: EventKind::EngineFailed, run: None, worker: Some(worker), text }
     }
 
     /// A machine whose results were wrong.
@@ -122,7 +129,7 @@ impl Stalls {
             if !*told && now.saturating_sub(*since) >= patience {
                 *told = true;
                 let seconds = patience / 1_000;
-                warn!(run = %run.id(), n = run.n().get(), seconds, "run stalled: nobody counts");
+                warn!(run = %run.id(), n = run.plan().n().get(), seconds, "run stalled: nobody counts");
                 let what = format_args!("nobody has counted for {seconds} seconds.");
                 news.push(NewEvent::of(run, EventKind::RunStalled, what));
             }

@@ -29,7 +29,8 @@ async fn worker(writer: &Handle, number: u8) -> Session {
 fn sync(session: Session, results: Vec<JobResult>, wanted_jobs: usize) -> Sync {
     let (held, returned) = (Vec::new(), Vec::new());
     let wanted = Wanted::new(wanted_jobs as u64, wanted_jobs);
-    let sync = SyncRequest { session, results, held, returned, wanted, leaving: false };
+    let faults = Vec::new();
+    let sync = SyncRequest { session, results, held, returned, wanted, leaving: false, faults };
     Sync { sync, credential: Credential::shared() }
 }
 

@@ -351,6 +351,7 @@ pub(crate) fn submission(request: u8) -> v1::SubmitRequest {
         request_id: vec![request; 16],
         n: 8,
         plan: "rows".to_owned(),
+        cells: String::new(),
         states_per_job: rows_8().states_per_job(),
         priority: 0,
         replicate_ppm: 0,

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod faults;
 mod leases;
 mod lives;
 mod refusals;

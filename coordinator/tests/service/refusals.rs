@@ -193,6 +193,10 @@ async fn messages_beyond_the_limits_change_nothing() {
         ("token.incarnation", with(v1::LeaseToken { incarnation: 1 << 63, ..token })),
         ("failure", v1::SyncRequest { returned: vec![returned(&lease, &"x".repeat(201))], ..nothing() }),
         ("failure", v1::SyncRequest { returned: vec![returned(&lease, "\u{202e}kcul on")], ..nothing() }),
+        ("faults", v1::SyncRequest { faults: vec!["x".to_owned(); 17], ..nothing() }),
+        ("faults", v1::SyncRequest { faults: vec!["x".repeat(201)], ..nothing() }),
+        ("faults", v1::SyncRequest { faults: vec!["\u{202e}kcul on".to_owned()], ..nothing() }),
+        ("faults", v1::SyncRequest { faults: vec![String::new()], ..nothing() }),
     ];
     for (field, mut request) in refused {
         // A right result beside the wrong one is not taken either: the message is refused as a whole.
@@ -214,6 +218,7 @@ async fn messages_beyond_the_limits_change_nothing() {
         held: vec![held; 10 * BATCH_MAX],
         wanted_jobs: 1_000,
         wanted_states: ALL,
+        faults: vec!["x".repeat(200); 16],
         ..nothing()
     };
     let answer = worker.sync(full).await.unwrap();

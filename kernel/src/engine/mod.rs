@@ -217,9 +217,14 @@ impl Kernel {
     pub const fn family(self, plan: PlanKind) -> &'static str {
         match (self, plan) {
             (Self::Reference | Self::Scalar, PlanKind::Colours) => "colour-search",
+            (Self::Reference | Self::Scalar, PlanKind::Torus) => "torus-cells",
+            (Self::Portable | Self::Avx2 | Self::Avx512, PlanKind::Torus) => "torus-rows",
             (Self::Reference, _) => "classic-rows",
             (Self::Scalar, _) => "row-masks",
-            (Self::Portable | Self::Avx2 | Self::Avx512, PlanKind::Rows | PlanKind::Border) => "block-search",
+            (
+                Self::Portable | Self::Avx2 | Self::Avx512,
+                PlanKind::Rows | PlanKind::Border | PlanKind::Cells,
+            ) => "block-search",
             (Self::Portable | Self::Avx2 | Self::Avx512, PlanKind::Halves) => "half-join",
             (Self::Portable | Self::Avx2 | Self::Avx512, PlanKind::Colours) => "colour-product",
         }

@@ -18,11 +18,16 @@ pub enum Class {
     Halves,
     /// Plan `colours`: by the set of rows whose queens stand on white cells. It has no BOUND1, which is given as 0.
     Colours,
+    /// Plan `cells`: all solutions of a board with given queens and blocked cells. It has no BOUND1, which is given as 0.
+    Cells,
+    /// Plan `torus`: solutions on a torus, with a queen in the corner. It has no BOUND1, which is given as 0.
+    Torus,
 }
 
 impl Class {
     /// All classes.
-    pub const ALL: [Self; 5] = [Self::Corner, Self::Edge, Self::Border, Self::Halves, Self::Colours];
+    pub const ALL: [Self; 7] =
+        [Self::Corner, Self::Edge, Self::Border, Self::Halves, Self::Colours, Self::Cells, Self::Torus];
 
     /// The plan that is made for its jobs; small boards of others have some, too.
     pub const fn plan(self) -> PlanKind {
@@ -31,13 +36,19 @@ impl Class {
             Self::Border => PlanKind::Border,
             Self::Halves => PlanKind::Halves,
             Self::Colours => PlanKind::Colours,
+            Self::Cells => PlanKind::Cells,
+            Self::Torus => PlanKind::Torus,
         }
     }
 
-    /// Whether its jobs are ranges of numbered orbits and count plain solutions; else they are groups of prefixes and
-    /// count orbits of solutions.
-    pub const fn counts_plainly(self) -> bool {
+    /// Whether its jobs are ranges of numbered orbits; else they are groups of prefixes.
+    pub const fn has_ranges(self) -> bool {
         matches!(self, Self::Halves | Self::Colours)
+    }
+
+    /// Whether its jobs count plain solutions; else they count orbits of solutions.
+    pub const fn counts_plainly(self) -> bool {
+        !matches!(self, Self::Corner | Self::Edge | Self::Border)
     }
 
     /// The name used on the command line, the wire and in the database.
@@ -48,6 +59,8 @@ impl Class {
             Self::Border => "border",
             Self::Halves => "halves",
             Self::Colours => "colours",
+            Self::Cells => "cells",
+            Self::Torus => "torus",
         }
     }
 }

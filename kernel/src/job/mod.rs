@@ -23,7 +23,12 @@ pub use weight::Weight;
 ///   queen in column 0 (a corner queen comes twice); then the columns of the queens in the open rows, from the
 ///   top. A configuration that a rotation maps to itself has one such queen at most, the **leader**: its
 ///   prefix means the solutions where no rotation of the solution that keeps the configuration has a lesser
-///   column in that row, each orbit once.
+///   column in that row, each orbit once;
+/// * cells and torus: the columns of the rows 0, 1, 2, ...; on the torus the first queen stands on column 0, the second left
+///   of the middle, and each solution counts 2 N times.
+///
+/// A job of class `cells` has the board, too: the columns of each row where a queen may stand, N masks of 4 bytes,
+/// big-endian, before its prefixes.
 ///
 /// The classes of half boards and of colours have no prefixes but one range of orbits, of [column
 /// sets](crate::halves::Orbits) or of [row sets](crate::colours::RowSets), in 8 bytes: the number of the first and of the
@@ -33,20 +38,28 @@ pub struct Job {
     n: BoardSize,
     class: Class,
     bound1: u8,
+    /// Of the rows of the board, in class `cells` alone.
+    masks: Vec<u32>,
     width: u8,
     prefixes: Vec<u8>,
 }
 
 impl Job {
-    /// A job of some of a plan's prefixes, all of this class, BOUND1 and width.
-    pub(crate) fn new(n: BoardSize, (class, bound1): (Class, u8), width: u8, mut prefixes: Vec<u8>) -> Self {
+    /// A job of some of a plan's prefixes, all of this class, BOUND1 and width; in class `cells` of a board with these masks.
+    pub(crate) fn new(
+        n: BoardSize,
+        (class, bound1): (Class, u8),
+        masks: Vec<u32>,
+        width: u8,
+        mut prefixes: Vec<u8>,
+    ) -> Self {
         let each = prefixes.chunks_exact(width.into());
         if !each.clone().is_sorted() {
             let mut sorted: Vec<_> = each.collect();
             sorted.sort_unstable();
             prefixes = sorted.concat();
         }
-        Self { n, class, bound1, width, prefixes }
+        Self { n, class, bound1, masks, width, prefixes }
     }
 
     /// Bytes of a range of orbits.
@@ -56,7 +69,7 @@ impl Job {
     pub(crate) fn of_orbits(n: BoardSize, class: Class, range: Range<u64>) -> Self {
         let bytes = |number| u32::try_from(number).expect("fewer than 2^32 orbits").to_be_bytes();
         let prefixes = [bytes(range.start), bytes(range.end)].concat();
-        Self { n, class, bound1: 0, width: Self::RANGE_WIDTH, prefixes }
+        Self { n, class, bound1: 0, masks: Vec::new(), width: Self::RANGE_WIDTH, prefixes }
     }
 
     /// Reads what [`encode`](Self::encode) wrote. Everything is checked: the bytes may come from anywhere.
@@ -65,7 +78,7 @@ impl Job {
             return Err(InvalidJob::Bound1 { n, class, bound1 });
         }
         let (&width, prefixes) = bytes.split_first().ok_or(InvalidJob::Empty)?;
-        if class.counts_plainly() {
+        if class.has_ranges() {
             let range = (width == Self::RANGE_WIDTH).then(|| orbits_of(prefixes)).flatten();
             let orbits = Numbered::of_class(n, class).map_or(0, |orbits| orbits.len());
             let range = range.filter(|range| range.start < range.end && range.end <= orbits);
@@ -75,23 +88,30 @@ impl Job {
         if width < width_min(class) {
             return Err(InvalidJob::Width { class, width });
         }
+        let (masks, prefixes) = if class == Class::Cells {
+            masks_of(n, prefixes).ok_or(InvalidJob::Masks { n })?
+        } else {
+            (Vec::new(), prefixes)
+        };
         if prefixes.is_empty() || !prefixes.len().is_multiple_of(width.into()) {
             return Err(InvalidJob::Length { width, length: prefixes.len() });
         }
         let each = prefixes.chunks_exact(width.into());
         for queens in each.clone() {
             let invalid = || InvalidJob::Prefix { n, class, bound1, queens: queens.to_vec() };
-            Prefix::new(n, class, bound1, queens).ok_or_else(invalid)?;
+            Prefix::new(n, class, bound1, &masks, queens).ok_or_else(invalid)?;
         }
         match each.clone().zip(each.skip(1)).position(|(one, next)| one >= next) {
             Some(before) => Err(InvalidJob::Order { number: before + 1 }),
-            None => Ok(Self { n, class, bound1, width, prefixes: prefixes.to_vec() }),
+            None => Ok(Self { n, class, bound1, masks, width, prefixes: prefixes.to_vec() }),
         }
     }
 
-    /// One byte for the width of its prefixes, then the prefixes. With N, class and BOUND1 this is the whole job.
+    /// One byte for the width of its prefixes, the masks in class `cells`, then the prefixes. With N, class and BOUND1 this is
+    /// the whole job.
     pub fn encode(&self) -> Vec<u8> {
-        [&[self.width], &self.prefixes[..]].concat()
+        let masks: Vec<_> = self.masks.iter().flat_map(|mask| mask.to_be_bytes()).collect();
+        [&[self.width], &masks[..], &self.prefixes].concat()
     }
 
     /// Board size.
@@ -122,7 +142,7 @@ impl Job {
 
     /// Its numbered orbits, if its class has such.
     pub fn orbits(&self) -> Option<Range<u64>> {
-        self.class.counts_plainly().then(|| orbits_of(&self.prefixes).expect("checked when a job is made"))
+        self.class.has_ranges().then(|| orbits_of(&self.prefixes).expect("checked when a job is made"))
     }
 
     fn orbits_unit(&self) -> Option<OrbitRange> {
@@ -136,7 +156,7 @@ impl Job {
 
     fn placed(&self) -> impl Iterator<Item = Prefix> {
         self.prefixes().map(|queens| {
-            Prefix::new(self.n, self.class, self.bound1, queens)
+            Prefix::new(self.n, self.class, self.bound1, &self.masks, queens)
                 .expect("prefixes are checked when a job is made")
         })
     }
@@ -166,6 +186,13 @@ fn orbits_of(bytes: &[u8]) -> Option<Range<u64>> {
     Some(number(first)..number(after))
 }
 
+/// The masks at the beginning, each of columns of the board, and what follows them.
+fn masks_of(n: BoardSize, bytes: &[u8]) -> Option<(Vec<u32>, &[u8])> {
+    let (masks, rest) = bytes.split_at_checked(n.index() * size_of::<u32>())?;
+    let masks: Vec<_> = masks.as_chunks().0.iter().map(|mask| u32::from_be_bytes(*mask)).collect();
+    masks.iter().all(|mask| mask & !n.full() == 0).then_some((masks, rest))
+}
+
 /// Bytes that are no job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidJob {
@@ -186,6 +213,11 @@ pub enum InvalidJob {
         class: Class,
         /// What was given.
         width: u8,
+    },
+    /// No masks of all rows of the board.
+    Masks {
+        /// Board size.
+        n: BoardSize,
     },
     /// No whole number of prefixes.
     Length {
@@ -232,6 +264,9 @@ impl fmt::Display for InvalidJob {
             }
             Self::Width { class, width } => {
                 write!(f, "prefixes of class {class} have {} queens or more, not {width}", width_min(*class))
+            }
+            Self::Masks { n } => {
+                write!(f, "a job of class cells of N = {n} begins with {n} masks of columns of the board")
             }
             Self::Length { width, length } => {
                 write!(f, "{length} bytes are no whole number of prefixes of {width}")

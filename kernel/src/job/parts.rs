@@ -50,7 +50,8 @@ impl Job {
         let width = u8::try_from(width).expect("a queen a row, a corner's twice");
         let (mut parts, mut group, mut states) = (Vec::new(), Vec::new(), 0_u64);
         let mut close = |group: &mut Vec<u8>| {
-            parts.push(Self::new(self.n, (self.class, self.bound1), width, std::mem::take(group)));
+            let (key, masks) = ((self.class, self.bound1), self.masks.clone());
+            parts.push(Self::new(self.n, key, masks, width, std::mem::take(group)));
         };
         for (prefix, guess) in prefixes.iter().zip(guesses) {
             group.extend(&prefix.queens);

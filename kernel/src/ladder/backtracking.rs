@@ -11,6 +11,9 @@
 //! In the recursive form the call stack remembers where each row had got to. The iterative form shows that the
 //! board itself remembers it: the queens are the stack, and a queen taken back says which column to try next.
 
+use std::iter;
+
+use super::Step;
 use crate::board::BoardSize;
 use crate::solution::is_safe;
 
@@ -34,24 +37,21 @@ fn descend(n: BoardSize, queens: &mut Vec<u8>, visit: &mut dyn FnMut(&[u8])) -> 
     states
 }
 
-pub(super) fn iterative(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
+pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
     let mut queens = Vec::with_capacity(n.index());
     let mut column = 0;
-    let mut states = 0;
-    loop {
-        if queens.len() == n.index() {
-            visit(&queens);
+    iter::from_fn(move || {
+        loop {
+            let row_is_open = queens.len() < n.index() && usize::from(column) < n.index();
+            if !row_is_open {
+                column = queens.pop()? + 1;
+            } else if is_safe(&queens, column) {
+                queens.push(column);
+                column = 0;
+                return Some(Step::last_of(&queens, n, |_| true));
+            } else {
+                column += 1;
+            }
         }
-        let row_is_open = queens.len() < n.index() && usize::from(column) < n.index();
-        if !row_is_open {
-            let Some(last) = queens.pop() else { return states };
-            column = last + 1;
-        } else if is_safe(&queens, column) {
-            queens.push(column);
-            states += 1;
-            column = 0;
-        } else {
-            column += 1;
-        }
-    }
+    })
 }

@@ -16,9 +16,11 @@
 //! The rungs above this one do not search differently, they search less: they leave cells out. So the search
 //! takes a [`Rule`] that tells which cells of a row it may use; here, all of them.
 //!
-//! The iterative form keeps its stack in a [`Walk`], which can rest at a solution and go on later: the lazy
-//! lists of [`solutions`](super::solutions) are walks.
+//! The iterative form keeps its stack in a list of rows.
 
+use std::iter;
+
+use super::{StandsFor, Step};
 use crate::board::{BoardSize, take_lowest};
 use crate::solution::Solution;
 
@@ -31,11 +33,11 @@ pub(super) fn recursive(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
     recursive_by(every_cell(n), n, visit)
 }
 
-pub(super) fn iterative(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
-    iterative_by(every_cell(n), n, visit)
+pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
+    steps_by(every_cell(n), n)
 }
 
-pub(super) fn every_cell(n: BoardSize) -> impl Rule {
+fn every_cell(n: BoardSize) -> impl Rule {
     move |_, _| n.full()
 }
 
@@ -100,64 +102,41 @@ impl<R: Rule> Search<'_, R> {
 }
 
 /// The iterative search among the cells that `rule` allows.
-pub(super) fn iterative_by(rule: impl Rule, n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
-    let mut walk = Walk::new(rule, n);
-    while walk.go_on() {
-        visit(&walk.queens);
-    }
-    walk.states
+pub(super) fn steps_by(rule: impl Rule, n: BoardSize) -> impl Iterator<Item = Step> {
+    let mut queens = vec![0; n.index()];
+    // One level for each row from the top to the one that was reached.
+    let mut levels = Vec::with_capacity(n.index());
+    levels.push(Level::new(RowAttacks::default(), rule(0, 0)));
+    iter::from_fn(move || {
+        loop {
+            let row = levels.len().checked_sub(1)?;
+            let Level { attacked, allowed, ref mut free } = levels[row];
+            let Some(bit) = take_lowest(free) else {
+                levels.pop();
+                continue;
+            };
+            let column = column_of(bit);
+            queens[row] = column;
+            let is_full = levels.len() == queens.len();
+            if !is_full {
+                let attacked = attacked.below(bit);
+                levels.push(Level::new(attacked, rule(row + 1, attacked.columns)));
+            }
+            let found = is_full.then(|| (Solution::found(n, &queens), StandsFor::Itself));
+            return Some(Step { row, column, allowed, found });
+        }
+    })
 }
 
-/// A search that stops at each solution until it is asked to go on.
-pub(super) struct Walk<R> {
-    n: BoardSize,
-    rule: R,
-    queens: Vec<u8>,
-    /// One level for each row from the top to the one that was reached.
-    levels: Vec<WalkLevel>,
-    states: u64,
-}
-
-/// A row of the walk: what is attacked there, and the free cells not yet tried.
-struct WalkLevel {
+/// A row of the search: what is attacked there, what the rule allows, and the free cells not yet tried.
+struct Level {
     attacked: RowAttacks,
+    allowed: u32,
     free: u32,
 }
 
-impl<R: Rule> Walk<R> {
-    /// A walk that stands before its first solution.
-    pub(super) fn new(rule: R, n: BoardSize) -> Self {
-        let attacked = RowAttacks::default();
-        let mut levels = Vec::with_capacity(n.index());
-        levels.push(WalkLevel { attacked, free: attacked.free(rule(0, 0)) });
-        Self { n, rule, queens: vec![0; n.index()], levels, states: 0 }
-    }
-
-    /// Goes to the next solution, whose queens then stand in `queens`; false when there is none.
-    fn go_on(&mut self) -> bool {
-        while let Some(level) = self.levels.last_mut() {
-            let Some(bit) = take_lowest(&mut level.free) else {
-                self.levels.pop();
-                continue;
-            };
-            let attacked = level.attacked.below(bit);
-            let below = self.levels.len();
-            self.queens[below - 1] = column_of(bit);
-            self.states += 1;
-            if below == self.queens.len() {
-                return true;
-            }
-            let free = attacked.free((self.rule)(below, attacked.columns));
-            self.levels.push(WalkLevel { attacked, free });
-        }
-        false
-    }
-}
-
-impl<R: Rule> Iterator for Walk<R> {
-    type Item = Solution;
-
-    fn next(&mut self) -> Option<Solution> {
-        self.go_on().then(|| Solution::found(self.n, &self.queens))
+impl Level {
+    fn new(attacked: RowAttacks, allowed: u32) -> Self {
+        Self { attacked, allowed, free: attacked.free(allowed) }
     }
 }

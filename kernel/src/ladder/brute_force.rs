@@ -12,6 +12,9 @@
 //! The iterative form is the odometer of a car: the last row turns fastest, and where a row has turned through,
 //! the one above moves on by one.
 
+use std::iter;
+
+use super::Step;
 use crate::board::BoardSize;
 use crate::solution::no_two_attack;
 
@@ -35,17 +38,15 @@ fn descend(n: BoardSize, queens: &mut Vec<u8>, visit: &mut dyn FnMut(&[u8])) -> 
     states
 }
 
-pub(super) fn iterative(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
-    let mut queens = vec![0; n.index()];
-    let mut states = n.lines().len() as u64;
-    loop {
-        if no_two_attack(&queens) {
-            visit(&queens);
+pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
+    let mut queens = Vec::with_capacity(n.index());
+    let mut column = 0;
+    iter::from_fn(move || {
+        while queens.len() == n.index() || usize::from(column) == n.index() {
+            column = queens.pop()? + 1;
         }
-        let can_move = |&column: &u8| usize::from(column) + 1 < n.index();
-        let Some(row) = queens.iter().rposition(can_move) else { return states };
-        queens[row] += 1;
-        queens[row + 1..].fill(0);
-        states += queens[row..].len() as u64;
-    }
+        queens.push(column);
+        column = 0;
+        Some(Step::last_of(&queens, n, no_two_attack))
+    })
 }

@@ -13,6 +13,9 @@
 //!
 //! Wirth's *Program Development by Stepwise Refinement* (1971) arrives at these three arrays.
 
+use std::iter;
+
+use super::Step;
 use crate::board::BoardSize;
 
 /// Queens one a row from the top, and the columns and diagonals that they take.
@@ -88,24 +91,21 @@ fn descend(n: BoardSize, board: &mut Board, visit: &mut dyn FnMut(&[u8])) -> u64
     states
 }
 
-pub(super) fn iterative(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
+pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
     let mut board = Board::empty(n);
     let mut column = 0;
-    let mut states = 0;
-    loop {
-        if board.is_full() {
-            visit(&board.queens);
+    iter::from_fn(move || {
+        loop {
+            let row_is_open = !board.is_full() && usize::from(column) < n.index();
+            if !row_is_open {
+                column = board.take_back()? + 1;
+            } else if board.is_free(column) {
+                board.put(column);
+                column = 0;
+                return Some(Step::last_of(&board.queens, n, |_| true));
+            } else {
+                column += 1;
+            }
         }
-        let row_is_open = !board.is_full() && usize::from(column) < n.index();
-        if !row_is_open {
-            let Some(last) = board.take_back() else { return states };
-            column = last + 1;
-        } else if board.is_free(column) {
-            board.put(column);
-            states += 1;
-            column = 0;
-        } else {
-            column += 1;
-        }
-    }
+    })
 }

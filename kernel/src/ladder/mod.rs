@@ -47,12 +47,16 @@ use crate::solution::{Image, Solution, Symmetry};
 /// assert_eq!(first.to_string(), "0 4 7 5 2 6 1 3");
 /// ```
 pub fn solutions(n: BoardSize) -> impl Iterator<Item = Solution> {
-    bitmap::Walk::new(bitmap::every_cell(n), n)
+    boards(bitmap::steps(n))
 }
 
 /// The solutions whose queen in row `r` stands on one of the columns `allowed[r]`, for every row, in the same way.
 pub(crate) fn solutions_within(n: BoardSize, allowed: Vec<u32>) -> impl Iterator<Item = Solution> {
-    bitmap::Walk::new(move |row, _| allowed[row], n)
+    boards(bitmap::steps_by(move |row, _| allowed[row], n))
+}
+
+fn boards(steps: impl Iterator<Item = Step>) -> impl Iterator<Item = Solution> {
+    steps.filter_map(|step| step.found).map(|(board, _)| board)
 }
 
 /// One solution of each orbit, the smallest of its images, with its symmetry; ascending, found one at a time as
@@ -68,7 +72,10 @@ pub(crate) fn solutions_within(n: BoardSize, allowed: Vec<u32>) -> impl Iterator
 /// assert_eq!(five, expected.map(|(rows, symmetry)| (rows.to_owned(), symmetry)));
 /// ```
 pub fn unique_solutions(n: BoardSize) -> impl Iterator<Item = (Solution, Symmetry)> {
-    symmetry::representatives(n)
+    symmetry::steps(n).filter_map(|step| match step.found? {
+        (board, StandsFor::Orbit(symmetry)) => Some((board, symmetry)),
+        _ => None,
+    })
 }
 
 /// A way to count, lowest rung first.
@@ -137,6 +144,35 @@ impl StandsFor {
     }
 }
 
+/// One queen put down by a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The queen's row. The queens in and below it were taken back before.
+    pub row: usize,
+    /// The queen's column.
+    pub column: u8,
+    /// The cells of the row that the rung does not leave out, attacked or not, as a bitmap.
+    pub allowed: u32,
+    /// The solution that the queen completed and for which others it was counted, if it was.
+    pub found: Option<(Solution, StandsFor)>,
+}
+
+impl Step {
+    /// The last of these queens, one a row from the top; a full board is tested.
+    fn last_of(queens: &[u8], n: BoardSize, is_solution: impl FnOnce(&[u8]) -> bool) -> Self {
+        let row = queens.len() - 1;
+        let is_found = queens.len() == n.index() && is_solution(queens);
+        let found = is_found.then(|| (Solution::found(n, queens), StandsFor::Itself));
+        Self { row, column: queens[row], allowed: n.full(), found }
+    }
+
+    /// The same where a solution stands for others, or for none.
+    fn found_as(self, stands_for: impl FnOnce(&Solution) -> Option<StandsFor>) -> Self {
+        let found = self.found.and_then(|(board, _)| Some((board, stands_for(&board)?)));
+        Self { found, ..self }
+    }
+}
+
 /// What a rung has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LadderCount {
@@ -146,6 +182,28 @@ pub struct LadderCount {
     pub orbits: Totals,
     /// Queens put down on the way, the measure of work.
     pub states: u64,
+}
+
+impl LadderCount {
+    /// Adds a board that a search has found, with those for which it stands.
+    ///
+    /// The lower rungs do not use symmetry. They count an orbit when they find the smallest of its members, which
+    /// every rung finds.
+    pub fn add(&mut self, board: &Solution, stands_for: StandsFor) {
+        let n = board.n();
+        self.total += u128::from(stands_for.members(n));
+        let symmetry = match stands_for {
+            StandsFor::Orbit(symmetry) => Some(symmetry),
+            StandsFor::Itself | StandsFor::MirrorPair => board.is_canonical().then(|| board.symmetry()),
+        };
+        match symmetry.map(|symmetry| symmetry.members(n)) {
+            Some(2) => self.orbits.count2 += 1,
+            Some(4) => self.orbits.count4 += 1,
+            Some(8) => self.orbits.count8 += 1,
+            // Not the smallest of its orbit; or the orbit of N = 1, which stands in none of the three.
+            _ => {}
+        }
+    }
 }
 
 impl Rung {
@@ -179,44 +237,61 @@ impl Rung {
         let mut plain = |queens: &[u8]| visit(Solution::found(n, queens), found_as);
         match (self, form) {
             (Self::BruteForce, Form::Recursive) => brute_force::recursive(n, &mut plain),
-            (Self::BruteForce, Form::Iterative) => brute_force::iterative(n, &mut plain),
+            (Self::BruteForce, Form::Iterative) => iterative(brute_force::steps(n), visit),
             (Self::Backtracking, Form::Recursive) => backtracking::recursive(n, &mut plain),
-            (Self::Backtracking, Form::Iterative) => backtracking::iterative(n, &mut plain),
+            (Self::Backtracking, Form::Iterative) => iterative(backtracking::steps(n), visit),
             (Self::Flags, Form::Recursive) => flags::recursive(n, &mut plain),
-            (Self::Flags, Form::Iterative) => flags::iterative(n, &mut plain),
+            (Self::Flags, Form::Iterative) => iterative(flags::steps(n), visit),
             (Self::Bitmap, Form::Recursive) => bitmap::recursive(n, &mut plain),
-            (Self::Bitmap, Form::Iterative) => bitmap::iterative(n, &mut plain),
+            (Self::Bitmap, Form::Iterative) => iterative(bitmap::steps(n), visit),
             (Self::Mirror, Form::Recursive) => mirror::recursive(n, &mut plain),
-            (Self::Mirror, Form::Iterative) => mirror::iterative(n, &mut plain),
-            (Self::Symmetry, _) => {
-                let search = if form == Form::Recursive { symmetry::recursive } else { symmetry::iterative };
-                search(n, &mut |board, symmetry| visit(board, StandsFor::Orbit(symmetry)))
+            (Self::Mirror, Form::Iterative) => iterative(mirror::steps(n), visit),
+            (Self::Symmetry, Form::Recursive) => {
+                symmetry::recursive(n, &mut |board, symmetry| visit(board, StandsFor::Orbit(symmetry)))
             }
+            (Self::Symmetry, Form::Iterative) => iterative(symmetry::steps(n), visit),
+        }
+    }
+
+    /// The search of the `n` by `n` board in its iterative form, one queen after the other as they are asked for.
+    ///
+    /// ```
+    /// use nqueens_kernel::board::BoardSize;
+    /// use nqueens_kernel::ladder::Rung;
+    ///
+    /// let four = BoardSize::new(4).unwrap();
+    /// let steps: Vec<_> = Rung::Mirror.steps(four).map(|step| (step.row, step.column)).collect();
+    /// assert_eq!(steps, [(0, 0), (1, 2), (1, 3), (2, 1), (0, 1), (1, 3), (2, 0), (3, 2)]);
+    /// ```
+    pub fn steps(self, n: BoardSize) -> Box<dyn Iterator<Item = Step>> {
+        match self {
+            Self::BruteForce => Box::new(brute_force::steps(n)),
+            Self::Backtracking => Box::new(backtracking::steps(n)),
+            Self::Flags => Box::new(flags::steps(n)),
+            Self::Bitmap => Box::new(bitmap::steps(n)),
+            Self::Mirror => Box::new(mirror::steps(n)),
+            Self::Symmetry => Box::new(symmetry::steps(n)),
         }
     }
 
     /// Counts the solutions of the `n` by `n` board, all and up to symmetry.
-    ///
-    /// The lower rungs know nothing of symmetry. They count an orbit when they find the smallest of its members,
-    /// which every rung does find.
     pub fn count(self, form: Form, n: BoardSize) -> LadderCount {
-        let (mut total, mut orbits) = (0, Totals::default());
-        let states = self.search(form, n, &mut |board, stands_for| {
-            total += u128::from(stands_for.members(n));
-            let symmetry = match stands_for {
-                StandsFor::Orbit(symmetry) => Some(symmetry),
-                StandsFor::Itself | StandsFor::MirrorPair => board.is_canonical().then(|| board.symmetry()),
-            };
-            match symmetry.map(|symmetry| symmetry.members(n)) {
-                Some(2) => orbits.count2 += 1,
-                Some(4) => orbits.count4 += 1,
-                Some(8) => orbits.count8 += 1,
-                // Not the smallest of its orbit; or the orbit of N = 1, which stands in none of the three.
-                _ => {}
-            }
-        });
-        LadderCount { total, orbits, states }
+        let mut count = LadderCount::default();
+        count.states = self.search(form, n, &mut |board, stands_for| count.add(&board, stands_for));
+        count
     }
+}
+
+/// Visits what the steps find; how many they were.
+fn iterative(steps: impl Iterator<Item = Step>, visit: &mut dyn FnMut(Solution, StandsFor)) -> u64 {
+    let mut states = 0;
+    steps.for_each(|step| {
+        states += 1;
+        if let Some((board, stands_for)) = step.found {
+            visit(board, stands_for);
+        }
+    });
+    states
 }
 
 /// No rung has this name.

@@ -30,7 +30,8 @@
 
 use std::cmp::Ordering;
 
-use super::bitmap::{self, Rule, Walk};
+use super::bitmap::{self, Rule};
+use super::{StandsFor, Step};
 use crate::board::BoardSize;
 use crate::solution::{Image, Solution, Symmetry};
 
@@ -38,15 +39,10 @@ pub(super) fn recursive(n: BoardSize, visit: &mut dyn FnMut(Solution, Symmetry))
     classes(n).map(|class| bitmap::recursive_by(class.rule(n), n, &mut class.at_leaf(n, visit))).sum()
 }
 
-pub(super) fn iterative(n: BoardSize, visit: &mut dyn FnMut(Solution, Symmetry)) -> u64 {
-    classes(n).map(|class| bitmap::iterative_by(class.rule(n), n, &mut class.at_leaf(n, visit))).sum()
-}
-
-/// One representative of each orbit, ascending, with its symmetry.
-pub(super) fn representatives(n: BoardSize) -> impl Iterator<Item = (Solution, Symmetry)> {
+pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
     let of_class = move |class: SymmetryClass| {
-        let boards = Walk::new(class.rule(n), n);
-        boards.filter_map(move |board| Some((board, class.symmetry(&board)?)))
+        let steps = bitmap::steps_by(class.rule(n), n);
+        steps.map(move |step| step.found_as(|board| class.symmetry(board).map(StandsFor::Orbit)))
     };
     classes(n).flat_map(of_class)
 }

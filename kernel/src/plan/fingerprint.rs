@@ -31,8 +31,9 @@ impl Fingerprint {
         let mut digest = Sha256::new();
         for n in BoardSize::MIN.up_to(BoardSize::MAX) {
             if n.get() <= 10 {
-                let plans = PlanKind::ALL.map(|kind| Plan::new(n, kind).fingerprint().0);
-                digest.update(plans.concat());
+                for kind in PlanKind::ALL.into_iter().chain(PlanKind::OF_VARIANTS) {
+                    digest.update(Plan::new(n, kind).fingerprint().0);
+                }
                 digest.update(parts_of_first_jobs(n));
             }
             if let Some(orbits) = Orbits::new(n) {
@@ -58,7 +59,8 @@ impl Fingerprint {
 
 /// The parts of the first job of each plan, were it as large as jobs get.
 fn parts_of_first_jobs(n: BoardSize) -> Vec<u8> {
-    let jobs = PlanKind::ALL.into_iter().filter_map(|kind| Plan::new(n, kind).jobs().next());
+    let kinds = PlanKind::ALL.into_iter().chain(PlanKind::OF_VARIANTS);
+    let jobs = kinds.filter_map(|kind| Plan::new(n, kind).jobs().next());
     jobs.flat_map(|job| job.parts(u64::MAX)).flat_map(|part| part.encode()).collect()
 }
 
@@ -99,7 +101,8 @@ impl Fingerprinter {
     pub fn new(plan: &Plan) -> Self {
         let (n, kind, states_per_job) = (plan.n(), plan.kind(), plan.states_per_job());
         let head = format!("nqueens plan 1\nn {n}\nkind {kind}\nstates-per-job {states_per_job}\n");
-        Self(Sha256::new_with_prefix(head))
+        let cells = plan.cells().map(|cells| format!("{cells}\n")).unwrap_or_default();
+        Self(Sha256::new_with_prefix(head).chain_update(cells))
     }
 
     /// The next job.

@@ -1,19 +1,21 @@
 //! Plans: how N becomes independent jobs of about equal work.
 //!
-//! A plan is nothing but N, its kind and the target size of a job; the jobs follow from these, in the same order
-//! on every machine, and a fingerprint proves it.
+//! A plan is nothing but N, its kind and the target size of a job, and the board of a [variant](crate::variant) of the
+//! problem; the jobs follow from these, in the same order on every machine, and a fingerprint proves it.
 
 mod fingerprint;
 pub(crate) mod kind;
 mod size;
 
 use crate::board::BoardSize;
+use crate::counts::{Overflow, Totals};
 use crate::engine::Kernel;
 use crate::estimate;
 use crate::halves::Orbits;
 use crate::job::{Class, Job, Weight};
 use crate::prefix::Prefix;
 use crate::ranges::Numbered;
+use crate::variant::{Cells, Variant};
 pub use fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
 pub use kind::{PlanKind, UnknownPlan};
 pub use size::PlanSize;
@@ -42,11 +44,22 @@ pub fn fastest(n: BoardSize, kernel: Kernel) -> PlanKind {
     plans.min_by(|(_, one), (_, other)| one.total_cmp(other)).map_or(PlanKind::Border, |(kind, _)| kind)
 }
 
+/// The smallest board that a GPU counts faster by `colours` than by `border`: predicted for an H200, as none was measured. On
+/// smaller ones it waits for lists of placements.
+const COLOURS_ON_GPUS: u32 = 20;
+
+/// The fastest plan for boards of `n` on GPUs.
+pub fn fastest_on_gpus(n: BoardSize) -> PlanKind {
+    if n.get() < COLOURS_ON_GPUS { PlanKind::Border } else { PlanKind::Colours }
+}
+
 /// How one N is cut into jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
     n: BoardSize,
     kind: PlanKind,
+    /// Of plan `cells`, and of no other.
+    cells: Option<Cells>,
     states_per_job: u64,
 }
 
@@ -74,10 +87,36 @@ impl Plan {
     /// Prefixes a job: keeps its encoding to a few kilobytes.
     const PREFIXES_PER_JOB_MAX: usize = 1_000;
 
-    /// A plan with jobs of a size that suits N.
+    /// A plan with jobs of a size that suits N. That of kind `cells` is of the open board.
     pub fn new(n: BoardSize, kind: PlanKind) -> Self {
-        let plan = Self::with_states_per_job(n, kind, Self::STATES_PER_JOB_MIN);
-        let states_per_job = match plan.numbered() {
+        Self::with_states_per_job(n, kind, 1).with_suitable_jobs()
+    }
+
+    /// A plan for a variant, with jobs of a size that suits it.
+    pub fn of_variant(variant: Variant) -> Self {
+        Self::of_variant_with(variant, 1).with_suitable_jobs()
+    }
+
+    /// A plan for a variant, with jobs of about this many states each; a hint, in `1..2^63`.
+    pub fn of_variant_with(variant: Variant, states_per_job: u64) -> Self {
+        match variant {
+            Variant::Torus(n) => Self::with_states_per_job(n, PlanKind::Torus, states_per_job),
+            Variant::Cells(cells) => Self {
+                cells: Some(cells),
+                ..Self::with_states_per_job(cells.n(), PlanKind::Cells, states_per_job)
+            },
+        }
+    }
+
+    /// The plan that is told by these; `None` unless a plan `cells` has a board of N rows, and no other has one.
+    pub fn stored(n: BoardSize, kind: PlanKind, cells: Option<Cells>, states_per_job: u64) -> Option<Self> {
+        let is_board = |cells: &Cells| cells.n() == n;
+        let fits = (kind == PlanKind::Cells) == cells.is_some() && cells.iter().all(is_board);
+        fits.then(|| Self { cells, ..Self::with_states_per_job(n, kind, states_per_job) })
+    }
+
+    fn with_suitable_jobs(self) -> Self {
+        let states_per_job = match self.numbered() {
             Some(Numbered::Columns(orbits)) => Self::states_per_range(&orbits),
             Some(Numbered::Rows(sets)) => {
                 let total = sets.work_of_all();
@@ -86,16 +125,21 @@ impl Plan {
                 let jobs = (total / wanted.clamp(least, most)).clamp(Self::JOBS_MIN, Self::ROW_SETS_MAX);
                 u64::try_from(total / jobs).expect("less than all").max(Self::STATES_PER_ROW_SETS_MIN)
             }
-            None => Self::states_per_group(n, kind).max(Self::STATES_PER_JOB_MIN),
+            None => self.states_per_group().max(Self::STATES_PER_JOB_MIN),
         };
-        Self::with_states_per_job(n, kind, states_per_job)
+        Self { states_per_job: sized(states_per_job), ..self }
     }
 
     /// For jobs of prefixes.
-    fn states_per_group(n: BoardSize, kind: PlanKind) -> u64 {
-        let total: u128 = sound_prefixes(n, kind).map(|prefix| u128::from(prefix.states_estimate())).sum();
+    fn states_per_group(&self) -> u64 {
+        let total = self.work();
         let jobs = (total / Self::STATES_PER_JOB).clamp(Self::JOBS_MIN, Self::JOBS_MAX);
         u64::try_from(total / jobs).unwrap_or(u64::MAX)
+    }
+
+    /// A guess at the states of all prefixes.
+    fn work(&self) -> u128 {
+        self.sound_prefixes().map(|prefix| u128::from(prefix.states_estimate())).sum()
     }
 
     /// For jobs of column sets: a cluster at least.
@@ -108,7 +152,8 @@ impl Plan {
 
     /// A plan with jobs of about this many states each; a hint, in `1..2^63`.
     pub fn with_states_per_job(n: BoardSize, kind: PlanKind, states_per_job: u64) -> Self {
-        Self { n, kind, states_per_job: states_per_job.clamp(1, i64::MAX.unsigned_abs()) }
+        let cells = (kind == PlanKind::Cells).then(|| Cells::open(n));
+        Self { n, kind, cells, states_per_job: sized(states_per_job) }
     }
 
     /// Board size.
@@ -119,6 +164,33 @@ impl Plan {
     /// The kind of its jobs.
     pub fn kind(&self) -> PlanKind {
         self.kind
+    }
+
+    /// What it counts in place of all solutions of the board, if it does.
+    pub fn variant(&self) -> Option<Variant> {
+        match self.kind {
+            PlanKind::Torus => Some(Variant::Torus(self.n)),
+            _ => self.cells.map(Variant::Cells),
+        }
+    }
+
+    /// All solutions that the sums over its jobs stand for. The one of N = 1 has no job, but where the board has cells.
+    pub fn total(&self, found: Totals) -> Result<u128, Overflow> {
+        if self.cells.is_some() { Ok(found.solutions) } else { found.total(self.n) }
+    }
+
+    /// What it counts, in a few words: `N = 8`, or `N = 8, 2 queens given`.
+    pub fn subject(&self) -> String {
+        self.variant().map_or_else(|| format!("N = {}", self.n), |variant| variant.to_string())
+    }
+
+    /// The board of a plan `cells`, which no other has.
+    pub fn cells(&self) -> Option<Cells> {
+        self.cells
+    }
+
+    fn masks(&self) -> &[u32] {
+        self.cells.as_ref().map_or(&[], Cells::masks)
     }
 
     /// The target size of a job, in estimated states.
@@ -138,14 +210,14 @@ impl Plan {
             return Box::new(self.ranges(numbered));
         }
         let heavy = self.states_per_job;
-        let light = split_while(roots(self.n, self.kind), move |prefix| prefix.states_estimate() > heavy);
+        let light = split_while(self.roots(), move |prefix| prefix.states_estimate() > heavy);
         Box::new(Groups::new(*self, light))
     }
 
     /// The numbered orbits that its jobs are ranges of, if they are.
     fn numbered(&self) -> Option<Numbered> {
         match self.kind {
-            PlanKind::Rows | PlanKind::Border => None,
+            PlanKind::Rows | PlanKind::Border | PlanKind::Cells | PlanKind::Torus => None,
             PlanKind::Halves => Numbered::of_class(self.n, Class::Halves),
             PlanKind::Colours => Numbered::of_class(self.n, Class::Colours),
         }
@@ -169,19 +241,26 @@ impl Plan {
         }
         fingerprinter.finish()
     }
+
+    fn roots(&self) -> impl Iterator<Item = Prefix> + use<> {
+        let classes: &[_] = match self.kind {
+            PlanKind::Rows => &[Class::Corner, Class::Edge],
+            PlanKind::Border | PlanKind::Halves | PlanKind::Colours => &[Class::Border],
+            PlanKind::Cells => &[Class::Cells],
+            PlanKind::Torus => &[Class::Torus],
+        };
+        let (n, masks) = (self.n, self.masks().to_vec());
+        classes.iter().flat_map(move |&class| Prefix::shortest(n, class, &masks))
+    }
+
+    /// The shortest prefixes whose guess at the work is good enough: that at a whole class is poor.
+    pub(crate) fn sound_prefixes(&self) -> impl Iterator<Item = Prefix> + use<> {
+        split_while(self.roots(), |prefix| prefix.queens.len() < 3)
+    }
 }
 
-fn roots(n: BoardSize, kind: PlanKind) -> impl Iterator<Item = Prefix> {
-    let classes: &[_] = match kind {
-        PlanKind::Rows => &[Class::Corner, Class::Edge],
-        PlanKind::Border | PlanKind::Halves | PlanKind::Colours => &[Class::Border],
-    };
-    classes.iter().flat_map(move |&class| Prefix::shortest(n, class))
-}
-
-/// The shortest prefixes whose guess at the work is good enough: that at a whole class is poor.
-pub(crate) fn sound_prefixes(n: BoardSize, kind: PlanKind) -> impl Iterator<Item = Prefix> {
-    split_while(roots(n, kind), |prefix| prefix.queens.len() < 3)
+fn sized(states_per_job: u64) -> u64 {
+    states_per_job.clamp(1, i64::MAX.unsigned_abs())
 }
 
 /// These prefixes, or in place of one all that it splits into, for as long as `heavy` says so.
@@ -244,7 +323,7 @@ impl<P: Iterator<Item = Prefix>> Groups<P> {
         let key = self.key.expect("a group has a key");
         let group = std::mem::take(&mut self.open[width]);
         let width = u8::try_from(width).expect("a queen a row, a corner's twice");
-        (Job::new(self.plan.n, key, width, group.bytes), group.weight)
+        (Job::new(self.plan.n, key, self.plan.masks().to_vec(), width, group.bytes), group.weight)
     }
 }
 

@@ -1,6 +1,6 @@
 //! How many jobs a plan has, before any is made.
 
-use super::{Plan, PlanKind, sound_prefixes};
+use super::{Plan, PlanKind};
 use crate::ranges::Numbered;
 
 /// The number of a plan's jobs, as far as it can be told within a second; counting a million prefixes takes minutes.
@@ -57,9 +57,11 @@ impl Plan {
                 PlanSize { at_least, about: about.max(at_least) }
             }
             None => {
-                let prefixes = sound_prefixes(self.n, PlanKind::Rows);
-                let by_rows: u128 = prefixes.map(|prefix| u128::from(prefix.states_estimate())).sum();
-                let all = if self.kind == PlanKind::Rows { by_rows } else { by_rows * 5 / 9 };
+                let all = if self.variant().is_some() || self.kind == PlanKind::Rows {
+                    self.work()
+                } else {
+                    Self::with_states_per_job(self.n, PlanKind::Rows, 1).work() * 5 / 9
+                };
                 let doubt = DOUBTS[usize::from(self.states_per_job < TINY)];
                 PlanSize { at_least: all / states / doubt, about: all / states }
             }

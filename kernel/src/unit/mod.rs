@@ -12,6 +12,7 @@ use crate::counts::{Counts, Overflow};
 use crate::engine::Tally;
 use crate::estimate;
 use crate::subproblem::Subproblem;
+use crate::variant::TorusPiece;
 
 /// A piece of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,10 @@ pub enum Unit {
     Symmetric(Symmetric),
     /// Column sets of half boards, or row sets of colours, whose solutions are counted one by one.
     Orbits(OrbitRange),
+    /// Every completion is a solution, counted as such.
+    Plain(Subproblem),
+    /// Solutions on a torus, counted as such.
+    Torus(TorusPiece),
 }
 
 /// What counting a unit gave.
@@ -41,6 +46,11 @@ impl UnitTally {
         let counts = self.counts.checked_add(other.counts)?;
         Ok(Self { counts, states: self.states.checked_add(other.states).ok_or(Overflow)? })
     }
+
+    /// Of completions that are counted as such.
+    pub(crate) fn plain(tally: Tally) -> Self {
+        Self { counts: Counts::plain(tally.completions), states: tally.states }
+    }
 }
 
 impl From<Tally> for UnitTally {
@@ -54,9 +64,9 @@ impl Unit {
     /// The board whose completions an engine counts, if it is the engine that does most of the work.
     pub fn board(&self) -> Option<&Subproblem> {
         match self {
-            Self::Count(board) => Some(board),
+            Self::Count(board) | Self::Plain(board) => Some(board),
             Self::Symmetric(symmetric) => Some(symmetric.board()),
-            Self::Leaves(_) | Self::Orbits(_) => None,
+            Self::Leaves(_) | Self::Orbits(_) | Self::Torus(_) => None,
         }
     }
 
@@ -69,13 +79,16 @@ impl Unit {
             Self::Leaves(leaves) => leaves.split().into_iter().map(Self::Leaves).collect(),
             Self::Symmetric(symmetric) => symmetric.split(),
             Self::Orbits(orbits) => orbits.split(),
+            Self::Plain(board) => board.children().into_iter().map(Self::Plain).collect(),
+            Self::Torus(piece) => piece.split().into_iter().map(Self::Torus).collect(),
         }
     }
 
     /// A guess at the states that the reference search visits.
     pub fn states_estimate(&self) -> u64 {
         match self {
-            Self::Count(board) => estimate::states(board),
+            Self::Count(board) | Self::Plain(board) => estimate::states(board),
+            Self::Torus(piece) => estimate::states(piece.board()),
             Self::Leaves(leaves) => estimate::states(leaves.board()),
             Self::Symmetric(symmetric) => estimate::states(symmetric.board()),
             Self::Orbits(orbits) => orbits.numbered().work(&orbits.range),

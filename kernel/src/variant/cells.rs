@@ -1,8 +1,9 @@
 //! Boards with cells that no queen may use and queens that stand already, and how people write them down.
 
 use std::fmt;
+use std::str::FromStr;
 
-use crate::board::BoardSize;
+use crate::board::{BoardSize, columns_of};
 use crate::ladder;
 use crate::rows::last_line;
 use crate::solution::Solution;
@@ -70,13 +71,13 @@ impl Cell {
 /// An N by N board with given queens, of which no two attack each other, and blocked cells.
 ///
 /// Its solutions are those of the whole board that have all the given queens and none on a blocked cell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cells {
     n: BoardSize,
-    /// Ascending.
-    given: Vec<Cell>,
-    /// Columns of the blocked cells of each row.
-    blocked: Vec<u32>,
+    /// Columns of each row where a queen may stand; where one is given, its column alone. Nothing beyond row N-1.
+    masks: [u32; BoardSize::MAX.index()],
+    /// The rows with a given queen.
+    given: u32,
 }
 
 impl Cells {
@@ -85,11 +86,13 @@ impl Cells {
 
     /// No queen is given, and no cell blocked.
     pub fn open(n: BoardSize) -> Self {
-        Self { n, given: Vec::new(), blocked: vec![0; n.index()] }
+        let mut masks = [0; BoardSize::MAX.index()];
+        masks[..n.index()].fill(n.full());
+        Self { n, masks, given: 0 }
     }
 
     /// Reads a drawing: N lines from the top row down, of N cells each. `.` is an open cell, `#` a blocked one, `Q` a given
-    /// queen. Blanks and empty lines mean nothing.
+    /// queen, whose row needs no other signs. Blanks and empty lines mean nothing.
     ///
     /// ```
     /// use nqueens_kernel::{board::BoardSize, variant::Cells};
@@ -99,8 +102,7 @@ impl Cells {
     /// assert_eq!(cells.solutions().map(|found| found.to_string()).collect::<Vec<_>>(), ["1 3 0 2"]);
     /// ```
     pub fn read(n: BoardSize, text: &str) -> Result<Self, InvalidCells> {
-        let lines = text.lines().map(|line| line.split_whitespace().collect::<String>());
-        let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
+        let lines = drawn_lines(text);
         if lines.len() != n.index() {
             return Err(InvalidCells::Rows { n, rows: lines.len() });
         }
@@ -113,7 +115,7 @@ impl Cells {
             for (column, sign) in n.lines().zip(line.chars()) {
                 let [open, blocked, queen] = Self::SIGNS.map(|known| known == sign);
                 if blocked {
-                    cells.blocked[usize::from(row)] |= 1 << column;
+                    cells.masks[usize::from(row)] &= !(1 << column);
                 } else if queen {
                     queens.push(Cell { row, column });
                 } else if !open {
@@ -127,14 +129,19 @@ impl Cells {
     /// The same with one more given queen; a queen that is given already changes nothing.
     pub fn with_queen(mut self, queen: Cell) -> Result<Self, InvalidCells> {
         let name = |cell: Cell| cell.name(self.n);
-        if self.blocked[usize::from(queen.row)] >> queen.column & 1 == 1 {
-            return Err(InvalidCells::Blocked(name(queen)));
+        let given = self.given();
+        if given.contains(&queen) {
+            return Ok(self);
         }
-        let Err(place) = self.given.binary_search(&queen) else { return Ok(self) };
-        if let Some(&other) = self.given.iter().find(|other| other.attacks(queen)) {
+        if let Some(&other) = given.iter().find(|other| other.attacks(queen)) {
             return Err(InvalidCells::Attack(name(other), name(queen)));
         }
-        self.given.insert(place, queen);
+        let mask = &mut self.masks[usize::from(queen.row)];
+        if *mask >> queen.column & 1 == 0 {
+            return Err(InvalidCells::Blocked(name(queen)));
+        }
+        *mask = 1 << queen.column;
+        self.given |= 1 << queen.row;
         Ok(self)
     }
 
@@ -143,61 +150,77 @@ impl Cells {
         self.n
     }
 
-    /// The given queens, by rows from the top.
-    pub fn given(&self) -> &[Cell] {
-        &self.given
+    fn is_given(&self, row: u8) -> bool {
+        self.given >> row & 1 == 1
     }
 
-    /// Number of blocked cells.
+    /// The given queens, by rows from the top.
+    pub fn given(&self) -> Vec<Cell> {
+        let rows = self.n.lines().filter(|row| self.is_given(*row));
+        rows.flat_map(|row| columns_of(self.masks[usize::from(row)]).map(move |column| Cell { row, column }))
+            .collect()
+    }
+
+    /// Number of blocked cells in the rows without a given queen.
     pub fn blocked(&self) -> u32 {
-        self.blocked.iter().map(|columns| columns.count_ones()).sum()
+        let rows = self.n.lines().filter(|row| !self.is_given(*row));
+        rows.map(|row| self.n.get() - self.masks[usize::from(row)].count_ones()).sum()
     }
 
     /// Whether nothing sets it apart from the whole board.
     pub fn is_open(&self) -> bool {
-        self.given.is_empty() && self.blocked() == 0
+        *self == Self::open(self.n)
     }
 
-    /// The board without the blocked cells, and with the given queens placed.
-    pub(super) fn board(&self) -> Subproblem {
-        let blocked = self.n.lines().zip(&self.blocked);
-        let board =
-            blocked.fold(Subproblem::empty(self.n), |board, (row, &columns)| board.forbid(row, columns));
-        let place = |board: Subproblem, queen: &Cell| board.place(queen.row, queen.column);
-        self.given
-            .iter()
-            .try_fold(board, place)
-            .expect("given queens neither attack each other nor are blocked")
+    /// The columns of each row, from the top, where a queen may stand; where one is given, its column alone.
+    pub fn masks(&self) -> &[u32] {
+        &self.masks[..self.n.index()]
     }
 
     /// Its solutions in ascending order, found one at a time as they are asked for.
     pub fn solutions(&self) -> impl Iterator<Item = Solution> + use<> {
-        let mut allowed = vec![0; self.n.index()];
-        for open in self.board().rows() {
-            allowed[usize::from(open.row)] = open.allowed;
-        }
-        for queen in &self.given {
-            allowed[usize::from(queen.row)] = 1 << queen.column;
+        // All that a given queen attacks, too: without it, a search from the top comes late to a queen at the bottom.
+        let board = Subproblem::of_masks(self.n, self.masks());
+        let place = |board: Option<Subproblem>, queen: Cell| board?.place(queen.row, queen.column);
+        let mut allowed = self.masks().to_vec();
+        if let Some(board) = self.given().into_iter().fold(Some(board), place) {
+            for open in board.rows() {
+                allowed[usize::from(open.row)] = open.allowed;
+            }
         }
         ladder::solutions_within(self.n, allowed)
     }
+}
+
+/// The rows of a drawing, without blanks.
+fn drawn_lines(text: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<String>());
+    lines.filter(|line| !line.is_empty()).collect()
 }
 
 impl fmt::Display for Cells {
     /// The drawing that [`read`](Self::read) reads, without a line end after the last row.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [open, blocked, queen] = Self::SIGNS;
-        let sign = |row: u8, column: u8| {
-            if self.blocked[usize::from(row)] >> column & 1 == 1 {
-                blocked
-            } else if self.given.contains(&Cell { row, column }) {
-                queen
-            } else {
-                open
-            }
-        };
+        let sign =
+            |row: u8, column: u8| match (self.is_given(row), self.masks[usize::from(row)] >> column & 1) {
+                (true, 1) => queen,
+                (false, 0) => blocked,
+                _ => open,
+            };
         let line = |row| self.n.lines().map(|column| sign(row, column)).collect::<String>();
         f.write_str(&self.n.lines().map(line).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+impl FromStr for Cells {
+    type Err = InvalidCells;
+
+    /// As [`read`](Self::read), of a board of as many rows as the drawing has.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let rows = drawn_lines(text).len();
+        let n = u32::try_from(rows).ok().and_then(|rows| BoardSize::new(rows).ok());
+        Self::read(n.ok_or(InvalidCells::Size(rows))?, text)
     }
 }
 
@@ -212,6 +235,9 @@ pub enum InvalidCells {
         /// What was given.
         text: String,
     },
+    /// A drawing of no board.
+    #[error("a drawing of a board has 1 to {max} rows, not {0}", max = BoardSize::MAX)]
+    Size(usize),
     /// The drawing has another height.
     #[error("a drawing of the {n} by {n} board has {n} rows, not {rows}")]
     Rows {
@@ -282,10 +308,13 @@ mod tests {
     fn drawings_are_read_as_they_are_drawn() {
         let text = "Q....\n..#..\n.....\n.#.##\n.....";
         let cells = Cells::read(board(5), text).unwrap();
-        assert_eq!(cells.to_string(), text);
+        assert_eq!((cells.to_string(), text.parse()), (text.to_owned(), Ok(cells)));
         assert_eq!((cells.given().len(), cells.blocked(), cells.is_open()), (1, 4, false));
         assert_eq!(Cells::read(board(5), "\nQ . . . .\r\n..#..\n\n.....\n.#.##\n  .....\n\n"), Ok(cells));
         assert!(Cells::open(board(3)).is_open());
+        // Beside a given queen nothing else matters.
+        let beside = Cells::read(board(2), "Q#\n..").unwrap();
+        assert_eq!((beside.to_string().as_str(), beside.blocked()), ("Q.\n..", 0));
     }
 
     #[test]
@@ -297,6 +326,9 @@ mod tests {
             error("..\n.x").starts_with("row 2 of the drawing, from the top, has 'x'; a cell is '.' (open)")
         );
         assert_eq!(error("Q.\n.Q"), "the queens given on a2 and b1 attack each other");
+        for text in [String::new(), ".".repeat(32), ".\n".repeat(32)] {
+            assert!(text.parse::<Cells>().is_err());
+        }
         let cells = Cells::read(board(2), "..\n#.").unwrap();
         let corner = Cell::read(board(2), "a1").unwrap();
         assert_eq!(cells.with_queen(corner), Err(InvalidCells::Blocked("a1".to_owned())));
@@ -306,6 +338,6 @@ mod tests {
     fn a_queen_given_twice_is_one_queen() {
         let queen = Cell { row: 1, column: 3 };
         let once = Cells::open(board(5)).with_queen(queen).unwrap();
-        assert_eq!(once.clone().with_queen(queen), Ok(once));
+        assert_eq!(once.with_queen(queen), Ok(once));
     }
 }

@@ -6,75 +6,100 @@
 //! around that queen: of the second row's queen only the columns up to the middle are tried, and each solution counts 2 N
 //! times. There is none if N is divisible by 2 or 3 (G. Polya, 1918).
 
-use crate::board::{BoardSize, take_lowest};
+use crate::board::{BoardSize, columns_of, take_lowest};
 use crate::engine::{Control, Meter, Stopped, Tally};
 use crate::rows::last_line;
 use crate::solution::Solution;
+use crate::subproblem::{OpenRow, Subproblem};
 
 /// Whether some queens can stand on the torus: N has no factor 2 or 3.
-pub(super) fn has_solutions(n: BoardSize) -> bool {
+pub(crate) fn has_solutions(n: BoardSize) -> bool {
     !n.get().is_multiple_of(2) && !n.get().is_multiple_of(3)
+}
+
+/// The board that every prefix begins with: the first queen in the corner, the second one left of the middle.
+pub(crate) fn start(n: BoardSize) -> Subproblem {
+    let second_row = (2..=last_line(n) / 2).fold(0, |columns, column| columns | 1 << column);
+    Subproblem::empty(n).forbid(0, !1).forbid(1, !second_row)
+}
+
+/// The board with one more queen on an open cell, and without all that it attacks around the sides; `None` if the cell is not
+/// open.
+pub(crate) fn with_queen(board: &Subproblem, row: u8, column: u8) -> Option<Subproblem> {
+    let (placed, n) = (board.place(row, column)?, board.n().get());
+    let apart = |open: &OpenRow| {
+        let (column, distance) = (u32::from(column), u32::from(row.abs_diff(open.row)));
+        let attacked = 1 << ((column + distance) % n) | 1 << ((column + n - distance) % n);
+        OpenRow { allowed: open.allowed & !attacked, ..*open }
+    };
+    let rows: Vec<_> = placed.rows().iter().map(apart).collect();
+    Subproblem::new(board.n(), placed.free(), &rows)
 }
 
 /// Solutions that have these queens in the first rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TorusPiece {
-    n: BoardSize,
-    /// Columns of the queens from the top; on a board of more than one cell at least two, the first in the corner.
-    pub(super) queens: Vec<u8>,
+    /// Columns of the queens from the top: at least two, of which the first is in the corner.
+    queens: Vec<u8>,
+    /// The cells that they leave open.
+    board: Subproblem,
 }
 
 impl TorusPiece {
-    /// Rows whose queens are placed before the search: some hundred pieces from N = 17 on, some ten thousand from 23 on.
-    fn rows(n: BoardSize) -> usize {
-        (n.index() / 4).clamp(2, 5)
+    pub(crate) fn new(queens: &[u8], board: Subproblem) -> Self {
+        Self { queens: queens.to_vec(), board }
     }
 
-    /// The pieces of a torus: all solutions up to moves and the exchange of left and right.
-    pub(super) fn all(n: BoardSize) -> Vec<Self> {
-        if n == BoardSize::MIN {
-            return vec![Self { n, queens: Vec::new() }];
-        }
-        if !has_solutions(n) {
-            return Vec::new();
-        }
-        let second_row = 2..=last_line(n) / 2;
-        let mut pieces: Vec<_> = second_row.map(|column| Self { n, queens: vec![0, column] }).collect();
-        for _ in 2..Self::rows(n) {
-            pieces = pieces.iter().flat_map(Self::split).collect();
-        }
-        pieces
+    /// Pieces with one queen more, which together have the same solutions; the piece alone if all queens are placed.
+    pub(crate) fn split(self) -> Vec<Self> {
+        let Some(first) = self.board.rows().first() else { return vec![self] };
+        let longer = |column| {
+            let board = with_queen(&self.board, first.row, column)?;
+            Some(Self { queens: [&self.queens[..], &[column]].concat(), board })
+        };
+        columns_of(first.allowed).filter_map(longer).collect()
     }
 
-    fn split(&self) -> Vec<Self> {
-        let mut free = self.attacks().free;
-        let mut longer = Vec::new();
-        while let Some(bit) = take_lowest(&mut free) {
-            longer.push(Self { queens: [&self.queens[..], &[column_of(bit)]].concat(), ..*self });
-        }
-        longer
-    }
-
-    /// The row below its queens.
-    fn attacks(&self) -> Row {
-        self.queens.iter().fold(Row::first(self.n), |row, column| row.below(1 << column, self.n))
+    pub(crate) fn board(&self) -> &Subproblem {
+        &self.board
     }
 
     /// How many solutions of the torus each of those counts for that are searched.
-    fn weight(&self) -> u64 {
-        if self.queens.is_empty() { 1 } else { 2 * u64::from(self.n.get()) }
+    pub(crate) fn weight(n: BoardSize) -> u64 {
+        2 * u64::from(n.get())
     }
 
-    /// Counts all solutions of the torus that the piece stands for.
-    pub(super) fn count(&self, control: &Control) -> Result<Tally, Stopped> {
-        let mut walk = Walk::new(self.n, self.queens.len(), self.attacks());
-        let (mut meter, mut found) = (Meter::new(control), 0_u64);
-        while walk.go_on(&mut meter)? {
-            found += 1;
-        }
-        let completions = found.checked_mul(self.weight()).expect("the largest torus has 2^44 solutions");
+    /// Counts all solutions of the torus that the piece stands for: row by row, or by the row with the fewest cells, two
+    /// searches that share nothing.
+    pub(crate) fn count(&self, by_rows: bool, control: &Control) -> Result<Tally, Stopped> {
+        let mut meter = Meter::new(control);
+        let found = if by_rows && !self.board.rows().is_empty() {
+            self.count_by_rows(&mut meter)?
+        } else {
+            count_by_fewest(&self.board, &mut meter)?
+        };
+        let weight = Self::weight(self.board.n());
+        let completions = found.checked_mul(weight).expect("the largest torus has 2^44 solutions");
         Ok(Tally { completions, states: meter.finish()? })
     }
+
+    fn count_by_rows(&self, meter: &mut Meter<'_>) -> Result<u64, Stopped> {
+        let n = self.board.n();
+        let first = self.queens.iter().fold(Row::first(n), |row, column| row.below(1 << column, n));
+        let (mut walk, mut found) = (Walk::new(n, self.queens.len(), first), 0);
+        meter.add(1)?;
+        while walk.go_on(meter)? {
+            found += 1;
+        }
+        Ok(found)
+    }
+}
+
+fn count_by_fewest(board: &Subproblem, meter: &mut Meter<'_>) -> Result<u64, Stopped> {
+    meter.add(1)?;
+    let Some(row) = board.rows().iter().min_by_key(|open| open.allowed.count_ones()) else { return Ok(1) };
+    let below = columns_of(row.allowed).filter_map(|column| with_queen(board, row.row, column));
+    below.map(|board| count_by_fewest(&board, meter)).sum()
 }
 
 fn column_of(bit: u32) -> u8 {
@@ -188,22 +213,41 @@ mod tests {
         }
     }
 
+    /// The piece of these queens.
+    fn piece(n: BoardSize, queens: &[u8]) -> TorusPiece {
+        let place = |board: Subproblem, (row, column): (u8, &u8)| with_queen(&board, row, *column).unwrap();
+        TorusPiece::new(queens, (0..).zip(queens).fold(start(n), place))
+    }
+
     #[test]
-    fn pieces_have_each_solution_once() {
-        for n in up_to(13) {
-            let pieces = TorusPiece::all(n);
-            let counted = pieces.iter().map(|piece| piece.count(&Control::default()).unwrap().completions);
-            assert_eq!(counted.sum::<u64>(), solutions(n).count() as u64, "N = {n}");
+    fn both_searches_find_each_solution_once() {
+        for n in up_to(13).filter(|n| *n > BoardSize::MIN && has_solutions(*n)) {
+            let control = Control::default();
+            let roots: Vec<_> = (2..=last_line(n) / 2).map(|column| piece(n, &[0, column])).collect();
+            let longer: Vec<_> = roots.iter().cloned().flat_map(TorusPiece::split).collect();
+            for (pieces, by_rows) in [(&roots, true), (&roots, false), (&longer, true), (&longer, false)] {
+                let counted = pieces.iter().map(|piece| piece.count(by_rows, &control).unwrap().completions);
+                assert_eq!(counted.sum::<u64>(), solutions(n).count() as u64, "N = {n}");
+            }
         }
-        let numbers = [13, 19, 23, 31].map(|n| TorusPiece::all(BoardSize::new(n).unwrap()).len());
-        assert!(numbers.is_sorted() && numbers[0] > 10 && numbers[3] < 200_000, "{numbers:?}");
+    }
+
+    #[test]
+    fn a_piece_of_all_queens_is_one_search_node() {
+        let five = BoardSize::new(5).unwrap();
+        let whole = piece(five, &[0, 2, 4, 1, 3]);
+        for by_rows in [true, false] {
+            assert_eq!(whole.count(by_rows, &Control::default()), Ok(Tally { completions: 10, states: 1 }));
+        }
+        assert_eq!(whole.clone().split(), [whole]);
     }
 
     #[test]
     fn a_search_ends_when_it_is_told_to() {
         let control = Control::default();
         control.stop();
-        let piece = TorusPiece { n: BoardSize::new(31).unwrap(), queens: vec![0, 2] };
-        assert_eq!(piece.count(&control), Err(Stopped));
+        for by_rows in [true, false] {
+            assert_eq!(piece(BoardSize::new(31).unwrap(), &[0, 2]).count(by_rows, &control), Err(Stopped));
+        }
     }
 }

@@ -42,6 +42,8 @@ pub enum EventKind {
     WorkerLost,
     /// A worker sends heartbeats, but its counting makes no progress; its jobs go to other workers.
     WorkerStalled,
+    /// An engine of a worker failed or counted wrong, such as a device that was lost: it is tried once more, or left alone.
+    EngineFailed,
     /// A machine's results were wrong: it gets no more jobs.
     MachineDistrusted,
     /// A machine failed to count job after job: it gets none for a while.
@@ -70,6 +72,7 @@ impl EventKind {
             | Self::JobsQuarantined
             | Self::WorkerLost
             | Self::WorkerStalled
+            | Self::EngineFailed
             | Self::MachineDistrusted
             | Self::MachineRests
             | Self::DiskShort => true,
@@ -85,7 +88,7 @@ mod tests {
     fn programs_know_the_kinds_by_these_names() {
         let names: Vec<_> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
         let known = "run_planned run_changed run_done run_failed run_stalled jobs_quarantined worker_lost \
-                     worker_stalled machine_distrusted machine_rests disk_short disk_roomy";
+                     worker_stalled engine_failed machine_distrusted machine_rests disk_short disk_roomy";
         assert_eq!(names.join(" "), known);
     }
 }

@@ -10,7 +10,7 @@ use super::Interval;
 /// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Orbits by size.
+    /// Orbits by size; none of a variant, whose solutions are not sorted.
     pub totals: Totals,
     /// All solutions.
     pub total: u128,
@@ -28,6 +28,8 @@ pub enum Checked {
     Published,
     /// The separately counted symmetric solutions; not a published count.
     Symmetric,
+    /// Nothing: no count of such a variant is published.
+    None,
 }
 
 impl Checked {
@@ -43,6 +45,7 @@ impl Checked {
             Self::Symmetric => {
                 "not compared with a published count; COUNT2 and COUNT4 equal the separately counted symmetric solutions"
             }
+            Self::None => "not compared with a published count: there is none of such a board",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Conversion from wire to domain types, with every check that is possible on a single message, and back.
 
 mod operator;
+mod plan;
 #[cfg(test)]
 mod tests;
 mod worker;

@@ -1,10 +1,7 @@
 //! Messages between operators and the coordinator.
 
-use std::str::FromStr;
-
-use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
-use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_kernel::plan::Fingerprint;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
@@ -12,7 +9,8 @@ use nqueens_model::operator::{
     Recounts, RunState, RunStatus, Speed, Submission, TotalEstimate, WorkerStatus,
 };
 
-use super::{InvalidMessage, board, invalid, present, run_id, stored, variant, worker_id};
+use super::plan::{drawing, plan};
+use super::{InvalidMessage, board, invalid, present, run_id, variant, worker_id};
 use crate::v1;
 
 fn decimal(field: &'static str, text: &str) -> Result<u128, InvalidMessage> {
@@ -23,19 +21,12 @@ fn decimal(field: &'static str, text: &str) -> Result<u128, InvalidMessage> {
         .ok_or_else(|| invalid(field, "must be a decimal number below 2^128"))
 }
 
-fn plan(n: BoardSize, kind: &str, states_per_job: u64) -> Result<Plan, InvalidMessage> {
-    let kind = PlanKind::from_str(kind).map_err(|error| invalid("plan", error))?;
-    if stored("states_per_job", states_per_job)? == 0 {
-        return Err(invalid("states_per_job", "must be at least 1"));
-    }
-    Ok(Plan::with_states_per_job(n, kind, states_per_job))
-}
-
 impl From<RunStatus> for v1::Run {
     fn from(run: RunStatus) -> Self {
         Self {
             progress: Some(run.progress.into()),
             plan: run.plan.kind().name().to_owned(),
+            cells: drawing(&run.plan),
             states_per_job: run.plan.states_per_job(),
             fingerprint: run.fingerprint.map(|fingerprint| fingerprint.0.to_vec()).unwrap_or_default(),
             priority: run.priority,
@@ -63,7 +54,7 @@ impl TryFrom<v1::Run> for RunStatus {
             .then(|| wire.fingerprint.try_into().map_err(|_| invalid("fingerprint", "must be 32 bytes")))
             .transpose()?;
         Ok(Self {
-            plan: plan(progress.n, &wire.plan, wire.states_per_job)?,
+            plan: plan(progress.n, &wire.plan, &wire.cells, wire.states_per_job)?,
             fingerprint: fingerprint.map(Fingerprint),
             priority: wire.priority,
             replicate_ppm: wire.replicate_ppm,
@@ -202,6 +193,7 @@ impl From<Checked> for v1::Check {
         match checked {
             Checked::Published => Self::Published,
             Checked::Symmetric => Self::Symmetric,
+            Checked::None => Self::None,
         }
     }
 }
@@ -315,6 +307,7 @@ impl From<EventKind> for v1::EventKind {
             EventKind::JobsQuarantined => Self::JobsQuarantined,
             EventKind::WorkerLost => Self::WorkerLost,
             EventKind::WorkerStalled => Self::WorkerStalled,
+            EventKind::EngineFailed => Self::EngineFailed,
             EventKind::MachineDistrusted => Self::MachineDistrusted,
             EventKind::MachineRests => Self::MachineRests,
             EventKind::DiskShort => Self::DiskShort,
@@ -357,6 +350,7 @@ impl From<Submission> for v1::SubmitRequest {
             request_id: submission.request.to_vec(),
             n: submission.plan.n().get(),
             plan: submission.plan.kind().name().to_owned(),
+            cells: drawing(&submission.plan),
             states_per_job: submission.plan.states_per_job(),
             priority: submission.priority,
             replicate_ppm: submission.replicate_ppm,
@@ -371,7 +365,7 @@ impl TryFrom<v1::SubmitRequest> for Submission {
         let n = board(wire.n)?;
         Ok(Self {
             request: wire.request_id.try_into().map_err(|_| invalid("request_id", "must be 16 bytes"))?,
-            plan: plan(n, &wire.plan, wire.states_per_job)?,
+            plan: plan(n, &wire.plan, &wire.cells, wire.states_per_job)?,
             priority: wire.priority,
             replicate_ppm: (wire.replicate_ppm <= 1_000_000)
                 .then_some(wire.replicate_ppm)

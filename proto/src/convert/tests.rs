@@ -3,6 +3,7 @@
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
+use nqueens_kernel::variant::{Cell, Cells, Variant};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
@@ -13,8 +14,19 @@ use nqueens_model::operator::{
 use super::variant;
 use crate::v1;
 
+fn board(n: u32) -> BoardSize {
+    BoardSize::new(n).expect("in range")
+}
+
+/// Of a board with as many cells as there can be.
+fn cells() -> Plan {
+    let queen = Cell { row: 30, column: 7 };
+    let cells = Cells::open(board(31)).with_queen(queen).expect("alone");
+    Plan::of_variant_with(Variant::Cells(cells), 1_000)
+}
+
 fn done() -> RunStatus {
-    let n = BoardSize::new(27).expect("in range");
+    let n = board(27);
     RunStatus {
         progress: Progress {
             run: RunId::from_random(0xabc),
@@ -72,7 +84,10 @@ fn what_is_sent_arrives() {
     }
     let submission =
         Submission { request: *b"12345678abcdefgh", plan: done().plan, priority: 7, replicate_ppm: 9 };
-    assert_eq!(Submission::try_from(v1::SubmitRequest::from(submission)), Ok(submission));
+    for plan in [done().plan, cells(), Plan::new(board(31), PlanKind::Torus)] {
+        let submission = Submission { plan, ..submission };
+        assert_eq!(Submission::try_from(v1::SubmitRequest::from(submission)), Ok(submission));
+    }
     assert_eq!(submission.seed(), u64::from_be_bytes(*b"abcdefgh"));
     let worker = WorkerStatus {
         id: WorkerId::new(7).expect("in range"),
@@ -110,6 +125,24 @@ fn events_of_every_kind_arrive() {
     }
     let unknown = v1::Event { kind: 99, ..v1::Event::default() };
     assert_eq!(Event::try_from(unknown).unwrap_err().field, "kind");
+}
+
+#[test]
+fn boards_that_are_none_are_refused() {
+    let submission = Submission { request: [7; 16], plan: cells(), priority: 0, replicate_ppm: 0 };
+    let wire = || v1::SubmitRequest::from(submission);
+    let wrong = [
+        v1::SubmitRequest { cells: String::new(), ..wire() },
+        v1::SubmitRequest { plan: "border".to_owned(), ..wire() },
+        v1::SubmitRequest { plan: "torus".to_owned(), ..wire() },
+        v1::SubmitRequest { n: 30, ..wire() },
+        v1::SubmitRequest { cells: "Q.\n.Q".to_owned(), n: 2, ..wire() },
+        v1::SubmitRequest { cells: " ".repeat(1_025), ..wire() },
+        v1::SubmitRequest { cells: "é".to_owned(), n: 1, ..wire() },
+    ];
+    for wire in wrong {
+        assert_eq!(Submission::try_from(wire.clone()).expect_err("no board").field, "cells", "{wire:?}");
+    }
 }
 
 #[test]

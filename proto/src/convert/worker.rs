@@ -7,8 +7,8 @@ use nqueens_kernel::job::Job;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken};
 use nqueens_model::kernel::Capability;
 use nqueens_model::message::{
-    BATCH_MAX, EncodedJob, FAILURE_BYTES_MAX, HeldLease, JobResult, Lease, Registration, ResultAck,
-    ReturnedLease, Session, SyncRequest, SyncResponse, THREADS_MAX, Verdict, Wanted,
+    BATCH_MAX, EncodedJob, FAILURE_BYTES_MAX, FAULTS_MAX, HeldLease, JobResult, Lease, Registration,
+    ResultAck, ReturnedLease, Session, SyncRequest, SyncResponse, THREADS_MAX, Verdict, Wanted,
 };
 use nqueens_model::name;
 
@@ -20,13 +20,24 @@ fn named(field: &'static str, text: String) -> Result<String, InvalidMessage> {
     Ok(text)
 }
 
-/// Why a job failed; empty if it did not.
-fn failure(text: String) -> Result<Option<String>, InvalidMessage> {
+/// Why something failed; `None` if the text is empty.
+fn failure(field: &'static str, text: String) -> Result<Option<String>, InvalidMessage> {
     if text.len() > FAILURE_BYTES_MAX || !text.chars().all(name::is_printable) {
         let problem = format!("must be a line of printable characters, of at most {FAILURE_BYTES_MAX} bytes");
-        return Err(invalid("failure", problem));
+        return Err(invalid(field, problem));
     }
     Ok((!text.is_empty()).then_some(text))
+}
+
+fn faults(lines: Vec<String>) -> Result<Vec<String>, InvalidMessage> {
+    if lines.len() > FAULTS_MAX {
+        return Err(invalid(
+            "faults",
+            format!("has {} items, at most {FAULTS_MAX} are allowed", lines.len()),
+        ));
+    }
+    let present = |line| failure("faults", line)?.ok_or_else(|| invalid("faults", "must not be empty lines"));
+    lines.into_iter().map(present).collect()
 }
 
 fn instance(bytes: Vec<u8>) -> Result<[u8; 16], InvalidMessage> {
@@ -171,6 +182,7 @@ impl From<SyncRequest> for v1::SyncRequest {
                 .filter(|max| *max < u64::MAX)
                 .unwrap_or(0),
             leaving: sync.leaving,
+            faults: sync.faults,
         }
     }
 }
@@ -193,6 +205,7 @@ impl TryFrom<v1::SyncRequest> for SyncRequest {
                 job_states_max: NonZeroU64::new(wire.wanted_job_states_max).map_or(u64::MAX, NonZeroU64::get),
             },
             leaving: wire.leaving,
+            faults: faults(wire.faults)?,
         })
     }
 }
@@ -273,7 +286,7 @@ impl TryFrom<v1::ReturnedLease> for ReturnedLease {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::ReturnedLease) -> Result<Self, Self::Error> {
-        Ok(Self { token: present("token", wire.token)?, failure: failure(wire.failure)? })
+        Ok(Self { token: present("token", wire.token)?, failure: failure("failure", wire.failure)? })
     }
 }
 

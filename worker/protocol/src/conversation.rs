@@ -51,6 +51,9 @@ pub struct Conversation {
     outbox: Outbox,
     /// To be given back.
     returned: Vec<ReturnedLease>,
+    /// Engines that have failed since the start, and how many of them the coordinator knows.
+    faults: Vec<String>,
+    faults_told: usize,
     /// Jobs were given up, and the look that has them is still to come.
     giving_up: bool,
     /// The spool has what the next call is to report.
@@ -92,6 +95,7 @@ struct PendingCall {
 struct Sent {
     results: usize,
     returned: usize,
+    faults: usize,
     /// Whether no more work was wanted.
     enough: bool,
     /// Whether there was nothing else in it but the wish for work.
@@ -119,6 +123,8 @@ impl Conversation {
             leases: BTreeMap::new(),
             outbox: Outbox::new(setup.spool),
             returned: Vec::new(),
+            faults: Vec::new(),
+            faults_told: 0,
             giving_up: false,
             flushed: false,
             in_doubt: false,
@@ -181,6 +187,7 @@ impl Conversation {
                 (job.states, job.left) = (progress.lease.states, progress.left);
             }
         }
+        self.faults = look.faults;
         if std::mem::take(&mut self.giving_up) && matches!(self.phase, LifePhase::Leaving(_)) {
             let (begun, returned, drain_s) = (self.leases.len(), self.returned.len(), self.drain.as_secs());
             info!(begun, returned, drain_s, "stopping: running jobs get {drain_s} s to finish");
@@ -318,7 +325,8 @@ impl Conversation {
     /// Whether there is anything to report or to hand back.
     fn has_to_say(&self) -> bool {
         let leaving = !matches!(self.phase, LifePhase::Working);
-        !self.outbox.is_empty() || !self.returned.is_empty() || (leaving && self.in_doubt)
+        let is_fault_new = self.faults.len() > self.faults_told;
+        !self.outbox.is_empty() || !self.returned.is_empty() || is_fault_new || (leaving && self.in_doubt)
     }
 
     /// Syncs; registers before if the coordinator does not know the worker.
@@ -333,6 +341,7 @@ impl Conversation {
         let sent = Sent {
             results: report.results.len(),
             returned: report.returned.len(),
+            faults: report.faults.len(),
             enough: report.wanted.states == 0,
             nothing_but_work: report.results.is_empty()
                 && report.held.is_empty()
@@ -363,7 +372,7 @@ impl Conversation {
         let jobs = if states > 0 { wanted_jobs } else { 0 };
         let wanted = Wanted { states, jobs, job_states_max };
         let leaving = !matches!(self.phase, LifePhase::Working) && held.is_empty();
-        SyncRequest { session, held, results, returned, wanted, leaving }
+        SyncRequest { session, held, results, returned, wanted, leaving, faults: self.faults.clone() }
     }
 
     fn registered(&mut self, now: Moment, session: Session) {
@@ -419,6 +428,7 @@ impl Conversation {
             }
         }
         self.returned.drain(..sent.returned);
+        self.faults_told = sent.faults;
         self.pace.answered(now, began, &answer, sent.enough, sent.nothing_but_work);
         self.revoke(answer.revoked);
         if matches!(self.phase, LifePhase::Working) {

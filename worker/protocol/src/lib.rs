@@ -122,6 +122,8 @@ pub struct Look {
     pub finished: Vec<Result<JobResult, ReturnedLease>>,
     /// Jobs that have begun.
     pub begun: Vec<JobProgress>,
+    /// Engines that have failed since the start, see [`SyncRequest::faults`].
+    pub faults: Vec<String>,
 }
 
 /// How far a job is.

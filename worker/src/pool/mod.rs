@@ -2,6 +2,7 @@
 //! at once, these come from as many jobs as it takes. A job is counted by one [`Crew`]; threads of several take jobs from the
 //! same queue. A device that fails is tried once more; then its crew ends, and others count its jobs.
 
+mod faults;
 mod queue;
 mod spent;
 mod split;
@@ -18,12 +19,11 @@ use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::job::Class;
 use nqueens_kernel::solver::Solver;
 use nqueens_model::id::LeaseToken;
-use nqueens_model::message::{FAILURE_BYTES_MAX, JobResult, Lease, ReturnedLease};
-use nqueens_model::name::is_printable;
+use nqueens_model::message::{JobResult, Lease, ReturnedLease};
 use nqueens_worker_protocol::Look;
 use tokio::sync::Notify;
-use tracing::{error, warn};
 
+use self::faults::line;
 use self::queue::{ActiveJob, NUMBER_MAX, PartCounts, Piece, PieceBatch, PieceTally, Queue};
 use self::spent::{Spent, ThreadClock};
 use self::split::pieces;
@@ -106,7 +106,7 @@ impl Pool {
         let mut queue = self.shared.lock();
         let finished = std::mem::take(&mut queue.finished);
         let begun = queue.active.iter().map(|job| job.progress(&queue.batches)).collect();
-        Look { finished, begun }
+        Look { finished, begun, faults: queue.faults.lines() }
     }
 
     /// Drops jobs that no longer are the worker's.
@@ -177,12 +177,8 @@ impl PoolState {
                     continue;
                 }
                 Ok(Err(EngineFault(fault))) if may_fail => {
-                    warn!(
-                        engine = crew.engine,
-                        device = crew.device,
-                        fault,
-                        "an engine failed; it is tried once more"
-                    );
+                    self.lock().faults.note(crew, "failed and is tried once more", &fault);
+                    self.progressed.notify_one();
                     may_fail = false;
                 }
                 Ok(Err(EngineFault(fault))) => return self.lose(crew, &fault),
@@ -208,8 +204,9 @@ impl PoolState {
 
     /// A thread ends because its engine does not count any more. Jobs that no other thread has the kernel for begin anew.
     fn lose(&self, crew: &Crew, fault: &str) {
-        error!(engine = crew.engine, device = crew.device, fault, "an engine is left alone from now on");
         let mut queue = self.lock();
+        queue.faults.note(crew, "is left alone from now on", fault);
+        self.progressed.notify_one();
         let at = queue.living.iter().position(|kernel| *kernel == crew.kernel).expect("this thread");
         queue.living.swap_remove(at);
         if !queue.living.contains(&crew.kernel) {
@@ -271,7 +268,7 @@ impl PoolState {
             let is_short = batch_max == 1 || left as f64 / crew.speed() < BACKLOG_S;
             // Orbits come one job after the other.
             let has_room = |lease: &Lease| {
-                let room = if lease.job.class.counts_plainly() { 1 } else { batch_max };
+                let room = if lease.job.class.has_ranges() { 1 } else { batch_max };
                 ready < room && crew.counts(lease.job.class)
             };
             if is_short
@@ -418,10 +415,7 @@ impl PoolState {
     fn fail_at(&self, queue: &mut Queue, at: usize, reason: &str) {
         let token = queue.active.swap_remove(at).lease.token;
         queue.stop_unwanted();
-        // A character takes 4 bytes at most.
-        let characters = reason.chars().take(FAILURE_BYTES_MAX / 4);
-        let line = characters.map(|c| if is_printable(c) { c } else { ' ' }).collect();
-        self.leave(queue, Err(ReturnedLease { token, failure: Some(line) }));
+        self.leave(queue, Err(ReturnedLease { token, failure: Some(line(reason)) }));
     }
 
     /// A job leaves the pool.

@@ -14,6 +14,7 @@ use nqueens_model::kernel::KernelName;
 use nqueens_model::message::{HeldLease, JobResult, Lease, ReturnedLease};
 use nqueens_worker_protocol::JobProgress;
 
+use super::faults::Faults;
 use super::spent::Spent;
 
 /// What a result can hold: neither the wire nor a database has more than 63 bits for a number.
@@ -31,6 +32,7 @@ pub(super) struct Queue {
     pub(super) closing: bool,
     /// The engines of the threads that count.
     pub(super) living: Vec<KernelName>,
+    pub(super) faults: Faults,
 }
 
 /// A job that threads are at work on.

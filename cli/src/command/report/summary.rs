@@ -8,15 +8,16 @@ use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_model::operator::{Recounts, RunState};
 
 use super::super::status::describe_recounts;
+use super::super::variant::count_again;
 use super::facts::{Facts, WorkSums};
 use crate::output::{duration, harmless, hours, local_time, quantity, thousands};
 
 /// `N = 16: 14,772,512 solutions`, or that there is no total.
 pub(super) fn title(facts: &Facts) -> String {
-    let n = facts.run.progress.n;
+    let subject = facts.run.plan.subject();
     match &facts.run.outcome {
-        Some(outcome) => format!("N = {n}: {} solutions", thousands(outcome.total)),
-        None => format!("N = {n}: no total"),
+        Some(outcome) => format!("{subject}: {} solutions", thousands(outcome.total)),
+        None => format!("{subject}: no total"),
     }
 }
 
@@ -74,17 +75,19 @@ pub(super) fn story(facts: &Facts) -> [(&'static str, Vec<String>); 4] {
 
 fn what(facts: &Facts) -> Vec<String> {
     let (run, n) = (&facts.run, facts.run.progress.n);
+    let is_whole = run.plan.variant().is_none();
     let placements = match n.get() {
+        _ if !is_whole => format!("All solutions of the board {}", run.plan.subject()),
         1 => "All placements of 1 queen on the 1 × 1 board".to_owned(),
         n => format!("All placements of {n} queens on the {n} × {n} board in which no two attack each other"),
     };
     let counted = match &run.outcome {
         Some(outcome) => {
-            let unique = outcome.totals.unique(n).map(thousands).unwrap_or_default();
-            format!(
-                "{placements}: {}. Up to rotation and reflection they are {unique}.",
-                thousands(outcome.total)
-            )
+            let unique =
+                outcome.totals.unique(n).ok().filter(|_| is_whole).map_or_else(String::new, |unique| {
+                    format!(" Up to rotation and reflection they are {}.", thousands(unique))
+                });
+            format!("{placements}: {}.{unique}", thousands(outcome.total))
         }
         None => format!("{placements}. There is no total."),
     };
@@ -216,6 +219,9 @@ fn list(texts: &BTreeSet<String>, separator: &str) -> String {
 pub(super) fn counts(facts: &Facts) -> Vec<(&'static str, String)> {
     let Some(outcome) = &facts.run.outcome else { return Vec::new() };
     let orbits = outcome.totals;
+    if facts.run.plan.variant().is_some() {
+        return vec![("TOTAL", thousands(outcome.total))];
+    }
     let mut counts = vec![("COUNT2", orbits.count2), ("COUNT4", orbits.count4), ("COUNT8", orbits.count8)];
     counts.extend(orbits.unique(facts.run.progress.n).ok().map(|unique| ("UNIQUE", unique)));
     counts.push(("TOTAL", outcome.total));
@@ -231,12 +237,14 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
         thousands(run.progress.jobs),
         thousands(run.plan.states_per_job())
     );
-    let mut figures = vec![
-        ("Run", run.progress.run.to_string()),
-        ("Plan", plan),
+    let mut figures = vec![("Run", run.progress.run.to_string()), ("Plan", plan)];
+    if let Some(cells) = run.plan.cells() {
+        figures.push(("Board", cells.to_string().replace('\n', " / ")));
+    }
+    figures.extend([
         ("Fingerprint", run.fingerprint.map_or_else(|| "-".to_owned(), |print| print.to_string())),
         ("Submitted", local_time(run.created_at)),
-    ];
+    ]);
     figures.extend(run.started_at.map(|started| ("Started", local_time(started))));
     if let Some((first, last)) = facts.timeline.results() {
         figures.extend([("First result", local_time(first)), ("Last result", local_time(last))]);
@@ -321,10 +329,14 @@ pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
         ),
         (format!("python3 docs/recompute.py {ledger}"), "computes the same total with another program"),
     ];
-    let again = (
-        format!("nqueens run {n} --plan {} --db nqueens-{n}-again.db", plan.kind()),
-        "counts the board again; other values of --plan and --kernel are other methods",
-    );
+    let how_again = match plan.cells() {
+        Some(cells) if cells.blocked() > 0 => {
+            "counts the board again, which has to be drawn in the file 'board'"
+        }
+        _ if plan.variant().is_some() => "counts the board again; --kernel selects another search",
+        _ => "counts the board again; --plan and --kernel select other methods",
+    };
+    let again = (format!("{} --db nqueens-{n}-again.db", count_again(&plan)), how_again);
     export.into_iter().chain(from_ledger).chain(audit).chain([again]).collect()
 }
 

@@ -38,13 +38,16 @@ impl RunEnd {
 
     fn json(&self, Outcome { totals, total, checked, .. }: &Outcome, unique: u128) -> Value {
         let run = &self.run;
+        let of_orbits = |count: u128| run.plan.variant().is_none().then(|| count.to_string());
         json!({
             "n": run.progress.n.get(),
+            "subject": run.plan.subject(),
+            "cells": run.plan.cells().map(|cells| cells.to_string()),
             "total": total.to_string(),
-            "unique": unique.to_string(),
-            "count2": totals.count2.to_string(),
-            "count4": totals.count4.to_string(),
-            "count8": totals.count8.to_string(),
+            "unique": of_orbits(unique),
+            "count2": of_orbits(totals.count2),
+            "count4": of_orbits(totals.count4),
+            "count8": of_orbits(totals.count8),
             "run": run.progress.run.to_string(),
             "plan": run.plan.kind().name(),
             "jobs": run.progress.jobs,
@@ -66,9 +69,11 @@ impl RunEnd {
             ("UNIQUE", unique),
             ("TOTAL", *total),
         ];
+        // The solutions of a variant are not sorted into orbits.
+        let rows = if self.run.plan.variant().is_some() { &rows[4..] } else { &rows };
         let width = thousands(total).len();
-        print_line(format_args!("N = {}", self.run.progress.n))?;
-        for (name, count) in rows {
+        print_line(self.run.plan.subject())?;
+        for &(name, count) in rows {
             print_line(format_args!("{name:<6}  {:>width$}", thousands(count)))?;
         }
         if let Some(standing) = self.run.standing() {

@@ -1,8 +1,6 @@
 //! `nqueens run`: counts a board on one machine.
 
 mod end;
-mod pieces;
-mod progress_file;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -11,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::{ArgGroup, Args};
+use clap::Args;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
 use nqueens_coordinator::request::ReleaseAll;
 use nqueens_coordinator::{Access, CallerLimits, Coordinator, Error, Policy, RunRow, Timing, listen};
@@ -28,13 +26,12 @@ use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
 use self::end::{RunEnd, TakenUp};
-use self::pieces::VariantRun;
 use super::choices::{ConfirmingOptions, EngineChoice, JobsMax, KernelChoice, PlanChoice, threads};
 use super::devices::Devices;
-use super::variant::VariantOptions;
+use super::variant::{VariantOptions, subject};
 use crate::build::BUILD;
 use crate::engines::ENGINES;
-use crate::exit::{INTERRUPTED, misuse};
+use crate::exit::INTERRUPTED;
 use crate::machine::default_threads;
 use crate::memory::Memory;
 use crate::output::{Json, thousands};
@@ -47,28 +44,27 @@ use crate::signals::{END_WITHIN, SignalReceiver, signals, stopped};
 /// Progress is kept in a database file. After an interruption, run the same command again to continue. Once the run is
 /// done, the command prints the stored result.
 ///
-/// With --given, --blocked or --torus it counts a variant instead of the whole board. The progress of a variant is kept in a
-/// file of its own.
+/// With --given, --blocked or --torus it counts a variant instead of the whole board.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens run 16 --threads 2")]
-#[command(group = ArgGroup::new("whole-board")
-    .args(["plan", "checks_min", "unpublished", "device", "memory"])
-    .multiple(true)
-    .conflicts_with("VariantOptions"))]
 pub(crate) struct RunCommand {
     /// Board size, 1 to 31
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
     #[command(flatten)]
-    variant: VariantOptions,
+    options: VariantOptions,
 
-    /// Database file, or progress file of a variant [default: nqueens-N.db; of a variant nqueens-N-*.progress]
+    /// What these ask for.
+    #[arg(skip)]
+    variant: Option<Variant>,
+
+    /// Database file [default: nqueens-N.db; of a variant nqueens-N-torus.db or nqueens-N-DIGITS.db]
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
 
     /// How to split the board into jobs
-    #[arg(long, default_value_t = PlanChoice::Auto)]
+    #[arg(long, default_value_t = PlanChoice::Auto, conflicts_with = "VariantOptions")]
     plan: PlanChoice,
 
     /// Number of counting threads
@@ -103,12 +99,9 @@ pub(crate) struct RunCommand {
 const BEAT_MS: u32 = 500;
 
 impl RunCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let variant = self.variant.read(self.n)?;
+    pub(crate) fn execute(mut self) -> anyhow::Result<ExitCode> {
+        self.variant = self.options.read(self.n)?;
         let told = signals(Some(END_WITHIN)).context("listening for signals")?;
-        if let Some(variant) = variant {
-            return self.count_variant(variant, &told);
-        }
         let runtime = runtime::beside_counting()?;
         let outcome = runtime.block_on(self.count(told));
         // A plan in the making is not waited for.
@@ -117,12 +110,13 @@ impl RunCommand {
     }
 
     fn path(&self) -> PathBuf {
-        self.db.clone().unwrap_or_else(|| format!("nqueens-{}.db", self.n).into())
+        let tag = self.variant.map_or_else(String::new, |variant| format!("-{}", variant.tag()));
+        self.db.clone().unwrap_or_else(|| format!("nqueens-{}{tag}.db", self.n).into())
     }
 
     async fn count(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
-        let (kernel, devices) = (self.kernel, self.devices.clone());
-        let proving = tokio::task::spawn_blocking(move || Engines::proven(kernel, &devices));
+        let (kernel, devices, threads) = (self.kernel, self.devices.clone(), self.threads);
+        let proving = tokio::task::spawn_blocking(move || Engines::proven(kernel, &devices, threads));
         let pace = Timing {
             policy: Policy { beat_ms: BEAT_MS, ..Policy::default() },
             jobs_max: self.jobs_max.jobs_max,
@@ -158,24 +152,6 @@ impl RunCommand {
         ExitCode::from(INTERRUPTED)
     }
 
-    /// Counts in pieces of its own what is no whole board.
-    fn count_variant(mut self, variant: Variant, told: &SignalReceiver) -> anyhow::Result<ExitCode> {
-        let Some(choice) = self.kernel.cpu() else {
-            misuse("devices count no variants; choose another --kernel").exit();
-        };
-        let run = VariantRun {
-            variant,
-            db: self.db.take(),
-            kernel: proven(choice)?.kernel,
-            threads: self.threads,
-            states_per_piece: self.job_states,
-            pieces_max: self.jobs_max.jobs_max,
-            json: self.json,
-        };
-        self.db = Some(run.path());
-        Ok(run.count(told)?.unwrap_or_else(|| self.interrupted()))
-    }
-
     /// The end of the run; `None` if it was interrupted.
     async fn end(
         &self,
@@ -199,7 +175,7 @@ impl RunCommand {
         let planning = async {
             match self.existing(coordinator).await? {
                 Some(run) => Ok(run),
-                None => self.submit(coordinator, engines.cpu.map(|proof| proof.kernel)).await,
+                None => self.submit(coordinator, engines.planned_for()).await,
             }
         };
         let run = tokio::select! {
@@ -237,9 +213,11 @@ impl RunCommand {
     /// The run that the database holds already, if it is the one that was asked for.
     async fn existing(&self, coordinator: &Coordinator) -> anyhow::Result<Option<RunRow>> {
         let runs = coordinator.operator().reader().runs().await?;
-        let Some(run) = runs.iter().rfind(|run| run.plan.n() == self.n) else {
+        let asked_for = (self.n, self.variant);
+        let Some(run) = runs.iter().rfind(|run| (run.plan.n(), run.plan.variant()) == asked_for) else {
             let Some(other) = runs.first() else { return Ok(None) };
-            return Err(Error::OtherRun { path: self.path(), found: other.plan.n(), wanted: self.n }.into());
+            let (found, wanted) = (other.plan.subject(), subject(self.n, self.variant.as_ref()));
+            return Err(Error::OtherRun { path: self.path(), found, wanted }.into());
         };
         if let Some(wanted) = self.plan.given()
             && wanted != run.plan.kind()
@@ -255,7 +233,7 @@ impl RunCommand {
     }
 
     async fn submit(&self, coordinator: &Coordinator, kernel: Option<Kernel>) -> anyhow::Result<RunRow> {
-        let plan = self.plan.cut(self.n, kernel, self.job_states);
+        let plan = self.plan.cut(self.n, self.variant, kernel, self.job_states);
         let submission = Submission { request: random_bytes(), plan, priority: 0, replicate_ppm: 0 };
         let (operator, bar) = (coordinator.operator(), Bar::new());
         tokio::select! {
@@ -340,11 +318,19 @@ struct Engines {
 
 impl Engines {
     /// Those that were asked for. Each must pass its test.
-    fn proven(choice: EngineChoice, devices: &Devices) -> anyhow::Result<Self> {
-        Ok(match choice.cpu() {
-            Some(kernel) => Self { cpu: Some(proven(kernel)?), devices: devices.crews()? },
-            None => Self { cpu: None, devices: devices.crews_alone()? },
-        })
+    fn proven(choice: EngineChoice, devices: &Devices, threads: NonZeroUsize) -> anyhow::Result<Self> {
+        let Some(kernel) = choice.cpu() else {
+            return Ok(Self { cpu: None, devices: devices.crews_alone()? });
+        };
+        let proof = proven(kernel)?;
+        let beside = Crew::of_cpu(proof, threads);
+        let devices = devices.crews(&beside, |decision| eprintln!("nqueens: {decision}"))?;
+        Ok(Self { cpu: Some(proof), devices })
+    }
+
+    /// The engine that the plan has to suit; none where devices count.
+    fn planned_for(&self) -> Option<Kernel> {
+        self.cpu.filter(|_| self.devices.is_empty()).map(|proof| proof.kernel)
     }
 
     /// For people.
@@ -356,11 +342,11 @@ impl Engines {
 
     /// The threads that count a plan. Devices leave some plans to the processor.
     fn crews(&self, kind: PlanKind, threads: NonZeroUsize) -> anyhow::Result<Vec<Crew>> {
-        let left = kind == PlanKind::Halves;
-        if left && !self.devices.is_empty() {
-            eprintln!("nqueens: no device counts half boards; plan {kind} is counted by the processor");
+        let counting = self.devices.iter().filter(|crew| crew.plans.contains(&kind));
+        let devices: Vec<_> = counting.cloned().collect();
+        if devices.len() < self.devices.len() {
+            eprintln!("nqueens: no device counts plan {kind}; the processor does");
         }
-        let devices = if left { Vec::new() } else { self.devices.clone() };
         let cpu = match self.cpu {
             None if devices.is_empty() => Some(proven(KernelChoice::Auto)?),
             cpu => cpu,

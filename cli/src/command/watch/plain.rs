@@ -87,14 +87,14 @@ impl WatchCommand {
                 print_line(nqueens_web::json::run(run))?;
                 continue;
             }
-            let (id, n) = (run.progress.run, run.progress.n);
+            let (id, subject) = (run.progress.run, run.plan.subject());
             match (run.outcome.zip(run.standing()), &run.reason) {
                 (Some((outcome, standing)), _) => {
                     let total = thousands(outcome.total);
-                    print_line(format_args!("{id}  N = {n}: done, TOTAL {total}, {standing}"))?;
+                    print_line(format_args!("{id}  {subject}: done, TOTAL {total}, {standing}"))?;
                 }
-                (None, Some(reason)) => print_line(format_args!("{id}  N = {n}: failed: {reason}"))?,
-                (None, None) => print_line(format_args!("{id}  N = {n}: {}", run.progress.state.name()))?,
+                (None, Some(reason)) => print_line(format_args!("{id}  {subject}: failed: {reason}"))?,
+                (None, None) => print_line(format_args!("{id}  {subject}: {}", run.progress.state.name()))?,
             }
         }
         // Of one run, the caller wants its total; of all, some may have been cancelled long ago.

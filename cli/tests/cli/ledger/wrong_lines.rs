@@ -64,7 +64,7 @@ fn jobs_that_are_missing_twice_or_out_of_order() {
     // And a first line that says so too.
     let shorter = |lines: &mut Vec<Value>| {
         last(lines);
-        lines[0]["jobs"] = json!(7);
+        lines[0]["jobs"] = json!(8);
     };
     assert_eq!(Ledger::faults(ROWS, shorter)[0], "plan the plan has more than 7 jobs");
 }
@@ -132,7 +132,7 @@ fn files_that_are_cut_off_or_no_ledgers() {
     let second = Ledger::faults(ROWS, |lines| lines.insert(4, lines[0].clone()));
     assert_eq!(second, ["form line 5 is a second header"]);
     let later = Ledger::faults(ROWS, |lines| {
-        lines[0]["format"] = json!(7);
+        lines[0]["format"] = json!(8);
         lines[0]["novelty"] = json!(true);
     });
     assert_eq!(

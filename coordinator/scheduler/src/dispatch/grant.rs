@@ -132,7 +132,7 @@ impl Dispatch {
     /// independent engine, if there is one that could. Disputes are for those whose vote can decide them.
     fn suits(&self, job: JobId, worker: WorkerId) -> bool {
         let (Some(check), run) = (self.checks.get(job), &self.runs[&job.run]) else { return false };
-        let Worker { machine, kernel, .. } = &self.workers[&worker];
+        let Worker { machine, engines, .. } = &self.workers[&worker];
         if !check.is_new_to(machine) {
             return false;
         }
@@ -142,20 +142,20 @@ impl Dispatch {
             return !self.policy.arbiter || has_weight;
         }
         let first = &check.votes[0];
-        let family = self.family(first.worker, first.kernel, run.plan());
-        let is_independent = || self.family(worker, *kernel, run.plan()) != family;
+        let family = self.family(first.worker, first.kernel, run.plan().kind());
+        let is_independent = || engines.are_independent_of(family, run.plan().kind());
         let has_independent = || {
             self.worker_summary.as_ref().is_some_and(|worker_summary| {
-                worker_summary.has_independent_engine(check, family, run.plan())
+                worker_summary.has_independent_engine(check, family, run.plan().kind())
             })
         };
         run.estimate_ready() == 0 || is_independent() || !has_independent()
     }
 
-    /// The family of what a worker counts by an engine, in runs of a plan.
+    /// The family of what a worker has counted by an engine, in runs of a plan.
     fn family(&self, worker: WorkerId, kernel: KernelName, plan: PlanKind) -> Family {
-        let worker = self.workers.get(&worker).filter(|worker| worker.kernel == kernel);
-        kernel.family(worker.and_then(Worker::family), plan)
+        let worker = self.workers.get(&worker);
+        worker.map_or_else(|| kernel.family(None, plan), |worker| worker.engines.family(kernel, plan))
     }
 
     /// Whether a worker is trusted, and was heard of in the time of a lease; whoever may be there still since an earlier

@@ -19,7 +19,7 @@
 //!
 //! | module | decides |
 //! |---|---|
-//! | `grant` | which worker gets which job; `worker_summary` is the summary of workers that it uses |
+//! | `grant` | which worker gets which job; `worker_summary` is the summary of workers that it uses, `engines` tells by what each counts |
 //! | `lease` | how long a lease lasts, and how it ends |
 //! | `report` | what a result is worth |
 //! | `checks` | which second counts are open |
@@ -29,6 +29,7 @@
 
 mod arbiter;
 mod checks;
+mod engines;
 mod grant;
 mod lease;
 mod report;
@@ -273,6 +274,14 @@ impl Dispatch {
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.left = true;
         }
+    }
+
+    /// Of all faults of a worker's engines, those that it did not tell before. It can't change what it has told.
+    pub fn new_faults<'a>(&mut self, worker: WorkerId, faults: &'a [String]) -> &'a [String] {
+        let Some(worker) = self.workers.get_mut(&worker) else { return &[] };
+        let told = worker.faults_told;
+        worker.faults_told = told.max(faults.len());
+        faults.get(told..).unwrap_or_default()
     }
 
     /// Estimated work of a job that exists, in states.

@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
-use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
-use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::plan::Plan;
 use nqueens_kernel::random::Random;
 use nqueens_model::id::RunId;
 use nqueens_model::message::JobResult;
@@ -145,14 +144,9 @@ impl Run {
         self.settings.id
     }
 
-    /// How its board is cut into jobs.
-    pub(super) fn plan(&self) -> PlanKind {
-        self.settings.plan.kind()
-    }
-
-    /// The board that it counts.
-    pub fn n(&self) -> BoardSize {
-        self.settings.plan.n()
+    /// What it counts, and how that is cut into jobs.
+    pub fn plan(&self) -> &Plan {
+        &self.settings.plan
     }
 
     /// What it is doing.

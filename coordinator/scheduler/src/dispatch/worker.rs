@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use nqueens_model::credential::Credential;
 use nqueens_model::id::JobId;
-use nqueens_model::kernel::{Capability, Family, KernelName};
+use nqueens_model::kernel::Capability;
 use nqueens_model::message::Registration;
 
+use super::engines::Engines;
 use super::{Machine, Millis};
 
 /// A worker's process, as far as leases go.
@@ -14,8 +15,7 @@ use super::{Machine, Millis};
 pub struct Worker {
     /// Where it runs, as far as its credential and its name tell.
     pub machine: Machine,
-    /// The engine that it counts with.
-    pub kernel: KernelName,
+    pub(super) engines: Engines,
     /// What its program says of that.
     pub capability: Option<Capability>,
     /// Its counting threads.
@@ -26,6 +26,8 @@ pub struct Worker {
     pub accepted: u64,
     /// An operator wants it to go.
     pub draining: bool,
+    /// Faults of its engines that it has told.
+    pub(super) faults_told: usize,
     /// It has said that it ends, and has not registered since.
     pub(super) left: bool,
     recent: Recent,
@@ -53,12 +55,13 @@ impl Worker {
     pub(super) fn new(worker: &Registration, credential: Credential) -> Self {
         Self {
             machine: Machine::new(credential, &worker.name),
-            kernel: worker.kernels[0],
+            engines: Engines::of(worker),
             capability: worker.capability.clone(),
             threads: worker.threads,
             seen: None,
             accepted: 0,
             draining: false,
+            faults_told: 0,
             left: false,
             recent: Recent::default(),
             jobs: BTreeSet::new(),
@@ -103,11 +106,6 @@ impl Worker {
     /// Its speed, or where nothing is known of that what its threads come to at `of_thread` each.
     pub(super) fn speed_or(&self, of_thread: u64) -> u64 {
         self.speed().unwrap_or_else(|| of_thread.saturating_mul(self.threads.into()))
-    }
-
-    /// The family that its engine is said to be of.
-    pub(super) fn family(&self) -> Option<Family> {
-        self.capability.as_ref().map(|capability| capability.family)
     }
 
     /// States that all its threads visit in a second; `None` while it counts nothing or has reported nothing.

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use nqueens_kernel::plan::PlanKind;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::WorkerId;
-use nqueens_model::kernel::{Family, KernelName};
+use nqueens_model::kernel::Family;
 
 use super::checks::OpenCheck;
+use super::engines::Engines;
 use super::{Dispatch, Machine, Millis, Worker};
 
 /// A look holds for so long, unless a worker comes or goes at somebody's word, or its speed gets known.
@@ -35,8 +36,8 @@ pub(super) struct WorkerSummary {
     speed: u128,
     /// What is taken for the speed of a thread where nothing is known of it: the mean of the others.
     speed_of_thread: u64,
-    /// Of those that may count: some machines of each engine, by its name and what it is said to be of.
-    machines: BTreeMap<(KernelName, Option<Family>), Vec<Machine>>,
+    /// Of those that may count: some machines for all that count by the same engines.
+    machines: BTreeMap<Engines, Vec<Machine>>,
     /// Some credentials of those and of others that could count lately.
     credentials: BTreeSet<Credential>,
 }
@@ -68,11 +69,10 @@ impl Dispatch {
             if is_new && self.may_count_within(now, worker, lately) {
                 credentials.insert(credential.clone());
             }
-            let engine = (worker.kernel, worker.family());
-            if machines.len() == ENGINES && !machines.contains_key(&engine) {
+            if machines.len() == ENGINES && !machines.contains_key(&worker.engines) {
                 continue;
             }
-            let known = machines.entry(engine).or_default();
+            let known = machines.entry(worker.engines).or_default();
             if known.len() < MACHINES && !known.contains(&worker.machine) && self.may_count(now, worker) {
                 known.push(worker.machine.clone());
             }
@@ -103,8 +103,7 @@ impl WorkerSummary {
 
     /// Whether somebody could check a job by an engine of another family than the first count's.
     pub(super) fn has_independent_engine(&self, check: &OpenCheck, first: Family, plan: PlanKind) -> bool {
-        let independent =
-            self.machines.iter().filter(|((kernel, said), _)| kernel.family(*said, plan) != first);
+        let independent = self.machines.iter().filter(|(engines, _)| engines.are_independent_of(first, plan));
         independent.flat_map(|(_, machines)| machines).any(|machine| check.is_new_to(machine))
     }
 }

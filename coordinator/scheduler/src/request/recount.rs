@@ -175,7 +175,8 @@ mod tests {
         let sync = |wanted_jobs, results| {
             let (held, returned) = (Vec::new(), Vec::new());
             let wanted = Wanted::new(u64::MAX, wanted_jobs);
-            let sync = SyncRequest { session, results, held, returned, wanted, leaving: false };
+            let faults = Vec::new();
+            let sync = SyncRequest { session, results, held, returned, wanted, leaving: false, faults };
             Sync { sync, credential: Credential::shared() }
         };
         let granted = transaction.apply(sync(2, vec![])).unwrap().expect("it has registered").granted;

@@ -97,7 +97,7 @@ impl Request for FinishRun {
         if !run.is_complete() || !run.state().is_open() || run.basis() != basis {
             return Ok(false);
         }
-        let n = run.n().get();
+        let n = run.plan().n().get();
         let (change, news) = match outcome {
             Ok(outcome) => {
                 run.set_state(RunState::Done);

@@ -44,7 +44,8 @@ fn register(process: u8) -> Register {
 
 fn sync(session: Session, results: Vec<JobResult>) -> Sync {
     let (held, returned, wanted) = (Vec::new(), Vec::new(), Wanted::new(1, usize::from(results.is_empty())));
-    let sync = SyncRequest { session, results, held, returned, wanted, leaving: false };
+    let faults = Vec::new();
+    let sync = SyncRequest { session, results, held, returned, wanted, leaving: false, faults };
     Sync { sync, credential: Credential::shared() }
 }
 

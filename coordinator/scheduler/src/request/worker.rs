@@ -7,6 +7,7 @@ use tracing::{info, warn};
 
 use super::Request;
 use crate::dispatch::{Machine, Worker};
+use crate::new_event::NewEvent;
 use crate::refusal::Refusal;
 use crate::transaction::{Needs, Transaction};
 
@@ -91,7 +92,7 @@ impl Request for Sync {
 
     /// Results come first, so that what the worker still holds and what it wants are told apart from them.
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<Option<Synced>, Refusal> {
-        let SyncRequest { session, results, held, returned, wanted, leaving } = self.sync;
+        let SyncRequest { session, results, held, returned, wanted, leaving, faults } = self.sync;
         let proven = transaction.scheduler.proven(session, &self.credential);
         let Some(Worker { draining: drain, machine, .. }) = proven else { return Ok(None) };
         let (worker, drain) = (session.worker, *drain);
@@ -120,11 +121,13 @@ impl Request for Sync {
         if leaving {
             dispatch.part(worker);
         }
+        let faults = dispatch.new_faults(worker, &faults);
         let grant = |token: LeaseToken| {
             let (states, mirrored) = (dispatch.estimate(token.job), dispatch.is_mirrored(&token));
             Granted { token, states, mirrored }
         };
         let granted = tokens.into_iter().map(grant).collect();
+        transaction.tell(faults.iter().map(|fault| NewEvent::engine_failed(worker, fault)));
         Ok(Some(Synced { acks, granted, revoked: held.revoked, drain }))
     }
 }

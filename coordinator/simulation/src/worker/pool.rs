@@ -95,7 +95,7 @@ impl Pool {
             JobProgress { lease: HeldLease { token: job.token, states }, left: 0 }
         };
         let begun = self.active.iter().map(progress).collect();
-        Look { finished: std::mem::take(&mut self.finished), begun }
+        Look { finished: std::mem::take(&mut self.finished), begun, ..Look::default() }
     }
 
     pub(super) fn revoke(&mut self, now: Millis, tokens: &[LeaseToken], luck: &mut Luck) {

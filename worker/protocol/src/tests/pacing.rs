@@ -5,7 +5,7 @@ use std::time::Duration;
 use nqueens_model::message::{BATCH_MAX, HeldLease, ReturnedLease, SyncResponse};
 
 use super::stage::{BEAT, STATES, Stage, accepted, held, leases, result, returned, token, told};
-use crate::{Action, JobProgress, Look, ProtocolEvent};
+use crate::{Action, CallError, JobProgress, Look, ProtocolEvent};
 
 #[test]
 fn a_coordinator_without_work_is_asked_once_a_beat() {
@@ -178,4 +178,20 @@ fn a_forgetful_coordinator_gets_to_know_it_again() {
     assert_eq!(stage.now - now, Duration::from_millis(100));
     stage.register();
     assert_eq!(told(&stage.serve(0..0)), [0]);
+}
+
+#[test]
+fn an_engine_that_failed_is_told_at_once_until_the_coordinator_knows() {
+    let mut stage = Stage::new(None);
+    stage.serve(0..0);
+    stage.pass(BEAT / 2);
+    let failed = stage.now;
+    stage.lose_engine("the abacus fell");
+    let sync = stage.next_sync();
+    assert_eq!((&*sync.faults, stage.now), (&["the abacus fell".to_owned()][..], failed));
+    stage.fail(CallError::Unavailable("gone".to_owned()), 0.0);
+    assert_eq!(stage.serve(0..0).faults, sync.faults, "nobody has heard it");
+    let told = stage.now;
+    assert_eq!(stage.next_sync().faults, sync.faults, "all of them every time");
+    assert!(stage.now >= told + BEAT, "without haste");
 }

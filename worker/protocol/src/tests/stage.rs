@@ -32,6 +32,7 @@ pub(super) struct Stage {
     /// So many of them, from the front, have begun.
     pub(super) begun: usize,
     finished: Vec<Result<JobResult, ReturnedLease>>,
+    faults: Vec<String>,
     /// The call that waits for an answer.
     pub(super) call: Option<Action>,
     /// All syncs so far.
@@ -150,6 +151,7 @@ impl Stage {
             jobs: Vec::new(),
             begun: 0,
             finished: Vec::new(),
+            faults: Vec::new(),
             call: None,
             syncs: Vec::new(),
             spool: spool.unwrap_or_default(),
@@ -190,7 +192,11 @@ impl Stage {
     }
 
     fn look(&mut self) -> ProtocolEvent {
-        ProtocolEvent::Looked(Look { finished: std::mem::take(&mut self.finished), begun: Vec::new() })
+        ProtocolEvent::Looked(Look {
+            finished: std::mem::take(&mut self.finished),
+            begun: Vec::new(),
+            faults: self.faults.clone(),
+        })
     }
 
     fn write(&mut self, write: Write) -> Result<(), String> {
@@ -248,6 +254,13 @@ impl Stage {
     pub(super) fn break_down(&mut self, number: u32) {
         let failure = Some("panicked: no engine".to_owned());
         self.leave(number, Err(ReturnedLease { token: token(number), failure }));
+    }
+
+    /// An engine fails.
+    pub(super) fn lose_engine(&mut self, fault: &str) {
+        self.faults.push(fault.to_owned());
+        let event = self.look();
+        self.tell(event);
     }
 
     fn leave(&mut self, number: u32, finished: Result<JobResult, ReturnedLease>) {

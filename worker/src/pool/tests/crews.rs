@@ -56,6 +56,8 @@ impl Engine for FakeDevice {
 }
 
 const DEVICE: &str = "abacus";
+const FAILED: &str = "abacus-0 (beads) failed and is tried once more: fell off the bus";
+const LEFT_ALONE: &str = "abacus-0 (beads) is left alone from now on: fell off the bus";
 
 /// A device of these deeds, alone or beside two threads.
 fn start(deeds: &[Device], beside: bool) -> Pool {
@@ -130,6 +132,7 @@ async fn a_device_that_fails_now_and_then_counts_on() {
     let pool = start(&[Device::Fails, Device::Counts, Device::Fails, Device::Counts], false);
     pool.add(leases.clone());
     assert!(results(&pool, &leases).await.iter().all(|kernel| kernel == DEVICE));
+    assert_eq!(pool.look().faults, [FAILED], "the first time is told");
     pool.close();
 }
 
@@ -139,6 +142,7 @@ async fn jobs_of_a_device_that_is_lost_are_counted_by_others() {
     let pool = start(&[Device::Fails], true);
     pool.add(leases.clone());
     assert!(results(&pool, &leases).await.iter().all(|kernel| kernel != DEVICE));
+    assert_eq!(pool.look().faults, [FAILED, LEFT_ALONE]);
     pool.close();
 }
 
@@ -159,7 +163,8 @@ async fn without_anybody_left_jobs_are_returned_and_no_failures() {
     assert_eq!(tokens(pool.look().finished), expected);
     pool.add(leases.clone());
     assert_eq!(tokens(pool.look().finished), expected);
-    assert_eq!(pool.look(), Look::default());
+    let faults = vec![FAILED.to_owned(), LEFT_ALONE.to_owned()];
+    assert_eq!(pool.look(), Look { faults, ..Look::default() });
     pool.close();
 }
 

@@ -29,7 +29,7 @@ pub(super) fn draw(frame: &mut Frame, app: &App, palette: Palette) {
 fn question(app: &App, order: Order, palette: Palette) -> Vec<Line<'static>> {
     let run_name = |run| {
         let found = app.picture.runs.iter().find(|known| known.progress.run == run);
-        found.map_or_else(|| format!("run {run}"), |known| format!("run {run}, N = {}", known.progress.n))
+        found.map_or_else(|| format!("run {run}"), |known| format!("run {run}, {}", known.plan.subject()))
     };
     let (what, meaning) = match order {
         Order::Pause(run) => (

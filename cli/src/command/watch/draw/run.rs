@@ -17,7 +17,7 @@ pub(super) fn selected(frame: &mut Frame, area: Rect, app: &App, palette: Palett
     let progress = &run.progress;
     let rows = [1, 1, 1, 1].map(Constraint::Length).into_iter().chain([Constraint::Fill(1)]);
     let [top, bar, jobs, estimates, speeds] = Layout::vertical(rows).areas(area);
-    let text = format!(" Run {}, N = {}, plan {} ", progress.run, progress.n, run.plan.kind());
+    let text = format!(" Run {}, {}, plan {} ", progress.run, run.plan.subject(), run.plan.kind());
     frame.render_widget(Line::styled(text, palette.title(false)), top);
     frame.render_widget(jobs_bar(progress, bar.width, palette), bar);
     frame.render_widget(jobs_line(progress, palette), jobs);

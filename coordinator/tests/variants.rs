@@ -1,0 +1,122 @@
+//! Variants on a cluster: the right total, or none.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{House, Ledger, board, honest};
+use nqueens_coordinator::{Error, Policy, Reader};
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::known::toroidal;
+use nqueens_kernel::plan::Plan;
+use nqueens_kernel::random::Random;
+use nqueens_kernel::variant::{Cell, Cells, Variant};
+use nqueens_model::operator::{Checked, Outcome, RunState, Submission};
+use nqueens_proto::v1;
+
+/// A board of up to N = 9 with up to two given queens and some blocked cells.
+fn drawn(random: &mut Random) -> Cells {
+    let mut below = |end: usize| usize::try_from(random.bits() % end as u64).unwrap();
+    let n = board(u32::try_from(1 + below(9)).unwrap());
+    let mut line = || u8::try_from(below(n.index())).unwrap();
+    let queens: Vec<_> = (0..2).map(|_| Cell { row: line(), column: line() }).collect();
+    let blocked: BTreeSet<_> = (0..n.index()).map(|_| (line(), line())).collect();
+    let sign = |row, column| if blocked.contains(&(row, column)) { '#' } else { '.' };
+    let rows = n.lines().map(|row| n.lines().map(|column| sign(row, column)).collect::<String>());
+    let cells: Cells = rows.collect::<Vec<_>>().join("\n").parse().unwrap();
+    queens.into_iter().take(below(3)).fold(cells, |cells, queen| cells.with_queen(queen).unwrap_or(cells))
+}
+
+async fn outcome(house: &House, plan: Plan) -> Outcome {
+    let run = house.coordinator.operator().submit(plan, 0).await.unwrap();
+    assert_eq!((run.plan, run.fingerprint), (plan, plan.fingerprint()));
+    house.worker(1).await.count_all().await;
+    house.wait_for(run.id, |run| run.state == RunState::Done).await;
+    house.coordinator.operator().reader().run(run.id).await.unwrap().outcome.unwrap()
+}
+
+#[tokio::test]
+async fn random_boards_have_as_many_solutions_as_are_listed() {
+    let (ledger, mut random) = (Ledger::new(), Random::new(7));
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let mut found = 0;
+    for states in [u64::MAX, 100, 1].into_iter().cycle().take(24) {
+        let variant = Variant::Cells(drawn(&mut random));
+        let plan = Plan::of_variant_with(variant, states);
+        let Outcome { total, checked, grounds, .. } = outcome(&house, plan).await;
+        let listed = variant.solutions().count() as u128;
+        assert_eq!((total, checked), (listed, Checked::None), "{variant}");
+        assert!(grounds.unwrap().estimate.holds(total), "{variant}");
+        found += total;
+    }
+    assert!(found > 20, "not all of them are hopeless: {found}");
+    for n in [BoardSize::MIN, board(5), board(8), board(11)] {
+        let Outcome { total, checked, grounds, .. } =
+            outcome(&house, Plan::of_variant_with(Variant::Torus(n), 10)).await;
+        assert_eq!((total, checked, grounds), (toroidal(n), Checked::Published, None), "N = {n}");
+    }
+    house.close().await;
+    ledger.audit().await;
+    let reader = Reader::open(&ledger.path).await.unwrap();
+    reader.examine().await.unwrap();
+    reader.close().await;
+}
+
+fn submission(cells: &str) -> Submission {
+    let plan = Plan::of_variant_with(Variant::Cells(cells.parse().unwrap()), 10);
+    Submission { request: [3; 16], plan, priority: 0, replicate_ppm: 0 }
+}
+
+#[tokio::test]
+async fn a_run_goes_on_where_its_coordinator_stopped() {
+    let ledger = Ledger::new();
+    let submission =
+        submission("........\n.#......\n........\n........\n......Q.\n........\n........\n........");
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let run = house.coordinator.operator().submit_once(submission).await.unwrap();
+    let mut worker = house.worker(1).await;
+    let leases = worker.take(4).await;
+    let results: Vec<_> = leases.iter().take(3).map(honest).collect();
+    assert_eq!(worker.report(&results).await, [v1::Verdict::Accepted; 3]);
+    house.close().await;
+    let house = House::open(&ledger.path, Policy { grace_ms: 0, ..Policy::default() }).await;
+    let again = house.coordinator.operator().submit_once(submission).await.unwrap();
+    assert_eq!((again.id, again.plan, house.progress(run.id).sums.done), (run.id, run.plan, 3));
+    house.wait_for(run.id, |run| run.sums.leased == 0).await;
+    house.worker(2).await.count_all().await;
+    house.wait_for(run.id, |run| run.state == RunState::Done).await;
+    let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
+    let listed = run.plan.variant().unwrap().solutions().count() as u128;
+    assert_eq!(row.outcome.unwrap().total, listed);
+    house.close().await;
+    ledger.audit().await;
+}
+
+#[tokio::test]
+async fn another_board_is_another_submission() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let operator = house.coordinator.operator();
+    operator.submit_once(submission("....\n..#.\n....\n....")).await.unwrap();
+    let other = operator.submit_once(submission("....\n.#..\n....\n....")).await.unwrap_err();
+    assert!(matches!(*other, Error::OtherSubmission(_)), "{other}");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn counts_that_can_not_be_right_are_refused() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy::default()).await;
+    house.coordinator.operator().submit_once(submission("....\n..#.\n....\n....")).await.unwrap();
+    let mut worker = house.worker(1).await;
+    let result = honest(&worker.take(1).await[0]);
+    for wrong in [
+        v1::JobResult { solutions: 3, ..result.clone() },
+        v1::JobResult { count8: 1, ..result.clone() },
+        v1::JobResult { count2: 1, ..result.clone() },
+    ] {
+        assert_eq!(worker.report(&[wrong]).await, [v1::Verdict::Implausible]);
+        worker.take(1).await;
+    }
+    house.close().await;
+}

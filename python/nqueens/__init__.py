@@ -1,0 +1,360 @@
+"""Counts the solutions of the N-Queens problem, exactly.
+
+>>> import nqueens
+>>> nqueens.count(8).total
+92
+>>> [solution.columns for solution in nqueens.solutions(6, limit=1)]
+[(1, 3, 5, 0, 2, 4)]
+
+This module runs the program ``nqueens``, which is in the same wheel, and reads what it prints. Settings from the
+environment (``NQUEENS_MEMORY`` and others) and from ``nqueens.toml`` hold as they do for the program.
+
+Ctrl-C ends the program, too; a count in a database (``db=``) goes on from there when it is asked for again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Union
+
+__all__ = ["Check", "Count", "Error", "Estimate", "Interval", "Solution", "Verification"]
+__all__ += ["count", "estimate", "solutions", "verify"]
+
+_Path = Union[str, "os.PathLike[str]"]
+
+
+class Error(Exception):
+    """The program refused, or failed; the message is its own."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a board counts."""
+
+    n: int
+    #: All solutions.
+    total: int
+    #: Solutions up to rotation and reflection; None for variants.
+    unique: int | None
+    #: Orbits of 2, 4 and 8 solutions; None for variants.
+    count2: int | None
+    count4: int | None
+    count8: int | None
+    #: How the board was split into jobs; "cells" and "torus" for variants.
+    plan: str
+    #: Counting engine.
+    kernel: str
+    #: Wall time of the count, also of one that was stored.
+    seconds: float
+    #: What the total was compared with, such as "published", or "none".
+    check: str
+    #: Whether that and the second counts make it certain.
+    confirmed: bool
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One solution: N queens of which no two attack each other."""
+
+    #: Column of each row's queen, top row first, columns from 0.
+    columns: tuple[int, ...]
+    #: "none", "half-turn" or "quarter-turn"; only of unique solutions.
+    symmetry: str | None = None
+    #: Number of its different images; only of unique solutions.
+    orbit: int | None = None
+
+    def __str__(self) -> str:
+        """The board, top row first: ``Q`` is a queen."""
+        size = range(len(self.columns))
+        return "\n".join(" ".join("Q" if column == queen else "." for column in size) for queen in self.columns)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % confidence interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What counting a board would find and take."""
+
+    n: int
+    plan: str
+    #: Solutions.
+    total: Interval
+    #: The published number of solutions, if there is one.
+    published: int | None
+    #: Queens put down, or the plan's measure of work in their place.
+    states: Interval
+    #: Processor time.
+    core_hours: Interval
+    #: Time on `threads_total` threads that do nothing else.
+    wall_hours: Interval
+    threads_total: int
+    jobs: int
+    samples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check on a ledger."""
+
+    name: str
+    #: None if it could not be made.
+    passed: bool | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """All checks on a ledger."""
+
+    checks: tuple[Check, ...]
+    #: Whether no check failed and none was interrupted.
+    passed: bool
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
+def count(
+    n: int,
+    plan: str = "auto",
+    threads: int | None = None,
+    *,
+    given: str | Iterable[str] = (),
+    blocked: str | None = None,
+    torus: bool = False,
+    db: _Path | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Count:
+    """Counts the solutions of an N by N board, or of a variant.
+
+    :param plan: how to split the board: auto, rows, border, halves or colours
+    :param threads: number of counting threads; all by default
+    :param given: queens that must stand there; cells as in chess, such as ``["a1", "c5"]``
+    :param blocked: a drawing of the board: N lines of N cells, ``.`` open, ``#`` blocked, ``Q`` a given queen
+    :param torus: diagonals go on around the sides of the board
+    :param db: file that keeps the progress, and the result; by default none is kept
+    :param progress: is called with a line of text about every 10 seconds
+
+    >>> count(8, given=["a1"]).total
+    4
+    >>> count(5, torus=True).total
+    10
+    """
+    # A variant leaves no choice of the plan.
+    options = _option("plan", None if plan == "auto" else plan) + _option("threads", threads)
+    with tempfile.TemporaryDirectory(prefix="nqueens-") as folder:
+        options += _variant(given, blocked, torus, folder)
+        place = os.fspath(db) if db is not None else os.path.join(folder, "nqueens.db")
+        answer = json.loads(_run("run", str(n), "--json", "--db", place, *options, progress=progress))
+    whole = {name: _whole(answer[name]) for name in ("unique", "count2", "count4", "count8")}
+    return Count(
+        n=answer["n"],
+        total=int(answer["total"]),
+        **whole,
+        plan=answer["plan"],
+        kernel=answer["kernel"],
+        seconds=answer["elapsed_s"],
+        check=answer["check"],
+        confirmed=answer["confirmed"],
+    )
+
+
+def solutions(
+    n: int,
+    *,
+    unique: bool = False,
+    limit: int | None = None,
+    given: str | Iterable[str] = (),
+    blocked: str | None = None,
+    torus: bool = False,
+) -> Iterator[Solution]:
+    """The solutions of a board in lexicographic order, one at a time as they are found.
+
+    :param unique: one of each orbit under rotation and reflection, with its symmetry; not of variants
+    :param limit: stop after this many
+    :param given: see :func:`count`, also for ``blocked`` and ``torus``
+
+    >>> print(next(solutions(4)))
+    . Q . .
+    . . . Q
+    Q . . .
+    . . Q .
+    """
+    options = _option("limit", limit) + (["--unique"] if unique else [])
+    with tempfile.TemporaryDirectory(prefix="nqueens-") as folder:
+        options += _variant(given, blocked, torus, folder)
+        with _started(["solutions", str(n), "--format", "json", *options]) as (program, stdout, stderr):
+            for line in stdout:
+                found = json.loads(line)
+                yield Solution(tuple(found["queens"]), found.get("symmetry"), found.get("orbit"))
+            _conclude(program, stderr.readlines())
+
+
+def estimate(
+    n: int,
+    plan: str = "auto",
+    threads: int | None = None,
+    *,
+    samples: int | None = None,
+    seed: int | None = None,
+    speed: int | None = None,
+    threads_total: int | None = None,
+) -> Estimate:
+    """Estimates the number of solutions of a board and the cost of counting them, from a random sample.
+
+    :param threads: number of threads that sample and measure here
+    :param samples: number of random descents; four times as many halve the interval
+    :param seed: the same seed gives the same estimates of solutions and states
+    :param speed: states per second of one thread; measured here by default
+    :param threads_total: number of threads of the cluster
+
+    >>> 365596 in estimate(14).total
+    True
+    """
+    options = _option("plan", plan) + _option("threads", threads) + _option("samples", samples) + _option("seed", seed)
+    options += _option("speed", speed) + _option("threads-total", threads_total)
+    answer = json.loads(_run("estimate", str(n), "--json", *options))
+
+    def interval(name: str) -> Interval:
+        return Interval(**{end: float(value) for end, value in answer[name].items()})
+
+    return Estimate(
+        n=answer["n"],
+        plan=answer["plan"],
+        total=interval("total"),
+        published=_whole(answer["published"]),
+        states=interval("states"),
+        core_hours=interval("core_hours"),
+        wall_hours=interval("wall_hours"),
+        threads_total=answer["threads_total"],
+        jobs=answer["jobs"],
+        samples=answer["samples"],
+        seed=answer["seed"],
+    )
+
+
+def verify(
+    file: _Path,
+    *,
+    signer: _Path | None = None,
+    sample: int | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+) -> Verification:
+    """Checks a ledger of ``nqueens export --format ledger``, or that in an archive of ``nqueens bundle``.
+
+    A check that fails raises nothing: look at the result.
+
+    :param signer: file with the public keys of those who may have signed it
+    :param sample: number of jobs that another engine counts again
+    :param seed: of that sample; random by default
+    :param threads: number of threads that count the sample
+    """
+    options = _option("signer", None if signer is None else os.fspath(signer)) + _option("sample", sample)
+    options += _option("seed", seed) + _option("threads", threads)
+    # A check that fails is the exit code 1, too.
+    with _started(["verify", os.fspath(file), *options]) as (program, stdout, stderr):
+        said, printed = stderr.readlines(), stdout.readlines()
+        if program.wait() != 1 or not printed:
+            _conclude(program, said)
+    return Verification(tuple(_check(line) for line in printed if line.startswith(tuple(_OUTCOMES))), program.returncode == 0)
+
+
+_OUTCOMES = {"ok     ": True, "FAILED ": False, "-      ": None}
+
+
+def _check(line: str) -> Check:
+    """A line in three columns: the outcome, the name in 12 characters or more, the detail."""
+    outcome, rest = line[:7], line[8:].rstrip("\n")
+    name, detail = (rest[:12].rstrip(), rest[13:]) if len(rest) > 12 else (rest, "")
+    return Check(name, _OUTCOMES[outcome], detail)
+
+
+def _whole(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _option(name: str, value: object) -> list[str]:
+    return [] if value is None else [f"--{name}", str(value)]
+
+
+def _variant(given: str | Iterable[str], blocked: str | None, torus: bool, folder: str) -> list[str]:
+    cells = given if isinstance(given, str) else ",".join(given)
+    options = _option("given", cells or None) + (["--torus"] if torus else [])
+    if blocked is not None:
+        drawing = Path(folder, "blocked.txt")
+        drawing.write_text(blocked)
+        options += ["--blocked", str(drawing)]
+    return options
+
+
+def _program() -> str:
+    """The program of this wheel; where there is no wheel, that of the user's path."""
+    beside = Path(__file__).resolve().parent.parent / "bin"
+    folders = [str(beside), sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
+    found = shutil.which("nqueens", path=os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
+    if found is None:
+        raise Error("the program nqueens is not installed")
+    return found
+
+
+@contextmanager
+def _started(arguments: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], IO[str], IO[str]]]:
+    """The program, its stdout and stderr; however this is left, the program has ended then."""
+    command, pipe = [_program(), *arguments], subprocess.PIPE
+    program = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
+    stdout, stderr = program.stdout, program.stderr
+    assert stdout is not None and stderr is not None
+    try:
+        yield program, stdout, stderr
+    except BaseException:
+        # Ctrl-C, or the caller wants no more: it keeps what it has. Another signal than a terminal's, which would be the
+        # second one.
+        program.terminate()
+        raise
+    finally:
+        stdout.close()
+        stderr.close()
+        program.wait()
+
+
+def _run(*arguments: str, progress: Callable[[str], None] | None = None) -> str:
+    """What the program prints; it is short."""
+    with _started(arguments) as (program, stdout, stderr):
+        said = []
+        for line in stderr:
+            said.append(line)
+            if progress is not None:
+                progress(line.rstrip("\n"))
+        printed = stdout.read()
+        _conclude(program, said)
+    return printed
+
+
+def _conclude(program: subprocess.Popen[str], said: Sequence[str]) -> None:
+    """Raises the program's message if it failed."""
+    if program.wait() == 0:
+        return
+    starts = ("nqueens: ", "error: ")
+    messages = [line.split(": ", 1)[1].strip() for line in said if line.startswith(starts)]
+    raise Error(messages[-1] if messages else "".join(said).strip() or f"exit code {program.returncode}")
