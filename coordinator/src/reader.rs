@@ -8,7 +8,9 @@ use std::sync::Arc;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_ledger::database::open_readers;
-use nqueens_ledger::{self as ledger, LedgerRow, OtherResult, PlannedJob, RunRow, WorkerRow, damaged, rules};
+use nqueens_ledger::{
+    self as ledger, Effort, LedgerRow, OtherResult, PlannedJob, RunRow, WorkerRow, damaged, rules,
+};
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::{Event, History};
@@ -156,6 +158,11 @@ impl Reader {
     /// How the runs went over time, those of which it is known.
     pub async fn histories(&self) -> Result<HashMap<RunId, History>, Error> {
         Ok(ledger::histories(&self.db).await?)
+    }
+
+    /// When a run was counted, and by which engines.
+    pub async fn effort(&self, run: &RunRow) -> Result<Effort, Error> {
+        ledger::effort(&self.db, run).await.map_err(|error| self.explain(error))
     }
 
     /// All workers that ever registered, oldest first.
