@@ -1,29 +1,51 @@
 //! The operators' connection to a coordinator, and advice for its errors.
 
 use std::error::Error;
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, Event, MachineName, Progress, RunState, RunStatus, Submission, WorkerStatus,
+    Blamed, Event, MachineName, Moment, Progress, RunState, RunStatus, Submission, WorkerStatus,
 };
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
 use nqueens_proto::{ClientTls, MESSAGE_BYTES_MAX, Token, connect, present, request_id, tls, v1};
+use tonic::codegen::http::Uri;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming, TimeoutExpired};
+use tracing::warn;
 
 use crate::exit::misuse;
 
 /// A call without an answer fails after this time.
 const CALL_TIMEOUT: Duration = Duration::from_secs(35);
 
+/// A coordinator on this machine that was started a moment before the command listens within this time.
+const START_WITHIN: Duration = Duration::from_secs(5);
+
+/// The wait is told when this much of it is left; a shorter one is not worth a line.
+const TOLD_AT: Duration = Duration::from_secs(4);
+
+/// Pause between two attempts to reach it.
+const ATTEMPT_EVERY: Duration = Duration::from_millis(100);
+
 /// Makes a call with one answer; an error ends the function, in words that help.
 macro_rules! call {
     ($client:ident.$call:ident($message:expr)) => {{
-        let request = $client.request(stringify!($call), $message);
-        let answer = $client.inner.$call(request).await;
-        answer.map_err(|status| $client.explain(&status))?.into_inner()
+        let message = $message;
+        loop {
+            let request = $client.request(stringify!($call), message.clone());
+            match $client.inner.$call(request).await {
+                Ok(answer) => {
+                    $client.was_there();
+                    break answer.into_inner();
+                }
+                Err(status) if $client.waits_for_start(&status).await => {}
+                Err(status) => return Err($client.explain(&status)),
+            }
+        }
     }};
 }
 
@@ -33,14 +55,40 @@ pub(crate) struct OperatorClient {
     url: String,
     token: Option<Token>,
     inner: OperatorServiceClient<Channel>,
+    /// How much longer it waits for a coordinator that may be starting.
+    patience: Duration,
 }
 
 impl OperatorClient {
     /// Connects at the first call. An address that is none is wrong usage.
     pub(crate) fn new(url: &str, token: Option<Token>, tls: Option<&ClientTls>) -> Self {
         let channel = connect(url, tls).unwrap_or_else(|error| misuse(error).exit());
-        let inner = OperatorServiceClient::new(channel);
-        Self { url: url.to_owned(), token, inner: inner.max_decoding_message_size(MESSAGE_BYTES_MAX) }
+        let inner = OperatorServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        Self { url: url.to_owned(), token, inner, patience: Duration::ZERO }
+    }
+
+    /// The same, but before its first answer it waits a moment for a coordinator on this machine that is just starting.
+    pub(crate) fn patient(self) -> Self {
+        let patience = if is_loopback(&self.url) { START_WITHIN } else { Duration::ZERO };
+        Self { patience, ..self }
+    }
+
+    /// Somebody listens, so nothing is starting.
+    fn was_there(&mut self) {
+        self.patience = Duration::ZERO;
+    }
+
+    /// Whether to try again, after a pause: nobody listens yet, and that may change in a moment.
+    async fn waits_for_start(&mut self, status: &Status) -> bool {
+        if self.patience.is_zero() || !is_refused(status) {
+            return false;
+        }
+        self.patience = self.patience.saturating_sub(ATTEMPT_EVERY);
+        if self.patience == TOLD_AT {
+            warn!(url = self.url, "no coordinator listens there yet; trying again for {:?}", self.patience);
+        }
+        tokio::time::sleep(ATTEMPT_EVERY).await;
+        true
     }
 
     /// The coordinator's build, the version of its conversation with workers, and the room on its disk.
@@ -98,6 +146,12 @@ impl OperatorClient {
         Ok(events.into_iter().map(Event::try_from).collect::<Result<_, _>>()?)
     }
 
+    /// How a run went over time.
+    pub(crate) async fn history(&mut self, run: RunId) -> anyhow::Result<Vec<Moment>> {
+        let moments = call!(self.get_history(v1::GetHistoryRequest { run: run.get() })).moments;
+        Ok(moments.into_iter().map(Moment::try_from).collect::<Result<_, _>>()?)
+    }
+
     pub(crate) async fn drain(&mut self, worker: WorkerId) -> anyhow::Result<()> {
         call!(self.drain_worker(v1::DrainWorkerRequest { worker_id: worker.get() }));
         Ok(())
@@ -106,12 +160,18 @@ impl OperatorClient {
     /// Pictures of one run, or of all, at an interval.
     pub(crate) async fn watch(&mut self, run: Option<RunId>, interval: Duration) -> Result<Pictures, Lost> {
         let interval_ms = u32::try_from(interval.as_millis()).unwrap_or(u32::MAX);
-        let mut request =
-            Request::new(v1::WatchProgressRequest { run: run.map_or(0, RunId::get), interval_ms });
-        request_id::identify(&mut request, "watch_progress", self.token.as_ref());
-        match self.inner.watch_progress(request).await {
-            Ok(answer) => Ok(Pictures(answer.into_inner())),
-            Err(status) => Err(self.lost(&status)),
+        let message = v1::WatchProgressRequest { run: run.map_or(0, RunId::get), interval_ms };
+        loop {
+            let mut request = Request::new(message);
+            request_id::identify(&mut request, "watch_progress", self.token.as_ref());
+            match self.inner.watch_progress(request).await {
+                Ok(answer) => {
+                    self.was_there();
+                    return Ok(Pictures(answer.into_inner()));
+                }
+                Err(status) if self.waits_for_start(&status).await => {}
+                Err(status) => return Err(self.lost(&status)),
+            }
         }
     }
 
@@ -162,9 +222,22 @@ impl OperatorClient {
 pub(crate) const TOKEN_VARIABLE: &str = "NQUEENS_OPERATOR_TOKEN";
 
 /// What kept the call from being answered, if it was the connection: the deepest cause, for it says most.
-fn breakage(status: &Status) -> Option<&dyn Error> {
+fn breakage(status: &Status) -> Option<&(dyn Error + 'static)> {
     let cause = std::iter::successors(status.source(), |&cause| cause.source()).last();
-    cause.map(|cause| cause as &dyn Error).filter(|cause| !cause.is::<TimeoutExpired>())
+    cause.filter(|cause| !cause.is::<TimeoutExpired>())
+}
+
+/// Whether nobody listens at an address that answers.
+fn is_refused(status: &Status) -> bool {
+    let cause = breakage(status).and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == ErrorKind::ConnectionRefused)
+}
+
+/// Whether an address is one of this machine.
+fn is_loopback(url: &str) -> bool {
+    let Ok(url) = url.parse::<Uri>() else { return false };
+    let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn is_timeout(status: &Status) -> bool {
@@ -187,5 +260,23 @@ impl Pictures {
         let Ok(Some(picture)) = self.0.message().await else { return Ok(None) };
         let runs: Result<_, _> = picture.runs.into_iter().map(Progress::try_from).collect();
         Ok(Some((runs?, picture.busy_workers)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_waited_for() {
+        let here =
+            ["http://127.0.0.1:7327", "https://127.8.0.1:1", "http://[::1]:7327", "http://localhost:7327"];
+        let there = [
+            "http://head:7327",
+            "http://10.0.0.1:7327",
+            "http://[2001:db8::1]:1",
+            "https://127.0.0.1.example",
+        ];
+        assert!(here.iter().all(|url| is_loopback(url)) && !there.iter().any(|url| is_loopback(url)));
     }
 }

@@ -3,8 +3,10 @@
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::Once;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -12,7 +14,9 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use nqueens_model::name::is_printable;
-use nqueens_model::operator::WallTime;
+use nqueens_model::operator::{WallTime, span};
+pub(crate) use nqueens_model::operator::{quantity, thousands};
+use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat};
 use serde_json::Value;
 
 /// Whether a command's result is to be machine-readable.
@@ -37,7 +41,23 @@ pub(crate) fn print_line(line: impl Display) -> io::Result<()> {
 
 /// Where results go. An error names it.
 pub(crate) fn stdout() -> impl Write {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        if is_closed(io::stdout()) {
+            eprintln!("nqueens: stdout is closed: what this command prints is lost");
+        }
+    });
     Stdout(io::stdout().lock())
+}
+
+/// Whether a standard stream was closed when the program started. Before `main`, Rust then opens the null device in its place, for
+/// reading and writing; a shell that discards output (`> /dev/null`) opens it for writing.
+fn is_closed(stream: impl AsFd) -> bool {
+    let device = |stat: &Stat| (FileType::from_raw_mode(stat.st_mode), stat.st_rdev);
+    let is_null =
+        fstat(&stream).and_then(|stat| Ok(device(&stat) == device(&rustix::fs::stat("/dev/null")?)));
+    let mode = fcntl_getfl(&stream).map(|flags| flags & OFlags::ACCMODE);
+    is_null == Ok(true) && mode == Ok(OFlags::RDWR)
 }
 
 struct Stdout(io::StdoutLock<'static>);
@@ -69,28 +89,19 @@ pub(crate) fn create(path: &Path, replace: bool) -> anyhow::Result<File> {
     })
 }
 
-/// A whole number with separators between thousands: `14,772,512`.
-pub(crate) fn thousands(number: impl ToString) -> String {
-    let digits = number.to_string();
-    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
-    groups.join(",")
-}
-
 /// A duration as the classic tables print it: `hh:mm:ss.ms`, in hundredths of a second.
 pub(crate) fn hours(time: Duration) -> String {
     let (seconds, hundredths) = (time.as_secs(), time.subsec_millis() / 10);
     format!("{:02}:{:02}:{:02}.{hundredths:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// A number that need not be exact: `0.0123`, `4.50`, `14,772,512`.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-pub(crate) fn quantity(number: f64) -> String {
-    if number >= 1e3 {
-        return thousands(number.round() as u128);
+/// `0.240 s`, `12.3 s`, `1m17s`.
+pub(crate) fn duration(time: Duration) -> String {
+    if time < Duration::from_mins(1) {
+        format!("{} s", quantity(time.as_secs_f64()))
+    } else {
+        span(time.as_secs_f64())
     }
-    let before_point = if number > 0.0 { number.log10().floor() } else { 2.0 };
-    let decimals = (2.0 - before_point).clamp(0.0, 12.0) as usize;
-    format!("{number:.decimals$}")
 }
 
 /// A time as the clock on the wall has it, with its distance from UTC: `2026-11-21 22:03:31 +01:00`.
@@ -122,15 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_times_read_well() {
-        assert_eq!(
-            ["0", "92", "724", "2680", "14772512"].map(thousands),
-            ["0", "92", "724", "2,680", "14,772,512"]
-        );
-        assert_eq!(
-            [0.0, 1.234e-5, 0.5, 45.67, 999.4, 14_772_512.3].map(quantity),
-            ["0", "0.0000123", "0.500", "45.7", "999", "14,772,512"]
-        );
+    fn times_read_well() {
         assert_eq!(hours(Duration::from_millis(0)), "00:00:00.00");
         assert_eq!(hours(Duration::from_millis(100 * 3_600_000 + 62_349)), "100:01:02.34");
     }

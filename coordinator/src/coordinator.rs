@@ -82,16 +82,28 @@ impl Coordinator {
         let writer = Writer::new(database, disk.room(), policy, incarnation, build, plans.clone()).await?;
         let (snapshot, events, committed, faults) = (
             writer.snapshot.subscribe(),
-            writer.events.watch(),
+            writer.events.subscribe(),
             writer.committed.subscribe(),
             writer.faults.clone(),
         );
-        let limits = Arc::clone(&writer.limits);
+        let (limits, histories) = (Arc::clone(&writer.limits), writer.histories.clone());
+        let told = events.borrow().last().map_or(0, |event| event.number);
         let (writer, work) = writer.spawn();
         let writing = tokio::spawn(watch_writer(work, faults.clone()));
         let (build, jobs_max, refused) = (build.into(), pace.jobs_max, Arc::default());
-        let operator =
-            Operator { writer, reader, snapshot, events, committed, build, plans, jobs_max, refused };
+        let operator = Operator {
+            writer,
+            reader,
+            snapshot,
+            events,
+            told,
+            histories,
+            committed,
+            build,
+            plans,
+            jobs_max,
+            refused,
+        };
         let mut chores = vec![
             tokio::spawn(expire(operator.writer.clone(), disk)),
             tokio::spawn(conclude_runs(operator.clone(), pace.confirming, faults.clone())),

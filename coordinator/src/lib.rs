@@ -20,7 +20,8 @@
 //! * `speed` measures runs by their results. `progress` turns speeds and the sums of done jobs into time left and an
 //!   estimate of TOTAL, each with a 95 % confidence interval. The done jobs are a random sample of all, because jobs
 //!   leave in random order.
-//! * `events` keeps the latest events for operators. An event is published after its commit.
+//! * `history` has the latest events and how the runs went over time, as the database has them. An event is published after its
+//!   commit.
 //! * `listener` accepts connections, `access` decides which calls a caller may make, and `service` and `operator_service`
 //!   answer them.
 
@@ -33,7 +34,7 @@ mod clock;
 mod coordinator;
 mod disk;
 mod error;
-mod events;
+mod history;
 mod journal;
 mod limits;
 mod listener;
@@ -53,10 +54,10 @@ pub use backup::backup;
 pub use clock::wall_time;
 pub use coordinator::{Coordinator, listen};
 pub use error::Error;
-pub use events::Events;
+pub use history::Events;
 pub use listener::{Bucket, Caller, CallerLimits, Connection, Rate, connections};
 pub use nqueens_ledger::rules::RULES;
-pub use nqueens_ledger::{LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
+pub use nqueens_ledger::{Effort, LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
 pub use nqueens_scheduler::{JobState, Policy, Refusal, Room, Sums, request};
 pub use operator::Operator;
 pub use plans::UnplannedRun;

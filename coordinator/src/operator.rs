@@ -8,7 +8,7 @@ use nqueens_kernel::plan::Plan;
 use nqueens_model::id::RunId;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
-use nqueens_model::operator::{Progress, RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_model::operator::{Moment, Progress, RunState, RunStatus, Submission, WorkerStatus};
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun, SetRunState};
 use nqueens_scheduler::{Dispatch, Millis, Refusal, Request, RunSettings};
@@ -17,7 +17,7 @@ use tracing::{Instrument, info};
 
 use crate::clock::wall_time;
 use crate::error::Error;
-use crate::events::Events;
+use crate::history::{Events, Histories};
 use crate::planner::Planner;
 use crate::plans::{Planning, Plans, UnplannedRun};
 use crate::progress::Snapshot;
@@ -36,6 +36,9 @@ pub struct Operator {
     pub(crate) reader: Reader,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
     pub(crate) events: watch::Receiver<Events>,
+    /// Number of the last event of the lives before.
+    pub(crate) told: u64,
+    pub(crate) histories: Histories,
     /// When the writer committed last.
     pub(crate) committed: watch::Receiver<Instant>,
     /// Names the program for the record.
@@ -61,6 +64,16 @@ impl Operator {
     /// Events for operators.
     pub fn events(&self) -> watch::Receiver<Events> {
         self.events.clone()
+    }
+
+    /// The number of the last event from before the start; 0 if there was none.
+    pub fn last_event_before(&self) -> u64 {
+        self.told
+    }
+
+    /// How a run went over time, oldest moment first; nothing of a run that was not followed.
+    pub fn history(&self, run: RunId) -> Vec<Moment> {
+        self.histories.of(run)
     }
 
     /// Whether the writer can commit: it did in the last 10 seconds.
@@ -110,6 +123,11 @@ impl Operator {
         let groups =
             move |dispatch: &Dispatch, _| dispatch.run(run).map(|run| run.job_state_histogram(groups_max));
         self.writer.look(groups).await?.ok_or_else(|| Arc::new(Refusal::NoRun(run).into()))
+    }
+
+    /// How many of the leased jobs of a run are being counted, as far as can be told; the others wait in their workers' queues.
+    pub async fn jobs_being_counted(&self, run: RunId) -> Result<usize, Arc<Error>> {
+        self.writer.look(move |dispatch, _| dispatch.being_counted(run)).await
     }
 
     /// Plans a run and stores its jobs. They can be leased once all are stored; runs of higher priority go first. A

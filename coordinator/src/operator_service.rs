@@ -188,6 +188,15 @@ impl OperatorService for Operators {
         Ok(Response::new(v1::DrainWorkerResponse {}))
     }
 
+    async fn get_history(
+        &self,
+        request: Request<v1::GetHistoryRequest>,
+    ) -> RpcResult<v1::GetHistoryResponse> {
+        let run = run_id("run", request.get_ref().run).map_err(invalid)?;
+        let moments = self.operator.history(run).into_iter().map(Into::into).collect();
+        Ok(Response::new(v1::GetHistoryResponse { moments }))
+    }
+
     async fn list_events(
         &self,
         request: Request<v1::ListEventsRequest>,

@@ -227,7 +227,7 @@ mod tests {
             if random() % 400 < 60 {
                 sums.done += 1;
                 sums.estimate_done += u128::from(estimate);
-                sums.accepted.add(estimate, counts, 0, elapsed_us).unwrap();
+                sums.accepted.add(estimate, counts, 0, elapsed_us, elapsed_us).unwrap();
             } else {
                 time_left += real(elapsed_us.into()) / 1e6;
             }

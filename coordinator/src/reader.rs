@@ -8,9 +8,12 @@ use std::sync::Arc;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_ledger::database::open_readers;
-use nqueens_ledger::{self as ledger, LedgerRow, OtherResult, PlannedJob, RunRow, WorkerRow, damaged, rules};
+use nqueens_ledger::{
+    self as ledger, Effort, LedgerRow, OtherResult, PlannedJob, RunRow, WorkerRow, damaged, rules,
+};
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
+use nqueens_model::operator::{Event, History};
 use nqueens_scheduler::{Refusal, Run, RunSettings};
 use sqlx::sqlite::SqlitePool;
 use tracing::warn;
@@ -145,6 +148,21 @@ impl Reader {
         let slots = ledger::slots(&self.db, run.id, run.jobs).await?;
         let (accepted, checks) = ledger::accepted_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
         Ok(RunProgress::of(&Run::new(&run.settings(), run.state, slots, accepted, checks)))
+    }
+
+    /// The latest events, oldest first.
+    pub async fn events(&self) -> Result<Vec<Event>, Error> {
+        Ok(ledger::events(&self.db).await?)
+    }
+
+    /// How the runs went over time, those of which it is known.
+    pub async fn histories(&self) -> Result<HashMap<RunId, History>, Error> {
+        Ok(ledger::histories(&self.db).await?)
+    }
+
+    /// When a run was counted, and by which engines.
+    pub async fn effort(&self, run: &RunRow) -> Result<Effort, Error> {
+        ledger::effort(&self.db, run).await.map_err(|error| self.explain(error))
     }
 
     /// All workers that ever registered, oldest first.

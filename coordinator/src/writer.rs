@@ -38,7 +38,7 @@ use tracing::{debug, error, warn};
 
 use crate::clock::wall_time;
 use crate::error::Error;
-use crate::events::EventBoard;
+use crate::history::{Events, Histories};
 use crate::limits::CountLimits;
 use crate::plans::{Plans, UnplannedRun};
 use crate::progress::Snapshot;
@@ -95,7 +95,10 @@ pub(crate) struct Writer {
     plans: Plans,
     speeds: Speeds,
     stalls: Stalls,
-    pub(crate) events: EventBoard,
+    pub(crate) events: watch::Sender<Events>,
+    /// Events that the next transaction stores.
+    untold: Vec<NewEvent>,
+    pub(crate) histories: Histories,
     /// The most that leased jobs can count.
     pub(crate) limits: Arc<CountLimits>,
     /// The state as it changes, for whoever shows it.
@@ -128,12 +131,15 @@ impl Writer {
             }
             while !discard(&mut database, incarnation).await? {}
             let dispatch = Dispatch::new(policy, incarnation, secret);
-            Ok((began_at, ledger::restore(&database.readers, dispatch, room, 0).await?))
+            let events = Events::from(ledger::events(&database.readers).await?);
+            let histories = Histories::restored(ledger::histories(&database.readers).await?);
+            Ok((began_at, events, histories, ledger::restore(&database.readers, dispatch, room, 0).await?))
         };
-        let (began_at, scheduler) = begun.await.map_err(|error: Error| error.explain(&database.path))?;
+        let (began_at, events, histories, scheduler) =
+            begun.await.map_err(|error: Error| error.explain(&database.path))?;
         let speeds = Speeds::default();
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, &speeds, Vec::new())));
-        let (faults, stalls, events) = (watch::Sender::new(None), Stalls::default(), EventBoard::default());
+        let (faults, events) = (watch::Sender::new(None), watch::Sender::new(events));
         Ok(Self {
             database,
             scheduler,
@@ -144,8 +150,10 @@ impl Writer {
             began_at,
             plans,
             speeds,
-            stalls,
+            stalls: Stalls::default(),
             events,
+            untold: Vec::new(),
+            histories,
             limits: Arc::default(),
             snapshot,
             committed: watch::Sender::new(Instant::now()),
@@ -199,10 +207,7 @@ impl Writer {
     /// that no other transaction can follow.
     async fn group(&mut self, mut requests: Vec<Box<dyn Pending>>) -> Result<(), Arc<Error>> {
         let failure = match self.transact(&mut requests).await {
-            Ok(news) => {
-                self.events.post(self.ledger_time(), news);
-                None
-            }
+            Ok(()) => None,
             Err(error) => Some(self.recover(error).await),
         };
         if let Some(end) = failure.as_ref().filter(|failure| failure.is_final()) {
@@ -214,8 +219,7 @@ impl Writer {
         }
         let now = self.now();
         self.speeds.note(now, self.scheduler.dispatch());
-        let stalls = self.stalls.look(now, self.policy.stall_ms, self.scheduler.dispatch());
-        self.events.post(self.ledger_time(), stalls);
+        self.untold.extend(self.stalls.look(now, self.policy.stall_ms, self.scheduler.dispatch()));
         self.show();
         for request in requests {
             request.answer(failure.as_ref());
@@ -223,8 +227,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Loads, applies, persists and commits; returns what is worth an event.
-    async fn transact(&mut self, requests: &mut [Box<dyn Pending>]) -> Result<Vec<NewEvent>, Error> {
+    /// Loads, applies, persists and commits.
+    async fn transact(&mut self, requests: &mut [Box<dyn Pending>]) -> Result<(), Error> {
         let (now, at, begun) = (self.now(), self.ledger_time(), Instant::now());
         let mut db = begin(&mut self.database, self.incarnation).await?;
         let mut needs = Needs::default();
@@ -243,11 +247,24 @@ impl Writer {
             transaction.suspect(suspicion, results);
         }
         ledger::persist(&mut db, &transaction.take_changes(), at).await?;
-        let news = transaction.into_news();
+        let news: Vec<_> = self.untold.iter().cloned().chain(transaction.into_news()).collect();
+        let events = if news.is_empty() {
+            None
+        } else {
+            ledger::insert_events(&mut db, &news, at).await?;
+            Some(ledger::events(&mut *db).await?)
+        };
+        let growth = self.histories.growth(at, &self.snapshot.borrow());
+        growth.persist(&mut db).await?;
         db.commit().await?;
+        self.untold.clear();
+        self.histories.grow(growth);
+        if let Some(events) = events {
+            self.events.send_replace(Arc::new(events));
+        }
         self.committed.send_replace(Instant::now());
         debug!(requests = requests.len(), elapsed_us = begun.elapsed().as_micros(), "committed");
-        Ok(news)
+        Ok(())
     }
 
     /// Removes some jobs of a run that was not planned to its end; true once there are none.

@@ -188,6 +188,13 @@ pub struct JobResult {
     pub cpu_us: Option<u64>,
 }
 
+impl JobResult {
+    /// Processor time in microseconds; thread time where it is not measured.
+    pub fn processor_us(&self) -> u64 {
+        self.cpu_us.unwrap_or(self.elapsed_us)
+    }
+}
+
 /// What became of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultAck {

@@ -127,7 +127,7 @@ class Verification:
     """All checks on a ledger."""
 
     checks: tuple[Check, ...]
-    #: Whether no check failed and none was interrupted.
+    #: Whether no check failed.
     passed: bool
 
     def __bool__(self) -> bool:
@@ -207,7 +207,7 @@ def solutions(
             for line in stdout:
                 found = json.loads(line)
                 yield Solution(tuple(found["queens"]), found.get("symmetry"), found.get("orbit"))
-            _conclude(program, stderr.readlines())
+            _conclude(program, stderr.read().splitlines())
 
 
 def estimate(
@@ -272,22 +272,21 @@ def verify(
     """
     options = _option("signer", None if signer is None else os.fspath(signer)) + _option("sample", sample)
     options += _option("seed", seed) + _option("threads", threads)
-    # A check that fails is the exit code 1, too.
-    with _started(["verify", os.fspath(file), *options]) as (program, stdout, stderr):
-        said, printed = stderr.readlines(), stdout.readlines()
-        if program.wait() != 1 or not printed:
-            _conclude(program, said)
-    return Verification(tuple(_check(line) for line in printed if line.startswith(tuple(_OUTCOMES))), program.returncode == 0)
+    with _started(["verify", os.fspath(file), *options]) as (program, _, _):
+        printed, said = program.communicate()
+        # A check that fails is the exit code 1, too.
+        if program.returncode != 1 or not printed:
+            _conclude(program, said.splitlines())
+    checks = [_check(line) for line in printed.splitlines() if line.startswith(tuple(_OUTCOMES))]
+    return Verification(tuple(checks), program.returncode == 0)
 
 
 _OUTCOMES = {"ok     ": True, "FAILED ": False, "-      ": None}
 
 
 def _check(line: str) -> Check:
-    """A line in three columns: the outcome, the name in 12 characters or more, the detail."""
-    outcome, rest = line[:7], line[8:].rstrip("\n")
-    name, detail = (rest[:12].rstrip(), rest[13:]) if len(rest) > 12 else (rest, "")
-    return Check(name, _OUTCOMES[outcome], detail)
+    """A line in three columns: the outcome, the name, the detail."""
+    return Check(line[8:20].rstrip(), _OUTCOMES[line[:7]], line[21:])
 
 
 def _whole(text: str | None) -> int | None:
@@ -343,9 +342,9 @@ def _run(*arguments: str, progress: Callable[[str], None] | None = None) -> str:
     with _started(arguments) as (program, stdout, stderr):
         said = []
         for line in stderr:
-            said.append(line)
+            said.append(line.rstrip("\n"))
             if progress is not None:
-                progress(line.rstrip("\n"))
+                progress(said[-1])
         printed = stdout.read()
         _conclude(program, said)
     return printed
@@ -357,4 +356,4 @@ def _conclude(program: subprocess.Popen[str], said: Sequence[str]) -> None:
         return
     starts = ("nqueens: ", "error: ")
     messages = [line.split(": ", 1)[1].strip() for line in said if line.startswith(starts)]
-    raise Error(messages[-1] if messages else "".join(said).strip() or f"exit code {program.returncode}")
+    raise Error(messages[-1] if messages else "\n".join(said).strip() or f"exit code {program.returncode}")

@@ -1,5 +1,5 @@
 // The runs of a coordinator as they go on, by server-sent events.
-import { about, mapOfJobs, plot, rangeOf, short, span, thousands } from "/pictures.js";
+import { about, dayAndTime, mapOfJobs, plot, rangeOf, short, span, thousands } from "/pictures.js";
 
 const by = (id) => document.getElementById(id);
 const EVENTS_SHOWN = 60;
@@ -25,12 +25,35 @@ function element(name, children = []) {
   for (const [kind, style] of children) {
     const child = document.createElement(kind);
     if (style) child.className = style;
-    if (kind === "th") child.scope = "row";
     made.append(child);
   }
   return made;
 }
 
+/**
+ * A row for a table, with a cell for each of its headings. A narrow screen shows a row as a card, each cell with its heading.
+ * As it is no table then, the roles of one are spelt out.
+ */
+function rowFor(body) {
+  const row = element("tr");
+  row.setAttribute("role", "row");
+  [...body.closest("table").tHead.rows[0].cells].forEach((head, index) => {
+    const cell = document.createElement(index ? "td" : "th");
+    cell.className = head.className;
+    cell.setAttribute("role", index ? "cell" : "rowheader");
+    if (index) cell.dataset.label = head.textContent;
+    row.append(cell);
+  });
+  return row;
+}
+
+/** Jobs that are leased, and how many of them are being counted: the others wait in their workers' queues. */
+function leasedOf({ id, leased }) {
+  const counting = detail?.run === id ? Math.min(detail.counting, leased) : 0;
+  return `leased ${thousands(leased)}${leased ? `: ${thousands(counting)} being counted, ${thousands(leased - counting)} queued` : ""}`;
+}
+
+const hours = (number) => (number < 1000 ? number.toPrecision(3) : thousands(Math.round(number)));
 const percent = (share) => `${(100 * (share < 1 ? Math.min(share, 0.999) : 1)).toFixed(1)} %`;
 const bounds = (interval, write) => `${write(interval.low)} to ${write(interval.high)}`;
 const numbers = ({ value, low, high }) => ({ value: Number(value), low: Number(low), high: Number(high) });
@@ -45,13 +68,68 @@ function jobsOf(run) {
   return `${thousands(run.done)} of ${thousands(run.jobs)}`;
 }
 
-/** How long a finished run was counted, and how long it had waited for its first lease, where that is longer. */
-function tookOf(run) {
-  if (!run.finished_at_ms) return "";
-  const started = run.started_at_ms ?? run.created_at_ms;
-  const [waited, took] = [started - run.created_at_ms, run.finished_at_ms - started];
-  return `took ${span(took / 1000)}${waited > took ? `, after ${span(waited / 1000)} in the queue` : ""}`;
+/** Shows a fact, or hides it where there is none. */
+function fact(id, value, more = "") {
+  by(id).parentElement.hidden = value === undefined;
+  put(by(id), value ?? "");
+  put(by(`${id}-more`), more);
 }
+
+/** How long it has been counted or was, with how long it had waited for its first lease, where that is longer. */
+function showElapsed(run, open) {
+  const until = run.finished_at_ms ?? (open ? picture.at_ms : undefined);
+  const started = run.started_at_ms ?? (run.finished_at_ms ? run.created_at_ms : undefined);
+  put(by("elapsed-name"), run.finished_at_ms ? "Took" : "Elapsed");
+  if (until === undefined) return fact("elapsed");
+  if (started === undefined) return fact("elapsed", "not begun", `submitted ${span((until - run.created_at_ms) / 1000)} ago`);
+  const [waited, took] = [started - run.created_at_ms, until - started];
+  const queue = waited > took ? `, after ${span(waited / 1000)} in the queue` : "";
+  fact("elapsed", span(took / 1000), `since ${dayAndTime(started, picture.at_ms)}${queue}`);
+}
+
+/** When it will end, if the time left is known. */
+function showEnd({ time_left_s: left }, open) {
+  if (!open || !left) return fact("end");
+  const at = (seconds) => dayAndTime(picture.at_ms + 1000 * seconds, picture.at_ms);
+  fact("end", at(left.value), bounds(left, at));
+}
+
+/** What was done beyond counting each job once. */
+function showChecks(run) {
+  const { agreed, settled, waived, open } = run.checks;
+  const parts = run.recounts.agreed + run.recounts.differing;
+  const made = [
+    agreed && `${thousands(agreed)} jobs counted twice alike`,
+    settled && `${thousands(settled)} settled by a third count`,
+    open && `${thousands(open)} second counts pending`,
+    waived && `${thousands(waived)} skipped: only one machine`,
+    parts && `${thousands(parts)} parts counted again by the coordinator, ${run.recounts.differing || "none"} differing`,
+  ].filter(Boolean);
+  const more = made.length ? made.join("; ") : "no second counts";
+  const against = run.check === "none" ? "no such count is published" : `against ${run.check} counts`;
+  if (run.total) fact("checks", "passed", `${against}; ${more}`);
+  else if (run.state === "failed") fact("checks", "failed", more);
+  else fact("checks", made.length ? "pending" : undefined, more);
+}
+
+/** The report and the ledger of a finished run, or the commands that write them. */
+function showDocuments(run) {
+  by("documents").hidden = !run.total || !picture.documents;
+  by("commands").hidden = !run.total || picture.documents;
+  for (const name of ["report", "ledger"]) by(name).href = `/${name}?run=${encodeURIComponent(run.id)}`;
+  put(by("report-command"), `nqueens report ${run.id} --db FILE --output nqueens-${run.n}.html`);
+  put(by("ledger-command"), `nqueens export ${run.id} --db FILE --format ledger --output nqueens-${run.n}.ledger`);
+}
+
+/** What a job of each plan is. */
+const PLANS = {
+  rows: "a job continues some placements of queens in the first rows",
+  border: "a job continues some placements of queens in the two outermost rows and columns",
+  halves: "a job joins upper and lower halves of the board that share their columns out alike",
+  colours: "a job joins queens on white cells with queens on black ones",
+  cells: "a job continues some placements of queens in the first rows of the board",
+  torus: "a job continues some placements of queens in the first rows of the torus",
+};
 
 function showRun(run) {
   by("run").hidden = !run;
@@ -61,7 +139,7 @@ function showRun(run) {
   put(by("run-title"), run.subject);
   put(by("run-state"), run.stuck ? "needs attention" : run.state);
   by("run-state").className = `state ${run.stuck ? "stuck" : run.state}`;
-  put(by("run-name"), `run ${run.id}, plan ${run.plan}`);
+  put(by("run-name"), `run ${run.id}`);
   by("bar").value = run.share;
   put(by("share"), percent(run.share));
   document.title = `${percent(run.share)} of ${run.subject} - N-Queens`;
@@ -72,26 +150,34 @@ function showRun(run) {
   const totalMore = run.standing ?? run.reason ?? (estimate ? bounds(estimate, about) : "");
   put(by("total-more"), totalMore);
 
+  for (const name of ["count2", "count4", "count8", "unique"]) {
+    fact(name, run[name] ? thousands(run[name]) : undefined);
+  }
+  put(by("unique-more"), "solutions up to rotation and reflection");
   const left = run.time_left_s;
-  put(by("left"), !open ? "none" : left ? span(left.value) : "unknown");
-  put(by("left-more"), tookOf(run) || (left ? bounds(left, span) : ""));
-  put(by("speed"), run.states_per_s ? `${short(run.states_per_s)} states/s` : "none");
-  put(by("speed-more"), run.threads ? `on ${run.threads.toFixed(1)} threads` : "");
-  put(by("jobs"), jobsOf(run));
-  put(by("jobs-more"), run.quarantined ? `${thousands(run.quarantined)} in quarantine` : "");
+  fact("left", open ? (left ? span(left.value) : "unknown") : undefined, left ? bounds(left, span) : "");
+  showEnd(run, open);
+  showElapsed(run, open);
+  const speed = run.states_per_s && `${short(run.states_per_s)} states/s`;
+  fact("speed", open ? speed ?? "none" : undefined, run.threads ? `on ${run.threads.toFixed(1)} threads` : "");
+  const quarantined = run.quarantined ? `, ${thousands(run.quarantined)} in quarantine` : "";
+  const working = run.leased ? `${thousands(run.leased)} leased` : "";
+  fact("jobs", jobsOf(run), `${working}${quarantined}`.replace(/^, /, ""));
+  fact("cost", run.state === "planning" ? undefined : hours(run.core_hours), "processor time of the results");
+  showChecks(run);
+  fact("plan", run.plan, PLANS[run.plan]);
+  showDocuments(run);
 
   put(by("key-done"), `done ${thousands(run.done)}`);
-  put(by("key-leased"), `being counted ${thousands(run.leased)}`);
+  put(by("key-leased"), leasedOf(run));
   put(by("key-ready"), `waiting ${thousands(run.jobs - run.done - run.leased - run.quarantined)}`);
   put(by("key-quarantined"), `in quarantine ${thousands(run.quarantined)}`);
 }
 
 function showRuns(runs, chosen) {
   by("runs-section").hidden = runs.length === 0;
-  const columns = [["th"], ["td", "number"], ["td", "minor"], ["td", "minor"], ["td", "number"], ["td", "number minor"],
-    ["td", "number minor"], ["td", "number"]];
   const make = () => {
-    const row = element("tr", columns);
+    const row = rowFor(by("runs"));
     row.firstElementChild.append(document.createElement("a"));
     return row;
   };
@@ -110,9 +196,7 @@ function showRuns(runs, chosen) {
 }
 
 function showWorkers({ workers, workers_in_all: all, busy_workers: busy }) {
-  const columns = [["th"], ["td", "number minor"], ["td", "minor"], ["td", "number minor"], ["td", "number minor"],
-    ["td", "number minor"], ["td", "number"], ["td", "number"]];
-  fill(by("workers"), workers, () => element("tr", columns), (row, worker) => {
+  fill(by("workers"), workers, () => rowFor(by("workers")), (row, worker) => {
     const silent = worker.silent_ms / 1000;
     row.className = silent > 60 ? "silent" : "";
     const heard = worker.draining ? "draining" : silent < 10 ? "now" : `${span(silent)} ago`;
@@ -164,7 +248,6 @@ function showEvents(events) {
   const newest = events.at(-1)?.number ?? 0;
   const news = events.filter((event) => event.number > (announced ?? newest) && (event.problem || event.kind === "run_done"));
   if (news.length > 0) put(by("announcer"), news.map((event) => event.text).join(" "));
-  // The numbers begin anew with each life of the coordinator.
   announced = newest;
 }
 
@@ -179,24 +262,24 @@ function showDisk({ disk, build }) {
 function showHistory({ history }, run) {
   const speeds = history.at_ms.map((at, index) => ({ at, value: history.states_per_s[index] }))
     .filter((point) => point.value !== null);
-  const fastest = Math.max(...speeds.map((point) => point.value), 1);
+  const fastest = Math.max(...speeds.map((point) => point.value), run.states_per_s ?? 1, 1);
   const now = run.states_per_s ? `now ${short(run.states_per_s)}, ` : "";
-  plot(by("throughput"), speeds, { range: [0, 1.08 * fastest], format: short });
+  plot(by("throughput"), speeds, { range: [0, 1.08 * fastest], format: short, unit: "states/s" });
   put(by("throughput-text"), speeds.length > 1
-    ? `States per second since ${new Date(speeds[0].at).toLocaleString()}: ${now}at most ${short(fastest)}`
-    : "No measurements since the coordinator started");
+    ? `States per second over the time of day, since ${dayAndTime(speeds[0].at, picture.at_ms)}: ${now}at most ${short(fastest)}`
+    : "No measurements yet");
 
   const estimates = history.at_ms.map((at, index) => ({ at, interval: history.total[index] }))
     .filter((point) => point.interval).map(({ at, interval: [low, value, high] }) => ({ at, low, value, high }));
   const truth = run.total ?? run.published;
   const mark = truth ? Number(truth) : undefined;
   const last = estimates.at(-1);
-  if (estimates.length > 1) plot(by("estimate"), estimates, { range: rangeOf(estimates, mark), mark, format: about });
+  if (estimates.length > 1) plot(by("estimate"), estimates, { range: rangeOf(estimates, mark), mark, format: about, unit: "solutions" });
   else by("estimate").replaceChildren();
   const dashes = truth ? `; dashes: the ${run.total ? "total" : "published count"}` : "";
   put(by("estimate-text"), last
     ? `95 % interval, now ±${((50 * (last.high - last.low)) / last.value).toFixed(2)} %${dashes}`
-    : "Too few jobs done since the coordinator started");
+    : "Too few jobs done to estimate it");
 }
 
 const KINDS = { rows: "classes of first rows", border: "border configurations", halves: "column sets", colours: "row sets" };
@@ -238,17 +321,40 @@ for (const change of [matchMedia("(prefers-color-scheme: dark)"), window]) {
   change.addEventListener(change === window ? "resize" : "change", () => detail && showDetail());
 }
 
-function link(text, live) {
-  put(by("link"), text);
-  by("link").className = live ? "link live" : "link";
+/** Time without a word from the coordinator after which what is shown is out of date: it sends a picture every second. */
+const SILENCE_MS = 10_000;
+
+let heardAt = 0;
+
+function isLive() {
+  heardAt = performance.now();
+  by("live").hidden = false;
+  put(by("link"), "live");
+  by("link").className = "link live";
+  by("stale").hidden = true;
+  document.body.classList.remove("stale");
 }
+
+/** Says that the coordinator is away, and makes everything look as old as it is. */
+function isAway() {
+  put(by("link"), "waiting for the coordinator");
+  by("link").className = "link";
+  if (!picture) return;
+  by("stale").hidden = false;
+  const when = dayAndTime(picture.at_ms, Date.now());
+  put(by("stale"), `Out of date: the coordinator does not answer. Everything here is as of ${when}.`);
+  document.body.classList.add("stale");
+  if (!document.title.startsWith("Out of date")) document.title = `Out of date - ${document.title}`;
+}
+
+setInterval(() => heardAt && performance.now() - heardAt > SILENCE_MS && isAway(), 1000);
 
 function listen() {
   const run = new URLSearchParams(location.search).get("run");
   const stream = new EventSource(run ? `/live?run=${encodeURIComponent(run)}` : "/live");
   stream.addEventListener("picture", (event) => {
     picture = JSON.parse(event.data);
-    link("live", true);
+    isLive();
     showPicture();
   });
   stream.addEventListener("detail", (event) => {
@@ -256,7 +362,7 @@ function listen() {
     showDetail();
   });
   stream.addEventListener("error", async () => {
-    link("waiting for the coordinator", false);
+    isAway();
     if (stream.readyState !== EventSource.CLOSED) return;
     // It was refused: the session is over, or there is no such run, or too many pages are open.
     const answer = await fetch(run ? `/live?run=${encodeURIComponent(run)}` : "/live").catch(() => undefined);
@@ -267,4 +373,5 @@ function listen() {
   });
 }
 
+by("link").hidden = false;
 listen();

@@ -48,25 +48,65 @@ export function draw(parent, name, attributes, text) {
 function ticks(low, high, wanted) {
   const raw = (high - low) / wanted || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= raw);
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= raw);
   const found = [];
   for (let at = Math.ceil(low / step) * step; at <= high + step / 1e6; at += step) found.push(at);
   return found;
 }
 
-const clock = (ms, withDay) => new Date(ms).toLocaleString([], withDay
-  ? { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }
-  : { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** A time of day, with the day unless it is that of `now`. */
+export function dayAndTime(ms, now) {
+  const [day, time] = [new Date(ms).toDateString(), { hour: "2-digit", minute: "2-digit" }];
+  if (now !== undefined && Math.abs(ms - now) < 10 * MINUTE) time.second = "2-digit";
+  const date = now !== undefined && day === new Date(now).toDateString() ? {} : { day: "numeric", month: "short" };
+  if (now !== undefined && Math.abs(ms - now) > 300 * DAY) date.year = "numeric";
+  return new Date(ms).toLocaleString([], { ...date, ...time });
+}
+
+const STEPS = [SECOND, 2 * SECOND, 5 * SECOND, 10 * SECOND, 20 * SECOND, 30 * SECOND, MINUTE, 2 * MINUTE, 5 * MINUTE,
+  10 * MINUTE, 20 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY,
+  84 * DAY];
+
+/** Round times of day that divide a range, with what to write there. */
+function timeTicks(from, until, wanted) {
+  const step = STEPS.find((size) => (until - from) / size <= wanted) ?? STEPS.at(-1);
+  const style = step >= DAY ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit" };
+  if (step < MINUTE) style.second = "2-digit";
+  if (step < DAY && until - from > 20 * HOUR) style.weekday = "short";
+  const zone = -new Date(from).getTimezoneOffset() * MINUTE;
+  const found = [];
+  for (let at = Math.ceil((from + zone) / step) * step - zone; at <= until; at += step) {
+    found.push({ at, text: new Date(at).toLocaleString([], style) });
+  }
+  return found;
+}
+
+/** The stretches of points between which nobody measured for long: no line leads over these gaps. */
+function stretches(points) {
+  const gaps = points.slice(1).map((point, index) => point.at - points[index].at);
+  const usual = [...gaps].sort((a, b) => a - b)[Math.floor(gaps.length / 2)];
+  const found = [[points[0]]];
+  points.slice(1).forEach((point, index) => {
+    if (gaps[index] > 8 * usual && gaps[index] > 15 * SECOND) found.push([]);
+    found.at(-1).push(point);
+  });
+  return found;
+}
 
 /**
  * Values over time: `points` are {at, value, low, high} with low and high for a band or without them; `mark` is a
- * level to compare with; `format` writes the numbers at the axis.
+ * level to compare with; `format` writes the numbers at the axis, and `unit` stands over them.
  */
-export function plot(svg, points, { range, mark, format }) {
+export function plot(svg, points, { range, mark, format, unit }) {
   svg.replaceChildren();
   const [width, height] = [svg.clientWidth, svg.clientHeight];
   if (points.length < 2 || !width) return;
-  const [left, right, top, bottom] = [78, 6, 8, 24];
+  const [left, right, top, bottom] = [78, 6, 24, 24];
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const [from, until] = [points[0].at, points.at(-1).at];
   const [low, high] = range;
@@ -79,18 +119,25 @@ export function plot(svg, points, { range, mark, format }) {
     draw(svg, "line", { class: "grid", x1: left, x2: width - right, y1: y(level), y2: y(level) });
     draw(svg, "text", { class: "axis", x: left - 8, y: y(level) + 4, "text-anchor": "end" }, format(level));
   }
-  const withDay = until - from > 86_400_000;
-  draw(svg, "text", { class: "axis", x: left, y: height - 6 }, clock(from, withDay));
-  draw(svg, "text", { class: "axis", x: width - right, y: height - 6, "text-anchor": "end" }, clock(until, withDay));
-  if (points[0].low === undefined) {
-    const line = path(points, (point) => point.value);
-    const area = [`${x(from)},${y(low)}`, ...line, `${x(until)},${y(low)}`];
-    draw(svg, "polygon", { class: "area", points: area.join(" ") });
-  } else {
-    const lower = path(points, (point) => point.low).reverse();
-    draw(svg, "polygon", { class: "band", points: [...path(points, (point) => point.high), ...lower].join(" ") });
+  draw(svg, "text", { class: "axis", x: left - 8, y: 12, "text-anchor": "end" }, unit);
+  const room = width - left - right;
+  for (const { at, text } of timeTicks(from, until, room / 90)) {
+    draw(svg, "line", { class: "grid", x1: x(at), x2: x(at), y1: height - bottom, y2: height - bottom + 5 });
+    const anchor = x(at) - left < 30 ? "start" : x(at) > width - right - 30 ? "end" : "middle";
+    draw(svg, "text", { class: "axis", x: x(at), y: height - 4, "text-anchor": anchor }, text);
   }
-  draw(svg, "polyline", { class: "curve", points: path(points, (point) => point.value).join(" ") });
+  for (const stretch of stretches(points)) {
+    const [first, last] = [stretch[0], stretch.at(-1)];
+    if (first.low === undefined) {
+      const line = path(stretch, (point) => point.value);
+      const area = [`${x(first.at)},${y(low)}`, ...line, `${x(last.at)},${y(low)}`];
+      draw(svg, "polygon", { class: "area", points: area.join(" ") });
+    } else {
+      const lower = path(stretch, (point) => point.low).reverse();
+      draw(svg, "polygon", { class: "band", points: [...path(stretch, (point) => point.high), ...lower].join(" ") });
+    }
+    draw(svg, "polyline", { class: "curve", points: path(stretch, (point) => point.value).join(" ") });
+  }
   if (mark !== undefined && mark >= low && mark <= high) {
     draw(svg, "line", { class: "mark", x1: left, x2: width - right, y1: y(mark), y2: y(mark) });
   }

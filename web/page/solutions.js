@@ -12,8 +12,8 @@ const symmetries = {
   "quarter-turn": "equal to its quarter turn: 2 images",
 };
 
-/** Queens row by row, columns from 1, for those who do not see the board. */
-const described = (columns) => `Queens from the top row down in columns ${columns.map((c) => c + 1).join(", ")}.`;
+/** Queens row by row, columns from 0 as everywhere, for those who do not see the board. */
+const described = (columns) => `Queens from the top row down in columns ${columns.join(", ")}, numbered from 0.`;
 
 async function show(n, wanted) {
   const answer = await fetch(`/solution?n=${n}&number=${wanted}`);

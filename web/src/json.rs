@@ -34,6 +34,7 @@ pub fn run(run: &RunStatus) -> Value {
         "count2": orbits.map(|orbits| orbits.count2.to_string()),
         "count4": orbits.map(|orbits| orbits.count4.to_string()),
         "count8": orbits.map(|orbits| orbits.count8.to_string()),
+        "unique": orbits.and_then(|orbits| orbits.unique(run.progress.n).ok()).map(|unique| unique.to_string()),
         "check": outcome.map(|outcome| outcome.checked.name()),
         "confirmed": standing.as_ref().map(Standing::is_confirmed),
         "standing": standing.as_ref().map(Standing::to_string),

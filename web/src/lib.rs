@@ -1,15 +1,15 @@
 //! The web page, Prometheus metrics and webhook of a coordinator. All of it is read-only.
 //!
 //! ```text
-//! Operator --snapshots, workers, events--> picture, history --> live (server-sent events) --> page/
-//!          |                                                +--> metrics
+//! Operator --snapshots, workers, events--> picture --> live (server-sent events) --> page/
+//!          |                                  +------> plain (without scripts), metrics, documents
 //!          +--events--> webhook
 //! ```
 //!
 //! * `server` is an HTTP/1.1 listener of its own. `auth` decides who may look: by the Host header on loopback,
 //!   elsewhere by the operator token and then a session cookie. `health` is open to everybody.
 //! * `live` sends pictures as server-sent events. They are computed when somebody looks, once for all (`fresh`).
-//!   `history` keeps a few hundred points per run.
+//!   `plain` is the same for browsers that run no scripts. `documents` are the report and the ledger of a run, as files.
 //! * `metrics` are written anew for each scrape. `webhook` posts events one at a time.
 //! * `page/` is HTML, CSS and modules without a build step. Its policy allows no other scripts.
 //! * `json` defines the JSON of runs, workers and events, here and in the command line's `--json`.
@@ -20,14 +20,15 @@
 #![forbid(unsafe_code)]
 
 mod auth;
+mod documents;
 mod fresh;
 mod headers;
 mod health;
-mod history;
 pub mod json;
 mod live;
 mod metrics;
 mod picture;
+mod plain;
 mod probe;
 mod server;
 mod shared;
@@ -35,6 +36,7 @@ mod solutions;
 mod webhook;
 
 pub use auth::Admission;
+pub use documents::{Document, DocumentWriter};
 pub use probe::{InvalidPage, NotReady, Probe};
 pub use server::Server;
 pub use webhook::{InvalidWebhook, Webhook, WebhookSender};

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 
-use crate::picture::{detail, paint};
+use crate::picture::detail;
 use crate::shared::{PICTURE_EVERY, PageState};
 
 /// Pictures between two looks at the chosen run.
@@ -32,10 +32,18 @@ pub(crate) struct RunQuery {
     run: Option<String>,
 }
 
+impl RunQuery {
+    /// The run that is asked for; an error is for who asked for none that can be.
+    pub(crate) fn run(&self) -> Result<Option<RunId>, (StatusCode, String)> {
+        let parsed = self.run.as_ref().map(|run| run.parse::<RunId>()).transpose();
+        parsed.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))
+    }
+}
+
 pub(crate) async fn live(State(shared): State<Arc<PageState>>, Query(choice): Query<RunQuery>) -> Response {
-    let run = match choice.run.map(|run| run.parse::<RunId>()).transpose() {
+    let run = match choice.run() {
         Ok(run) => run,
-        Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+        Err(refusal) => return refusal.into_response(),
     };
     if run.is_some_and(|run| shared.operator.watch().borrow().run(run).is_none()) {
         return (StatusCode::NOT_FOUND, "there is no such run here").into_response();
@@ -66,13 +74,12 @@ async fn feed(shared: &PageState, chosen: Option<RunId>, sender: &Sender, _place
     loop {
         ticks.tick().await;
         let Ok(room) = sender.reserve().await else { return };
-        let Ok(picture) = shared.picture.get(paint(&shared.operator)).await else { return };
+        let Ok(picture) = shared.overview().await else { return };
         room.send(Ok(Event::default().event("picture").retry(RETRY).data(&picture.text)));
         if let Some(run) = chosen.or(picture.foremost)
             && (round % DETAIL_EVERY == 0 || last != Some(run))
         {
-            let looking = detail(&shared.operator, &shared.histories, run);
-            let Ok(text) = shared.detail(run).get(looking).await else { return };
+            let Ok(text) = shared.detail(run).get(detail(&shared.operator, run)).await else { return };
             let Ok(room) = sender.reserve().await else { return };
             room.send(Ok(Event::default().event("detail").data(&text)));
             last = Some(run);

@@ -236,7 +236,7 @@ fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<MetricSample
 }
 
 fn of_events(events: &Events) -> MetricSamples {
-    let help = "Time of the last event of this kind, in seconds since 1970; 0 if there is none in memory.";
+    let help = "Time of the last event of this kind, in seconds since 1970; 0 if none is kept.";
     let mut family = MetricSamples::gauge("nqueens_last_event_timestamp_seconds", help);
     for kind in EventKind::ALL {
         let last = events.iter().rev().find(|event| event.kind == *kind);

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use nqueens_coordinator::{Error, Operator};
+use nqueens_coordinator::{Error, Events, Operator, wall_time};
 use nqueens_kernel::known::published;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{RunStatus, WorkerStatus};
+use nqueens_model::operator::{Interval, Moment, RunStatus, WallTime, WorkerStatus};
 use serde_json::{Value, json};
 
-use crate::history::Histories;
 use crate::json;
 
 /// Runs that are over and still shown, the latest ones; and workers in the table, those with most jobs.
 const OVER_MAX: usize = 30;
 const WORKERS_MAX: usize = 300;
+
+/// Events that are shown, the latest ones.
+pub(crate) const EVENTS_SHOWN: usize = 60;
 
 /// Cells of a map; a cell stands for some jobs that are neighbours in the plan.
 const CELLS_MAX: usize = 2_000;
@@ -22,12 +24,25 @@ const CELLS_MAX: usize = 2_000;
 #[derive(Clone)]
 pub(crate) struct Overview {
     pub(crate) text: Arc<str>,
+    /// When it was taken.
+    pub(crate) at: WallTime,
+    /// Oldest first.
+    pub(crate) runs: Arc<[ShownRun]>,
+    pub(crate) workers: Arc<[WorkerStatus]>,
+    pub(crate) events: Events,
     /// The run that is shown to one who did not choose: the first that is open, or else the latest.
     pub(crate) foremost: Option<RunId>,
 }
 
+/// A run, with what it has cost.
+pub(crate) struct ShownRun {
+    pub(crate) status: RunStatus,
+    /// Processor time of the accepted results.
+    pub(crate) core_hours: f64,
+}
+
 /// Looks at all runs, workers and events.
-pub(crate) async fn paint(operator: &Operator) -> Result<Overview, Arc<Error>> {
+pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Overview, Arc<Error>> {
     let mut runs = operator.runs().await?;
     let foremost = runs.iter().find(|run| run.progress.state.is_open()).or(runs.last());
     let foremost = foremost.map(|run| run.progress.run);
@@ -46,7 +61,17 @@ pub(crate) async fn paint(operator: &Operator) -> Result<Overview, Arc<Error>> {
     workers.sort_by(|one, other| (&one.name, one.id.get()).cmp(&(&other.name, other.id.get())));
     let snapshot = operator.watch().borrow().clone();
     let events = operator.events().borrow().clone();
+    let at = wall_time();
+    let runs = runs.into_iter().map(|status| {
+        #[expect(clippy::cast_precision_loss, reason = "for people")]
+        let hours = |us: u128| us as f64 / 3.6e9;
+        let cost = snapshot.run(status.progress.run).map(|run| run.sums.accepted.cpu_us);
+        ShownRun { status, core_hours: cost.map_or(0.0, hours) }
+    });
+    let runs: Arc<[_]> = runs.collect();
     let picture = json!({
+        "at_ms": at,
+        "documents": has_documents,
         "build": operator.build(),
         "disk": snapshot.room.map(|room| json!({
             "free_bytes": room.free, "reserve_bytes": room.reserve, "is_short": room.is_short,
@@ -55,13 +80,14 @@ pub(crate) async fn paint(operator: &Operator) -> Result<Overview, Arc<Error>> {
         "workers_in_all": workers_in_all,
         "runs": runs.iter().map(run).collect::<Vec<_>>(),
         "workers": workers.iter().map(worker).collect::<Vec<_>>(),
-        "events": events.iter().map(json::event).collect::<Vec<_>>(),
+        "events": events.iter().skip(events.len().saturating_sub(EVENTS_SHOWN)).map(json::event).collect::<Vec<_>>(),
     });
-    Ok(Overview { text: picture.to_string().into(), foremost })
+    Ok(Overview { text: picture.to_string().into(), at, runs, workers: workers.into(), events, foremost })
 }
 
-fn run(run: &RunStatus) -> Value {
+fn run(ShownRun { status: run, core_hours }: &ShownRun) -> Value {
     let mut json = json::run(run);
+    json["core_hours"] = (*core_hours).into();
     let whole_board = || published(run.plan.n()).map(|counts| counts.total);
     let known = run.plan.variant().map_or_else(whole_board, |variant| variant.published());
     json["published"] = known.map(|total| total.to_string()).into();
@@ -77,20 +103,29 @@ fn worker(worker: &WorkerStatus) -> Value {
 }
 
 /// What concerns one run only: the map of its jobs and how it went so far.
-pub(crate) async fn detail(
-    operator: &Operator,
-    histories: &Histories,
-    run: RunId,
-) -> Result<Arc<str>, Arc<Error>> {
+pub(crate) async fn detail(operator: &Operator, run: RunId) -> Result<Arc<str>, Arc<Error>> {
     let groups = operator.job_state_histogram(run, CELLS_MAX).await?;
     let cells: String = groups.iter().copied().map(cell).collect();
     let group = groups.first().map_or(0, |group| group.iter().sum());
     let detail = json!({
         "run": run.to_string(),
         "map": { "jobs_per_cell": group, "cells": cells },
-        "history": histories.of(run),
+        "counting": operator.jobs_being_counted(run).await?,
+        "history": history(&operator.history(run)),
     });
     Ok(detail.to_string().into())
+}
+
+/// The moments of a run, in columns.
+fn history(moments: &[Moment]) -> Value {
+    let bounds = |interval: Option<Interval>| interval.map(|found| [found.low, found.value, found.high]);
+    json!({
+        "at_ms": moments.iter().map(|moment| moment.at).collect::<Vec<_>>(),
+        "share": moments.iter().map(|moment| moment.share_done).collect::<Vec<_>>(),
+        "states_per_s": moments.iter().map(|moment| moment.states_per_s).collect::<Vec<_>>(),
+        "total": moments.iter().map(|moment| bounds(moment.total)).collect::<Vec<_>>(),
+        "time_left_s": moments.iter().map(|moment| bounds(moment.time_left_s)).collect::<Vec<_>>(),
+    })
 }
 
 /// How a group of jobs stands, in a letter: `q` has one in quarantine; `0`..`4` tells how much is done, none to all; `a`..`d`

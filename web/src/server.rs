@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -26,11 +26,12 @@ use tokio_stream::{Stream, StreamExt};
 use tracing::debug;
 
 use crate::auth::{Admission, enter, keep};
-use crate::headers::{FILES, LOGIN, STYLE, guard};
+use crate::documents::{Document, DocumentWriter};
+use crate::headers::{FILES, INDEX, LOGIN, STYLE, guard};
 use crate::health::{health, out_of_service};
-use crate::history::Histories;
-use crate::live::{STREAM_LIFE, live};
+use crate::live::{RunQuery, STREAM_LIFE, live};
 use crate::metrics::metrics;
+use crate::plain::{PLACE, figures};
 use crate::shared::PageState;
 use crate::solutions::solution;
 
@@ -88,16 +89,17 @@ impl Server {
         mut self,
         operator: Operator,
         admission: Admission,
+        documents: DocumentWriter,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
         let (stopping, stopped) = watch::channel(false);
-        let histories = Histories::default();
-        let following = histories.clone().keep(operator.watch());
-        let shared = PageState::new(operator, admission, histories, Arc::clone(&self.refused), stopped);
+        let mut snapshots = operator.watch();
+        let shared = PageState::new(operator, admission, documents, Arc::clone(&self.refused), stopped);
         drop(self.apps.send_replace(guarded(router(Arc::new(shared)))));
         tokio::spawn(async move {
             tokio::select! {
-                () = following => {}
+                // The coordinator has gone.
+                () = async { while snapshots.changed().await.is_ok() {} } => {}
                 () = stop => {}
             }
             stopping.send_replace(true);
@@ -109,7 +111,10 @@ impl Server {
 
 fn router(shared: Arc<PageState>) -> Router {
     let mut inside = Router::new()
+        .route("/", get(index))
         .route("/live", get(live))
+        .route("/report", get(|shared, run| document(shared, run, Document::Report)))
+        .route("/ledger", get(|shared, run| document(shared, run, Document::Ledger)))
         .route("/metrics", get(metrics))
         .route("/solution", get(solution));
     for file in FILES {
@@ -126,6 +131,30 @@ fn router(shared: Arc<PageState>) -> Router {
         .merge(outside)
         .merge(health(move || operator.is_ready()))
         .with_state(shared)
+}
+
+/// The first page, with the figures for browsers that run no scripts.
+async fn index(State(shared): State<Arc<PageState>>, Query(choice): Query<RunQuery>) -> Response {
+    let chosen = match choice.run() {
+        Ok(chosen) => chosen,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let Ok(overview) = shared.overview().await else { return Html(INDEX).into_response() };
+    let run = |id| overview.runs.iter().find(|run| run.status.progress.run == id);
+    let shown = chosen.and_then(run).or_else(|| run(overview.foremost?));
+    Html(INDEX.replace(PLACE, &figures(&overview, shown).into_string())).into_response()
+}
+
+async fn document(
+    State(shared): State<Arc<PageState>>,
+    Query(wanted): Query<RunQuery>,
+    document: Document,
+) -> Response {
+    match wanted.run() {
+        Ok(Some(run)) => shared.documents.send(shared.operator.reader().clone(), run, document).await,
+        Ok(None) => (StatusCode::BAD_REQUEST, "name a run: ?run=RUN").into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
 }
 
 /// With the limits on all requests, and the headers of all answers.
@@ -203,7 +232,8 @@ mod tests {
         let coordinator = Coordinator::open(&path, Timing::default(), "test").await.expect("a new database");
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async { drop(stopped.await) };
-        let serving = server.show(coordinator.operator().clone(), Admission::Loopback, stopped);
+        let operator = coordinator.operator().clone();
+        let serving = server.show(operator, Admission::Loopback, |..| Ok(()), stopped);
         assert_eq!(now().await, ["200", "200"], "also on a connection of before");
 
         stop.send(()).expect("it waits");

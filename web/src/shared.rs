@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nqueens_coordinator::Operator;
+use nqueens_coordinator::{Error, Operator};
 use nqueens_model::id::RunId;
 use tokio::sync::{Semaphore, watch};
 
 use crate::auth::{Admission, Auth};
+use crate::documents::{DocumentWriter, Documents};
 use crate::fresh::Fresh;
-use crate::history::Histories;
-use crate::picture::Overview;
+use crate::picture::{Overview, paint};
 
 /// Time between two pictures of a stream.
 pub(crate) const PICTURE_EVERY: Duration = Duration::from_secs(1);
@@ -26,9 +26,10 @@ const DETAIL_AGE: Duration = Duration::from_secs(2);
 pub(crate) struct PageState {
     pub(crate) operator: Operator,
     pub(crate) auth: Arc<Auth>,
-    pub(crate) picture: Fresh<Overview>,
-    pub(crate) histories: Histories,
+    picture: Fresh<Overview>,
     pub(crate) streams: Arc<Semaphore>,
+    /// None where everyone can see the page, for they cost processor time.
+    pub(crate) documents: Documents,
     /// Requests to this listener without the right token.
     pub(crate) refused: Arc<AtomicU64>,
     /// True once the coordinator stops.
@@ -40,20 +41,25 @@ impl PageState {
     pub(crate) fn new(
         operator: Operator,
         admission: Admission,
-        histories: Histories,
+        documents: DocumentWriter,
         refused: Arc<AtomicU64>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Self {
             operator,
+            documents: Documents::new((!matches!(admission, Admission::Public)).then_some(documents)),
             auth: Arc::new(Auth::new(admission)),
             picture: Fresh::new(PICTURE_EVERY / 2),
-            histories,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             refused,
             stopping,
             details: Mutex::default(),
         }
+    }
+
+    /// What there is to see, as of this moment.
+    pub(crate) async fn overview(&self) -> Result<Overview, Arc<Error>> {
+        self.picture.get(paint(&self.operator, self.documents.are_written())).await
     }
 
     /// Where the details of a run that exists are kept for a moment.

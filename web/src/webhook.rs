@@ -94,10 +94,9 @@ impl Failure {
 }
 
 impl WebhookSender {
-    /// Posts each event from now on, in order, until the coordinator ends. It delays nobody: while an event is
+    /// Posts each event after number `told`, in order, until the coordinator ends. It delays nobody: while an event is
     /// retried, the others wait in the list of events, and those that drop out of it are missed.
-    pub async fn tell(self, mut events: watch::Receiver<Events>) {
-        let mut told = 0;
+    pub async fn tell(self, mut events: watch::Receiver<Events>, mut told: u64) {
         loop {
             let next = events.borrow_and_update().iter().find(|event| event.number > told).cloned();
             let Some(event) = next else {

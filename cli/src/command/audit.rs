@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use nqueens_coordinator::{Reader, RunRow};
 use nqueens_evidence::sample::Claim;
 
 use super::sampling::{Interrupt, Population, SampleDraw, SamplingOptions};
@@ -46,31 +47,39 @@ impl AuditCommand {
         draw: &mut SampleDraw,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Option<Population>> {
-        let (reader, run) = self.source.open().await?;
-        let (id, plan) = (run.id, run.plan);
-        print_line(format_args!(
-            "run {id}, {}, plan {}, {} jobs",
-            plan.subject(),
-            plan.kind(),
-            thousands(run.jobs)
-        ))?;
-        let mut population = Population::default();
-        let mut next = 0;
-        loop {
-            let rows = reader.ledger(id, next).await?;
-            let Some(last) = rows.last() else { return Ok(Some(population)) };
-            next = last.number + 1;
-            for row in rows {
-                let number = row.number;
-                let Some(result) = row.accepted else { continue };
-                let (worker, counts, kernel) = (result.worker.get(), result.counts, result.kernel);
-                population.jobs += 1;
-                population.workers.entry(worker).or_insert((result.worker_name, 0)).1 += 1;
-                draw.sample.offer(number, || Claim { number, job: row.job, counts, kernel, worker });
-            }
-            if interrupt.control().is_stopped() {
-                return Ok(None);
-            }
+        self.source.read(async |reader, run| offer_all(reader, &run, draw, interrupt).await).await
+    }
+}
+
+async fn offer_all(
+    reader: &Reader,
+    run: &RunRow,
+    draw: &mut SampleDraw,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Option<Population>> {
+    let (id, plan) = (run.id, run.plan);
+    print_line(format_args!(
+        "run {id}, {}, plan {}, {} jobs",
+        plan.subject(),
+        plan.kind(),
+        thousands(run.jobs)
+    ))?;
+    let mut population = Population::default();
+    let mut next = 0;
+    loop {
+        let rows = reader.ledger(id, next).await?;
+        let Some(last) = rows.last() else { return Ok(Some(population)) };
+        next = last.number + 1;
+        for row in rows {
+            let number = row.number;
+            let Some(result) = row.accepted else { continue };
+            let (worker, counts, kernel) = (result.worker.get(), result.counts, result.kernel);
+            population.jobs += 1;
+            population.workers.entry(worker).or_insert((result.worker_name, 0)).1 += 1;
+            draw.sample.offer(number, || Claim { number, job: row.job, counts, kernel, worker });
+        }
+        if interrupt.control().is_stopped() {
+            return Ok(None);
         }
     }
 }

@@ -14,8 +14,7 @@ pub(crate) async fn write(
     source: &LedgerSource,
     out: impl FnOnce() -> anyhow::Result<Box<dyn Write>>,
 ) -> anyhow::Result<()> {
-    let (reader, runs) = source.open_all().await?;
-    reader.close().await;
+    let runs = source.runs().await?;
     let mut terms = BTreeMap::new();
     // Sequences are of whole boards.
     for run in runs.iter().filter(|run| run.plan.variant().is_none()) {

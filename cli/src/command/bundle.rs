@@ -53,17 +53,15 @@ pub(crate) struct BundleCommand {
 
 impl BundleCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let (path, hash) = block_on(async {
-            let (reader, run) = self.source.open().await?;
+        let (path, hash) = block_on(self.source.read(async |reader, run| {
             // Before there is a file.
             ledger::outcome(&run)?;
             let path = self.output.unwrap_or_else(|| format!("nqueens-{}.tar", run.plan.n()).into());
-            let hash = write(&reader, &run, create(&path, self.force)?)
+            let hash = write(reader, &run, create(&path, self.force)?)
                 .await
                 .with_context(|| path.display().to_string())?;
-            reader.close().await;
-            anyhow::Ok((path, hash))
-        })?;
+            Ok((path, hash))
+        }))?;
         let path = path.display();
         print_line(format_args!(
             "{path}: check it with 'nqueens verify {path}'\n\

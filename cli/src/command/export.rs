@@ -97,17 +97,17 @@ impl ExportCommand {
                 misuse("a b-file always has one line per board; omit --by").exit();
             }
             (ExportFormat::Ledger, By::Job) => {
-                let (reader, run) = self.source.open().await?;
-                self.ledger(&reader, &run).await
+                self.source.read(async |reader, run| self.ledger(reader, &run).await).await
             }
             (ExportFormat::Bfile, By::Job) => bfile::write(self.sequence, &self.source, || self.out()).await,
-            (ExportFormat::Csv | ExportFormat::Json, _) => self.table().await,
+            (ExportFormat::Csv | ExportFormat::Json, _) => {
+                self.source.read(async |reader, run| self.table(reader, &run).await).await
+            }
         }
     }
 
     /// Writes rows of jobs or sums.
-    async fn table(&self) -> anyhow::Result<()> {
-        let (reader, run) = self.source.open().await?;
+    async fn table(&self, reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
         let plan = run.plan.kind();
         if matches!(self.by, By::Bound1) && !matches!(plan, PlanKind::Rows | PlanKind::Border) {
             bail!(
@@ -117,7 +117,8 @@ impl ExportCommand {
                 run.plan.n()
             );
         }
-        let mut out = RowWriter::new(self.format, self.out()?);
+        let columns = self.columns(plan);
+        let mut out = RowWriter::new(self.format, &columns, self.out()?);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);
         loop {
@@ -136,25 +137,15 @@ impl ExportCommand {
                 }
             }
         }
-        reader.close().await;
-        let n = run.plan.n().get();
         for ((class, bound1), sum) in sums {
-            let counts = [
-                ("count2", sum.count2),
-                ("count4", sum.count4),
-                ("count8", sum.count8),
-                ("solutions", sum.solutions),
-            ];
-            // Only some classes have the last.
-            let columns = if class.counts_plainly() { 4 } else { 3 };
-            let counts = counts[..columns].iter().map(|&(name, count)| (name, json!(count.to_string())));
-            let class = ("class", json!(class.name()));
-            let head: &[_] = match self.by {
+            let mut row = match self.by {
                 By::Job => break,
-                By::Class => &[class, ("n", json!(n))],
-                By::Bound1 => &[class, ("n", json!(n)), ("bound1", json!(bound1))],
+                By::Class => vec![json!(class.name()), json!(run.plan.n().get())],
+                By::Bound1 => vec![json!(class.name()), json!(run.plan.n().get()), json!(bound1)],
             };
-            out.row(&head.iter().cloned().chain(counts).collect::<Vec<_>>())?;
+            let counts = [sum.count2, sum.count4, sum.count8, sum.solutions];
+            row.extend(counts.iter().take(columns.len() - row.len()).map(|count| json!(count.to_string())));
+            out.row(&row)?;
         }
         out.end()?;
         if open > 0 {
@@ -162,6 +153,20 @@ impl ExportCommand {
             eprintln!("nqueens: the run is not done: {open} of {jobs} jobs have no result and count as 0");
         }
         Ok(())
+    }
+
+    fn columns(&self, plan: PlanKind) -> Vec<&'static str> {
+        let mut columns = match self.by {
+            By::Job => return JOB_COLUMNS.to_vec(),
+            By::Class => vec!["class", "n"],
+            By::Bound1 => vec!["class", "n", "bound1"],
+        };
+        columns.extend(["count2", "count4", "count8"]);
+        // The other plans find orbits alone.
+        if matches!(plan, PlanKind::Halves | PlanKind::Colours) {
+            columns.push("solutions");
+        }
+        columns
     }
 
     fn out(&self) -> anyhow::Result<Box<dyn Write>> {
@@ -209,28 +214,46 @@ pub(crate) fn signature_of(file: &Path) -> PathBuf {
     path.into()
 }
 
-fn by_job(row: &LedgerRow) -> anyhow::Result<Vec<(&'static str, Value)>> {
+const JOB_COLUMNS: [&str; 15] = [
+    "job",
+    "class",
+    "n",
+    "bound1",
+    "bound2",
+    "prefixes",
+    "state",
+    "count2",
+    "count4",
+    "count8",
+    "solutions",
+    "kernel",
+    "worker",
+    "states",
+    "elapsed_us",
+];
+
+fn by_job(row: &LedgerRow) -> anyhow::Result<[Value; JOB_COLUMNS.len()]> {
     let job = row.job.decode().with_context(|| {
         format!("job {} in the database is damaged; restore it from a backup", row.number)
     })?;
     let text = |number: Option<u64>| json!(number.map(|number| number.to_string()));
     let accepted = row.accepted.as_ref();
-    Ok(vec![
-        ("job", json!(row.number)),
-        ("class", json!(job.class().name())),
-        ("n", json!(job.n().get())),
-        ("bound1", json!(job.bound1())),
-        ("bound2", json!(job.bound2())),
-        ("prefixes", json!(prefixes(&job))),
-        ("state", json!(row.state.name())),
-        ("count2", text(accepted.map(|result| result.counts.count2))),
-        ("count4", text(accepted.map(|result| result.counts.count4))),
-        ("count8", text(accepted.map(|result| result.counts.count8))),
-        ("solutions", text(accepted.map(|result| result.counts.solutions))),
-        ("kernel", json!(accepted.map(|result| result.kernel.as_str()))),
-        ("worker", json!(accepted.map(|result| &result.worker_name))),
-        ("states", text(accepted.map(|result| result.states))),
-        ("elapsed_us", text(accepted.map(|result| result.elapsed_us))),
+    Ok([
+        json!(row.number),
+        json!(job.class().name()),
+        json!(job.n().get()),
+        json!(job.bound1()),
+        json!(job.bound2()),
+        json!(prefixes(&job)),
+        json!(row.state.name()),
+        text(accepted.map(|result| result.counts.count2)),
+        text(accepted.map(|result| result.counts.count4)),
+        text(accepted.map(|result| result.counts.count8)),
+        text(accepted.map(|result| result.counts.solutions)),
+        json!(accepted.map(|result| result.kernel.as_str())),
+        json!(accepted.map(|result| &result.worker_name)),
+        text(accepted.map(|result| result.states)),
+        text(accepted.map(|result| result.elapsed_us)),
     ])
 }
 
@@ -244,32 +267,37 @@ fn prefixes(job: &Job) -> String {
 }
 
 /// Rows on their way out.
-struct RowWriter {
+struct RowWriter<'a> {
     out: BufWriter<Box<dyn Write>>,
     format: ExportFormat,
+    columns: &'a [&'static str],
     rows: usize,
 }
 
-impl RowWriter {
-    fn new(format: ExportFormat, out: Box<dyn Write>) -> Self {
-        Self { out: BufWriter::new(out), format, rows: 0 }
+impl<'a> RowWriter<'a> {
+    fn new(format: ExportFormat, columns: &'a [&'static str], out: Box<dyn Write>) -> Self {
+        Self { out: BufWriter::new(out), format, columns, rows: 0 }
     }
 
-    fn row(&mut self, cells: &[(&str, Value)]) -> std::io::Result<()> {
+    fn head(&mut self) -> std::io::Result<()> {
+        writeln!(self.out, "{}", self.columns.join(","))
+    }
+
+    /// One cell for each column.
+    fn row(&mut self, cells: &[Value]) -> std::io::Result<()> {
         match self.format {
             ExportFormat::Csv => {
                 if self.rows == 0 {
-                    let names: Vec<_> = cells.iter().map(|(name, _)| *name).collect();
-                    writeln!(self.out, "{}", names.join(","))?;
+                    self.head()?;
                 }
-                let values: Vec<_> = cells.iter().map(|(_, value)| csv_cell(value)).collect();
+                let values: Vec<_> = cells.iter().map(csv_cell).collect();
                 writeln!(self.out, "{}", values.join(","))?;
             }
             ExportFormat::Ledger | ExportFormat::Bfile => unreachable!("no tables"),
             ExportFormat::Json => {
                 write!(self.out, "{}", if self.rows == 0 { "[\n" } else { ",\n" })?;
-                let object: serde_json::Map<_, _> =
-                    cells.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+                let names = self.columns.iter().map(|&name| name.to_owned());
+                let object: serde_json::Map<_, _> = names.zip(cells.iter().cloned()).collect();
                 write!(self.out, "{}", Value::Object(object))?;
             }
         }
@@ -278,8 +306,10 @@ impl RowWriter {
     }
 
     fn end(mut self) -> std::io::Result<()> {
-        if matches!(self.format, ExportFormat::Json) {
-            writeln!(self.out, "{}", if self.rows == 0 { "[]" } else { "\n]" })?;
+        match self.format {
+            ExportFormat::Json => writeln!(self.out, "{}", if self.rows == 0 { "[]" } else { "\n]" })?,
+            ExportFormat::Csv if self.rows == 0 => self.head()?,
+            _ => {}
         }
         self.out.flush()
     }

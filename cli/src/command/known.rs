@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 use crate::command::count_columns::CountColumns;
 use crate::output::{Json, thousands};
 
+/// Why the first term of a sequence is none of this program's counts.
+const ONLY_QUEEN: &str = "A260318 has 1 here; this program's three counts leave out the only queen";
+
 /// The last board whose solutions are published.
 fn last_published() -> BoardSize {
     let all = BoardSize::MIN.up_to(BoardSize::MAX).take_while(|&n| published(n).is_some());
@@ -67,6 +70,9 @@ fn one(n: BoardSize) -> anyhow::Result<String> {
     for (sequence, term) in terms {
         writeln!(text, "{sequence}  {term:>width$}  {}", sequence.describe())?;
     }
+    if n == BoardSize::MIN {
+        writeln!(text, "{ONLY_QUEEN}")?;
+    }
     if let Some(who) = first_counted(n) {
         writeln!(text, "first counted by {who}")?;
     }
@@ -85,7 +91,7 @@ fn all(last: BoardSize) -> anyhow::Result<String> {
     for sequence in Sequence::ALL {
         writeln!(text, "{sequence}  {}", sequence.describe())?;
     }
-    writeln!(text, "N = 1: A260318 has 1 here; this program's three counts leave out the only queen")?;
+    writeln!(text, "N = 1: {ONLY_QUEEN}")?;
     writeln!(text, "\nFirst counted by")?;
     let named = BoardSize::MIN.up_to(last).filter_map(|n| Some((n, first_counted(n)?)));
     for (n, who) in named {

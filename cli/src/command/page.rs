@@ -1,16 +1,20 @@
 //! Options of the coordinator's web page, metrics and webhook.
 
+use std::io::{PipeWriter, Write};
 use std::net::SocketAddr;
 use std::str::FromStr;
 
 use anyhow::Context;
 use clap::Args;
-use nqueens_coordinator::{Coordinator, Error, Operator, listen};
+use nqueens_coordinator::{Coordinator, Error, Operator, Reader, RunRow, listen};
 use nqueens_proto::Token;
-use nqueens_web::{Admission, Server, Webhook, WebhookSender};
+use nqueens_web::{Admission, Document, Server, Webhook, WebhookSender};
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
+use super::ledger;
+use super::report::Reports;
 use crate::client::TOKEN_VARIABLE;
 use crate::exit::misuse;
 
@@ -102,11 +106,12 @@ impl Page {
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Vec<JoinHandle<()>> {
         let operator: &Operator = coordinator.operator();
-        let telling = self.teller.map(|teller| tokio::spawn(teller.tell(operator.events())));
+        let told = operator.last_event_before();
+        let telling = self.teller.map(|teller| tokio::spawn(teller.tell(operator.events(), told)));
         let serving = self.listening.and_then(|listening| match listening {
             Ok((server, address, admission)) => {
                 info!(url = %format_args!("http://{address}/"), "page is up");
-                Some(server.show(operator.clone(), admission, stop))
+                Some(server.show(operator.clone(), admission, write_document, stop))
             }
             Err(error) => {
                 warn!(%error, "no page and no metrics; choose another address with --http");
@@ -115,4 +120,21 @@ impl Page {
         });
         telling.into_iter().chain(serving).collect()
     }
+}
+
+/// Writes a document of a run for the page.
+fn write_document(
+    document: Document,
+    runtime: &Handle,
+    reader: &Reader,
+    run: &RunRow,
+    mut out: PipeWriter,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    runtime.block_on(async {
+        match document {
+            Document::Ledger => drop(ledger::write(reader, run, out).await?),
+            Document::Report => out.write_all(Reports::write(reader, run).await?.html.as_bytes())?,
+        }
+        Ok(())
+    })
 }

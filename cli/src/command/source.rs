@@ -1,11 +1,13 @@
 //! A run in a database file, opened for reading only.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::{Reader, RunRow};
 use nqueens_model::id::RunId;
+
+use super::target::read;
 
 /// Which run of which database.
 #[derive(Clone, Debug, Args)]
@@ -19,26 +21,39 @@ pub(crate) struct LedgerSource {
 }
 
 impl LedgerSource {
-    /// Opens the database and finds the run.
-    pub(crate) async fn open(&self) -> anyhow::Result<(Reader, RunRow)> {
-        let (reader, mut runs) = self.open_all().await?;
-        if runs.len() > 1 {
-            bail!(
-                "there are {} runs in this database; name one of those listed by 'nqueens status'",
-                runs.len()
-            );
-        }
-        let run = runs.pop().context("there is no run in this database")?;
-        Ok((reader, run))
+    /// The database, as it was named.
+    pub(crate) fn path(&self) -> &Path {
+        &self.db
     }
 
-    /// Opens the database and finds the run that was named or, without a name, all of them.
-    pub(crate) async fn open_all(&self) -> anyhow::Result<(Reader, Vec<RunRow>)> {
-        let reader = Reader::open(&self.db).await?;
-        let runs = match self.run {
+    /// Opens the database, finds the run, looks at it, and lets go of the database.
+    pub(crate) async fn read<T>(
+        &self,
+        look: impl AsyncFnOnce(&Reader, RunRow) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let find_and_look = async |reader: &Reader| {
+            let mut runs = self.find(reader).await?;
+            if runs.len() > 1 {
+                bail!(
+                    "there are {} runs in this database; name one of those listed by 'nqueens status'",
+                    runs.len()
+                );
+            }
+            let run = runs.pop().context("there is no run in this database")?;
+            look(reader, run).await
+        };
+        read(&self.db, find_and_look).await
+    }
+
+    /// The run that was named or, without a name, all that are in the database.
+    pub(crate) async fn runs(&self) -> anyhow::Result<Vec<RunRow>> {
+        read(&self.db, async |reader: &Reader| self.find(reader).await).await
+    }
+
+    async fn find(&self, reader: &Reader) -> anyhow::Result<Vec<RunRow>> {
+        Ok(match self.run {
             Some(run) => vec![reader.run(run).await?],
             None => reader.runs().await?,
-        };
-        Ok((reader, runs))
+        })
     }
 }

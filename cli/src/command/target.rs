@@ -33,7 +33,7 @@ pub(crate) struct Contact {
 impl Contact {
     pub(crate) fn client(&self) -> anyhow::Result<OperatorClient> {
         let token = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
-        Ok(OperatorClient::new(&self.coordinator, token, self.tls.read()?.as_ref()))
+        Ok(OperatorClient::new(&self.coordinator, token, self.tls.read()?.as_ref()).patient())
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::Place;
-use crate::http::{ask, is_here, page_of};
+use crate::http::{ask, is_here, page_of, skipped};
 use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually};
 
 /// The field of an element in the protocol's answers.
@@ -140,8 +140,19 @@ fn the_page_follows_a_run_to_its_end() {
     );
     assert_eq!(browser.run("return window.seen.at(-1)"), "100.0 %");
     // What is over has no speed, and has taken a time.
-    browser.wait("document.getElementById('left-more').textContent.startsWith('took ')");
-    assert_eq!(browser.text("#speed"), "none");
+    browser.wait("document.getElementById('elapsed-name').textContent === 'Took'");
+    let hidden =
+        |id: &str| browser.run(&format!("return document.getElementById('{id}').parentElement.hidden"));
+    assert_eq!(["speed", "left", "end", "elapsed"].map(hidden), [true, true, true, false].map(Value::from));
+    assert_eq!(browser.text("#unique"), "9,233");
+    let orbits = browser.run(
+        "return ['count2', 'count4', 'count8'].map((id) => Number(document.getElementById(id).textContent.replace(',', ''))) \
+             .reduce((sum, count, index) => sum + count * [2, 4, 8][index], 0)",
+    );
+    assert_eq!((orbits, browser.text("#checks")), (73_712.into(), "passed".to_owned()));
+    let links = "return ['report', 'ledger'].map((id) => document.getElementById(id).getAttribute('href'))";
+    let wanted = ["report", "ledger"].map(|document| format!("/{document}?run={}", run.trim_end()));
+    assert_eq!(browser.run(links), json!(wanted));
     browser.wait("!document.getElementById('throughput-text').textContent.includes('now')");
     browser.wait("document.querySelector('#events').textContent.includes('done, TOTAL 73712')");
     browser.wait("document.querySelector('#workers th')");
@@ -170,6 +181,78 @@ fn the_page_follows_a_run_to_its_end() {
     browser.wait("document.getElementById('link').textContent === 'live'");
     assert_eq!(coordinator.stop().code, 0);
     browser.wait("document.getElementById('link').textContent === 'waiting for the coordinator'");
+    // And what is old looks so.
+    browser.wait("!document.getElementById('stale').hidden && document.title.startsWith('Out of date')");
+    assert_eq!(browser.run("return getComputedStyle(document.getElementById('run')).filter"), "grayscale(1)");
+}
+
+/// Finds what makes a page hard to use for those who do not see it, or have no mouse.
+struct Axe(String);
+
+impl Axe {
+    /// The library that the variable `AXE` names the file of; without it the test is skipped, or fails with `NO_SKIPS` set.
+    fn read() -> Option<Self> {
+        let Some(file) = std::env::var_os("AXE") else {
+            assert!(
+                std::env::var_os("NO_SKIPS").is_none(),
+                "axe is needed here, and AXE does not name its file"
+            );
+            skipped("axe, whose file AXE does not name");
+            return None;
+        };
+        Some(Self(std::fs::read_to_string(file).expect("the file that AXE names")))
+    }
+
+    /// That there is nothing to find, in light and in dark, on a desktop and on a phone.
+    fn finds_nothing(&self, browser: &Browser, page: &str) {
+        for (scheme, width) in [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)] {
+            let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+            browser.devtools("Emulation.setEmulatedMedia", &json!({ "features": [feature] }));
+            let screen =
+                json!({ "width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600 });
+            browser.devtools("Emulation.setDeviceMetricsOverride", &screen);
+            browser.run(&self.0);
+            let find = "const done = arguments[0]; axe.run().then(({ violations, passes }) => done({ passes: passes.length, \
+                        found: violations.map((it) => [it.id, it.nodes.map((node) => node.html + node.failureSummary)]) }))";
+            let outcome = browser.call("execute/async", &json!({ "script": find, "args": [] }));
+            assert_eq!(outcome["found"], json!([]), "{page}, {scheme}, {width} pixels wide");
+            assert!(outcome["passes"].as_u64() > Some(10), "{page}: {outcome}");
+        }
+        browser.devtools("Emulation.clearDeviceMetricsOverride", &json!({}));
+    }
+}
+
+#[test]
+fn axe_finds_nothing_on_any_page() {
+    if !is_here("chromedriver") {
+        return;
+    }
+    let Some(axe) = Axe::read() else { return };
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
+    let (url, page) = (coordinator.url(), format!("http://{}", page_of(&coordinator)));
+    let browser = Browser::start();
+    browser.open(&format!("{page}/"));
+    browser.wait("document.getElementById('link').textContent === 'live'");
+    axe.finds_nothing(&browser, "no runs");
+    browser.open(&format!("{page}/solutions"));
+    browser.wait("document.querySelector('#board .queen')");
+    axe.finds_nothing(&browser, "solutions");
+
+    let done = place.stdout(&format!("submit 9 --coordinator {url}")).trim_end().to_owned();
+    let _worker = coordinator.worker(&place, "west", &[]);
+    place.stdout(&format!("watch {done} --interval 0.2 --coordinator {url}"));
+    let open = place.stdout(&format!("submit 20 --plan border --coordinator {url}")).trim_end().to_owned();
+    for (run, state) in [(&open, "active"), (&done, "done")] {
+        browser.open(&format!("{page}/?run={run}"));
+        browser.wait(&format!("document.getElementById('run-state').textContent === '{state}'"));
+        axe.finds_nothing(&browser, state);
+        let report = place.path("report.html");
+        place.stdout(&format!("report {run} --db queens.db --output report.html --force"));
+        browser.open(&format!("file://{}", report.display()));
+        axe.finds_nothing(&browser, &format!("report of a run that is {state}"));
+        assert_eq!(browser.run("return document.documentElement.scrollWidth <= innerWidth"), true);
+    }
 }
 
 /// Light or dark as the reader wants it, and no wider than a small phone.
@@ -183,6 +266,10 @@ pub(crate) fn fits_everywhere(browser: &Browser) {
     let phone = json!({ "width": 320, "height": 640, "deviceScaleFactor": 2, "mobile": true });
     browser.devtools("Emulation.setDeviceMetricsOverride", &phone);
     assert_eq!(browser.run("return [innerWidth, document.documentElement.scrollWidth]"), json!([320, 320]));
+    // Nothing of a table is out of sight: its rows are cards there.
+    let clipped = "return [...document.querySelectorAll('#live td, #live tbody th, caption')].filter((cell) => { \
+                       const { left, right } = cell.getBoundingClientRect(); return left < 0 || right > innerWidth; }).length";
+    assert_eq!(browser.run(clipped), 0);
     browser.devtools("Emulation.clearDeviceMetricsOverride", &json!({}));
 }
 
@@ -192,7 +279,10 @@ fn steps_through_solutions(browser: &Browser, page: &str) {
         browser.wait(&format!("document.getElementById('what').textContent.startsWith({what:?})"));
     };
     shows("Solution 1 of 12 for N = 8; no symmetry");
-    assert_eq!(browser.text("#queens"), "Queens from the top row down in columns 1, 5, 8, 6, 3, 7, 2, 4.");
+    assert_eq!(
+        browser.text("#queens"),
+        "Queens from the top row down in columns 0, 4, 7, 5, 2, 6, 1, 3, numbered from 0."
+    );
     for (key, number) in [(RIGHT, 2), (RIGHT, 3), (LEFT, 2), (LEFT, 1), (LEFT, 1), (END, 12), (RIGHT, 12)] {
         browser.press(key);
         shows(&format!("Solution {number} of 12"));
@@ -224,4 +314,27 @@ fn the_token_opens_the_page() {
     browser.wait("document.getElementById('link')?.textContent === 'live'");
     assert_eq!(browser.run("return document.cookie"), "", "no script sees the cookie");
     assert_eq!(browser.text("#empty"), "No run yet. nqueens submit 16 starts one.");
+}
+
+#[test]
+fn without_scripts_the_figures_are_there() {
+    if !is_here("chromedriver") {
+        return;
+    }
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
+    let (url, page) = (coordinator.url(), page_of(&coordinator));
+    let run = place.stdout(&format!("submit 10 --coordinator {url}"));
+    let _worker = coordinator.worker(&place, "west", &[]);
+    place.stdout(&format!("watch {} --plain --interval 0.2 --coordinator {url}", run.trim_end()));
+    let browser = Browser::start();
+    browser.devtools("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
+    browser.open(&format!("http://{page}/"));
+    // The driver's own scripts are not the page's.
+    let shown = browser.run("return document.body.innerText");
+    let shown = shown.as_str().expect("text");
+    for figure in ["TOTAL\n724", "UNIQUE\n92", "Workers", "west", "done, TOTAL 724"] {
+        assert!(shown.contains(figure), "{figure}: {shown}");
+    }
+    assert!(!shown.contains("connecting"), "nothing waits for a script: {shown}");
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually};
+use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, ended, eventually};
 use crate::{NQUEENS, Outcome, Place};
 
 fn runs(place: &Place, url: &str) -> Vec<Value> {
@@ -220,12 +220,21 @@ fn addresses_that_cant_be_had() {
     assert!(said.starts_with("can't listen on nonsense: "), "{said}");
     let address = address.clone();
     assert_eq!(coordinator.stop().code, 0);
-    for command in ["status", "workers", "submit 8", "pause 0123456789ab", "drain 7", "watch all"] {
+    let commands = ["status", "workers", "submit 8", "pause 0123456789ab", "drain 7", "watch all"];
+    let start =
+        |command| Background::start(&mut place.command(&format!("{command} --coordinator http://{address}")));
+    for mut command in commands.map(start) {
+        let outcome = ended(&mut command);
+        let (waited, said) = outcome.stderr.split_once('\n').expect("two lines");
+        assert!(waited.contains("no coordinator listens there yet; trying again for 4s"), "{waited}");
         assert_eq!(
-            place.failure(&format!("{command} --coordinator http://{address}")),
-            format!(
-                "can't reach a coordinator at http://{address} (Connection refused (os error 111)); check the \
-                 address, and that 'nqueens coordinator' runs there"
+            (outcome.code, said),
+            (
+                1,
+                &*format!(
+                    "nqueens: can't reach a coordinator at http://{address} (Connection refused (os error 111)); check \
+                     the address, and that 'nqueens coordinator' runs there\n"
+                )
             )
         );
     }
@@ -235,6 +244,20 @@ fn addresses_that_cant_be_had() {
     let outcome = place.run("coordinator --db other.db --lease-seconds 10");
     assert_eq!(outcome.code, 2);
     assert!(!place.path("other.db").exists());
+}
+
+#[test]
+fn a_coordinator_that_is_starting_is_waited_for() {
+    let place = Place::new();
+    let first = Coordinator::start(&place, &[], "");
+    let (address, url) = (first.address.clone(), first.url());
+    assert_eq!(first.stop().code, 0);
+    let mut submit = Background::start(&mut place.command(&format!("submit 8 --coordinator {url}")));
+    let coordinator = Coordinator::start_at(&address, &place, &[], "");
+    let outcome = ended(&mut submit);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(place.stdout(&format!("status --coordinator {url}")).contains(outcome.stdout.trim_end()));
+    assert_eq!(coordinator.stop().code, 0);
 }
 
 #[test]

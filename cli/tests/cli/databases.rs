@@ -146,6 +146,23 @@ fn no_file_at_all() {
         assert_eq!(outcome.code, 1);
         assert!(outcome.stdout.contains(&format!("FAILED: {expected}")), "{}", outcome.stdout);
     }
+    // All that takes a database says so.
+    for command in [
+        "workers",
+        "resume 123456789abc",
+        "cancel 123456789abc --yes",
+        "requeue 123456789abc --job 1 --yes",
+        "distrust west",
+        "readmit west",
+        "audit --sample 3",
+        "report",
+        "bundle",
+        "export --format ledger",
+        "export --format bfile",
+    ] {
+        let expected = "folder is a directory, not a database file; choose another --db";
+        assert_eq!(place.failure(&format!("{command} --db folder")), expected, "{command}");
+    }
     let left: Vec<_> = std::fs::read_dir(place.path("")).expect("a folder").collect();
     assert_eq!(left.len(), 4, "nothing has come: {left:?}");
 }

@@ -15,7 +15,6 @@ mod damage;
 mod databases;
 mod disk;
 mod doctor;
-mod documents;
 mod estimates;
 mod events;
 mod export;

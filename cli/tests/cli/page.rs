@@ -1,6 +1,6 @@
 //! The coordinator's page, asked by hand: who may look, and what is bounded.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 
 use serde_json::Value;
 
@@ -167,4 +167,109 @@ fn a_webhook_is_nobodys_business() {
     let wrong = place
         .failure("coordinator --db queens.db --listen 127.0.0.1:0 --webhook ftp://me:s3cret@chat.example");
     assert_eq!(wrong, "--webhook: a webhook is a URL like https://host/path, without a user name in it");
+}
+
+/// The first picture of a page's stream, and the details of its run.
+fn shown(page: &str, run: &str) -> [Value; 2] {
+    let mut stream = BufReader::new(send(page, &format!("GET /live?run={run}"), &[], "")).lines();
+    let mut next = |kind: &str| {
+        let mut lines = stream.by_ref().map(|line| line.expect("text"));
+        lines.find(|line| *line == format!("event: {kind}")).expect("it comes");
+        let data = lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned));
+        serde_json::from_str::<Value>(&data.expect("data")).expect("JSON")
+    };
+    [next("picture"), next("detail")]
+}
+
+#[test]
+fn what_the_page_shows_outlives_a_kill() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
+    let (url, page) = (coordinator.url(), page_of(&coordinator));
+    let run = place.stdout(&format!("submit 18 --plan border --job-states 1000000 --coordinator {url}"));
+    let run = run.trim_end();
+    let _worker = coordinator.worker(&place, "west", &[]);
+    let measured = |detail: &Value| {
+        let speeds = detail["history"]["states_per_s"].as_array().expect("a list").clone();
+        speeds.iter().any(|speed| speed.as_f64() > Some(0.0))
+    };
+    let before =
+        eventually("a speed is measured", || Some(shown(&page, run)).filter(|[_, now]| measured(now)));
+    let Coordinator { mut process, address } = coordinator;
+    process.kill();
+
+    let coordinator = Coordinator::start_at(&address, &place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
+    let page = page_of(&coordinator);
+    let after = shown(&page, run);
+    for column in ["at_ms", "states_per_s", "share", "total", "time_left_s"] {
+        let [before, after] =
+            [&before, &after].map(|[_, detail]| detail["history"][column].as_array().expect("a list"));
+        assert_eq!(after[..before.len()], before[..], "{column}");
+    }
+    let [before, after] = [&before, &after].map(|[picture, _]| picture["events"].as_array().expect("a list"));
+    assert_eq!(after[..before.len()], before[..]);
+    assert_eq!(before[0]["kind"], "run_planned");
+    // A database shows them too, whether somebody serves it or not.
+    assert_eq!(coordinator.stop().code, 0);
+    assert_eq!(
+        place.ask("queens.db", "SELECT text FROM event ORDER BY number")[0],
+        before[0]["text"].as_str().expect("text")
+    );
+}
+
+#[test]
+fn documents_of_a_finished_run_can_be_kept() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
+    let (url, page) = (coordinator.url(), page_of(&coordinator));
+    let run = place.stdout(&format!("submit 8 --coordinator {url}"));
+    let run = run.trim_end();
+    assert_eq!(get(&page, &format!("/ledger?run={run}")).status, 409, "it is not done");
+    let name = "<img/src=x>";
+    let _worker = coordinator.worker_on(&place, name, "spool", &[]);
+    place.stdout(&format!("watch {run} --plain --interval 0.2 --coordinator {url}"));
+
+    let ledger = get(&page, &format!("/ledger?run={run}"));
+    let kept = "attachment; filename=\"nqueens-8.ledger\"";
+    assert_eq!((ledger.status, ledger.header("content-disposition")), (200, kept));
+    let place = place.with_file("nqueens-8.ledger", &unchunked(&ledger.body));
+    assert!(place.stdout("verify nqueens-8.ledger").contains("92"), "it is the whole ledger");
+    let report = eventually("no other document is being written", || {
+        Some(get(&page, &format!("/report?run={run}"))).filter(|answer| answer.status != 503)
+    });
+    let kept = "attachment; filename=\"nqueens-8.html\"";
+    assert_eq!((report.status, report.header("content-disposition")), (200, kept));
+    let text = unchunked(&report.body);
+    assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>\n"), "{text}");
+    for (path, status) in [("/report", 400), ("/ledger?run=x", 400), ("/report?run=0123456789ab", 404)] {
+        assert_eq!(get(&page, path).status, status, "{path}");
+    }
+
+    // The figures are in the page itself, for browsers without scripts.
+    let plain = get(&page, &format!("/?run={run}")).body;
+    for figure in ["<dt>TOTAL</dt><dd>92</dd>", "<dt>COUNT8</dt><dd>11</dd>", "<dt>UNIQUE</dt><dd>12</dd>"] {
+        assert!(plain.contains(figure), "{figure}: {plain}");
+    }
+    assert!(plain.contains("&lt;img/src=x&gt;") && !plain.contains(name), "a name is shown, not obeyed");
+    assert_eq!(coordinator.stop().code, 0);
+
+    // Where everyone can look, nobody can have the coordinator work.
+    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --http-public");
+    assert_eq!(get(&page_of(&coordinator), &format!("/report?run={run}")).status, 403);
+    coordinator.stop();
+}
+
+/// What was sent in chunks, each with its length before it.
+fn unchunked(body: &str) -> String {
+    let mut rest = body;
+    let mut whole = String::new();
+    while let Some((length, more)) = rest.split_once("\r\n") {
+        let length = usize::from_str_radix(length, 16).expect("a length");
+        whole += &more[..length];
+        rest = more[length..].strip_prefix("\r\n").expect("the end of a chunk");
+        if length == 0 {
+            return whole;
+        }
+    }
+    panic!("the answer breaks off: {body}")
 }

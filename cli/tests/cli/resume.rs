@@ -56,6 +56,11 @@ fn killed_again_and_again_it_loses_nothing_that_was_done() {
     assert_eq!((&status["state"], &status["total"]), (&"active".into(), &Value::Null));
     let result = place.json(LONG);
     assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["id"]));
+    // All the time is either of the counting or of an interruption.
+    let seconds = |name: &str| result[name].as_f64().expect("seconds");
+    let all = (seconds("finished_at_ms") - seconds("started_at_ms")) / 1e3;
+    assert!((seconds("elapsed_s") + seconds("interrupted_s") - all).abs() < 1e-3, "{result}");
+    assert!(seconds("interrupted_s") > 0.0 && seconds("elapsed_s") > 0.0, "{result}");
     let all = done_jobs(&place, "long.db");
     assert_eq!(result["jobs"], all.len());
     assert!(kept.iter().all(|(job, row)| all[job] == *row), "none of them was counted again");
@@ -81,7 +86,8 @@ fn interrupted_it_says_how_to_go_on() {
         let expected =
             format!("nqueens: run {} is resumed at {percent:.1} %", status["id"].as_str().expect("a name"));
         assert!(resumed.stderr.starts_with(&expected), "{}", resumed.stderr);
-        assert!(resumed.stdout.contains(" with interruptions, the last "), "{}", resumed.stdout);
+        let how = resumed.stdout.lines().last().expect("a line");
+        assert!(how.contains(" and interrupted for ") && how.contains(", the last "), "{how}");
         let result = place.json(LONG);
         assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["id"]));
         let all = done_jobs(&place, "long.db");

@@ -54,9 +54,9 @@ fn for_programs() {
         result[time] = Value::Null;
     }
     let expected = json!({
-        "n": 10, "subject": "N = 10", "cells": null, "total": "724", "unique": "92", "count2": "0", "count4": "3",
-        "count8": "89", "run": run,
-        "plan": "rows", "jobs": 11, "elapsed_s": null, "started_at_ms": null,
+        "n": 10, "subject": "N = 10", "cells": null, "total": "724", "unique": "92",
+        "count2": "0", "count4": "3", "count8": "89", "run": run,
+        "plan": "rows", "jobs": 11, "elapsed_s": null, "interrupted_s": 0.0, "started_at_ms": null,
         "finished_at_ms": null, "kernel": "reference", "check": "published",
         "confirmed": true,
     });
@@ -89,17 +89,18 @@ fn totals_by_every_plan() {
 #[test]
 fn a_finished_run_is_printed_and_not_counted_again() {
     let place = Place::new();
-    let arguments = "run 9 --json --job-states 50";
+    let arguments = "run 9 --json --job-states 50 --kernel reference";
     let first = place.json(arguments);
     let ledger = place.stdout("export --db nqueens-9.db");
     let status = place.stdout("status --db nqueens-9.db --json");
     // Neither another size of jobs nor another engine matters any more.
-    for again in [arguments, "run 9 --json", "run 9 --json --plan border"] {
-        assert_eq!(place.json(again), first, "the time is that of the counting");
+    for again in [arguments, "run 9 --json", "run 9 --json --plan border --kernel portable"] {
+        assert_eq!(place.json(again), first, "time and engine are those of the counting");
     }
     let how = place.run_with(&[("TZ", "UTC")], "run 9").stdout;
     let how = how.lines().last().expect("a line");
     assert!(how.starts_with("counted already on 20") && how.contains(" +00:00, in "), "{how}");
+    assert!(how.contains(" s, kernel reference, plan "), "{how}");
     assert_eq!(place.stdout("export --db nqueens-9.db"), ledger);
     assert_eq!(place.stdout("status --db nqueens-9.db --json"), status);
 }

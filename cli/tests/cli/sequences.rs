@@ -53,6 +53,12 @@ fn what_is_known_of_one_board() {
     source: https://oeis.org/ and the number
     ");
     assert!(stdout("known 26").contains("\nfirst counted by project Queens@TUD, 2009"));
+    let only = "A260318 has 1 here; this program's three counts leave out the only queen\n";
+    assert!(
+        stdout("known 1").contains(only)
+            && stdout("known").contains(only)
+            && !stdout("known 2").contains(only)
+    );
     let board = &Place::new().json("known 12 --json")["boards"][0];
     assert_eq!(board["n"], json!(12));
     for sequence in Sequence::ALL.map(Sequence::name) {

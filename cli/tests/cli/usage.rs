@@ -1,6 +1,6 @@
 //! Wrong usage: one clear line and the exit code 2. And help, which ends with an example.
 
-use crate::{Outcome, Place, stdout};
+use crate::{NQUEENS, Outcome, Place, stdout};
 use insta::assert_snapshot;
 
 /// What the program says of these arguments, which are wrong; without the closing hint.
@@ -65,6 +65,20 @@ fn stdout_that_is_full_is_named() {
         );
         assert_eq!(output.status.code(), Some(1), "{arguments}");
     }
+}
+
+#[test]
+fn stdout_that_is_closed_is_told() {
+    let place = Place::new();
+    let mut closed = place.program("sh");
+    closed.args(["-c", "exec \"$0\" known >&-", NQUEENS]);
+    let output = closed.output().expect("a shell");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said, "nqueens: stdout is closed: what this command prints is lost\n");
+    // What is thrown away on purpose is nobody's loss.
+    let mut discarded = place.program("sh");
+    discarded.args(["-c", "exec \"$0\" known >/dev/null", NQUEENS]);
+    assert_eq!(Outcome::of(&mut discarded).stderr, "");
 }
 
 #[test]

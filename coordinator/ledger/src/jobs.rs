@@ -137,8 +137,8 @@ pub(super) async fn leases(db: &SqlitePool) -> Result<Vec<(WorkerId, LeaseToken)
         .collect()
 }
 
-/// A result's lease (its worker, epoch and incarnation), engine, counts, states and time.
-type AcceptedRecord = ([u64; 3], String, [u64; 4], [u64; 2]);
+/// A result's lease (its worker, epoch and incarnation), engine, counts, states and times.
+type AcceptedRecord = ([u64; 3], String, [u64; 4], [u64; 3]);
 
 /// Looks up what requests need.
 pub async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loaded, Error> {
@@ -155,7 +155,8 @@ pub async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loaded, Er
                                               json_array(count2_max, count4_max, count8_max, solutions_max),
                     CASE WHEN result.id IS NOT NULL THEN json_array(
                         json_array(result.worker, result.epoch, result.incarnation), kernel,
-                        json_array(count2, count4, count8, solutions), json_array(result.states, elapsed_us)) END))
+                        json_array(count2, count4, count8, solutions),
+                        json_array(result.states, elapsed_us, coalesce(cpu_us, elapsed_us))) END))
                   AS "rows!: String"
            FROM jsonb_each(?) AS wanted
            JOIN job ON job.run = wanted.value ->> 0 AND job.number = wanted.value ->> 1
@@ -174,7 +175,7 @@ pub async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loaded, Er
 }
 
 fn accepted(record: AcceptedRecord) -> Result<Accepted, Error> {
-    let ([worker, epoch, incarnation], kernel, counts, [states, elapsed_us]) = record;
+    let ([worker, epoch, incarnation], kernel, counts, [states, elapsed_us, cpu_us]) = record;
     let missing = || damaged("a result's lease is out of range");
     Ok(Accepted {
         worker: WorkerId::new(worker).ok_or_else(missing)?,
@@ -184,6 +185,7 @@ fn accepted(record: AcceptedRecord) -> Result<Accepted, Error> {
         counts: counts.into(),
         states,
         elapsed_us,
+        cpu_us,
     })
 }
 

@@ -12,7 +12,9 @@
 
 mod checks;
 pub mod database;
+mod effort;
 mod error;
+mod history;
 mod jobs;
 pub mod lock;
 mod persist;
@@ -37,7 +39,9 @@ use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteQueryResult;
 
 pub use checks::unconfirmed;
+pub use effort::{Effort, effort};
 pub use error::{Error, damaged, storage_error};
+pub use history::{delete_moments, events, histories, insert_events, insert_moment};
 pub use jobs::{PlannedJob, encoded_jobs, load, planned_jobs, slots};
 pub use persist::persist;
 pub use recounts::{AcceptedResult, accepted_from, claim};

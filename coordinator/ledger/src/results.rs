@@ -25,7 +25,8 @@ pub async fn accepted_sums(db: &SqlitePool) -> Result<HashMap<RunId, (AcceptedSu
     loop {
         let text = query_scalar!(
             r#"SELECT json_group_array(json_array(id, run, json_array(count2, count4, count8, solutions),
-                                                          json_array(states, elapsed_us, estimate)))
+                                                          json_array(states, elapsed_us, coalesce(cpu_us, elapsed_us),
+                                                                     estimate)))
                       AS "rows!: String"
                FROM (SELECT result.*, job.states AS estimate
                      FROM result JOIN job ON job.run = result.run AND job.number = result.job
@@ -35,18 +36,18 @@ pub async fn accepted_sums(db: &SqlitePool) -> Result<HashMap<RunId, (AcceptedSu
         )
         .fetch_one(db)
         .await?;
-        let rows: Vec<(i64, i64, [u64; 4], [u64; 3])> = rows_of(&text)?;
+        let rows: Vec<(i64, i64, [u64; 4], [u64; 4])> = rows_of(&text)?;
         if rows.is_empty() {
             break;
         }
-        for (id, run, counts, [states, elapsed_us, estimate]) in rows {
+        for (id, run, counts, [states, elapsed_us, cpu_us, estimate]) in rows {
             // A damaged table may lead back to where it came from, for ever.
             if id <= last {
                 return Err(damaged(format!("result {id} stands after result {last}")));
             }
             last = id;
             let (sum, _) = sums.entry(run_id(run)?).or_default();
-            sum.add(estimate, counts.into(), states, elapsed_us).map_err(damaged)?;
+            sum.add(estimate, counts.into(), states, elapsed_us, cpu_us).map_err(damaged)?;
         }
     }
     for (run, checks) in super::checks::check_sums(db).await? {

@@ -169,8 +169,9 @@ impl World {
         if judged.verdict == Verdict::Accepted && judged.keep {
             self.outcome.lies += u64::from(counts != truth(number));
             let LeaseToken { epoch, incarnation, .. } = token;
+            let (states, elapsed_us, cpu_us) = (1_000, 1, 1);
             let accepted =
-                Accepted { worker, epoch, incarnation, kernel, counts, states: 1_000, elapsed_us: 1 };
+                Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us, cpu_us };
             self.accepted.insert(number, accepted);
         }
         for event in self.dispatch.take_trust_events() {

@@ -297,8 +297,9 @@ impl Transaction<'_> {
             Verdict::Accepted if keep => {
                 let JobResult { counts, kernel, states, elapsed_us, .. } = *result;
                 let stored = self.loaded.get_mut(&job).expect("it was judged by what is stored");
+                let cpu_us = result.processor_us();
                 stored.accepted =
-                    Some(Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us });
+                    Some(Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us, cpu_us });
             }
             Verdict::Accepted | Verdict::Duplicate => {}
             Verdict::Conflict => error!(%worker, %job, reason, "results differ: job quarantined"),

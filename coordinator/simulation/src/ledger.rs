@@ -286,6 +286,7 @@ impl ResultRow {
     fn accepted_result(&self) -> Accepted {
         let LeaseToken { epoch, incarnation, .. } = self.result.token;
         let JobResult { counts, kernel, states, elapsed_us, .. } = self.result;
-        Accepted { worker: self.worker, epoch, incarnation, kernel, counts, states, elapsed_us }
+        let (worker, cpu_us) = (self.worker, self.result.processor_us());
+        Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us, cpu_us }
     }
 }

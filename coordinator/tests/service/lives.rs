@@ -1,7 +1,7 @@
 //! Restarts of a coordinator: what survives its end, a failed transaction, a second process.
 
-use nqueens_coordinator::{Coordinator, Error, Policy, Timing};
-use nqueens_model::operator::RunState;
+use nqueens_coordinator::{Coordinator, Error, Events, Policy, Timing};
+use nqueens_model::operator::{EventKind, RunState};
 use nqueens_proto::v1::{self, Verdict};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use tonic::Code;
@@ -32,6 +32,34 @@ async fn everything_acknowledged_outlives_the_coordinator() {
     assert_eq!((after.state, after.sums), (progress.state, progress.sums));
     let sums = after.sums;
     assert_eq!((sums.done, sums.leased, sums.quarantined), (2, 1, 1));
+    house.close().await;
+    ledger.audit().await;
+}
+
+#[tokio::test]
+async fn events_and_histories_outlive_the_coordinator() {
+    let ledger = Ledger::new();
+    let house = House::open(&ledger.path, Policy { lease_ms: 250, ..Policy::default() }).await;
+    let operator = house.coordinator.operator().clone();
+    let run = operator.submit(rows_8(), 0).await.unwrap();
+    house.worker(1).await.take(2).await;
+    let lost = |events: &Events| events.iter().any(|event| event.kind == EventKind::WorkerLost);
+    let before = operator.events().wait_for(lost).await.unwrap().clone();
+    house.close().await;
+    let history = operator.history(run.id);
+    assert!(before.iter().zip(1..).all(|(event, number)| event.number == number), "{before:?}");
+    assert!(!history.is_empty());
+
+    let house = House::open(&ledger.path, Policy::default()).await;
+    let operator = house.coordinator.operator().clone();
+    assert_eq!(operator.events().borrow()[..before.len()], before[..]);
+    assert_eq!(operator.history(run.id)[..history.len()], history[..]);
+    assert_eq!(operator.last_event_before(), before.len() as u64);
+    house.worker(2).await.count_all().await;
+    let done = |events: &Events| events.iter().any(|event| event.kind == EventKind::RunDone);
+    let after = operator.events().wait_for(done).await.unwrap().clone();
+    assert_eq!(after.last().unwrap().number, before.len() as u64 + 1, "numbers go on");
+    assert_eq!(operator.reader().events().await.unwrap(), *after);
     house.close().await;
     ledger.audit().await;
 }

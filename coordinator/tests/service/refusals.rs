@@ -328,7 +328,7 @@ const MALFORMED: [&[u8]; 6] = [
 ];
 
 /// The calls of both services.
-const CALLS: [&str; 14] = [
+const CALLS: [&str; 15] = [
     "WorkerService/Register",
     "WorkerService/Sync",
     "OperatorService/GetCoordinator",
@@ -343,6 +343,7 @@ const CALLS: [&str; 14] = [
     "OperatorService/DrainWorker",
     "OperatorService/WatchProgress",
     "OperatorService/ListEvents",
+    "OperatorService/GetHistory",
 ];
 
 #[tokio::test]

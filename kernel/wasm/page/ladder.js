@@ -24,7 +24,7 @@ const [BRUTE_FORCE, BACKTRACKING, FLAGS, BITMAP] = [0, 1, 2, 3];
 const SIZES = { steps: [4, 8], whole: [4, 12], bruteForce: 8 };
 const SPEEDS = [1, 3, 10, 30, 1_000, 30_000, 1_000_000];
 
-const state = { rung: BRUTE_FORCE, n: 6, queens: [], allowed: [], isPlaying: false, isOver: false, what: "" };
+const state = { rung: BRUTE_FORCE, n: 6, queens: [], allowed: [], taken: 0, isPlaying: false, isOver: false };
 let search, counter;
 
 /** All that is counted at once, with its time. */
@@ -186,6 +186,7 @@ function tell() {
 
 function pause() {
   state.isPlaying = false;
+  cancelAnimationFrame(state.frame);
 }
 
 /** A row of a table: a heading, then cells, each of a class. */
@@ -236,7 +237,6 @@ function play() {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches ? 1000 : 0;
   let [seen, drawn, due] = [performance.now(), 0, 1];
   const frame = (now) => {
-    if (!state.isPlaying) return;
     due += Math.max(now - seen, 0) / 1000 * SPEEDS[by("speed").value];
     seen = now;
     const until = performance.now() + 12;
@@ -249,9 +249,9 @@ function play() {
       drawn = now;
       show();
     }
-    requestAnimationFrame(frame);
+    state.frame = requestAnimationFrame(frame);
   };
-  requestAnimationFrame(frame);
+  state.frame = requestAnimationFrame(frame);
   show();
 }
 

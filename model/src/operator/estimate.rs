@@ -29,6 +29,24 @@ impl Interval {
     }
 }
 
+/// A whole number with separators between thousands: `14,772,512`.
+pub fn thousands(number: impl ToString) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
+}
+
+/// A number that need not be exact: `0.0123`, `4.50`, `14,772,512`.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+pub fn quantity(number: f64) -> String {
+    if number >= 1e3 {
+        return thousands(number.round() as u128);
+    }
+    let before_point = if number > 0.0 { number.log10().floor() } else { 2.0 };
+    let decimals = (2.0 - before_point).clamp(0.0, 12.0) as usize;
+    format!("{number:.decimals$}")
+}
+
 /// A time span in its two largest units: `3h20m`, `72y323d`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
 pub fn span(seconds: f64) -> String {
@@ -46,6 +64,18 @@ pub fn span(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(
+            ["0", "92", "724", "2680", "14772512"].map(thousands),
+            ["0", "92", "724", "2,680", "14,772,512"]
+        );
+        assert_eq!(
+            [0.0, 1.234e-5, 0.5, 45.67, 999.4, 14_772_512.3].map(quantity),
+            ["0", "0.0000123", "0.500", "45.7", "999", "14,772,512"]
+        );
+    }
 
     #[test]
     fn spans_are_short_and_readable() {

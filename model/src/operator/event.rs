@@ -1,6 +1,6 @@
 //! Events, for operators who do not read the log.
 
-use strum::{IntoStaticStr, VariantArray};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::WallTime;
 use crate::id::{RunId, WorkerId};
@@ -8,7 +8,7 @@ use crate::id::{RunId, WorkerId};
 /// Something that an operator may want to know of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Counted from 1 in each life of the coordinator.
+    /// Ascends through all lives of the coordinator, from 1 on.
     pub number: u64,
     /// When it happened.
     pub at: WallTime,
@@ -23,7 +23,7 @@ pub struct Event {
 }
 
 /// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum EventKind {
     /// A run was planned: its jobs can be leased.
@@ -58,7 +58,7 @@ impl EventKind {
     /// All kinds.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// The name for programs.
+    /// The name in the database and for programs.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -90,5 +90,8 @@ mod tests {
         let known = "run_planned run_changed run_done run_failed run_stalled jobs_quarantined worker_lost \
                      worker_stalled engine_failed machine_distrusted machine_rests disk_short disk_roomy";
         assert_eq!(names.join(" "), known);
+        for kind in EventKind::ALL {
+            assert_eq!(kind.name().parse(), Ok(*kind));
+        }
     }
 }

@@ -2,13 +2,15 @@
 
 mod estimate;
 mod event;
+mod history;
 mod outcome;
 mod progress;
 mod run;
 mod worker;
 
-pub use estimate::{Interval, span};
+pub use estimate::{Interval, quantity, span, thousands};
 pub use event::{Event, EventKind};
+pub use history::{History, Moment};
 pub use outcome::{Checked, Grounds, Missing, Outcome, Standing, TotalEstimate};
 pub use progress::{CheckCounts, Progress, Speed};
 pub use run::{Blamed, Recounts, RunState, RunStatus, Submission};

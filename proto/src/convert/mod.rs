@@ -1,5 +1,6 @@
 //! Conversion from wire to domain types, with every check that is possible on a single message, and back.
 
+mod history;
 mod operator;
 mod plan;
 #[cfg(test)]

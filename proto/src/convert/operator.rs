@@ -173,7 +173,7 @@ impl TryFrom<v1::Speed> for Speed {
     }
 }
 
-fn interval(field: &'static str, wire: v1::Estimate) -> Result<Interval, InvalidMessage> {
+pub(super) fn interval(field: &'static str, wire: v1::Estimate) -> Result<Interval, InvalidMessage> {
     let v1::Estimate { value, low, high } = wire;
     let ordered = 0.0 <= low && low <= value && value <= high && high.is_finite();
     ordered

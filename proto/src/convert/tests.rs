@@ -7,8 +7,8 @@ use nqueens_kernel::variant::{Cell, Cells, Variant};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, CheckCounts, Checked, Event, EventKind, Grounds, Interval, Outcome, Progress, Recounts, RunState,
-    RunStatus, Speed, Submission, TotalEstimate, WorkerStatus,
+    Blamed, CheckCounts, Checked, Event, EventKind, Grounds, Interval, Moment, Outcome, Progress, Recounts,
+    RunState, RunStatus, Speed, Submission, TotalEstimate, WorkerStatus,
 };
 
 use super::variant;
@@ -125,6 +125,19 @@ fn events_of_every_kind_arrive() {
     }
     let unknown = v1::Event { kind: 99, ..v1::Event::default() };
     assert_eq!(Event::try_from(unknown).unwrap_err().field, "kind");
+}
+
+#[test]
+fn moments_arrive() {
+    let known = Some(Interval { value: 2.0, low: 1.0, high: 3.0 });
+    let moment = Moment { at: 5, share_done: 0.25, states_per_s: Some(1e9), total: known, time_left_s: None };
+    let wire = v1::Moment::from(moment);
+    assert_eq!(Moment::try_from(wire), Ok(moment));
+    let refused = |wire: v1::Moment| Moment::try_from(wire).unwrap_err().field;
+    assert_eq!(refused(v1::Moment { share_done: 1.5, ..wire }), "share_done");
+    assert_eq!(refused(v1::Moment { states_per_s: Some(f64::NAN), ..wire }), "states_per_s");
+    let upside_down = v1::Estimate { value: 2.0, low: 3.0, high: 1.0 };
+    assert_eq!(refused(v1::Moment { time_left_s: Some(upside_down), ..wire }), "time_left_s");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Facts about a run, gathered in one pass through its ledger.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufReader;
+use std::path::PathBuf;
 use std::thread;
+use std::time::Duration;
 
-use nqueens_coordinator::{JobState, LedgerResult, Reader, RunRow};
+use nqueens_coordinator::{Effort, JobState, LedgerResult, Reader, RunRow};
 use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::verify;
@@ -37,6 +39,12 @@ pub(super) struct Facts {
     /// Devices of workers whose engine is none for processors.
     pub(super) devices: BTreeSet<String>,
     pub(super) timeline: Timeline,
+    /// When it was counted.
+    pub(super) effort: Effort,
+    /// Results that did not stand, by what became of them.
+    pub(super) others: BTreeMap<String, u64>,
+    /// The database, as it was named; `None` for readers who have the exported ledger alone.
+    pub(super) db: Option<PathBuf>,
     /// Power of a counting thread.
     pub(super) watts: Option<f64>,
 }
@@ -57,6 +65,8 @@ pub(super) struct WorkSums {
 pub(super) struct Host {
     pub(super) work: WorkSums,
     pub(super) kernels: BTreeSet<String>,
+    /// Of its largest process.
+    pub(super) threads: u32,
     /// Its processes: a worker that was started again is another one.
     pub(super) workers: BTreeSet<WorkerId>,
 }
@@ -70,9 +80,13 @@ impl WorkSums {
     }
 
     /// Of processors.
-    #[expect(clippy::cast_precision_loss, reason = "for people")]
     pub(super) fn core_hours(&self) -> f64 {
-        self.cpu_us as f64 / 3.6e9
+        self.cpu().as_secs_f64() / 3600.0
+    }
+
+    /// The same as a time.
+    pub(super) fn cpu(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.cpu_us).unwrap_or(u64::MAX))
     }
 
     /// Of one processor.
@@ -84,7 +98,7 @@ impl WorkSums {
 
 impl Facts {
     /// Reads a run's ledger and, if the run is done, makes the checks.
-    pub(super) async fn gather(reader: &Reader, run: &RunRow, watts: Option<f64>) -> anyhow::Result<Self> {
+    pub(super) async fn gather(reader: &Reader, run: &RunRow) -> anyhow::Result<Self> {
         let mut facts = Self {
             run: reader.progress(run).await?.status(run.clone()),
             findings: None,
@@ -95,22 +109,32 @@ impl Facts {
             builds: BTreeSet::new(),
             devices: BTreeSet::new(),
             timeline: Timeline::new(run.started_at.unwrap_or(run.created_at)),
-            watts,
+            effort: reader.effort(run).await?,
+            others: BTreeMap::new(),
+            db: None,
+            watts: None,
         };
+        let workers = reader.workers().await?;
+        let threads: HashMap<_, _> = workers.iter().map(|row| (row.id, row.registration.threads)).collect();
         let mut next = 0;
         loop {
             let rows = reader.ledger(run.id, next).await?;
             let Some(last) = rows.last() else { break };
-            next = last.number + 1;
+            let after = last.number + 1;
+            for other in reader.others(run.id, next..after).await? {
+                *facts.others.entry(other.verdict).or_default() += 1;
+            }
+            next = after;
             for row in rows {
                 // A result that is in quarantine counts for nothing.
                 if let Some(result) = row.accepted.filter(|_| row.state == JobState::Done) {
-                    facts.enter(row.job.class, result)?;
+                    let threads = threads.get(&result.worker).copied().unwrap_or(1);
+                    facts.enter(row.job.class, result, threads.max(1))?;
                 }
             }
         }
         let counted: BTreeSet<_> = facts.hosts.values().flat_map(|host| &host.workers).collect();
-        let workers = reader.workers().await?.into_iter().filter(|worker| counted.contains(&worker.id));
+        let workers = workers.into_iter().filter(|worker| counted.contains(&worker.id));
         for Registration { build, kernels, capability, .. } in workers.map(|worker| worker.registration) {
             facts.builds.insert(harmless(&build));
             let is_other = kernels.iter().any(|kernel| kernel.as_str().parse::<Kernel>().is_err());
@@ -123,17 +147,20 @@ impl Facts {
         Ok(facts)
     }
 
-    fn enter(&mut self, class: Class, result: LedgerResult) -> anyhow::Result<()> {
+    /// `threads` are those of the result's worker.
+    fn enter(&mut self, class: Class, result: LedgerResult, threads: u32) -> anyhow::Result<()> {
         let kernel = result.kernel.to_string();
         self.work.add(&result);
         let (work, sum) = self.classes.entry(class).or_default();
         work.add(&result);
         *sum = sum.checked_add(result.counts)?;
         self.kernels.entry(kernel.clone()).or_default().add(&result);
-        self.timeline.add(result.reported_at, result.states);
+        let took = Duration::from_micros(result.elapsed_us) / threads;
+        self.timeline.add(result.reported_at, result.worker, result.states, took);
         let host = self.hosts.entry(harmless(&result.worker_name)).or_default();
         host.work.add(&result);
         host.kernels.insert(kernel);
+        host.threads = host.threads.max(threads);
         host.workers.insert(result.worker);
         Ok(())
     }

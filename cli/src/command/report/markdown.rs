@@ -3,16 +3,17 @@
 use std::fmt::Write;
 
 use super::facts::Facts;
-use super::summary::{UNCHECKED, checks, counts, figures, reputation, title, verification};
+use super::summary::{checks, counts, figures, reputation, story, title, verification};
 
 pub(super) fn write(facts: &Facts) -> String {
     let mut text = format!("## {}\n\n{}\n", plain(&title(facts)), plain(&reputation(facts)));
+    for (heading, sentences) in story(facts) {
+        write!(text, "\n**{heading}.** {}\n", plain(&sentences.join(" "))).expect("a string takes it");
+    }
     let rows = counts(facts).into_iter().chain(figures(facts)).map(|(name, value)| [name.to_owned(), value]);
     table(&mut text, ["", ""], rows);
     let checks = checks(facts);
-    if checks.is_empty() {
-        write!(text, "\n{UNCHECKED}\n").expect("a string takes it");
-    } else {
+    if !checks.is_empty() {
         table(
             &mut text,
             ["check", "outcome", "what was found"],

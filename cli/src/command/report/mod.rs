@@ -23,7 +23,7 @@ use crate::output::{create, stdout};
 use crate::runtime::block_on;
 use facts::Facts;
 
-/// Writes a report on a run: result, checks, workers, and how to verify it.
+/// Writes a report on a run: what was counted, why it can be believed, by what machines, in how long, and how to verify it.
 ///
 /// The report repeats all checks of 'nqueens verify'. The HTML page is self-contained and can be printed. For a run that is
 /// not done, the report shows its progress. The exit code is 1 if a check failed.
@@ -50,7 +50,7 @@ pub(crate) struct ReportCommand {
     watts_per_core: Option<f64>,
 }
 
-/// The report of a run in both formats.
+/// The report of a run in both formats, for readers who have the exported ledger and not the database.
 pub(super) struct Reports {
     pub(super) html: String,
     pub(super) markdown: String,
@@ -60,7 +60,7 @@ pub(super) struct Reports {
 
 impl Reports {
     pub(super) async fn write(reader: &Reader, run: &RunRow) -> anyhow::Result<Self> {
-        let facts = Facts::gather(reader, run, None).await?;
+        let facts = Facts::gather(reader, run).await?;
         let workers = facts.hosts.values().flat_map(|host| host.workers.iter().copied()).collect();
         Ok(Self { html: page::write(&facts), markdown: markdown::write(&facts), workers })
     }
@@ -76,12 +76,9 @@ enum ReportFormat {
 
 impl ReportCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let facts = block_on(async {
-            let (reader, run) = self.source.open().await?;
-            let facts = Facts::gather(&reader, &run, self.watts_per_core).await;
-            reader.close().await;
-            facts
-        })?;
+        let mut facts = block_on(self.source.read(async |reader, run| Facts::gather(reader, &run).await))?;
+        facts.db = Some(self.source.path().to_owned());
+        facts.watts = self.watts_per_core;
         let text = match self.format {
             ReportFormat::Html => page::write(&facts),
             ReportFormat::Markdown => markdown::write(&facts),

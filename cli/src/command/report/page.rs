@@ -5,8 +5,8 @@ use nqueens_coordinator::wall_time;
 use nqueens_kernel::counts::Totals;
 
 use super::facts::{Facts, WorkSums};
-use super::pictures::{shares, throughput};
-use super::summary::{UNCHECKED, checks, counts, figures, reputation, title, verification};
+use super::pictures::{over_time, shares};
+use super::summary::{checks, counts, figures, reputation, story, title, verification};
 use crate::build::BUILD;
 use crate::output::{local_time, quantity, thousands};
 
@@ -36,16 +36,19 @@ pub(super) fn write(facts: &Facts) -> String {
             }
             body {
                 main {
-                    h1 { (title) }
-                    p class={ "reputation " (class) } { (reputation(facts)) }
-                    (section("Result", pairs(&counts(facts))))
-                    (section("Checks", checks_made(facts)))
-                    (section("Figures", pairs(&figures(facts))))
-                    (section("Throughput", throughput(&facts.timeline)))
-                    (section("Classes", classes(facts)))
-                    (section("Hosts", html! { (shares(facts)) (hosts(facts)) }))
-                    (section("Kernels", kernels(facts)))
-                    (section("How to verify it", commands(facts)))
+                    header {
+                        h1 { (title) }
+                        p class={ "lead " (class) } { (reputation(facts)) }
+                    }
+                    @for ((heading, sentences), exhibit) in story(facts).iter().zip(exhibits(facts)) {
+                        section {
+                            h2 { (heading) }
+                            @for sentence in sentences { p { (sentence) } }
+                            (exhibit)
+                        }
+                    }
+                    section { h2 { "How to verify it" } (commands(facts)) }
+                    section { h2 { "All figures" } (pairs("Figures", &figures(facts))) (classes(facts)) }
                 }
                 footer { "Written " (local_time(wall_time())) " by nqueens " (BUILD) "." }
             }
@@ -54,65 +57,72 @@ pub(super) fn write(facts: &Facts) -> String {
     page.into_string() + "\n"
 }
 
-/// A heading with what stands under it; nothing if that is nothing.
-fn section(heading: &str, content: Markup) -> Markup {
+/// What stands under each part of the story.
+fn exhibits(facts: &Facts) -> [Markup; 4] {
+    [
+        pairs("Counts", &counts(facts)),
+        checks_made(facts),
+        html! { (shares(facts)) (hosts(facts)) (kernels(facts)) },
+        over_time(facts),
+    ]
+}
+
+/// A table under a heading; one that is wider than the page can be scrolled, also by keys.
+fn table(heading: &str, content: &Markup) -> Markup {
     html! {
-        @if !content.0.is_empty() {
-            section { h2 { (heading) } (content) }
-        }
+        h3 { (heading) }
+        div class="scroll" tabindex="0" role="region" aria-label=(heading) { (content) }
     }
 }
 
-fn pairs(pairs: &[(&str, String)]) -> Markup {
-    html! {
-        @if !pairs.is_empty() {
-            table class="pairs" {
-                tbody {
-                    @for (name, value) in pairs {
-                        tr { th scope="row" { (name) } td { (value) } }
-                    }
+fn pairs(heading: &str, pairs: &[(&str, String)]) -> Markup {
+    let rows = html! {
+        table class="pairs" {
+            tbody {
+                @for (name, value) in pairs {
+                    tr { th scope="row" { (name) } td { (value) } }
                 }
             }
         }
-    }
+    };
+    html! { @if !pairs.is_empty() { (table(heading, &rows)) } }
 }
 
 fn checks_made(facts: &Facts) -> Markup {
     let checks = checks(facts);
-    html! {
-        @if checks.is_empty() {
-            p { (UNCHECKED) }
-        } @else {
-            p { "All were repeated for this report, as by " code { "nqueens verify" } " on the exported ledger." }
-            table {
-                thead { tr { th scope="col" { "Check" } th scope="col" { "Outcome" } th scope="col" { "What was found" } } }
-                tbody {
-                    @for (name, outcome, what) in checks {
-                        tr { th scope="row" { (name) } td class={ "outcome " (outcome) } { (outcome) } td class="found" { (what) } }
-                    }
+    let rows = html! {
+        table {
+            thead { tr { th scope="col" { "Check" } th scope="col" { "Outcome" } th scope="col" { "What was found" } } }
+            tbody {
+                @for (name, outcome, what) in &checks {
+                    tr { th scope="row" { (name) } td class={ "outcome " (outcome) } { (outcome) } td class="found" { (what) } }
                 }
             }
         }
-    }
+    };
+    html! { @if !checks.is_empty() { (table("Checks", &rows)) } }
 }
 
 /// A table of numbers, whose first `texts` columns are text; nothing without rows.
-fn numbers(columns: &[&str], texts: usize, rows: &[Vec<String>]) -> Markup {
-    html! {
-        @if !rows.is_empty() {
-            table {
-                thead { tr { @for (at, name) in columns.iter().enumerate() { th scope="col" class=[(at >= texts).then_some("number")] { (name) } } } }
-                tbody {
-                    @for row in rows {
-                        tr { @for (at, cell) in row.iter().enumerate() { td class=[(at >= texts).then_some("number")] { (cell) } } }
+fn numbers(heading: &str, columns: &[&str], texts: usize, rows: &[Vec<String>]) -> Markup {
+    let content = html! {
+        table {
+            thead { tr { @for (at, name) in columns.iter().enumerate() { th scope="col" class=[(at >= texts).then_some("number")] { (name) } } } }
+            tbody {
+                @for row in rows {
+                    tr {
+                        @for (at, cell) in row.iter().enumerate() {
+                            @if at == 0 { th scope="row" { (cell) } } @else { td class=[(at >= texts).then_some("number")] { (cell) } }
+                        }
                     }
                 }
             }
         }
-    }
+    };
+    html! { @if !rows.is_empty() { (table(heading, &content)) } }
 }
 
-const WORK: [&str; 4] = ["Jobs", "Core-hours", "States", "States/s per core"];
+const WORK: [&str; 4] = ["Jobs", "Core-hours", "Visited states", "States/s per core"];
 
 fn work_cells(work: &WorkSums) -> [String; 4] {
     let (hours, speed) = (quantity(work.core_hours()), quantity(work.states_per_s()));
@@ -120,7 +130,8 @@ fn work_cells(work: &WorkSums) -> [String; 4] {
 }
 
 fn classes(facts: &Facts) -> Markup {
-    let columns = ["Class", "COUNT2", "COUNT4", "COUNT8", "Plain solutions", "Jobs", "Core-hours", "States"];
+    let columns =
+        ["Class", "COUNT2", "COUNT4", "COUNT8", "Plain solutions", "Jobs", "Core-hours", "Visited states"];
     let row = |(class, (work, sum)): (&nqueens_kernel::job::Class, &(WorkSums, Totals))| {
         let Totals { count2, count4, count8, solutions } = *sum;
         let mut row = vec![class.name().to_owned()];
@@ -128,28 +139,28 @@ fn classes(facts: &Facts) -> Markup {
         row.extend(work_cells(work).into_iter().take(3));
         row
     };
-    numbers(&columns, 1, &facts.classes.iter().map(row).collect::<Vec<_>>())
+    numbers("Classes", &columns, 1, &facts.classes.iter().map(row).collect::<Vec<_>>())
 }
 
 fn hosts(facts: &Facts) -> Markup {
-    let columns: Vec<_> = ["Host", "Kernels", "Processes"].into_iter().chain(WORK).collect();
+    let columns: Vec<_> = ["Machine", "Engines", "Processes", "Threads"].into_iter().chain(WORK).collect();
     let rows = facts.busiest_hosts().into_iter().map(|(name, host)| {
         let kernels = host.kernels.iter().cloned().collect::<Vec<_>>().join(", ");
-        let mut row = vec![name.to_owned(), kernels, thousands(host.workers.len())];
+        let mut row = vec![name.to_owned(), kernels, thousands(host.workers.len()), thousands(host.threads)];
         row.extend(work_cells(&host.work));
         row
     });
-    numbers(&columns, 2, &rows.collect::<Vec<_>>())
+    numbers("Machines", &columns, 2, &rows.collect::<Vec<_>>())
 }
 
 fn kernels(facts: &Facts) -> Markup {
-    let columns: Vec<_> = ["Kernel"].into_iter().chain(WORK).collect();
+    let columns: Vec<_> = ["Engine"].into_iter().chain(WORK).collect();
     let rows = facts.kernels.iter().map(|(name, work)| {
         let mut row = vec![name.clone()];
         row.extend(work_cells(work));
         row
     });
-    numbers(&columns, 1, &rows.collect::<Vec<_>>())
+    numbers("Engines", &columns, 1, &rows.collect::<Vec<_>>())
 }
 
 fn commands(facts: &Facts) -> Markup {

@@ -1,12 +1,13 @@
 //! What `nqueens run` prints when the run is done.
 
 use std::io;
-use std::time::Duration;
 
-use nqueens_model::operator::{Outcome, RunStatus, span};
+use nqueens_coordinator::Effort;
+use nqueens_model::kernel::KernelName;
+use nqueens_model::operator::{Outcome, RunStatus};
 use serde_json::{Value, json};
 
-use crate::output::{Json, local_time, print_line, quantity, thousands};
+use crate::output::{Json, duration, local_time, print_line, thousands};
 
 /// How far a run was when this process took it up.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +23,9 @@ pub(super) enum TakenUp {
 /// A run that is done.
 pub(super) struct RunEnd {
     pub(super) run: RunStatus,
+    pub(super) effort: Effort,
     pub(super) taken_up: TakenUp,
-    /// What this process counts with.
-    pub(super) kernel: String,
+    /// Of this process.
     pub(super) threads: usize,
 }
 
@@ -50,10 +51,11 @@ impl RunEnd {
             "run": run.progress.run.to_string(),
             "plan": run.plan.kind().name(),
             "jobs": run.progress.jobs,
-            "elapsed_s": run.took().map(|took| took.as_secs_f64()),
+            "elapsed_s": self.effort.counted().as_secs_f64(),
+            "interrupted_s": self.effort.interrupted().as_secs_f64(),
             "started_at_ms": run.started_at,
             "finished_at_ms": run.finished_at,
-            "kernel": self.kernel,
+            "kernel": self.kernels(),
             "check": checked.name(),
             "confirmed": run.standing().is_some_and(|standing| standing.is_confirmed()),
         })
@@ -80,33 +82,37 @@ impl RunEnd {
         print_line(self.how())
     }
 
+    /// The engines that counted; `None` for a board without jobs.
+    fn kernels(&self) -> Option<String> {
+        let names: Vec<_> = self.effort.kernels.iter().map(KernelName::as_str).collect();
+        (!names.is_empty()).then(|| names.join(" + "))
+    }
+
     /// How long it took, on what, by which plan.
     fn how(&self) -> String {
-        let took = duration(self.run.took().unwrap_or_default());
+        let took = duration(self.effort.counted());
         let threads =
             if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
-        let (kernel, plan) = (&self.kernel, self.run.plan.kind());
         let what = match self.taken_up {
-            TakenUp::New => format!("counted in {took} on {threads}, kernel {kernel}"),
-            TakenUp::Resumed(share) => format!(
-                "counted in {took} with interruptions, the last {:.1} % on {threads}, kernel {kernel}",
-                100.0 * (1.0 - share)
-            ),
+            TakenUp::New => format!("counted in {took} on {threads}"),
+            TakenUp::Resumed(share) => {
+                let left = 100.0 * (1.0 - share);
+                format!("counted in {took}{}, the last {left:.1} % on {threads}", self.interruptions())
+            }
             TakenUp::Done => {
                 let when =
                     self.run.finished_at.map_or_else(String::new, |at| format!(" on {}", local_time(at)));
-                format!("counted already{when}, in {took}")
+                format!("counted already{when}, in {took}{}", self.interruptions())
             }
         };
-        format!("{what}, plan {plan}, {} jobs", thousands(self.run.progress.jobs))
+        let kernels = self.kernels().map_or_else(String::new, |kernels| format!(", kernel {kernels}"));
+        let (plan, jobs) = (self.run.plan.kind(), thousands(self.run.progress.jobs));
+        format!("{what}{kernels}, plan {plan}, {jobs} jobs")
     }
-}
 
-/// `0.240 s`, `12.3 s`, `1m17s`.
-fn duration(time: Duration) -> String {
-    if time < Duration::from_mins(1) {
-        format!("{} s", quantity(time.as_secs_f64()))
-    } else {
-        span(time.as_secs_f64())
+    /// The time that the counting does not have in it, if any.
+    fn interruptions(&self) -> String {
+        let time = self.effort.interrupted();
+        if time.is_zero() { String::new() } else { format!(" and interrupted for {}", duration(time)) }
     }
 }

@@ -134,12 +134,11 @@ impl RunCommand {
             () = stopped(told.clone()) => return Ok(self.interrupted()),
         };
         debug!(kernel = engines.name(), "database is open, engine passed its self-test");
-        let outcome = self.finish(&coordinator, &engines, told).await;
+        let outcome = self.end(&coordinator, &engines, told).await;
         debug!("run has ended");
         coordinator.close().await;
-        if let Some((run, taken_up)) = outcome? {
-            let (kernel, threads) = (engines.name(), self.threads.get());
-            RunEnd { run, taken_up, kernel, threads }.print(self.json)?;
+        if let Some(end) = outcome? {
+            end.print(self.json)?;
             return Ok(ExitCode::SUCCESS);
         }
         Ok(self.interrupted())
@@ -151,6 +150,19 @@ impl RunCommand {
             self.path().display()
         );
         ExitCode::from(INTERRUPTED)
+    }
+
+    /// The end of the run; `None` if it was interrupted.
+    async fn end(
+        &self,
+        coordinator: &Coordinator,
+        engines: &Engines,
+        told: SignalReceiver,
+    ) -> anyhow::Result<Option<RunEnd>> {
+        let Some((run, taken_up)) = self.finish(coordinator, engines, told).await? else { return Ok(None) };
+        let reader = coordinator.operator().reader();
+        let effort = reader.effort(&reader.run(run.progress.run).await?).await?;
+        Ok(Some(RunEnd { run, effort, taken_up, threads: self.threads.get() }))
     }
 
     /// Counts what is left of the run, if anything is; `None` if it was interrupted.

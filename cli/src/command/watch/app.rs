@@ -1,17 +1,14 @@
 //! The state of the screen, and how keys and updates change it. No drawing, no calls.
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Event, RunStatus};
+use nqueens_model::operator::{Event, Moment, RunStatus};
 
 use super::feed::{FeedMessage, Order};
 use super::picture::{ClusterView, WorkerView};
 use super::table::ListView;
-
-/// Speeds kept of each run, one a picture: more than a wide terminal has columns.
-const HISTORY_MAX: usize = 400;
 
 /// A list on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +67,7 @@ pub(super) struct App {
     pub(super) focus: Pane,
     pub(super) mode: Mode,
     tables: [ListView; 3],
-    history: HashMap<RunId, VecDeque<u64>>,
+    histories: HashMap<RunId, Vec<Moment>>,
 }
 
 impl App {
@@ -84,8 +81,11 @@ impl App {
             focus: Pane::Runs,
             mode: Mode::Look,
             tables: <[ListView; 3]>::default(),
-            history: HashMap::new(),
+            histories: HashMap::new(),
         };
+        if let Some(run) = picture.foremost() {
+            app.table_mut(Pane::Runs).select(run.get());
+        }
         app.hear(FeedMessage::Picture(picture));
         app
     }
@@ -93,8 +93,9 @@ impl App {
     /// Takes in what came from the other side.
     pub(super) fn hear(&mut self, news: FeedMessage) {
         match news {
-            FeedMessage::Picture(picture) => {
-                self.remember(&picture);
+            FeedMessage::Picture(mut picture) => {
+                self.histories.retain(|run, _| picture.runs.iter().any(|status| status.progress.run == *run));
+                self.histories.extend(picture.histories.drain());
                 self.picture = picture;
                 self.lost = None;
             }
@@ -104,22 +105,21 @@ impl App {
         self.settle();
     }
 
-    fn remember(&mut self, picture: &ClusterView) {
-        self.history.retain(|run, _| picture.runs.iter().any(|status| status.progress.run == *run));
-        for run in &picture.runs {
-            let speeds = self.history.entry(run.progress.run).or_default();
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-            speeds.push_back(run.progress.speed.map_or(0, |speed| speed.states_per_s as u64));
-            if speeds.len() > HISTORY_MAX {
-                speeds.pop_front();
-            }
-        }
-    }
-
-    /// The speeds of a run in states a second, one a picture, up to the latest `columns`.
+    /// The speeds of a run in states a second since it began, in up to so many columns: means of some moments each.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "for a picture"
+    )]
     pub(super) fn speeds(&self, run: RunId, columns: usize) -> Vec<u64> {
-        let Some(speeds) = self.history.get(&run) else { return Vec::new() };
-        speeds.iter().skip(speeds.len().saturating_sub(columns)).copied().collect()
+        let moments = self.histories.get(&run).map_or(&[][..], Vec::as_slice);
+        let each = moments.len().div_ceil(columns.max(1)).max(1);
+        let mean = |some: &[Moment]| {
+            let sum: f64 = some.iter().map(|moment| moment.states_per_s.unwrap_or(0.0)).sum();
+            (sum / some.len() as f64) as u64
+        };
+        moments.chunks(each).map(mean).collect()
     }
 
     pub(super) fn table(&self, pane: Pane) -> &ListView {

@@ -1,12 +1,13 @@
 //! Fetches pictures from a coordinator or a database, and carries out commands.
 
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nqueens_coordinator::{Reader, Refusal, wall_time};
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{RunState, WorkerStatus};
+use nqueens_model::operator::{Moment, RunState, RunStatus, WorkerStatus};
 use tokio::sync::mpsc;
 
 use super::picture::{ClusterView, WorkerView};
@@ -14,6 +15,9 @@ use super::{RETRY, WatchCommand};
 use crate::client::OperatorClient;
 use crate::command::checkup::describe_disk;
 use crate::command::target::{all_runs, read};
+
+/// Histories that are asked for with one picture.
+const HISTORIES: usize = 8;
 
 /// What an operator wants done, having confirmed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +40,8 @@ pub(super) enum FeedMessage {
 /// Takes pictures of a coordinator, or of a database that is only read.
 pub(super) struct Feed {
     place: Result<OperatorClient, PathBuf>,
+    /// Runs whose history is known, and changes no more.
+    followed: HashSet<RunId>,
     only: Option<RunId>,
     every: Duration,
 }
@@ -45,7 +51,12 @@ impl Feed {
     pub(super) fn new(watch: &WatchCommand) -> anyhow::Result<Self> {
         let place = watch.target.place()?.map_err(Path::to_owned);
         let every = Duration::from_secs(if place.is_ok() { 1 } else { 5 });
-        Ok(Self { place, only: watch.subject.0, every: watch.interval.unwrap_or(every) })
+        Ok(Self {
+            place,
+            followed: HashSet::new(),
+            only: watch.subject.0,
+            every: watch.interval.unwrap_or(every),
+        })
     }
 
     /// Who takes orders; nobody does for a database.
@@ -56,7 +67,11 @@ impl Feed {
     /// A picture of this moment.
     pub(super) async fn picture(&mut self) -> anyhow::Result<ClusterView> {
         let mut picture = match &mut self.place {
-            Ok(client) => of_coordinator(client).await?,
+            Ok(client) => {
+                let mut picture = of_coordinator(client).await?;
+                picture.histories = histories(client, &picture, &mut self.followed).await?;
+                picture
+            }
             Err(db) => of_database(db).await?,
         };
         if let Some(only) = self.only {
@@ -94,16 +109,38 @@ async fn of_coordinator(client: &mut OperatorClient) -> anyhow::Result<ClusterVi
             .map(WorkerView::from)
             .collect(),
         events: client.events().await?,
+        histories: HashMap::new(),
         disk: disk.as_ref().map(describe_disk),
         at: wall_time(),
     })
+}
+
+/// Some histories: first of runs that are counted, then of those that are not known yet.
+async fn histories(
+    client: &mut OperatorClient,
+    picture: &ClusterView,
+    followed: &mut HashSet<RunId>,
+) -> anyhow::Result<HashMap<RunId, Vec<Moment>>> {
+    let is_counted = |run: &&RunStatus| run.progress.state == RunState::Active && run.progress.leased > 0;
+    let counted = picture.runs.iter().filter(is_counted).map(|run| run.progress.run);
+    let others = picture.runs.iter().rev().map(|run| run.progress.run).filter(|run| !followed.contains(run));
+    let wanted: Vec<_> = counted.chain(others).take(HISTORIES).collect();
+    let mut histories = HashMap::new();
+    for run in wanted {
+        histories.insert(run, client.history(run).await?);
+    }
+    followed.extend(histories.keys());
+    Ok(histories)
 }
 
 async fn of_database(db: &Path) -> anyhow::Result<ClusterView> {
     let look = async |reader: &Reader| {
         let runs = all_runs(reader).await?;
         let workers = reader.workers().await?.into_iter().map(WorkerView::from).collect();
-        Ok(ClusterView { at: wall_time(), runs, workers, ..ClusterView::default() })
+        let histories = reader.histories().await?.into_iter();
+        let histories = histories.map(|(run, history)| (run, history.moments().to_vec())).collect();
+        let events = reader.events().await?;
+        Ok(ClusterView { at: wall_time(), runs, workers, events, histories, disk: None })
     };
     read(db, look).await
 }

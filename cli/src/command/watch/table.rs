@@ -43,6 +43,11 @@ impl ListView {
         self.selected = shown.get(self.position(shown).saturating_add_signed(rows).min(last)).copied();
     }
 
+    /// Selects a row.
+    pub(super) fn select(&mut self, id: u64) {
+        self.selected = Some(id);
+    }
+
     /// Holds on to the row that is selected now, before it moves.
     pub(super) fn settle(&mut self, shown: &[u64]) {
         self.step(shown, 0);

@@ -268,6 +268,15 @@ impl Dispatch {
         holders.into_iter().any(|worker| self.begun(worker).any(|(_, job)| job.run == run))
     }
 
+    /// How many jobs of a run are being counted, as far as can be told: the other leases wait behind them. Looks at all holders.
+    pub fn being_counted(&self, run: RunId) -> usize {
+        let job = |number| JobId { run, number };
+        let leases = self.leases.range(job(0)..=job(u32::MAX)).flat_map(|(_, leases)| leases);
+        let holders: BTreeSet<_> = leases.map(|lease| lease.worker).collect();
+        let begun = holders.into_iter().flat_map(|worker| self.begun(worker)).map(|(_, job)| job);
+        begun.filter(|job| job.run == run).collect::<BTreeSet<_>>().len()
+    }
+
     /// A worker has said that it ends.
     pub fn part(&mut self, worker: WorkerId) {
         self.worker_summary = None;

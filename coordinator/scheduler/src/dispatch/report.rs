@@ -28,6 +28,8 @@ pub struct Accepted {
     pub states: u64,
     /// Thread time, in microseconds.
     pub elapsed_us: u64,
+    /// Processor time; thread time where it was not measured.
+    pub cpu_us: u64,
 }
 /// What [`Dispatch::report`] made of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]

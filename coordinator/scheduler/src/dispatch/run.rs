@@ -348,7 +348,7 @@ impl Run {
     pub(super) fn accept(&mut self, number: u32, result: &JobResult) {
         self.enter(number, JobState::Done);
         let (&JobResult { counts, states, elapsed_us, .. }, estimate) = (result, self.estimate(number));
-        let added = self.sums.accepted.add(estimate, counts, states, elapsed_us);
+        let added = self.sums.accepted.add(estimate, counts, states, elapsed_us, result.processor_us());
         added.expect("128 bits hold any board's solutions");
     }
 

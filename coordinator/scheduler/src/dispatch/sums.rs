@@ -39,6 +39,8 @@ pub struct AcceptedSums {
     pub states: u128,
     /// Thread time, in microseconds.
     pub elapsed_us: u128,
+    /// Processor time; thread time of the results whose processor time was not measured.
+    pub cpu_us: u128,
     /// For estimates.
     pub moments: Moments,
 }
@@ -51,22 +53,25 @@ impl AcceptedSums {
         counts: Counts,
         states: u64,
         elapsed_us: u64,
+        cpu_us: u64,
     ) -> Result<(), Overflow> {
         self.results += 1;
         self.found = self.found.checked_add(counts)?;
         self.states += u128::from(states);
         self.elapsed_us += u128::from(elapsed_us);
+        self.cpu_us += u128::from(cpu_us);
         self.moments.add(1.0, estimate, counts, elapsed_us);
         Ok(())
     }
 
     /// Takes a job's result out again.
     pub(super) fn subtract(&mut self, estimate: u64, accepted: &Accepted) {
-        let Accepted { counts, states, elapsed_us, .. } = *accepted;
+        let Accepted { counts, states, elapsed_us, cpu_us, .. } = *accepted;
         self.results -= 1;
         self.found = self.found.less(counts);
         self.states -= u128::from(states);
         self.elapsed_us -= u128::from(elapsed_us);
+        self.cpu_us -= u128::from(cpu_us);
         self.moments.add(-1.0, estimate, counts, elapsed_us);
     }
 }

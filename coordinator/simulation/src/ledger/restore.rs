@@ -25,7 +25,8 @@ impl Ledger {
                 }
                 if let Some((_, row)) = job.accepted().filter(|_| job.slot.state == JobState::Done) {
                     let JobResult { counts, states, elapsed_us, .. } = row.result;
-                    sums.add(job.slot.estimate, counts, states, elapsed_us).expect("small");
+                    let cpu_us = row.result.processor_us();
+                    sums.add(job.slot.estimate, counts, states, elapsed_us, cpu_us).expect("small");
                 }
             }
             let state = run.state.expect("it is planned");

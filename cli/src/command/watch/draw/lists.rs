@@ -6,7 +6,8 @@ use ratatui::layout::{Constraint, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::{Row, Table, TableState};
 
-use super::{Palette, QUIET, SELECTED, title, under_title};
+use super::text::{shortened, wrapped};
+use super::{Palette, QUIET, SELECTED, lines, title, under_title};
 use crate::command::watch::app::{App, Pane, about};
 use crate::command::watch::picture::WorkerView;
 use crate::output::thousands;
@@ -14,6 +15,16 @@ use crate::progress::describe_planning;
 
 /// From this width on, workers are shown with everything that is known of them.
 const WIDE: u16 = 100;
+
+/// Columns of a worker's name at most, however wide the terminal is: its numbers stand beside it.
+const NAME_MAX: u16 = 32;
+
+/// Columns of an event's age, and of what it is about.
+const AGE: u16 = 10;
+const ABOUT: u16 = 16;
+
+/// Lines of an event's text at most.
+const EVENT_LINES: usize = 3;
 
 pub(super) fn runs(frame: &mut Frame, area: Rect, app: &App, palette: Palette) {
     let [top, rest] = under_title(area);
@@ -62,19 +73,22 @@ pub(super) fn workers(frame: &mut Frame, area: Rect, app: &App, palette: Palette
     frame.render_widget(title(app, Pane::Workers, "Workers", app.picture.workers.len(), palette), top);
     let wide = area.width >= WIDE;
     let all = app.picture.speed();
-    let rows = app.workers().into_iter().map(|worker| worker_row(worker, all, wide, palette));
     let mut heads = vec!["WORKER", "NAME", "KERNEL", "THREADS", "STATES/S", "SHARE", "JOBS", "SEEN", "STATE"];
-    let mut widths = [6, 0, 10, 7, 8, 7, 5, 7, 10].map(Constraint::Length).to_vec();
-    widths[1] = Constraint::Fill(1);
+    let mut widths = vec![6, 0, 10, 7, 8, 7, 5, 7, 10];
     if wide {
         heads.insert(7, "RESULTS");
-        widths.insert(7, Constraint::Length(11));
+        widths.insert(7, 11);
     }
-    let table = Table::new(rows, widths).header(head(heads));
+    // The names have what the others leave, and a space after each column.
+    let taken = widths.iter().sum::<u16>() + lines(widths.len()) - 1;
+    widths[1] = area.width.saturating_sub(taken).min(NAME_MAX);
+    let name = usize::from(widths[1]);
+    let rows = app.workers().into_iter().map(|worker| worker_row(worker, all, (name, wide), palette));
+    let table = Table::new(rows, widths.into_iter().map(Constraint::Length)).header(head(heads));
     rows_of(frame, rest, table, app, Pane::Workers);
 }
 
-fn worker_row(worker: &WorkerView, all: f64, wide: bool, palette: Palette) -> Row<'static> {
+fn worker_row(worker: &WorkerView, all: f64, (name, wide): (usize, bool), palette: Palette) -> Row<'static> {
     let live = worker.live.as_ref();
     let speed = live.and_then(|live| live.states_per_s);
     let unknown = || "-".to_owned();
@@ -82,7 +96,7 @@ fn worker_row(worker: &WorkerView, all: f64, wide: bool, palette: Palette) -> Ro
     let seen = worker.silent_ms().map(|silent| silent as f64 / 1e3);
     let mut cells = vec![
         worker.id.to_string(),
-        worker.name.clone(),
+        shortened(&worker.name, name),
         worker.kernel.clone(),
         worker.threads.to_string(),
         speed.map_or_else(unknown, |speed| format!("{speed:.2e}")),
@@ -104,13 +118,17 @@ fn worker_row(worker: &WorkerView, all: f64, wide: bool, palette: Palette) -> Ro
 pub(super) fn events(frame: &mut Frame, area: Rect, app: &App, palette: Palette) {
     let [top, rest] = under_title(area);
     frame.render_widget(title(app, Pane::Events, "Events", app.picture.events.len(), palette), top);
+    // A row that is higher than the list would not be seen.
+    let lines_max = EVENT_LINES.min(rest.height.into());
     let rows = app.events().into_iter().map(|event| {
         #[expect(clippy::cast_precision_loss, reason = "for people")]
         let age = app.picture.at.saturating_sub(event.at).max(0) as f64 / 1e3;
         let style = if event.kind.is_problem() { palette.bad() } else { Style::new() };
-        Row::new([format!("{} ago", span(age)), about(event), event.text.clone()]).style(style)
+        let text = wrapped(&event.text, area.width.saturating_sub(AGE + ABOUT + 2), lines_max);
+        let height = lines(text.len());
+        Row::new([format!("{} ago", span(age)), about(event), text.join("\n")]).height(height).style(style)
     });
-    let widths = [Constraint::Length(10), Constraint::Length(16), Constraint::Fill(1)];
+    let widths = [Constraint::Length(AGE), Constraint::Length(ABOUT), Constraint::Fill(1)];
     rows_of(frame, rest, Table::new(rows, widths), app, Pane::Events);
 }
 

@@ -3,12 +3,14 @@
 mod lists;
 mod popup;
 mod run;
+mod text;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
+use ratatui::text::{Line, Span, Text};
 
+use self::text::wrapped;
 use super::app::{App, Mode, Pane};
 use crate::output::thousands;
 
@@ -50,6 +52,9 @@ const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
 /// Lines of the part that has the selected run.
 const RUN_LINES: u16 = 6;
 
+/// Lines that a warning or an answer takes at most.
+const ALARM_LINES: usize = 4;
+
 /// With fewer lines than this, only the list in focus is shown.
 const LINES_MIN: u16 = 10;
 
@@ -75,23 +80,30 @@ fn share_out(lines: u16, focus: Pane, runs: usize) -> [u16; 4] {
 }
 
 pub(super) fn draw(frame: &mut Frame, app: &App, palette: Palette) {
-    let alarm = alarm(app);
-    let alarms = u16::from(alarm.is_some());
-    let rows =
-        [Constraint::Length(1), Constraint::Length(alarms), Constraint::Fill(1), Constraint::Length(1)];
-    let [head, warning, middle, foot] = Layout::vertical(rows).areas(frame.area());
+    let width = frame.area().width;
+    let alarm = alarm(app).map(|alarm| wrapped(&alarm, width, ALARM_LINES)).unwrap_or_default();
+    let foot = footer(app, width, palette);
+    let rows = [
+        Constraint::Length(1),
+        Constraint::Length(lines(alarm.len())),
+        Constraint::Fill(1),
+        Constraint::Length(lines(foot.lines.len())),
+    ];
+    let [head, warning, middle, bottom] = Layout::vertical(rows).areas(frame.area());
     frame.render_widget(headline(app, palette), head);
-    if let Some(alarm) = alarm {
-        frame.render_widget(Line::styled(alarm, palette.bad()), warning);
-    }
-    let lines = share_out(middle.height, app.focus, app.picture.runs.len());
-    let [runs, run, workers, events] = Layout::vertical(lines.map(Constraint::Length)).areas(middle);
+    frame.render_widget(Text::styled(alarm.join("\n"), palette.bad()), warning);
+    let shares = share_out(middle.height, app.focus, app.picture.runs.len());
+    let [runs, run, workers, events] = Layout::vertical(shares.map(Constraint::Length)).areas(middle);
     lists::runs(frame, runs, app, palette);
     run::selected(frame, run, app, palette);
     lists::workers(frame, workers, app, palette);
     lists::events(frame, events, app, palette);
-    frame.render_widget(footline(app, palette), foot);
+    frame.render_widget(foot, bottom);
     popup::draw(frame, app, palette);
+}
+
+fn lines(number: usize) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
 }
 
 /// What is wrong with the whole.
@@ -114,20 +126,20 @@ fn headline(app: &App, palette: Palette) -> Line<'_> {
 }
 
 /// What keys do, or what came of them.
-fn footline(app: &App, palette: Palette) -> Line<'_> {
+fn footer(app: &App, width: u16, palette: Palette) -> Text<'_> {
     if app.mode == Mode::Filter {
-        return Line::from(vec![
+        return Text::from(Line::from(vec![
             Span::styled("filter: ", palette.title(false)),
             Span::raw(&*app.table(app.focus).filter),
             Span::styled(" ", SELECTED),
             Span::styled("  Enter keeps it, Esc clears it", QUIET),
-        ]);
+        ]));
     }
     match &app.notice {
-        Some(Ok(done)) => Line::styled(&**done, palette.good()),
-        Some(Err(refused)) => Line::styled(&**refused, palette.bad()),
-        None if app.read_only => Line::styled("Tab list  s sort  o invert  / filter  ? help  q quit", QUIET),
-        None => Line::styled(
+        Some(Ok(done)) => Text::styled(wrapped(done, width, ALARM_LINES).join("\n"), palette.good()),
+        Some(Err(refused)) => Text::styled(wrapped(refused, width, ALARM_LINES).join("\n"), palette.bad()),
+        None if app.read_only => Text::styled("Tab list  s sort  o invert  / filter  ? help  q quit", QUIET),
+        None => Text::styled(
             "Tab list  s sort  o invert  / filter  p pause  r resume  d drain  ? help  q quit",
             QUIET,
         ),

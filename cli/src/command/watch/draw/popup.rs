@@ -6,12 +6,16 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
 use super::Palette;
+use super::text::shortened;
 use crate::command::watch::app::{App, Mode};
 use crate::command::watch::feed::Order;
 use crate::command::watch::keys::KEYS;
 
 /// Holds the longest of its lines, and fits on a terminal of 80 columns.
 const WIDTH: u16 = 74;
+
+/// Columns of a name in a question.
+const NAME_MAX: usize = 40;
 
 pub(super) fn draw(frame: &mut Frame, app: &App, palette: Palette) {
     let (title, lines) = match app.mode {
@@ -39,7 +43,8 @@ fn question(app: &App, order: Order, palette: Palette) -> Vec<Line<'static>> {
         Order::Resume(run) => (format!("Resume {}?", run_name(run)), "Its jobs are leased again."),
         Order::Drain(worker) => {
             let found = app.picture.workers.iter().find(|known| known.id == worker);
-            let name = found.map_or_else(String::new, |known| format!(", {}", known.name));
+            let name =
+                found.map_or_else(String::new, |known| format!(", {}", shortened(&known.name, NAME_MAX)));
             let meaning = "It gets no more jobs, finishes or returns those it holds, and stops.";
             (format!("Drain worker {worker}{name}?"), meaning)
         }

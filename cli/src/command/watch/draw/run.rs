@@ -4,24 +4,30 @@ use nqueens_model::operator::{Interval, Progress, RunStatus, span};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
-use ratatui::text::{Line, Span};
+use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Paragraph, Sparkline};
 
-use super::{Palette, QUIET};
+use super::text::wrapped;
+use super::{Palette, QUIET, lines};
 use crate::command::watch::app::App;
 use crate::output::thousands;
 use crate::progress::describe;
 
+/// Lines of the estimates, or of why a run failed, at most.
+const PROSPECTS_LINES: usize = 2;
+
 pub(super) fn selected(frame: &mut Frame, area: Rect, app: &App, palette: Palette) {
     let Some(run) = app.selected_run() else { return };
     let progress = &run.progress;
-    let rows = [1, 1, 1, 1].map(Constraint::Length).into_iter().chain([Constraint::Fill(1)]);
+    let prospects = wrapped(&prospects(run), area.width, PROSPECTS_LINES);
+    let rows =
+        [1, 1, 1, lines(prospects.len())].map(Constraint::Length).into_iter().chain([Constraint::Fill(1)]);
     let [top, bar, jobs, estimates, speeds] = Layout::vertical(rows).areas(area);
     let text = format!(" Run {}, {}, plan {} ", progress.run, run.plan.subject(), run.plan.kind());
     frame.render_widget(Line::styled(text, palette.title(false)), top);
     frame.render_widget(jobs_bar(progress, bar.width, palette), bar);
     frame.render_widget(jobs_line(progress, palette), jobs);
-    frame.render_widget(Line::raw(prospects(run)), estimates);
+    frame.render_widget(Text::raw(prospects.join("\n")), estimates);
     speed(frame, speeds, app, run, palette);
 }
 

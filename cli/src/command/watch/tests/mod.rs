@@ -1,11 +1,14 @@
 //! Tests of the keys and of the drawing.
 
+use std::collections::HashMap;
+
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    CheckCounts, Event, EventKind, Interval, Progress, Recounts, RunState, RunStatus, Speed, WorkerStatus,
+    CheckCounts, Event, EventKind, Interval, Moment, Progress, Recounts, RunState, RunStatus, Speed,
+    WorkerStatus,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -115,6 +118,7 @@ fn picture() -> ClusterView {
                 "'attic' sent no heartbeat in time: its jobs go to other workers.",
             ),
         ],
+        histories: HashMap::new(),
         disk: None,
     }
 }

@@ -5,18 +5,78 @@ use super::*;
 #[test]
 fn the_picture_at_80_by_24() {
     let mut app = app();
-    for picture_number in 0..30 {
-        let mut next = picture();
-        let speed = Speed { threads: 11.8, states_per_s: 8.01e9 + 1e8 * f64::from(picture_number % 10) };
-        next.runs[0].progress.speed = Some(speed);
-        app.hear(FeedMessage::Picture(next));
-    }
+    let moment = |number: u32| Moment {
+        at: NOW - 30_000 + 1_000 * i64::from(number),
+        share_done: 0.5,
+        // A while ago nobody counted.
+        states_per_s: (number > 3).then(|| 8.01e9 + 1e8 * f64::from(number % 10)),
+        total: None,
+        time_left_s: None,
+    };
+    let mut next = picture();
+    next.histories.insert(run_id(0), (0..30).map(moment).collect());
+    app.hear(FeedMessage::Picture(next));
     insta::assert_snapshot!(screen(&app, 80, 24));
+    // More moments than columns.
+    let mut next = picture();
+    next.histories.insert(run_id(0), (0..240).map(moment).collect());
+    app.hear(FeedMessage::Picture(next));
+    let speeds = app.speeds(run_id(0), 60);
+    assert_eq!((speeds.len(), speeds[0], speeds[59]), (60, 0, 8_760_000_000));
 }
 
 #[test]
 fn the_picture_at_120_by_40() {
     insta::assert_snapshot!(screen(&app(), 120, 40));
+}
+
+/// With what is long in it: names, errors, and a run that is over before the one that is counted.
+fn long_winded() -> ClusterView {
+    let mut picture = picture();
+    picture.runs.rotate_right(1);
+    picture.runs[0].reason = Some(
+        "the sum of the counts is 365,595 and not 365,596, the published count: results of one worker may be wrong"
+            .to_owned(),
+    );
+    picture.workers[0].name = "rack-17-node-004.batch.cluster.physics.university.example".to_owned();
+    picture.events[1].text =
+        "Untrusted: rack-17-node-004.batch.cluster.physics.university.example. It gets no more jobs; \
+                              1,204 of its results are counted again. Two others counted job 17 alike."
+            .to_owned();
+    picture
+}
+
+#[test]
+fn it_opens_on_the_run_that_is_counted() {
+    let mut picture = long_winded();
+    assert_eq!(picture.foremost(), Some(run_id(0)));
+    let app = App::new(String::new(), false, picture.clone());
+    assert_eq!(app.selected_run().map(|run| run.progress.run), Some(run_id(0)));
+    picture.runs.retain(|run| run.progress.state != RunState::Active);
+    assert_eq!(picture.foremost(), Some(run_id(1)), "paused, but not over");
+    picture.runs.retain(|run| !run.progress.state.is_open());
+    assert_eq!(picture.foremost(), Some(run_id(2)), "the latest");
+    assert_eq!(ClusterView::default().foremost(), None);
+}
+
+#[test]
+fn long_names_and_errors_at_80_by_24() {
+    let mut app = App::new("http://head:7327".to_owned(), false, long_winded());
+    app.hear(FeedMessage::Lost(
+        "can't reach a coordinator at http://head.cluster.physics.university.example:7327 (Connection refused); check \
+         the address, and that 'nqueens coordinator' runs there"
+            .to_owned(),
+    ));
+    type_in(&mut app, "k");
+    insta::assert_snapshot!(screen(&app, 80, 24));
+}
+
+#[test]
+fn the_picture_at_200_by_50() {
+    let mut app = App::new("http://head:7327".to_owned(), false, long_winded());
+    insta::assert_snapshot!(screen(&app, 200, 50));
+    app.hear(FeedMessage::Answer(Err("run 60a1651823b0 is active".to_owned())));
+    assert!(screen(&app, 200, 50).to_string().contains("run 60a1651823b0 is active"));
 }
 
 #[test]

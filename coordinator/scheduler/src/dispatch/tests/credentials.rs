@@ -55,7 +55,9 @@ impl Cluster {
         if judged.verdict == Verdict::Accepted && judged.keep {
             let LeaseToken { epoch, incarnation, .. } = token;
             let JobResult { kernel, states, elapsed_us, .. } = result;
-            let accepted = Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us };
+            let cpu_us = elapsed_us;
+            let accepted =
+                Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us, cpu_us };
             self.accepted.insert(token.job, accepted);
         }
         judged.verdict

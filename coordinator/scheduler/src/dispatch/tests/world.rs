@@ -188,7 +188,7 @@ impl World {
         let checks = CheckCounts { open: u32::try_from(self.open.len()).unwrap(), ..CheckCounts::default() };
         for (number, one) in self.accepted.iter().filter(|(number, _)| done(number)) {
             let estimate = self.slots[*number as usize].estimate;
-            sums.add(estimate, one.counts, one.states, one.elapsed_us).unwrap();
+            sums.add(estimate, one.counts, one.states, one.elapsed_us, one.cpu_us).unwrap();
         }
         let (settings, slots) = (settings(self.replicate_ppm), self.slots.clone());
         self.dispatch.add_run(Run::new(&settings, self.state, slots, sums, checks));
@@ -376,7 +376,9 @@ impl World {
             (before, Verdict::Accepted) if before.is_none() || judged.supersedes => {
                 let LeaseToken { epoch, incarnation, .. } = token;
                 let JobResult { kernel, states, elapsed_us, .. } = result;
-                let accepted = Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us };
+                let cpu_us = elapsed_us;
+                let accepted =
+                    Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us, cpu_us };
                 self.accepted.insert(number, accepted);
                 self.conflicts.remove(&number);
             }

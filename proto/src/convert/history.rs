@@ -1,0 +1,39 @@
+//! How a run went over time.
+
+use nqueens_model::operator::Moment;
+
+use super::operator::interval;
+use super::{InvalidMessage, invalid};
+use crate::v1;
+
+impl From<Moment> for v1::Moment {
+    fn from(moment: Moment) -> Self {
+        Self {
+            at_ms: moment.at,
+            share_done: moment.share_done,
+            states_per_s: moment.states_per_s,
+            estimated_total: moment.total.map(Into::into),
+            time_left_s: moment.time_left_s.map(Into::into),
+        }
+    }
+}
+
+impl TryFrom<v1::Moment> for Moment {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::Moment) -> Result<Self, Self::Error> {
+        if !(0.0..=1.0).contains(&wire.share_done) {
+            return Err(invalid("share_done", "must be a share"));
+        }
+        if wire.states_per_s.is_some_and(|speed| !(speed >= 0.0 && speed.is_finite())) {
+            return Err(invalid("states_per_s", "must be a speed"));
+        }
+        Ok(Self {
+            at: wire.at_ms,
+            share_done: wire.share_done,
+            states_per_s: wire.states_per_s,
+            total: wire.estimated_total.map(|total| interval("estimated_total", total)).transpose()?,
+            time_left_s: wire.time_left_s.map(|left| interval("time_left_s", left)).transpose()?,
+        })
+    }
+}
