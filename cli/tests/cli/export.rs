@@ -233,7 +233,8 @@ fn status_of_a_finished_run() {
         "jobs": 8, "planned": null, "done": 8, "leased": 0, "quarantined": 0, "share": 1.0, "states": null,
         "estimated_states": null, "estimated_total": null, "threads": null, "states_per_s": null,
         "time_left_s": null, "fingerprint": null, "total": "92", "count2": "0", "count4": "1",
-        "count8": "11", "check": "published", "confirmed": true, "standing": "equal to the published count",
+        "count8": "11", "unique": "12", "check": "published", "confirmed": true,
+        "standing": "equal to the published count",
         "missing": [], "estimate": null, "reason": null, "created_at_ms": created, "started_at_ms": started,
         "finished_at_ms": finished,
     }]});
