@@ -105,14 +105,15 @@ fn moment(at: WallTime, run: &RunProgress) -> Moment {
 #[cfg(test)]
 mod tests {
     use nqueens_kernel::board::BoardSize;
+    use nqueens_kernel::plan::{Plan, PlanKind};
     use nqueens_scheduler::Sums;
 
     use super::*;
 
     fn run(id: u64, state: RunState) -> RunProgress {
         let (id, n) = (RunId::new(id).unwrap(), BoardSize::new(8).unwrap());
-        let sums = Sums::default();
-        RunProgress { id, n, state, jobs: 0, planned: None, sums, measured: None, threads: None }
+        let (plan, sums) = (Plan::new(n, PlanKind::Rows), Sums::default());
+        RunProgress { id, plan, state, jobs: 0, planned: None, sums, measured: None, threads: None }
     }
 
     #[test]

@@ -233,7 +233,7 @@ mod tests {
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async { drop(stopped.await) };
         let operator = coordinator.operator().clone();
-        let serving = server.show(operator, Admission::Loopback, |..| Ok(()), stopped);
+        let serving = server.show(operator, Admission::Loopback, |_, _, _, _, _| Ok(()), stopped);
         assert_eq!(now().await, ["200", "200"], "also on a connection of before");
 
         stop.send(()).expect("it waits");
