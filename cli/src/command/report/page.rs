@@ -130,12 +130,14 @@ fn work_cells(work: &WorkSums) -> [String; 4] {
 }
 
 fn classes(facts: &Facts) -> Markup {
-    let columns =
-        ["Class", "COUNT2", "COUNT4", "COUNT8", "Plain solutions", "Jobs", "Core-hours", "Visited states"];
+    let is_plain = facts.classes.keys().any(|class| class.counts_plainly());
+    let counts: &[_] = if is_plain { &["Plain solutions"] } else { &["COUNT2", "COUNT4", "COUNT8"] };
+    let columns: Vec<_> = ["Class"].iter().chain(counts).chain(&WORK[..3]).copied().collect();
     let row = |(class, (work, sum)): (&nqueens_kernel::job::Class, &(WorkSums, Totals))| {
         let Totals { count2, count4, count8, solutions } = *sum;
+        let found: &[_] = if is_plain { &[solutions] } else { &[count2, count4, count8] };
         let mut row = vec![class.name().to_owned()];
-        row.extend([count2, count4, count8, solutions].map(thousands));
+        row.extend(found.iter().map(thousands));
         row.extend(work_cells(work).into_iter().take(3));
         row
     };
