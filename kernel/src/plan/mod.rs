@@ -21,15 +21,12 @@ pub use kind::{PlanKind, UnknownPlan};
 pub use size::PlanSize;
 
 /// Seconds of CPU time that one thread took for a board by the plans `border`, `halves` and `colours`, tables included, by
-/// `nqueens bench`: a Zen 3 core without AVX-512. Engines that neither join nor multiply are not listed. Below N = 16 all
-/// plans take less than a tenth of a second, and `border` tells orbits apart besides.
-///
-/// AVX-512 was measured on a Sapphire Rapids core, and its multiplication not yet: colours are put at what they take by AVX2
-/// on Zen 3, and begin only where this is less than half of what the join takes by AVX-512. N = 18 is a tie of the other
-/// two on one thread and goes to `border` on more, for tables are built by one.
+/// `nqueens bench`: a Zen 3 core, with AVX-512 a Sapphire Rapids core. Engines that neither join nor multiply are not listed.
+/// Below N = 16, with AVX-512 below N = 17, all plans take less than a tenth of a second, and `border` tells orbits apart
+/// besides.
 const MEASURED: &[(Kernel, u32, [f64; 3])] = &[
-    (Kernel::Avx512, 17, [0.32, 0.68, 0.38]),
-    (Kernel::Avx512, 19, [17.6, 10.9, 3.72]),
+    (Kernel::Avx512, 17, [0.284, 0.68, 0.199]),
+    (Kernel::Avx512, 19, [14.8, 10.9, 2.75]),
     (Kernel::Avx2, 16, [0.137, 0.277, 0.046]),
     (Kernel::Avx2, 18, [5.60, 3.71, 1.25]),
     (Kernel::Portable, 16, [0.363, 0.389, 0.071]),
