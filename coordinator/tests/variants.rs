@@ -115,7 +115,8 @@ async fn counts_that_can_not_be_right_are_refused() {
         v1::JobResult { count8: 1, ..result.clone() },
         v1::JobResult { count2: 1, ..result.clone() },
     ] {
-        assert_eq!(worker.report(&[wrong]).await, [v1::Verdict::Implausible]);
+        let verdicts = worker.report(&[wrong.clone()]).await;
+        assert_eq!(verdicts, [v1::Verdict::Implausible], "{wrong:?}");
         worker.take(1).await;
     }
     house.close().await;
