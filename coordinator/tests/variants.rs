@@ -111,7 +111,7 @@ async fn counts_that_can_not_be_right_are_refused() {
     let mut worker = house.worker(1).await;
     let result = honest(&worker.take(1).await[0]);
     for wrong in [
-        v1::JobResult { solutions: 3, ..result.clone() },
+        v1::JobResult { solutions: 100, ..result.clone() },
         v1::JobResult { count8: 1, ..result.clone() },
         v1::JobResult { count2: 1, ..result.clone() },
     ] {
