@@ -115,7 +115,7 @@ async fn counts_that_can_not_be_right_are_refused() {
         v1::JobResult { count8: 1, ..result.clone() },
         v1::JobResult { count2: 1, ..result.clone() },
     ] {
-        let verdicts = worker.report(&[wrong.clone()]).await;
+        let verdicts = worker.report(std::slice::from_ref(&wrong)).await;
         assert_eq!(verdicts, [v1::Verdict::Implausible], "{wrong:?}");
         worker.take(1).await;
     }
