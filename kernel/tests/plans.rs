@@ -174,7 +174,7 @@ fn plans_are_what_they_were() {
 }
 
 /// Workers of another are refused.
-const ALL_PLANS: &str = "835d14dcb0a3df4ee8e7524a12ad75c6fb18e4308a80efb2a58a77498738dd95";
+const ALL_PLANS: &str = "3aaee43b328b58922267abe92673e815cf51b5558b5d26aa6bbbefa372dd4579";
 
 /// For N = 22 to 31.
 const SIZES_OF_COLOURS: [u64; 10] = [
