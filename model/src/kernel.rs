@@ -33,6 +33,9 @@ impl KernelName {
     /// Our own engine for devices.
     pub const DEVICE: &str = "opencl";
 
+    /// The plans whose jobs it counts; threads beside it count the others.
+    pub const DEVICE_PLANS: [PlanKind; 3] = [PlanKind::Rows, PlanKind::Border, PlanKind::Colours];
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -8,7 +8,7 @@ use nqueens_kernel::plan::PlanKind;
 use nqueens_model::kernel::{Capability, Family, KernelName};
 use nqueens_model::name;
 
-use crate::selftest::{DEVICE_PLANS, Proof, prove_device};
+use crate::selftest::{Proof, prove_device};
 
 /// Threads that count by the same engine. Each job is counted by one crew.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Crew {
     /// For nothing but what devices leave to the processor.
     #[must_use]
     pub fn beside_devices(mut self) -> Self {
-        self.plans.retain(|plan| !DEVICE_PLANS.contains(plan));
+        self.plans.retain(|plan| !KernelName::DEVICE_PLANS.contains(plan));
         self
     }
 
@@ -66,7 +66,7 @@ impl Crew {
             kernel,
             family: kernel,
             device,
-            plans: DEVICE_PLANS.to_vec(),
+            plans: KernelName::DEVICE_PLANS.to_vec(),
             threads,
             states_per_s,
         })

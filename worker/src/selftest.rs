@@ -11,6 +11,7 @@ use nqueens_kernel::known::{published, toroidal};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
+use nqueens_model::kernel::KernelName;
 use tracing::error;
 
 /// Enough to tell a slow machine from a fast one, and no more than 1 % of the shortest runs.
@@ -18,9 +19,6 @@ const TIME: Duration = Duration::from_millis(5);
 
 /// Engines are far faster on boards of this size than on the small ones of their test, and hardly faster on larger ones.
 const BOARD: u32 = 15;
-
-/// What devices count.
-pub(crate) const DEVICE_PLANS: [PlanKind; 3] = [PlanKind::Rows, PlanKind::Border, PlanKind::Colours];
 
 /// Boards on which devices are measured: larger and larger ones, until one takes longer than [`BATCH_TIME`].
 const BOARDS: [u32; 4] = [14, 15, 17, 18];
@@ -46,7 +44,7 @@ pub fn prove(factory: &Factory, kernel: Kernel) -> Result<Proof, String> {
 
 /// The same for a device, which counts boards in large batches, and no half boards; its speed in states a second.
 pub(crate) fn prove_device(factory: &Factory, engine: &str) -> Result<f64, String> {
-    let mut solver = tested(factory, engine, &DEVICE_PLANS)?;
+    let mut solver = tested(factory, engine, &KernelName::DEVICE_PLANS)?;
     let mut speed = 1.0;
     for n in BOARDS {
         let begun = Instant::now();

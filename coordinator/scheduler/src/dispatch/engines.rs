@@ -34,11 +34,11 @@ impl Engines {
         self.counting(plan).all(|kernel| self.family(kernel, plan) != family)
     }
 
-    /// Those that count jobs of a plan. Devices count no half boards, and threads beside which they come first nothing else.
+    /// Those that count jobs of a plan. Threads beside which devices come first count only what these do not.
     fn counting(&self, plan: PlanKind) -> impl Iterator<Item = KernelName> {
         let counts = move |kernel: &KernelName| {
             let takes_all = self.beside.is_none() || (*kernel == self.first && !is_device(kernel));
-            takes_all || is_device(kernel) == (plan != PlanKind::Halves)
+            takes_all || is_device(kernel) == KernelName::DEVICE_PLANS.contains(&plan)
         };
         iter::once(self.first).chain(self.beside).filter(counts)
     }
@@ -74,8 +74,8 @@ mod tests {
             assert_eq!(independent(of_device, plan), [false, false, true], "{plan}");
             assert_eq!(independent("row-masks".parse().expect("a name"), plan), [true; 3], "{plan}");
         }
-        // All of them join half boards, and multiply colours of the same lists, by the same code.
-        for plan in [PlanKind::Halves, PlanKind::Colours] {
+        // All of them join half boards, count variants, and multiply colours of the same lists, by the same code.
+        for plan in [PlanKind::Halves, PlanKind::Colours, PlanKind::Cells, PlanKind::Torus] {
             assert_eq!(
                 independent(KernelName::from(Kernel::Avx2).family(None, plan), plan),
                 [false; 3],

@@ -2,8 +2,9 @@
 
 use std::sync::Mutex;
 
+use nqueens_model::kernel::KernelName;
+
 use super::*;
-use crate::selftest::DEVICE_PLANS;
 
 /// What a device does with a batch.
 #[derive(Clone, Copy, PartialEq)]
@@ -86,7 +87,7 @@ fn start_with(deeds: &[Device], choose: impl FnOnce(Crew, Crew) -> Vec<Crew>) ->
         kernel,
         family: kernel,
         device: "beads".to_owned(),
-        plans: DEVICE_PLANS.to_vec(),
+        plans: KernelName::DEVICE_PLANS.to_vec(),
         threads: NonZeroUsize::MIN,
         states_per_s: 1e12,
     };
