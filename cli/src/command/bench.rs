@@ -53,19 +53,16 @@ impl BenchCommand {
         let n = self.n;
         self.devices.check(self.kernel);
         let kernel = self.kernel.cpu().map(KernelChoice::resolve).transpose()?;
-        let (threads, devices) = match kernel {
-            Some(kernel) => {
-                let proof = prove(ENGINES, kernel).map_err(anyhow::Error::msg)?;
-                let beside = Crew::of_cpu(proof, self.threads);
-                let devices = self.devices.crews(&beside, |decision| eprintln!("nqueens: {decision}"))?;
-                (vec![beside.engine; self.threads.get()], devices)
+        let (threads, devices) = if let Some(kernel) = kernel {
+            let proof = prove(ENGINES, kernel).map_err(anyhow::Error::msg)?;
+            let beside = Crew::of_cpu(proof, self.threads);
+            let devices = self.devices.crews(&beside, |decision| eprintln!("nqueens: {decision}"))?;
+            (vec![beside.engine; self.threads.get()], devices)
+        } else {
+            if self.threads > NonZeroUsize::MIN {
+                eprintln!("nqueens: --threads is not used, since devices count alone");
             }
-            None => {
-                if self.threads > NonZeroUsize::MIN {
-                    eprintln!("nqueens: --threads is not used, since devices count alone");
-                }
-                (Vec::new(), self.devices.crews_alone()?)
-            }
+            (Vec::new(), self.devices.crews_alone()?)
         };
         let plan = self.plan.resolve(n, suited(n, kernel, !devices.is_empty()));
         ensure!(

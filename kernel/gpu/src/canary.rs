@@ -11,7 +11,7 @@ pub(crate) const EVERY: usize = 512;
 
 /// Whether the task `at` of a launch of so many is a canary.
 pub(crate) fn is_canary(at: usize, tasks: usize) -> bool {
-    at % (EVERY + 1) == 0 || at + 1 == tasks
+    at.is_multiple_of(EVERY + 1) || at + 1 == tasks
 }
 
 /// A task, and its completions as plain recursion counts them.
