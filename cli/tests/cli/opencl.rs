@@ -109,6 +109,29 @@ fn what_cannot_be_together_is_refused_and_what_is_not_used_is_named() {
     assert!(halves.starts_with("nqueens: no device counts") && !halves.contains(note), "{halves}");
 }
 
+/// PoCL alone is asked for devices, and can be told to hide them, or to compile nothing.
+#[test]
+fn a_device_that_is_hidden_or_cannot_compile_says_why() {
+    const POCL: (&str, &str) = ("OCL_ICD_VENDORS", "/etc/OpenCL/vendors/pocl.icd");
+    let place = Place::new();
+    if !std::path::Path::new(POCL.1).exists() {
+        assert!(std::env::var_os("NO_SKIPS").is_none(), "PoCL is needed here");
+        return skipped("PoCL");
+    }
+    let hidden = place.run_with(&[POCL, ("POCL_DEVICES", "none")], "doctor");
+    let says = "OpenCL            OpenCL is here, but its drivers find no device: ";
+    assert_eq!(hidden.code, 0, "{}", hidden.stderr);
+    assert!(hidden.stdout.lines().any(|line| line.starts_with(says)), "{}", hidden.stdout);
+    let broken = [POCL, ("POCL_EXTRA_BUILD_FLAGS", "-include /there/is/none.h")];
+    let why = "the device is lost: its compiler says: ";
+    let doctor = place.run_with(&broken, "doctor");
+    let device = doctor.stdout.lines().find(|line| line.starts_with("device 0 ")).expect("it is listed");
+    assert_eq!(doctor.code, 1);
+    assert!(device.contains(&format!("; FAILED: {why}")), "{device}");
+    let run = place.run_with(&broken, "run 8 --kernel opencl");
+    assert!(run.code == 1 && run.stderr.contains(why), "{}", run.stderr);
+}
+
 #[test]
 fn a_device_beside_threads_is_named_with_its_driver() {
     let place = Place::new();
