@@ -3,6 +3,7 @@
 use std::env::consts::ARCH;
 use std::num::NonZeroUsize;
 
+use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::Class;
 use nqueens_kernel::plan::PlanKind;
 use nqueens_model::kernel::{Capability, Family, KernelName};
@@ -72,6 +73,11 @@ impl Crew {
         })
     }
 
+    /// Whether it keeps a device busy.
+    fn is_device(&self) -> bool {
+        self.engine.parse::<Kernel>().is_err()
+    }
+
     /// Whether it counts jobs of this class.
     pub(crate) fn counts(&self, class: Class) -> bool {
         self.plans.contains(&class.plan())
@@ -90,11 +96,27 @@ pub(crate) fn threads(crews: &[Crew]) -> u32 {
     u32::try_from(threads).unwrap_or(u32::MAX)
 }
 
+/// What crews count on: devices first, since there is room for 64 bytes, and the instruction sets of a processor take half of
+/// that. Equal devices are named once, with their number.
+fn counts_on(crews: &[Crew]) -> String {
+    let (devices, processors): (Vec<_>, Vec<_>) = crews.iter().partition(|crew| crew.is_device());
+    let mut numbers: Vec<(&str, usize)> = Vec::new();
+    for crew in devices.into_iter().chain(processors) {
+        match numbers.iter_mut().find(|(device, _)| *device == crew.device) {
+            Some((_, number)) => *number += 1,
+            None => numbers.push((&crew.device, 1)),
+        }
+    }
+    let named = |(device, number): (&str, usize)| {
+        if number == 1 { device.to_owned() } else { format!("{number} x {device}") }
+    };
+    numbers.into_iter().map(named).collect::<Vec<_>>().join(" + ")
+}
+
 /// What coordinators are told of crews, of which the first has the engine in use for them.
 pub(crate) fn capability(crews: &[Crew]) -> Capability {
-    let device = crews.iter().map(|crew| crew.device.as_str()).collect::<Vec<_>>().join(" + ");
     // Names of devices come from their drivers.
-    let device: String = device.chars().map(|c| if name::is_printable(c) { c } else { '?' }).collect();
+    let device = counts_on(crews).replace(|c: char| !name::is_printable(c), "?");
     let end = device.floor_char_boundary(name::LENGTH_MAX);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     let states_per_s = crews.iter().map(Crew::speed).sum::<f64>() as u64;
@@ -107,8 +129,6 @@ pub(crate) fn capability(crews: &[Crew]) -> Capability {
 
 #[cfg(test)]
 mod tests {
-    use nqueens_kernel::engine::Kernel;
-
     use super::*;
 
     #[test]
@@ -118,14 +138,30 @@ mod tests {
             let cpu = Crew::of_cpu(Proof { kernel, states_per_s: 0.5 }, THREE);
             let alone = capability(std::slice::from_ref(&cpu));
             assert_eq!((alone.states_per_s, alone.family.as_str()), (1, kernel.family(PlanKind::Border)));
-            let device = format!("A very long device\u{ad}{}", "\u{e9}".repeat(60));
-            let beside = Crew { device, states_per_s: 1e9, ..cpu.clone() };
-            let both = capability(&[cpu, beside]);
+            let gpu = |number: usize, device: &str| Crew {
+                engine: format!("opencl-{number}"),
+                device: device.to_owned(),
+                threads: NonZeroUsize::MIN,
+                states_per_s: 1e9,
+                ..cpu.clone()
+            };
+            let long = format!("A very long device\u{ad}{}", "\u{e9}".repeat(60));
+            let both = capability(&[cpu.clone(), gpu(0, &long)]);
             for capability in [&alone, &both] {
                 assert_eq!(name::check(&capability.device), Ok(()), "{}", capability.device);
             }
-            assert_eq!(both.states_per_s, 3_000_000_001);
-            assert!(both.device.starts_with(&alone.device));
+            assert_eq!(both.states_per_s, 1_000_000_001);
+            assert!(both.device.starts_with("A very long device?"), "{}", both.device);
+
+            let h200 = "NVIDIA H200, driver 550.54.15";
+            let told = |crews: &[Crew]| capability(crews).device;
+            let processor = &cpu.device;
+            assert!(told(&[cpu.clone(), gpu(0, h200)]).starts_with(&format!("{h200} + {ARCH}")));
+            let two = told(&[gpu(0, h200), gpu(1, h200), cpu.clone().beside_devices()]);
+            assert!(format!("2 x {h200} + {processor}").starts_with(&two) && two.len() > 40, "{two}");
+            let mixed =
+                told(&[cpu.clone(), gpu(0, "A, driver 1"), gpu(1, "B, driver 2"), gpu(2, "A, driver 1")]);
+            assert!(mixed.starts_with(&format!("2 x A, driver 1 + B, driver 2 + {ARCH}")), "{mixed}");
         }
     }
 }

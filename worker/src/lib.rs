@@ -12,6 +12,7 @@
 
 mod client;
 mod crew;
+mod panics;
 mod pool;
 mod runtime;
 mod selftest;

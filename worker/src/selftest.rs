@@ -1,5 +1,6 @@
 //! The self-test of engines: a wrong processor, memory or build shows here, not in a total.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_model::kernel::KernelName;
 use tracing::error;
+
+use crate::panics;
 
 /// Enough to tell a slow machine from a fast one, and no more than 1 % of the shortest runs.
 const TIME: Duration = Duration::from_millis(5);
@@ -44,14 +47,21 @@ pub fn prove(factory: &Factory, kernel: Kernel) -> Result<Proof, String> {
 
 /// The same for a device, which counts boards in large batches, and no half boards; its speed in states a second.
 pub(crate) fn prove_device(factory: &Factory, engine: &str) -> Result<f64, String> {
+    // There are wrong counts that no orbits have: to put them together panics.
+    let proven = catch_unwind(AssertUnwindSafe(|| measure_device(factory, engine)));
+    proven.unwrap_or_else(|panic| Err(format!("{engine} counts wrong: {}", panics::text(&*panic))))
+}
+
+fn measure_device(factory: &Factory, engine: &str) -> Result<f64, String> {
     let mut solver = tested(factory, engine, &KernelName::DEVICE_PLANS)?;
     let mut speed = 1.0;
-    for n in BOARDS {
+    for n in BOARDS.map(|n| BoardSize::new(n).expect("a board")) {
         let begun = Instant::now();
-        let jobs = Plan::new(BoardSize::new(n).expect("a board"), PlanKind::Border).jobs();
+        let jobs = Plan::new(n, PlanKind::Border).jobs();
         let counted = solver.count_jobs(jobs, &Control::default());
-        let (_, states) = counted.map_err(|_stopped| fault_of(&solver))?;
+        let (totals, states) = counted.map_err(|_stopped| fault_of(&solver))?;
         let elapsed = begun.elapsed();
+        compare(engine, n, PlanKind::Border, totals)?;
         #[expect(clippy::cast_precision_loss, reason = "a speed")]
         let of_this_board = states as f64 / elapsed.as_secs_f64();
         speed = of_this_board.max(1.0);
@@ -75,21 +85,25 @@ fn tested(factory: &Factory, kernel: &str, plans: &[PlanKind]) -> Result<Solver,
         for kind in plans.iter().copied() {
             let counted = solver.count_jobs(Plan::new(n, kind).jobs(), &control);
             let (totals, _) = counted.map_err(|_stopped| fault_of(&solver))?;
-            let known = published(n).expect("small boards are published");
-            let (found, right) = if kind == PlanKind::Torus {
-                (totals, Totals { solutions: toroidal(n), ..Totals::default() })
-            } else {
-                let symmetric = symmetric_counts(n, &control).expect("nobody stops it");
-                (totals.sorted(symmetric).unwrap_or(totals), known.orbits)
-            };
-            if found != right {
-                return Err(format!(
-                    "{kernel} counts {totals:?} for N = {n} by plan {kind}; right is {right:?}"
-                ));
-            }
+            compare(kernel, n, kind, totals)?;
         }
     }
     Ok(solver)
+}
+
+/// Holds what an engine has counted against the published counts.
+fn compare(kernel: &str, n: BoardSize, kind: PlanKind, totals: Totals) -> Result<(), String> {
+    let known = published(n).expect("small boards are published");
+    let (found, right) = if kind == PlanKind::Torus {
+        (totals, Totals { solutions: toroidal(n), ..Totals::default() })
+    } else {
+        let symmetric = symmetric_counts(n, &Control::default()).expect("nobody stops it");
+        (totals.sorted(symmetric).unwrap_or(totals), known.orbits)
+    };
+    if found == right {
+        return Ok(());
+    }
+    Err(format!("{kernel} counts {totals:?} for N = {n} by plan {kind}; right is {right:?}"))
 }
 
 /// States that one thread visits in a second, at least 1.
@@ -134,17 +148,53 @@ mod tests {
 
     #[test]
     fn an_engine_that_is_not_there_or_counts_wrong_proves_nothing() {
-        struct Wrong(Box<dyn Engine>);
-        impl Engine for Wrong {
-            fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
-                let tally = self.0.count(problem, control)?;
-                Ok(Tally { completions: tally.completions / 2 * 2, ..tally })
-            }
-        }
         let missing = prove(&|_: &str| None, Kernel::Scalar).unwrap_err();
         assert_eq!(missing, "this machine can't run the scalar engine");
-        let wrong = |name: &str| -> Option<Box<dyn Engine>> { Some(Box::new(Wrong(cpu(name)?))) };
-        let reason = prove(&wrong, Kernel::Portable).unwrap_err();
+        let reason = prove(&wrong_from(1), Kernel::Portable).unwrap_err();
         assert!(reason.starts_with("portable counts Totals") && reason.contains("for N = 5"), "{reason}");
+    }
+
+    /// Counts right on boards smaller than `from`.
+    struct Wrong {
+        real: Box<dyn Engine>,
+        from: u32,
+    }
+
+    impl Engine for Wrong {
+        fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
+            let tally = self.real.count(problem, control)?;
+            let is_wrong = problem.n().get() >= self.from;
+            Ok(if is_wrong { Tally { completions: tally.completions / 2 * 2, ..tally } } else { tally })
+        }
+    }
+
+    /// Finds eight solutions more where N = 14 has some.
+    struct More(Box<dyn Engine>);
+
+    impl Engine for More {
+        fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
+            let tally = self.0.count(problem, control)?;
+            let more = if problem.n().get() == 14 && tally.completions > 0 { 8 } else { 0 };
+            Ok(Tally { completions: tally.completions + more, ..tally })
+        }
+    }
+
+    fn wrong_from(from: u32) -> impl Fn(&str) -> Option<Box<dyn Engine>> {
+        move |name| Some(Box::new(Wrong { real: cpu(name)?, from }))
+    }
+
+    #[test]
+    fn a_device_proves_itself_on_the_boards_that_measure_it_too() {
+        assert!(prove_device(&wrong_from(32), "portable").unwrap() > 1.0);
+        let right_below = |n| prove_device(&wrong_from(n), "portable").unwrap_err();
+        let small = right_below(1);
+        assert!(small.starts_with("portable counts Totals") && small.contains("for N = 5 "), "{small}");
+        // On a board that measures it, whose counts make no orbits.
+        let large = right_below(14);
+        assert!(large.starts_with("portable counts wrong: panicked: "), "{large}");
+        // By as many solutions as there are in an orbit.
+        let more = |name: &str| -> Option<Box<dyn Engine>> { Some(Box::new(More(cpu(name)?))) };
+        let more = prove_device(&more, "portable").unwrap_err();
+        assert!(more.starts_with("portable counts Totals") && more.contains("for N = 14 by"), "{more}");
     }
 }

@@ -11,7 +11,7 @@ use nqueens_kernel::plan::PlanKind;
 use nqueens_worker::{Crew, prove};
 use serde_json::json;
 
-use crate::command::choices::{EngineChoice, KernelChoice, PlanChoice, threads};
+use crate::command::choices::{EngineChoice, KernelChoice, PlanChoice, suited, threads};
 use crate::command::counting;
 use crate::command::devices::Devices;
 use crate::engines::ENGINES;
@@ -51,17 +51,20 @@ pub(crate) struct BenchCommand {
 impl BenchCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let n = self.n;
+        self.devices.check(self.kernel);
         let kernel = self.kernel.cpu().map(KernelChoice::resolve).transpose()?;
-        let (threads, devices) = match kernel {
-            Some(kernel) => {
-                let proof = prove(ENGINES, kernel).map_err(anyhow::Error::msg)?;
-                let beside = Crew::of_cpu(proof, self.threads);
-                let devices = self.devices.crews(&beside, |decision| eprintln!("nqueens: {decision}"))?;
-                (vec![beside.engine; self.threads.get()], devices)
+        let (threads, devices) = if let Some(kernel) = kernel {
+            let proof = prove(ENGINES, kernel).map_err(anyhow::Error::msg)?;
+            let beside = Crew::of_cpu(proof, self.threads);
+            let devices = self.devices.crews(&beside, |decision| eprintln!("nqueens: {decision}"))?;
+            (vec![beside.engine; self.threads.get()], devices)
+        } else {
+            if self.threads > NonZeroUsize::MIN {
+                eprintln!("nqueens: --threads is not used, since devices count alone");
             }
-            None => (Vec::new(), self.devices.crews_alone()?),
+            (Vec::new(), self.devices.crews_alone()?)
         };
-        let plan = self.plan.resolve(n, kernel.filter(|_| devices.is_empty()));
+        let plan = self.plan.resolve(n, suited(n, kernel, !devices.is_empty()));
         ensure!(
             devices.is_empty() || plan != PlanKind::Halves,
             "devices count plans rows, border and colours, not {plan}"

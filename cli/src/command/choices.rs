@@ -193,6 +193,12 @@ impl PlanChoice {
     }
 }
 
+/// The engine that the plan has to suit, of what counts; `None` where that are devices. Threads beside them have a say only if
+/// they are fastest by `colours`: a device counts that as well, and many threads may count more of it than the device.
+pub(crate) fn suited(n: BoardSize, kernel: Option<Kernel>, has_devices: bool) -> Option<Kernel> {
+    kernel.filter(|kernel| !has_devices || fastest(n, *kernel) == PlanKind::Colours)
+}
+
 /// How large a plan may be.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct JobsMax {
@@ -258,6 +264,18 @@ mod tests {
         let plan = |n, kernel| PlanChoice::Auto.resolve(BoardSize::new(n).unwrap(), kernel);
         assert_eq!([19, 20].map(|n| plan(n, None)), [PlanKind::Border, PlanKind::Colours]);
         assert_eq!(plan(20, Some(Kernel::Scalar)), PlanKind::Border);
+        // Beside threads, that count 19 by `colours` if they can multiply.
+        let beside = |n, kernel| {
+            let n = BoardSize::new(n).unwrap();
+            PlanChoice::Auto.resolve(n, suited(n, Some(kernel), true))
+        };
+        assert_eq!(
+            [14, 19, 20].map(|n| beside(n, Kernel::Avx2)),
+            [PlanKind::Border, PlanKind::Colours, PlanKind::Colours]
+        );
+        assert_eq!([19, 20].map(|n| beside(n, Kernel::Scalar)), [PlanKind::Border, PlanKind::Colours]);
+        let alone = BoardSize::new(19).unwrap();
+        assert_eq!(suited(alone, Some(Kernel::Scalar), false), Some(Kernel::Scalar));
         let asked_for = PlanChoice::Given(PlanKind::Rows).resolve(BoardSize::new(20).unwrap(), None);
         assert_eq!(asked_for, PlanKind::Rows);
     }

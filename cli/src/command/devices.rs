@@ -1,7 +1,6 @@
 //! Which OpenCL devices count.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::str::FromStr;
 
 use anyhow::{Context, anyhow, ensure};
@@ -9,8 +8,9 @@ use clap::Args;
 use nqueens_gpu::Device;
 use nqueens_worker::Crew;
 
-use super::choices::AUTO;
-use crate::engines::{device_crew, devices};
+use super::choices::{AUTO, EngineChoice};
+use crate::engines::{device_crew, opencl};
+use crate::exit::misuse;
 
 /// Devices of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,9 +29,10 @@ pub(crate) enum DeviceChoice {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Devices {
     /// OpenCL devices that count, too: auto (each GPU that is faster than all threads in a short test), all (each GPU), none, or
-    /// numbers from 'nqueens doctor', such as 0,2. They count plans rows, border and colours
-    #[arg(long, value_name = "auto|all|none|LIST", default_value_t = DeviceChoice::None)]
-    pub(crate) device: DeviceChoice,
+    /// numbers from 'nqueens doctor', such as 0,2. They count plans rows, border and colours [default: none; with --kernel
+    /// opencl each GPU, or what there is]
+    #[arg(long, value_name = "auto|all|none|LIST")]
+    device: Option<DeviceChoice>,
 }
 
 impl FromStr for DeviceChoice {
@@ -53,27 +54,23 @@ impl FromStr for DeviceChoice {
     }
 }
 
-impl fmt::Display for DeviceChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("none"),
-            Self::Auto => f.write_str(AUTO),
-            Self::All => f.write_str("all"),
-            Self::These(numbers) => {
-                let numbers: Vec<_> = numbers.iter().map(usize::to_string).collect();
-                f.write_str(&numbers.join(","))
-            }
+impl Devices {
+    /// Ends the process if devices alone are to count, and none of them.
+    pub(crate) fn check(&self, kernel: EngineChoice) {
+        if kernel.cpu().is_none() && self.device == Some(DeviceChoice::None) {
+            misuse(
+                "--kernel opencl counts on devices alone, and --device none allows none; omit one of them",
+            )
+            .exit();
         }
     }
-}
 
-impl Devices {
     /// A thread for each device of the choice, to count beside those of the processor. A device that was asked for must pass
     /// its self-test. What `auto` decides is told, in a line for each device.
     pub(crate) fn crews(&self, beside: &Crew, tell: impl Fn(&str)) -> anyhow::Result<Vec<Crew>> {
         match self.asked_for()? {
             Some(devices) => prove(devices),
-            None if self.device == DeviceChoice::Auto => Ok(faster(beside, tell)),
+            None if self.device == Some(DeviceChoice::Auto) => Ok(faster(beside, tell)),
             None => Ok(Vec::new()),
         }
     }
@@ -91,13 +88,13 @@ impl Devices {
     /// The devices that were asked for; `None` if the choice is the program's.
     fn asked_for(&self) -> anyhow::Result<Option<Vec<(usize, Device)>>> {
         let chosen = match &self.device {
-            DeviceChoice::None | DeviceChoice::Auto => return Ok(None),
-            DeviceChoice::All => {
+            None | Some(DeviceChoice::None | DeviceChoice::Auto) => return Ok(None),
+            Some(DeviceChoice::All) => {
                 let gpus = gpus(numbered()?);
                 ensure!(!gpus.is_empty(), "OpenCL has no GPU here; 'nqueens doctor' lists its devices");
                 gpus
             }
-            DeviceChoice::These(numbers) => {
+            Some(DeviceChoice::These(numbers)) => {
                 let all: Vec<_> = numbered()?.collect();
                 let find = |number: &usize| {
                     all.get(*number).copied().with_context(|| {
@@ -116,7 +113,8 @@ impl Devices {
 
 /// The devices with their numbers.
 fn numbered() -> anyhow::Result<impl Iterator<Item = (usize, Device)>> {
-    Ok(devices().map_err(|reason| anyhow::Error::new(reason.clone()))?.iter().copied().enumerate())
+    let found = opencl().map_err(|reason| anyhow::Error::new(reason.clone()))?;
+    Ok(found.devices.iter().copied().enumerate())
 }
 
 /// Those that are not processors.
@@ -169,10 +167,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_are_read_as_they_are_printed() {
-        for text in ["none", "auto", "all", "0", "0,2,15"] {
-            assert_eq!(text.parse::<DeviceChoice>().unwrap().to_string(), text);
-        }
+    fn devices_are_chosen_by_word_or_number() {
+        use DeviceChoice::{All, Auto, None, These};
+        let choices =
+            ["none", "auto", "all", "0", "2,0, 15"].map(|text| text.parse::<DeviceChoice>().unwrap());
+        assert_eq!(choices, [None, Auto, All, These([0].into()), These([0, 2, 15].into())]);
         for text in ["", "gpu", "1,,2", "-1", "1-3"] {
             text.parse::<DeviceChoice>().unwrap_err();
         }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use bytesize::ByteSize;
 use clap::Args;
+use nqueens_gpu::Found;
 use nqueens_kernel::engine::Kernel;
 use nqueens_proto::{PLANS, PROTOCOL_VERSION};
 use nqueens_web::Probe;
@@ -16,7 +17,7 @@ use serde_json::json;
 use super::checkup::{self, say};
 use super::measuring::speed;
 use crate::build::{BUILD, TARGET};
-use crate::engines::{ENGINES, device_crew, devices};
+use crate::engines::{ENGINES, device_crew, opencl};
 use crate::machine::{default_threads, memory_limits, thread_limits};
 use crate::memory::default_memory;
 use crate::output::{Json, print_line};
@@ -29,7 +30,7 @@ pub(crate) fn long_version() -> String {
     format!("{BUILD}\ntarget: {TARGET}\ninstruction sets: {found}\nfastest kernel: {choice}")
 }
 
-/// Shows what this machine supports, and tests the kernels, a coordinator and a database.
+/// Shows what this machine supports, and tests the kernels, OpenCL devices, a coordinator and a database.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens doctor --coordinator http://head:7327")]
 pub(crate) struct DoctorCommand {
@@ -130,13 +131,16 @@ fn look_at_kernels() -> anyhow::Result<bool> {
 
 /// Proves every device and measures it; false if one failed. None is no failure.
 fn look_at_devices() -> anyhow::Result<bool> {
-    let devices = match devices() {
-        Ok(devices) => devices,
+    let Found { devices, failed } = match opencl() {
+        Ok(found) => found,
         Err(reason) => {
             say("OpenCL", reason)?;
             return Ok(true);
         }
     };
+    for driver in failed {
+        say("OpenCL", driver)?;
+    }
     let mut well = true;
     for (number, &device) in devices.iter().enumerate() {
         let about = format!(

@@ -138,6 +138,7 @@ impl WorkerCommand {
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {
+        self.devices.check(self.kernel);
         let told = signals(None).context("listening for signals")?;
         let client = self.client()?;
         let time_max = self.time_limit.and_then(TimeLimit::left);

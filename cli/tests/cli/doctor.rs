@@ -7,6 +7,7 @@ use nqueens_kernel::plan::{Fingerprinter, Plan, PlanKind};
 use nqueens_proto::{PLANS, PROTOCOL_VERSION};
 use serde_json::Value;
 
+use crate::http::skipped;
 use crate::processes::{Coordinator, OPERATOR_TOKEN, WORKER_TOKEN};
 use crate::{Place, stdout};
 
@@ -36,6 +37,25 @@ fn the_doctor_looks_at_kernels_and_databases() {
         assert_eq!(code, 1, "{db}");
         assert!(said.starts_with(&format!("FAILED: {failure}")), "{said}");
     }
+}
+
+/// No driver is no failure: a machine without devices is well.
+#[test]
+fn the_doctor_says_what_opencl_lacks() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("vendors")).expect("a new folder");
+    let vendors = format!("{}/", place.path("vendors").display());
+    let outcome = place.run_with(&[("OCL_ICD_VENDORS", &vendors)], "doctor");
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let said = outcome.stdout.lines().find_map(|line| line.strip_prefix("OpenCL            "));
+    let said = said.expect("a line of its own");
+    if said.starts_with("no OpenCL library (libOpenCL.so.1) can be loaded: ") {
+        assert!(std::env::var_os("NO_SKIPS").is_none(), "an OpenCL library is needed here");
+        return skipped("an OpenCL library");
+    }
+    assert!(said.starts_with("OpenCL is here, but no driver: "), "{said}");
+    let alone = place.run_with(&[("OCL_ICD_VENDORS", &vendors)], "run 8 --kernel opencl");
+    assert_eq!((alone.code, alone.stderr), (1, format!("nqueens: {said}\n")));
 }
 
 #[test]

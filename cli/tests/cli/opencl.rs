@@ -1,5 +1,7 @@
 //! Devices, of which PoCL makes one of any processor.
 
+use nqueens_faults::process::Background;
+
 use crate::Place;
 use crate::http::{get, page_of, skipped};
 use crate::processes::{Coordinator, eventually};
@@ -84,6 +86,78 @@ fn auto_leaves_processors_alone_and_says_nothing_without_opencl() {
     }
 }
 
+#[test]
+fn what_cannot_be_together_is_refused_and_what_is_not_used_is_named() {
+    let place = Place::new();
+    let both = "--kernel opencl counts on devices alone, and --device none allows none; omit one of them";
+    for command in ["run 8", "bench --n 8", "worker --coordinator http://127.0.0.1:1"] {
+        let refused = place.run(&format!("{command} --kernel opencl --device none"));
+        assert_eq!((refused.code, &*refused.stdout), (2, ""), "{command}");
+        assert_eq!(refused.stderr, format!("error: {both}\n"), "{command}");
+    }
+    assert!(place.stdout("doctor --help").contains("OpenCL devices"));
+    if !has_device(&place) {
+        return;
+    }
+    let note = "nqueens: --threads is not used, since devices count alone\n";
+    for command in ["run 9 --plan border", "bench --n 9"] {
+        let run = place.run(&format!("{command} --kernel opencl --threads 3"));
+        assert_eq!((run.code, &*run.stderr), (0, note), "{command}");
+    }
+    // Half boards are for threads.
+    let halves = place.run("run 12 --kernel opencl --plan halves --threads 3").stderr;
+    assert!(halves.starts_with("nqueens: no device counts") && !halves.contains(note), "{halves}");
+}
+
+/// PoCL alone is asked for devices, and can be told to hide them, or to compile nothing.
+#[test]
+fn a_device_that_is_hidden_or_cannot_compile_says_why() {
+    const POCL: (&str, &str) = ("OCL_ICD_VENDORS", "/etc/OpenCL/vendors/pocl.icd");
+    let place = Place::new();
+    if !std::path::Path::new(POCL.1).exists() {
+        assert!(std::env::var_os("NO_SKIPS").is_none(), "PoCL is needed here");
+        return skipped("PoCL");
+    }
+    let hidden = place.run_with(&[POCL, ("POCL_DEVICES", "none")], "doctor");
+    let says = "OpenCL            OpenCL is here, but its drivers find no device: ";
+    assert_eq!(hidden.code, 0, "{}", hidden.stderr);
+    assert!(hidden.stdout.lines().any(|line| line.starts_with(says)), "{}", hidden.stdout);
+    let broken = [POCL, ("POCL_EXTRA_BUILD_FLAGS", "-include /there/is/none.h")];
+    let why = "the device is lost: its compiler says: ";
+    let doctor = place.run_with(&broken, "doctor");
+    let device = doctor.stdout.lines().find(|line| line.starts_with("device 0 ")).expect("it is listed");
+    assert_eq!(doctor.code, 1);
+    assert!(device.contains(&format!("; FAILED: {why}")), "{device}");
+    let run = place.run_with(&broken, "run 8 --kernel opencl");
+    assert!(run.code == 1 && run.stderr.contains(why), "{}", run.stderr);
+}
+
+#[test]
+fn a_device_beside_threads_is_named_with_its_driver() {
+    let place = Place::new();
+    if !has_device(&place) {
+        return;
+    }
+    let doctor = place.stdout("doctor");
+    let device =
+        doctor.lines().find_map(|line| line.strip_prefix("device 0          ")).expect("it is there");
+    let (name, rest) = device.split_once(", driver ").expect("it has a driver");
+    let driver = rest.split(", ").next().expect("its version");
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
+    let arguments = coordinator.worker_arguments("http", "both", "both").replace("scalar", "auto");
+    let mut worker = Background::start(&mut place.command(&format!("{arguments} --device 0")));
+    let told = eventually("it is there", || {
+        let all = place.json(&format!("workers --json --coordinator {}", coordinator.url()));
+        all["workers"][0]["device"].as_str().map(str::to_owned)
+    });
+    // A long name is cut, and so is what follows: the instruction sets of the processor.
+    let (found, rest) = told.split_once(&format!(", driver {driver}")).unwrap_or_else(|| panic!("{told}"));
+    assert!(name.starts_with(found) && found.len() >= 5 && rest.starts_with(" + "), "{told}: {device}");
+    worker.signal("-TERM");
+    assert_eq!(worker.end().code, 0);
+    assert_eq!(coordinator.stop().code, 0);
+}
+
 /// Each job is counted by two families: on the device, and by a processor.
 #[test]
 fn a_device_and_processors_check_each_other_in_a_cluster() {
@@ -96,18 +170,17 @@ fn a_device_and_processors_check_each_other_in_a_cluster() {
     let arguments = |name: &str| coordinator.worker_arguments("http", name, name);
     let device = arguments("device").replace("scalar", "opencl");
     let workers = [device, arguments("west"), arguments("east")];
-    let workers =
-        workers.map(|arguments| nqueens_faults::process::Background::start(&mut place.command(&arguments)));
+    let workers = workers.map(|arguments| Background::start(&mut place.command(&arguments)));
     eventually("all are there", || {
         let all = place.json(&format!("workers --json --coordinator {url}"));
         (all["workers"].as_array()?.len() == 3).then_some(())
     });
     let run = place
-        .stdout(&format!("submit 13 --plan border --job-states 100000 --replicate 100 --coordinator {url}"));
+        .stdout(&format!("submit 16 --plan border --job-states 5000000 --replicate 100 --coordinator {url}"));
     let run = run.trim_end();
     place.stdout(&format!("watch {run} --coordinator {url}"));
     let done = &place.json(&format!("status {run} --coordinator {url} --json"))["runs"][0];
-    assert_eq!((&done["total"], &done["state"]), (&"73712".into(), &"done".into()));
+    assert_eq!((&done["total"], &done["state"]), (&"14772512".into(), &"done".into()));
     let listed = place.json(&format!("workers --all --json --coordinator {url}"));
     let listed = listed["workers"].as_array().expect("a list");
     let of_device = listed.iter().find(|worker| worker["name"] == "device").expect("listed");
@@ -127,13 +200,13 @@ fn a_device_and_processors_check_each_other_in_a_cluster() {
     assert!(ledger.lines().any(|line| line.starts_with(r#"{"line":"worker""#) && says(line)), "{ledger}");
     let report = place.stdout("report --db queens.db --format markdown");
     assert!(report.lines().any(|line| line.contains("Devices") && says(line)), "{report}");
-    // While there is other work, second counts are of another family.
+    // While there is other work, second counts are of another family; at the end there may be none. A few are the coordinator's.
     let query = "SELECT count(*) FROM result AS first JOIN result AS second USING (run, job)
                  WHERE first.verdict = 'accepted' AND second.verdict = 'duplicate'
-                   AND (first.kernel = 'opencl') = (second.kernel = 'opencl')";
+                   AND first.kernel = second.kernel";
     let alike: u32 = place.ask("queens.db", query)[0].parse().expect("a number");
     let jobs: u32 = place.ask("queens.db", "SELECT count(*) FROM job")[0].parse().expect("a number");
-    assert!(jobs >= 10 && alike < jobs, "{alike} of {jobs}");
+    assert!(jobs >= 20 && 2 * alike < jobs, "{alike} of {jobs}");
     let kernels = place.ask("queens.db", "SELECT DISTINCT kernel FROM result ORDER BY kernel");
     assert!(kernels.contains(&"opencl".to_owned()) && kernels.contains(&"scalar".to_owned()), "{kernels:?}");
 }

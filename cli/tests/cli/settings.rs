@@ -58,7 +58,7 @@ fn config_shows_which_source_won() {
     bench    plan        auto    default   NQUEENS_PLAN
     bench    kernel      auto    default   NQUEENS_KERNEL
     bench    threads     3       variable  NQUEENS_THREADS
-    bench    device      none    default   NQUEENS_DEVICE
+    bench    device      (none)  default   NQUEENS_DEVICE
     bench    memory      (none)  default   NQUEENS_MEMORY
     bench    json        true    file      NQUEENS_JSON
     ");

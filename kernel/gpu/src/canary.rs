@@ -6,8 +6,13 @@ use nqueens_kernel::subproblem::Subproblem;
 use crate::masks::Masks;
 use crate::runner::Task;
 
-/// Every so many tasks there is a canary, and one at the beginning.
+/// Every so many tasks there is a canary, one at the beginning, and one at the end of a launch.
 pub(crate) const EVERY: usize = 512;
+
+/// Whether the task `at` of a launch of so many is a canary.
+pub(crate) fn is_canary(at: usize, tasks: usize) -> bool {
+    at.is_multiple_of(EVERY + 1) || at + 1 == tasks
+}
 
 /// A task, and its completions as plain recursion counts them.
 #[derive(Clone, Copy, Debug)]

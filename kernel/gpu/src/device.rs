@@ -1,5 +1,6 @@
 //! OpenCL devices.
 
+mod found;
 mod multiply;
 
 use std::ptr;
@@ -7,18 +8,18 @@ use std::ptr;
 use nqueens_kernel::engine::Engine;
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
-use opencl3::device::{self, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU};
+use opencl3::device::{self, CL_DEVICE_TYPE_CPU};
 use opencl3::error_codes::{
-    CL_DEVICE_NOT_FOUND, CL_INVALID_BUFFER_SIZE, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY,
-    CL_OUT_OF_RESOURCES, ClError, DLOPEN_RUNTIME_LOAD_FAILED,
+    CL_INVALID_BUFFER_SIZE, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES,
+    ClError,
 };
 use opencl3::event::{CL_COMPLETE, Event};
 use opencl3::kernel::{ExecuteKernel, Kernel};
 use opencl3::memory::{Buffer, CL_MEM_READ_WRITE};
-use opencl3::platform::get_platforms;
 use opencl3::program::Program;
 use opencl3::types::CL_TRUE;
 
+pub use self::found::{Found, NoDevice, devices};
 use self::multiply::OpenClProducts;
 use crate::engine::DeviceEngine;
 use crate::products::DeviceProducts;
@@ -38,55 +39,6 @@ const GROUPS: usize = 8;
 /// A device.
 #[derive(Clone, Copy)]
 pub struct Device(device::Device);
-
-/// Why no device can be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoDevice {
-    /// The library is missing.
-    #[error(
-        "no OpenCL library (libOpenCL.so.1) can be loaded: install ocl-icd-libopencl1 or your vendor's driver. A \
-         statically linked program can't load it at all"
-    )]
-    NoLibrary,
-    /// The library finds no driver.
-    #[error(
-        "OpenCL is here, but no driver: a file in /etc/OpenCL/vendors names it. In a container it may be missing: set \
-         OCL_ICD_FILENAMES, for example to libnvidia-opencl.so.1"
-    )]
-    NoPlatform,
-    /// The drivers find no device.
-    #[error("OpenCL is here, but its drivers find no device: is it visible, and may this user open it?")]
-    NoDevice,
-    /// Something else.
-    #[error("OpenCL fails: {0}")]
-    Failed(String),
-}
-
-/// The devices of all drivers: GPUs and accelerators first, CPUs last.
-pub fn devices() -> Result<Vec<Device>, NoDevice> {
-    const NO_PLATFORM: i32 = -1_001;
-    let platforms = get_platforms().map_err(|ClError(code)| match code {
-        DLOPEN_RUNTIME_LOAD_FAILED => NoDevice::NoLibrary,
-        NO_PLATFORM => NoDevice::NoPlatform,
-        _ => NoDevice::Failed(ClError(code).to_string()),
-    })?;
-    if platforms.is_empty() {
-        return Err(NoDevice::NoPlatform);
-    }
-    let mut devices = Vec::new();
-    for platform in platforms {
-        match platform.get_devices(CL_DEVICE_TYPE_ALL) {
-            Ok(found) => devices.extend(found.into_iter().map(device::Device::new).map(Device)),
-            Err(ClError(CL_DEVICE_NOT_FOUND)) => {}
-            Err(error) => return Err(NoDevice::Failed(error.to_string())),
-        }
-    }
-    if devices.is_empty() {
-        return Err(NoDevice::NoDevice);
-    }
-    devices.sort_by_key(Device::is_cpu);
-    Ok(devices)
-}
 
 impl Device {
     /// What its driver calls it.
@@ -179,7 +131,7 @@ fn has_ended(event: Option<&Event>) -> Result<bool, Fault> {
     let ended = event.expect("only what was started is asked for");
     let status = ended.command_execution_status().map_err(lost)?.0;
     // Below 0 are errors.
-    if status < 0 { Err(lost(ClError(status))) } else { Ok(status == CL_COMPLETE) }
+    if status < 0 { Err(fault(ClError(status))) } else { Ok(status == CL_COMPLETE) }
 }
 
 impl OpenCl {
@@ -277,12 +229,26 @@ impl Runner for OpenCl {
         outcomes.resize(slot.count, Outcome::NONE);
         // SAFETY: the buffer has room for `count` outcomes at least; the call returns when they were written.
         let read = unsafe { self.transfers.enqueue_read_buffer(&slot.outcomes, CL_TRUE, 0, outcomes, &[]) };
-        read.map(drop).map_err(lost)
+        read.map(drop).map_err(fault)
     }
 
     fn stop(&mut self) -> Result<(), Fault> {
         write(&self.transfers, &mut self.stop, &[1])?;
         self.launches.finish().map_err(lost)?;
         write(&self.transfers, &mut self.stop, &[0])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a driver says of a launch that has ended goes the same way.
+    #[test]
+    fn a_device_without_memory_is_not_lost() {
+        for code in [CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, CL_MEM_OBJECT_ALLOCATION_FAILURE] {
+            assert_eq!(fault(ClError(code)), Fault::OutOfMemory);
+        }
+        assert!(matches!(fault(ClError(-9_999)), Fault::Lost(_)));
     }
 }

@@ -11,6 +11,7 @@ use nqueens_kernel::estimate;
 use nqueens_kernel::subproblem::Subproblem;
 
 use crate::canary::{self, Canary, canaries};
+use crate::guess;
 use crate::masks::Masks;
 use crate::runner::{Fault, Interruption, Outcome, ROUNDS_MAX, Runner, SLOTS, STEPS, Slot, Task};
 use crate::split::{Cut, Piece, Splitter, cut_once};
@@ -86,7 +87,15 @@ impl<R: Runner> DeviceEngine<R> {
         }
         let estimate: u64 = problems.iter().map(estimate::states).fold(0, u64::saturating_add);
         let masks: Vec<_> = boards.iter().map(|board| board.allowed).collect();
-        self.runner.set_masks(&masks)?;
+        match self.runner.set_masks(&masks) {
+            Err(Fault::OutOfMemory) if problems.len() > 1 => {
+                let (first, second) = problems.split_at(problems.len() / 2);
+                let (tallies, others) = tallies.split_at_mut(first.len());
+                self.count_all(first, tallies, control)?;
+                return self.count_all(second, others, control);
+            }
+            outcome => outcome?,
+        }
         let lanes = u64::try_from(self.runner.lanes()).unwrap_or(u64::MAX);
         let steps_max = estimate / lanes.saturating_mul(TASKS_PER_LANE);
         let steps_max = u32::try_from(steps_max).unwrap_or(u32::MAX).clamp(STEPS_MIN, STEPS_MAX);
@@ -111,26 +120,51 @@ impl<R: Runner> DeviceEngine<R> {
                 launched.push_back(launch);
             }
             let Some(launch) = launched.pop_front() else { return Ok(()) };
-            while !self.runner.is_done(launch.slot)? {
-                batch.control.advance(0)?;
-                thread::sleep(LOOK);
+            match self.wait(launch.slot, &mut outcomes, batch.control) {
+                Ok(()) => {
+                    self.pace(&launch);
+                    self.add_up(&launch, &outcomes, batch)?;
+                }
+                // Drivers may notice it only when a launch begins on the device.
+                Err(Interruption::Fault(Fault::OutOfMemory)) if launch.load > LOAD_MIN => {
+                    self.halve(launch.load);
+                    batch.take_back(&launch.tasks);
+                }
+                Err(interruption) => return Err(interruption),
             }
-            self.runner.outcomes(launch.slot, &mut outcomes)?;
-            self.pace(&launch);
-            self.add_up(&launch, &outcomes, batch)?;
             free.push(launch.slot);
         }
+    }
+
+    /// Waits for the outcomes of a launch.
+    fn wait(
+        &mut self,
+        slot: Slot,
+        outcomes: &mut Vec<Outcome>,
+        control: &Control,
+    ) -> Result<(), Interruption> {
+        while !self.runner.is_done(slot)? {
+            control.advance(0)?;
+            thread::sleep(LOOK);
+        }
+        Ok(self.runner.outcomes(slot, outcomes)?)
+    }
+
+    /// Makes launches half as large as one that there was no memory for.
+    fn halve(&mut self, load: usize) {
+        self.load_max = self.load_max.min((load / 2).max(LOAD_MIN));
+        self.load = self.load.min(self.load_max);
     }
 
     /// Begins the next launch; `None` if there is nothing to count. A device without memory for it gets half of it.
     fn launch(&mut self, slot: Slot, batch: &mut Batch<'_>) -> Result<Option<Launch>, Interruption> {
         batch.fill(self.load, self.threads)?;
         loop {
-            let count = batch.pending.len().min(self.load);
-            if count == 0 {
+            let load = batch.pending.len().min(self.load);
+            if load == 0 {
                 return Ok(None);
             }
-            let at = batch.pending.len() - count;
+            let at = batch.pending.len() - load;
             // The heaviest first, so that all lanes end together.
             let pieces = &mut batch.pending[at..];
             pieces.sort_unstable_by_key(|piece| Reverse(piece.guess.ilog2()));
@@ -138,25 +172,23 @@ impl<R: Runner> DeviceEngine<R> {
             match self.runner.start(slot, &tasks) {
                 Ok(()) => {
                     batch.pending.truncate(at);
-                    return Ok(Some(Launch { slot, tasks, begun: Instant::now() }));
+                    return Ok(Some(Launch { slot, tasks, load, begun: Instant::now() }));
                 }
-                Err(Fault::OutOfMemory) if self.load > LOAD_MIN => {
-                    self.load_max = (self.load / 2).max(LOAD_MIN);
-                    self.load = self.load_max;
-                }
+                Err(Fault::OutOfMemory) if load > LOAD_MIN => self.halve(load),
                 Err(fault) => return Err(fault.into()),
             }
         }
     }
 
-    /// The tasks with canaries among them, each another.
+    /// The tasks with canaries among them, each another. The last one ends the launch: no task comes after all canaries.
     fn with_canaries(&self, pieces: &[Piece]) -> Vec<Task> {
-        let mut canaries = self.canaries.iter().cycle();
-        let mut all = Vec::with_capacity(pieces.len() + pieces.len().div_ceil(canary::EVERY));
+        let mut canaries = self.canaries.iter().cycle().map(|canary| canary.task);
+        let mut all = Vec::with_capacity(pieces.len() + pieces.len().div_ceil(canary::EVERY) + 1);
         for pieces in pieces.chunks(canary::EVERY) {
-            all.push(canaries.next().expect("there are some").task);
+            all.extend(canaries.next());
             all.extend(pieces.iter().map(|piece| piece.task));
         }
+        all.extend(canaries.next());
         all
     }
 
@@ -188,16 +220,17 @@ impl<R: Runner> DeviceEngine<R> {
         if let Some(at) = outcomes.iter().position(|outcome| outcome.rounds == 0) {
             return Err(wrong(format!("task {at} of {} was left out", outcomes.len())));
         }
-        let mut canaries = self.canaries.iter().cycle();
-        for outcome in outcomes.iter().step_by(canary::EVERY + 1) {
-            let right = canaries.next().expect("there are some").completions;
+        let is_canary = |at: usize| canary::is_canary(at, outcomes.len());
+        let counted = outcomes.iter().enumerate().filter(|(at, _)| is_canary(*at));
+        for ((_, outcome), canary) in counted.zip(self.canaries.iter().cycle()) {
+            let right = canary.completions;
             if outcome.completions != right {
                 return Err(wrong(format!("{} for a board with {right} solutions", outcome.completions)));
             }
         }
         let mut steps = 0;
         for (at, (task, outcome)) in launch.tasks.iter().zip(outcomes).enumerate() {
-            if at % (canary::EVERY + 1) == 0 {
+            if is_canary(at) {
                 continue;
             }
             let rounds_steps = u64::from(outcome.rounds) * u64::from(STEPS);
@@ -229,6 +262,8 @@ fn add(sum: u64, completions: u64) -> Result<u64, Fault> {
 struct Launch {
     slot: Slot,
     tasks: Vec<Task>,
+    /// Tasks that are no canaries.
+    load: usize,
     begun: Instant,
 }
 
@@ -264,6 +299,14 @@ impl Batch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The tasks of a launch that came to nothing are pending again.
+    fn take_back(&mut self, tasks: &[Task]) {
+        let of_boards = tasks.iter().enumerate().filter(|(at, _)| !canary::is_canary(*at, tasks.len()));
+        let piece =
+            |&task: &Task| Piece { task, guess: guess::steps(&self.boards[task.board as usize], task) };
+        self.pending.extend(of_boards.map(|(_, task)| piece(task)));
     }
 
     /// Cuts a task that takes too long.

@@ -29,7 +29,7 @@ mod runner;
 mod split;
 mod walk;
 
-pub use device::{Device, NoDevice, devices, engine};
+pub use device::{Device, Found, NoDevice, devices, engine};
 
 /// The engine's name, and that of its family where it counts boards.
 pub const NAME: &str = "opencl";

@@ -1,6 +1,6 @@
 //! What runs tasks: a device, or in tests something that fails.
 
-use nqueens_kernel::engine::Stopped;
+use nqueens_kernel::engine::{COUNTS_WRONG, Stopped};
 
 /// A node of the search, as the device takes it: diagonals to the left, doubled, and to the right as seen from its row,
 /// free columns, and the number of its board.
@@ -57,7 +57,7 @@ pub enum Fault {
     #[error("the device is lost: {0}")]
     Lost(String),
     /// It has counted wrong.
-    #[error("the device counts wrong: {0}")]
+    #[error("{}: {}", COUNTS_WRONG, .0)]
     Wrong(String),
 }
 

@@ -28,7 +28,7 @@ static TURN: Mutex<()> = Mutex::new(());
 fn found() -> (MutexGuard<'static, ()>, Vec<Device>) {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     match devices() {
-        Ok(devices) => (turn, devices),
+        Ok(found) => (turn, found.devices),
         Err(reason) => {
             assert!(std::env::var_os("NO_SKIPS").is_none(), "{reason}");
             let test = thread::current().name().unwrap_or_default().to_owned();
@@ -127,6 +127,34 @@ fn any_boards_with_gaps_and_masks() {
             Ok(())
         });
         outcome.unwrap_or_else(|failure| panic!("{failure}"));
+    }
+}
+
+/// Open rows of N = 24, with the cells of a solution and up to six more in each.
+fn deep_board(open: usize, random: &mut Random) -> Subproblem {
+    let solution = (1..24).step_by(2).chain((0..24).step_by(2));
+    let mut rows: Vec<(u8, u32)> = (0..).zip(solution).collect();
+    while rows.len() > open {
+        rows.remove(random.index(rows.len()));
+    }
+    let free = rows.iter().fold(0_u32, |free, (_, column)| free | 1 << column);
+    let mut allowed = |column| (0..6).fold(1_u32 << column, |cells, _| cells | 1 << random.below(24));
+    let rows: Vec<_> = rows.iter().map(|&(row, column)| OpenRow { row, allowed: allowed(column) }).collect();
+    Subproblem::new(board(24), free, &rows).expect("a real board")
+}
+
+/// A device gets 14 rows at most: the host cuts those before, and the stems that these have in common.
+#[test]
+fn boards_with_more_rows_than_a_device_takes() {
+    let (_turn, devices) = found();
+    let mut random = Random::new(24);
+    let boards: Vec<_> =
+        (15..=23).flat_map(|open| [open; 3]).map(|open| deep_board(open, &mut random)).collect();
+    let mut cpu = Kernel::best().engine().expect("it runs everywhere");
+    for device in devices {
+        let found = count(&mut *engine(device, 2).expect("an engine"), &boards);
+        assert_eq!(found, count(&mut *cpu, &boards));
+        assert!(found.iter().all(|completions| *completions > 0), "{found:?}");
     }
 }
 

@@ -71,6 +71,9 @@ impl Control {
     }
 }
 
+/// How a [fault](Engine::fault) begins if counts were found to be wrong.
+pub const COUNTS_WRONG: &str = "the device counts wrong";
+
 /// A counting engine, with whatever buffers it keeps from one subproblem to the next. One a thread.
 pub trait Engine: Send {
     /// Counts the completions of `problem`; exactly, or not at all when stopped.
@@ -106,7 +109,8 @@ pub trait Engine: Send {
         None
     }
 
-    /// Why it can't count any more, if it has [`Stopped`] though nobody asked for it: its device is lost, or counts wrong.
+    /// Why it can't count any more, if it has [`Stopped`] though nobody asked for it: its device is lost, or counts wrong,
+    /// and then the reason begins with [`COUNTS_WRONG`].
     fn fault(&self) -> Option<&str> {
         None
     }

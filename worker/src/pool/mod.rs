@@ -1,6 +1,7 @@
 //! OS threads that count: each takes a job apart, or counts pieces of those that are. Where the engine counts many boards
 //! at once, these come from as many jobs as it takes. A job is counted by one [`Crew`]; threads of several take jobs from the
-//! same queue. A device that fails is tried once more; then its crew ends, and others count its jobs.
+//! same queue. A device that fails is tried once more, and again after each batch that it counts, but not if it counts wrong a
+//! second time; then its crew ends, and others count its jobs.
 
 mod faults;
 mod queue;
@@ -14,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nqueens_kernel::engine::Factory;
+use nqueens_kernel::engine::{COUNTS_WRONG, Factory};
 use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::job::Class;
 use nqueens_kernel::solver::Solver;
@@ -28,6 +29,7 @@ use self::queue::{ActiveJob, NUMBER_MAX, PartCounts, Piece, PieceBatch, PieceTal
 use self::spent::{Spent, ThreadClock};
 use self::split::pieces;
 use crate::crew::Crew;
+use crate::panics;
 
 /// Who counts large batches takes jobs for so many seconds, and leaves the others to other crews.
 const BACKLOG_S: f64 = 2.0;
@@ -166,8 +168,8 @@ impl PoolState {
     fn count(&self, crew: &Crew) {
         let mut clock = ThreadClock::start();
         let Some(mut solver) = self.solver(crew) else { return self.lose(crew, "its engine can't be made") };
-        // Also after each batch that was counted.
-        let mut may_fail = true;
+        // Also after each batch that was counted. Who has counted wrong may do so again unseen: once is forgiven, not more.
+        let (mut may_fail, mut has_miscounted) = (true, false);
         while let Some(task) = self.next_task(crew, solver.batch_max()) {
             let outcome =
                 catch_unwind(AssertUnwindSafe(|| self.perform(crew, &task, &mut solver, &mut clock)));
@@ -176,14 +178,17 @@ impl PoolState {
                     may_fail |= matches!(task, Task::Count(_));
                     continue;
                 }
-                Ok(Err(EngineFault(fault))) if may_fail => {
+                Ok(Err(EngineFault(fault)))
+                    if may_fail && !(has_miscounted && fault.starts_with(COUNTS_WRONG)) =>
+                {
+                    has_miscounted |= fault.starts_with(COUNTS_WRONG);
                     self.lock().faults.note(crew, "failed and is tried once more", &fault);
                     self.progressed.notify_one();
                     may_fail = false;
                 }
                 Ok(Err(EngineFault(fault))) => return self.lose(crew, &fault),
                 Err(panic) => {
-                    let reason = panic_text(&*panic);
+                    let reason = panics::text(&*panic);
                     match task {
                         Task::Split { lease, .. } => self.fail(lease.token, &reason),
                         Task::Count(batch) => self.come_to_nothing(&batch, &reason),
@@ -434,9 +439,3 @@ fn micros(time: Duration) -> u64 {
 
 /// Why an engine can't go on.
 struct EngineFault(String);
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text =
-        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panicked: {}", text.unwrap_or("(no message)"))
-}

@@ -26,7 +26,7 @@ use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
 use self::end::{RunEnd, TakenUp};
-use super::choices::{ConfirmingOptions, EngineChoice, JobsMax, KernelChoice, PlanChoice, threads};
+use super::choices::{ConfirmingOptions, EngineChoice, JobsMax, KernelChoice, PlanChoice, suited, threads};
 use super::devices::Devices;
 use super::variant::{VariantOptions, subject};
 use crate::build::BUILD;
@@ -101,6 +101,7 @@ const BEAT_MS: u32 = 500;
 impl RunCommand {
     pub(crate) fn execute(mut self) -> anyhow::Result<ExitCode> {
         self.variant = self.options.read(self.n)?;
+        self.devices.check(self.kernel);
         let told = signals(Some(END_WITHIN)).context("listening for signals")?;
         let runtime = runtime::beside_counting()?;
         let outcome = runtime.block_on(self.count(told));
@@ -177,7 +178,7 @@ impl RunCommand {
         let planning = async {
             match self.existing(coordinator).await? {
                 Some(run) => Ok(run),
-                None => self.submit(coordinator, engines.planned_for()).await,
+                None => self.submit(coordinator, engines.planned_for(self.n)).await,
             }
         };
         let run = tokio::select! {
@@ -330,9 +331,9 @@ impl Engines {
         Ok(Self { cpu: Some(proof), devices })
     }
 
-    /// The engine that the plan has to suit; none where devices count.
-    fn planned_for(&self) -> Option<Kernel> {
-        self.cpu.filter(|_| self.devices.is_empty()).map(|proof| proof.kernel)
+    /// The engine that the plan has to suit; none where that are devices.
+    fn planned_for(&self, n: BoardSize) -> Option<Kernel> {
+        suited(n, self.cpu.map(|proof| proof.kernel), !self.devices.is_empty())
     }
 
     /// For people.
@@ -353,6 +354,9 @@ impl Engines {
             None if devices.is_empty() => Some(proven(KernelChoice::Auto)?),
             cpu => cpu,
         };
+        if cpu.is_none() && threads != default_threads() {
+            eprintln!("nqueens: --threads is not used, since devices count alone");
+        }
         Ok(cpu.map(|proof| Crew::of_cpu(proof, threads)).into_iter().chain(devices).collect())
     }
 }

@@ -247,7 +247,7 @@ impl OpenClProducts {
         let mut results = vec![T::default(); self.count];
         // SAFETY: the buffer has room for `count` results at least; the call returns when they were written.
         let read = unsafe { self.queue.enqueue_read_buffer(&list.buffer, CL_TRUE, 0, &mut results, &[]) };
-        read.map(|_| results).map_err(lost)
+        read.map(|_| results).map_err(fault)
     }
 }
 
@@ -373,6 +373,6 @@ impl ProductRunner for OpenClProducts {
         // SAFETY: the matrix has these rows; the call returns when they were written.
         let read =
             unsafe { self.queue.enqueue_read_buffer(&buffers.matrix.buffer, CL_TRUE, offset, words, &[]) };
-        read.map(|_| cells).map_err(lost)
+        read.map(|_| cells).map_err(fault)
     }
 }

@@ -6,6 +6,8 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::random::Random;
+use nqueens_kernel::subproblem::OpenRow;
 use nqueens_kernel::unit::Unit;
 
 use super::*;
@@ -20,8 +22,10 @@ struct Fake {
     largest: usize,
     tasks: usize,
     calls: u32,
-    /// Tasks that there is memory for.
+    /// Tasks that there is memory for, boards, and tasks for which this shows only when they have begun.
     memory: Option<usize>,
+    boards_max: Option<usize>,
+    memory_late: Option<usize>,
     /// The call that finds it lost.
     lost_at: Option<u32>,
     /// From this task on all counts have a wrong bit.
@@ -67,6 +71,9 @@ impl Runner for Fake {
 
     fn set_masks(&mut self, masks: &[[u32; 32]]) -> Result<(), Fault> {
         self.call()?;
+        if self.boards_max.is_some_and(|most| masks.len() > most) {
+            return Err(Fault::OutOfMemory);
+        }
         self.masks = masks.iter().map(|allowed| Masks { allowed: *allowed, free: 0 }).collect();
         Ok(())
     }
@@ -84,7 +91,11 @@ impl Runner for Fake {
 
     fn is_done(&mut self, slot: Slot) -> Result<bool, Fault> {
         self.call()?;
-        assert!(self.outcomes.contains_key(&slot));
+        let begun = self.outcomes.get(&slot).expect("it was started").len();
+        if self.memory_late.is_some_and(|most| begun > most) {
+            self.outcomes.remove(&slot);
+            return Err(Fault::OutOfMemory);
+        }
         Ok(!self.hangs)
     }
 
@@ -147,8 +158,47 @@ fn without_memory_launches_get_smaller() {
         "in several launches: {}",
         engine.runner.tasks
     );
-    let mut engine = DeviceEngine::new(Fake { memory: Some(9), ..Fake::default() }, 1);
-    assert_eq!(count(&mut engine, 11), Err("the device has no memory left".to_owned()));
+    let late = assert_equal(DeviceEngine::new(Fake { memory_late: Some(300), ..Fake::default() }, 1), 12);
+    assert!(late.runner.largest > 300 && late.load <= 300, "{} and {}", late.runner.largest, late.load);
+    for fake in [
+        Fake { memory: Some(9), ..Fake::default() },
+        Fake { memory_late: Some(9), ..Fake::default() },
+        Fake { boards_max: Some(5), ..Fake::default() },
+    ] {
+        let fault = count(&mut DeviceEngine::new(fake, 1), 11);
+        assert_eq!(fault, Err("the device has no memory left".to_owned()));
+    }
+}
+
+#[test]
+fn without_memory_for_their_masks_fewer_boards_are_counted_together() {
+    let canaries = canaries().0.len();
+    assert!(boards(11).len() > 7);
+    assert_equal(DeviceEngine::new(Fake { boards_max: Some(canaries + 3), ..Fake::default() }, 1), 11);
+}
+
+/// More rows than stems have, so that stems are cut on the way to them.
+#[test]
+fn boards_with_many_rows_are_counted_to_their_end() {
+    let mut random = Random::new(5);
+    let boards = [16, 18, 22, 24].map(|n| sparse(n, &mut random));
+    let mut engine = DeviceEngine::new(Fake::default(), 2);
+    let mut cpu = Kernel::Scalar.engine().expect("it runs everywhere");
+    let [mut found, mut expected] = [(); 2].map(|()| vec![Tally::default(); boards.len()]);
+    engine.count_batch(&boards, &mut found, &Control::default()).expect("no fault");
+    cpu.count_batch(&boards, &mut expected, &Control::default()).expect("nobody stops it");
+    let completions = |tallies: &[Tally]| tallies.iter().map(|tally| tally.completions).collect::<Vec<_>>();
+    assert_eq!(completions(&found), completions(&expected));
+    assert!(completions(&found).iter().all(|completions| *completions > 0), "{expected:?}");
+}
+
+/// A board with the cells of a solution, and up to four more in each row. N is even, and not 2 modulo 6.
+fn sparse(n: u32, random: &mut Random) -> Subproblem {
+    let solution = (1..n).step_by(2).chain((0..n).step_by(2));
+    let mut allowed = |column| (0..4).fold(1_u32 << column, |cells, _| cells | 1 << random.below(n.into()));
+    let rows: Vec<_> =
+        (0..).zip(solution).map(|(row, column)| OpenRow { row, allowed: allowed(column) }).collect();
+    Subproblem::new(BoardSize::new(n).expect("a board"), (1 << n) - 1, &rows).expect("a real board")
 }
 
 #[test]
@@ -170,8 +220,10 @@ fn a_device_that_is_lost_at_any_call_says_so_and_counts_nothing() {
 fn a_device_that_counts_wrong_is_found_by_the_next_canary() {
     let tasks = assert_equal(DeviceEngine::new(Fake::default(), 1), 11).runner.tasks;
     let last = (0..tasks).step_by(canary::EVERY + 1).next_back().expect("the first task is one");
-    assert!(last > 0);
-    for wrong_from in [1, tasks / 2, last + 1] {
+    assert!(last > 0 && last + 3 < tasks);
+    // Also after the last one that stands among others.
+    let late = [last + 1, last + 2, tasks - 1, tasks];
+    for wrong_from in (1..tasks).step_by(97).chain(late) {
         let mut engine = DeviceEngine::new(Fake { wrong_from: Some(wrong_from), ..Fake::default() }, 1);
         let reason = count(&mut engine, 11).expect_err("it is wrong");
         assert!(reason.starts_with("the device counts wrong: ") && reason.contains("solutions"), "{reason}");

@@ -11,6 +11,7 @@ use super::*;
 enum Device {
     Counts,
     Fails,
+    Miscounts,
 }
 
 struct FakeDevice {
@@ -19,7 +20,7 @@ struct FakeDevice {
     deeds: Arc<Mutex<Vec<Device>>>,
     /// Set when it is at work.
     at_work: Arc<AtomicBool>,
-    failed: bool,
+    fault: Option<String>,
 }
 
 impl Engine for FakeDevice {
@@ -38,13 +39,17 @@ impl Engine for FakeDevice {
         control: &Control,
     ) -> Result<(), Stopped> {
         self.at_work.store(true, Ordering::SeqCst);
-        assert!(!self.failed, "a new engine is made after a failure");
+        assert!(self.fault.is_none(), "a new engine is made after a failure");
         let mut deeds = self.deeds.lock().expect("no panics");
         let deed = if deeds.len() > 1 { deeds.remove(0) } else { deeds[0] };
-        if deed == Device::Fails {
+        self.fault = match deed {
+            Device::Counts => None,
+            Device::Fails => Some("fell off the bus".to_owned()),
+            Device::Miscounts => Some(format!("{COUNTS_WRONG}: 41 for a board with 40 solutions")),
+        };
+        if self.fault.is_some() {
             // What it has counted until then counts for nothing.
             tallies.fill(Tally { completions: 7, states: 7 });
-            self.failed = true;
             return Err(Stopped);
         }
         tallies.copy_from_slice(&one_by_one(problems, &mut *self.real, control)?);
@@ -52,7 +57,7 @@ impl Engine for FakeDevice {
     }
 
     fn fault(&self) -> Option<&str> {
-        self.failed.then_some("fell off the bus")
+        self.fault.as_deref()
     }
 }
 
@@ -73,7 +78,7 @@ fn start_with(deeds: &[Device], choose: impl FnOnce(Crew, Crew) -> Vec<Crew>) ->
         let at_work = Arc::clone(&at_work);
         if name == "abacus-0" {
             let (real, deeds) = (cpu("scalar")?, Arc::clone(&deeds));
-            return Some(Box::new(FakeDevice { real, deeds, at_work, failed: false }));
+            return Some(Box::new(FakeDevice { real, deeds, at_work, fault: None }));
         }
         let count = move |boards: &[Subproblem], engine: &mut dyn Engine, control: &Control| {
             wait_for(&at_work);
@@ -135,6 +140,38 @@ async fn a_device_that_fails_now_and_then_counts_on() {
     assert!(results(&pool, &leases).await.iter().all(|kernel| kernel == DEVICE));
     assert_eq!(pool.look().faults, [FAILED], "the first time is told");
     pool.close();
+}
+
+/// The canaries of good batches do not prove that it is sound: it has counted wrong before.
+#[tokio::test]
+async fn a_device_that_counts_wrong_twice_is_left_alone_whatever_it_counted_between() {
+    use Device::{Counts, Fails, Miscounts};
+    let leases = leases(40);
+    let faults = async |deeds: &[Device]| {
+        let pool = start(deeds, false);
+        pool.add(leases.clone());
+        let (mut jobs, mut counted) = (0, 0);
+        while jobs < leases.len() {
+            for one in finished(&pool).await {
+                jobs += 1;
+                if let Ok(result) = one {
+                    let lease = leases.iter().find(|lease| lease.token == result.token).expect("one of ours");
+                    assert_eq!(result.counts, expected(lease));
+                    counted += 1;
+                }
+            }
+        }
+        let faults = pool.look().faults;
+        pool.close();
+        (faults, counted)
+    };
+    let wrong = "the device counts wrong: 41 for a board with 40 solutions";
+    let once = format!("abacus-0 (beads) failed and is tried once more: {wrong}");
+    let twice = format!("abacus-0 (beads) is left alone from now on: {wrong}");
+    let (told, counted) = faults(&[Miscounts, Counts, Miscounts, Counts]).await;
+    assert_eq!(told, [once.clone(), twice]);
+    assert!(counted < leases.len());
+    assert_eq!(faults(&[Miscounts, Counts, Fails, Counts]).await, (vec![once], leases.len()));
 }
 
 #[tokio::test]
