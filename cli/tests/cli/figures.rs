@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::Place;
 use crate::http::{get, page_of};
 use crate::page::shown;
-use crate::processes::{Background, Coordinator, eventually};
+use crate::processes::{Background, Coordinator, ended, eventually};
 
 /// What one place tells of a run: nothing, where it does not know.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -139,4 +139,25 @@ fn all_places_tell_the_same_of_a_run_and_nothing_of_one_that_waits() {
         Some(())
     });
     assert!(get(&page, "/metrics").body.contains("\nnqueens_workers_busy 1\n"), "of the whole cluster");
+}
+
+#[test]
+fn a_worker_that_is_untrusted_and_gone_is_listed_and_not_seen() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1 --http 127.0.0.1:0");
+    let (page, at) = (page_of(&coordinator), format!("--coordinator {}", coordinator.url()));
+    let run = place.stdout(&format!("submit 8 {at}")).trim_end().to_owned();
+    let mut worker = coordinator.worker(&place, "west", &[]);
+    let told = || {
+        let (metrics, [picture, _]) = (get(&page, "/metrics").body, shown(&page, &run));
+        let seen = metrics.lines().find_map(|line| line.strip_prefix("nqueens_workers_seen "));
+        let seen = seen.and_then(|seen| seen.parse::<u64>().ok()).expect("a number");
+        let [on_page, listed] =
+            ["workers_seen", "workers_listed"].map(|key| picture[key].as_u64().expect(key));
+        [seen, on_page, listed]
+    };
+    eventually("it is seen", || (told() == [1, 1, 1]).then_some(()));
+    place.stdout(&format!("distrust west {at}"));
+    ended(&mut worker);
+    eventually("it is listed and not seen", || (told() == [0, 0, 1]).then_some(()));
 }
