@@ -255,11 +255,11 @@ pub(crate) struct Lost {
 pub(crate) struct Pictures(Streaming<v1::WatchProgressResponse>);
 
 impl Pictures {
-    /// The next picture with the number of busy workers; `None` once the coordinator has gone.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Option<(Vec<Progress>, u32)>> {
+    /// The next picture; `None` once the coordinator has gone.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Vec<Progress>>> {
         let Ok(Some(picture)) = self.0.message().await else { return Ok(None) };
         let runs: Result<_, _> = picture.runs.into_iter().map(Progress::try_from).collect();
-        Ok(Some((runs?, picture.busy_workers)))
+        Ok(Some(runs?))
     }
 }
 

@@ -113,7 +113,8 @@ mod tests {
     fn run(id: u64, state: RunState) -> RunProgress {
         let plan = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Border);
         let (id, sums) = (RunId::new(id).unwrap(), Sums::default());
-        RunProgress { id, plan, state, jobs: 0, planned: None, sums, measured: None, threads: None }
+        let (measured, threads, workers) = (None, None, 0);
+        RunProgress { id, plan, state, jobs: 0, planned: None, sums, measured, threads, workers }
     }
 
     #[test]

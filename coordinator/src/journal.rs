@@ -23,7 +23,7 @@ pub(crate) async fn keep(
             _ = ticks.tick() => {
                 let snapshot = snapshots.borrow().clone();
                 for run in snapshot.runs.iter().filter(|run| run.state == RunState::Active) {
-                    write(run, snapshot.busy_workers);
+                    write(run);
                 }
             }
             Ok(()) = faults.changed() => {
@@ -36,7 +36,7 @@ pub(crate) async fn keep(
 }
 
 /// People read the message, programs the fields.
-fn write(run: &RunProgress, busy_workers: usize) {
+fn write(run: &RunProgress) {
     let speed = run.measured.map(|measured| measured.speed);
     let left = run.time_left_s();
     let total = run.estimated_total();
@@ -47,7 +47,7 @@ fn write(run: &RunProgress, busy_workers: usize) {
         jobs = run.jobs,
         quarantined = run.sums.quarantined,
         share = (1e6 * run.share_done()).round() / 1e6,
-        workers = busy_workers,
+        workers = (run.workers > 0).then_some(run.workers),
         threads = speed.map(|speed| (10.0 * speed.threads).round() / 10.0),
         states_per_s = speed.map(|speed| whole(speed.states_per_s)),
         time_left_s = left.map(|left| whole(left.value)),

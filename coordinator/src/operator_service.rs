@@ -66,6 +66,7 @@ impl From<&RunProgress> for Progress {
             speed: run.measured.map(|measured| measured.speed),
             time_left_s: run.time_left_s(),
             checks: run.sums.checks,
+            workers: (run.workers > 0).then(|| u32::try_from(run.workers).unwrap_or(u32::MAX)),
         }
     }
 }

@@ -54,6 +54,7 @@ impl UnplannedRun {
             sums: Sums::default(),
             measured: None,
             threads: None,
+            workers: 0,
         }
     }
 

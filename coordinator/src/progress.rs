@@ -6,7 +6,7 @@ use nqueens_model::operator::{Interval, RunState};
 use nqueens_scheduler::{AcceptedSums, Room, Run, Scheduler, Sums};
 
 pub use crate::speed::Measured;
-use crate::speed::Speeds;
+use crate::speed::{DOUBT_MAX, Speeds};
 
 /// All runs at one moment.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +30,7 @@ impl Snapshot {
         let planned = dispatch.runs().map(|run| RunProgress {
             measured: speeds.of(run),
             threads: speeds.threads(run),
+            workers: speeds.workers(run),
             ..RunProgress::of(run)
         });
         // One may just have been planned to its end.
@@ -81,13 +82,16 @@ pub struct RunProgress {
     pub measured: Option<Measured>,
     /// Threads that may be counting it; `None` while nobody does.
     pub threads: Option<f64>,
+    /// Workers that are present and hold leases of it.
+    pub workers: usize,
 }
 
 impl RunProgress {
     /// From its sums alone nobody can tell how fast it goes.
     pub(crate) fn of(run: &Run) -> Self {
         let (id, plan, state, jobs) = (run.id(), *run.plan(), run.state(), run.jobs());
-        Self { id, plan, state, jobs, planned: None, sums: *run.sums(), measured: None, threads: None }
+        let (sums, measured, threads, workers) = (*run.sums(), None, None, 0);
+        Self { id, plan, state, jobs, planned: None, sums, measured, threads, workers }
     }
 
     /// Share of the estimated work that is done, `0.0..=1.0`.
@@ -123,8 +127,7 @@ impl RunProgress {
     /// Until all jobs are done, in seconds, if as many threads go on counting; `None` while that can't be said. As long as
     /// too few results have come in to measure a speed, all threads are taken to count that may.
     pub fn time_left_s(&self) -> Option<Interval> {
-        let is_sure = |measured: &Measured| measured.doubt <= DOUBT_MAX && measured.speed.threads > 0.0;
-        let measured = self.measured.filter(is_sure).map(|found| (found.speed.threads, found.doubt));
+        let measured = self.measured.map(|found| (found.speed.threads, found.doubt));
         let (threads, doubt) = measured.or_else(|| Some((self.threads?, DOUBT_MAX)))?;
         let work = self.estimated_work_left_s()?;
         let spread = Interval { high: work.high / (1.0 - doubt), low: work.low / (1.0 + doubt), ..work };
@@ -165,9 +168,6 @@ const JOBS_MIN: u32 = 20;
 
 /// The time left that fewer jobs suggest is off by less than this factor, as a rule.
 const ROUGHLY: f64 = 2.0;
-
-/// A speed that is in greater doubt says nothing on the time left.
-const DOUBT_MAX: f64 = 0.5;
 
 /// Standard errors on either side of an interval: it holds the truth 95 times of 100.
 const Z: f64 = 1.96;
@@ -244,6 +244,7 @@ mod tests {
                 sums,
                 measured: None,
                 threads: None,
+                workers: 0,
             },
             total,
             time_left,
@@ -275,10 +276,6 @@ mod tests {
         run.measured = measured(4.0, 0.25);
         let spread = Interval { value: work.value / 4.0, low: work.low / 5.0, high: work.high / 3.0 };
         assert_eq!(run.time_left_s(), Some(spread));
-        for (threads, doubt) in [(4.0, 0.51), (0.0, 0.0)] {
-            run.measured = measured(threads, doubt);
-            assert_eq!(run.time_left_s(), None, "{threads} threads, doubt {doubt}");
-        }
     }
 
     #[test]

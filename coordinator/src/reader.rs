@@ -146,8 +146,8 @@ impl Reader {
     /// How far a run is. From a ledger alone its speed can't be told.
     pub async fn progress(&self, run: &RunRow) -> Result<RunProgress, Error> {
         let slots = ledger::slots(&self.db, run.id, run.jobs).await?;
-        let (accepted, checks) = ledger::accepted_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
-        Ok(RunProgress::of(&Run::new(&run.settings(), run.state, slots, accepted, checks)))
+        let sums = ledger::stored_sums(&self.db).await?.remove(&run.id).unwrap_or_default();
+        Ok(RunProgress::of(&Run::new(&run.settings(), run.state, slots, sums)))
     }
 
     /// The latest events, oldest first.

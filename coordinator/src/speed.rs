@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{RunState, Speed};
-use nqueens_scheduler::{AcceptedSums, Dispatch, Millis, Run, Sums};
+use nqueens_scheduler::{AcceptedSums, Busy, Dispatch, Millis, Run, Sums};
 
 /// What is older than so many seconds fades, ...
 const FADE_S: f64 = 300.0;
@@ -15,12 +15,15 @@ const FADE_JOBS: f64 = 10.0;
 /// Minimum time over which results are collected, so that no single result determines a speed.
 const GATHER_MS: Millis = 1_000;
 
+/// A speed that is in greater doubt is not told.
+pub(crate) const DOUBT_MAX: f64 = 0.5;
+
 /// The speed of each run, with how far it can be trusted.
 #[derive(Debug, Default)]
 pub(crate) struct Speeds {
     gauges: HashMap<RunId, Gauge>,
-    /// Workers that hold a lease and are present, and their threads, ...
-    busy: (usize, u64),
+    /// Who holds leases, ...
+    busy: Busy,
     /// ... as of this time: there may be ten thousand workers to look at.
     looked: Option<Millis>,
 }
@@ -30,8 +33,8 @@ pub(crate) struct Speeds {
 pub struct Measured {
     /// What it is.
     pub speed: Speed,
-    /// So large a share of it may be missing or too much: the time that a job takes over the time that was measured,
-    /// for jobs count when they end, whenever they began.
+    /// So large a share of it may be missing or too much, half of it at most: the time that a job takes over the time that was
+    /// measured, for jobs count when they end, whenever they began.
     pub doubt: f64,
 }
 
@@ -44,20 +47,26 @@ impl Speeds {
         }
         for run in dispatch.runs() {
             let gauge = self.gauges.entry(run.id()).or_insert_with(|| Gauge::at(now, run.sums()));
-            gauge.note(now, run.sums(), self.busy.1, || looks && dispatch.is_counted(run.id()));
+            gauge.note(now, run.sums(), self.busy.threads, || looks && dispatch.is_counted(run.id()));
         }
     }
 
     /// Workers that are present and hold a lease, as of a second ago.
     pub(crate) fn busy_workers(&self) -> usize {
-        self.busy.0
+        self.busy.workers
+    }
+
+    /// The same of one run: none of a run that waits, or that is over.
+    pub(crate) fn workers(&self, run: &Run) -> usize {
+        let holders = self.busy.of_run.get(&run.id()).copied();
+        holders.filter(|_| run.state().is_open()).unwrap_or(0)
     }
 
     /// Threads of the present workers that hold leases, if some of these are of a run: so many may be counting it.
     #[expect(clippy::cast_precision_loss, reason = "a speed")]
     pub(crate) fn threads(&self, run: &Run) -> Option<f64> {
-        let at_work = run.state() == RunState::Active && run.sums().leased > 0 && self.busy.1 > 0;
-        at_work.then_some(self.busy.1 as f64)
+        let at_work = run.state() == RunState::Active && run.sums().leased > 0 && self.busy.threads > 0;
+        at_work.then_some(self.busy.threads as f64)
     }
 
     /// How fast a run goes; `None` while nobody counts, or too little is known.
@@ -147,13 +156,14 @@ impl Gauge {
     }
 
     fn read(&self) -> Option<Measured> {
-        (self.seconds > 0.0).then(|| Measured {
+        let measured = (self.seconds > 0.0).then(|| Measured {
             speed: Speed {
                 threads: self.thread_seconds / self.seconds,
                 states_per_s: self.states_visited / self.seconds,
             },
             doubt: self.thread_seconds / self.results / self.seconds,
-        })
+        });
+        measured.filter(|found| found.doubt <= DOUBT_MAX && found.speed.threads > 0.0)
     }
 }
 
@@ -204,10 +214,18 @@ mod tests {
     }
 
     #[test]
-    fn what_has_just_begun_is_in_doubt() {
-        assert_eq!(gauge(4, 40.0, 9).read(), None);
-        let early = gauge(4, 40.0, 70).read().expect("measured");
-        assert!(early.speed.threads < 3.0 && early.doubt > 0.5, "{early:?}");
+    fn no_speed_is_told_while_it_is_in_doubt() {
+        for end_s in [9, 40, 70, 79] {
+            assert_eq!(gauge(4, 40.0, end_s).read(), None, "after {end_s} s: two jobs take 80 s");
+        }
+        let early = gauge(4, 40.0, 90).read().expect("measured");
+        assert!((2.0..=4.0).contains(&early.speed.threads) && early.doubt <= DOUBT_MAX, "{early:?}");
+        // Results that took no time tell no speed either.
+        let mut gauge = Gauge::at(0, &Sums::default());
+        let sums = Sums { done: 1, leased: 1, ..Sums::default() };
+        gauge.note(2_000, &sums, 1, || true);
+        gauge.note(4_000, &Sums { done: 2, ..sums }, 1, || true);
+        assert_eq!(gauge.read(), None);
     }
 
     #[test]

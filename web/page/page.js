@@ -163,7 +163,8 @@ function showRun(run) {
   const quarantined = run.quarantined ? `, ${thousands(run.quarantined)} in quarantine` : "";
   const working = run.leased ? `${thousands(run.leased)} leased` : "";
   fact("jobs", jobsOf(run), `${working}${quarantined}`.replace(/^, /, ""));
-  fact("cost", run.state === "planning" ? undefined : hours(run.core_hours), "processor time of the results");
+  fact("cost", run.state === "planning" ? undefined : hours(run.core_hours),
+    `processor time; ${hours(run.core_hours_standing)} of it for results that stand`);
   showChecks(run);
   fact("plan", run.plan, PLANS[run.plan]);
   showDocuments(run);
@@ -195,19 +196,19 @@ function showRuns(runs, chosen) {
   });
 }
 
-function showWorkers({ workers, workers_in_all: all, busy_workers: busy }) {
+function showWorkers({ workers, workers_seen: seen, workers_listed: all, busy_workers: busy }) {
   fill(by("workers"), workers, () => rowFor(by("workers")), (row, worker) => {
     const silent = worker.silent_ms / 1000;
     row.className = silent > 60 ? "silent" : "";
     const heard = worker.draining ? "draining" : silent < 10 ? "now" : `${span(silent)} ago`;
-    const speed = worker.states_per_s ? short(worker.states_per_s) : "-";
+    const pace = worker.states_per_s ? short(worker.states_per_s) : "-";
     const texts = [worker.name || `worker ${worker.id}`, worker.id, worker.kernels[0] ?? "-", thousands(worker.threads),
-      thousands(worker.leases), thousands(worker.accepted), speed, heard];
+      thousands(worker.leases), thousands(worker.accepted), pace, heard];
     texts.forEach((text, index) => put(row.children[index], String(text)));
     row.children[2].title = worker.device;
   });
   const hidden = all > workers.length ? `; the ${thousands(workers.length)} with the most jobs are shown` : "";
-  put(by("workers-more"), all ? `${thousands(all)} seen, ${thousands(busy)} busy${hidden}` : "No worker has registered yet.");
+  put(by("workers-more"), all ? `${thousands(seen)} seen, ${thousands(busy)} busy${hidden}` : "No worker has registered yet.");
 }
 
 /** Workers of one name are one host. */
@@ -217,19 +218,19 @@ function showHosts(workers) {
     hosts.set(worker.name, (hosts.get(worker.name) ?? 0) + worker.states_per_s);
   }
   const sorted = [...hosts].sort((one, other) => other[1] - one[1]);
-  const all = sorted.reduce((sum, [, speed]) => sum + speed, 0);
-  put(by("hosts-text"), all ? "Measured speed in states per second, and share of the total" : "Nobody counts at the moment.");
+  const all = sorted.reduce((sum, [, pace]) => sum + pace, 0);
+  put(by("hosts-text"), all ? "Pace while counting, in states per second, and share of the sum" : "Nobody counts at the moment.");
   const make = () => {
     const item = element("li", [["span", "name"], ["span", "rail"], ["span", "value"]]);
     item.children[1].append(document.createElement("span"));
     return item;
   };
-  fill(by("hosts"), sorted.slice(0, HOSTS_SHOWN), make, (item, [name, speed]) => {
+  fill(by("hosts"), sorted.slice(0, HOSTS_SHOWN), make, (item, [name, pace]) => {
     const [label, rail, value] = item.children;
     put(label, name);
     label.title = name;
-    rail.firstElementChild.style.width = `${(100 * speed) / sorted[0][1]}%`;
-    put(value, `${short(speed)}, ${((100 * speed) / all).toFixed(0)} %`);
+    rail.firstElementChild.style.width = `${(100 * pace) / sorted[0][1]}%`;
+    put(value, `${short(pace)}, ${((100 * pace) / all).toFixed(0)} %`);
   });
 }
 

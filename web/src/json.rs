@@ -83,6 +83,7 @@ pub fn progress(progress: &Progress) -> Value {
         "threads": progress.speed.map(|speed| speed.threads),
         "states_per_s": progress.speed.map(|speed| speed.states_per_s),
         "time_left_s": progress.time_left_s.map(in_numbers),
+        "busy_workers": progress.workers,
         "checks": {
             "open": checks.open, "agreed": checks.agreed, "settled": checks.settled, "waived": checks.waived,
             "confirmed": checks.confirmed,

@@ -70,7 +70,7 @@ fn text(
 /// What there is to tell of a thing of its kind: a metric's type, name, help and value.
 type MetricDefinition<T> = (MetricType, &'static str, &'static str, fn(&T) -> Option<f64>);
 
-const OF_A_RUN: [MetricDefinition<RunProgress>; 5] = [
+const OF_A_RUN: [MetricDefinition<RunProgress>; 6] = [
     (GAUGE, "nqueens_run_progress_ratio", "Share of the estimated work that is done.", |run| {
         Some(run.share_done())
     }),
@@ -80,6 +80,12 @@ const OF_A_RUN: [MetricDefinition<RunProgress>; 5] = [
     (COUNTER, "nqueens_run_thread_seconds_total", "Thread time spent on the jobs that are done.", |run| {
         Some(whole(run.sums.accepted.elapsed_us) / 1e6)
     }),
+    (
+        COUNTER,
+        "nqueens_run_processor_seconds_total",
+        "Processor time of all results of the run, also of second counts and of results that do not stand.",
+        |run| Some(whole(run.sums.cpu_us) / 1e6),
+    ),
     (
         GAUGE,
         "nqueens_run_states_per_second",
@@ -199,7 +205,7 @@ const OF_A_MACHINE: [MetricDefinition<MachineSeries>; 4] = [
     (
         GAUGE,
         "nqueens_worker_states_per_second",
-        "Speed of the machine in visited states per second, all threads together.",
+        "Pace of the machine while it counts, in visited states per second, all threads together.",
         |machine| machine.states_per_s,
     ),
 ];

@@ -37,8 +37,10 @@ pub(crate) struct Overview {
 /// A run, with what it has cost.
 pub(crate) struct ShownRun {
     pub(crate) status: RunStatus,
-    /// Processor time of the accepted results.
+    /// Processor time of all its results, ...
     pub(crate) core_hours: f64,
+    /// ... and of those that stand.
+    pub(crate) core_hours_standing: f64,
 }
 
 /// Looks at all runs, workers and events.
@@ -54,8 +56,9 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
         kept
     });
     let mut workers = operator.workers().await?;
+    let seen = workers.iter().filter(|worker| worker.present).count();
     workers.retain(WorkerStatus::is_listed);
-    let workers_in_all = workers.len();
+    let listed = workers.len();
     workers.sort_by_key(|worker| (std::cmp::Reverse(worker.leases), worker.silent_ms));
     workers.truncate(WORKERS_MAX);
     workers.sort_by(|one, other| (&one.name, one.id.get()).cmp(&(&other.name, other.id.get())));
@@ -65,8 +68,9 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
     let runs = runs.into_iter().map(|status| {
         #[expect(clippy::cast_precision_loss, reason = "for people")]
         let hours = |us: u128| us as f64 / 3.6e9;
-        let cost = snapshot.run(status.progress.run).map(|run| run.sums.accepted.cpu_us);
-        ShownRun { status, core_hours: cost.map_or(0.0, hours) }
+        let sums = snapshot.run(status.progress.run).map(|run| run.sums).unwrap_or_default();
+        let (core_hours, core_hours_standing) = (hours(sums.cpu_us), hours(sums.accepted.cpu_us));
+        ShownRun { status, core_hours, core_hours_standing }
     });
     let runs: Arc<[_]> = runs.collect();
     let picture = json!({
@@ -77,7 +81,8 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
             "free_bytes": room.free, "reserve_bytes": room.reserve, "is_short": room.is_short,
         })),
         "busy_workers": snapshot.busy_workers,
-        "workers_in_all": workers_in_all,
+        "workers_seen": seen,
+        "workers_listed": listed,
         "runs": runs.iter().map(run).collect::<Vec<_>>(),
         "workers": workers.iter().map(worker).collect::<Vec<_>>(),
         "events": events.iter().skip(events.len().saturating_sub(EVENTS_SHOWN)).map(json::event).collect::<Vec<_>>(),
@@ -85,9 +90,10 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
     Ok(Overview { text: picture.to_string().into(), at, runs, workers: workers.into(), events, foremost })
 }
 
-fn run(ShownRun { status: run, core_hours }: &ShownRun) -> Value {
+fn run(ShownRun { status: run, core_hours, core_hours_standing }: &ShownRun) -> Value {
     let mut json = json::run(run);
     json["core_hours"] = (*core_hours).into();
+    json["core_hours_standing"] = (*core_hours_standing).into();
     let whole_board = || published(run.plan.n()).map(|counts| counts.total);
     let known = run.plan.variant().map_or_else(whole_board, |variant| variant.published());
     json["published"] = known.map(|total| total.to_string()).into();

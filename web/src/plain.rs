@@ -12,7 +12,7 @@ pub(crate) const PLACE: &str = "<!-- figures -->";
 
 /// Headings of the tables.
 const RUNS: [&str; 8] = ["Run", "N", "Plan", "State", "Done", "Jobs", "Time left", "TOTAL"];
-const WORKERS: [&str; 7] = ["Name", "Kernel", "Threads", "Holds", "Results", "States/s", "Last contact"];
+const WORKERS: [&str; 7] = ["Name", "Kernel", "Threads", "Holds", "Results", "Pace", "Last contact"];
 
 /// The figures of all runs, with those of one run first.
 pub(crate) fn figures(overview: &Overview, chosen: Option<&ShownRun>) -> Markup {
@@ -34,7 +34,7 @@ pub(crate) fn figures(overview: &Overview, chosen: Option<&ShownRun>) -> Markup 
     }
 }
 
-fn facts(ShownRun { status: run, core_hours }: &ShownRun, now: WallTime) -> Markup {
+fn facts(ShownRun { status: run, core_hours, core_hours_standing }: &ShownRun, now: WallTime) -> Markup {
     let progress = &run.progress;
     let bounds = |Interval { low, high, .. }: Interval, write: fn(f64) -> String| {
         format!("{} to {}", write(low), write(high))
@@ -69,7 +69,8 @@ fn facts(ShownRun { status: run, core_hours }: &ShownRun, now: WallTime) -> Mark
         facts.push(fact("States/s", thousands(whole(speed.states_per_s))));
     }
     facts.push(fact("Jobs done", format!("{} of {}", thousands(progress.done), thousands(progress.jobs))));
-    facts.push(fact("Core-hours", quantity(*core_hours)));
+    let standing = format!("{} of them for results that stand", quantity(*core_hours_standing));
+    facts.push(("Core-hours", quantity(*core_hours), Some(standing)));
     html! {
         section {
             h2 { (run.plan.subject()) ", " (progress.state.name()) ", " (share(run)) }

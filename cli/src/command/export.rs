@@ -58,7 +58,8 @@ pub(crate) struct ExportCommand {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum By {
-    /// One job with its accepted result
+    /// One job with its accepted result; `elapsed_us` is its thread time, `cpu_us` its processor time (empty where it was not
+    /// measured), both in microseconds
     Job,
     /// Sum over a symmetry class
     Class,
@@ -214,7 +215,7 @@ pub(crate) fn signature_of(file: &Path) -> PathBuf {
     path.into()
 }
 
-const JOB_COLUMNS: [&str; 15] = [
+const JOB_COLUMNS: [&str; 16] = [
     "job",
     "class",
     "n",
@@ -230,6 +231,7 @@ const JOB_COLUMNS: [&str; 15] = [
     "worker",
     "states",
     "elapsed_us",
+    "cpu_us",
 ];
 
 fn by_job(row: &LedgerRow) -> anyhow::Result<[Value; JOB_COLUMNS.len()]> {
@@ -254,6 +256,7 @@ fn by_job(row: &LedgerRow) -> anyhow::Result<[Value; JOB_COLUMNS.len()]> {
         json!(accepted.map(|result| &result.worker_name)),
         text(accepted.map(|result| result.states)),
         text(accepted.map(|result| result.elapsed_us)),
+        text(accepted.and_then(|result| result.cpu_us)),
     ])
 }
 

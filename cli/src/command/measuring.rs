@@ -20,8 +20,8 @@ use crate::engines::ENGINES;
 const STATES_MEASURED: u64 = 100_000_000;
 
 /// A board of many such pieces, and the time to count some.
-const BOARD: u32 = 18;
-const TIME: Duration = Duration::from_millis(300);
+pub(crate) const BOARD: u32 = 18;
+pub(crate) const TIME: Duration = Duration::from_millis(300);
 
 /// States that a thread counts in a second of processor time, as `nqueens estimate 18 --plan border` has it.
 pub(crate) fn speed(kernel: Kernel) -> anyhow::Result<f64> {

@@ -17,7 +17,8 @@ use crate::runtime::block_on;
 
 /// Lists the workers of a coordinator that are present or untrusted, or all workers in a database.
 ///
-/// A worker is present until it ends, or until its last two heartbeats are missing (--sync-seconds of the coordinator).
+/// A worker is present until it ends, or until its last two heartbeats are missing (--sync-seconds of the coordinator). PACE is
+/// the states per second of all its threads while they count; the speed of a run has their waiting in it, too.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens workers --coordinator http://head:7327")]
 pub(crate) struct WorkersCommand {
@@ -69,12 +70,12 @@ fn list<Worker>(
 fn live_head() -> String {
     format!(
         "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {:>9}  {:>9}  {:>13}  {:<10}  DEVICE",
-        "WORKER", "NAME", "THREADS", "KERNEL", "LEASES", "RESULTS", "STATES/S", "SILENT", "CHECKS", "STATE"
+        "WORKER", "NAME", "THREADS", "KERNEL", "LEASES", "RESULTS", "PACE", "SILENT", "CHECKS", "STATE"
     )
 }
 
 fn live_line(worker: &WorkerStatus) -> String {
-    let speed = worker.states_per_s.map_or_else(|| "-".to_owned(), |speed| format!("{speed:.2e}"));
+    let pace = worker.states_per_s.map_or_else(|| "-".to_owned(), |pace| format!("{pace:.2e}"));
     let silent = format!("{} s", thousands(worker.silent_ms / 1_000));
     let state = match &worker.distrusted {
         Some(reason) => format!("untrusted: {reason}"),
@@ -85,7 +86,7 @@ fn live_line(worker: &WorkerStatus) -> String {
     let (passed, failed) = (thousands(worker.checks_passed), thousands(worker.checks_failed));
     let checks = if worker.checks_failed > 0 { format!("{passed}, {failed} failed") } else { passed };
     format!(
-        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {speed:>9}  {silent:>9}  {checks:>13}  {state:<10}  {}",
+        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {pace:>9}  {silent:>9}  {checks:>13}  {state:<10}  {}",
         worker.id.get(),
         named(&worker.name, &worker.credential),
         worker.threads,

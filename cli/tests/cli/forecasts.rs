@@ -40,6 +40,25 @@ fn small_boards_are_counted() {
 }
 
 #[test]
+fn the_speed_on_a_small_board_is_that_of_the_engine() {
+    let place = Place::new();
+    let speed = |arguments: &str| {
+        let estimate =
+            place.json(&format!("estimate {arguments} --kernel scalar --threads 1 --samples 200 --json"));
+        assert_eq!(estimate["speed_from"], "measured");
+        estimate["states_per_s"].as_f64().expect("a number")
+    };
+    for plan in ["rows", "border"] {
+        let large = speed(&format!("17 --plan {plan}"));
+        for n in [1, 3, 8, 10] {
+            let small = speed(&format!("{n} --plan {plan}"));
+            // A count that has just begun is slower by a factor of 100.
+            assert!((0.2..5.0).contains(&(small / large)), "N = {n}, {plan}: {small}, and {large} at N = 17");
+        }
+    }
+}
+
+#[test]
 fn threads_change_nothing_and_seeds_do() {
     let of = |more: &str| {
         let estimate = estimate(&format!("19 --plan border {more}"));
@@ -97,6 +116,12 @@ fn half_boards_are_measured_and_beyond_some_size_scaled() {
     let counted = place.json("bench --n 14 --plan halves --memory 64MB --json");
     let counted: f64 = counted["states"].as_str().unwrap().parse().unwrap();
     assert!(low <= counted && counted <= high, "{counted}: {measured}");
+    let scaled = of("23");
+    assert_eq!(scaled["scaled_from_n"], 21);
+    for cost in ["states", "core_hours", "wall_hours"] {
+        let [low, value, high] = bounds(&scaled[cost]);
+        assert!(2.0 * low <= value && 2.0 * value <= high, "a factor of 2 is in the interval: {scaled}");
+    }
     let no_join = place.failure("estimate 14 --plan halves --kernel scalar");
     assert_snapshot!(no_join, @"the scalar kernel has no half-board join, so its speed can't be estimated; choose --plan border or another kernel");
 }

@@ -170,7 +170,7 @@ fn a_webhook_is_nobodys_business() {
 }
 
 /// The first picture of a page's stream, and the details of its run.
-fn shown(page: &str, run: &str) -> [Value; 2] {
+pub(crate) fn shown(page: &str, run: &str) -> [Value; 2] {
     let mut stream = BufReader::new(send(page, &format!("GET /live?run={run}"), &[], "")).lines();
     let mut next = |kind: &str| {
         let mut lines = stream.by_ref().map(|line| line.expect("text"));

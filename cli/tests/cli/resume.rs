@@ -194,7 +194,10 @@ fn a_run_of_an_older_schema_is_brought_up_to_date_and_goes_on() {
     assert_eq!(place.failure("status --db long.db"), expected);
     assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
     let all = done_jobs(&place, "long.db");
-    assert!(kept.iter().all(|(job, row)| all[job] == *row), "none of them was counted again");
+    // That schema has no processor time.
+    let timeless = |row: &str| row.rsplit_once(',').expect("cells").0.to_owned();
+    let is_kept = |(job, row): (&String, &String)| timeless(&all[job]) == timeless(row);
+    assert!(kept.iter().all(is_kept), "none of them was counted again");
     let changes = "UPDATE result SET solutions = 1 WHERE id = 1";
     assert!(place.try_sql("long.db", changes).unwrap_err().to_string().contains("append-only"));
 }

@@ -4,7 +4,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{Connection, Executor};
 
 use crate::processes::{Background, Coordinator, ended, eventually, own_address};
-use crate::{Outcome, Place, block_on};
+use crate::{NQUEENS, Outcome, Place, block_on};
 
 /// More than a million jobs: planning takes a minute in a debug build.
 const LARGE: &str = "17 --plan rows --job-states 1000";
@@ -66,6 +66,20 @@ fn while_a_run_is_being_planned() {
         // It left nothing that another run would have to bear with.
         let outcome = place.run("run 8 --db queens.db --json");
         assert!(outcome.stdout.contains(r#""total":"92""#), "{}", outcome.stderr);
+    }
+}
+
+/// As a shell without job control starts it in the background.
+#[test]
+fn where_ctrl_c_was_ignored_at_the_start() {
+    for signal in ["-TERM", "-INT"] {
+        let place = Place::new();
+        let mut shell = place.program("sh");
+        shell.args(["-c", &format!("trap '' INT; exec \"$0\" run {LARGE} --db queens.db"), NQUEENS]);
+        let run = Background::start(&mut shell);
+        wait_for_planning(&place);
+        let outcome = stop(run, signal);
+        assert_eq!((outcome.code, &*outcome.stdout, &*outcome.stderr), (130, "", INTERRUPTED), "{signal}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -16,9 +17,10 @@ use vt100::{Color, Screen};
 use crate::Place;
 use crate::processes::{Background, Coordinator, eventually};
 
-/// A program at a terminal of 80 columns and 24 lines.
+/// A program at a terminal of 24 lines.
 struct AtTerminal {
     program: Child,
+    columns: u16,
     keyboard: File,
     settings: OwnedFd,
     before: Termios,
@@ -27,10 +29,14 @@ struct AtTerminal {
 
 impl AtTerminal {
     fn start(command: &mut Command) -> Self {
+        Self::start_at(80, command)
+    }
+
+    fn start_at(columns: u16, command: &mut Command) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
         grantpt(&master).expect("granted");
         unlockpt(&master).expect("unlocked");
-        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&master, size).expect("a size");
         let name = ptsname(&master, Vec::new()).expect("a name");
         let settings =
@@ -48,14 +54,26 @@ impl AtTerminal {
                 kept.lock().expect("no panic").extend_from_slice(&bytes[..count]);
             }
         });
-        Self { program: program.expect("the program starts"), keyboard, settings, before, seen }
+        Self { program: program.expect("the program starts"), columns, keyboard, settings, before, seen }
     }
 
     /// The screen as it is now.
     fn screen(&self) -> Screen {
-        let mut parser = vt100::Parser::default();
+        let [lines, columns] = [24, self.columns].map(|size| NonZero::new(size).expect("a size"));
+        let mut parser = vt100::Parser::new(lines, columns, 0);
         parser.process(&self.seen.lock().expect("no panic"));
         parser.screen().clone()
+    }
+
+    /// Its first two lines.
+    fn lines(&self) -> [String; 2] {
+        let screen = self.screen();
+        let mut lines = screen.rows(0, self.columns);
+        [(); 2].map(|()| lines.next().expect("there are more"))
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.program), signal).expect("sent");
     }
 
     fn wait_for(&self, text: &str) {
@@ -108,16 +126,58 @@ fn cluster(place: &Place) -> (Coordinator, Background, String) {
 #[test]
 fn the_progress_of_a_run_is_one_line_and_leaves_nothing_behind() {
     let place = Place::new();
-    let mut command = place.command("run 16 --threads 1 --kernel scalar --plan border --job-states 5000000");
+    for columns in [80, 40] {
+        let board = "run 16 --threads 1 --kernel scalar --plan border --job-states 5000000";
+        let mut command = place.command(&format!("{board} --db {columns}.db"));
+        let run = AtTerminal::start_at(columns, &mut command);
+        let seen = eventually("the progress is shown", || {
+            Some(run.lines()).filter(|lines| lines[0].contains(" %, "))
+        });
+        assert_eq!(seen[1], "", "{seen:?}");
+        run.wait_for("counted in ");
+        assert_eq!(run.lines(), ["N = 16", "COUNT2          32"]);
+        assert_eq!(run.end(), 0);
+    }
+}
+
+#[test]
+fn the_planning_of_a_run_is_shown_and_can_be_interrupted() {
+    let place = Place::new();
+    let mut command = place.command("run 17 --plan rows --job-states 1000 --db queens.db");
     let run = AtTerminal::start(&mut command);
-    let lines = |screen: &Screen| -> Vec<_> { screen.rows(0, 80).take(2).collect() };
-    let seen = eventually("the progress is shown", || {
-        Some(lines(&run.screen())).filter(|lines| lines[0].contains(" left, "))
+    let seen = eventually("the planning is shown", || {
+        Some(run.lines()).filter(|lines| lines[0].contains("planning, ") && lines[0].contains(" jobs stored"))
     });
     assert_eq!(seen[1], "", "{seen:?}");
-    run.wait_for("counted in ");
-    assert_eq!(lines(&run.screen()), ["N = 16", "COUNT2          32"]);
-    assert_eq!(run.end(), 0);
+    run.signal(Signal::INT);
+    run.wait_for("interrupted; progress is kept in queens.db");
+    assert!(run.lines()[0].starts_with("interrupted; "), "{:?}", run.lines());
+    assert_eq!(run.end(), 130);
+}
+
+#[test]
+fn the_time_left_is_there_after_a_resume() {
+    let place = Place::new();
+    // It outlasts any test.
+    let start = || {
+        let board = "run 20 --threads 1 --kernel scalar --plan border --job-states 50000000 --db queens.db";
+        AtTerminal::start(&mut place.command(board))
+    };
+    let told = |run: &AtTerminal, line: usize| {
+        let line = run.lines()[line].clone();
+        (line.contains(" left, ") && !line.contains("? left")).then_some(line)
+    };
+    let first = start();
+    eventually("the time left is told", || told(&first, 0));
+    first.signal(Signal::INT);
+    first.wait_for("interrupted; ");
+    assert_eq!(first.end(), 130);
+    let again = start();
+    again.wait_for("is resumed at ");
+    // It needs no new results: those of the first time tell how much a job takes.
+    eventually("the time left is told again", || told(&again, 1));
+    again.signal(Signal::INT);
+    assert_eq!(again.end(), 130);
 }
 
 #[test]
@@ -174,8 +234,7 @@ fn a_lost_coordinator_is_waited_for_and_signals_restore_the_terminal() {
     assert!(!watch.screen().contents().contains("out of date"));
     watch.press("\x03");
     assert_eq!(watch.end(), 130);
-    let pid = Pid::from_child(&other.program);
-    kill_process(pid, Signal::TERM).expect("sent");
+    other.signal(Signal::TERM);
     assert_eq!(other.end(), 130);
 }
 

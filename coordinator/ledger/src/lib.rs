@@ -47,7 +47,7 @@ pub use persist::persist;
 pub use recounts::{AcceptedResult, accepted_from, claim};
 pub use restore::restore;
 pub use results::{LedgerResult, LedgerRow, OtherResult};
-pub use results::{accepted_sums, others, rows};
+pub use results::{others, rows, stored_sums};
 pub use runs::RunRow;
 pub use runs::{delete_unplanned, runs, unplanned_runs};
 pub use workers::WorkerRow;

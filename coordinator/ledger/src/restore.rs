@@ -7,7 +7,7 @@ use crate::checks::{open_checks, reputations};
 use crate::error::{Error, damaged};
 use crate::jobs::leases;
 use crate::workers::sessions;
-use crate::{accepted_sums, runs, slots, worker_rows};
+use crate::{runs, slots, stored_sums, worker_rows};
 
 /// Has a state machine that knows nothing yet take up all that the ledger has.
 pub async fn restore(
@@ -16,13 +16,12 @@ pub async fn restore(
     room: Option<Room>,
     now: Millis,
 ) -> Result<Scheduler, Error> {
-    let mut sums = accepted_sums(db).await?;
+    let mut sums = stored_sums(db).await?;
     for row in runs(db).await? {
         let slots = slots(db, row.id, row.jobs).await?;
-        let (accepted, checks) = sums.remove(&row.id).unwrap_or_default();
-        let run = Run::new(&row.settings(), row.state, slots, accepted, checks);
-        if accepted.results != u64::from(run.sums().done) {
-            let (done, found) = (run.sums().done, accepted.results);
+        let run = Run::new(&row.settings(), row.state, slots, sums.remove(&row.id).unwrap_or_default());
+        let (done, found) = (run.sums().done, run.sums().accepted.results);
+        if found != u64::from(done) {
             return Err(damaged(format!("run {} has {done} jobs done but {found} accepted results", row.id)));
         }
         dispatch.add_run(run);

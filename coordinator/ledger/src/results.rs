@@ -7,8 +7,8 @@ use nqueens_kernel::counts::Counts;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::EncodedJob;
-use nqueens_model::operator::{CheckCounts, WallTime};
-use nqueens_scheduler::{AcceptedSums, JobState, JudgedResult};
+use nqueens_model::operator::WallTime;
+use nqueens_scheduler::{JobState, JudgedResult, Sums};
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
@@ -18,40 +18,43 @@ use crate::{
     within, worker_id,
 };
 
-/// Sums over the accepted results of every run, in 128 bits, checked; and how its checks stand.
-pub async fn accepted_sums(db: &SqlitePool) -> Result<HashMap<RunId, (AcceptedSums, CheckCounts)>, Error> {
-    let mut sums = HashMap::<_, (AcceptedSums, CheckCounts)>::new();
+/// Sums over the results of every run, in 128 bits, checked; and how its checks stand. Its jobs' states are not in them.
+pub async fn stored_sums(db: &SqlitePool) -> Result<HashMap<RunId, Sums>, Error> {
+    let mut sums = HashMap::<_, Sums>::new();
     let mut last = 0;
     loop {
         let text = query_scalar!(
             r#"SELECT json_group_array(json_array(id, run, json_array(count2, count4, count8, solutions),
                                                           json_array(states, elapsed_us, coalesce(cpu_us, elapsed_us),
-                                                                     estimate)))
+                                                                     estimate, stands)))
                       AS "rows!: String"
-               FROM (SELECT result.*, job.states AS estimate
+               FROM (SELECT result.*, job.states AS estimate, verdict = 'accepted' AND job.state = 2 AS stands
                      FROM result JOIN job ON job.run = result.run AND job.number = result.job
-                     WHERE id > ?1 AND verdict = 'accepted' AND job.state = 2 ORDER BY id LIMIT ?2)"#,
+                     WHERE id > ?1 ORDER BY id LIMIT ?2)"#,
             last,
             ROWS_MAX
         )
         .fetch_one(db)
         .await?;
-        let rows: Vec<(i64, i64, [u64; 4], [u64; 4])> = rows_of(&text)?;
+        let rows: Vec<(i64, i64, [u64; 4], [u64; 5])> = rows_of(&text)?;
         if rows.is_empty() {
             break;
         }
-        for (id, run, counts, [states, elapsed_us, cpu_us, estimate]) in rows {
+        for (id, run, counts, [states, elapsed_us, cpu_us, estimate, stands]) in rows {
             // A damaged table may lead back to where it came from, for ever.
             if id <= last {
                 return Err(damaged(format!("result {id} stands after result {last}")));
             }
             last = id;
-            let (sum, _) = sums.entry(run_id(run)?).or_default();
-            sum.add(estimate, counts.into(), states, elapsed_us, cpu_us).map_err(damaged)?;
+            let sum = sums.entry(run_id(run)?).or_default();
+            sum.cpu_us += u128::from(cpu_us);
+            if stands != 0 {
+                sum.accepted.add(estimate, counts.into(), states, elapsed_us, cpu_us).map_err(damaged)?;
+            }
         }
     }
     for (run, checks) in super::checks::check_sums(db).await? {
-        sums.entry(run).or_default().1 = checks;
+        sums.entry(run).or_default().checks = checks;
     }
     Ok(sums)
 }

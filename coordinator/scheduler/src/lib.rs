@@ -24,9 +24,9 @@ mod transaction;
 
 pub use change::{Change, JudgedResult};
 pub use dispatch::{
-    Accepted, AcceptedSums, Basis, ChangedJob, CheckOutcome, CheckVote, Dispatch, Held, JobState, JobStatus,
-    Judgement, Machine, MachineReputation, Millis, Moments, Policy, Run, RunSettings, Sums, TrustEvent,
-    Worker,
+    Accepted, AcceptedSums, Basis, Busy, ChangedJob, CheckOutcome, CheckVote, Dispatch, Held, JobState,
+    JobStatus, Judgement, Machine, MachineReputation, Millis, Moments, Policy, Run, RunSettings, Sums,
+    TrustEvent, Worker,
 };
 pub use new_event::{NewEvent, Stalls};
 pub use refusal::Refusal;

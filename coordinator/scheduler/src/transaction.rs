@@ -306,6 +306,7 @@ impl Transaction<'_> {
             _ => warn!(%worker, %job, reason, "result not accepted"),
         }
         if keep {
+            self.scheduler.dispatch.spend(result);
             self.results.push((worker, result.clone(), verdict));
         }
         ResultAck { token: result.token, verdict, reason }

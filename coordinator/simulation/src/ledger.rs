@@ -56,6 +56,11 @@ impl JobRow {
         self.results.iter().enumerate().find(|(_, row)| row.verdict == Some(Verdict::Accepted))
     }
 
+    /// Processor time of all its results, in microseconds.
+    pub(crate) fn cpu_us(&self) -> u128 {
+        self.results.iter().map(|row| u128::from(row.result.processor_us())).sum()
+    }
+
     /// The first result after the accepted one that differs.
     pub(crate) fn conflict(&self) -> Option<&ResultRow> {
         let (at, _) = self.accepted()?;

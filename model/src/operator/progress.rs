@@ -39,6 +39,8 @@ pub struct Progress {
     pub time_left_s: Option<Interval>,
     /// Results that a second machine is to count.
     pub checks: CheckCounts,
+    /// Present workers that hold jobs of it; `None` if there are none, as of a run that waits.
+    pub workers: Option<u32>,
 }
 
 impl Progress {

@@ -58,7 +58,7 @@ pub struct WorkerStatus {
     pub silent_ms: u64,
     /// Jobs leased to it.
     pub leases: u64,
-    /// States that all its threads visit in a second; `None` while it counts nothing or is away, and before its first result.
+    /// Its pace while it counts: states that all its threads visit in a second; `None` while it counts nothing or is away, and before its first result.
     pub states_per_s: Option<f64>,
     /// Results accepted from it since the coordinator started.
     pub accepted: u64,

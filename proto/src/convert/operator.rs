@@ -111,6 +111,7 @@ impl From<Progress> for v1::RunProgress {
             speed: progress.speed.map(Into::into),
             time_left_s: progress.time_left_s.map(Into::into),
             checks: Some(progress.checks.into()),
+            workers: progress.workers,
         }
     }
 }
@@ -125,6 +126,9 @@ impl TryFrom<v1::RunProgress> for Progress {
         }
         if !(0.0..=1.0).contains(&wire.share_done) {
             return Err(invalid("share_done", "must be in 0..1"));
+        }
+        if wire.workers == Some(0) {
+            return Err(invalid("workers", "is absent if there are none"));
         }
         let state = variant("state", wire.state())?;
         let is_planned = |planned: u32| state == RunState::Planning && planned <= wire.jobs;
@@ -151,6 +155,7 @@ impl TryFrom<v1::RunProgress> for Progress {
             speed: wire.speed.map(Speed::try_from).transpose()?,
             time_left_s: estimate("time_left_s", wire.time_left_s)?,
             checks: wire.checks.map(Into::into).unwrap_or_default(),
+            workers: wire.workers,
         })
     }
 }

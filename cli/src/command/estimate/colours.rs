@@ -130,6 +130,10 @@ impl Sampling {
         self.progress.phase("row sets", 0);
         let parts = self.on_threads(|thread, solver| {
             let (control, mut sum) = (Control::default(), PieceFigures::default());
+            // The first count fills buffers and caches: that is not the speed of the counting.
+            if let Some(unit) = jobs.iter().flat_map(|job| job.units(false)).next() {
+                solver.count_unit(&unit, &control)?;
+            }
             for unit in self.share(thread, jobs.iter()).flat_map(|job| job.units(false)) {
                 let (tally, seconds) = timed(|| solver.count_unit(&unit, &control))?;
                 sum.solutions += real(tally.counts.solutions);

@@ -18,7 +18,7 @@ use nqueens_kernel::unit::Unit;
 use nqueens_model::operator::Interval;
 use strum::IntoStaticStr;
 
-use super::super::measuring::{count_pieces, timed};
+use super::super::measuring::{BOARD, TIME, count_pieces, timed};
 use super::progress::SamplingProgress;
 use crate::engines::ENGINES;
 
@@ -55,7 +55,7 @@ pub(super) enum SpeedSource {
 
 /// Boards of less work than this are counted.
 const WORK_COUNTED: f64 = 1e8;
-/// For the speed.
+/// For the speed of a board that is not counted.
 const TIME_MEASURED: Duration = Duration::from_secs(2);
 /// Ranges of column sets that are measured.
 const RANGES: usize = 128;
@@ -92,12 +92,11 @@ impl Sampling {
         speed: Option<f64>,
     ) -> anyhow::Result<(Estimate, Option<Estimate>, WorkEstimate)> {
         let sampler = Sampler::new(self.n, kind);
-        let (sampled, measured) = if sampler.work() < WORK_COUNTED {
-            let mut solver = self.solver(&self.tables())?;
-            let (counted, seconds) = timed(|| sampler.count(&mut solver, &Control::default()))?;
-            (counted, Some(counted.states.value / seconds))
+        let is_small = sampler.work() < WORK_COUNTED;
+        let sampled = if is_small {
+            sampler.count(&mut self.solver(&self.tables())?, &Control::default())?
         } else {
-            (self.descend(&sampler)?, None)
+            self.descend(&sampler)?
         };
         if self.joins(kind) {
             return Ok((sampled.solutions, None, self.halves(speed)?));
@@ -106,11 +105,14 @@ impl Sampling {
             let (by_row_sets, work) = self.colours(speed)?;
             return Ok((sampled.solutions, by_row_sets, work));
         }
-        let (states_per_s, source) = match (speed, measured) {
-            (Some(given), _) => (given, SpeedSource::Given),
-            // Boards without a state take no time.
-            (None, Some(measured)) => (measured.max(1.0), SpeedSource::Measured),
-            (None, None) => (self.measure(&sampler)?, SpeedSource::Measured),
+        let (states_per_s, source) = match speed {
+            Some(given) => (given, SpeedSource::Given),
+            // It is counted before the engine gets going: that tells no speed.
+            None if is_small => {
+                let large = Sampler::new(BoardSize::new(BOARD)?, kind);
+                (self.measure(&large, TIME)?, SpeedSource::Measured)
+            }
+            None => (self.measure(&sampler, TIME_MEASURED)?, SpeedSource::Measured),
         };
         let states = interval(sampled.states);
         let core_seconds = states.map(|states| states / states_per_s);
@@ -163,11 +165,11 @@ impl Sampling {
     }
 
     /// States that a thread counts in a second while all count: the mean over the board's work, by large pieces.
-    fn measure(&self, sampler: &Sampler) -> anyhow::Result<f64> {
+    fn measure(&self, sampler: &Sampler, time: Duration) -> anyhow::Result<f64> {
         self.progress.phase("measuring the speed", 0);
         let parts = self.on_threads(|thread, solver| {
             let random = Random::series(self.seed, u32::MAX - u32::try_from(thread)?);
-            count_pieces(sampler, solver, random, TIME_MEASURED)
+            count_pieces(sampler, solver, random, time)
         })?;
         let (states, seconds) = parts.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
         Ok(states / seconds)

@@ -28,8 +28,10 @@ pub(super) struct Facts {
     pub(super) run: RunStatus,
     /// What the exported ledger's checks say; of a run that is done.
     pub(super) findings: Option<Vec<(Check, CheckResult)>>,
-    /// All accepted results.
+    /// All results that stand.
     pub(super) work: WorkSums,
+    /// All stored results: also second counts, and those that do not stand.
+    pub(super) all: WorkSums,
     pub(super) classes: BTreeMap<Class, (WorkSums, Totals)>,
     /// By the workers' names.
     pub(super) hosts: BTreeMap<String, Host>,
@@ -49,7 +51,7 @@ pub(super) struct Facts {
     pub(super) watts: Option<f64>,
 }
 
-/// What some accepted results took.
+/// What some results took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WorkSums {
     pub(super) jobs: u64,
@@ -103,6 +105,7 @@ impl Facts {
             run: reader.progress(run).await?.status(run.clone()),
             findings: None,
             work: WorkSums::default(),
+            all: WorkSums::default(),
             classes: BTreeMap::new(),
             hosts: BTreeMap::new(),
             kernels: BTreeMap::new(),
@@ -122,10 +125,14 @@ impl Facts {
             let Some(last) = rows.last() else { break };
             let after = last.number + 1;
             for other in reader.others(run.id, next..after).await? {
+                facts.all.add(&other.result);
                 *facts.others.entry(other.verdict).or_default() += 1;
             }
             next = after;
             for row in rows {
+                if let Some(result) = &row.accepted {
+                    facts.all.add(result);
+                }
                 // A result that is in quarantine counts for nothing.
                 if let Some(result) = row.accepted.filter(|_| row.state == JobState::Done) {
                     let threads = threads.get(&result.worker).copied().unwrap_or(1);

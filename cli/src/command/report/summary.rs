@@ -185,9 +185,17 @@ fn how_long(facts: &Facts) -> Vec<String> {
         "Counted in {} by the clock, from {}{end}; {} of processor time ({} core-hours).",
         duration(counted),
         local_time(started),
-        duration(facts.work.cpu()),
-        quantity(facts.work.core_hours())
+        duration(facts.all.cpu()),
+        quantity(facts.all.core_hours())
     )];
+    if has_others(facts) {
+        time.push(format!(
+            "Of that, {} core-hours went into the results that stand, the rest into {} others: second counts, and results that \
+             do not stand.",
+            quantity(facts.work.core_hours()),
+            thousands(facts.all.jobs - facts.work.jobs)
+        ));
+    }
     if let (Some(finished), Some((_, last))) = (run.finished_at, facts.timeline.results()) {
         let after = Duration::from_millis(u64::try_from(finished.saturating_sub(last)).unwrap_or(0));
         if after > counted / 10 {
@@ -211,6 +219,11 @@ fn how_long(facts: &Facts) -> Vec<String> {
     time
 }
 
+/// Whether there are results that do not stand for their jobs.
+fn has_others(facts: &Facts) -> bool {
+    facts.all.jobs > facts.work.jobs
+}
+
 fn list(texts: &BTreeSet<String>, separator: &str) -> String {
     texts.iter().map(String::as_str).collect::<Vec<_>>().join(separator)
 }
@@ -230,7 +243,7 @@ pub(super) fn counts(facts: &Facts) -> Vec<(&'static str, String)> {
 
 /// What was done and what it took, by name.
 pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
-    let (run, work) = (&facts.run, &facts.work);
+    let (run, work, all) = (&facts.run, &facts.work, &facts.all);
     let plan = format!(
         "{}, {} jobs of about {} states each",
         run.plan.kind(),
@@ -260,21 +273,22 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
     if !interrupted.is_zero() {
         figures.push(("Interrupted for", hours(interrupted)));
     }
-    let core_hours = match work.unmeasured {
+    let core_hours = |work: &WorkSums| match work.unmeasured {
         0 => quantity(work.core_hours()),
-        jobs => format!(
-            "{}, with time by the clock for {} jobs whose processor time was not measured",
+        results => format!(
+            "{}, with time by the clock for {} results whose processor time was not measured",
             quantity(work.core_hours()),
-            thousands(jobs)
+            thousands(results)
         ),
     };
     figures.extend([
         ("Visited states", thousands(work.states)),
-        ("Core-hours", core_hours),
+        ("Core-hours, results that stand", core_hours(work)),
+        ("Core-hours, with second counts", core_hours(all)),
         ("States/s per core", quantity(work.states_per_s())),
     ]);
     if let Some(watts) = facts.watts {
-        let energy = quantity(work.core_hours() * watts / 1e3);
+        let energy = quantity(all.core_hours() * watts / 1e3);
         figures.push(("Energy", format!("{energy} kWh, at {} W per core", quantity(watts))));
     }
     if run.recounts != Recounts::default() {

@@ -25,7 +25,7 @@ impl Pane {
     pub(super) const fn orders(self) -> &'static [&'static str] {
         match self {
             Self::Runs => &["age", "N", "share done", "time left"],
-            Self::Workers => &["number", "name", "speed", "last seen"],
+            Self::Workers => &["number", "name", "pace", "last seen"],
             Self::Events => &["newest"],
         }
     }
@@ -159,7 +159,7 @@ impl App {
         };
         table.arrange(&self.picture.workers, text, |a, b| match table.order {
             1 => a.name.cmp(&b.name),
-            2 => b.speed().total_cmp(&a.speed()),
+            2 => b.pace().total_cmp(&a.pace()),
             3 => a.silent_ms().cmp(&b.silent_ms()),
             _ => Ordering::Equal,
         })

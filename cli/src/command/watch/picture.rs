@@ -1,6 +1,7 @@
 //! Everything that is shown at one moment.
 
 use std::collections::HashMap;
+use std::ops::Add;
 
 use nqueens_coordinator::WorkerRow;
 use nqueens_model::id::{RunId, WorkerId};
@@ -46,13 +47,17 @@ impl WorkerView {
         }
     }
 
+    pub(super) fn is_present(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.present)
+    }
+
     /// Time since its last heartbeat.
     pub(super) fn silent_ms(&self) -> Option<u64> {
         self.live.as_ref().map(|live| live.silent_ms)
     }
 
-    /// Its speed, 0 if it is not known.
-    pub(super) fn speed(&self) -> f64 {
+    /// States a second of all its threads while they count, 0 if that is not known.
+    pub(super) fn pace(&self) -> f64 {
         self.live.as_ref().and_then(|live| live.states_per_s).unwrap_or(0.0)
     }
 }
@@ -66,9 +71,14 @@ impl ClusterView {
         counted.or_else(open).or(self.runs.last()).map(|run| run.progress.run)
     }
 
-    /// The speed of all workers together, in states a second.
-    pub(super) fn speed(&self) -> f64 {
-        self.workers.iter().map(WorkerView::speed).sum()
+    /// What the paces of all workers add up to.
+    pub(super) fn pace(&self) -> f64 {
+        self.workers.iter().map(WorkerView::pace).sum()
+    }
+
+    /// The speed of all runs together, in states a second; `None` while none is known.
+    pub(super) fn speed(&self) -> Option<f64> {
+        self.runs.iter().filter_map(|run| Some(run.progress.speed?.states_per_s)).reduce(f64::add)
     }
 }
 

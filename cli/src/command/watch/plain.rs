@@ -32,7 +32,7 @@ impl WatchCommand {
                 return self.conclude(&runs);
             }
             for run in runs.iter().filter(|run| run.progress.state.is_open()) {
-                self.show(&run.progress, None)?;
+                self.show(&run.progress)?;
             }
             tokio::time::sleep(self.interval.unwrap_or(INTERVAL)).await;
         }
@@ -44,7 +44,7 @@ impl WatchCommand {
             match client.watch(self.subject.0, self.interval.unwrap_or(INTERVAL)).await {
                 Ok(mut pictures) => {
                     was_there = true;
-                    while let Some((runs, busy)) = pictures.next().await? {
+                    while let Some(runs) = pictures.next().await? {
                         if let Some(run) = self.subject.0.filter(|_| runs.is_empty()) {
                             // Its planning was cancelled or has failed: the error says so.
                             client.run(run).await?;
@@ -57,7 +57,7 @@ impl WatchCommand {
                             return self.conclude(&ended);
                         }
                         for run in runs.iter().filter(|run| run.state.is_open()) {
-                            self.show(run, Some(busy))?;
+                            self.show(run)?;
                         }
                     }
                     eprintln!("nqueens: the coordinator went away; reconnecting");
@@ -69,14 +69,12 @@ impl WatchCommand {
         }
     }
 
-    fn show(&self, run: &Progress, busy_workers: Option<u32>) -> std::io::Result<()> {
+    fn show(&self, run: &Progress) -> std::io::Result<()> {
         if self.json.json {
-            let mut line = nqueens_web::json::progress(run);
-            line["busy_workers"] = busy_workers.into();
-            return print_line(line);
+            return print_line(nqueens_web::json::progress(run));
         }
         let state = if run.state == RunState::Paused { "paused, " } else { "" };
-        let workers = busy_workers.map_or_else(String::new, |busy| format!(", {busy} worker(s)"));
+        let workers = run.workers.map_or_else(String::new, |busy| format!(", {busy} worker(s)"));
         print_line(format_args!("{}  N = {}: {state}{}{workers}", run.run, run.n, describe(run)))
     }
 

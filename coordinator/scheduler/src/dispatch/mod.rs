@@ -46,7 +46,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
-use nqueens_model::message::Registration;
+use nqueens_model::message::{JobResult, Registration};
 use nqueens_model::operator::RunState;
 use sha2::{Digest, Sha256};
 
@@ -57,7 +57,7 @@ pub use review::TrustEvent;
 pub use run::{Basis, JobState, JobStatus, Run, RunSettings};
 pub use sums::{AcceptedSums, Moments, Sums};
 pub use trust::{Machine, MachineReputation};
-pub use worker::Worker;
+pub use worker::{Busy, Worker};
 
 use checks::Checks;
 use lease::{ActiveLease, LeaseEnd};
@@ -253,10 +253,18 @@ impl Dispatch {
         self.trust.jobs_max(now, machine, 1) == 0
     }
 
-    /// How many present workers hold a lease, and how many counting threads these have. Looks at every worker.
-    pub fn busy(&self, now: Millis) -> (usize, u64) {
-        let busy = self.workers.values().filter(|worker| worker.leases() > 0 && self.is_present(now, worker));
-        busy.fold((0, 0), |(workers, threads), worker| (workers + 1, threads + u64::from(worker.threads)))
+    /// The present workers that hold leases. Looks at every worker.
+    pub fn busy(&self, now: Millis) -> Busy {
+        let mut busy = Busy::default();
+        let holders = self.workers.values().filter(|worker| worker.leases() > 0);
+        for worker in holders.filter(|worker| self.is_present(now, worker)) {
+            busy.workers += 1;
+            busy.threads += u64::from(worker.threads);
+            for run in worker.runs() {
+                *busy.of_run.entry(run).or_default() += 1;
+            }
+        }
+        busy
     }
 
     /// Whether somebody is counting a job of a run, as far as can be told: its leases may all wait behind others that their
@@ -275,6 +283,13 @@ impl Dispatch {
         let holders: BTreeSet<_> = leases.map(|lease| lease.worker).collect();
         let begun = holders.into_iter().flat_map(|worker| self.begun(worker)).map(|(_, job)| job);
         begun.filter(|job| job.run == run).collect::<BTreeSet<_>>().len()
+    }
+
+    /// A result is stored, whatever became of it.
+    pub fn spend(&mut self, result: &JobResult) {
+        if let Some(run) = self.runs.get_mut(&result.token.job.run) {
+            run.spend(result);
+        }
     }
 
     /// A worker has said that it ends.

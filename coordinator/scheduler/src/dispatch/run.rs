@@ -8,11 +8,11 @@ use nqueens_kernel::plan::Plan;
 use nqueens_kernel::random::Random;
 use nqueens_model::id::RunId;
 use nqueens_model::message::JobResult;
-use nqueens_model::operator::{CheckCounts, RunState};
+use nqueens_model::operator::RunState;
 use strum::IntoStaticStr;
 
 use super::lease::LeaseEnd;
-use super::sums::{AcceptedSums, Sums};
+use super::sums::Sums;
 use super::{Accepted, CheckOutcome, Policy};
 
 /// Where a job stands; the discriminants are the database's.
@@ -114,17 +114,12 @@ pub struct Basis {
 }
 
 impl Run {
-    /// A run from the database, with its jobs' slots; `accepted` has the sums of the accepted results of done jobs,
-    /// `checks` the second counts of all.
-    pub fn new(
-        settings: &RunSettings,
-        state: RunState,
-        slots: Vec<JobStatus>,
-        accepted: AcceptedSums,
-        checks: CheckCounts,
-    ) -> Self {
+    /// A run from the database, with its jobs' slots; `stored` has the sums that these do not tell: of the accepted results of
+    /// done jobs, of processor time, and of second counts.
+    pub fn new(settings: &RunSettings, state: RunState, slots: Vec<JobStatus>, stored: Sums) -> Self {
         let jobs = u32::try_from(slots.len()).expect("a plan stays under a few million jobs");
-        let mut sums = Sums { accepted, checks, ..Sums::default() };
+        let Sums { accepted, cpu_us, checks, .. } = stored;
+        let mut sums = Sums { accepted, cpu_us, checks, ..Sums::default() };
         for slot in &slots {
             sums.estimate += u128::from(slot.estimate);
             sums.enter(slot);
@@ -136,7 +131,7 @@ impl Run {
     /// A run that was just planned: all its jobs, of this much estimated work, are ready.
     pub fn planned(settings: &RunSettings, estimates: &[u64]) -> Self {
         let slots = estimates.iter().copied().map(JobStatus::planned).collect();
-        Self::new(settings, RunState::Active, slots, AcceptedSums::default(), CheckCounts::default())
+        Self::new(settings, RunState::Active, slots, Sums::default())
     }
 
     /// Its name.
@@ -342,6 +337,11 @@ impl Run {
         self.sums.leave(slot);
         slot.confirmed = true;
         self.sums.enter(slot);
+    }
+
+    /// A result is stored, whatever became of it.
+    pub(super) fn spend(&mut self, result: &JobResult) {
+        self.sums.cpu_us += u128::from(result.processor_us());
     }
 
     /// Takes a result as the job's own.

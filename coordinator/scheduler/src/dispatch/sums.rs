@@ -24,6 +24,9 @@ pub struct Sums {
     pub estimate_quarantined: u128,
     /// The results of the done ones.
     pub accepted: AcceptedSums,
+    /// Processor time of all stored results in microseconds, also of second counts and of results that do not stand; thread time
+    /// of those whose processor time was not measured.
+    pub cpu_us: u128,
     /// Of results that are counted twice.
     pub checks: CheckCounts,
 }

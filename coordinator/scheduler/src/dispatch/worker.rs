@@ -1,9 +1,10 @@
 //! Workers: their leases and their speed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use nqueens_model::credential::Credential;
-use nqueens_model::id::JobId;
+use nqueens_model::id::{JobId, RunId};
 use nqueens_model::kernel::Capability;
 use nqueens_model::message::Registration;
 
@@ -34,6 +35,17 @@ pub struct Worker {
     pub(super) jobs: BTreeSet<JobId>,
     /// Estimated work of its jobs, in states.
     pub(super) estimate: u128,
+}
+
+/// The present workers that hold leases.
+#[derive(Clone, Debug, Default)]
+pub struct Busy {
+    /// How many they are.
+    pub workers: usize,
+    /// Their counting threads.
+    pub threads: u64,
+    /// How many of them hold leases of each run.
+    pub of_run: BTreeMap<RunId, usize>,
 }
 
 /// What short results of so many seconds ago told of a worker's speed has faded, ...
@@ -74,6 +86,16 @@ impl Worker {
         self.jobs.len()
     }
 
+    /// The runs of these.
+    pub(super) fn runs(&self) -> impl Iterator<Item = RunId> {
+        // It may hold thousands of jobs, but of few runs.
+        let beyond = |last: &JobId| {
+            let last = JobId { run: last.run, number: u32::MAX };
+            self.jobs.range((Bound::Excluded(last), Bound::Unbounded)).next().copied()
+        };
+        std::iter::successors(self.jobs.first().copied(), beyond).map(|job| job.run)
+    }
+
     /// Learns from a result how fast it is.
     #[expect(clippy::cast_precision_loss, reason = "a speed")]
     pub(super) fn measure(&mut self, estimate: u64, states: u64, elapsed_us: u64) {
@@ -108,7 +130,8 @@ impl Worker {
         self.speed().unwrap_or_else(|| of_thread.saturating_mul(self.threads.into()))
     }
 
-    /// States that all its threads visit in a second; `None` while it counts nothing or has reported nothing.
+    /// Its pace while it counts: states that all its threads visit in a second of thread time each. `None` while it counts nothing
+    /// or has reported nothing.
     pub fn states_per_s(&self) -> Option<f64> {
         let of_a_thread = self.recent.visited_states / self.recent.thread_seconds;
         (self.leases() > 0 && self.accepted > 0).then(|| f64::from(self.threads) * of_a_thread)
@@ -117,8 +140,6 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
-    use nqueens_model::id::RunId;
-
     use super::super::tests::registration;
     use super::*;
 
@@ -137,6 +158,17 @@ mod tests {
         assert!((speed / 4e6 - 1.01).abs() < 0.01, "{speed}");
         worker.jobs.clear();
         assert_eq!(worker.states_per_s(), None, "it counts nothing");
+    }
+
+    #[test]
+    fn its_runs_are_those_of_its_jobs() {
+        let mut worker = Worker::new(&registration("host", "scalar", 4), Credential::shared());
+        assert_eq!(worker.runs().count(), 0);
+        let runs = [3, 5, 9].map(|id| RunId::new(id).expect("a name"));
+        for run in runs {
+            worker.jobs.extend([0, 7, u32::MAX].map(|number| JobId { run, number }));
+        }
+        assert_eq!(worker.runs().collect::<Vec<_>>(), runs);
     }
 
     #[test]

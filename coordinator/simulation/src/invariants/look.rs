@@ -20,7 +20,7 @@ impl Invariants {
             let stored = ledger.job(*job).and_then(JobRow::accepted).map(|(_, row)| row.result.counts);
             assert_eq!(stored, Some(*counts), "job {job} was acknowledged");
         }
-        let mut sums = BTreeMap::<RunId, (Totals, u32, u32)>::new();
+        let mut sums = BTreeMap::<RunId, (Totals, u32, u32, u128)>::new();
         let mut open = BTreeMap::<&Machine, u64>::new();
         let mut leased = 0;
         for (job, row) in ledger.jobs() {
@@ -31,7 +31,8 @@ impl Invariants {
             Self::look_at_job(ledger, job, row);
             let (_, slot, lease): ChangedJob = dispatch.changed(job);
             assert_eq!((slot, lease), (row.slot, row.lease), "job {job} is stored as it is");
-            let (found, done, checks) = sums.entry(job.run).or_default();
+            let (found, done, checks, cpu_us) = sums.entry(job.run).or_default();
+            *cpu_us += row.cpu_us();
             let accepted = row.accepted();
             if let Some((_, row)) = accepted.filter(|_| slot.state == JobState::Done) {
                 *found = found.checked_add(row.result.counts).expect("small");
@@ -59,7 +60,8 @@ impl Invariants {
         for run in dispatch.runs() {
             let has = run.sums();
             let expected = sums.get(&run.id()).copied().unwrap_or_default();
-            assert_eq!((has.accepted.found, has.done, has.checks.open), expected, "run {}", run.id());
+            let has = (has.accepted.found, has.done, has.checks.open, has.cpu_us);
+            assert_eq!(has, expected, "run {}", run.id());
             let row = ledger.run(run.id()).expect("every run is stored");
             assert_eq!(Some(run.state()), row.state, "run {} is stored as it is", run.id());
             let total = row.outcome.map(Ok);

@@ -4,8 +4,7 @@ use std::num::NonZeroU32;
 
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::JobResult;
-use nqueens_model::operator::CheckCounts;
-use nqueens_scheduler::{AcceptedSums, Dispatch, JobState, Room, Run, Scheduler};
+use nqueens_scheduler::{Dispatch, JobState, Room, Run, Scheduler, Sums};
 
 use super::Ledger;
 
@@ -13,25 +12,26 @@ impl Ledger {
     /// Has a state machine that knows nothing yet take up all that the ledger has.
     pub fn restore(&self, mut dispatch: Dispatch, room: Option<Room>, now: u64) -> Scheduler {
         for run in self.runs() {
-            let (mut slots, mut sums, mut checks) =
-                (Vec::new(), AcceptedSums::default(), CheckCounts::default());
+            let (mut slots, mut sums) = (Vec::new(), Sums::default());
             for (_, job) in self.jobs_of(run.settings.id) {
                 slots.push(job.slot);
                 for check in &job.checks {
                     match check {
-                        None => checks.open += 1,
-                        Some(outcome) => outcome.add_to(&mut checks, 1),
+                        None => sums.checks.open += 1,
+                        Some(outcome) => outcome.add_to(&mut sums.checks, 1),
                     }
                 }
+                sums.cpu_us += job.cpu_us();
                 if let Some((_, row)) = job.accepted().filter(|_| job.slot.state == JobState::Done) {
                     let JobResult { counts, states, elapsed_us, .. } = row.result;
                     let cpu_us = row.result.processor_us();
-                    sums.add(job.slot.estimate, counts, states, elapsed_us, cpu_us).expect("small");
+                    let added = sums.accepted.add(job.slot.estimate, counts, states, elapsed_us, cpu_us);
+                    added.expect("small");
                 }
             }
             let state = run.state.expect("it is planned");
-            let run = Run::new(&run.settings, state, slots, sums, checks);
-            assert_eq!(sums.results, u64::from(run.sums().done), "done jobs and accepted results");
+            let run = Run::new(&run.settings, state, slots, sums);
+            assert_eq!(sums.accepted.results, u64::from(run.sums().done), "done jobs and accepted results");
             dispatch.add_run(run);
         }
         let workers = &self.tables.workers.rows;

@@ -72,8 +72,8 @@ pub(super) fn workers(frame: &mut Frame, area: Rect, app: &App, palette: Palette
     let [top, rest] = under_title(area);
     frame.render_widget(title(app, Pane::Workers, "Workers", app.picture.workers.len(), palette), top);
     let wide = area.width >= WIDE;
-    let all = app.picture.speed();
-    let mut heads = vec!["WORKER", "NAME", "KERNEL", "THREADS", "STATES/S", "SHARE", "JOBS", "SEEN", "STATE"];
+    let all = app.picture.pace();
+    let mut heads = vec!["WORKER", "NAME", "KERNEL", "THREADS", "PACE", "SHARE", "JOBS", "SEEN", "STATE"];
     let mut widths = vec![6, 0, 10, 7, 8, 7, 5, 7, 10];
     if wide {
         heads.insert(7, "RESULTS");
@@ -90,7 +90,7 @@ pub(super) fn workers(frame: &mut Frame, area: Rect, app: &App, palette: Palette
 
 fn worker_row(worker: &WorkerView, all: f64, (name, wide): (usize, bool), palette: Palette) -> Row<'static> {
     let live = worker.live.as_ref();
-    let speed = live.and_then(|live| live.states_per_s);
+    let pace = live.and_then(|live| live.states_per_s);
     let unknown = || "-".to_owned();
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     let seen = worker.silent_ms().map(|silent| silent as f64 / 1e3);
@@ -99,8 +99,8 @@ fn worker_row(worker: &WorkerView, all: f64, (name, wide): (usize, bool), palett
         shortened(&worker.name, name),
         worker.kernel.clone(),
         worker.threads.to_string(),
-        speed.map_or_else(unknown, |speed| format!("{speed:.2e}")),
-        speed.filter(|_| all > 0.0).map_or_else(unknown, |speed| format!("{:.1} %", 100.0 * speed / all)),
+        pace.map_or_else(unknown, |pace| format!("{pace:.2e}")),
+        pace.filter(|_| all > 0.0).map_or_else(unknown, |pace| format!("{:.1} %", 100.0 * pace / all)),
         live.map_or_else(unknown, |live| live.leases.to_string()),
         seen.map_or_else(unknown, span),
         worker.state().to_owned(),

@@ -114,13 +114,16 @@ fn alarm(app: &App) -> Option<String> {
 
 /// Whom the picture is of, and how fast all of it goes.
 fn headline(app: &App, palette: Palette) -> Line<'_> {
-    let workers = app.picture.workers.len();
     let text = if app.read_only {
-        format!("  read-only, {} worker(s)", thousands(workers))
+        format!("  read-only, {} worker(s)", thousands(app.picture.workers.len()))
     } else {
-        let threads: u64 = app.picture.workers.iter().map(|worker| u64::from(worker.threads)).sum();
-        let speed = app.picture.speed();
-        format!("  {} worker(s), {} threads, {speed:.2e} states/s", thousands(workers), thousands(threads))
+        // Untrusted ones are listed, also those that are gone.
+        let present = app.picture.workers.iter().filter(|worker| worker.is_present());
+        let (workers, threads) = present.fold((0_u64, 0), |(workers, threads), worker| {
+            (workers + 1, threads + u64::from(worker.threads))
+        });
+        let speed = app.picture.speed().map_or_else(String::new, |speed| format!(", {speed:.2e} states/s"));
+        format!("  {} worker(s), {} threads{speed}", thousands(workers), thousands(threads))
     };
     Line::from(vec![Span::styled("nqueens ", palette.title(false)), Span::raw(&*app.place), Span::raw(text)])
 }

@@ -52,6 +52,7 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
         speed: going.then_some(Speed { threads: 11.8, states_per_s: 8.01e9 }),
         checks: CheckCounts::default(),
         time_left_s: going.then(|| about(12_000.0)),
+        workers: going.then_some(3),
     };
     RunStatus {
         progress,

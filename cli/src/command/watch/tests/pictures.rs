@@ -99,6 +99,19 @@ fn a_lost_coordinator_is_told_of_until_it_is_back() {
 }
 
 #[test]
+fn the_headline_tells_of_those_who_are_there_and_of_all_runs() {
+    let head = |picture| screen(&App::new(String::new(), false, picture), 80, 24).to_string();
+    let mut all = picture();
+    all.runs.push(run(3, 21, RunState::Active, 7));
+    assert!(head(all.clone()).contains("3 worker(s), 12 threads, 1.60e10 states/s"), "of both runs");
+    // An untrusted worker is listed, also when it is gone.
+    all.workers[1].live.as_mut().expect("of a coordinator").present = false;
+    assert!(head(all.clone()).contains("2 worker(s), 8 threads, ") && head(all.clone()).contains("west"));
+    all.runs.retain(|run| run.progress.speed.is_none());
+    assert!(head(all.clone()).contains("2 worker(s), 8 threads  "), "{}", head(all));
+}
+
+#[test]
 fn no_size_is_too_small() {
     let mut app = app();
     for keys in ["", "?", "?p", "nj/x"] {

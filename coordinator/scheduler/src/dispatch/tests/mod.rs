@@ -248,7 +248,7 @@ fn a_worker_is_present_until_it_says_goodbye_or_misses_two_heartbeats() {
     let beat = Millis::from(world.dispatch.policy().beat_ms);
     let is_present = |dispatch: &Dispatch, now| {
         let is_present = dispatch.is_present(now, dispatch.worker(worker).unwrap());
-        assert_eq!(dispatch.busy(now).0, usize::from(is_present), "it holds a job");
+        assert_eq!(dispatch.busy(now).workers, usize::from(is_present), "it holds a job");
         is_present
     };
     assert!(is_present(&world.dispatch, 2 * beat) && !is_present(&world.dispatch, 2 * beat + 1));

@@ -184,14 +184,15 @@ impl World {
             self.dispatch.add_reputation(machine.clone(), reputation.clone());
         }
         let done = |number: &u32| self.slots[*number as usize].state == JobState::Done;
-        let mut sums = AcceptedSums::default();
+        let mut accepted = AcceptedSums::default();
         let checks = CheckCounts { open: u32::try_from(self.open.len()).unwrap(), ..CheckCounts::default() };
         for (number, one) in self.accepted.iter().filter(|(number, _)| done(number)) {
             let estimate = self.slots[*number as usize].estimate;
-            sums.add(estimate, one.counts, one.states, one.elapsed_us, one.cpu_us).unwrap();
+            accepted.add(estimate, one.counts, one.states, one.elapsed_us, one.cpu_us).unwrap();
         }
         let (settings, slots) = (settings(self.replicate_ppm), self.slots.clone());
-        self.dispatch.add_run(Run::new(&settings, self.state, slots, sums, checks));
+        let sums = Sums { accepted, checks, ..Sums::default() };
+        self.dispatch.add_run(Run::new(&settings, self.state, slots, sums));
         for (number, (worker, incarnation)) in &self.holders {
             let epoch = NonZeroU32::new(self.slots[*number as usize].epoch).unwrap();
             let token = LeaseToken {
