@@ -106,6 +106,7 @@ class Verifying(unittest.TestCase):
             checks = {check.name: check for check in good.checks}
             self.assertEqual((checks["total"].passed, checks["total"].detail), (True, "92"))
             self.assertTrue(checks["sample"].detail.startswith("2 of "), checks["sample"].detail)
+            self.assertTrue(checks["worker 1"].passed)
             ledger.write_text(ledger.read_text().replace('"92"', '"93"'))
             wrong = nqueens.verify(ledger)
             self.assertFalse(wrong)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, Event, MachineName, Moment, Progress, RunState, RunStatus, Submission, WorkerStatus,
+    Blamed, Event, MachineName, Progress, RunDetail, RunState, RunStatus, Submission, WorkerStatus,
 };
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
 use nqueens_proto::{ClientTls, MESSAGE_BYTES_MAX, Token, connect, present, request_id, tls, v1};
@@ -146,10 +146,9 @@ impl OperatorClient {
         Ok(events.into_iter().map(Event::try_from).collect::<Result<_, _>>()?)
     }
 
-    /// How a run went over time.
-    pub(crate) async fn history(&mut self, run: RunId) -> anyhow::Result<Vec<Moment>> {
-        let moments = call!(self.get_history(v1::GetHistoryRequest { run: run.get() })).moments;
-        Ok(moments.into_iter().map(Moment::try_from).collect::<Result<_, _>>()?)
+    /// How a run went over time, and what it has cost.
+    pub(crate) async fn detail(&mut self, run: RunId) -> anyhow::Result<RunDetail> {
+        Ok(call!(self.get_history(v1::GetHistoryRequest { run: run.get() })).try_into()?)
     }
 
     pub(crate) async fn drain(&mut self, worker: WorkerId) -> anyhow::Result<()> {

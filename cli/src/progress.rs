@@ -11,7 +11,7 @@ use nqueens_model::id::RunId;
 use nqueens_model::operator::{Interval, Progress};
 use tokio::sync::watch;
 
-use crate::output::thousands;
+use crate::output::{percent, thousands};
 
 /// Between two lines where there is no terminal.
 pub(crate) const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -77,10 +77,10 @@ pub(crate) fn describe(run: &Progress) -> String {
     if run.planned.is_some() {
         return format!("planning, {}", describe_planning(run));
     }
-    let (share, done, jobs) = (100.0 * run.share_done, thousands(run.done), thousands(run.jobs));
+    let (share, done, jobs) = (percent(run.share_done), thousands(run.done), thousands(run.jobs));
     let left = run.time_left_s.map_or_else(|| "?".to_owned(), Interval::describe_time);
     let parts = [
-        Some(format!("{share:.1} %, {left} left, {done} of {jobs} jobs")),
+        Some(format!("{share}, {left} left, {done} of {jobs} jobs")),
         (run.quarantined > 0).then(|| format!("{} in quarantine", thousands(run.quarantined))),
         (run.checks.open > 0).then(|| format!("{} to check", thousands(run.checks.open))),
         run.speed.map(|speed| format!("{:.2e} states/s", speed.states_per_s)),

@@ -8,7 +8,7 @@ use nqueens_kernel::plan::Plan;
 use nqueens_model::id::RunId;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
-use nqueens_model::operator::{Moment, Progress, RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_model::operator::{Moment, Progress, RunDetail, RunState, RunStatus, Submission, WorkerStatus};
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun, SetRunState};
 use nqueens_scheduler::{Dispatch, Millis, Refusal, Request, RunSettings};
@@ -125,9 +125,15 @@ impl Operator {
         self.writer.look(groups).await?.ok_or_else(|| Arc::new(Refusal::NoRun(run).into()))
     }
 
-    /// How many of the leased jobs of a run are being counted, as far as can be told; the others wait in their workers' queues.
-    pub async fn jobs_being_counted(&self, run: RunId) -> Result<usize, Arc<Error>> {
-        self.writer.look(move |dispatch, _| dispatch.being_counted(run)).await
+    /// What there is to tell of one run alone; of one that is not known, nothing.
+    pub async fn detail(&self, run: RunId) -> Result<RunDetail, Arc<Error>> {
+        let cpu_us = self.snapshot.borrow().run(run).map(|run| run.sums.cpu_us);
+        let being_counted = self.writer.look(move |dispatch, _| dispatch.being_counted(run)).await?;
+        Ok(RunDetail {
+            moments: self.history(run),
+            being_counted: being_counted.try_into().ok(),
+            cpu_us: cpu_us.and_then(|us| us.try_into().ok()),
+        })
     }
 
     /// Plans a run and stores its jobs. They can be leased once all are stored; runs of higher priority go first. A

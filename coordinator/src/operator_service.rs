@@ -194,8 +194,8 @@ impl OperatorService for Operators {
         request: Request<v1::GetHistoryRequest>,
     ) -> RpcResult<v1::GetHistoryResponse> {
         let run = run_id("run", request.get_ref().run).map_err(invalid)?;
-        let moments = self.operator.history(run).into_iter().map(Into::into).collect();
-        Ok(Response::new(v1::GetHistoryResponse { moments }))
+        let detail = self.operator.detail(run).await.map_err(|error| refused(&error))?;
+        Ok(Response::new(detail.into()))
     }
 
     async fn list_events(

@@ -1,6 +1,7 @@
 //! Published counts for N = 1..27, against which every run is held.
 //!
-//! Source: the OEIS, under the numbers that [`Sequence`](crate::sequence::Sequence) has; A007705 for boards on a torus.
+//! Source: the OEIS, under the numbers that [`Sequence`](crate::sequence::Sequence) has; those of boards on a torus
+//! under the numbers of [`TorusSequence`](crate::sequence::TorusSequence).
 
 use std::sync::LazyLock;
 

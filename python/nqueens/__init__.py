@@ -272,21 +272,15 @@ def verify(
     """
     options = _option("signer", None if signer is None else os.fspath(signer)) + _option("sample", sample)
     options += _option("seed", seed) + _option("threads", threads)
-    with _started(["verify", os.fspath(file), *options]) as (program, _, _):
+    with _started(["verify", os.fspath(file), "--json", *options]) as (program, _, _):
         printed, said = program.communicate()
         # A check that fails is the exit code 1, too.
         if program.returncode != 1 or not printed:
             _conclude(program, said.splitlines())
-    checks = [_check(line) for line in printed.splitlines() if line.startswith(tuple(_OUTCOMES))]
+    found = [json.loads(line) for line in printed.splitlines()]
+    # The first line, if the file could be read so far, tells which run it is.
+    checks = [Check(line["check"], line["passed"], line["detail"]) for line in found if "check" in line]
     return Verification(tuple(checks), program.returncode == 0)
-
-
-_OUTCOMES = {"ok     ": True, "FAILED ": False, "-      ": None}
-
-
-def _check(line: str) -> Check:
-    """A line in three columns: the outcome, the name, the detail."""
-    return Check(line[8:20].rstrip(), _OUTCOMES[line[:7]], line[21:])
 
 
 def _whole(text: str | None) -> int | None:

@@ -94,42 +94,14 @@ function showEnd({ time_left_s: left }, open) {
   fact("end", at(left.value), bounds(left, at));
 }
 
-/** What was done beyond counting each job once. */
-function showChecks(run) {
-  const { agreed, settled, waived, open } = run.checks;
-  const parts = run.recounts.agreed + run.recounts.differing;
-  const made = [
-    agreed && `${thousands(agreed)} jobs counted twice alike`,
-    settled && `${thousands(settled)} settled by a third count`,
-    open && `${thousands(open)} second counts pending`,
-    waived && `${thousands(waived)} skipped: only one machine`,
-    parts && `${thousands(parts)} parts counted again by the coordinator, ${run.recounts.differing || "none"} differing`,
-  ].filter(Boolean);
-  const more = made.length ? made.join("; ") : "no second counts";
-  const against = run.check === "none" ? "no such count is published" : `against ${run.check} counts`;
-  if (run.total) fact("checks", "passed", `${against}; ${more}`);
-  else if (run.state === "failed") fact("checks", "failed", more);
-  else fact("checks", made.length ? "pending" : undefined, more);
-}
-
 /** The report and the ledger of a finished run, or the commands that write them. */
 function showDocuments(run) {
   by("documents").hidden = !run.total || !picture.documents;
   by("commands").hidden = !run.total || picture.documents;
   for (const name of ["report", "ledger"]) by(name).href = `/${name}?run=${encodeURIComponent(run.id)}`;
-  put(by("report-command"), `nqueens report ${run.id} --db FILE --output nqueens-${run.n}.html`);
-  put(by("ledger-command"), `nqueens export ${run.id} --db FILE --format ledger --output nqueens-${run.n}.ledger`);
+  put(by("report-command"), `nqueens report ${run.id} --db FILE --output ${run.file_stem}.html`);
+  put(by("ledger-command"), `nqueens export ${run.id} --db FILE --format ledger --output ${run.file_stem}.ledger`);
 }
-
-/** What a job of each plan is. */
-const PLANS = {
-  rows: "a job continues some placements of queens in the first rows",
-  border: "a job continues some placements of queens in the two outermost rows and columns",
-  halves: "a job joins upper and lower halves of the board that share their columns out alike",
-  colours: "a job joins queens on white cells with queens on black ones",
-  cells: "a job continues some placements of queens in the first rows of the board",
-  torus: "a job continues some placements of queens in the first rows of the torus",
-};
 
 function showRun(run) {
   by("run").hidden = !run;
@@ -165,8 +137,8 @@ function showRun(run) {
   fact("jobs", jobsOf(run), `${working}${quarantined}`.replace(/^, /, ""));
   fact("cost", run.state === "planning" ? undefined : hours(run.core_hours),
     `processor time; ${hours(run.core_hours_standing)} of it for results that stand`);
-  showChecks(run);
-  fact("plan", run.plan, PLANS[run.plan]);
+  fact("checks", ...(run.checked ?? []));
+  fact("plan", run.plan, run.plan_words);
   showDocuments(run);
 
   put(by("key-done"), `done ${thousands(run.done)}`);

@@ -96,7 +96,7 @@ fn written(
         Err(error) => return (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response(),
     };
     let (ending, content_type) = document.kind();
-    let name = format!("attachment; filename=\"nqueens-{}.{ending}\"", run.plan.n());
+    let name = format!("attachment; filename=\"{}.{ending}\"", run.plan.file_stem());
     let (chunks, body) = mpsc::channel(1);
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {

@@ -34,6 +34,7 @@ mod server;
 mod shared;
 mod solutions;
 mod webhook;
+mod words;
 
 pub use auth::Admission;
 pub use documents::{Document, DocumentWriter};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use nqueens_coordinator::{Error, Events, Operator, wall_time};
 use nqueens_kernel::known::published;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Interval, Moment, RunStatus, WallTime, WorkerStatus};
+use nqueens_model::operator::{Interval, Moment, RunStatus, WallTime, WorkerStatus, foremost};
 use serde_json::{Value, json};
 
-use crate::json;
+use crate::{json, words};
 
 /// Runs that are over and still shown, the latest ones; and workers in the table, those with most jobs.
 const OVER_MAX: usize = 30;
@@ -30,8 +30,10 @@ pub(crate) struct Overview {
     pub(crate) runs: Arc<[ShownRun]>,
     pub(crate) workers: Arc<[WorkerStatus]>,
     pub(crate) events: Events,
-    /// The run that is shown to one who did not choose: the first that is open, or else the latest.
+    /// The run that is shown to one who did not choose.
     pub(crate) foremost: Option<RunId>,
+    /// Whether reports and ledgers are written here.
+    pub(crate) has_documents: bool,
 }
 
 /// A run, with what it has cost.
@@ -46,8 +48,7 @@ pub(crate) struct ShownRun {
 /// Looks at all runs, workers and events.
 pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Overview, Arc<Error>> {
     let mut runs = operator.runs().await?;
-    let foremost = runs.iter().find(|run| run.progress.state.is_open()).or(runs.last());
-    let foremost = foremost.map(|run| run.progress.run);
+    let foremost = foremost(&runs);
     let over = runs.iter().filter(|run| !run.progress.state.is_open()).count();
     let mut surplus = over.saturating_sub(OVER_MAX);
     runs.retain(|run| {
@@ -87,7 +88,8 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
         "workers": workers.iter().map(worker).collect::<Vec<_>>(),
         "events": events.iter().skip(events.len().saturating_sub(EVENTS_SHOWN)).map(json::event).collect::<Vec<_>>(),
     });
-    Ok(Overview { text: picture.to_string().into(), at, runs, workers: workers.into(), events, foremost })
+    let text = picture.to_string().into();
+    Ok(Overview { text, at, runs, workers: workers.into(), events, foremost, has_documents })
 }
 
 fn run(ShownRun { status: run, core_hours, core_hours_standing }: &ShownRun) -> Value {
@@ -98,6 +100,9 @@ fn run(ShownRun { status: run, core_hours, core_hours_standing }: &ShownRun) -> 
     let known = run.plan.variant().map_or_else(whole_board, |variant| variant.published());
     json["published"] = known.map(|total| total.to_string()).into();
     json["stuck"] = run.progress.is_stuck().into();
+    json["file_stem"] = run.plan.file_stem().into();
+    json["plan_words"] = words::plan(run.plan.kind()).into();
+    json["checked"] = words::checks(run).map(|(outcome, more)| json!([outcome, more])).into();
     json
 }
 
@@ -113,11 +118,12 @@ pub(crate) async fn detail(operator: &Operator, run: RunId) -> Result<Arc<str>, 
     let groups = operator.job_state_histogram(run, CELLS_MAX).await?;
     let cells: String = groups.iter().copied().map(cell).collect();
     let group = groups.first().map_or(0, |group| group.iter().sum());
+    let told = operator.detail(run).await?;
     let detail = json!({
         "run": run.to_string(),
         "map": { "jobs_per_cell": group, "cells": cells },
-        "counting": operator.jobs_being_counted(run).await?,
-        "history": history(&operator.history(run)),
+        "counting": told.being_counted,
+        "history": history(&told.moments),
     });
     Ok(detail.to_string().into())
 }

@@ -1,29 +1,44 @@
 //! The page for browsers that run no scripts: the figures themselves, as of one moment.
 
 use maud::{Markup, html};
+use nqueens_model::id::RunId;
 use nqueens_model::operator::{
-    Event, Interval, RunStatus, WallTime, WorkerStatus, quantity, span, thousands,
+    Event, Interval, RunStatus, WallTime, WorkerStatus, percent, quantity, span, thousands,
 };
 
+use crate::headers::INDEX;
 use crate::picture::{EVENTS_SHOWN, Overview, ShownRun};
+use crate::words;
 
-/// What stands in the page for the figures.
-pub(crate) const PLACE: &str = "<!-- figures -->";
+/// What stands in the page for the figures, and for the words that explain a table.
+const FIGURES: &str = "<!-- figures -->";
+const WORDS: &str = "<!-- words -->";
 
 /// Headings of the tables.
 const RUNS: [&str; 8] = ["Run", "N", "Plan", "State", "Done", "Jobs", "Time left", "TOTAL"];
 const WORKERS: [&str; 7] = ["Name", "Kernel", "Threads", "Holds", "Results", "Pace", "Last contact"];
 
+/// The page, with the figures of this run, or of the one that is shown to one who did not choose. It has none if there is no
+/// overview.
+pub(crate) fn index_with(overview: Option<&Overview>, chosen: Option<RunId>) -> String {
+    let page = INDEX.replace(WORDS, words::WORKERS);
+    let Some(overview) = overview else { return page };
+    let run = |id| overview.runs.iter().find(|run| run.status.progress.run == id);
+    let shown = chosen.and_then(run).or_else(|| run(overview.foremost?));
+    page.replace(FIGURES, &figures(overview, shown).into_string())
+}
+
 /// The figures of all runs, with those of one run first.
-pub(crate) fn figures(overview: &Overview, chosen: Option<&ShownRun>) -> Markup {
+fn figures(overview: &Overview, chosen: Option<&ShownRun>) -> Markup {
     html! {
         noscript {
             section aria-label="How to read this page" {
                 p { "As of " (time(overview.at)) ". This page updates itself every 10 seconds; with scripts it has charts, too." }
             }
-            @if let Some(run) = chosen { (facts(run, overview.at)) }
+            @if let Some(run) = chosen { (facts(run, overview)) }
             (table("Runs", &RUNS, overview.runs.iter().rev().map(|run| row(&run.status))))
             (table("Workers", &WORKERS, overview.workers.iter().map(worker)))
+            p class="muted words" { (words::WORKERS) }
             section {
                 h2 { "Events" }
                 ol class="events" {
@@ -34,8 +49,11 @@ pub(crate) fn figures(overview: &Overview, chosen: Option<&ShownRun>) -> Markup 
     }
 }
 
-fn facts(ShownRun { status: run, core_hours, core_hours_standing }: &ShownRun, now: WallTime) -> Markup {
-    let progress = &run.progress;
+fn facts(
+    ShownRun { status: run, core_hours, core_hours_standing }: &ShownRun,
+    overview: &Overview,
+) -> Markup {
+    let (progress, now) = (&run.progress, overview.at);
     let bounds = |Interval { low, high, .. }: Interval, write: fn(f64) -> String| {
         format!("{} to {}", write(low), write(high))
     };
@@ -68,17 +86,42 @@ fn facts(ShownRun { status: run, core_hours, core_hours_standing }: &ShownRun, n
     if let Some(speed) = progress.speed {
         facts.push(fact("States/s", thousands(whole(speed.states_per_s))));
     }
-    facts.push(fact("Jobs done", format!("{} of {}", thousands(progress.done), thousands(progress.jobs))));
+    let open = [(progress.leased, "leased"), (progress.quarantined, "in quarantine")];
+    let open = open.into_iter().filter(|(jobs, _)| *jobs > 0);
+    let open: Vec<_> = open.map(|(jobs, state)| format!("{} {state}", thousands(jobs))).collect();
+    let jobs = format!("{} of {}", thousands(progress.done), thousands(progress.jobs));
+    facts.push(("Jobs done", jobs, (!open.is_empty()).then(|| open.join(", "))));
     let standing = format!("{} of them for results that stand", quantity(*core_hours_standing));
     facts.push(("Core-hours", quantity(*core_hours), Some(standing)));
+    facts.extend(words::checks(run).map(|(outcome, more)| ("Checks", outcome.to_owned(), Some(more))));
+    facts.push(("Plan", run.plan.kind().to_string(), Some(words::plan(run.plan.kind()).to_owned())));
     html! {
         section {
-            h2 { (run.plan.subject()) ", " (progress.state.name()) ", " (share(run)) }
-            p class="muted" { "run " (progress.run) ", plan " (run.plan.kind()) }
+            h2 { (run.plan.subject()) ", " (progress.state.name()) ", " (percent(progress.share_done)) }
+            p class="muted" { "run " (progress.run) }
             dl class="facts" {
                 @for (name, value, more) in &facts {
                     div { dt { (name) } dd { (value) } @if let Some(more) = more { dd class="muted" { (more) } } }
                 }
+            }
+            @if run.outcome.is_some() { (documents(run, overview.has_documents)) }
+        }
+    }
+}
+
+/// The report and the ledger of a finished run, or the commands that write them.
+fn documents(run: &RunStatus, are_written: bool) -> Markup {
+    let (id, stem) = (run.progress.run, run.plan.file_stem());
+    html! {
+        @if are_written {
+            p {
+                a href={ "/report?run=" (id) } { "Report" } " and " a href={ "/ledger?run=" (id) } { "ledger" }
+                span class="muted" { " are written when you ask for them; that takes a while if the run is large." }
+            }
+        } @else {
+            p class="muted" {
+                code { "nqueens report " (id) " --db FILE --output " (stem) ".html" } " writes the report, "
+                code { "nqueens export " (id) " --db FILE --format ledger --output " (stem) ".ledger" } " the ledger."
             }
         }
     }
@@ -111,8 +154,15 @@ fn row(run: &RunStatus) -> Vec<Markup> {
     let left = progress.time_left_s.map_or_else(|| "-".to_owned(), |left| span(left.value));
     let jobs = format!("{} of {}", thousands(progress.done), thousands(progress.jobs));
     let state = progress.state.name().to_owned();
-    let texts =
-        [progress.n.to_string(), run.plan.kind().to_string(), state, share(run), jobs, left, total(run)];
+    let texts = [
+        progress.n.to_string(),
+        run.plan.kind().to_string(),
+        state,
+        percent(progress.share_done),
+        jobs,
+        left,
+        total(run),
+    ];
     let link = html! { a href={ "/?run=" (id) } { (id) } };
     std::iter::once(link).chain(texts.map(|text| html! { (text) })).collect()
 }
@@ -137,12 +187,6 @@ fn total(run: &RunStatus) -> String {
     let about = |total: Interval| format!("about {:.4e}", total.value);
     let estimate = || run.progress.estimated_total.map_or_else(|| "-".to_owned(), about);
     run.outcome.as_ref().map_or_else(estimate, |outcome| thousands(outcome.total))
-}
-
-fn share(run: &RunStatus) -> String {
-    // What is not done is never all.
-    let share = run.progress.share_done;
-    format!("{:.1} %", if share < 1.0 { (100.0 * share).min(99.9) } else { 100.0 })
 }
 
 /// To the second, in UTC: the reader's zone is not known here.

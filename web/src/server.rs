@@ -27,11 +27,11 @@ use tracing::debug;
 
 use crate::auth::{Admission, enter, keep};
 use crate::documents::{Document, DocumentWriter};
-use crate::headers::{FILES, INDEX, LOGIN, STYLE, guard};
+use crate::headers::{FILES, LOGIN, STYLE, guard};
 use crate::health::{health, out_of_service};
 use crate::live::{RunQuery, STREAM_LIFE, live};
 use crate::metrics::metrics;
-use crate::plain::{PLACE, figures};
+use crate::plain::index_with;
 use crate::shared::PageState;
 use crate::solutions::solution;
 
@@ -139,10 +139,8 @@ async fn index(State(shared): State<Arc<PageState>>, Query(choice): Query<RunQue
         Ok(chosen) => chosen,
         Err(refusal) => return refusal.into_response(),
     };
-    let Ok(overview) = shared.overview().await else { return Html(INDEX).into_response() };
-    let run = |id| overview.runs.iter().find(|run| run.status.progress.run == id);
-    let shown = chosen.and_then(run).or_else(|| run(overview.foremost?));
-    Html(INDEX.replace(PLACE, &figures(&overview, shown).into_string())).into_response()
+    let overview = shared.overview().await.ok();
+    Html(index_with(overview.as_ref(), chosen)).into_response()
 }
 
 async fn document(

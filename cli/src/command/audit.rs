@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use nqueens_coordinator::{Reader, RunRow};
+use nqueens_coordinator::Reader;
 use nqueens_evidence::sample::Claim;
+use nqueens_model::id::RunId;
 
+use super::finding_lines::print_run;
 use super::sampling::{Interrupt, Population, SampleDraw, SamplingOptions};
 use super::source::LedgerSource;
 use crate::exit::INTERRUPTED;
-use crate::output::{print_line, thousands};
+use crate::output::Json;
 use crate::runtime::block_on;
 
 /// Counts a random sample of a run's accepted jobs again, and states the confidence that this gives.
@@ -28,6 +30,9 @@ pub(crate) struct AuditCommand {
 
     #[command(flatten)]
     sampling: SamplingOptions,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 impl AuditCommand {
@@ -38,7 +43,7 @@ impl AuditCommand {
             eprintln!("nqueens: interrupted before all results were read; nothing was verified");
             return Ok(ExitCode::from(INTERRUPTED));
         };
-        draw.recount(&population, &interrupt)
+        draw.recount(&population, &interrupt, self.json)
     }
 
     /// Offers every accepted result to the sample; `None` if it was interrupted.
@@ -47,23 +52,21 @@ impl AuditCommand {
         draw: &mut SampleDraw,
         interrupt: &Interrupt,
     ) -> anyhow::Result<Option<Population>> {
-        self.source.read(async |reader, run| offer_all(reader, &run, draw, interrupt).await).await
+        self.source
+            .read(async |reader, run| {
+                print_run(self.json, (run.id, &run.plan.subject()), run.plan.kind(), run.jobs.into())?;
+                offer_all(reader, run.id, draw, interrupt).await
+            })
+            .await
     }
 }
 
 async fn offer_all(
     reader: &Reader,
-    run: &RunRow,
+    id: RunId,
     draw: &mut SampleDraw,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Option<Population>> {
-    let (id, plan) = (run.id, run.plan);
-    print_line(format_args!(
-        "run {id}, {}, plan {}, {} jobs",
-        plan.subject(),
-        plan.kind(),
-        thousands(run.jobs)
-    ))?;
     let mut population = Population::default();
     let mut next = 0;
     loop {

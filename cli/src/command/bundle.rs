@@ -6,6 +6,8 @@
 //! nqueens-16/README.md           the same in short, with the commands that verify it
 //! nqueens-16/bundle.json         versions, classes of machines, commands that count it again
 //! ```
+//!
+//! A bundle of a variant is called as `nqueens run` calls its database: `nqueens-16-torus`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -42,7 +44,7 @@ pub(crate) struct BundleCommand {
     #[command(flatten)]
     source: LedgerSource,
 
-    /// Output file; an existing file is an error [default: nqueens-N.tar]
+    /// Output file; an existing file is an error [default: nqueens-N.tar; of a variant nqueens-N-torus.tar or nqueens-N-DIGITS.tar]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -56,7 +58,7 @@ impl BundleCommand {
         let (path, hash) = block_on(self.source.read(async |reader, run| {
             // Before there is a file.
             ledger::outcome(&run)?;
-            let path = self.output.unwrap_or_else(|| format!("nqueens-{}.tar", run.plan.n()).into());
+            let path = self.output.unwrap_or_else(|| format!("{}.tar", run.plan.file_stem()).into());
             let hash = write(reader, &run, create(&path, self.force)?)
                 .await
                 .with_context(|| path.display().to_string())?;
@@ -73,7 +75,7 @@ impl BundleCommand {
 
 /// Writes the archive; returns the last hash of the ledger in it.
 async fn write(reader: &Reader, run: &RunRow, file: File) -> anyhow::Result<String> {
-    let name = format!("nqueens-{}", run.plan.n());
+    let name = run.plan.file_stem();
     let ledger_name = format!("{name}.ledger");
     let reports = Reports::write(reader, run).await?;
     let about = about(reader, run, &reports, &ledger_name).await?;

@@ -8,7 +8,7 @@ use nqueens_model::operator::RunState;
 
 use super::target::OperatorTarget;
 use crate::confirm::Confirmation;
-use crate::output::Json;
+use crate::output::{Json, percent};
 use crate::progress::describe_planning;
 use crate::runtime::block_on;
 
@@ -93,7 +93,7 @@ impl RunStateChange {
         let (id, n) = (run.run, run.n);
         let done = match run.planned {
             Some(_) => format!("is being planned: {}", describe_planning(&run)),
-            None => format!("is {:.1} % done", 100.0 * run.share_done),
+            None => format!("is {} done", percent(run.share_done)),
         };
         Ok(format!("run {id}, N = {n}, {done}. A cancelled run can't be resumed. Cancel it?"))
     }

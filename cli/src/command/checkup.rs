@@ -12,7 +12,7 @@ use nqueens_proto::{PROTOCOL_VERSION, v1};
 use super::target::{all_runs, read};
 use crate::build::BUILD;
 use crate::client::{OperatorClient, TOKEN_VARIABLE};
-use crate::output::{print_line, thousands};
+use crate::output::{percent, print_line, thousands};
 use crate::runtime::block_on;
 use crate::tls::CallerTls;
 use crate::token;
@@ -113,8 +113,8 @@ pub(super) fn database(path: &Path) -> anyhow::Result<bool> {
 /// False if somebody has to look at one of them.
 fn look_at_runs(runs: &[RunStatus]) -> anyhow::Result<bool> {
     for RunStatus { progress: run, .. } in runs {
-        let (state, share) = (run.state.name(), 100.0 * run.share_done);
-        say("", format_args!("run {}: N = {}, {state}, {share:.1} % done", run.run, run.n))?;
+        let (state, share) = (run.state.name(), percent(run.share_done));
+        say("", format_args!("run {}: N = {}, {state}, {share} done", run.run, run.n))?;
     }
     let quarantined: u32 = runs.iter().map(|run| run.progress.quarantined).sum();
     if quarantined > 0 {

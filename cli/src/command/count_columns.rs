@@ -1,12 +1,15 @@
-//! The columns that tables of counts have in common: all solutions, and the orbits by symmetry.
+//! The columns that tables of counts have in common: all solutions, the orbits by symmetry, the symmetric solutions.
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Overflow, Totals};
 use nqueens_kernel::known::published;
 use nqueens_kernel::sequence::Sequence;
 
-/// TOTAL, UNIQUE and the three counts: their titles and the OEIS's numbers of them.
-const COLUMNS: [(&str, Sequence); 5] = [
+/// Titles, and the sequences of the OEIS.
+type Columns = [(&'static str, Sequence)];
+
+/// TOTAL, UNIQUE and the three counts.
+const ORBITS: &Columns = &[
     ("TOTAL", Sequence::Solutions),
     ("UNIQUE", Sequence::Unique),
     ("COUNT2", Sequence::Count2),
@@ -14,44 +17,69 @@ const COLUMNS: [(&str, Sequence); 5] = [
     ("COUNT8", Sequence::Count8),
 ];
 
+/// Solutions equal to their half turn, and of these those equal to their quarter turn.
+const SYMMETRIC: &Columns = &[("HALF TURN", Sequence::HalfTurn), ("QUARTER TURN", Sequence::QuarterTurn)];
+
 /// Columns as wide as their largest number needs.
 pub(crate) struct CountColumns {
-    widths: [usize; 5],
+    columns: &'static Columns,
+    widths: Vec<usize>,
     written: fn(u128) -> String,
 }
 
 impl CountColumns {
-    /// For boards up to `last`, with numbers as `written` writes them.
-    pub(crate) fn up_to(last: BoardSize, written: fn(u128) -> String) -> Self {
-        let mut widths = COLUMNS.map(|(_, sequence)| sequence.name().len());
-        for known in BoardSize::MIN.up_to(last).filter_map(published) {
-            let numbers = counts(known.total, known.unique, known.orbits).map(written);
-            widths.iter_mut().zip(numbers).for_each(|(width, number)| *width = number.len().max(*width));
-        }
-        Self { widths, written }
+    /// TOTAL, UNIQUE and the three counts of boards up to `last`, with numbers as `written` writes them.
+    pub(crate) fn of_orbits(last: BoardSize, written: fn(u128) -> String) -> Self {
+        Self::up_to(last, ORBITS, written)
+    }
+
+    /// The symmetric solutions of boards up to `last`.
+    pub(crate) fn of_symmetric(last: BoardSize, written: fn(u128) -> String) -> Self {
+        Self::up_to(last, SYMMETRIC, written)
+    }
+
+    fn up_to(last: BoardSize, columns: &'static Columns, written: fn(u128) -> String) -> Self {
+        let known = || BoardSize::MIN.up_to(last).filter_map(|n| Some((n, published(n)?.orbits)));
+        let width = |&(title, sequence): &(&str, Sequence)| {
+            let numbers = known().filter_map(|(n, orbits)| count(sequence, n, orbits).ok());
+            let texts = numbers.map(|number| written(number).len());
+            texts.chain([title.len(), sequence.name().len()]).max().unwrap_or(0)
+        };
+        Self { columns, widths: columns.iter().map(width).collect(), written }
     }
 
     /// The line of titles.
     pub(crate) fn titles(&self) -> String {
-        self.line(COLUMNS.map(|(title, _)| title.to_owned()))
+        self.line(self.columns.iter().map(|(title, _)| (*title).to_owned()))
     }
 
     /// The line of the OEIS's numbers.
     pub(crate) fn sequences(&self) -> String {
-        self.line(COLUMNS.map(|(_, sequence)| sequence.name().to_owned()))
+        self.line(self.columns.iter().map(|(_, sequence)| sequence.name().to_owned()))
     }
 
     /// The line of an `n` by `n` board with these orbits.
     pub(crate) fn row(&self, n: BoardSize, orbits: Totals) -> Result<String, Overflow> {
-        Ok(self.line(counts(orbits.total(n)?, orbits.unique(n)?, orbits).map(self.written)))
+        let counts = self.columns.iter().map(|(_, sequence)| count(*sequence, n, orbits));
+        let counts = counts.collect::<Result<Vec<_>, _>>()?;
+        Ok(self.line(counts.into_iter().map(self.written)))
     }
 
-    fn line(&self, cells: [String; 5]) -> String {
-        let padded = cells.iter().zip(self.widths).map(|(cell, width)| format!("{cell:>width$}"));
+    /// The line of a board of which nothing is known.
+    pub(crate) fn empty_row(&self) -> String {
+        self.line(self.columns.iter().map(|_| "-".to_owned()))
+    }
+
+    fn line(&self, cells: impl Iterator<Item = String>) -> String {
+        let padded = cells.zip(&self.widths).map(|(cell, width)| format!("{cell:>width$}"));
         padded.collect::<Vec<_>>().join("  ")
     }
 }
 
-fn counts(total: u128, unique: u128, orbits: Totals) -> [u128; 5] {
-    [total, unique, orbits.count2, orbits.count4, orbits.count8]
+/// What stands in a column: the term of its sequence, but that the only queen of N = 1 is in none of the three counts.
+fn count(sequence: Sequence, n: BoardSize, orbits: Totals) -> Result<u128, Overflow> {
+    match sequence {
+        Sequence::Count2 => Ok(orbits.count2),
+        other => other.term(n, orbits),
+    }
 }

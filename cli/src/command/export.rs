@@ -12,10 +12,10 @@ use nqueens_evidence::signature::{Hashed, SigningKey};
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::plan::PlanKind;
-use nqueens_kernel::sequence::Sequence;
+use nqueens_kernel::variant::Cell;
 use serde_json::{Value, json};
 
-use super::choices::one_of;
+use super::bfile::Terms;
 use super::source::LedgerSource;
 use super::{bfile, ledger};
 use crate::exit::misuse;
@@ -38,10 +38,9 @@ pub(crate) struct ExportCommand {
     #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
     format: ExportFormat,
 
-    /// With --format bfile: the OEIS's number of the sequence
-    #[arg(long, value_name = "A_NUMBER", default_value_t = Sequence::Solutions,
-        value_parser = one_of::<Sequence>(Sequence::ALL.map(Sequence::name).into_iter()))]
-    sequence: Sequence,
+    /// With --format bfile: the OEIS's number of the sequence; the last two are of queens on a torus
+    #[arg(long, value_name = "A_NUMBER", default_value_t = Terms::default())]
+    sequence: Terms,
 
     /// Output file; an existing file is an error [default: stdout]
     #[arg(long, value_name = "FILE")]
@@ -76,7 +75,7 @@ enum ExportFormat {
     Json,
     /// The whole run in one file that everyone can check with 'nqueens verify'
     Ledger,
-    /// One line 'N TERM' for each board, as the OEIS has it; without RUN, of all runs that are done
+    /// One line 'INDEX TERM' for each board (the index is N, but of A007705), as the OEIS has it; without RUN, of all runs that are done
     Bfile,
 }
 
@@ -110,13 +109,10 @@ impl ExportCommand {
     /// Writes rows of jobs or sums.
     async fn table(&self, reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
         let plan = run.plan.kind();
-        if matches!(self.by, By::Bound1) && !matches!(plan, PlanKind::Rows | PlanKind::Border) {
-            bail!(
-                "a job of plan {plan} counts boards with the first row's queen in any column, all in one sum: \
-                 there are no subtotals by BOUND1; use --by job or --by class, or count N = {} with --plan rows or \
-                 --plan border",
-                run.plan.n()
-            );
+        if matches!(self.by, By::Bound1)
+            && let Some(why) = no_bounds(run)
+        {
+            bail!("{why}");
         }
         let columns = self.columns(plan);
         let mut out = RowWriter::new(self.format, &columns, self.out()?);
@@ -163,8 +159,8 @@ impl ExportCommand {
             By::Bound1 => vec!["class", "n", "bound1"],
         };
         columns.extend(["count2", "count4", "count8"]);
-        // The other plans find orbits alone.
-        if matches!(plan, PlanKind::Halves | PlanKind::Colours) {
+        // These find orbits alone.
+        if !matches!(plan, PlanKind::Rows | PlanKind::Border) {
             columns.push("solutions");
         }
         columns
@@ -200,6 +196,28 @@ impl ExportCommand {
         }
         Ok(())
     }
+}
+
+/// Why there are no subtotals by BOUND1, and what to do; `None` if there are.
+fn no_bounds(run: &RunRow) -> Option<String> {
+    let (plan, n) = (run.plan.kind(), run.plan.n());
+    Some(match plan {
+        PlanKind::Rows | PlanKind::Border => return None,
+        PlanKind::Halves | PlanKind::Colours => format!(
+            "a job of plan {plan} counts boards with the first row's queen in any column, all in one sum: there are no \
+             subtotals by BOUND1; use --by job or --by class, or count N = {n} with --plan rows or --plan border"
+        ),
+        PlanKind::Cells => format!(
+            "a job of plan {plan} counts boards with the first row's queen in several columns, all in one sum: there are \
+             no subtotals by BOUND1; use --by job or --by class, or count once for each cell of the first row: \
+             --given {} and so on",
+            Cell { row: 0, column: 0 }.name(n)
+        ),
+        PlanKind::Torus => "moving all queens of a torus by one column gives another solution, so every column of the \
+                            first row has TOTAL / N of them: there are no other subtotals by BOUND1; use --by job or \
+                            --by class"
+            .to_owned(),
+    })
 }
 
 fn read_signing_key(path: &Path) -> anyhow::Result<SigningKey> {

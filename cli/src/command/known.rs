@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::known::{first_counted, published};
-use nqueens_kernel::sequence::Sequence;
+use nqueens_kernel::known::{first_counted, published, toroidal};
+use nqueens_kernel::sequence::{Sequence, TorusSequence};
 use serde_json::{Value, json};
 
 use crate::command::count_columns::CountColumns;
@@ -23,10 +23,12 @@ fn last_published() -> BoardSize {
 }
 
 /// Prints the published counts and their sources; counts nothing.
+///
+/// Of the whole board they end at N = 27. Of the torus, they are published for every N.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens known 27")]
 pub(crate) struct KnownCommand {
-    /// Board size, 1 to 27 [default: all]
+    /// Board size, 1 to 31 [default: all]
     #[arg(allow_negative_numbers = true)]
     n: Option<BoardSize>,
 
@@ -36,39 +38,52 @@ pub(crate) struct KnownCommand {
 
 impl KnownCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let last = last_published();
-        let (from, to) = self.n.map_or((BoardSize::MIN, last), |n| (n, n));
-        published(to).with_context(|| {
-            format!("nothing is published for N = {to}: the counts end at {last}; 'nqueens estimate {to}' estimates")
-        })?;
+        let (from, to) = self.n.map_or((BoardSize::MIN, BoardSize::MAX), |n| (n, n));
+        let described = Sequence::ALL.map(|it| (it.name(), it.describe())).into_iter();
+        let described = described.chain(TorusSequence::ALL.map(|it| (it.name(), it.describe())));
         let json = json!({
             "boards": from.up_to(to).map(board).collect::<anyhow::Result<Vec<_>>>()?,
-            "sequences": Sequence::ALL.map(|it| json!({ "oeis": it.name(), "counts": it.describe() })),
+            "sequences": described.map(|(oeis, counts)| json!({ "oeis": oeis, "counts": counts })).collect::<Vec<_>>(),
         });
-        let text = if self.n.is_some() { one(from)? } else { all(last)? };
+        let text = if self.n.is_some() { one(from)? } else { all()? };
         self.json.print(json, text)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn terms(n: BoardSize) -> anyhow::Result<Vec<(Sequence, u128)>> {
-    let orbits = published(n).context("checked before")?.orbits;
-    let term = |sequence: Sequence| Ok((sequence, sequence.term(n, orbits)?));
-    Sequence::ALL.into_iter().map(term).collect()
+/// All terms of one board, with their sequences and what these count.
+fn terms(n: BoardSize) -> anyhow::Result<Vec<(&'static str, u128, &'static str)>> {
+    let mut terms = Vec::new();
+    if let Some(known) = published(n) {
+        for sequence in Sequence::ALL {
+            terms.push((sequence.name(), sequence.term(n, known.orbits)?, sequence.describe()));
+        }
+    }
+    let of_torus = TorusSequence::ALL.into_iter().filter(|sequence| sequence.index(n).is_some());
+    terms.extend(of_torus.map(|sequence| (sequence.name(), toroidal(n), sequence.describe())));
+    Ok(terms)
 }
 
 fn board(n: BoardSize) -> anyhow::Result<Value> {
-    let terms = terms(n)?.into_iter().map(|(sequence, term)| (sequence.name(), json!(term.to_string())));
+    let terms = terms(n)?.into_iter().map(|(sequence, term, _)| (sequence, json!(term.to_string())));
     let head = [("n", json!(n.get())), ("first_counted", json!(first_counted(n)))];
     Ok(head.into_iter().chain(terms).map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 fn one(n: BoardSize) -> anyhow::Result<String> {
-    let terms: Vec<_> = terms(n)?.into_iter().map(|(sequence, term)| (sequence, thousands(term))).collect();
-    let width = terms.iter().map(|(_, term)| term.len()).max().unwrap_or(0);
+    let terms = terms(n)?.into_iter().map(|(sequence, term, counts)| (sequence, thousands(term), counts));
+    let terms: Vec<_> = terms.collect();
+    let width = terms.iter().map(|(_, term, _)| term.len()).max().unwrap_or(0);
     let mut text = format!("N = {n}\n");
-    for (sequence, term) in terms {
-        writeln!(text, "{sequence}  {term:>width$}  {}", sequence.describe())?;
+    for (sequence, term, counts) in terms {
+        writeln!(text, "{sequence}  {term:>width$}  {counts}")?;
+    }
+    if published(n).is_none() {
+        let last = last_published();
+        writeln!(
+            text,
+            "of the whole board nothing is published: the counts end at {last}; 'nqueens estimate {n}' estimates"
+        )?;
     }
     if n == BoardSize::MIN {
         writeln!(text, "{ONLY_QUEEN}")?;
@@ -80,15 +95,27 @@ fn one(n: BoardSize) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn all(last: BoardSize) -> anyhow::Result<String> {
-    let columns = CountColumns::up_to(last, |count| count.to_string());
+fn all() -> anyhow::Result<String> {
+    let last = last_published();
+    let columns = CountColumns::of_orbits(last, |count| count.to_string());
     let mut text = format!(" N  {}\n    {}\n", columns.titles(), columns.sequences());
     for n in BoardSize::MIN.up_to(last) {
         let orbits = published(n).context("one of the published")?.orbits;
         writeln!(text, "{n:>2}  {}", columns.row(n, orbits)?)?;
     }
+    let symmetric = CountColumns::of_symmetric(last, |count| count.to_string());
+    writeln!(text, "\n N  {}  {:>14}", symmetric.titles(), "TORUS")?;
+    writeln!(text, "    {}  {:>14}", symmetric.sequences(), TorusSequence::Boards.name())?;
+    for n in BoardSize::MIN.up_to(BoardSize::MAX) {
+        let counts = published(n).map(|known| symmetric.row(n, known.orbits)).transpose()?;
+        let counts = counts.unwrap_or_else(|| symmetric.empty_row());
+        writeln!(text, "{n:>2}  {counts}  {:>14}", toroidal(n))?;
+    }
     writeln!(text, "\nSources: https://oeis.org/A000170 and the other numbers")?;
     for sequence in Sequence::ALL {
+        writeln!(text, "{sequence}  {}", sequence.describe())?;
+    }
+    for sequence in TorusSequence::ALL {
         writeln!(text, "{sequence}  {}", sequence.describe())?;
     }
     writeln!(text, "N = 1: {ONLY_QUEEN}")?;

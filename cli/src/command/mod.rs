@@ -18,6 +18,7 @@ mod devices;
 mod doctor;
 mod estimate;
 mod export;
+mod finding_lines;
 mod fleet;
 mod join;
 mod known;

@@ -1,7 +1,7 @@
 //! Counts a sample of jobs again and states the confidence, for `verify` and `audit`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::time::Instant;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nqueens_evidence::confidence::{fewer_than, finds};
+use nqueens_evidence::finding::CheckResult;
 use nqueens_evidence::recount::{Recount, recount};
 use nqueens_evidence::sample::Sample;
 use nqueens_kernel::engine::{Control, Kernel};
@@ -18,10 +19,11 @@ use nqueens_kernel::job::Class;
 use nqueens_proto::random_bytes;
 
 use super::choices::{KernelChoice, threads};
+use super::finding_lines::print_finding;
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
 use crate::machine::default_threads;
-use crate::output::{print_line, thousands};
+use crate::output::{Json, thousands};
 use crate::progress::LINE_EVERY;
 use crate::runtime::block_on;
 use crate::signals::{signals, stopped};
@@ -85,7 +87,12 @@ struct RecountTally {
 
 impl SampleDraw {
     /// Counts the sample again and says what came out.
-    pub(crate) fn recount(self, population: &Population, interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
+    pub(crate) fn recount(
+        self,
+        population: &Population,
+        interrupt: &Interrupt,
+        json: Json,
+    ) -> anyhow::Result<ExitCode> {
         let claims = self.sample.into_claims();
         let mut progress = ProgressLine::of(claims.len());
         let mut tally = RecountTally::default();
@@ -98,13 +105,13 @@ impl SampleDraw {
             tally.kernels.insert(recount.kernel);
             tally.parts += u64::from(recount.parts);
             if wrong > 0 && printed.is_ok() {
-                printed = progress.bar.suspend(|| print_line(mismatch(&recount, population)));
+                printed = progress.bar.suspend(|| print_mismatch(json, &recount, population));
             }
             progress.step();
         });
         progress.bar.finish_and_clear();
         printed?;
-        tally.print(population, self.seed)?;
+        tally.print(population, self.seed, json)?;
         Ok(if tally.wrong > 0 {
             ExitCode::FAILURE
         } else if tally.recounted < claims.len() as u64 {
@@ -117,7 +124,7 @@ impl SampleDraw {
     }
 }
 
-fn mismatch(recount: &Recount, population: &Population) -> String {
+fn print_mismatch(json: Json, recount: &Recount, population: &Population) -> io::Result<()> {
     let claim = &recount.claim;
     let found = recount.found.clone().map_or_else(|why| why, |counts| counts.to_string());
     let name = population.workers.get(&claim.worker).map_or("?", |(name, _)| name);
@@ -126,23 +133,24 @@ fn mismatch(recount: &Recount, population: &Population) -> String {
         Class::Colours if recount.kernel < Kernel::Portable => " one by one",
         _ => "",
     };
-    format!(
-        "FAILED  job {}: worker {} ({name}) counted {} by {}, recounted{road} by {}: {found}",
-        claim.number, claim.worker, claim.counts, claim.kernel, recount.kernel
-    )
+    let what = format!(
+        "worker {} ({name}) counted {} by {}, recounted{road} by {}: {found}",
+        claim.worker, claim.counts, claim.kernel, recount.kernel
+    );
+    print_finding(json, &format!("job {}", claim.number), &CheckResult::Failed(what))
 }
 
 impl RecountTally {
-    fn print(&self, population: &Population, seed: u64) -> anyhow::Result<()> {
+    fn print(&self, population: &Population, seed: u64, json: Json) -> io::Result<()> {
         let (recounted, jobs) = (thousands(self.recounted), thousands(population.jobs));
-        if self.recounted == 0 {
-            print_line(format_args!("-       sample       0 of {jobs} jobs counted again (seed {seed})"))?;
+        let sample = if self.recounted == 0 {
+            CheckResult::NotMade(format!("0 of {jobs} jobs counted again (seed {seed})"))
         } else if self.wrong > 0 {
             let wrong = thousands(self.wrong);
-            print_line(format_args!(
-                "FAILED  sample       {wrong} of {recounted} jobs counted again differ (seed {seed}); the run has \
-                 {jobs}. Do not trust its total; nothing was changed"
-            ))?;
+            CheckResult::Failed(format!(
+                "{wrong} of {recounted} jobs counted again differ (seed {seed}); the run has {jobs}. Do not trust its \
+                 total; nothing was changed"
+            ))
         } else {
             let kernels = self.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and ");
             let parts = match self.parts {
@@ -151,21 +159,20 @@ impl RecountTally {
             };
             let (proof, power) =
                 (proof(population.jobs, self.recounted), power(population.jobs, self.recounted));
-            print_line(format_args!(
-                "ok      sample       {recounted} of {jobs} jobs counted again by {kernels}{parts}, all equal (seed {seed}): {proof}{power}"
-            ))?;
-        }
+            CheckResult::Passed(format!(
+                "{recounted} of {jobs} jobs counted again by {kernels}{parts}, all equal (seed {seed}): {proof}{power}"
+            ))
+        };
+        print_finding(json, "sample", &sample)?;
         for (id, (recounted, wrong)) in &self.by_worker {
             let (name, jobs) =
                 population.workers.get(id).map_or(("?", *recounted), |(name, jobs)| (name, *jobs));
-            let (outcome, what) = match wrong {
-                0 => ("ok", proof(jobs, *recounted)),
-                _ => ("FAILED", format!("{} differ", thousands(wrong))),
+            let told = format!("{} of {} jobs of {name}", thousands(recounted), thousands(jobs));
+            let result = match wrong {
+                0 => CheckResult::Passed(format!("{told}: {}", proof(jobs, *recounted))),
+                _ => CheckResult::Failed(format!("{told}: {} differ", thousands(wrong))),
             };
-            let (recounted, jobs) = (thousands(recounted), thousands(jobs));
-            print_line(format_args!(
-                "{outcome:<7} worker {id:<5} {recounted} of {jobs} jobs of {name}: {what}"
-            ))?;
+            print_finding(json, &format!("worker {id}"), &result)?;
         }
         Ok(())
     }

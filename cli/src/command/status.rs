@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::checkup::describe_disk;
 use super::target::OperatorTarget;
-use crate::output::{Json, hours, print_line, thousands};
+use crate::output::{Json, hours, percent, print_line, thousands};
 use crate::runtime::block_on;
 
 /// Lists the runs of a coordinator or a database, with progress and results.
@@ -85,7 +85,7 @@ fn in_line(run: &RunStatus) -> String {
     let jobs = thousands(progress.jobs);
     let done = match progress.planned {
         Some(planned) => format!("{} of ~{jobs} planned", thousands(planned)),
-        None => format!("{} of {jobs} ({:.1} %)", thousands(progress.done), 100.0 * progress.share_done),
+        None => format!("{} of {jobs} ({})", thousands(progress.done), percent(progress.share_done)),
     };
     let total = match (&run.outcome, &run.reason) {
         (Some(outcome), _) => thousands(outcome.total),

@@ -22,7 +22,8 @@ use crate::output::{hours, stdout, thousands};
 /// Counts boards and prints the classic table: solutions, all and by symmetry, and time.
 ///
 /// The second line has the numbers under which the OEIS lists the columns. The last column compares each line with the
-/// published counts, which end at N = 27 ('nqueens known'); a line that differs is an error.
+/// published counts, which end at N = 27 ('nqueens known'); a line that differs is an error. Below stand the solutions that are
+/// equal to their half turn, and to their quarter turn.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens table --to 12 --algorithm backtracking --iterative")]
 pub(crate) struct TableCommand {
@@ -50,7 +51,9 @@ impl TableCommand {
             misuse(format_args!("--from {} is greater than --to {last}", self.from)).exit();
         }
         let count = self.way_to_count(last)?;
-        let columns = CountColumns::up_to(last, thousands);
+        let columns = CountColumns::of_orbits(last, thousands);
+        let symmetric = CountColumns::of_symmetric(last, thousands);
+        let mut symmetric_rows = Vec::new();
         let mut out = stdout();
         writeln!(out, " N  {}  hh:mm:ss.ms  published", columns.titles())?;
         writeln!(out, "    {}", columns.sequences())?;
@@ -60,6 +63,12 @@ impl TableCommand {
             let (counts, time) = (columns.row(n, count.orbits)?, hours(count.elapsed));
             writeln!(out, "{n:>2}  {counts}  {time:>11}  {published}")?;
             out.flush()?;
+            symmetric_rows.push(format!("{n:>2}  {}", symmetric.row(n, count.orbits)?));
+        }
+        // On their own, so that the table above fits a terminal.
+        writeln!(out, "\n N  {}\n    {}", symmetric.titles(), symmetric.sequences())?;
+        for row in symmetric_rows {
+            writeln!(out, "{row}")?;
         }
         Ok(ExitCode::SUCCESS)
     }

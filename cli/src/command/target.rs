@@ -157,15 +157,20 @@ async fn operate<T>(
 
 /// All runs of a database, oldest first; those that are being planned come last.
 pub(crate) async fn all_runs(reader: &Reader) -> anyhow::Result<Vec<RunStatus>> {
+    Ok(runs_with_cost(reader).await?.into_iter().map(|(run, _)| run).collect())
+}
+
+/// The same, each with the processor time of all its results, in microseconds.
+pub(crate) async fn runs_with_cost(reader: &Reader) -> anyhow::Result<Vec<(RunStatus, u128)>> {
     // In this order: what has been planned meanwhile is seen at least once.
     let unplanned: Vec<_> = reader.unplanned_runs().await?.iter().map(UnplannedRun::status).collect();
-    let mut runs = Vec::new();
+    let mut runs = Vec::<(RunStatus, u128)>::new();
     for run in reader.runs().await? {
         let progress = reader.progress(&run).await?;
-        runs.push(progress.status(run));
+        runs.push((progress.status(run), progress.sums.cpu_us));
     }
-    let is_new = |run: &RunStatus| runs.iter().all(|planned| planned.progress.run != run.progress.run);
-    let unplanned: Vec<_> = unplanned.into_iter().filter(is_new).collect();
+    let is_new = |run: &RunStatus| runs.iter().all(|(planned, _)| planned.progress.run != run.progress.run);
+    let unplanned: Vec<_> = unplanned.into_iter().filter(is_new).map(|run| (run, 0)).collect();
     Ok(runs.into_iter().chain(unplanned).collect())
 }
 

@@ -13,14 +13,16 @@ use nqueens_evidence::verify::{Report, Unread, verify};
 
 use super::bundle;
 use super::export::signature_of;
+use super::finding_lines::{print_finding, print_run};
 use super::sampling::{Interrupt, Population, SamplingOptions};
 use crate::exit::INTERRUPTED;
-use crate::output::{harmless, print_line, thousands};
+use crate::output::{Json, harmless};
 
 /// Checks a ledger file written by 'nqueens export --format ledger', or the ledger in an archive written by 'nqueens bundle'; it
 /// needs only that file.
 ///
-/// Prints one line per check. With --signer, the signature in FILE.sig is one of them. With --sample, another engine counts the mirror images of some random jobs, and the output
+/// Prints one line per check; with --json, an object per line: first the run, then 'check', 'passed' (null if the check could not be
+/// made) and 'detail'. With --signer, the signature in FILE.sig is one of them. With --sample, another engine counts the mirror images of some random jobs, and the output
 /// states the confidence that this gives. The exit code is 1 if a check fails or a count differs.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens verify nqueens-16.ledger --signer id_ed25519.pub --sample 300")]
@@ -38,6 +40,9 @@ pub(crate) struct VerifyCommand {
 
     #[command(flatten)]
     sampling: SamplingOptions,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 impl VerifyCommand {
@@ -62,7 +67,7 @@ impl VerifyCommand {
             let verdict = check_signature(&signature_of(&self.file), &keys, file.finish().0);
             report.findings.push((Check::Signature, verdict));
         }
-        print(&report)?;
+        self.print(&report)?;
         let mut code = if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         let mut recounted_alike = 0;
         if self.sample.is_some() && report.header.is_some() {
@@ -70,7 +75,7 @@ impl VerifyCommand {
                 *name = harmless(name);
             }
             let population = Population { jobs: report.jobs, workers: std::mem::take(&mut report.workers) };
-            let recounted = draw.recount(&population, &interrupt)?;
+            let recounted = draw.recount(&population, &interrupt, self.json)?;
             if recounted == ExitCode::SUCCESS {
                 recounted_alike = report.jobs.min(self.sample.unwrap_or(0).into());
             } else {
@@ -78,9 +83,18 @@ impl VerifyCommand {
             }
         }
         if let Some(counted) = report.counted {
-            print_finding(Check::Confirmed, &counted.verdict(recounted_alike))?;
+            print_finding(self.json, Check::Confirmed.name(), &counted.verdict(recounted_alike))?;
         }
         Ok(code)
+    }
+
+    fn print(&self, report: &Report) -> io::Result<()> {
+        if let Some(header) = &report.header {
+            let subject = header.plan().map_or_else(String::new, |plan| plan.subject());
+            print_run(self.json, (&header.run, &subject), header.plan, header.jobs.into())?;
+        }
+        let mut findings = report.findings.iter();
+        findings.try_for_each(|(check, verdict)| print_finding(self.json, check.name(), verdict))
     }
 }
 
@@ -94,21 +108,4 @@ fn check_signature(path: &Path, keys: &TrustedKeys, file: FileHash) -> CheckResu
         Ok(signature) => keys.check(&signature, file),
         Err(error) => CheckResult::Failed(format!("there is no signature: {}: {error}", path.display())),
     }
-}
-
-fn print(report: &Report) -> anyhow::Result<()> {
-    if let Some(header) = &report.header {
-        let (run, plan, jobs) = (header.run, header.plan, thousands(header.jobs));
-        let subject = header.plan().map_or_else(String::new, |plan| plan.subject());
-        print_line(format_args!("run {run}, {subject}, plan {plan}, {jobs} jobs"))?;
-    }
-    for (check, verdict) in &report.findings {
-        print_finding(*check, verdict)?;
-    }
-    Ok(())
-}
-
-fn print_finding(check: Check, verdict: &CheckResult) -> io::Result<()> {
-    let (outcome, what) = verdict.told();
-    print_line(format_args!("{outcome:<7} {:<12} {}", check.name(), harmless(what)))
 }

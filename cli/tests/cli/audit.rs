@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use nqueens_evidence::chain::ChainWriter;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Place;
 
@@ -64,6 +64,44 @@ fn a_sample_says_what_it_would_have_found() {
     assert!(sample.ends_with("none is wrong"), "{sample}");
 }
 
+/// What is printed as JSON, as it is printed for people.
+fn as_text(json: &str) -> String {
+    let text = |line: &str| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        let text = |name: &str| line[name].as_str().expect("text").to_owned();
+        if line["check"].is_null() {
+            let [run, subject, plan] = ["run", "subject", "plan"].map(text);
+            return format!("run {run}, {subject}, plan {plan}, {} jobs\n", line["jobs"]);
+        }
+        let outcome = line["passed"].as_bool().map_or("-", |passed| if passed { "ok" } else { "FAILED" });
+        format!("{outcome:<7} {:<12} {}\n", text("check"), text("detail"))
+    };
+    json.lines().map(text).collect()
+}
+
+#[test]
+fn programs_read_the_same_as_people() {
+    let place = Place::new();
+    place.stdout("run 9 --plan border --job-states 1000 --threads 1 --kernel portable --db run.db");
+    place.run("export --db run.db --format ledger --output good");
+    let bad = std::fs::read_to_string(place.path("good")).expect("a ledger").replacen(
+        "\"count8\":\"",
+        "\"count8\":\"1",
+        1,
+    );
+    let place = place.with_file("bad", &bad).with_file("none", "nothing");
+    for (command, code) in [
+        ("audit --db run.db --sample 4 --seed 1", 0),
+        ("verify good --sample 4 --seed 1", 0),
+        ("verify bad --sample 1000 --seed 1", 1),
+        ("verify none", 1),
+    ] {
+        let [people, programs] = ["", " --json"].map(|json| place.run(&format!("{command}{json}")));
+        assert_eq!((people.code, programs.code), (code, code), "{command}: {}", people.stderr);
+        assert_eq!(as_text(&programs.stdout), people.stdout, "{command}");
+    }
+}
+
 #[test]
 fn a_wrong_result_is_told_and_left_as_it_is() {
     let place = Place::new();
@@ -78,7 +116,7 @@ fn a_wrong_result_is_told_and_left_as_it_is() {
     assert_eq!((outcome.code, &*outcome.stderr), (1, ""));
     let lines: Vec<_> = outcome.stdout.lines().collect();
     let told = lines[1];
-    assert!(told.starts_with("FAILED  job 1: worker 1 (this process) counted COUNT"), "{told}");
+    assert!(told.starts_with("FAILED  job 1        worker 1 (this process) counted COUNT"), "{told}");
     assert!(told.contains(" by portable, recounted by scalar: COUNT"), "{told}");
     assert!(lines[2].contains("jobs counted again differ (seed 1); the run has "), "{}", lines[2]);
     assert!(lines[2].ends_with("Do not trust its total; nothing was changed"), "{}", lines[2]);

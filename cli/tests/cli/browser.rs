@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::Place;
-use crate::http::{ask, is_here, page_of, skipped};
+use crate::http::{ask, get, is_here, page_of, skipped};
 use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually};
 
 /// The field of an element in the protocol's answers.
@@ -154,7 +154,7 @@ fn the_page_follows_a_run_to_its_end() {
     let wanted = ["report", "ledger"].map(|document| format!("/{document}?run={}", run.trim_end()));
     assert_eq!(browser.run(links), json!(wanted));
     browser.wait("!document.getElementById('throughput-text').textContent.includes('now')");
-    browser.wait("document.querySelector('#events').textContent.includes('done, TOTAL 73712')");
+    browser.wait("document.querySelector('#events').textContent.includes('done, TOTAL 73,712')");
     browser.wait("document.querySelector('#workers th')");
     assert_eq!(browser.text("#workers th"), name);
     let alien = browser.run("return document.querySelectorAll('main img, main script').length");
@@ -187,11 +187,11 @@ fn the_page_follows_a_run_to_its_end() {
 }
 
 /// Finds what makes a page hard to use for those who do not see it, or have no mouse.
-struct Axe(String);
+pub(crate) struct Axe(String);
 
 impl Axe {
     /// The library that the variable `AXE` names the file of; without it the test is skipped, or fails with `NO_SKIPS` set.
-    fn read() -> Option<Self> {
+    pub(crate) fn read() -> Option<Self> {
         let Some(file) = std::env::var_os("AXE") else {
             assert!(
                 std::env::var_os("NO_SKIPS").is_none(),
@@ -204,7 +204,7 @@ impl Axe {
     }
 
     /// That there is nothing to find, in light and in dark, on a desktop and on a phone.
-    fn finds_nothing(&self, browser: &Browser, page: &str) {
+    pub(crate) fn finds_nothing(&self, browser: &Browser, page: &str) {
         for (scheme, width) in [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)] {
             let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
             browser.devtools("Emulation.setEmulatedMedia", &json!({ "features": [feature] }));
@@ -253,6 +253,85 @@ fn axe_finds_nothing_on_any_page() {
         axe.finds_nothing(&browser, &format!("report of a run that is {state}"));
         assert_eq!(browser.run("return document.documentElement.scrollWidth <= innerWidth"), true);
     }
+    let server = page_of(&coordinator);
+    let keep = |name: &str, text: &str| std::fs::write(place.path(name), text).expect("writable");
+    keep("style.css", &get(&server, "/style.css").body);
+    for run in [&open, &done] {
+        // axe is a script itself, so it gets the page as it is where none runs.
+        let mut plain = get(&server, &format!("/?run={run}")).body;
+        for (from, to) in [
+            ("<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>", ""),
+            ("<script type=\"module\" src=\"/page.js\"></script>", ""),
+            ("/style.css", "style.css"),
+            ("<noscript>", "<div>"),
+            ("</noscript>", "</div>"),
+        ] {
+            assert!(plain.contains(from), "{from}: {plain}");
+            plain = plain.replace(from, to);
+        }
+        keep("plain.html", &plain);
+        browser.open(&format!("file://{}", place.path("plain.html").display()));
+        assert_eq!(browser.run("return document.querySelector('dl').innerText.includes('TOTAL')"), true);
+        axe.finds_nothing(&browser, "without scripts");
+    }
+    let tokens = [("NQUEENS_WORKER_TOKEN", WORKER_TOKEN), ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
+    let place = Place::new();
+    let closed = Coordinator::start(&place, &tokens, "--http 0.0.0.0:0");
+    browser.open(&format!("http://{}/login", page_of(&closed)));
+    axe.finds_nothing(&browser, "the question for the token");
+    browser.type_into("input[name=token]", "wrong\n");
+    browser.wait("document.querySelector('[role=alert]')");
+    axe.finds_nothing(&browser, "the question after a wrong token");
+}
+
+#[test]
+fn a_run_that_is_counted_tells_how_far_it_is() {
+    if !is_here("chromedriver") {
+        return;
+    }
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
+    let (url, page) = (coordinator.url(), format!("http://{}", page_of(&coordinator)));
+    // The oldest run is open, too, but nobody counts it.
+    let paused = place.stdout(&format!("submit 12 --coordinator {url}"));
+    place.stdout(&format!("pause {} --coordinator {url}", paused.trim_end()));
+    let run = place.stdout(&format!("submit 18 --plan border --job-states 1000000 --coordinator {url}"));
+    let _worker = coordinator.worker(&place, "west", &[]);
+    eventually("somebody counts it", || {
+        let status = place.json(&format!("status {} --json --coordinator {url}", run.trim_end()));
+        (status["runs"][0]["leased"].as_u64() > Some(0)).then_some(())
+    });
+    let browser = Browser::start();
+    browser.open(&format!("{page}/"));
+    browser.wait(
+        "['elapsed', 'left', 'end', 'speed', 'jobs', 'cost'].every((id) => { \
+             const fact = document.getElementById(id); return !fact.parentElement.hidden && /\\d/.test(fact.textContent); })",
+    );
+    assert_eq!(browser.text("#run-name"), format!("run {}", run.trim_end()));
+    assert_eq!(
+        (browser.text("#elapsed-name"), browser.text("#run-state")),
+        ("Elapsed".into(), "active".into())
+    );
+    for (id, form) in [
+        ("elapsed-more", "^since .*\\d:\\d\\d"),
+        ("left-more", " to "),
+        ("end", "\\d:\\d\\d"),
+        ("end-more", "\\d:\\d\\d.* to .*\\d:\\d\\d"),
+        ("speed-more", "^on \\d[.]\\d threads$"),
+        ("jobs-more", "^\\d+ leased$"),
+        ("key-leased", "^leased \\d+: [1-9]\\d* being counted, \\d+ queued$"),
+    ] {
+        browser.wait(&format!("/{form}/.test(document.getElementById('{id}').textContent)"));
+    }
+    // Axes have units, numbers, and the time of day.
+    for (chart, unit) in [("throughput", "states/s"), ("estimate", "solutions")] {
+        let texts =
+            format!("[...document.querySelectorAll('#{chart} text.axis')].map((text) => text.textContent)");
+        for form in [format!("^{unit}$"), "^[1-9]".to_owned(), "\\d:\\d\\d".to_owned()] {
+            browser.wait(&format!("{texts}.some((text) => new RegExp({form:?}).test(text))"));
+        }
+    }
+    assert_eq!(browser.complaints(), Vec::<Value>::new());
 }
 
 /// Light or dark as the reader wants it, and no wider than a small phone.
@@ -333,7 +412,9 @@ fn without_scripts_the_figures_are_there() {
     // The driver's own scripts are not the page's.
     let shown = browser.run("return document.body.innerText");
     let shown = shown.as_str().expect("text");
-    for figure in ["TOTAL\n724", "UNIQUE\n92", "Workers", "west", "done, TOTAL 724"] {
+    let figures =
+        ["TOTAL\n724", "UNIQUE\n92", "Checks\npassed", "Report and ledger", "Workers", "west", "Holds: jobs"];
+    for figure in figures.into_iter().chain(["Plan\n", "done, TOTAL 724"]) {
         assert!(shown.contains(figure), "{figure}: {shown}");
     }
     assert!(!shown.contains("connecting"), "nothing waits for a script: {shown}");

@@ -7,7 +7,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::ladder::{Form, Rung};
 use serde_json::{Value, json};
 
-use crate::browser::{Browser, END, RIGHT, fits_everywhere};
+use crate::browser::{Axe, Browser, END, RIGHT, fits_everywhere};
 use crate::http::{has_target, is_here};
 use crate::{Outcome, Place};
 
@@ -50,6 +50,9 @@ fn the_page_climbs_the_ladder() {
     serves_every_reader(&browser);
     fits_everywhere(&browser);
     assert_eq!(browser.complaints(), Vec::<Value>::new());
+    if let Some(axe) = Axe::read() {
+        axe.finds_nothing(&browser, "the ladder");
+    }
 }
 
 fn steps_as_the_kernel_does(browser: &Browser) {

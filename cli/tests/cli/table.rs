@@ -35,6 +35,21 @@ fn the_fastest() {
     10      724       92        0        3       89  00:00:00.00  equal
     11    2,680      341        0       12      329  00:00:00.00  equal
     12   14,200    1,787        4       18    1,765  00:00:00.00  equal
+
+     N  HALF TURN  QUARTER TURN
+          A032522       A033148
+     1          1             1
+     2          0             0
+     3          0             0
+     4          2             2
+     5          2             2
+     6          4             0
+     7          8             0
+     8          4             0
+     9         16             0
+    10         12             0
+    11         48             0
+    12         80             8
     ");
 }
 
@@ -61,8 +76,16 @@ fn a_part_of_the_table() {
      6        4        1        0        1        0  00:00:00.00  equal
      7       40        6        0        2        4  00:00:00.00  equal
      8       92       12        0        1       11  00:00:00.00  equal
+
+     N  HALF TURN  QUARTER TURN
+          A032522       A033148
+     6          4             0
+     7          8             0
+     8          4             0
     ");
-    assert_eq!(stdout("table --from 8 --to 8").lines().count(), 3);
+    let table = stdout("table --from 8 --to 8");
+    assert_eq!(table.lines().count(), 3 + 1 + 3);
+    assert!(table.lines().all(|line| line.len() <= 80), "{table}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use nqueens_model::id::{JobId, RunId, WorkerId};
-use nqueens_model::operator::{EventKind, RunState};
+use nqueens_model::operator::{EventKind, RunState, thousands};
 use tracing::warn;
 
 use crate::dispatch::{ChangedJob, Dispatch, JobState, Machine, Millis, Run};
@@ -49,6 +49,7 @@ impl NewEvent {
                 (EventKind::WorkerLost, "sent no heartbeat in time")
             };
             warn!(%worker, leases, "worker {what}: its jobs go to other workers");
+            let leases = thousands(leases);
             let text = format!("Worker {worker} {what}: {leases} of its jobs go to other workers.");
             Self { kind, run: None, worker: Some(worker), text }
         });
@@ -64,6 +65,7 @@ impl NewEvent {
 
     /// A machine whose results were wrong.
     pub(crate) fn distrusted(machine: &Machine, reason: &str, suspects: usize) -> Self {
+        let suspects = thousands(suspects);
         let text = format!(
             "Untrusted: {machine:#}. It gets no more jobs; {suspects} of its results are counted again. {reason}"
         );
@@ -73,6 +75,7 @@ impl NewEvent {
     /// A machine that failed to count job after job.
     pub(crate) fn rests(machine: &Machine, failures: u32, seconds: u64) -> Self {
         warn!(%machine, failures, seconds, "machine fails job after job: it gets none for a while");
+        let (failures, seconds) = (thousands(failures), thousands(seconds));
         let text = format!(
             "Machine {machine} failed to count {failures} jobs in a row and gets none for {seconds} s."
         );
@@ -102,7 +105,7 @@ impl NewEvent {
             let what = if count == 1 {
                 format!("job {job} is quarantined; {why}")
             } else {
-                format!("{count} jobs are quarantined; the first is {job}, {why}")
+                format!("{} jobs are quarantined; the first is {job}, {why}", thousands(count))
             };
             Some(Self::of(dispatch.run(run)?, EventKind::JobsQuarantined, format_args!("{what}.")))
         });
@@ -130,7 +133,7 @@ impl Stalls {
                 *told = true;
                 let seconds = patience / 1_000;
                 warn!(run = %run.id(), n = run.plan().n().get(), seconds, "run stalled: nobody counts");
-                let what = format_args!("nobody has counted for {seconds} seconds.");
+                let what = format!("nobody has counted for {} seconds.", thousands(seconds));
                 news.push(NewEvent::of(run, EventKind::RunStalled, what));
             }
         }
@@ -149,5 +152,10 @@ mod tests {
         let told: Vec<_> = news.iter().map(|news| (news.worker.unwrap().get(), news.kind)).collect();
         assert_eq!(told, [(1, EventKind::WorkerStalled), (2, EventKind::WorkerLost)]);
         assert_eq!(news[1].text, "Worker 2 sent no heartbeat in time: 2 of its jobs go to other workers.");
+        let news = NewEvent::lapses(std::iter::repeat_n((worker(3), false), 1_204));
+        assert_eq!(
+            news[0].text,
+            "Worker 3 sent no heartbeat in time: 1,204 of its jobs go to other workers."
+        );
     }
 }

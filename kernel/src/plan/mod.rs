@@ -15,7 +15,7 @@ use crate::halves::Orbits;
 use crate::job::{Class, Job, Weight};
 use crate::prefix::Prefix;
 use crate::ranges::Numbered;
-use crate::variant::{Cells, Variant};
+use crate::variant::{Cells, Variant, file_stem};
 pub use fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
 pub use kind::{PlanKind, UnknownPlan};
 pub use size::PlanSize;
@@ -179,6 +179,11 @@ impl Plan {
     /// What it counts, in a few words: `N = 8`, or `N = 8, 2 queens given`.
     pub fn subject(&self) -> String {
         self.variant().map_or_else(|| format!("N = {}", self.n), |variant| variant.to_string())
+    }
+
+    /// What files about a run are called, but for their endings.
+    pub fn file_stem(&self) -> String {
+        file_stem(self.n, self.variant().as_ref())
     }
 
     /// The board of a plan `cells`, which no other has.

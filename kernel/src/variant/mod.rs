@@ -43,8 +43,8 @@ impl Variant {
         }
     }
 
-    /// A few letters and digits for the names of files: another variant of the board has others.
-    pub fn tag(&self) -> String {
+    /// A few letters and digits: another variant of the board has others.
+    fn tag(&self) -> String {
         match self {
             Self::Cells(cells) => hex::encode(&Sha256::digest(cells.to_string())[..4]),
             Self::Torus(_) => "torus".to_owned(),
@@ -58,6 +58,13 @@ impl Variant {
             Self::Torus(n) => Some(known::toroidal(*n)),
         }
     }
+}
+
+/// What files about the solutions of a board are called, but for their endings: `nqueens-8`, of a variant
+/// `nqueens-8-torus`. Files of other variants have other names.
+pub fn file_stem(n: BoardSize, variant: Option<&Variant>) -> String {
+    let tag = variant.map_or_else(String::new, |variant| format!("-{}", variant.tag()));
+    format!("nqueens-{n}{tag}")
 }
 
 impl fmt::Display for Variant {

@@ -47,6 +47,11 @@ pub fn quantity(number: f64) -> String {
     format!("{number:.decimals$}")
 }
 
+/// A share of the work for people: `42.3 %`. What is not done is never all.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", if share < 1.0 { (100.0 * share).min(99.9) } else { 100.0 })
+}
+
 /// A time span in its two largest units: `3h20m`, `72y323d`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
 pub fn span(seconds: f64) -> String {
@@ -74,6 +79,14 @@ mod tests {
         assert_eq!(
             [0.0, 1.234e-5, 0.5, 45.67, 999.4, 14_772_512.3].map(quantity),
             ["0", "0.0000123", "0.500", "45.7", "999", "14,772,512"]
+        );
+    }
+
+    #[test]
+    fn what_is_not_done_is_never_all() {
+        assert_eq!(
+            [0.0, 0.4236, 0.999_4, 0.999_96, 1.0].map(percent),
+            ["0.0 %", "42.4 %", "99.9 %", "99.9 %", "100.0 %"]
         );
     }
 

@@ -17,6 +17,25 @@ pub struct Moment {
     pub time_left_s: Option<Interval>,
 }
 
+/// What a coordinator tells of one run alone.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunDetail {
+    /// How it went over time, oldest moment first.
+    pub moments: Vec<Moment>,
+    /// How many of its leased jobs are being counted, the others wait in their workers' queues; `None` if nobody can say.
+    pub being_counted: Option<u32>,
+    /// Processor time of all its results, also of second counts, in microseconds; `None` if it was not told.
+    pub cpu_us: Option<u64>,
+}
+
+impl RunDetail {
+    /// The processor time, for people.
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    pub fn core_hours(&self) -> Option<f64> {
+        self.cpu_us.map(|us| us as f64 / 3.6e9)
+    }
+}
+
 /// The moments of one run, oldest first. When there are too many, every second one goes, and those to come are taken half as
 /// often.
 #[derive(Clone, Debug)]

@@ -8,12 +8,12 @@ mod progress;
 mod run;
 mod worker;
 
-pub use estimate::{Interval, quantity, span, thousands};
+pub use estimate::{Interval, percent, quantity, span, thousands};
 pub use event::{Event, EventKind};
-pub use history::{History, Moment};
+pub use history::{History, Moment, RunDetail};
 pub use outcome::{Checked, Grounds, Missing, Outcome, Standing, TotalEstimate};
 pub use progress::{CheckCounts, Progress, Speed};
-pub use run::{Blamed, Recounts, RunState, RunStatus, Submission};
+pub use run::{Blamed, Recounts, RunState, RunStatus, Submission, foremost};
 pub use worker::{MachineName, WorkerStatus};
 
 /// Milliseconds since 1970, UTC.

@@ -44,6 +44,11 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Whether somebody has jobs of it.
+    pub fn is_counted(&self) -> bool {
+        self.state == RunState::Active && self.leased > 0
+    }
+
     /// Whether nothing is left but jobs in quarantine, which wait for somebody's eye.
     pub fn is_stuck(&self) -> bool {
         self.state.is_open() && self.quarantined > 0 && self.done + self.quarantined == self.jobs

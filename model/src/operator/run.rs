@@ -123,6 +123,14 @@ impl RunStatus {
     }
 }
 
+/// The run that is shown to one who did not choose: one that is counted, or else one that is not over, or else the latest. The
+/// oldest come first.
+pub fn foremost(runs: &[RunStatus]) -> Option<RunId> {
+    let counted = runs.iter().find(|run| run.progress.is_counted());
+    let open = || runs.iter().find(|run| run.progress.state.is_open());
+    counted.or_else(open).or(runs.last()).map(|run| run.progress.run)
+}
+
 fn between(from: WallTime, to: WallTime) -> Duration {
     Duration::from_millis(u64::try_from(to.saturating_sub(from)).unwrap_or(0))
 }

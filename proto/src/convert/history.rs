@@ -1,10 +1,26 @@
-//! How a run went over time.
+//! How a run went over time, and what it has cost.
 
-use nqueens_model::operator::Moment;
+use nqueens_model::operator::{Moment, RunDetail};
 
 use super::operator::interval;
 use super::{InvalidMessage, invalid};
 use crate::v1;
+
+impl From<RunDetail> for v1::GetHistoryResponse {
+    fn from(RunDetail { moments, being_counted, cpu_us }: RunDetail) -> Self {
+        Self { moments: moments.into_iter().map(Into::into).collect(), being_counted, cpu_us }
+    }
+}
+
+impl TryFrom<v1::GetHistoryResponse> for RunDetail {
+    type Error = InvalidMessage;
+
+    fn try_from(wire: v1::GetHistoryResponse) -> Result<Self, Self::Error> {
+        let v1::GetHistoryResponse { moments, being_counted, cpu_us } = wire;
+        let moments = moments.into_iter().map(Moment::try_from).collect::<Result<_, _>>()?;
+        Ok(Self { moments, being_counted, cpu_us })
+    }
+}
 
 impl From<Moment> for v1::Moment {
     fn from(moment: Moment) -> Self {

@@ -8,7 +8,7 @@ use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
     Blamed, CheckCounts, Checked, Event, EventKind, Grounds, Interval, Moment, Outcome, Progress, Recounts,
-    RunState, RunStatus, Speed, Submission, TotalEstimate, WorkerStatus,
+    RunDetail, RunState, RunStatus, Speed, Submission, TotalEstimate, WorkerStatus,
 };
 
 use super::variant;
@@ -134,6 +134,8 @@ fn moments_arrive() {
     let moment = Moment { at: 5, share_done: 0.25, states_per_s: Some(1e9), total: known, time_left_s: None };
     let wire = v1::Moment::from(moment);
     assert_eq!(Moment::try_from(wire), Ok(moment));
+    let detail = RunDetail { moments: vec![moment], being_counted: Some(3), cpu_us: Some(u64::MAX) };
+    assert_eq!(RunDetail::try_from(v1::GetHistoryResponse::from(detail.clone())), Ok(detail));
     let refused = |wire: v1::Moment| Moment::try_from(wire).unwrap_err().field;
     assert_eq!(refused(v1::Moment { share_done: 1.5, ..wire }), "share_done");
     assert_eq!(refused(v1::Moment { states_per_s: Some(f64::NAN), ..wire }), "states_per_s");

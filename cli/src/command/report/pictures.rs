@@ -5,7 +5,7 @@ use std::fmt::Write;
 use maud::{Markup, html};
 
 use super::facts::Facts;
-use crate::output::quantity;
+use crate::output::{percent, quantity};
 
 /// Hosts that have a bar of their own.
 const BARS_MAX: usize = 12;
@@ -98,7 +98,7 @@ pub(super) fn over_time(facts: &Facts) -> Markup {
         .collect();
     let share = Axis::new("% of the work done".to_owned(), 1.0, 100.0);
     let at_most = format!("Speed over time, at most {} states per second", quantity(most));
-    let progress = format!("Progress over time, up to {:.1} % of the work", 100.0 * done);
+    let progress = format!("Progress over time, up to {} of the work", percent(done));
     html! {
         div class="charts" {
             (chart(&at_most, &speed, &time, &speeds, span_s))

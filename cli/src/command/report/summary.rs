@@ -10,7 +10,7 @@ use nqueens_model::operator::{Recounts, RunState};
 use super::super::status::describe_recounts;
 use super::super::variant::count_again;
 use super::facts::{Facts, WorkSums};
-use crate::output::{duration, harmless, hours, local_time, quantity, thousands};
+use crate::output::{duration, harmless, hours, local_time, percent, quantity, thousands};
 
 /// `N = 16: 14,772,512 solutions`, or that there is no total.
 pub(super) fn title(facts: &Facts) -> String {
@@ -25,7 +25,7 @@ pub(super) fn title(facts: &Facts) -> String {
 pub(super) fn reputation(facts: &Facts) -> String {
     let progress = &facts.run.progress;
     let (done, jobs, share) =
-        (thousands(progress.done), thousands(progress.jobs), 100.0 * progress.share_done);
+        (thousands(progress.done), thousands(progress.jobs), percent(progress.share_done));
     if let Some(standing) = facts.run.standing() {
         let sentence = match standing.is_confirmed() {
             _ if facts.is_in_doubt() => "Do not trust this total: a check failed.",
@@ -41,7 +41,7 @@ pub(super) fn reputation(facts: &Facts) -> String {
         }
         (RunState::Cancelled, _) => {
             return format!(
-                "The run was cancelled with {done} of {jobs} jobs done, {share:.1} % of the work; it has no total."
+                "The run was cancelled with {done} of {jobs} jobs done, {share} of the work; it has no total."
             );
         }
         (RunState::Paused, _) => "paused",
@@ -49,7 +49,7 @@ pub(super) fn reputation(facts: &Facts) -> String {
     };
     let sentences = [
         Some(format!(
-            "The run is {state}. {done} of {jobs} jobs are done, {share:.1} % of the work; there is no total yet."
+            "The run is {state}. {done} of {jobs} jobs are done, {share} of the work; there is no total yet."
         )),
         (progress.quarantined > 0).then(|| {
             let quarantined = thousands(progress.quarantined);
@@ -318,7 +318,7 @@ pub(super) const UNCHECKED: &str =
 
 /// Commands that verify the run, each with its purpose.
 pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
-    let (run, n, plan) = (facts.run.progress.run, facts.run.progress.n, facts.run.plan);
+    let (run, plan, stem) = (facts.run.progress.run, facts.run.plan, facts.run.plan.file_stem());
     let db = facts.db.as_ref().map(|db| quoted(&db.to_string_lossy()));
     let audit = db.as_ref().map(|db| {
         (
@@ -329,7 +329,7 @@ pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
     if facts.run.outcome.is_none() {
         return audit.into_iter().collect();
     }
-    let ledger = format!("nqueens-{n}.ledger");
+    let ledger = format!("{stem}.ledger");
     let export = db.as_ref().map(|db| {
         (
             format!("nqueens export {run} --db {db} --format ledger --output {ledger}"),
@@ -350,7 +350,7 @@ pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
         _ if plan.variant().is_some() => "counts the board again; --kernel selects another search",
         _ => "counts the board again; --plan and --kernel select other methods",
     };
-    let again = (format!("{} --db nqueens-{n}-again.db", count_again(&plan)), how_again);
+    let again = (format!("{} --db {stem}-again.db", count_again(&plan)), how_again);
     export.into_iter().chain(from_ledger).chain(audit).chain([again]).collect()
 }
 

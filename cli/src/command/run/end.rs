@@ -96,7 +96,8 @@ impl RunEnd {
         let what = match self.taken_up {
             TakenUp::New => format!("counted in {took} on {threads}"),
             TakenUp::Resumed(share) => {
-                let left = 100.0 * (1.0 - share);
+                // As `percent` has told it: what is not done is never nothing.
+                let left = if share < 1.0 { (100.0 * (1.0 - share)).max(0.1) } else { 0.0 };
                 format!("counted in {took}{}, the last {left:.1} % on {threads}", self.interruptions())
             }
             TakenUp::Done => {

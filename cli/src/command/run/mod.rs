@@ -16,7 +16,7 @@ use nqueens_coordinator::{Access, CallerLimits, Coordinator, Error, Policy, RunR
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::PlanKind;
-use nqueens_kernel::variant::Variant;
+use nqueens_kernel::variant::{Variant, file_stem};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{RunState, RunStatus, Submission};
@@ -34,7 +34,7 @@ use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
 use crate::machine::default_threads;
 use crate::memory::Memory;
-use crate::output::{Json, thousands};
+use crate::output::{Json, percent, thousands};
 use crate::progress::Bar;
 use crate::runtime;
 use crate::signals::{END_WITHIN, SignalReceiver, signals, stopped};
@@ -111,8 +111,8 @@ impl RunCommand {
     }
 
     fn path(&self) -> PathBuf {
-        let tag = self.variant.map_or_else(String::new, |variant| format!("-{}", variant.tag()));
-        self.db.clone().unwrap_or_else(|| format!("nqueens-{}{tag}.db", self.n).into())
+        let stem = || file_stem(self.n, self.variant.as_ref());
+        self.db.clone().unwrap_or_else(|| format!("{}.db", stem()).into())
     }
 
     async fn count(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
@@ -194,11 +194,9 @@ impl RunCommand {
         let taken_up = match before.filter(|run| run.sums.done > 0) {
             Some(run) => {
                 let (done, jobs) = (thousands(run.sums.done), thousands(run.jobs));
-                let percent = 100.0 * run.share_done();
+                let share = percent(run.share_done());
                 if !self.json.json {
-                    eprintln!(
-                        "nqueens: run {id} is resumed at {percent:.1} %, with {done} of {jobs} jobs done"
-                    );
+                    eprintln!("nqueens: run {id} is resumed at {share}, with {done} of {jobs} jobs done");
                 }
                 TakenUp::Resumed(run.share_done())
             }

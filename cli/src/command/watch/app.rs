@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use jiff::tz::TimeZone;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Event, Moment, RunStatus};
+use nqueens_model::operator::{Event, Moment, RunDetail, RunStatus, foremost};
 
 use super::feed::{FeedMessage, Order};
 use super::picture::{ClusterView, WorkerView};
@@ -67,7 +68,9 @@ pub(super) struct App {
     pub(super) focus: Pane,
     pub(super) mode: Mode,
     tables: [ListView; 3],
-    histories: HashMap<RunId, Vec<Moment>>,
+    details: HashMap<RunId, RunDetail>,
+    /// Of the clock on the wall.
+    pub(super) zone: TimeZone,
 }
 
 impl App {
@@ -81,9 +84,10 @@ impl App {
             focus: Pane::Runs,
             mode: Mode::Look,
             tables: <[ListView; 3]>::default(),
-            histories: HashMap::new(),
+            details: HashMap::new(),
+            zone: TimeZone::system(),
         };
-        if let Some(run) = picture.foremost() {
+        if let Some(run) = foremost(&picture.runs) {
             app.table_mut(Pane::Runs).select(run.get());
         }
         app.hear(FeedMessage::Picture(picture));
@@ -94,8 +98,8 @@ impl App {
     pub(super) fn hear(&mut self, news: FeedMessage) {
         match news {
             FeedMessage::Picture(mut picture) => {
-                self.histories.retain(|run, _| picture.runs.iter().any(|status| status.progress.run == *run));
-                self.histories.extend(picture.histories.drain());
+                self.details.retain(|run, _| picture.runs.iter().any(|status| status.progress.run == *run));
+                self.details.extend(picture.details.drain());
                 self.picture = picture;
                 self.lost = None;
             }
@@ -113,13 +117,18 @@ impl App {
         reason = "for a picture"
     )]
     pub(super) fn speeds(&self, run: RunId, columns: usize) -> Vec<u64> {
-        let moments = self.histories.get(&run).map_or(&[][..], Vec::as_slice);
+        let moments = self.detail(run).map_or(&[][..], |detail| &detail.moments);
         let each = moments.len().div_ceil(columns.max(1)).max(1);
         let mean = |some: &[Moment]| {
             let sum: f64 = some.iter().map(|moment| moment.states_per_s.unwrap_or(0.0)).sum();
             (sum / some.len() as f64) as u64
         };
         moments.chunks(each).map(mean).collect()
+    }
+
+    /// What is told of a run alone, if it is known already.
+    pub(super) fn detail(&self, run: RunId) -> Option<&RunDetail> {
+        self.details.get(&run)
     }
 
     pub(super) fn table(&self, pane: Pane) -> &ListView {

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use nqueens_coordinator::{Reader, Refusal, wall_time};
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{Moment, RunState, RunStatus, WorkerStatus};
+use nqueens_model::operator::{RunDetail, RunState, RunStatus, WorkerStatus};
 use tokio::sync::mpsc;
 
 use super::picture::{ClusterView, WorkerView};
 use super::{RETRY, WatchCommand};
 use crate::client::OperatorClient;
 use crate::command::checkup::describe_disk;
-use crate::command::target::{all_runs, read};
+use crate::command::target::{read, runs_with_cost};
 
-/// Histories that are asked for with one picture.
-const HISTORIES: usize = 8;
+/// Runs whose details are asked for with one picture.
+const DETAILS: usize = 8;
 
 /// What an operator wants done, having confirmed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub(super) enum FeedMessage {
 /// Takes pictures of a coordinator, or of a database that is only read.
 pub(super) struct Feed {
     place: Result<OperatorClient, PathBuf>,
-    /// Runs whose history is known, and changes no more.
-    followed: HashSet<RunId>,
+    /// Runs whose details were asked for in this state: they change while jobs are leased, and with the state.
+    followed: HashSet<(RunId, RunState)>,
     only: Option<RunId>,
     every: Duration,
 }
@@ -69,7 +69,7 @@ impl Feed {
         let mut picture = match &mut self.place {
             Ok(client) => {
                 let mut picture = of_coordinator(client).await?;
-                picture.histories = histories(client, &picture, &mut self.followed).await?;
+                picture.details = details(client, &picture, &mut self.followed).await?;
                 picture
             }
             Err(db) => of_database(db).await?,
@@ -109,38 +109,43 @@ async fn of_coordinator(client: &mut OperatorClient) -> anyhow::Result<ClusterVi
             .map(WorkerView::from)
             .collect(),
         events: client.events().await?,
-        histories: HashMap::new(),
+        details: HashMap::new(),
         disk: disk.as_ref().map(describe_disk),
         at: wall_time(),
     })
 }
 
-/// Some histories: first of runs that are counted, then of those that are not known yet.
-async fn histories(
+/// Some details: first of runs that are counted, then of those that are not known yet.
+async fn details(
     client: &mut OperatorClient,
     picture: &ClusterView,
-    followed: &mut HashSet<RunId>,
-) -> anyhow::Result<HashMap<RunId, Vec<Moment>>> {
-    let is_counted = |run: &&RunStatus| run.progress.state == RunState::Active && run.progress.leased > 0;
-    let counted = picture.runs.iter().filter(is_counted).map(|run| run.progress.run);
-    let others = picture.runs.iter().rev().map(|run| run.progress.run).filter(|run| !followed.contains(run));
-    let wanted: Vec<_> = counted.chain(others).take(HISTORIES).collect();
-    let mut histories = HashMap::new();
-    for run in wanted {
-        histories.insert(run, client.history(run).await?);
+    followed: &mut HashSet<(RunId, RunState)>,
+) -> anyhow::Result<HashMap<RunId, RunDetail>> {
+    let runs = picture.runs.iter().map(|run| &run.progress);
+    let counted = runs.clone().filter(|run| run.is_counted());
+    let others = runs.rev().filter(|run| !run.is_counted() && !followed.contains(&(run.run, run.state)));
+    let wanted: Vec<_> = counted.chain(others).map(|run| (run.run, run.state)).take(DETAILS).collect();
+    let mut details = HashMap::new();
+    for (run, _) in &wanted {
+        details.insert(*run, client.detail(*run).await?);
     }
-    followed.extend(histories.keys());
-    Ok(histories)
+    followed.extend(wanted);
+    Ok(details)
 }
 
 async fn of_database(db: &Path) -> anyhow::Result<ClusterView> {
     let look = async |reader: &Reader| {
-        let runs = all_runs(reader).await?;
+        let (runs, costs): (Vec<_>, Vec<_>) = runs_with_cost(reader).await?.into_iter().unzip();
         let workers = reader.workers().await?.into_iter().map(WorkerView::from).collect();
-        let histories = reader.histories().await?.into_iter();
-        let histories = histories.map(|(run, history)| (run, history.moments().to_vec())).collect();
+        let histories = reader.histories().await?;
+        let detail = |(run, cpu_us): (&RunStatus, u128)| {
+            let run = run.progress.run;
+            let moments = histories.get(&run).map_or_else(Vec::new, |history| history.moments().to_vec());
+            (run, RunDetail { moments, being_counted: None, cpu_us: cpu_us.try_into().ok() })
+        };
+        let details = runs.iter().zip(costs).map(detail).collect();
         let events = reader.events().await?;
-        Ok(ClusterView { at: wall_time(), runs, workers, events, histories, disk: None })
+        Ok(ClusterView { at: wall_time(), runs, workers, events, details, disk: None })
     };
     read(db, look).await
 }

@@ -6,7 +6,7 @@ use std::ops::Add;
 use nqueens_coordinator::WorkerRow;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::message::Registration;
-use nqueens_model::operator::{Event, Moment, RunState, RunStatus, WallTime, WorkerStatus};
+use nqueens_model::operator::{Event, RunDetail, RunStatus, WallTime, WorkerStatus};
 
 /// What the coordinator or the database shows at one moment.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +19,8 @@ pub(super) struct ClusterView {
     pub(super) workers: Vec<WorkerView>,
     /// Oldest first.
     pub(super) events: Vec<Event>,
-    /// How the runs went over time: of each that changed since the picture before, and of others now and then.
-    pub(super) histories: HashMap<RunId, Vec<Moment>>,
+    /// What is told of each run alone: of those that changed since the picture before.
+    pub(super) details: HashMap<RunId, RunDetail>,
     /// What there is to say of the coordinator's disk, if it is short of room.
     pub(super) disk: Option<String>,
 }
@@ -63,14 +63,6 @@ impl WorkerView {
 }
 
 impl ClusterView {
-    /// The run that is looked at first: one that is counted, or else one that is not over, or else the latest.
-    pub(super) fn foremost(&self) -> Option<RunId> {
-        let is_counted = |run: &&RunStatus| run.progress.state == RunState::Active && run.progress.leased > 0;
-        let counted = self.runs.iter().find(is_counted);
-        let open = || self.runs.iter().find(|run| run.progress.state.is_open());
-        counted.or_else(open).or(self.runs.last()).map(|run| run.progress.run)
-    }
-
     /// What the paces of all workers add up to.
     pub(super) fn pace(&self) -> f64 {
         self.workers.iter().map(WorkerView::pace).sum()

@@ -66,7 +66,7 @@ fn results_of_two_jobs_that_were_swapped() {
     // The file alone gives no hint: only who counts again finds it.
     assert_eq!(faults.len(), 4, "{faults:?}");
     for job in [places.0, places.1] {
-        let wanted = format!("job {job}: worker 1 (this process) counted ");
+        let wanted = format!("job {job} worker 1 (this process) counted ");
         assert!(faults.iter().any(|fault| fault.starts_with(&wanted)), "{faults:?}");
     }
     assert!(faults[2].starts_with("sample 2 of 3 jobs counted again differ (seed "), "{faults:?}");

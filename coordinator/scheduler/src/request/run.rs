@@ -3,7 +3,7 @@
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprint;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{EventKind, Outcome, RunState};
+use nqueens_model::operator::{EventKind, Outcome, RunState, thousands};
 use tracing::{error, info};
 
 use super::Request;
@@ -70,7 +70,8 @@ impl Request for ActivateRun {
         let jobs = run.jobs();
         info!(run = %id, n = plan.n().get(), plan = %plan.kind(), jobs, priority, "run is planned");
         transaction.change(Change::RunActivated { run: id, jobs, fingerprint });
-        transaction.tell([NewEvent::of(&run, EventKind::RunPlanned, format_args!("planned, {jobs} jobs."))]);
+        let what = format!("planned, {} jobs.", thousands(jobs));
+        transaction.tell([NewEvent::of(&run, EventKind::RunPlanned, what)]);
         transaction.scheduler.dispatch.add_run(run);
         Ok(())
     }
@@ -102,8 +103,8 @@ impl Request for FinishRun {
             Ok(outcome) => {
                 run.set_state(RunState::Done);
                 info!(run = %id, n, total = %outcome.total, "run is done");
-                let (total, check) = (outcome.total, outcome.checked.describe());
-                let what = format_args!("done, TOTAL {total}: {check}.");
+                let (total, check) = (thousands(outcome.total), outcome.checked.describe());
+                let what = format!("done, TOTAL {total}: {check}.");
                 (Change::RunDone(id, outcome), NewEvent::of(run, EventKind::RunDone, what))
             }
             Err(reason) => {

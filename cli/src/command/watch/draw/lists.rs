@@ -10,7 +10,7 @@ use super::text::{shortened, wrapped};
 use super::{Palette, QUIET, SELECTED, lines, title, under_title};
 use crate::command::watch::app::{App, Pane, about};
 use crate::command::watch::picture::WorkerView;
-use crate::output::thousands;
+use crate::output::{percent, thousands};
 use crate::progress::describe_planning;
 
 /// From this width on, workers are shown with everything that is known of them.
@@ -54,7 +54,7 @@ fn run_row(run: &RunStatus, palette: Palette) -> Row<'static> {
         progress.n.to_string(),
         run.plan.kind().to_string(),
         progress.state.name().to_owned(),
-        format!("{:.1} %", 100.0 * progress.share_done),
+        percent(progress.share_done),
         progress.time_left_s.map_or_else(|| "-".to_owned(), |left| span(left.value)),
         total,
     ]);

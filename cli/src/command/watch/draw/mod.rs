@@ -49,8 +49,9 @@ const QUIET: Style = Style::new().add_modifier(Modifier::DIM);
 /// What keys are about.
 const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
-/// Lines of the part that has the selected run.
-const RUN_LINES: u16 = 6;
+/// Lines of the part that has the selected run, and where there are few.
+const RUN_LINES: u16 = 7;
+const RUN_LINES_MIN: u16 = 6;
 
 /// Lines that a warning or an answer takes at most.
 const ALARM_LINES: usize = 4;
@@ -61,6 +62,9 @@ const LINES_MIN: u16 = 10;
 /// With fewer lines than this, the lists go before the selected run.
 const LINES_FOR_RUN: u16 = 14;
 
+/// With fewer lines than this, the selected run has fewer, too.
+const LINES_FOR_MUCH: u16 = 20;
+
 /// Lines for the runs, the selected run, the workers and the events, of so many.
 fn share_out(lines: u16, focus: Pane, runs: usize) -> [u16; 4] {
     if lines < LINES_MIN {
@@ -70,7 +74,11 @@ fn share_out(lines: u16, focus: Pane, runs: usize) -> [u16; 4] {
             Pane::Events => [0, 0, 0, lines],
         };
     }
-    let run = if lines >= LINES_FOR_RUN { RUN_LINES } else { 0 };
+    let run = match lines {
+        LINES_FOR_MUCH.. => RUN_LINES,
+        LINES_FOR_RUN.. => RUN_LINES_MIN,
+        _ => 0,
+    };
     let lists = lines - run;
     let events = lists / 4;
     // A title and a head; one empty row, where there are no runs, is enough to see that.

@@ -2,8 +2,8 @@
 
 use ratatui::text::Span;
 
-/// A text in lines of at most `width` columns, broken between words where that is possible; of more than `lines_max`, the last
-/// one ends with an ellipsis.
+/// A text in lines of at most `width` columns, broken between words where that is possible; a word that no line holds begins
+/// where it stands. Of more lines than `lines_max`, the last one ends with an ellipsis.
 pub(super) fn wrapped(text: &str, width: u16, lines_max: usize) -> Vec<String> {
     let width = usize::from(width).max(1);
     let mut lines = vec![String::new()];
@@ -14,7 +14,9 @@ pub(super) fn wrapped(text: &str, width: u16, lines_max: usize) -> Vec<String> {
             last.push_str(word);
             continue;
         }
-        if !last.is_empty() {
+        if columns(word) > width && !last.is_empty() && columns(last) + 1 < width {
+            last.push(' ');
+        } else if !last.is_empty() {
             lines.push(String::new());
         }
         for letter in word.chars() {
@@ -62,10 +64,7 @@ mod tests {
         let text = "can't reach a coordinator at http://127.0.0.1:7327";
         assert_eq!(wrapped(text, 80, 3), [text]);
         assert_eq!(wrapped(text, 25, 3), ["can't reach a coordinator", "at http://127.0.0.1:7327"]);
-        assert_eq!(
-            wrapped(text, 12, 9),
-            ["can't reach", "a", "coordinator", "at", "http://127.0", ".0.1:7327"]
-        );
+        assert_eq!(wrapped(text, 12, 9), ["can't reach", "a", "coordinator", "at http://12", "7.0.0.1:7327"]);
         assert_eq!(wrapped(text, 13, 2), ["can't reach a", "coordinator …"]);
         assert_eq!(wrapped("", 10, 3), [""]);
         assert_eq!(wrapped("ab", 0, 1), ["…"]);

@@ -120,10 +120,11 @@ fn a_history_stays_until_its_run_is_gone() {
     let moment =
         |states_per_s| Moment { at: NOW, share_done: 0.5, states_per_s, total: None, time_left_s: None };
     let moments = [None, Some(4e9), Some(6e9), Some(8e9), Some(1e9)].map(moment);
-    let histories = HashMap::from([(run_id(0), moments.into())]);
-    app.hear(FeedMessage::Picture(ClusterView { histories, ..picture() }));
+    let detail = RunDetail { moments: moments.into(), ..RunDetail::default() };
+    let details = HashMap::from([(run_id(0), detail)]);
+    app.hear(FeedMessage::Picture(ClusterView { details, ..picture() }));
     // Not every picture has every history.
-    app.hear(FeedMessage::Picture(picture()));
+    app.hear(FeedMessage::Picture(ClusterView { details: HashMap::new(), ..picture() }));
     assert_eq!(app.speeds(run_id(0), 10), [0, 4_000_000_000, 6_000_000_000, 8_000_000_000, 1_000_000_000]);
     assert_eq!(app.speeds(run_id(0), 3), [2_000_000_000, 7_000_000_000, 1_000_000_000]);
     app.hear(FeedMessage::Picture(ClusterView::default()));

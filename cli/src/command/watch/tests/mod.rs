@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use jiff::tz::TimeZone;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    CheckCounts, Event, EventKind, Interval, Moment, Progress, Recounts, RunState, RunStatus, Speed,
-    WorkerStatus,
+    CheckCounts, Event, EventKind, Interval, Moment, Progress, Recounts, RunDetail, RunState, RunStatus,
+    Speed, WorkerStatus,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -62,7 +63,7 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
         replicate_ppm: 0,
         reason: (state == RunState::Failed).then(|| "COUNT2 is not what it has to be".to_owned()),
         created_at: NOW,
-        started_at: None,
+        started_at: going.then_some(NOW - 7_800_000),
         finished_at: None,
         recounts: Recounts::default(),
         outcome: None,
@@ -119,13 +120,25 @@ fn picture() -> ClusterView {
                 "'attic' sent no heartbeat in time: its jobs go to other workers.",
             ),
         ],
-        histories: HashMap::new(),
+        details: HashMap::from([(run_id(0), detail(Vec::new()))]),
         disk: None,
     }
 }
 
+/// What is told of the run that is counted.
+fn detail(moments: Vec<Moment>) -> RunDetail {
+    RunDetail { moments, being_counted: Some(12), cpu_us: Some(91_800_000_000) }
+}
+
+fn app_of(picture: ClusterView) -> App {
+    let mut app = App::new("http://head:7327".to_owned(), false, picture);
+    // The same everywhere.
+    app.zone = TimeZone::UTC;
+    app
+}
+
 fn app() -> App {
-    App::new("http://head:7327".to_owned(), false, picture())
+    app_of(picture())
 }
 
 /// Presses keys that are letters; what the last leaves to do.

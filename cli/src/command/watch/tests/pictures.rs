@@ -1,6 +1,10 @@
 //! Tests of the drawing.
 
+use nqueens_kernel::known::published;
+use nqueens_model::operator::{Checked, Outcome};
+
 use super::*;
+use crate::output::thousands;
 
 #[test]
 fn the_picture_at_80_by_24() {
@@ -14,12 +18,12 @@ fn the_picture_at_80_by_24() {
         time_left_s: None,
     };
     let mut next = picture();
-    next.histories.insert(run_id(0), (0..30).map(moment).collect());
+    next.details.insert(run_id(0), detail((0..30).map(moment).collect()));
     app.hear(FeedMessage::Picture(next));
     insta::assert_snapshot!(screen(&app, 80, 24));
     // More moments than columns.
     let mut next = picture();
-    next.histories.insert(run_id(0), (0..240).map(moment).collect());
+    next.details.insert(run_id(0), detail((0..240).map(moment).collect()));
     app.hear(FeedMessage::Picture(next));
     let speeds = app.speeds(run_id(0), 60);
     assert_eq!((speeds.len(), speeds[0], speeds[59]), (60, 0, 8_760_000_000));
@@ -28,6 +32,53 @@ fn the_picture_at_80_by_24() {
 #[test]
 fn the_picture_at_120_by_40() {
     insta::assert_snapshot!(screen(&app(), 120, 40));
+}
+
+/// The largest board that was ever counted, done; and a small one whose workers hold more jobs than they count.
+fn finished() -> ClusterView {
+    let mut picture = picture();
+    let known = published(BoardSize::new(27).expect("a size")).expect("published");
+    let mut done = run(3, 27, RunState::Done, 40_572);
+    done.started_at = Some(NOW - 86_400_000);
+    done.finished_at = Some(NOW - 600_000);
+    done.outcome = Some(Outcome {
+        totals: known.orbits,
+        total: known.total,
+        checked: Checked::Published,
+        grounds: None,
+    });
+    picture.runs = vec![done];
+    picture.details =
+        HashMap::from([(run_id(3), RunDetail { being_counted: Some(0), ..detail(Vec::new()) })]);
+    picture
+}
+
+#[test]
+fn a_finished_run_tells_its_counts_and_what_they_took() {
+    let app = app_of(finished());
+    insta::assert_snapshot!(screen(&app, 80, 24));
+    let wide = screen(&app, 120, 40).to_string();
+    let known = published(BoardSize::new(27).expect("a size")).expect("published");
+    for fact in [
+        "TOTAL 234,907,967,154,122,528, equal to the published count".to_owned(),
+        format!("UNIQUE {}", thousands(known.unique)),
+        "took 23h50m, 25.5 core-hours".to_owned(),
+    ] {
+        assert!(wide.contains(&fact), "{fact}: {wide}");
+    }
+}
+
+#[test]
+fn a_run_that_is_counted_tells_when_it_ends() {
+    let screen = screen(&app(), 120, 40).to_string();
+    // 1,800,000,000 s after 1970 it is 08:00 in Greenwich.
+    for fact in [
+        "▒ 96 leased (12 being counted), · 19,122 waiting",
+        "elapsed 2h10m, 3h20m (3h00m..4h00m) left, ends 11:20 (11:00..12:00)",
+        "TOTAL about 2.6733e12 (2.4060e12..3.2080e12), 25.5 core-hours",
+    ] {
+        assert!(screen.contains(fact), "{fact}: {screen}");
+    }
 }
 
 /// With what is long in it: names, errors, and a run that is over before the one that is counted.
@@ -49,19 +100,21 @@ fn long_winded() -> ClusterView {
 #[test]
 fn it_opens_on_the_run_that_is_counted() {
     let mut picture = long_winded();
-    assert_eq!(picture.foremost(), Some(run_id(0)));
-    let app = App::new(String::new(), false, picture.clone());
-    assert_eq!(app.selected_run().map(|run| run.progress.run), Some(run_id(0)));
+    let opens_on = |picture: &ClusterView| {
+        let app = App::new(String::new(), false, picture.clone());
+        app.selected_run().map(|run| run.progress.run)
+    };
+    assert_eq!(opens_on(&picture), Some(run_id(0)));
     picture.runs.retain(|run| run.progress.state != RunState::Active);
-    assert_eq!(picture.foremost(), Some(run_id(1)), "paused, but not over");
+    assert_eq!(opens_on(&picture), Some(run_id(1)), "paused, but not over");
     picture.runs.retain(|run| !run.progress.state.is_open());
-    assert_eq!(picture.foremost(), Some(run_id(2)), "the latest");
-    assert_eq!(ClusterView::default().foremost(), None);
+    assert_eq!(opens_on(&picture), Some(run_id(2)), "the latest");
+    assert_eq!(opens_on(&ClusterView::default()), None);
 }
 
 #[test]
 fn long_names_and_errors_at_80_by_24() {
-    let mut app = App::new("http://head:7327".to_owned(), false, long_winded());
+    let mut app = app_of(long_winded());
     app.hear(FeedMessage::Lost(
         "can't reach a coordinator at http://head.cluster.physics.university.example:7327 (Connection refused); check \
          the address, and that 'nqueens coordinator' runs there"
@@ -73,7 +126,7 @@ fn long_names_and_errors_at_80_by_24() {
 
 #[test]
 fn the_picture_at_200_by_50() {
-    let mut app = App::new("http://head:7327".to_owned(), false, long_winded());
+    let mut app = app_of(long_winded());
     insta::assert_snapshot!(screen(&app, 200, 50));
     app.hear(FeedMessage::Answer(Err("run 60a1651823b0 is active".to_owned())));
     assert!(screen(&app, 200, 50).to_string().contains("run 60a1651823b0 is active"));

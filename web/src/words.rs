@@ -1,0 +1,59 @@
+//! Words of the page, with scripts and without.
+
+use nqueens_kernel::plan::PlanKind;
+use nqueens_model::operator::{Checked, RunState, RunStatus, thousands};
+
+/// What the columns of the table of workers are.
+pub(crate) const WORKERS: &str = "Kernel: the program part that counts. Holds: jobs leased to the worker, those that it counts and \
+                                  those in its queue. States: what a kernel's search visits, boards or pairs of half boards; the \
+                                  unit of work. Pace: states per second of all the worker's threads while they \
+                                  count; a run's speed has their waiting in it, too.";
+
+/// What a job of a plan is.
+pub(crate) const fn plan(kind: PlanKind) -> &'static str {
+    match kind {
+        PlanKind::Rows => "a job continues some placements of queens in the first rows",
+        PlanKind::Border => "a job continues some placements of queens in the two outermost rows and columns",
+        PlanKind::Halves => {
+            "a job joins upper and lower halves of the board that share their columns out alike"
+        }
+        PlanKind::Colours => "a job joins queens on white cells with queens on black ones",
+        PlanKind::Cells => "a job continues some placements of queens in the first rows of the board",
+        PlanKind::Torus => "a job continues some placements of queens in the first rows of the torus",
+    }
+}
+
+/// What came of the checks on a run, and what was done beyond counting each job once; `None` while there is nothing to tell.
+pub(crate) fn checks(run: &RunStatus) -> Option<(&'static str, String)> {
+    let (checks, recounts) = (run.progress.checks, run.recounts);
+    let parts = recounts.agreed.saturating_add(recounts.differing);
+    let differing = match recounts.differing {
+        0 => "none".to_owned(),
+        some => thousands(some),
+    };
+    let made = [
+        (checks.agreed, "jobs counted twice alike".to_owned()),
+        (checks.settled, "settled by a third count".to_owned()),
+        (checks.open, "second counts pending".to_owned()),
+        (checks.waived, "skipped: only one machine".to_owned()),
+        (parts, format!("parts counted again by the coordinator, {differing} differing")),
+    ];
+    let made: Vec<_> = made
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", thousands(count)))
+        .collect();
+    let more = if made.is_empty() { "no second counts".to_owned() } else { made.join("; ") };
+    match &run.outcome {
+        Some(outcome) => {
+            let against = match outcome.checked {
+                Checked::Published => "against published counts",
+                Checked::Symmetric => "against symmetric counts",
+                Checked::None => "no such count is published",
+            };
+            Some(("passed", format!("{against}; {more}")))
+        }
+        None if run.progress.state == RunState::Failed => Some(("failed", more)),
+        None => (!made.is_empty()).then_some(("pending", more)),
+    }
+}
