@@ -188,14 +188,6 @@ fn how_long(facts: &Facts) -> Vec<String> {
         duration(facts.all.cpu()),
         quantity(facts.all.core_hours())
     )];
-    if has_others(facts) {
-        time.push(format!(
-            "Of that, {} core-hours went into the results that stand, the rest into {} others: second counts, and results that \
-             do not stand.",
-            quantity(facts.work.core_hours()),
-            thousands(facts.all.jobs - facts.work.jobs)
-        ));
-    }
     if let (Some(finished), Some((_, last))) = (run.finished_at, facts.timeline.results()) {
         let after = Duration::from_millis(u64::try_from(finished.saturating_sub(last)).unwrap_or(0));
         if after > counted / 10 {
@@ -215,6 +207,14 @@ fn how_long(facts: &Facts) -> Vec<String> {
     }
     if let Some(waited) = run.waited().filter(|waited| *waited > counted) {
         time.push(format!("Before that, it waited {} in the queue.", duration(waited)));
+    }
+    if has_others(facts) {
+        time.push(format!(
+            "Of the core-hours, {} went into the results that stand, the rest into {} others: second counts, and results that \
+             do not stand.",
+            quantity(facts.work.core_hours()),
+            thousands(facts.all.jobs - facts.work.jobs)
+        ));
     }
     time
 }
