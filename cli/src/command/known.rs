@@ -64,8 +64,14 @@ fn terms(n: BoardSize) -> anyhow::Result<Vec<(&'static str, u128, &'static str)>
     Ok(terms)
 }
 
+/// Has every sequence, with `null` where it has no term or none is published.
 fn board(n: BoardSize) -> anyhow::Result<Value> {
-    let terms = terms(n)?.into_iter().map(|(sequence, term, _)| (sequence, json!(term.to_string())));
+    let known = terms(n)?;
+    let term =
+        |name| known.iter().find(|(sequence, ..)| *sequence == name).map(|(_, term, _)| term.to_string());
+    let names =
+        Sequence::ALL.map(Sequence::name).into_iter().chain(TorusSequence::ALL.map(TorusSequence::name));
+    let terms = names.map(|name| (name, json!(term(name))));
     let head = [("n", json!(n.get())), ("first_counted", json!(first_counted(n)))];
     Ok(head.into_iter().chain(terms).map(|(name, value)| (name.to_owned(), value)).collect())
 }
