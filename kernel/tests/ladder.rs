@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::known::published;
-use nqueens_kernel::ladder::{self, Form, LadderCount, Rung, StandsFor};
+use nqueens_kernel::ladder::{self, Form, Rung, StandsFor};
 use nqueens_kernel::solution::{Solution, Symmetry};
 
 fn sizes(first: u32, last: u32) -> impl Iterator<Item = BoardSize> {
@@ -159,26 +159,4 @@ fn a_rung_is_known_by_its_name() {
         "bitmaps".parse::<Rung>().unwrap_err().to_string(),
         "unknown algorithm 'bitmaps'; known are: brute-force, backtracking, flags, bitmap, mirror, symmetry"
     );
-}
-
-/// What a reader of the steps sees: queens one a row, each in an allowed cell, and in the end what was counted.
-#[test]
-fn steps_lead_through_the_search() {
-    for n in sizes(1, 8) {
-        for rung in Rung::ALL.into_iter().filter(|&rung| rung != Rung::BruteForce || n.get() < 8) {
-            let (mut count, mut queens) = (LadderCount::default(), Vec::new());
-            for step in rung.steps(n) {
-                assert!(step.row <= queens.len(), "{rung}, N = {n}: no row is left empty");
-                assert_eq!(step.allowed >> step.column & 1, 1, "{rung}, N = {n}");
-                queens.truncate(step.row);
-                queens.push(step.column);
-                count.states += 1;
-                if let Some((board, stands_for)) = step.found {
-                    assert_eq!(board.columns(), queens, "{rung}, N = {n}");
-                    count.add(&board, stands_for);
-                }
-            }
-            assert_eq!(count, rung.count(Form::Recursive, n), "{rung}, N = {n}");
-        }
-    }
 }

@@ -95,12 +95,6 @@ pub(crate) fn has_module(module: &str) -> bool {
     )
 }
 
-/// The same of a target of the compiler's.
-pub(crate) fn has_target(target: &str) -> bool {
-    let folder = format!("test -d \"$(rustc --print target-libdir --target {target})\"");
-    succeeds_or_skips(&format!("Rust's target {target}"), Command::new("sh").args(["-c", &folder]))
-}
-
 fn succeeds_or_skips(needed: &str, probe: &mut Command) -> bool {
     let here = probe.output().is_ok_and(|output| output.status.success());
     if !here {

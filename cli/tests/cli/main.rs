@@ -26,7 +26,6 @@ mod foreign;
 mod health;
 mod http;
 mod kubernetes;
-mod ladder;
 mod leaving;
 mod ledger;
 mod locks;

@@ -13,7 +13,7 @@
 
 use std::iter;
 
-use super::Step;
+use super::{Found, found};
 use crate::board::BoardSize;
 use crate::solution::is_safe;
 
@@ -37,7 +37,7 @@ fn descend(n: BoardSize, queens: &mut Vec<u8>, visit: &mut dyn FnMut(&[u8])) -> 
     states
 }
 
-pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
+pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Found> {
     let mut queens = Vec::with_capacity(n.index());
     let mut column = 0;
     iter::from_fn(move || {
@@ -48,7 +48,7 @@ pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
             } else if is_safe(&queens, column) {
                 queens.push(column);
                 column = 0;
-                return Some(Step::last_of(&queens, n, |_| true));
+                return Some(found(&queens, n, |_| true));
             } else {
                 column += 1;
             }

@@ -20,7 +20,7 @@
 
 use std::iter;
 
-use super::{StandsFor, Step};
+use super::{Found, StandsFor};
 use crate::board::{BoardSize, take_lowest};
 use crate::solution::Solution;
 
@@ -33,7 +33,7 @@ pub(super) fn recursive(n: BoardSize, visit: &mut dyn FnMut(&[u8])) -> u64 {
     recursive_by(every_cell(n), n, visit)
 }
 
-pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
+pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Found> {
     steps_by(every_cell(n), n)
 }
 
@@ -102,7 +102,7 @@ impl<R: Rule> Search<'_, R> {
 }
 
 /// The iterative search among the cells that `rule` allows.
-pub(super) fn steps_by(rule: impl Rule, n: BoardSize) -> impl Iterator<Item = Step> {
+pub(super) fn steps_by(rule: impl Rule, n: BoardSize) -> impl Iterator<Item = Found> {
     let mut queens = vec![0; n.index()];
     // One level for each row from the top to the one that was reached.
     let mut levels = Vec::with_capacity(n.index());
@@ -110,33 +110,30 @@ pub(super) fn steps_by(rule: impl Rule, n: BoardSize) -> impl Iterator<Item = St
     iter::from_fn(move || {
         loop {
             let row = levels.len().checked_sub(1)?;
-            let Level { attacked, allowed, ref mut free } = levels[row];
+            let Level { attacked, ref mut free } = levels[row];
             let Some(bit) = take_lowest(free) else {
                 levels.pop();
                 continue;
             };
-            let column = column_of(bit);
-            queens[row] = column;
+            queens[row] = column_of(bit);
             let is_full = levels.len() == queens.len();
             if !is_full {
                 let attacked = attacked.below(bit);
                 levels.push(Level::new(attacked, rule(row + 1, attacked.columns)));
             }
-            let found = is_full.then(|| (Solution::found(n, &queens), StandsFor::Itself));
-            return Some(Step { row, column, allowed, found });
+            return Some(is_full.then(|| (Solution::found(n, &queens), StandsFor::Itself)));
         }
     })
 }
 
-/// A row of the search: what is attacked there, what the rule allows, and the free cells not yet tried.
+/// A row of the search: what is attacked there, and the free cells not yet tried.
 struct Level {
     attacked: RowAttacks,
-    allowed: u32,
     free: u32,
 }
 
 impl Level {
     fn new(attacked: RowAttacks, allowed: u32) -> Self {
-        Self { attacked, allowed, free: attacked.free(allowed) }
+        Self { attacked, free: attacked.free(allowed) }
     }
 }

@@ -14,7 +14,7 @@
 
 use std::iter;
 
-use super::Step;
+use super::{Found, found};
 use crate::board::BoardSize;
 use crate::solution::no_two_attack;
 
@@ -38,7 +38,7 @@ fn descend(n: BoardSize, queens: &mut Vec<u8>, visit: &mut dyn FnMut(&[u8])) -> 
     states
 }
 
-pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
+pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Found> {
     let mut queens = Vec::with_capacity(n.index());
     let mut column = 0;
     iter::from_fn(move || {
@@ -47,6 +47,6 @@ pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
         }
         queens.push(column);
         column = 0;
-        Some(Step::last_of(&queens, n, no_two_attack))
+        Some(found(&queens, n, no_two_attack))
     })
 }

@@ -15,7 +15,7 @@
 
 use std::iter;
 
-use super::Step;
+use super::{Found, found};
 use crate::board::BoardSize;
 
 /// Queens one a row from the top, and the columns and diagonals that they take.
@@ -91,7 +91,7 @@ fn descend(n: BoardSize, board: &mut Board, visit: &mut dyn FnMut(&[u8])) -> u64
     states
 }
 
-pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
+pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Found> {
     let mut board = Board::empty(n);
     let mut column = 0;
     iter::from_fn(move || {
@@ -102,7 +102,7 @@ pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
             } else if board.is_free(column) {
                 board.put(column);
                 column = 0;
-                return Some(Step::last_of(&board.queens, n, |_| true));
+                return Some(found(&board.queens, n, |_| true));
             } else {
                 column += 1;
             }

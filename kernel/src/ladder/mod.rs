@@ -55,8 +55,8 @@ pub(crate) fn solutions_within(n: BoardSize, allowed: Vec<u32>) -> impl Iterator
     boards(bitmap::steps_by(move |row, _| allowed[row], n))
 }
 
-fn boards(steps: impl Iterator<Item = Step>) -> impl Iterator<Item = Solution> {
-    steps.filter_map(|step| step.found).map(|(board, _)| board)
+fn boards(steps: impl Iterator<Item = Found>) -> impl Iterator<Item = Solution> {
+    steps.flatten().map(|(board, _)| board)
 }
 
 /// One solution of each orbit, the smallest of its images, with its symmetry; ascending, found one at a time as
@@ -72,7 +72,7 @@ fn boards(steps: impl Iterator<Item = Step>) -> impl Iterator<Item = Solution> {
 /// assert_eq!(five, expected.map(|(rows, symmetry)| (rows.to_owned(), symmetry)));
 /// ```
 pub fn unique_solutions(n: BoardSize) -> impl Iterator<Item = (Solution, Symmetry)> {
-    symmetry::steps(n).filter_map(|step| match step.found? {
+    symmetry::steps(n).filter_map(|found| match found? {
         (board, StandsFor::Orbit(symmetry)) => Some((board, symmetry)),
         _ => None,
     })
@@ -144,33 +144,13 @@ impl StandsFor {
     }
 }
 
-/// One queen put down by a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// The queen's row. The queens in and below it were taken back before.
-    pub row: usize,
-    /// The queen's column.
-    pub column: u8,
-    /// The cells of the row that the rung does not leave out, attacked or not, as a bitmap.
-    pub allowed: u32,
-    /// The solution that the queen completed and for which others it was counted, if it was.
-    pub found: Option<(Solution, StandsFor)>,
-}
+/// What came of one queen put down by a search: the solution that it completed, if that was counted, and for which others.
+type Found = Option<(Solution, StandsFor)>;
 
-impl Step {
-    /// The last of these queens, one a row from the top; a full board is tested.
-    fn last_of(queens: &[u8], n: BoardSize, is_solution: impl FnOnce(&[u8]) -> bool) -> Self {
-        let row = queens.len() - 1;
-        let is_found = queens.len() == n.index() && is_solution(queens);
-        let found = is_found.then(|| (Solution::found(n, queens), StandsFor::Itself));
-        Self { row, column: queens[row], allowed: n.full(), found }
-    }
-
-    /// The same where a solution stands for others, or for none.
-    fn found_as(self, stands_for: impl FnOnce(&Solution) -> Option<StandsFor>) -> Self {
-        let found = self.found.and_then(|(board, _)| Some((board, stands_for(&board)?)));
-        Self { found, ..self }
-    }
+/// A full board of these queens, one a row from the top, if it passes a test.
+fn found(queens: &[u8], n: BoardSize, is_solution: impl FnOnce(&[u8]) -> bool) -> Found {
+    let is_found = queens.len() == n.index() && is_solution(queens);
+    is_found.then(|| (Solution::found(n, queens), StandsFor::Itself))
 }
 
 /// What a rung has counted.
@@ -253,27 +233,6 @@ impl Rung {
         }
     }
 
-    /// The search of the `n` by `n` board in its iterative form, one queen after the other as they are asked for.
-    ///
-    /// ```
-    /// use nqueens_kernel::board::BoardSize;
-    /// use nqueens_kernel::ladder::Rung;
-    ///
-    /// let four = BoardSize::new(4).unwrap();
-    /// let steps: Vec<_> = Rung::Mirror.steps(four).map(|step| (step.row, step.column)).collect();
-    /// assert_eq!(steps, [(0, 0), (1, 2), (1, 3), (2, 1), (0, 1), (1, 3), (2, 0), (3, 2)]);
-    /// ```
-    pub fn steps(self, n: BoardSize) -> Box<dyn Iterator<Item = Step>> {
-        match self {
-            Self::BruteForce => Box::new(brute_force::steps(n)),
-            Self::Backtracking => Box::new(backtracking::steps(n)),
-            Self::Flags => Box::new(flags::steps(n)),
-            Self::Bitmap => Box::new(bitmap::steps(n)),
-            Self::Mirror => Box::new(mirror::steps(n)),
-            Self::Symmetry => Box::new(symmetry::steps(n)),
-        }
-    }
-
     /// Counts the solutions of the `n` by `n` board, all and up to symmetry.
     pub fn count(self, form: Form, n: BoardSize) -> LadderCount {
         let mut count = LadderCount::default();
@@ -283,11 +242,11 @@ impl Rung {
 }
 
 /// Visits what the steps find; how many they were.
-fn iterative(steps: impl Iterator<Item = Step>, visit: &mut dyn FnMut(Solution, StandsFor)) -> u64 {
+fn iterative(steps: impl Iterator<Item = Found>, visit: &mut dyn FnMut(Solution, StandsFor)) -> u64 {
     let mut states = 0;
-    steps.for_each(|step| {
+    steps.for_each(|found| {
         states += 1;
-        if let Some((board, stands_for)) = step.found {
+        if let Some((board, stands_for)) = found {
             visit(board, stands_for);
         }
     });

@@ -31,7 +31,7 @@
 use std::cmp::Ordering;
 
 use super::bitmap::{self, Rule};
-use super::{StandsFor, Step};
+use super::{Found, StandsFor};
 use crate::board::BoardSize;
 use crate::solution::{Image, Solution, Symmetry};
 
@@ -39,10 +39,11 @@ pub(super) fn recursive(n: BoardSize, visit: &mut dyn FnMut(Solution, Symmetry))
     classes(n).map(|class| bitmap::recursive_by(class.rule(n), n, &mut class.at_leaf(n, visit))).sum()
 }
 
-pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Step> {
+pub(super) fn steps(n: BoardSize) -> impl Iterator<Item = Found> {
     let of_class = move |class: SymmetryClass| {
-        let steps = bitmap::steps_by(class.rule(n), n);
-        steps.map(move |step| step.found_as(|board| class.symmetry(board).map(StandsFor::Orbit)))
+        let orbit =
+            move |(board, _)| class.symmetry(&board).map(|symmetry| (board, StandsFor::Orbit(symmetry)));
+        bitmap::steps_by(class.rule(n), n).map(move |found| found.and_then(orbit))
     };
     classes(n).flat_map(of_class)
 }
