@@ -87,7 +87,6 @@ impl Coordinator {
             writer.faults.clone(),
         );
         let (limits, histories) = (Arc::clone(&writer.limits), writer.histories.clone());
-        let told = events.borrow().last().map_or(0, |event| event.number);
         let (writer, work) = writer.spawn();
         let writing = tokio::spawn(watch_writer(work, faults.clone()));
         let (build, jobs_max, refused) = (build.into(), pace.jobs_max, Arc::default());
@@ -96,7 +95,6 @@ impl Coordinator {
             reader,
             snapshot,
             events,
-            told,
             histories,
             committed,
             build,

@@ -36,8 +36,6 @@ pub struct Operator {
     pub(crate) reader: Reader,
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
     pub(crate) events: watch::Receiver<Events>,
-    /// Number of the last event of the lives before.
-    pub(crate) told: u64,
     pub(crate) histories: Histories,
     /// When the writer committed last.
     pub(crate) committed: watch::Receiver<Instant>,
@@ -64,11 +62,6 @@ impl Operator {
     /// Events for operators.
     pub fn events(&self) -> watch::Receiver<Events> {
         self.events.clone()
-    }
-
-    /// The number of the last event from before the start; 0 if there was none.
-    pub fn last_event_before(&self) -> u64 {
-        self.told
     }
 
     /// How a run went over time, oldest moment first; nothing of a run that was not followed.

@@ -1,16 +1,15 @@
-//! The web page, Prometheus metrics and webhook of a coordinator. All of it is read-only.
+//! The web page and Prometheus metrics of a coordinator. All of it is read-only.
 //!
 //! ```text
 //! Operator --snapshots, workers, events--> picture --> live (server-sent events) --> page/
 //!          |                                  +------> plain (without scripts), metrics, documents
-//!          +--events--> webhook
 //! ```
 //!
 //! * `server` is an HTTP/1.1 listener of its own. `auth` decides who may look: by the Host header on loopback,
 //!   elsewhere by the operator token and then a session cookie. `health` is open to everybody.
 //! * `live` sends pictures as server-sent events. They are computed when somebody looks, once for all (`fresh`).
 //!   `plain` is the same for browsers that run no scripts. `documents` are the report and the ledger of a run, as files.
-//! * `metrics` are written anew for each scrape. `webhook` posts events one at a time.
+//! * `metrics` are written anew for each scrape.
 //! * `page/` is HTML, CSS and modules without a build step. Its policy allows no other scripts.
 //! * `json` defines the JSON of runs, workers and events, here and in the command line's `--json`.
 //!
@@ -33,11 +32,9 @@ mod probe;
 mod server;
 mod shared;
 mod solutions;
-mod webhook;
 mod words;
 
 pub use auth::Admission;
 pub use documents::{Document, DocumentWriter};
 pub use probe::{InvalidPage, NotReady, Probe};
 pub use server::Server;
-pub use webhook::{InvalidWebhook, Webhook, WebhookSender};

@@ -175,7 +175,7 @@ impl CoordinatorCommand {
             error = damage(coordinator.operator().reader()) => return Err(error.into()),
             error = end(coordinator.faults()) => return Err(anyhow::Error::new(error)),
         }
-        for task in shown {
+        if let Some(task) = shown {
             task.abort();
         }
         info!("no more calls are accepted; closing the database");

@@ -1,14 +1,13 @@
-//! Options of the coordinator's web page, metrics and webhook.
+//! Options of the coordinator's web page and metrics.
 
 use std::io::{PipeWriter, Write};
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-use anyhow::Context;
 use clap::Args;
-use nqueens_coordinator::{Coordinator, Error, Operator, Reader, RunRow, listen};
+use nqueens_coordinator::{Coordinator, Error, Reader, RunRow, listen};
 use nqueens_proto::Token;
-use nqueens_web::{Admission, Document, Server, Webhook, WebhookSender};
+use nqueens_web::{Admission, Document, Server};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
@@ -32,11 +31,6 @@ pub(crate) struct PageOptions {
     /// Show the page and the metrics without a token; both are read-only
     #[arg(long)]
     http_public: bool,
-
-    /// Post each event (worker lost, job quarantined, run done, ...) to this URL as JSON. If the URL contains a secret,
-    /// set it with the variable `NQUEENS_WEBHOOK`
-    #[arg(long, value_name = "URL", hide_env_values = true, hide_default_value = true)]
-    webhook: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -53,11 +47,8 @@ impl FromStr for PageAddress {
     }
 }
 
-/// A listener that tells that the coordinator is not ready yet, or why there is none; and a webhook that is ready.
-pub(crate) struct Page {
-    listening: Option<Result<(Server, SocketAddr, Admission), Error>>,
-    teller: Option<WebhookSender>,
-}
+/// A listener that tells that the coordinator is not ready yet, or why there is none; nothing if none is wanted.
+pub(crate) struct Page(Option<Result<(Server, SocketAddr, Admission), Error>>);
 
 impl PageOptions {
     /// Gets ready, for at most `connections_max` connections at once. Where the address can be reached from other machines,
@@ -67,10 +58,6 @@ impl PageOptions {
         operator: Option<&Token>,
         connections_max: usize,
     ) -> anyhow::Result<Page> {
-        // Read here and not with the other options: whoever finds a mistake there prints the value.
-        let webhook = self.webhook.as_deref().map(str::parse::<Webhook>).transpose().context("--webhook")?;
-        let connected = webhook.map(Webhook::connect).transpose();
-        let teller = connected.context("--webhook: reading this system's certificates, which https needs")?;
         let listening = match &self.http {
             Some(PageAddress::Off) => None,
             Some(PageAddress::At(address)) => Some(Ok(listen(address).await?)),
@@ -81,7 +68,7 @@ impl PageOptions {
             let admission = self.admission(address, operator);
             (Server::start(listener, connections_max), address, admission)
         };
-        Ok(Page { listening: listening.map(|listening| listening.map(admit)), teller })
+        Ok(Page(listening.map(|listening| listening.map(admit))))
     }
 
     fn admission(&self, address: SocketAddr, operator: Option<&Token>) -> Admission {
@@ -99,26 +86,22 @@ impl PageOptions {
 }
 
 impl Page {
-    /// Shows and tells what `coordinator` does, until `stop`; then that it is not ready, until the tasks are aborted.
+    /// Shows what `coordinator` does, until `stop`; then that it is not ready, until the task is aborted.
     pub(crate) fn open(
         self,
         coordinator: &Coordinator,
         stop: impl Future<Output = ()> + Send + 'static,
-    ) -> Vec<JoinHandle<()>> {
-        let operator: &Operator = coordinator.operator();
-        let told = operator.last_event_before();
-        let telling = self.teller.map(|teller| tokio::spawn(teller.tell(operator.events(), told)));
-        let serving = self.listening.and_then(|listening| match listening {
+    ) -> Option<JoinHandle<()>> {
+        match self.0? {
             Ok((server, address, admission)) => {
                 info!(url = %format_args!("http://{address}/"), "page is up");
-                Some(server.show(operator.clone(), admission, write_document, stop))
+                Some(server.show(coordinator.operator().clone(), admission, write_document, stop))
             }
             Err(error) => {
                 warn!(%error, "no page and no metrics; choose another address with --http");
                 None
             }
-        });
-        telling.into_iter().chain(serving).collect()
+        }
     }
 }
 

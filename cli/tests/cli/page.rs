@@ -151,24 +151,6 @@ fn streams_are_few_and_end_with_the_coordinator() {
     }
 }
 
-#[test]
-fn a_webhook_is_nobodys_business() {
-    let place = Place::new();
-    let secret = [("NQUEENS_WEBHOOK", "https://chat.example/hooks/s3cret")];
-    for arguments in ["config coordinator", "config coordinator --json", "coordinator --help"] {
-        let said = place.run_with(&secret, arguments);
-        assert_eq!(said.code, 0);
-        assert!(
-            said.stdout.contains("NQUEENS_WEBHOOK") && !said.stdout.contains("s3cret"),
-            "{}",
-            said.stdout
-        );
-    }
-    let wrong = place
-        .failure("coordinator --db queens.db --listen 127.0.0.1:0 --webhook ftp://me:s3cret@chat.example");
-    assert_eq!(wrong, "--webhook: a webhook is a URL like https://host/path, without a user name in it");
-}
-
 /// The first picture of a page's stream, and the details of its run.
 pub(crate) fn shown(page: &str, run: &str) -> [Value; 2] {
     let mut stream = BufReader::new(send(page, &format!("GET /live?run={run}"), &[], "")).lines();
