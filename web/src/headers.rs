@@ -45,11 +45,9 @@ impl IntoResponse for File {
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-/// The first page, around its figures.
-pub(crate) const INDEX: &str = include_str!("../page/index.html");
-
 /// For those who were let in.
-pub(crate) const FILES: [File; 5] = [
+pub(crate) const FILES: [File; 6] = [
+    File { path: "/", kind: HTML, text: include_str!("../page/index.html") },
     File { path: "/solutions", kind: HTML, text: include_str!("../page/solutions.html") },
     File { path: "/page.js", kind: SCRIPT, text: include_str!("../page/page.js") },
     File { path: "/pictures.js", kind: SCRIPT, text: include_str!("../page/pictures.js") },

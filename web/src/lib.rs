@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! Operator --snapshots, workers, events--> picture --> live (server-sent events) --> page/
-//!          |                                  +------> plain (without scripts), metrics, documents
+//!          +------> metrics, documents
 //! ```
 //!
 //! * `server` is an HTTP/1.1 listener of its own. `auth` decides who may look: by the Host header on loopback,
 //!   elsewhere by the operator token and then a session cookie. `health` is open to everybody.
 //! * `live` sends pictures as server-sent events. They are computed when somebody looks, once for all (`fresh`).
-//!   `plain` is the same for browsers that run no scripts. `documents` are the report and the ledger of a run, as files.
+//!   `documents` are the report and the ledger of a run, as files.
 //! * `metrics` are written anew for each scrape.
 //! * `page/` is HTML, CSS and modules without a build step. Its policy allows no other scripts.
 //! * `json` defines the JSON of runs, workers and events, here and in the command line's `--json`.
@@ -27,7 +27,6 @@ pub mod json;
 mod live;
 mod metrics;
 mod picture;
-mod plain;
 mod probe;
 mod server;
 mod shared;

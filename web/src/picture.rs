@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use nqueens_coordinator::{Error, Events, Operator, wall_time};
+use nqueens_coordinator::progress::Snapshot;
+use nqueens_coordinator::{Error, Operator, wall_time};
 use nqueens_kernel::known::published;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Interval, Moment, RunStatus, WallTime, WorkerStatus, foremost};
+use nqueens_model::operator::{Interval, Moment, RunStatus, WorkerStatus, foremost};
 use serde_json::{Value, json};
 
 use crate::{json, words};
@@ -15,7 +16,7 @@ const OVER_MAX: usize = 30;
 const WORKERS_MAX: usize = 300;
 
 /// Events that are shown, the latest ones.
-pub(crate) const EVENTS_SHOWN: usize = 60;
+const EVENTS_SHOWN: usize = 60;
 
 /// Cells of a map; a cell stands for some jobs that are neighbours in the plan.
 const CELLS_MAX: usize = 2_000;
@@ -24,25 +25,8 @@ const CELLS_MAX: usize = 2_000;
 #[derive(Clone)]
 pub(crate) struct Overview {
     pub(crate) text: Arc<str>,
-    /// When it was taken.
-    pub(crate) at: WallTime,
-    /// Oldest first.
-    pub(crate) runs: Arc<[ShownRun]>,
-    pub(crate) workers: Arc<[WorkerStatus]>,
-    pub(crate) events: Events,
     /// The run that is shown to one who did not choose.
     pub(crate) foremost: Option<RunId>,
-    /// Whether reports and ledgers are written here.
-    pub(crate) has_documents: bool,
-}
-
-/// A run, with what it has cost.
-pub(crate) struct ShownRun {
-    pub(crate) status: RunStatus,
-    /// Processor time of all its results, ...
-    pub(crate) core_hours: f64,
-    /// ... and of those that stand.
-    pub(crate) core_hours_standing: f64,
 }
 
 /// Looks at all runs, workers and events.
@@ -65,17 +49,8 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
     workers.sort_by(|one, other| (&one.name, one.id.get()).cmp(&(&other.name, other.id.get())));
     let snapshot = operator.watch().borrow().clone();
     let events = operator.events().borrow().clone();
-    let at = wall_time();
-    let runs = runs.into_iter().map(|status| {
-        #[expect(clippy::cast_precision_loss, reason = "for people")]
-        let hours = |us: u128| us as f64 / 3.6e9;
-        let sums = snapshot.run(status.progress.run).map(|run| run.sums).unwrap_or_default();
-        let (core_hours, core_hours_standing) = (hours(sums.cpu_us), hours(sums.accepted.cpu_us));
-        ShownRun { status, core_hours, core_hours_standing }
-    });
-    let runs: Arc<[_]> = runs.collect();
     let picture = json!({
-        "at_ms": at,
+        "at_ms": wall_time(),
         "documents": has_documents,
         "build": operator.build(),
         "disk": snapshot.room.map(|room| json!({
@@ -84,18 +59,21 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
         "busy_workers": snapshot.busy_workers,
         "workers_seen": seen,
         "workers_listed": listed,
-        "runs": runs.iter().map(run).collect::<Vec<_>>(),
+        "runs": runs.iter().map(|status| run(status, &snapshot)).collect::<Vec<_>>(),
         "workers": workers.iter().map(worker).collect::<Vec<_>>(),
         "events": events.iter().skip(events.len().saturating_sub(EVENTS_SHOWN)).map(json::event).collect::<Vec<_>>(),
     });
-    let text = picture.to_string().into();
-    Ok(Overview { text, at, runs, workers: workers.into(), events, foremost, has_documents })
+    Ok(Overview { text: picture.to_string().into(), foremost })
 }
 
-fn run(ShownRun { status: run, core_hours, core_hours_standing }: &ShownRun) -> Value {
+/// A run, with the processor time of all its results and of those that stand.
+fn run(run: &RunStatus, snapshot: &Snapshot) -> Value {
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    let hours = |us: u128| us as f64 / 3.6e9;
+    let sums = snapshot.run(run.progress.run).map(|run| run.sums).unwrap_or_default();
     let mut json = json::run(run);
-    json["core_hours"] = (*core_hours).into();
-    json["core_hours_standing"] = (*core_hours_standing).into();
+    json["core_hours"] = hours(sums.cpu_us).into();
+    json["core_hours_standing"] = hours(sums.accepted.cpu_us).into();
     let whole_board = || published(run.plan.n()).map(|counts| counts.total);
     let known = run.plan.variant().map_or_else(whole_board, |variant| variant.published());
     json["published"] = known.map(|total| total.to_string()).into();

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -31,7 +31,6 @@ use crate::headers::{FILES, LOGIN, STYLE, guard};
 use crate::health::{health, out_of_service};
 use crate::live::{RunQuery, STREAM_LIFE, live};
 use crate::metrics::metrics;
-use crate::plain::index_with;
 use crate::shared::PageState;
 use crate::solutions::solution;
 
@@ -111,7 +110,6 @@ impl Server {
 
 fn router(shared: Arc<PageState>) -> Router {
     let mut inside = Router::new()
-        .route("/", get(index))
         .route("/live", get(live))
         .route("/report", get(|shared, run| document(shared, run, Document::Report)))
         .route("/ledger", get(|shared, run| document(shared, run, Document::Ledger)))
@@ -131,16 +129,6 @@ fn router(shared: Arc<PageState>) -> Router {
         .merge(outside)
         .merge(health(move || operator.is_ready()))
         .with_state(shared)
-}
-
-/// The first page, with the figures for browsers that run no scripts.
-async fn index(State(shared): State<Arc<PageState>>, Query(choice): Query<RunQuery>) -> Response {
-    let chosen = match choice.run() {
-        Ok(chosen) => chosen,
-        Err(refusal) => return refusal.into_response(),
-    };
-    let overview = shared.overview().await.ok();
-    Html(index_with(overview.as_ref(), chosen)).into_response()
 }
 
 async fn document(

@@ -1,13 +1,7 @@
-//! Words of the page, with scripts and without.
+//! Words of the page.
 
 use nqueens_kernel::plan::PlanKind;
 use nqueens_model::operator::{Checked, RunState, RunStatus, thousands};
-
-/// What the columns of the table of workers are.
-pub(crate) const WORKERS: &str = "Kernel: the program part that counts. Holds: jobs leased to the worker, those that it counts and \
-                                  those in its queue. States: what a kernel's search visits, boards or pairs of half boards; the \
-                                  unit of work. Pace: states per second of all the worker's threads while they \
-                                  count; a run's speed has their waiting in it, too.";
 
 /// What a job of a plan is.
 pub(crate) const fn plan(kind: PlanKind) -> &'static str {

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::Place;
-use crate::http::{ask, get, is_here, page_of, skipped};
+use crate::http::{ask, is_here, page_of, skipped};
 use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually};
 
 /// The field of an element in the protocol's answers.
@@ -253,27 +253,6 @@ fn axe_finds_nothing_on_any_page() {
         axe.finds_nothing(&browser, &format!("report of a run that is {state}"));
         assert_eq!(browser.run("return document.documentElement.scrollWidth <= innerWidth"), true);
     }
-    let server = page_of(&coordinator);
-    let keep = |name: &str, text: &str| std::fs::write(place.path(name), text).expect("writable");
-    keep("style.css", &get(&server, "/style.css").body);
-    for run in [&open, &done] {
-        // axe is a script itself, so it gets the page as it is where none runs.
-        let mut plain = get(&server, &format!("/?run={run}")).body;
-        for (from, to) in [
-            ("<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>", ""),
-            ("<script type=\"module\" src=\"/page.js\"></script>", ""),
-            ("/style.css", "style.css"),
-            ("<noscript>", "<div>"),
-            ("</noscript>", "</div>"),
-        ] {
-            assert!(plain.contains(from), "{from}: {plain}");
-            plain = plain.replace(from, to);
-        }
-        keep("plain.html", &plain);
-        browser.open(&format!("file://{}", place.path("plain.html").display()));
-        assert_eq!(browser.run("return document.querySelector('dl').innerText.includes('TOTAL')"), true);
-        axe.finds_nothing(&browser, "without scripts");
-    }
     let tokens = [("NQUEENS_WORKER_TOKEN", WORKER_TOKEN), ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
     let place = Place::new();
     let closed = Coordinator::start(&place, &tokens, "--http 0.0.0.0:0");
@@ -393,29 +372,4 @@ fn the_token_opens_the_page() {
     browser.wait("document.getElementById('link')?.textContent === 'live'");
     assert_eq!(browser.run("return document.cookie"), "", "no script sees the cookie");
     assert_eq!(browser.text("#empty"), "No run yet. nqueens submit 16 starts one.");
-}
-
-#[test]
-fn without_scripts_the_figures_are_there() {
-    if !is_here("chromedriver") {
-        return;
-    }
-    let place = Place::new();
-    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
-    let (url, page) = (coordinator.url(), page_of(&coordinator));
-    let run = place.stdout(&format!("submit 10 --coordinator {url}"));
-    let _worker = coordinator.worker(&place, "west", &[]);
-    place.stdout(&format!("watch {} --plain --interval 0.2 --coordinator {url}", run.trim_end()));
-    let browser = Browser::start();
-    browser.devtools("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
-    browser.open(&format!("http://{page}/"));
-    // The driver's own scripts are not the page's.
-    let shown = browser.run("return document.body.innerText");
-    let shown = shown.as_str().expect("text");
-    let figures =
-        ["TOTAL\n724", "UNIQUE\n92", "Checks\npassed", "Report and ledger", "Workers", "west", "Holds: jobs"];
-    for figure in figures.into_iter().chain(["Plan\n", "done, TOTAL 724"]) {
-        assert!(shown.contains(figure), "{figure}: {shown}");
-    }
-    assert!(!shown.contains("connecting"), "nothing waits for a script: {shown}");
 }

@@ -207,8 +207,7 @@ fn documents_of_a_finished_run_can_be_kept() {
     let run = place.stdout(&format!("submit 8 --coordinator {url}"));
     let run = run.trim_end();
     assert_eq!(get(&page, &format!("/ledger?run={run}")).status, 409, "it is not done");
-    let name = "<img/src=x>";
-    let _worker = coordinator.worker_on(&place, name, "spool", &[]);
+    let _worker = coordinator.worker(&place, "west", &[]);
     place.stdout(&format!("watch {run} --plain --interval 0.2 --coordinator {url}"));
 
     let ledger = get(&page, &format!("/ledger?run={run}"));
@@ -227,30 +226,12 @@ fn documents_of_a_finished_run_can_be_kept() {
         assert_eq!(get(&page, path).status, status, "{path}");
     }
 
-    // The figures are in the page itself, for browsers without scripts.
-    let plain = get(&page, &format!("/?run={run}")).body;
-    for figure in [
-        "<dt>TOTAL</dt><dd>92</dd>",
-        "<dt>COUNT8</dt><dd>11</dd>",
-        "<dt>UNIQUE</dt><dd>12</dd>",
-        "<dt>Checks</dt><dd>passed</dd><dd class=\"muted\">against published counts; ",
-        "<dd class=\"muted\">a job continues some placements of queens",
-        &format!("href=\"/report?run={run}\""),
-        &format!("href=\"/ledger?run={run}\""),
-    ] {
-        assert!(plain.contains(figure), "{figure}: {plain}");
-    }
-    assert_eq!(plain.matches("Holds: jobs leased to the worker").count(), 2, "with scripts and without");
-    assert!(plain.contains("&lt;img/src=x&gt;") && !plain.contains(name), "a name is shown, not obeyed");
     assert_eq!(coordinator.stop().code, 0);
 
     // Where everyone can look, nobody can have the coordinator work.
     let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --http-public");
     let page = page_of(&coordinator);
     assert_eq!(get(&page, &format!("/report?run={run}")).status, 403);
-    let plain = get(&page, &format!("/?run={run}")).body;
-    let command = format!("nqueens export {run} --db FILE --format ledger --output nqueens-8.ledger");
-    assert!(plain.contains(&command) && !plain.contains("href=\"/report"), "{plain}");
     coordinator.stop();
 }
 
