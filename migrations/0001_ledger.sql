@@ -1,11 +1,11 @@
--- The ledger of a coordinator: what is to be counted, who counts it, and what came out.
+-- What is to be counted, who counts it, and what came out.
 --
 --   run --plan--> job --lease--> worker --report--> result --sum--> run.total
 --
 -- Three rules hold at every commit:
 --   1. A job is 'done' if and only if it has exactly one accepted result, and no other result disagrees with it.
 --   2. A job's epoch only grows, with every lease given out.
---   3. Results are only ever added. What becomes of one is its verdict; 'accepted' may turn into 'voided' once.
+--   3. Results are only ever added. A verdict can change once, from 'accepted' to 'voided'.
 --
 -- Numbers that can outgrow 63 bits (totals, sums over jobs) are decimal text; SQLite would turn them into
 -- floating point. Times are milliseconds since 1970, UTC, for people to read: nothing is decided by them.
@@ -15,7 +15,10 @@
 CREATE TABLE coordinator (
     incarnation INTEGER PRIMARY KEY CHECK (incarnation > 0),
     build       TEXT    NOT NULL,
-    started_at  INTEGER NOT NULL
+    started_at  INTEGER NOT NULL,
+    -- The order of the lives: incarnations are random, and the time of day can jump. Only the newest life may write, which
+    -- every transaction of a coordinator checks.
+    life        INTEGER NOT NULL UNIQUE
 ) STRICT;
 
 -- One count of one board.
@@ -23,28 +26,49 @@ CREATE TABLE run (
     id             INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND (1 << 48) - 1),
     n              INTEGER NOT NULL CHECK (n BETWEEN 1 AND 31),
     plan           TEXT    NOT NULL,
-    -- The plan's one option: estimated work of a job.
+    -- Estimated work of a job.
     states_per_job INTEGER NOT NULL CHECK (states_per_job > 0),
+    -- The board of a plan 'cells', as it is drawn: N lines from the top, '.' open, '#' blocked, 'Q' a given queen. A run on
+    -- such a board, or on a torus, counts plain solutions: its count2, count4 and count8 are 0.
+    cells          TEXT    CHECK ((plan = 'cells') = (cells IS NOT NULL)),
     -- Number of jobs, and SHA-256 over all of them: the same N, plan and option give the same on every machine.
-    -- Absent while the jobs are still being stored.
+    -- NULL while the jobs are being stored.
     jobs           INTEGER CHECK (jobs >= 0),
     fingerprint    BLOB    CHECK (length(fingerprint) = 32),
-    -- Fixes the pseudo-random order in which the jobs leave.
+    -- Of the pseudo-random order in which the jobs leave.
     seed           INTEGER NOT NULL,
     -- Among active runs, higher goes first.
     priority       INTEGER NOT NULL DEFAULT 0,
+    -- At least this share of the results is counted twice, in millionths; 0 for none.
+    replicate_ppm  INTEGER NOT NULL DEFAULT 0 CHECK (replicate_ppm BETWEEN 0 AND 1000000),
     state          TEXT    NOT NULL CHECK (state IN ('planning', 'active', 'paused', 'cancelled', 'done', 'failed')),
-    -- For people: which check a failed run did not pass.
+    -- The check that a failed run did not pass, for people.
     reason         TEXT,
     created_at     INTEGER NOT NULL,
+    -- When the first job was leased; NULL until then.
+    started_at     INTEGER,
     finished_at    INTEGER,
     -- The result, decimal. It exists if and only if the run is done.
     count2         TEXT,
     count4         TEXT,
     count8         TEXT,
     total          TEXT,
-    -- What the result was held against: 'published' or 'symmetric' counts.
-    checked        TEXT CHECK (checked IN ('published', 'symmetric')),
+    -- What the result was compared with: the published count, the 'symmetric' counts, or 'none' (a variant has neither).
+    checked        TEXT CHECK (checked IN ('published', 'symmetric', 'none')),
+    -- The coordinator's estimate of the total, by random descents: the seed of the random numbers, the parts of the search
+    -- with two descents each, the estimate, and half the width of its 95 % confidence interval (decimal, like the counts).
+    -- These, and checks_wanted, are NULL where a published count confirms the total, and in runs that are not done.
+    estimate_seed   INTEGER,
+    estimate_strata INTEGER CHECK (estimate_strata > 0),
+    estimate_value  TEXT,
+    estimate_reach  TEXT,
+    -- Results that must have been counted a second time, under another credential or by the coordinator.
+    checks_wanted   INTEGER CHECK (checks_wanted >= 0),
+    -- Recounts: parts that had the same counts as the accepted result, each counted once however often it was recounted;
+    -- recounts that had others; and the processor time of all, in microseconds.
+    recounts_agreed    INTEGER NOT NULL DEFAULT 0 CHECK (recounts_agreed >= 0),
+    recounts_differing INTEGER NOT NULL DEFAULT 0 CHECK (recounts_differing >= 0),
+    recounts_us        INTEGER NOT NULL DEFAULT 0 CHECK (recounts_us >= 0),
     CHECK ((state = 'planning') = (jobs IS NULL) AND (state = 'planning') = (fingerprint IS NULL)),
     CHECK ((state = 'done') = (total IS NOT NULL)),
     CHECK ((total IS NULL) = (count2 IS NULL) AND (total IS NULL) = (count4 IS NULL)
@@ -52,51 +76,67 @@ CREATE TABLE run (
     CHECK ((state = 'failed') = (reason IS NOT NULL))
 ) STRICT;
 
--- Every worker process that ever registered; results point here for good.
+-- Every worker process that ever registered. Rows stay: results refer to them.
 CREATE TABLE worker (
     id            INTEGER PRIMARY KEY CHECK (id > 0),
     -- Drawn by the process at its start: registering twice is registering once.
     instance      BLOB    NOT NULL UNIQUE CHECK (length(instance) = 16),
+    -- Drawn by the coordinator when the process registered; it stands in every later call.
+    secret        BLOB    NOT NULL CHECK (length(secret) = 16),
+    -- Name of the token or certificate under which it registered; 'shared' is the one token of all, or none.
+    credential    TEXT    NOT NULL,
     name          TEXT    NOT NULL,
     build         TEXT    NOT NULL,
+    -- Names of engines, the one in use first. They are kept as they came, known to this program or not: 1 to 32 lower-case
+    -- letters, digits and hyphens.
     kernels       TEXT    NOT NULL,
+    -- Of the engine in use: its family (a check is better made by another one), instruction set or device for people, and
+    -- states per second of all threads when it was tried. All three are NULL where the worker's program does not say.
+    family        TEXT,
+    device        TEXT    CHECK ((device IS NULL) = (family IS NULL)),
+    states_per_s  INTEGER CHECK ((states_per_s IS NULL) = (family IS NULL) AND (states_per_s IS NULL OR states_per_s > 0)),
     threads       INTEGER NOT NULL CHECK (threads > 0),
     registered_at INTEGER NOT NULL
 ) STRICT;
 
 -- An independent piece of a run's work.
 CREATE TABLE job (
-    run         INTEGER NOT NULL REFERENCES run (id),
+    run           INTEGER NOT NULL REFERENCES run (id),
     -- Position in the plan, from 0.
-    number      INTEGER NOT NULL CHECK (number >= 0),
-    class       TEXT    NOT NULL,
-    bound1      INTEGER NOT NULL CHECK (bound1 BETWEEN 0 AND 30),
-    -- Prefixes of equal width: a byte with the width, then one byte a queen.
-    prefixes    BLOB    NOT NULL,
+    number        INTEGER NOT NULL CHECK (number >= 0),
+    class         TEXT    NOT NULL,
+    bound1        INTEGER NOT NULL CHECK (bound1 BETWEEN 0 AND 30),
+    -- Prefixes of equal width: a byte with the width, then one byte a queen. In a plan 'cells' the byte with the width is
+    -- followed by the columns of each row where a queen may stand: N masks of 4 bytes, big-endian. In a plan 'halves': the
+    -- byte 8, then the first column set and the first after the last, four bytes each, big-endian.
+    prefixes      BLOB    NOT NULL,
     -- Estimated work.
-    states      INTEGER NOT NULL CHECK (states > 0),
-    -- Counts above these can't be right, whoever reports them.
-    count2_max  INTEGER NOT NULL CHECK (count2_max >= 0),
-    count4_max  INTEGER NOT NULL CHECK (count4_max >= 0),
-    count8_max  INTEGER NOT NULL CHECK (count8_max >= 0),
+    states        INTEGER NOT NULL CHECK (states > 0),
+    -- Counts above these can't be right, whoever reports them. solutions_max is 0 for jobs that find orbits.
+    count2_max    INTEGER NOT NULL CHECK (count2_max >= 0),
+    count4_max    INTEGER NOT NULL CHECK (count4_max >= 0),
+    count8_max    INTEGER NOT NULL CHECK (count8_max >= 0),
+    solutions_max INTEGER NOT NULL CHECK (solutions_max >= 0),
     -- 0 ready, 1 leased, 2 done, 3 quarantined: a digit instead of a word, for there are millions.
-    state       INTEGER NOT NULL DEFAULT 0 CHECK (state BETWEEN 0 AND 3),
+    state         INTEGER NOT NULL DEFAULT 0 CHECK (state BETWEEN 0 AND 3),
+    -- 1 if the result of a done job was counted alike under another credential, or by the coordinator.
+    confirmed     INTEGER NOT NULL DEFAULT 0 CHECK (confirmed IN (0, 1) AND (confirmed = 0 OR state = 2)),
     -- Leases given out so far; the number of the latest.
-    epoch       INTEGER NOT NULL DEFAULT 0 CHECK (epoch >= 0),
-    -- Attempts that failed (a worker said so, or its counts could not be right), and leases that ran out.
-    failures    INTEGER NOT NULL DEFAULT 0 CHECK (failures >= 0),
-    lapses      INTEGER NOT NULL DEFAULT 0 CHECK (lapses >= 0),
+    epoch         INTEGER NOT NULL DEFAULT 0 CHECK (epoch >= 0),
+    -- Attempts that failed (the worker said so, or its counts could not be right), and leases that expired.
+    failures      INTEGER NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    lapses        INTEGER NOT NULL DEFAULT 0 CHECK (lapses >= 0),
     -- The latest lease, while the job is leased.
-    worker      INTEGER REFERENCES worker (id),
-    incarnation INTEGER REFERENCES coordinator (incarnation),
+    worker        INTEGER REFERENCES worker (id),
+    incarnation   INTEGER REFERENCES coordinator (incarnation),
     PRIMARY KEY (run, number),
     CHECK ((state = 1) = (worker IS NOT NULL) AND (state = 1) = (incarnation IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 
--- Those few jobs that need somebody's eye.
+-- Few jobs are ever quarantined.
 CREATE INDEX job_quarantined ON job (run, number) WHERE state = 3;
 
--- Everything that was ever reported and names a job of ours, in the order of its commit. Append-only.
+-- Every report that names a job of ours, in the order of its commit. Append-only.
 CREATE TABLE result (
     id          INTEGER PRIMARY KEY,
     run         INTEGER NOT NULL,
@@ -108,10 +148,17 @@ CREATE TABLE result (
     count2      INTEGER NOT NULL CHECK (count2 >= 0),
     count4      INTEGER NOT NULL CHECK (count4 >= 0),
     count8      INTEGER NOT NULL CHECK (count8 >= 0),
-    -- Work done: states visited, and thread time in microseconds.
+    -- Solutions that stand in none of the three counts.
+    solutions   INTEGER NOT NULL CHECK (solutions >= 0),
+    -- The counts of each part of the job: an array of [COUNT2, COUNT4, COUNT8, solutions], which add up to those above. A job
+    -- too large to be counted twice is checked by parts. NULL: the job is one part.
+    parts       TEXT    CHECK (json_array_length(parts) BETWEEN 2 AND 64),
+    -- States visited; time of the counting threads by the clock, and their processor time (NULL: not measured), in
+    -- microseconds.
     states      INTEGER NOT NULL CHECK (states >= 0),
     elapsed_us  INTEGER NOT NULL CHECK (elapsed_us >= 0),
-    -- 'voided' results were accepted once, until somebody found them in doubt.
+    cpu_us      INTEGER CHECK (cpu_us >= 0),
+    -- 'voided' results were accepted until they were found in doubt.
     verdict     TEXT    NOT NULL CHECK (verdict IN ('accepted', 'voided', 'duplicate', 'conflict', 'implausible',
                                                     'set_aside')),
     reported_at INTEGER NOT NULL,
@@ -121,15 +168,127 @@ CREATE TABLE result (
 -- At most one accepted result a job: the database itself refuses to count twice.
 CREATE UNIQUE INDEX result_accepted ON result (run, job) WHERE verdict = 'accepted';
 
+-- Results that don't stand are few, and are looked up by their job: when a coordinator starts, and for exports.
+CREATE INDEX result_other ON result (run, job) WHERE verdict <> 'accepted';
+
 CREATE TRIGGER result_is_append_only_update BEFORE UPDATE ON result
 WHEN (OLD.verdict, NEW.verdict) <> ('accepted', 'voided')
   OR (OLD.id, OLD.run, OLD.job, OLD.epoch, OLD.incarnation, OLD.worker, OLD.kernel, OLD.count2, OLD.count4, OLD.count8,
-      OLD.states, OLD.elapsed_us, OLD.reported_at)
+      OLD.solutions, OLD.parts, OLD.states, OLD.elapsed_us, OLD.cpu_us, OLD.reported_at)
   IS NOT (NEW.id, NEW.run, NEW.job, NEW.epoch, NEW.incarnation, NEW.worker, NEW.kernel, NEW.count2, NEW.count4,
-      NEW.count8, NEW.states, NEW.elapsed_us, NEW.reported_at)
+      NEW.count8, NEW.solutions, NEW.parts, NEW.states, NEW.elapsed_us, NEW.cpu_us, NEW.reported_at)
 BEGIN
     SELECT RAISE(ABORT, 'results are append-only');
 END;
 CREATE TRIGGER result_is_append_only_delete BEFORE DELETE ON result BEGIN
     SELECT RAISE(ABORT, 'results are append-only');
 END;
+
+-- Second counts: an accepted result that another machine is to count, too. Append-only; at most one is open for a job.
+CREATE TABLE recheck (
+    id      INTEGER PRIMARY KEY,
+    run     INTEGER NOT NULL,
+    job     INTEGER NOT NULL,
+    -- NULL while it is open. 'agreed': both counted the same. 'settled': they differed (the job was quarantined), and one
+    -- more agreed with one of them. 'waived': there was no other machine. 'dropped': the result was taken back.
+    outcome TEXT CHECK (outcome IN ('agreed', 'settled', 'waived', 'dropped')),
+    FOREIGN KEY (run, job) REFERENCES job (run, number)
+) STRICT;
+
+CREATE UNIQUE INDEX recheck_open ON recheck (run, job) WHERE outcome IS NULL;
+
+-- Finds the results of an untrusted machine that no second count confirms; without it that took seconds.
+CREATE INDEX recheck_agreed ON recheck (run, job) WHERE outcome = 'agreed';
+
+CREATE TRIGGER recheck_is_append_only_update BEFORE UPDATE ON recheck
+WHEN OLD.outcome IS NOT NULL OR (OLD.id, OLD.run, OLD.job) IS NOT (NEW.id, NEW.run, NEW.job)
+BEGIN
+    SELECT RAISE(ABORT, 'checks are append-only');
+END;
+CREATE TRIGGER recheck_is_append_only_delete BEFORE DELETE ON recheck BEGIN
+    SELECT RAISE(ABORT, 'checks are append-only');
+END;
+
+-- No total while a check is open.
+CREATE TRIGGER run_is_checked BEFORE UPDATE OF state ON run
+WHEN NEW.state = 'done' AND EXISTS (SELECT 1 FROM recheck WHERE run = NEW.id AND outcome IS NULL)
+BEGIN
+    SELECT RAISE(ABORT, 'a check is open');
+END;
+
+-- What the coordinator has counted itself: whole jobs, or parts. Append-only.
+CREATE TABLE recount (
+    id         INTEGER PRIMARY KEY,
+    run        INTEGER NOT NULL,
+    job        INTEGER NOT NULL,
+    -- Number of the part; NULL for a whole job.
+    part       INTEGER CHECK (part BETWEEN 0 AND 63),
+    -- The engine that counted.
+    kernel     TEXT    NOT NULL,
+    -- Whether the accepted result had the same counts.
+    agrees     INTEGER NOT NULL CHECK (agrees IN (0, 1)),
+    -- Processor time, in microseconds.
+    elapsed_us INTEGER NOT NULL CHECK (elapsed_us >= 0),
+    counted_at INTEGER NOT NULL,
+    FOREIGN KEY (run, job) REFERENCES job (run, number)
+) STRICT;
+
+CREATE INDEX recount_of_job ON recount (run, job);
+
+CREATE TRIGGER recount_is_append_only_update BEFORE UPDATE ON recount BEGIN
+    SELECT RAISE(ABORT, 'recounts are append-only');
+END;
+CREATE TRIGGER recount_is_append_only_delete BEFORE DELETE ON recount BEGIN
+    SELECT RAISE(ABORT, 'recounts are append-only');
+END;
+
+-- What a machine has shown. A machine is a worker's name (its host's by default) under a credential; the empty name stands
+-- for all machines of the credential.
+CREATE TABLE machine (
+    credential TEXT    NOT NULL,
+    name       TEXT    NOT NULL,
+    -- Checks in which its result was found right, and wrong.
+    passed     INTEGER NOT NULL CHECK (passed >= 0),
+    failed     INTEGER NOT NULL CHECK (failed >= 0),
+    -- Of those passed: with another credential, or the coordinator.
+    confirmed  INTEGER NOT NULL CHECK (confirmed BETWEEN 0 AND passed),
+    -- Why it gets no more jobs; NULL as long as it is trusted.
+    distrusted TEXT,
+    PRIMARY KEY (credential, name)
+) STRICT, WITHOUT ROWID;
+
+-- Events and moments are for operators to look back on: nothing is decided by them, and no exported ledger has them. They
+-- refer to no other table, since what a row is about may be gone. Both are bounded, and take less than 2 MB together.
+
+-- The latest events: 300 in all, and 100 of any one run.
+CREATE TABLE event (
+    -- Ascends through all lives of the coordinator.
+    number INTEGER PRIMARY KEY CHECK (number > 0),
+    at     INTEGER NOT NULL,
+    kind   TEXT    NOT NULL,
+    -- What it is about, if it is about a run or a worker.
+    run    INTEGER,
+    worker INTEGER,
+    text   TEXT    NOT NULL
+) STRICT;
+
+-- Progress of the runs at moments a second apart or more. A run keeps 240, and then every second one goes; 64 runs are kept,
+-- and then the one that ended first goes.
+CREATE TABLE moment (
+    run          INTEGER NOT NULL,
+    at           INTEGER NOT NULL,
+    -- Share of the estimated work that was done.
+    share_done   REAL    NOT NULL,
+    -- NULL where it was not known.
+    states_per_s REAL,
+    -- Estimates with their 95 % confidence intervals: the total, and the seconds left. NULL where there was none.
+    total        REAL,
+    total_low    REAL,
+    total_high   REAL,
+    left_s       REAL,
+    left_low_s   REAL,
+    left_high_s  REAL,
+    PRIMARY KEY (run, at),
+    CHECK ((total IS NULL) = (total_low IS NULL) AND (total IS NULL) = (total_high IS NULL)),
+    CHECK ((left_s IS NULL) = (left_low_s IS NULL) AND (left_s IS NULL) = (left_high_s IS NULL))
+) STRICT, WITHOUT ROWID;

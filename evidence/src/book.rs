@@ -13,9 +13,6 @@ use crate::finding::{Check, CheckResult};
 use crate::line::{Header, JobLine, OtherLine, OtherVerdict, WorkerLine};
 use crate::sample::{Claim, Sample};
 
-/// The first format in which workers have sums.
-const SUMS_FROM: u32 = 3;
-
 /// What was read so far.
 pub(crate) struct Book {
     pub(crate) header: Header,
@@ -260,7 +257,7 @@ impl Book {
             let said = line.jobs;
             self.faults.workers.note(|| format!("worker {id} has {jobs} results, not {said}"));
         }
-        if self.header.format >= SUMS_FROM && line.counts != Some(*sums) {
+        if line.counts != *sums {
             self.faults
                 .workers
                 .note(|| format!("the results of worker {id} have other sums than its line says"));

@@ -12,9 +12,8 @@ use nqueens_model::kernel::KernelName;
 use nqueens_model::operator::{Grounds, TotalEstimate, WallTime};
 use serde::{Deserialize, Serialize};
 
-/// The version of the format that this program writes; it reads the earlier ones, too: 1 has no [`OtherLine`]s, 1 and 2
-/// have no sums of workers, 1 to 3 no credentials, 1 to 4 no [`ChecksLine`], 1 to 5 no devices, 1 to 6 no variants.
-pub const FORMAT: u32 = 7;
+/// The version of the format; a file of another one is refused.
+pub const FORMAT: u32 = 1;
 
 /// A line, by what it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,14 +164,14 @@ pub struct WorkerLine {
     pub worker: u64,
     /// What its owner calls it.
     pub name: String,
-    /// Of the token or certificate that it has shown; earlier formats do not say, and some workers show none of their own.
+    /// Of the token or certificate that it has shown, unless that is the one of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
     /// Its program.
     pub build: String,
     /// Its engines, separated by commas.
     pub kernels: String,
-    /// What these run on: instruction sets, or devices with their drivers; earlier formats do not say, and some workers don't.
+    /// What these run on: instruction sets, or devices with their drivers; some workers don't say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// Its counting threads.
@@ -180,8 +179,8 @@ pub struct WorkerLine {
     /// How many of the results above are its own.
     pub jobs: u32,
     /// The sums of those.
-    #[serde(default, with = "optional_totals", skip_serializing_if = "Option::is_none")]
-    pub counts: Option<Totals>,
+    #[serde(with = "TotalsText")]
+    pub counts: Totals,
 }
 
 /// What the results add up to.
@@ -197,9 +196,8 @@ pub struct TotalLine {
     /// All solutions.
     #[serde(with = "text")]
     pub total: u128,
-    /// What the coordinator did to confirm the total; earlier formats do not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checks: Option<ChecksLine>,
+    /// What the coordinator did to confirm the total.
+    pub checks: ChecksLine,
 }
 
 /// What the coordinator did to confirm a total.
@@ -323,25 +321,6 @@ mod optional_text {
         D: Deserializer<'de>,
     {
         text::deserialize(deserializer).map(Some)
-    }
-}
-
-/// Sums that earlier formats do not have.
-mod optional_totals {
-    use nqueens_kernel::counts::Totals;
-    use serde::{Deserializer, Serializer};
-
-    use super::TotalsText;
-
-    #[expect(clippy::ref_option, reason = "serde asks for it")]
-    pub(super) fn serialize<S: Serializer>(sums: &Option<Totals>, serializer: S) -> Result<S::Ok, S::Error> {
-        TotalsText::serialize(&sums.unwrap_or_default(), serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Totals>, D::Error> {
-        TotalsText::deserialize(deserializer).map(Some)
     }
 }
 

@@ -114,10 +114,8 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
     report.add(Check::Form, form);
     report.add(Check::Chain, chain(&lines, last.is_ok()));
     report.findings.extend(book.findings(last.is_ok()));
-    let checks = last.as_ref().ok().and_then(|last| last.checks.as_ref());
-    report
-        .findings
-        .extend(checks.and_then(recounts).map(|told| (Check::Recounts, CheckResult::NotMade(told))));
+    let told = last.as_ref().ok().and_then(|last| recounts(&last.checks));
+    report.findings.extend(told.map(|told| (Check::Recounts, CheckResult::NotMade(told))));
     let is_whole = |(check, verdict): &(Check, CheckResult)| {
         !matches!(check, Check::Jobs | Check::Plan) || matches!(verdict, CheckResult::Passed(_))
     };
@@ -157,7 +155,7 @@ fn header(line: Result<Option<String>, String>) -> Result<Header, String> {
     if value["line"] != "ledger" {
         return Err("line 1 is not the header of a ledger".to_owned());
     }
-    if !(1..=FORMAT).any(|format| value["format"] == format) {
+    if value["format"] != FORMAT {
         return Err(format!(
             "format version {} is not known here, {FORMAT} is; use the nqueens that wrote it, or a later one",
             value["format"]
@@ -238,7 +236,7 @@ fn confirm(
     outcome: Outcome,
     control: &Control,
 ) -> Result<(), Stopped> {
-    let told = last.checks.as_ref().and_then(|checks| checks.grounds.clone()).map(Grounds::from);
+    let told = last.checks.grounds.clone().map(Grounds::from);
     if outcome.checked == Checked::Published && told.is_none() {
         return Ok(());
     }
@@ -253,10 +251,9 @@ fn confirm(
     // A file can ask for more, not for less.
     let checks_wanted = CHECKS_MIN.min(book.header.jobs).max(told.map_or(0, |told| told.checks_wanted));
     let grounds = Some(Grounds { estimate, checks_wanted });
-    let recounts = last.checks.as_ref().map_or(0, |checks| checks.recounts_agreed);
     report.counted = Some(CountedTotal {
         outcome: Outcome { grounds, ..outcome },
-        checks_made: book.confirmed().max(recounts.into()),
+        checks_made: book.confirmed().max(last.checks.recounts_agreed.into()),
     });
     Ok(())
 }

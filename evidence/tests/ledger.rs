@@ -17,11 +17,11 @@ use nqueens_model::operator::Grounds;
 
 /// A ledger whose one job found this, by an engine that is not known here.
 fn ledger(n: u32, solutions: u64) -> Vec<u8> {
-    ledger_with(n, solutions, None)
+    ledger_with(n, solutions, ChecksLine { recounts_agreed: 0, recounts_differing: 0, grounds: None })
 }
 
 /// The same, of a coordinator that did this to confirm the total.
-fn ledger_with(n: u32, solutions: u64, checks: Option<ChecksLine>) -> Vec<u8> {
+fn ledger_with(n: u32, solutions: u64, checks: ChecksLine) -> Vec<u8> {
     let n = BoardSize::new(n).expect("a board");
     let plan = Plan::with_states_per_job(n, PlanKind::Halves, 1 << 62);
     let job = plan.jobs().next().expect("a job");
@@ -66,7 +66,7 @@ fn ledger_with(n: u32, solutions: u64, checks: Option<ChecksLine>) -> Vec<u8> {
             device: Some("abacus".to_owned()),
             threads: 1,
             jobs: 1,
-            counts: Some(counts.into()),
+            counts: counts.into(),
         }),
         Line::Total(TotalLine {
             counts: Totals { solutions: solutions.into(), ..Totals::default() },
@@ -125,7 +125,7 @@ fn a_total_is_confirmed_by_its_estimate_and_by_second_counts() {
     let grounds = GroundsLine::from(Grounds { estimate, checks_wanted: 3 });
     let report = |recounts_agreed, grounds| {
         let checks = ChecksLine { recounts_agreed, recounts_differing: 0, grounds };
-        verified(&ledger_with(19, total, Some(checks)))
+        verified(&ledger_with(19, total, checks))
     };
 
     let unchecked = report(2, Some(grounds.clone()));

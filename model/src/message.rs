@@ -33,7 +33,7 @@ pub struct Registration {
     pub build: String,
     /// Engines that it offers, the one in use first; at least one.
     pub kernels: Vec<KernelName>,
-    /// Of the engine in use; workers of earlier versions do not say.
+    /// Of the engine in use; some workers don't say.
     pub capability: Option<Capability>,
     /// Counting threads, `1..=THREADS_MAX`.
     pub threads: u32,

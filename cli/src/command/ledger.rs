@@ -49,9 +49,10 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         let Registration { name, build, kernels, capability, threads, .. } = worker.registration;
         let kernels = kernels.iter().map(KernelName::as_str).collect::<Vec<_>>().join(",");
         let credential = Some(worker.credential).filter(|credential| !credential.is_shared());
-        let (credential, counts) = (credential.map(|credential| credential.to_string()), Some(sums));
+        let credential = credential.map(|credential| credential.to_string());
         let (worker, device) = (worker.id.get(), capability.map(|capability| capability.device));
-        let line = WorkerLine { worker, name, credential, build, kernels, device, threads, jobs, counts };
+        let line =
+            WorkerLine { worker, name, credential, build, kernels, device, threads, jobs, counts: sums };
         out.write(&Line::Worker(line))?;
     }
     ensure!(
@@ -65,7 +66,7 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         grounds: outcome.grounds.map(GroundsLine::from),
     };
     let (orbits, total) = (outcome.totals, outcome.total);
-    out.write(&Line::Total(TotalLine { counts: found, orbits, total, checks: Some(checks) }))?;
+    out.write(&Line::Total(TotalLine { counts: found, orbits, total, checks }))?;
     Ok(out.finish()?)
 }
 

@@ -178,7 +178,8 @@ fn an_interrupted_sample_tells_what_was_counted() {
         json!({"line": "job", "number": 0, "class": "halves", "bound1": 0,
             "bytes": hex(&job.encode()), "counts": counts,
             "kernel": "avx2", "worker": 1, "epoch": 1, "states": "1", "elapsed_us": "1", "reported_at_ms": 2}),
-        json!({"line": "total", "counts": counts, "orbits": counts, "total": "8"}),
+        json!({"line": "total", "counts": counts, "orbits": counts, "total": "8",
+            "checks": {"recounts_agreed": 0, "recounts_differing": 0}}),
     ] {
         writer.write(&line).expect("to memory");
     }

@@ -58,7 +58,7 @@ fn of_a_newer_schema() {
     let said = place.failure("run 5 --db five.db");
     assert_eq!(
         said,
-        "five.db has schema 4711, newer than this program's 11; use the nqueens that made it, or a later one"
+        "five.db has schema 4711, newer than this program's 1; use the nqueens that made it, or a later one"
     );
     for command in ["status", "export"] {
         assert_eq!(place.failure(&format!("{command} --db five.db")), said);
@@ -73,7 +73,7 @@ fn not_made_to_the_end() {
         let place = Place::new();
         place.sql("five.db", statements);
         let expected =
-            "five.db has schema 0, older than this program's 11; 'nqueens run' brings it up to date";
+            "five.db has schema 0, older than this program's 1; 'nqueens run' brings it up to date";
         assert_eq!(place.failure("status --db five.db"), expected);
         assert_eq!(place.failure("export --db five.db"), expected);
         place.stdout("run 5 --db five.db");

@@ -152,8 +152,9 @@ async fn a_plan_cut_short_leaves_no_trace() {
     let mut connection = ledger.connect().await;
     let unplanned = "INSERT INTO run (id, n, plan, states_per_job, seed, state, created_at)
                          VALUES (5, 9, 'rows', 1, 1, 'planning', 1);
-                     INSERT INTO job (run, number, class, bound1, prefixes, states, count2_max, count4_max, count8_max)
-                         VALUES (5, 0, 'edge', 1, x'0101', 1, 0, 0, 0)";
+                     INSERT INTO job (run, number, class, bound1, prefixes, states, count2_max, count4_max, count8_max,
+                                      solutions_max)
+                         VALUES (5, 0, 'edge', 1, x'0101', 1, 0, 0, 0, 0)";
     connection.execute(unplanned).await.unwrap();
     connection.close().await.unwrap();
     let house = House::open(&ledger.path, Policy::default()).await;

@@ -147,23 +147,6 @@ fn results_that_were_taken_back_stay_in_the_ledger() {
          8 results were voided"));
 }
 
-/// Without the sums of workers.
-#[test]
-fn a_ledger_of_the_format_before_is_read() {
-    let earlier = |lines: &mut Vec<Value>| {
-        lines[0]["format"] = json!(2);
-        for worker in lines.iter_mut().filter(|line| line["line"] == "worker") {
-            worker.as_object_mut().expect("an object").remove("counts");
-        }
-    };
-    assert_eq!(Ledger::faults(BORDER, earlier), [""; 0]);
-    let none = Ledger::faults(BORDER, |lines| {
-        earlier(lines);
-        lines[0]["format"] = json!(3);
-    });
-    assert_eq!(none, ["workers the results of worker 1 have other sums than its line says"]);
-}
-
 /// Results of one machine, under two numbers, say nothing of each other.
 #[test]
 fn a_second_count_is_another_machines() {
