@@ -8,7 +8,7 @@ fn main() {
     let revision = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output().ok();
     let revision =
         revision.filter(|git| git.status.success()).and_then(|git| String::from_utf8(git.stdout).ok());
-    println!("cargo::rustc-env=NQUEENS_REVISION={}", revision.as_deref().map_or("unknown", str::trim));
+    println!("cargo::rustc-env=BUILD_REVISION={}", revision.as_deref().map_or("unknown", str::trim));
     let target = std::env::var("TARGET").expect("cargo says what it builds for");
-    println!("cargo::rustc-env=NQUEENS_TARGET={target}");
+    println!("cargo::rustc-env=BUILD_TARGET={target}");
 }

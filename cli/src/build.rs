@@ -1,7 +1,7 @@
 //! The source revision and the target of this program.
 
 /// The version and the source revision.
-pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NQUEENS_REVISION"), ")");
+pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("BUILD_REVISION"), ")");
 
 /// The compiler's name of the platform.
-pub(crate) const TARGET: &str = env!("NQUEENS_TARGET");
+pub(crate) const TARGET: &str = env!("BUILD_TARGET");

@@ -15,7 +15,7 @@ use crate::permissions::{distrust, warn_of_readers};
 /// A file is not read beyond this size.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// What a join file says.
+/// What a join file says, as JSON.
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Join {
@@ -48,19 +48,18 @@ impl Join {
         }
         warn_of_readers(path);
         let text = std::fs::read_to_string(path).with_context(place)?;
-        toml::from_str(&text).map_err(|error| {
-            // Without the line that it quotes: that may be a secret.
-            anyhow::anyhow!("{} can't be read: {}; 'nqueens join create' makes one", place(), error.message())
+        serde_json::from_str(&text).map_err(|error| {
+            // Without what it quotes, which may be a secret.
+            let line = error.line();
+            anyhow::anyhow!("{}, line {line}, can't be read; 'nqueens join create' makes one", place())
         })
     }
 
     /// Writes a new file for its owner alone.
     pub(crate) fn write(&self, path: &Path, replace: bool) -> anyhow::Result<()> {
-        let text = toml::to_string(self).context("the join file")?;
+        let text = serde_json::to_string_pretty(self).context("the join file")?;
         let mut file = output::create(path, replace)?;
-        let head =
-            "# Joins a worker to a cluster: nqueens worker --join FILE. A secret: keep it to yourself.\n";
-        file.write_all(format!("{head}{text}").as_bytes())
+        file.write_all(format!("{text}\n").as_bytes())
             .and_then(|()| file.sync_all())
             .context(path.display().to_string())
     }

@@ -2,9 +2,8 @@
 //!
 //! Thin by intent: arguments in, calls into the other crates, text out. Each command is one file of `command`.
 //! Modules import in one direction: `exit`, `build`, `output` and `runtime` at the bottom; `console`, `signals`,
-//! `settings`, `client`, `tls` and other shared parts on top of them; then the commands, and `main`. `command` gives
-//! `settings` the options to read, and the commands that list all options. `command::target` is where an operator's
-//! command goes: a coordinator or a database.
+//! `variables`, `client`, `tls` and other shared parts on top of them; then the commands, and `main`.
+//! `command::target` is where an operator's command goes: a coordinator or a database.
 
 #![forbid(unsafe_code)]
 
@@ -23,11 +22,11 @@ mod output;
 mod permissions;
 mod progress;
 mod runtime;
-mod settings;
 mod signals;
 mod time;
 mod tls;
 mod token;
+mod variables;
 
 use std::process::ExitCode;
 

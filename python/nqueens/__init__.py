@@ -7,7 +7,7 @@
 [(1, 3, 5, 0, 2, 4)]
 
 This module runs the program ``nqueens``, which is in the same wheel, and reads what it prints. Settings from the
-environment (``NQUEENS_MEMORY`` and others) and from ``nqueens.toml`` hold as they do for the program.
+environment (``NQUEENS_MEMORY`` and others) hold as they do for the program.
 
 Ctrl-C ends the program, too; a count in a database (``db=``) goes on from there when it is asked for again.
 """

@@ -69,10 +69,12 @@ fn write(command: &Command, dir: &Path) -> io::Result<()> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let name = name.strip_prefix("nqueens-").unwrap_or_default();
     let statuses = statuses(name).into_iter().map(|(code, meaning)| (code.to_string(), meaning.to_owned()));
-    let files = files(name).into_iter().map(|(path, what)| (path.to_owned(), what.to_owned()));
+    let files = files(name).iter().map(|(path, what)| ((*path).to_owned(), (*what).to_owned()));
     let mut roff = Roff::new();
     section(&mut roff, "EXIT STATUS", statuses);
-    section(&mut roff, "FILES", files);
+    if files.len() > 0 {
+        section(&mut roff, "FILES", files);
+    }
     if let Some(help) = command.get_after_help() {
         let example = help.to_string();
         roff.control("SH", ["EXAMPLES"]);
@@ -96,8 +98,8 @@ fn section(roff: &mut Roff, title: &str, entries: impl Iterator<Item = (String, 
 }
 
 /// The files that a command uses although no option names them.
-fn files(command: &str) -> Vec<(&'static str, &'static str)> {
-    let own: &[_] = match command {
+fn files(command: &str) -> &'static [(&'static str, &'static str)] {
+    match command {
         "run" => &[("nqueens-N.db", "the database of board N, unless --db names another")],
         "coordinator" => &[(
             "FILE-wal, FILE-shm",
@@ -113,8 +115,5 @@ fn files(command: &str) -> Vec<(&'static str, &'static str)> {
             &[("nqueens-fleet/", "the fleet's state and logs, unless --dir names another directory")]
         }
         _ => &[],
-    };
-    let settings =
-        ("nqueens.toml", "settings, if the working directory has this file, unless --config names another");
-    own.iter().copied().chain([settings]).collect()
+    }
 }

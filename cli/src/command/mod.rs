@@ -10,7 +10,6 @@ mod change;
 mod checkup;
 mod choices;
 mod completions;
-mod config;
 mod coordinator;
 mod count_columns;
 mod counting;
@@ -52,7 +51,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::build::BUILD;
 use crate::console::{self, LogFormat};
-use crate::settings;
+use crate::variables;
 
 /// Counts all solutions of the N-Queens problem, exactly, on one machine or on a cluster.
 #[derive(Clone, Debug, Parser)]
@@ -67,16 +66,12 @@ use crate::settings;
 pub(crate) struct Arguments {
     /// Log level: error, warn, info, debug, or a filter like nqueens=debug [default: info for coordinator,
     /// worker and fleet, otherwise warn]
-    #[arg(long, global = true, display_order = 100, env = "NQUEENS_LOG", value_name = "LEVEL")]
+    #[arg(long, global = true, display_order = 100, value_name = "LEVEL")]
     log: Option<String>,
 
     /// Format of log lines
     #[arg(long, global = true, display_order = 100, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
-
-    /// Settings file [default: nqueens.toml in the working directory, if it exists]
-    #[arg(long, global = true, display_order = 100, env = "NQUEENS_CONFIG", value_name = "FILE")]
-    config: Option<std::path::PathBuf>,
 
     #[command(subcommand)]
     command: Command,
@@ -128,7 +123,6 @@ enum Command {
     Known(known::KnownCommand),
     Solutions(solutions::SolutionsCommand),
     Doctor(doctor::DoctorCommand),
-    Config(config::ConfigCommand),
     Completions(completions::CompletionsCommand),
     Man(man::ManCommand),
 }
@@ -151,12 +145,12 @@ impl Command {
 
 /// All commands with their options, each with its variable.
 fn commands() -> clap::Command {
-    settings::with_variables(Arguments::command())
+    variables::with_variables(Arguments::command())
 }
 
 /// Reads the arguments of this process. Ends it where they are wrong (exit code 2) or ask for help.
 pub(crate) fn parse() -> Arguments {
-    settings::parse(commands())
+    variables::parse(commands())
 }
 
 pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -190,7 +184,6 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Known(known) => known.execute(),
         Command::Solutions(solutions) => solutions.execute(),
         Command::Doctor(doctor) => doctor.execute(),
-        Command::Config(config) => config.execute(commands()),
         Command::Completions(completions) => completions.execute(commands()),
         Command::Man(man) => man.execute(commands()),
     }

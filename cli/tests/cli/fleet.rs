@@ -172,7 +172,7 @@ fn a_dry_run_submits_nothing() {
 
 #[test]
 fn what_is_wrong_is_said() {
-    let place = Place::new().with_file("cluster.join", "coordinator = \"http://127.0.0.1:9\"\n");
+    let place = Place::new().with_file("cluster.join", "{\"coordinator\": \"http://127.0.0.1:9\"}");
     let missing = place.failure("fleet status");
     assert!(missing.starts_with("there is no fleet in nqueens-fleet"), "{missing}");
     let no_join = place.failure("fleet local --workers-max 1 --join nothing");

@@ -124,7 +124,7 @@ fn a_join_file_is_secret_and_complete() {
     place.set_mode("join", 0o620);
     assert!(place.failure("worker --join join").contains("other users can write it"));
     let place =
-        place.with_file("join", "coordinator = 'http://127.0.0.1:1'\ntoken = 'secret-but-not-closed\n");
+        place.with_file("join", "{\"coordinator\": \"http://127.0.0.1:1\",\n\"token\": [\"secret-but-a-list\"]}");
     place.set_mode("join", 0o600);
     let failure = place.failure("worker --join join");
     assert!(failure.contains("'nqueens join create' makes one") && !failure.contains("secret"), "{failure}");

@@ -84,35 +84,23 @@ fn a_file_that_was_opened_to_others_stays_open_to_them() {
 }
 
 #[test]
-fn settings_that_others_can_write_are_refused() {
-    let place = Place::new().with_file("nqueens.toml", "[table]\nto = 3\n");
-    let refusal = |place: &Place| {
-        let outcome = place.run("table");
-        assert_eq!((outcome.code, &*outcome.stdout), (2, ""), "{}", outcome.stderr);
-        outcome.stderr.trim_end().to_owned()
-    };
+fn a_join_file_that_others_can_write_is_refused() {
+    let place = Place::new();
+    place.stdout("join create --coordinator http://127.0.0.1:1 --output join");
+    let refusal = |place: &Place| place.failure("worker --join join");
     for mode in [0o620, 0o602, 0o666, 0o664] {
-        place.set_mode("nqueens.toml", mode);
-        let expected =
-            "error: settings file nqueens.toml: other users can write it; run 'chmod go-w nqueens.toml'";
+        place.set_mode("join", mode);
+        let expected = "the join file join is not used: other users can write it; run 'chmod go-w join'";
         assert_eq!(refusal(&place), expected, "{mode:o}");
     }
-    // As advised.
-    succeed(place.program("chmod").args(["go-w", "nqueens.toml"]));
-    let of_three = place.stdout("table --to 3 --config /dev/null");
-    assert_eq!(place.stdout("table"), of_three);
-    place.set_mode("nqueens.toml", 0o444);
-    assert_eq!(place.stdout("table"), of_three);
-    assert_ne!(place.stdout("table --to 4 --config /dev/null"), of_three);
-
     let own = place.path("").metadata().expect("a folder").uid();
-    if chown(place.path("nqueens.toml"), Some(65_534), None).is_err() {
+    if chown(place.path("join"), Some(65_534), None).is_err() {
         eprintln!("not tried: only root can give files away");
         return;
     }
     let expected = format!(
-        "error: settings file nqueens.toml: it belongs to user 65534, neither to root nor to you; \
-         run 'chown {own} nqueens.toml'"
+        "the join file join is not used: it belongs to user 65534, neither to root nor to you; \
+         run 'chown {own} join'"
     );
     assert_eq!(refusal(&place), expected);
 }
