@@ -114,7 +114,10 @@ mod tests {
             let checked = check(&commands(), names.iter().map(|name| (*name).to_owned()));
             checked.map_err(|error| error.to_string())
         };
-        assert_eq!(check(&["HOME", "NQUEENS_THREADS", "NQUEENS_TOKEN", "NQUEENS_TLS_CA", "nqueens_x"]), Ok(()));
+        assert_eq!(
+            check(&["HOME", "NQUEENS_THREADS", "NQUEENS_TOKEN", "NQUEENS_TLS_CA", "nqueens_x"]),
+            Ok(())
+        );
         for (wrong, right) in [
             ("NQUEENS_THREDS", "NQUEENS_THREADS"),
             ("NQUEENS_TSL_CA", "NQUEENS_TLS_CA"),

@@ -39,8 +39,6 @@ pub enum Check {
     Total,
     /// The total agrees with its estimate, which is made again, and enough results were counted a second time.
     Confirmed,
-    /// The file is signed by a key that the reader trusts.
-    Signature,
 }
 
 impl Check {

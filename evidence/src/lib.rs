@@ -9,7 +9,6 @@
 //! * `line` and `chain` are the file: one JSON object per line, each with a hash over all before it.
 //! * `book` compares the lines with the plan, which it computes anew, in one pass. `finding` names the checks and
 //!   their outcomes.
-//! * `signature` makes and checks a signature over the file, in OpenSSH's format.
 //! * `estimate` estimates a total that nobody has published.
 //! * `sample` draws jobs by hashes of a seed and their numbers, so that everyone draws the same.
 //! * `recount` counts jobs again as mirror images, by an engine that shares no search with the first; `confidence`
@@ -26,6 +25,5 @@ pub mod line;
 mod parts;
 pub mod recount;
 pub mod sample;
-pub mod signature;
 pub mod total;
 pub mod verify;

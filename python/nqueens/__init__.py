@@ -256,22 +256,19 @@ def estimate(
 def verify(
     file: _Path,
     *,
-    signer: _Path | None = None,
     sample: int | None = None,
     seed: int | None = None,
     threads: int | None = None,
 ) -> Verification:
-    """Checks a ledger of ``nqueens export --format ledger``, or that in an archive of ``nqueens bundle``.
+    """Checks a ledger of ``nqueens export --format ledger``.
 
     A check that fails raises nothing: look at the result.
 
-    :param signer: file with the public keys of those who may have signed it
     :param sample: number of jobs that another engine counts again
     :param seed: of that sample; random by default
     :param threads: number of threads that count the sample
     """
-    options = _option("signer", None if signer is None else os.fspath(signer)) + _option("sample", sample)
-    options += _option("seed", seed) + _option("threads", threads)
+    options = _option("sample", sample) + _option("seed", seed) + _option("threads", threads)
     with _started(["verify", os.fspath(file), "--json", *options]) as (program, _, _):
         printed, said = program.communicate()
         # A check that fails is the exit code 1, too.

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use nqueens_coordinator::{LedgerRow, Reader, RunRow};
-use nqueens_evidence::signature::{Hashed, SigningKey};
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::plan::PlanKind;
@@ -20,7 +19,6 @@ use super::source::LedgerSource;
 use super::{bfile, ledger};
 use crate::exit::misuse;
 use crate::output::{create, stdout, thousands};
-use crate::permissions::warn_of_readers;
 use crate::runtime::block_on;
 
 /// Prints the results of a run, by job, class or BOUND1.
@@ -49,10 +47,6 @@ pub(crate) struct ExportCommand {
     /// Replace an existing output file
     #[arg(long, requires = "output")]
     force: bool,
-
-    /// Sign the ledger with an Ed25519 key of OpenSSH; the signature is written to FILE.sig
-    #[arg(long, value_name = "KEY", requires = "output")]
-    sign: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -86,9 +80,6 @@ impl ExportCommand {
     }
 
     async fn export(&self) -> anyhow::Result<()> {
-        if self.sign.is_some() && !matches!(self.format, ExportFormat::Ledger) {
-            misuse("only ledgers can be signed; add --format ledger").exit();
-        }
         match (self.format, self.by) {
             (ExportFormat::Ledger, By::Class | By::Bound1) => {
                 misuse("a ledger always has one line per job; omit --by").exit();
@@ -173,27 +164,14 @@ impl ExportCommand {
         })
     }
 
-    /// Writes the run's ledger and its signature, and its last hash to stderr.
+    /// Writes the run's ledger, and its last hash to stderr.
     async fn ledger(&self, reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
         ledger::outcome(run)?;
-        let signing = match (&self.sign, &self.output) {
-            (Some(key), Some(output)) => {
-                let (key, signature) = (read_signing_key(key)?, signature_of(output));
-                Some((key, create(&signature, self.force)?, signature))
-            }
-            _ => None,
-        };
-        let mut out = Hashed::new(self.out()?);
-        let (lines, hash) = ledger::write(reader, run, &mut out).await?;
+        let (lines, hash) = ledger::write(reader, run, self.out()?).await?;
         let lines = thousands(lines);
         eprintln!(
             "nqueens: {lines} lines; publish the last hash, so that every later change is detected: {hash}"
         );
-        if let Some((key, mut file, path)) = signing {
-            let text = key.sign(out.finish().0)?;
-            file.write_all(text.as_bytes()).with_context(|| path.display().to_string())?;
-            eprintln!("nqueens: signed in {}; publish the key, too: {}", path.display(), key.public_key()?);
-        }
         Ok(())
     }
 }
@@ -218,19 +196,6 @@ fn no_bounds(run: &RunRow) -> Option<String> {
                             --by class"
             .to_owned(),
     })
-}
-
-fn read_signing_key(path: &Path) -> anyhow::Result<SigningKey> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    warn_of_readers(path);
-    SigningKey::parse(&text).with_context(|| path.display().to_string())
-}
-
-/// Where the signature of a file is, as `ssh-keygen` has it.
-pub(crate) fn signature_of(file: &Path) -> PathBuf {
-    let mut path = file.as_os_str().to_owned();
-    path.push(".sig");
-    path.into()
 }
 
 const JOB_COLUMNS: [&str; 16] = [

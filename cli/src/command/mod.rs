@@ -4,7 +4,6 @@ mod audit;
 mod backup;
 mod bench;
 mod bfile;
-mod bundle;
 mod certs;
 mod change;
 mod checkup;
@@ -115,7 +114,6 @@ enum Command {
     Verify(verify::VerifyCommand),
     Audit(audit::AuditCommand),
     Report(report::ReportCommand),
-    Bundle(bundle::BundleCommand),
     Backup(backup::BackupCommand),
     Certs(certs::CertsCommand),
     Bench(bench::BenchCommand),
@@ -176,7 +174,6 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Verify(verify) => verify.execute(),
         Command::Audit(audit) => audit.execute(),
         Command::Report(report) => report.execute(),
-        Command::Bundle(bundle) => bundle.execute(),
         Command::Backup(backup) => backup.execute(),
         Command::Certs(certs) => certs.execute(),
         Command::Bench(bench) => bench.execute(),

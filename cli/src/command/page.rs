@@ -12,8 +12,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
-use super::ledger;
-use super::report::Reports;
+use super::{ledger, report};
 use crate::client::TOKEN_VARIABLE;
 use crate::exit::misuse;
 
@@ -116,7 +115,7 @@ fn write_document(
     runtime.block_on(async {
         match document {
             Document::Ledger => drop(ledger::write(reader, run, out).await?),
-            Document::Report => out.write_all(Reports::write(reader, run).await?.html.as_bytes())?,
+            Document::Report => out.write_all(report::html(reader, run).await?.as_bytes())?,
         }
         Ok(())
     })

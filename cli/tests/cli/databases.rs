@@ -156,7 +156,6 @@ fn no_file_at_all() {
         "readmit west",
         "audit --sample 3",
         "report",
-        "bundle",
         "export --format ledger",
         "export --format bfile",
     ] {

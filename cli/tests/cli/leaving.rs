@@ -123,8 +123,8 @@ fn a_join_file_is_secret_and_complete() {
     assert_eq!(join("two"), join("join"), "the same address and token");
     place.set_mode("join", 0o620);
     assert!(place.failure("worker --join join").contains("other users can write it"));
-    let place =
-        place.with_file("join", "{\"coordinator\": \"http://127.0.0.1:1\",\n\"token\": [\"secret-but-a-list\"]}");
+    let place = place
+        .with_file("join", "{\"coordinator\": \"http://127.0.0.1:1\",\n\"token\": [\"secret-but-a-list\"]}");
     place.set_mode("join", 0o600);
     let failure = place.failure("worker --join join");
     assert!(failure.contains("'nqueens join create' makes one") && !failure.contains("secret"), "{failure}");

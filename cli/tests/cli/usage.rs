@@ -214,7 +214,11 @@ fn every_command_has_a_manual_page() {
         }
         assert_eq!(codes.contains("\\fB5\\fR"), command == "worker", "{codes}");
         let uses_files = ["run", "coordinator", "worker", "certs", "fleet"].contains(&&*command);
-        assert_eq!(files.contains("\\fBnqueens") || files.contains("\\fBFILE"), uses_files, "{command}: {files}");
+        assert_eq!(
+            files.contains("\\fBnqueens") || files.contains("\\fBFILE"),
+            uses_files,
+            "{command}: {files}"
+        );
         assert!(example.contains(&format!("nqueens {command}")), "{command}: {example}");
         assert!(page("nqueens").contains(&format!("nqueens\\-{command}(1)")), "{command}");
     }

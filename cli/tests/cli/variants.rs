@@ -149,11 +149,10 @@ fn the_page_shows_what_is_printed() {
 }
 
 #[test]
-fn tables_and_bundles_of_variants() {
+fn tables_of_variants() {
     let place = Place::new();
     place.stdout("run 7 --given a2 --db given.db");
     place.stdout("run 7 --torus --db torus.db");
-    place.stdout("run 7 --db whole.db");
     let plain = |db: &str, class: &str, total: u32| {
         let table = place.stdout(&format!("export --db {db}.db --by class"));
         assert_eq!(table, format!("class,n,count2,count4,count8,solutions\n{class},7,0,0,0,{total}\n"));
@@ -168,33 +167,6 @@ fn tables_and_bundles_of_variants() {
     assert!(why.ends_with("count once for each cell of the first row: --given a7 and so on"), "{why}");
     let why = place.failure("export --db torus.db --by bound1");
     assert!(why.contains("every column of the first row has TOTAL / N of them"), "{why}");
-
-    for db in ["given", "torus", "whole"] {
-        place.stdout(&format!("bundle --db {db}.db"));
-    }
-    // Each has a name of its own.
-    let files = place.files().into_keys();
-    let bundles: Vec<_> = files.filter_map(|name| Some(name.strip_suffix(".tar")?.to_owned())).collect();
-    assert!(bundles.len() == 3 && bundles.contains(&"nqueens-7-torus".to_owned()), "{bundles:?}");
-    for (name, total) in bundles.iter().zip(["7", "28", "40"]) {
-        let bundle = format!("{name}.tar");
-        assert!(place.stdout(&format!("verify {bundle} --sample 5")).contains("ok      sample"), "{bundle}");
-        assert!(place.program("tar").args(["-xf", &bundle]).status().expect("tar").success());
-        let about = std::fs::read_to_string(place.path(&format!("{name}/bundle.json"))).expect("text");
-        let about: Value = serde_json::from_str(&about).expect("JSON");
-        let ledger = format!("{name}.ledger");
-        assert!(
-            about["files"][&ledger].is_string() && place.path(&format!("{name}/{ledger}")).exists(),
-            "{about}"
-        );
-        let read_me = std::fs::read_to_string(place.path(&format!("{name}/README.md"))).expect("text");
-        assert!(read_me.contains(&format!("nqueens verify {ledger} ")), "{read_me}");
-        // What it says counts the same again.
-        let again =
-            about["count_it_again"].as_str().expect("a command").strip_prefix("nqueens ").expect("ours");
-        let counted = place.json(&format!("{again} --db {name}-again.db --json"));
-        assert_eq!([&counted["total"], &about["total"]], [total, total]);
-    }
 }
 
 fn done(place: &Place) -> u64 {

@@ -7,7 +7,6 @@ mod pictures;
 mod summary;
 mod timeline;
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +14,6 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use nqueens_coordinator::{Reader, RunRow};
-use nqueens_model::id::WorkerId;
 
 use super::choices::amount;
 use super::source::LedgerSource;
@@ -50,20 +48,9 @@ pub(crate) struct ReportCommand {
     watts_per_core: Option<f64>,
 }
 
-/// The report of a run in both formats, for readers who have the exported ledger and not the database.
-pub(super) struct Reports {
-    pub(super) html: String,
-    pub(super) markdown: String,
-    /// Those whose results it tells of.
-    pub(super) workers: BTreeSet<WorkerId>,
-}
-
-impl Reports {
-    pub(super) async fn write(reader: &Reader, run: &RunRow) -> anyhow::Result<Self> {
-        let facts = Facts::gather(reader, run).await?;
-        let workers = facts.hosts.values().flat_map(|host| host.workers.iter().copied()).collect();
-        Ok(Self { html: page::write(&facts), markdown: markdown::write(&facts), workers })
-    }
+/// The report of a run as a page, for readers who have the exported ledger and not the database.
+pub(super) async fn html(reader: &Reader, run: &RunRow) -> anyhow::Result<String> {
+    Ok(page::write(&Facts::gather(reader, run).await?))
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
