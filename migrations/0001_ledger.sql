@@ -107,8 +107,8 @@ CREATE TABLE job (
     class         TEXT    NOT NULL,
     bound1        INTEGER NOT NULL CHECK (bound1 BETWEEN 0 AND 30),
     -- Prefixes of equal width: a byte with the width, then one byte a queen. In a plan 'cells' the byte with the width is
-    -- followed by the columns of each row where a queen may stand: N masks of 4 bytes, big-endian. In a plan 'halves': the
-    -- byte 8, then the first column set and the first after the last, four bytes each, big-endian.
+    -- followed by the columns of each row where a queen may stand: N masks of 4 bytes, big-endian. In a plan 'colours': the
+    -- byte 8, then the first row set and the first after the last, four bytes each, big-endian.
     prefixes      BLOB    NOT NULL,
     -- Estimated work.
     states        INTEGER NOT NULL CHECK (states > 0),

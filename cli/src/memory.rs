@@ -7,11 +7,10 @@ use clap::Args;
 
 use crate::machine::{free_memory, workers_on_node};
 
-/// The memory that joins of half boards and multiplied colours may take.
+/// The memory that multiplied colours may take.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Memory {
-    /// Memory for the plans halves and colours, for example 500MB or 8GiB. A soft limit; less memory is slower [default:
-    /// half of what the machine, its control groups and the batch system leave to this process: see nqueens doctor]
+    /// Memory for plan colours, for example 500MB or 8GiB. A soft limit; less memory is slower [default: half of what the machine, its control groups and the batch system leave to this process: see nqueens doctor]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<ByteSize>,
 }

@@ -24,7 +24,6 @@ use nqueens_evidence::recount::{Recount, recount};
 use nqueens_evidence::sample::Claim;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel, cpu};
-use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::UnitTally;
@@ -61,12 +60,10 @@ const MEMORY_MAX: u64 = 1 << 30;
 /// The lowest priority, of canaries: whatever else runs on this machine gets the processor first.
 const NICENESS: i32 = 19;
 
-/// What takes more estimated states is not counted. Half boards are searched row by row, at 3*10^7 a second (N = 22), so
-/// that this is half an hour. Colours are multiplied as fast as by others, and a bit of them is searched.
+/// What takes more estimated states is not counted. Colours are multiplied as fast as by others, and a bit of them is searched.
 const fn states_max(class: Class) -> u64 {
     match class {
         Class::Corner | Class::Edge | Class::Border | Class::Cells | Class::Torus => 1 << 34,
-        Class::Halves => 1 << 36,
         Class::Colours => u64::MAX,
     }
 }
@@ -349,7 +346,7 @@ fn count_fast(claim: &Claim, control: &Control) -> Option<Result<Counted, String
         Ok(job) => job,
         Err(invalid) => return Some(Err(invalid.to_string())),
     };
-    let mut solver = Solver::new(kernel.engine()?, &Arc::new(SharedTables::new(MEMORY_MAX, 1)));
+    let mut solver = Solver::new(kernel.engine()?, MEMORY_MAX);
     let tally = solver.count_job(&job, control).ok()?;
     let time = time_of_thread();
     let counted = |UnitTally { counts, states }| Counted { counts, kernel, states, time };

@@ -29,7 +29,7 @@ impl SampledParts {
         if job.class() != Class::Colours {
             return None;
         }
-        let (range, sets) = (job.orbits()?, RowSets::new(job.n())?);
+        let (range, sets) = (job.row_sets()?, RowSets::new(job.n())?);
         if recount_states(&sets, &range) <= Self::SEARCHED_MAX {
             return None;
         }
@@ -49,7 +49,7 @@ impl SampledParts {
     /// The engine that multiplies the whole job again: the fastest with other instructions than the one that counted.
     pub(crate) fn multiplied_by(counted_by: KernelName) -> Kernel {
         let others = Kernel::ALL.into_iter().rev().filter(|&kernel| KernelName::from(kernel) != counted_by);
-        let mut multiply = others.filter(|&kernel| kernel >= Kernel::Portable && kernel.is_available());
+        let mut multiply = others.filter(|&kernel| kernel.multiplies() && kernel.is_available());
         multiply.next().unwrap_or(Kernel::Portable)
     }
 
@@ -97,11 +97,7 @@ mod tests {
                     || !has_parts(small)
             );
         }
-        assert!(
-            [PlanKind::Rows, PlanKind::Border, PlanKind::Halves]
-                .into_iter()
-                .all(|kind| !has_parts((24, kind, whole)))
-        );
+        assert!([PlanKind::Rows, PlanKind::Border].into_iter().all(|kind| !has_parts((24, kind, whole))));
         assert!([20, 28, 31].into_iter().all(|n| has_parts((n, PlanKind::Colours, whole))));
     }
 
@@ -122,7 +118,7 @@ mod tests {
     fn other_instructions_multiply_again() {
         for kernel in Kernel::ALL {
             let again = SampledParts::multiplied_by(kernel.into());
-            assert!(again >= Kernel::Portable && again.is_available());
+            assert!(again.multiplies() && again.is_available());
             assert!(again != kernel || Kernel::best() == Kernel::Portable);
         }
     }

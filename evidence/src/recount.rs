@@ -9,7 +9,6 @@ use std::thread;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Factory, Kernel, Stopped};
 use nqueens_kernel::job::{Class, Job};
-use nqueens_kernel::plan::PlanKind;
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::UnitTally;
 use nqueens_model::kernel::KernelName;
@@ -39,13 +38,12 @@ impl Recount {
     }
 }
 
-/// The fastest engine of another family than the one that counted. Half boards are counted row by row, whatever
-/// counted them first. An unknown engine is taken for a block engine.
+/// The fastest engine of another family than the one that counted. An unknown engine is taken for a block engine.
 pub fn independent_engine(class: Class, counted_by: KernelName) -> Kernel {
     let known = counted_by.as_str().parse().unwrap_or(Kernel::Portable);
-    let plan = if class == Class::Halves { PlanKind::Border } else { class.plan() };
+    let plan = class.plan();
     let available = Kernel::ALL.into_iter().rev().filter(|kernel| kernel.is_available());
-    let mut independent = available.filter(|kernel| kernel.family(plan) != known.family(class.plan()));
+    let mut independent = available.filter(|kernel| kernel.family(plan) != known.family(plan));
     independent.next().expect("engines of several families run everywhere")
 }
 
@@ -115,8 +113,7 @@ impl Solvers<'_> {
                 ));
             }
         };
-        let parts =
-            if chosen.is_none() && independent < Kernel::Portable { SampledParts::of(&job) } else { None };
+        let parts = if chosen.is_none() && !independent.multiplies() { SampledParts::of(&job) } else { None };
         let Some(parts) = parts else {
             let kernel = chosen.unwrap_or(independent);
             return Ok(recount(kernel, 0, count(&job, self.get(kernel), control)?));

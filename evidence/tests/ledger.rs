@@ -23,7 +23,7 @@ fn ledger(n: u32, solutions: u64) -> Vec<u8> {
 /// The same, of a coordinator that did this to confirm the total.
 fn ledger_with(n: u32, solutions: u64, checks: ChecksLine) -> Vec<u8> {
     let n = BoardSize::new(n).expect("a board");
-    let plan = Plan::with_states_per_job(n, PlanKind::Halves, 1 << 62);
+    let plan = Plan::with_states_per_job(n, PlanKind::Colours, 1 << 62);
     let job = plan.jobs().next().expect("a job");
     let known = published(n).expect("published");
     let counts = Counts::plain(solutions);
@@ -46,7 +46,7 @@ fn ledger_with(n: u32, solutions: u64, checks: ChecksLine) -> Vec<u8> {
         }),
         Line::Job(JobLine {
             number: 0,
-            class: Class::Halves,
+            class: Class::Colours,
             bound1: 0,
             bytes: job.encode(),
             counts,

@@ -5,12 +5,10 @@
 //! With `--every K` only each K-th job of the plan is counted, a sample for larger N. The time is that of the
 //! fastest run, without the planning; the machine should have nothing else to do.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Kernel};
-use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
 
@@ -40,9 +38,8 @@ fn main() {
         "{:>3} {:>10} {:>10} {:>8} {:>22} {:>16}",
         "N", "kernel", "seconds", "jobs", "solutions", "states"
     );
-    let tables = Arc::new(SharedTables::new(1 << 33, 1));
     for kernel in kernels {
-        let mut solver = Solver::new(kernel.engine().expect("an engine that this machine can run"), &tables);
+        let mut solver = Solver::new(kernel.engine().expect("an engine that this machine can run"), 1 << 33);
         let (mut fastest, mut solutions, mut states) = (Duration::MAX, 0, 0);
         for _ in 0..runs {
             let (jobs, start) = (jobs.iter().cloned(), Instant::now());

@@ -41,7 +41,7 @@ pub struct Counts {
     pub count4: u64,
     /// Orbits of 8: solutions with no symmetry.
     pub count8: u64,
-    /// Solutions counted one by one, whatever orbits they belong to: plans `halves` and `colours` find these and no orbits.
+    /// Solutions counted as such, whatever orbits they belong to: plan `colours` finds these and no orbits.
     pub solutions: u64,
 }
 

@@ -1,9 +1,5 @@
 //! How much work is a subproblem? A cheap guess, the same on every machine.
 
-use std::ops::Range;
-
-use crate::board::BoardSize;
-use crate::halves::Orbits;
 use crate::subproblem::Subproblem;
 
 /// A guess, at least 1, at the states that plain backtracking over `board` from its first open row visits.
@@ -41,20 +37,4 @@ fn mean_field(board: &Subproblem) -> f64 {
     }
     let settled = board.n().get() - board.free().count_ones();
     (0..settled).fold(sum, |guess, _| guess * kept)
-}
-
-/// The share of some orbits of column sets in the states of the whole board, at least 1: all orbits are taken to be
-/// equal, which ranges of them are within 5 % or so.
-pub(crate) fn halves(orbits: &Orbits, range: &Range<u64>) -> u64 {
-    let share = u128::from(range.end - range.start);
-    let states = whole_board(orbits.n()) * share / u128::from(orbits.len());
-    u64::try_from(states).unwrap_or(u64::MAX).max(1)
-}
-
-/// A guess at the states of plain backtracking over one of each eight images of the whole board, as a plan `border`
-/// has them.
-pub(crate) fn whole_board(n: BoardSize) -> u128 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, below 10^30")]
-    let states = (mean_field(&Subproblem::empty(n)) / 8.0) as u128;
-    states
 }

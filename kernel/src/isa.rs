@@ -2,7 +2,7 @@
 
 use strum::{Display, EnumString};
 
-/// An instruction set that joins and multiplications have a version for, slowest first.
+/// An instruction set that multiplications have a version for, slowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum Isa {

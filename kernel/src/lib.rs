@@ -3,11 +3,11 @@
 //! This crate is pure: no I/O, no async, no clock, no logging. `docs/counting.md` has the mathematics.
 //!
 //! * [`board`] (sizes 1 to 31) and [`counts`] (64 bits per job, 128 bits per run, checked) are the basic types.
-//! * [`plan`] cuts a board into [`job`]s: groups of prefixes, or a range of column sets or row sets.
-//!   [`plan::fastest`] has the measurements by which `auto` selects a plan.
+//! * [`plan`] cuts a board into [`job`]s: groups of prefixes, or a range of row sets. [`plan::fastest`]
+//!   has the measurements by which `auto` selects a plan.
 //! * A job falls into [`unit`](mod@unit)s. A thread counts them with its [`solver`], the one place that does: boards by an
-//!   [`engine`], in batches as large as it takes, of one job or several; half boards by the join of [`halves`]; colours by the
-//!   multiplication of [`colours`].
+//!   [`engine`], in batches as large as it takes, of one job or several; colours by the multiplication of
+//!   [`colours`].
 //! * A large job also has [parts](job::Job::parts), jobs themselves, which are counted again where all of it would take too
 //!   long.
 //! * A process has its engines from a [`Factory`](engine::Factory); that of the CPU is [`engine::cpu`].
@@ -26,7 +26,6 @@ pub mod colours;
 pub mod counts;
 pub mod engine;
 pub mod estimate;
-pub mod halves;
 pub mod isa;
 pub mod job;
 pub mod known;

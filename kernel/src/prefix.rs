@@ -32,7 +32,7 @@ pub(crate) fn width_min(class: Class) -> u8 {
         Class::Edge | Class::Cells => 1,
         Class::Corner | Class::Torus => 2,
         Class::Border => 4,
-        Class::Halves | Class::Colours => unreachable!("sets of lines have no prefixes"),
+        Class::Colours => unreachable!("row sets have no prefixes"),
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn class_bounds(n: BoardSize, class: Class) -> Vec<u8> {
         Class::Edge => rows::edge_bounds(n).collect(),
         Class::Border => border::bounds(n).collect(),
         Class::Torus if !variant::has_solutions(n) => Vec::new(),
-        Class::Halves | Class::Colours | Class::Cells | Class::Torus => vec![0],
+        Class::Colours | Class::Cells | Class::Torus => vec![0],
     }
 }
 
@@ -70,7 +70,7 @@ impl Prefix {
             Class::Edge => rows::edge_class(n, bound1),
             Class::Cells => Subproblem::of_masks(n, masks),
             Class::Torus => variant::start(n),
-            Class::Border | Class::Halves | Class::Colours => unreachable!("no prefix of these is empty"),
+            Class::Border | Class::Colours => unreachable!("no prefix of these is empty"),
         };
         Self { class, bound1, queens: Vec::new(), board, stabiliser: 1 }
     }
@@ -104,7 +104,7 @@ impl Prefix {
                     (0..width_min(class)).fold(starts.collect(), |prefixes, _| split(prefixes)).into_iter(),
                 )
             }
-            Class::Halves | Class::Colours => unreachable!("sets of lines have no prefixes"),
+            Class::Colours => unreachable!("row sets have no prefixes"),
         }
     }
 
@@ -192,7 +192,7 @@ impl Prefix {
             }
             Class::Cells => vec![Unit::Plain(self.board.settled())],
             Class::Torus => vec![Unit::Torus(TorusPiece::new(&self.queens, self.board.clone()))],
-            Class::Halves | Class::Colours => unreachable!("sets of lines have no prefixes"),
+            Class::Colours => unreachable!("row sets have no prefixes"),
         }
     }
 

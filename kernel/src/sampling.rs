@@ -60,8 +60,7 @@ impl Sampler {
         Self::of(&Plan::with_states_per_job(n, kind, 1))
     }
 
-    /// Of a plan. Column and row sets have nothing to descend: `halves` and `colours` are sampled as `border`, whose solutions
-    /// are the same.
+    /// Of a plan. Row sets have nothing to descend: `colours` is sampled as `border`, whose solutions are the same.
     pub fn of(plan: &Plan) -> Self {
         let roots: Vec<_> = plan.sound_prefixes().flat_map(|prefix| prefix.units(false)).collect();
         let grow = |sum: &mut f64, unit: &Unit| {

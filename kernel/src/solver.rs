@@ -2,36 +2,27 @@
 
 use std::ops::Range;
 use std::slice;
-use std::sync::Arc;
 
 use crate::colours::{self, ColourTally, Multiplier, RowSets};
 use crate::counts::{Counts, Overflow, Totals};
 use crate::engine::{Control, Engine, Stopped, Tally};
-use crate::halves::{self, Join, JoinTally, Orbits, SharedTables};
 use crate::isa::Isa;
 use crate::job::Job;
-use crate::ranges::Numbered;
 use crate::subproblem::Subproblem;
-use crate::unit::{self, Unit, UnitTally};
+use crate::unit::{Unit, UnitTally};
 
-/// An engine for boards, and ways to count column sets of half boards and row sets of colours; with whatever buffers they
-/// keep from one unit to the next. One a thread.
+/// An engine for boards, and the multiplication of colours; with whatever buffers they keep from one unit to the next. One a
+/// thread.
 pub struct Solver {
     engine: Box<dyn Engine>,
     /// Whether the engine is given mirror images: other masks, other shifts, other order.
     mirrored: bool,
-    /// The instructions to join and to multiply by; the plain engines do neither.
+    /// The instructions to multiply by; the plain engines do not.
     isa: Option<Isa>,
-    /// The process's tables of half boards; none where half boards are not joined.
-    tables: Option<Arc<SharedTables>>,
-    latest: Latest,
-}
-
-/// What was used last. Of the two only one keeps its buffers, so that both together stay within the memory of one.
-enum Latest {
-    Neither,
-    Join(Box<Join>),
-    Multiplier(Box<Multiplier>),
+    /// Bytes for its multiplication; `None` where it [recounts](Self::recounting).
+    memory_max: Option<u64>,
+    /// Made when it is first needed.
+    multiplier: Option<Box<Multiplier>>,
 }
 
 impl Solver {
@@ -39,27 +30,24 @@ impl Solver {
     /// or so.
     const SEARCHED_MAX: u64 = 100_000_000;
 
-    /// Memory of a multiplication that is not one of many threads.
-    const MEMORY_ALONE: u64 = 1 << 30;
+    /// Memory of a multiplication that recounts.
+    const MEMORY_RECOUNTING: u64 = 1 << 30;
 
-    /// Counts by `engine`, and joins half boards and multiplies colours with [its instructions](Engine::isa), within the
-    /// memory that `tables` have been given. The plain engines `reference` and `scalar` do neither: they
-    /// [recount](Self::recounting), and search a torus in a way of their own.
-    pub fn new(engine: Box<dyn Engine>, tables: &Arc<SharedTables>) -> Self {
+    /// Counts by `engine`, and multiplies colours with [its instructions](Engine::isa) in about `memory_max` bytes, or less.
+    /// The plain engines `reference` and `scalar` search the solutions of colours, and a torus in a way of their own.
+    pub fn new(engine: Box<dyn Engine>, memory_max: u64) -> Self {
         let isa = engine.isa();
-        Self { engine, mirrored: false, isa, tables: Some(Arc::clone(tables)), latest: Latest::Neither }
+        Self { engine, mirrored: false, isa, memory_max: Some(memory_max), multiplier: None }
     }
 
-    /// Counts by `engine` alone, column sets of half boards too (slower than the join, and independent of it), and
-    /// every board by its mirror image. Row sets of colours are searched one solution at a time by the plain engines,
+    /// Counts every board by its mirror image. Row sets of colours are searched one solution at a time by the plain engines,
     /// and multiplied by the others. This is the other road for audits.
     pub fn recounting(engine: Box<dyn Engine>) -> Self {
-        let isa = engine.isa();
-        Self { engine, mirrored: true, isa, tables: None, latest: Latest::Neither }
+        Self { mirrored: true, memory_max: None, ..Self::new(engine, 0) }
     }
 
-    /// Whether boards are counted by their mirror images from now on. Half boards know none, and are counted as always;
-    /// so are colours, but where it takes no longer than a second their solutions are found one by one instead.
+    /// Whether boards are counted by their mirror images from now on. Colours know none, and are multiplied as always; but
+    /// where it takes no longer than a second their solutions are found one by one instead.
     pub fn mirror(&mut self, is_on: bool) {
         self.mirrored = is_on;
     }
@@ -71,10 +59,7 @@ impl Solver {
 
     /// Why the engine can't go on, see [`Engine::fault`].
     pub fn fault(&self) -> Option<&str> {
-        match &self.latest {
-            Latest::Multiplier(multiplier) => self.engine.fault().or(multiplier.fault()),
-            _ => self.engine.fault(),
-        }
+        self.engine.fault().or_else(|| self.multiplier.as_ref()?.fault())
     }
 
     /// The engine's limit, see [`Engine::batch_max`].
@@ -120,7 +105,7 @@ impl Solver {
         self.count_each(units, &mut |_, _| {}, control)
     }
 
-    /// The same, and tells what each orbit of the units has that are ranges of such: `found` gets the number of an orbit
+    /// The same, and tells what each row set of the units has that are ranges of such: `found` gets the number of a row set
     /// with solutions of it, in one call or in several that add up.
     pub fn count_each(
         &mut self,
@@ -140,7 +125,11 @@ impl Solver {
             Unit::Count(_) => Ok(tally().into()),
             Unit::Symmetric(symmetric) => symmetric.sort(tally(), control),
             Unit::Leaves(leaves) => leaves.solve(control),
-            Unit::Orbits(orbits) => self.count_orbits(orbits, found, control),
+            Unit::RowSets(n, range) => {
+                let sets = RowSets::shared(*n).expect("checked when the job was made");
+                let tally = self.count_row_sets(sets, range.clone(), found, control)?;
+                Ok(UnitTally { counts: Counts::plain(tally.weighted_solutions), states: tally.states })
+            }
             Unit::Plain(_) => Ok(UnitTally::plain(tally())),
             Unit::Torus(piece) => Ok(UnitTally::plain(piece.count(self.isa.is_some(), control)?)),
         };
@@ -150,46 +139,6 @@ impl Solver {
     /// Counts what belongs to one unit; exactly, or not at all when stopped.
     pub fn count_unit(&mut self, unit: &Unit, control: &Control) -> Result<UnitTally, Stopped> {
         Ok(self.count(slice::from_ref(unit), control)?.remove(0))
-    }
-
-    fn count_orbits(
-        &mut self,
-        orbits: &unit::OrbitRange,
-        found: &mut dyn FnMut(u64, u64),
-        control: &Control,
-    ) -> Result<UnitTally, Stopped> {
-        let range = orbits.range.clone();
-        let (solutions, states) = match orbits.numbered() {
-            Numbered::Columns(orbits) => {
-                let tally = self.count_halves(&orbits, range, found, control)?;
-                (tally.weighted_solutions, tally.states)
-            }
-            Numbered::Rows(sets) => {
-                let tally = self.count_row_sets(sets, range, found, control)?;
-                (tally.weighted_solutions, tally.states)
-            }
-        };
-        Ok(UnitTally { counts: Counts::plain(solutions), states })
-    }
-
-    /// Counts the solutions of some orbits of column sets, each with its weight.
-    fn count_halves(
-        &mut self,
-        orbits: &Orbits,
-        range: Range<u64>,
-        found: &mut dyn FnMut(u64, u64),
-        control: &Control,
-    ) -> Result<JoinTally, Stopped> {
-        let (Some(isa), Some(tables)) = (self.isa, &self.tables) else {
-            let count = |board: Subproblem| self.engine.count(&imaged(board, self.mirrored), control);
-            return halves::recount(orbits, range, found, count);
-        };
-        if !matches!(self.latest, Latest::Join(_)) {
-            let make = |isa| Join::new(isa, tables.lists_max());
-            self.latest = Latest::Join(Box::new(best(isa, make)));
-        }
-        let Latest::Join(join) = &mut self.latest else { unreachable!("just made") };
-        join.count_each(&*tables.get(orbits.n(), control)?, range, found, control)
     }
 
     /// Counts the solutions of some orbits of row sets, each with its weights; exactly, or not at all when stopped.
@@ -209,7 +158,7 @@ impl Solver {
         found: &mut dyn FnMut(u64, u64),
         control: &Control,
     ) -> Result<ColourTally, Stopped> {
-        let second_count = self.mirrored && self.tables.is_some();
+        let second_count = self.mirrored && self.memory_max.is_some();
         if second_count && colours::recount_states(sets, &range) <= Self::SEARCHED_MAX {
             return colours::recount_each(sets, range, found, control);
         }
@@ -221,29 +170,23 @@ impl Solver {
 
     /// What multiplies colours; `None` if the engine is a plain one.
     pub fn multiplier(&mut self) -> Option<&mut Multiplier> {
-        if !matches!(self.latest, Latest::Multiplier(_)) {
+        if self.multiplier.is_none() {
             let multiplier = if let Some(counter) = self.engine.product_counter() {
                 Multiplier::by(counter)
             } else {
                 let isa = self.isa?;
-                let memory_max =
-                    self.tables.as_ref().map_or(Self::MEMORY_ALONE, |tables| tables.left_for_thread());
-                best(isa, |isa| Multiplier::new(isa, memory_max))
+                let memory_max = self.memory_max.unwrap_or(Self::MEMORY_RECOUNTING);
+                // It may need a few instructions more than the engine of the same name.
+                let slower = Isa::ALL.into_iter().rev().filter(|&slower| slower <= isa);
+                let mut made = slower.filter_map(|isa| Multiplier::new(isa, memory_max));
+                made.next().expect("portable code runs everywhere")
             };
-            self.latest = Latest::Multiplier(Box::new(multiplier));
+            self.multiplier = Some(Box::new(multiplier));
         }
-        let Latest::Multiplier(multiplier) = &mut self.latest else { unreachable!("just made") };
-        Some(multiplier)
+        self.multiplier.as_deref_mut()
     }
 }
 
 fn imaged(board: Subproblem, mirrored: bool) -> Subproblem {
     if mirrored { board.mirrored() } else { board }
-}
-
-/// What is made for these instructions or, as it may need a few more than the engine of the same name, for the best ones
-/// below that this machine has.
-fn best<T>(isa: Isa, make: impl Fn(Isa) -> Option<T>) -> T {
-    let slower = Isa::ALL.into_iter().rev().filter(|&slower| slower <= isa);
-    slower.into_iter().find_map(make).expect("portable code runs everywhere")
 }

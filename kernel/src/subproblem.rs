@@ -15,8 +15,8 @@ pub struct OpenRow {
 ///
 /// A **completion** puts one queen on each open row, each on an allowed column, no two on one column or
 /// diagonal. Queens placed already and forbidden cells are both nothing but cells taken out of the masks, so
-/// this one type serves the classic classes, border configurations and half boards alike; open rows may have
-/// gaps between them.
+/// this one type serves the classic classes and border configurations alike; open rows may have gaps between
+/// them.
 ///
 /// Invariants: `1 <= N <= 31`; rows ascend; every mask is a subset of [`free`](Self::free); there are as many
 /// free columns as open rows.

@@ -6,7 +6,6 @@ use std::thread;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Engine, Kernel, Stopped, Tally};
-use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::isa::Isa;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
@@ -95,9 +94,8 @@ proptest! {
         mirrored in any::<bool>(),
     ) {
         let engine = || Kernel::Portable.engine().unwrap();
-        let tables = Arc::new(SharedTables::new(1 << 20, 1));
         let solvers = [engine(), Box::new(Batching(engine(), batch_max))].map(|engine| {
-            let mut solver = Solver::new(engine, &tables);
+            let mut solver = Solver::new(engine, 1 << 20);
             solver.mirror(mirrored);
             solver
         });
@@ -127,13 +125,9 @@ impl Engine for Listening {
 fn second_counts_ask_engines_for_mirror_images() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let engine = || Box::new(Listening(Arc::clone(&asked)));
-    let mut solvers = [
-        Solver::new(engine(), &Arc::new(SharedTables::new(0, 1))),
-        Solver::new(engine(), &Arc::new(SharedTables::new(0, 1))),
-        Solver::recounting(engine()),
-    ];
+    let mut solvers = [Solver::new(engine(), 0), Solver::new(engine(), 0), Solver::recounting(engine())];
     solvers[1].mirror(true);
-    for kind in [PlanKind::Rows, PlanKind::Border, PlanKind::Halves] {
+    for kind in [PlanKind::Rows, PlanKind::Border] {
         let job = Plan::new(BoardSize::new(8).unwrap(), kind).jobs().next().unwrap();
         let [plain, mirrored, recounted] = solvers.each_mut().map(|solver| {
             solver.count_job(&job, &Control::default()).unwrap().unwrap();
@@ -169,7 +163,7 @@ fn whoever_is_stopped_stops() {
     for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
         let mut engine = kernel.engine().unwrap();
         assert_eq!(engine.count(&Subproblem::empty(largest), &control), Err(Stopped), "{kernel}");
-        let mut solver = Solver::new(kernel.engine().unwrap(), &Arc::new(SharedTables::new(1 << 30, 1)));
+        let mut solver = Solver::new(kernel.engine().unwrap(), 1 << 30);
         for kind in PlanKind::ALL {
             let job = Plan::with_states_per_job(largest, kind, u64::MAX).jobs().last().unwrap();
             for unit in [job.units(false), job.units(true)].concat() {
@@ -181,17 +175,15 @@ fn whoever_is_stopped_stops() {
 
 #[test]
 fn a_job_under_way_tells_how_far_it_is_and_stops_when_another_thread_says_so() {
-    // Hours of work for the fastest engine, and tables of half boards that are built at once.
+    // Hours of work for the fastest engine.
     let job = |(n, kind)| {
         let large = Plan::with_states_per_job(BoardSize::new(n).unwrap(), kind, u64::MAX);
         large.jobs().next().unwrap()
     };
-    let jobs = [(24, PlanKind::Border), (24, PlanKind::Halves)].map(job);
-    // Four rows are tabled.
-    let tables = Arc::new(SharedTables::new(1 << 25, 1));
+    let jobs = [(24, PlanKind::Border), (27, PlanKind::Colours)].map(job);
     let kernels = Kernel::ALL.into_iter().filter(|kernel| kernel.is_available());
     for (kernel, job) in kernels.flat_map(|kernel| jobs.iter().map(move |job| (kernel, job))) {
-        let mut solver = Solver::new(kernel.engine().unwrap(), &tables);
+        let mut solver = Solver::new(kernel.engine().unwrap(), 1 << 25);
         let control = Control::default();
         let outcome = thread::scope(|scope| {
             let counting = scope.spawn(|| solver.count_job(job, &control));
@@ -206,7 +198,7 @@ fn a_job_under_way_tells_how_far_it_is_and_stops_when_another_thread_says_so() {
             counting.join().unwrap()
         });
         assert_eq!(outcome, Err(Stopped), "{kernel}");
-        let small = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Halves).jobs().next().unwrap();
+        let small = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Colours).jobs().next().unwrap();
         let again = solver.count_job(&small, &Control::default()).unwrap().unwrap();
         assert_eq!(again.counts.solutions, 92, "{kernel}");
     }

@@ -67,24 +67,19 @@ fn wrong_jobs_are_refused_and_told_why() {
             refused(Class::Border, 0, &[4, 0, 3, 5, 4]),
             "[0, 3, 5, 4] is no prefix of class border of N = 8 with BOUND1 = 0",
         ),
-        (refused(Class::Halves, 1, &[8, 0, 0, 0, 0, 0, 0, 0, 1]), "class halves of N = 8 has no BOUND1 = 1"),
-        (refused(Class::Halves, 0, &[]), "a job has at least one prefix, not none"),
+        (refused(Class::Colours, 0, &[]), "a job has at least one prefix, not none"),
         // of another length, empty, backwards, beyond the last
         (
-            refused(Class::Halves, 0, &[8, 0, 0]),
-            "[8, 0, 0] is no range of the 23 orbits of column sets of N = 8",
+            refused(Class::Colours, 0, &[8, 0, 0]),
+            "[8, 0, 0] is no range of the 25 orbits of row sets of N = 8",
         ),
         (
-            refused(Class::Halves, 0, &[8, 0, 0, 0, 1, 0, 0, 0, 1]),
-            "[8, 0, 0, 0, 1, 0, 0, 0, 1] is no range of the 23 orbits of column sets of N = 8",
+            refused(Class::Colours, 0, &[8, 0, 0, 0, 1, 0, 0, 0, 1]),
+            "[8, 0, 0, 0, 1, 0, 0, 0, 1] is no range of the 25 orbits of row sets of N = 8",
         ),
         (
-            refused(Class::Halves, 0, &[8, 0, 0, 0, 2, 0, 0, 0, 1]),
-            "[8, 0, 0, 0, 2, 0, 0, 0, 1] is no range of the 23 orbits of column sets of N = 8",
-        ),
-        (
-            refused(Class::Halves, 0, &[8, 0, 0, 0, 0, 0, 0, 0, 24]),
-            "[8, 0, 0, 0, 0, 0, 0, 0, 24] is no range of the 23 orbits of column sets of N = 8",
+            refused(Class::Colours, 0, &[8, 0, 0, 0, 2, 0, 0, 0, 1]),
+            "[8, 0, 0, 0, 2, 0, 0, 0, 1] is no range of the 25 orbits of row sets of N = 8",
         ),
         (
             refused(Class::Colours, 1, &[8, 0, 0, 0, 0, 0, 0, 0, 1]),

@@ -2,16 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
-use std::sync::Arc;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::engine::{Control, Kernel};
-use nqueens_kernel::halves::{Orbits, SharedTables};
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::known::published;
-use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind, fastest, fastest_on_gpus};
+use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind, fastest};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_kernel::unit::{Unit, UnitTally};
@@ -21,7 +19,7 @@ fn board(n: u32) -> BoardSize {
 }
 
 fn solver(kernel: Kernel) -> Solver {
-    Solver::new(kernel.engine().unwrap(), &Arc::new(SharedTables::new(u64::MAX, 1)))
+    Solver::new(kernel.engine().unwrap(), 1 << 30)
 }
 
 fn count(job: &Job, solver: &mut Solver) -> Counts {
@@ -57,7 +55,7 @@ fn totals_are_as_published() {
 #[test]
 fn block_engines_find_the_published_total_of_a_larger_board() {
     let n = board(16);
-    let borders = available().filter(|&kernel| kernel >= Kernel::Portable);
+    let borders = available().filter(|&kernel| kernel.multiplies());
     for (kernel, kind) in
         borders.map(|kernel| (kernel, PlanKind::Border)).chain([(Kernel::best(), PlanKind::Rows)])
     {
@@ -174,7 +172,7 @@ fn plans_are_what_they_were() {
 }
 
 /// Workers of another are refused.
-const ALL_PLANS: &str = "3aaee43b328b58922267abe92673e815cf51b5558b5d26aa6bbbefa372dd4579";
+const ALL_PLANS: &str = "9264c3f136079840eaf587b5d23c9014b8908122bbc2f1ec555ec450dcf31aba";
 
 /// For N = 22 to 31.
 const SIZES_OF_COLOURS: [u64; 10] = [
@@ -195,23 +193,18 @@ const SIZES_OF_COLOURS: [u64; 10] = [
 const FINGERPRINTS: &[&str] = &[
     "8 rows 8 7be19c75d56bd3157345ea20d4b22f1b26a135de9316a13e225f3f7cc5a2a644",
     "8 border 4 d205dad6f1268faf97049d801bbfc0b6ec9bd2062270a9566302be741eaa8a69",
-    "8 halves 1 07552e2a02a6d76cddfae090027f6051c8e61119fd3079dce94d0cc4dff0a797",
     "8 colours 1 feeebb70b83d68dfc317367410bf7dffc2e642cb917c7b7371ded82fd68e5f11",
     "13 rows 719 45d73c93983a8a0e117633a54d4a77292e5171cc562980297ac09c9239320040",
     "13 border 475 629fb747bc9cde67afcfbfc4a3fe2e71d933919f6a3a65186f0d559ccd65be6f",
-    "13 halves 324 33a94ca1b846ebd34ed8163bb905cb41886c8d66a718f446fac44b988b069836",
     "13 colours 329 b6b318da95f740c67d89a7ff175b7c1efd4a65caab51a7502c6afc843912a778",
     "16 rows 1556 1117cf18bef9310ff9fde4cfca3f82ef25867cb936a4dd1505c6feb9c1b8ad14",
     "16 border 897 f7768dafbd03d4137165538cfc428c080c1cb6933be13b6947a16d9242c823ae",
-    "16 halves 413 8a51fef358e28b803812562af0f30d8693f5871f2605b717a04fb20d8aec471d",
     "16 colours 123 3856e03cc3e93460ddafe947af1a9ecd483b1f4a19be4425b05b4282eab12311",
     "20 rows 895 44b8a35ad553a08e74ef77f1f86181758887ee2d484dceb664cf9ac08ad97cab",
     "20 border 581 ea13622443540bd69704768cfbdc25c92ae1b2ae3e508c02ddabf81e6aefc575",
-    "20 halves 188 6f7910a595e68e2e3c8b694b5e6532dda440016cc05abbe300455cbd4f43d369",
     "20 colours 14 de5915e9b36fa8383e920f5de4ba2fa460b06cc56e967c0b899d8da630af097c",
     "31 rows 23544 8b293a9e449cc6d51d7563fa687b07a28e69ab392fca4bd07fea8ed033ba1d45",
     "31 border 8447 71077c81bc73654bd0be2b065a8bc2c3c74bc1879da1d0d1e42fd2ffb9efe031",
-    "31 halves 1785 bdfc1e3bd3a174171f92e62fdc027dde978dc7b686b73f862d5fc6be3af86efb",
     "31 colours 1 de05594dfe2976130e7aa5b9f5536d4fd1529674d3528025a573c8195eb94257",
 ];
 
@@ -311,34 +304,14 @@ fn every_orbit_belongs_to_one_prefix_of_one_job() {
 }
 
 #[test]
-fn every_orbit_of_column_sets_belongs_to_one_job() {
-    for n in board(6).up_to(board(22)) {
-        let orbits = Orbits::new(n).unwrap();
-        let default = Plan::new(n, PlanKind::Halves);
-        for plan in [default, Plan::with_states_per_job(n, PlanKind::Halves, 1_000_000)] {
-            let mut next = 0;
-            for (job, weight) in plan.weighed_jobs() {
-                let range = job.orbits().unwrap();
-                assert_eq!(range.start, next, "{plan:?}");
-                assert!(plan != default || range.start.is_multiple_of(orbits.cluster()), "{plan:?}");
-                assert!(weight.states <= plan.states_per_job() || range.end == next + 1, "{plan:?}");
-                next = range.end;
-            }
-            assert_eq!(next, orbits.len(), "{plan:?}");
-        }
-    }
-    assert!(Plan::new(board(5), PlanKind::Halves).jobs().all(|job| job.class() == Class::Border));
-}
-
-#[test]
-fn every_orbit_of_row_sets_belongs_to_one_job() {
+fn every_row_set_belongs_to_one_job() {
     for n in board(4).up_to(board(22)) {
         let sets = RowSets::new(n).unwrap();
         let default = Plan::new(n, PlanKind::Colours);
         for plan in [default, Plan::with_states_per_job(n, PlanKind::Colours, default.states_per_job() / 8)] {
             let (mut next, mut states) = (0, 0);
             for (job, weight) in plan.weighed_jobs() {
-                let range = job.orbits().unwrap();
+                let range = job.row_sets().unwrap();
                 assert_eq!((job.class(), range.start), (Class::Colours, next), "{plan:?}");
                 assert!(weight.states <= 2 * plan.states_per_job() || range.end == next + 1, "{plan:?}");
                 (next, states) = (range.end, states + weight.states);
@@ -367,11 +340,10 @@ fn the_jobs_of_large_boards_are_neither_few_nor_too_many() {
 #[test]
 fn the_fastest_plan_follows_from_board_and_engine() {
     for kernel in Kernel::ALL {
-        assert_eq!(fastest(board(12), kernel), PlanKind::Border, "{kernel}");
-        let joins = kernel >= Kernel::Portable;
-        let large = if joins { PlanKind::Colours } else { PlanKind::Border };
-        assert_eq!([20, 27, 31].map(|n| fastest(board(n), kernel)), [large; 3], "{kernel}");
+        assert_eq!(fastest(board(12), Some(kernel)), PlanKind::Border, "{kernel}");
+        let large = if kernel.multiplies() { PlanKind::Colours } else { PlanKind::Border };
+        assert_eq!([20, 27, 31].map(|n| fastest(board(n), Some(kernel))), [large; 3], "{kernel}");
     }
-    let on_gpus = [4, 19, 20, 31].map(|n| fastest_on_gpus(board(n)));
+    let on_gpus = [4, 19, 20, 31].map(|n| fastest(board(n), None));
     assert_eq!(on_gpus, [PlanKind::Border, PlanKind::Border, PlanKind::Colours, PlanKind::Colours]);
 }

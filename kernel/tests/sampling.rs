@@ -1,10 +1,7 @@
 //! Samples against published counts.
 
-use std::sync::Arc;
-
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Kernel};
-use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::PlanKind;
 use nqueens_kernel::sampling::{Estimate, Estimates, Sampler};
@@ -14,10 +11,7 @@ const SEEDS: u32 = 300;
 
 /// A solver as fast as any on boards of this size.
 fn solver() -> Solver {
-    Solver::new(
-        Kernel::Scalar.engine().expect("it runs everywhere"),
-        &Arc::new(SharedTables::new(1 << 20, 1)),
-    )
+    Solver::new(Kernel::Scalar.engine().expect("it runs everywhere"), 1 << 20)
 }
 
 fn board(n: u32) -> BoardSize {

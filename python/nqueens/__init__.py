@@ -147,7 +147,7 @@ def count(
 ) -> Count:
     """Counts the solutions of an N by N board, or of a variant.
 
-    :param plan: how to split the board: auto, rows, border, halves or colours
+    :param plan: how to split the board: auto, rows, border or colours
     :param threads: number of counting threads; all by default
     :param given: queens that must stand there; cells as in chess, such as ``["a1", "c5"]``
     :param blocked: a drawing of the board: N lines of N cells, ``.`` open, ``#`` blocked, ``Q`` a given queen

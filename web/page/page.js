@@ -255,7 +255,7 @@ function showHistory({ history }, run) {
     : "Too few jobs done to estimate it");
 }
 
-const KINDS = { rows: "classes of first rows", border: "border configurations", halves: "column sets", colours: "row sets" };
+const KINDS = { rows: "classes of first rows", border: "border configurations", colours: "row sets" };
 
 function showMap({ map }, run) {
   cellAt = mapOfJobs(by("map"), map.cells);

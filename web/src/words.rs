@@ -8,9 +8,6 @@ pub(crate) const fn plan(kind: PlanKind) -> &'static str {
     match kind {
         PlanKind::Rows => "a job continues some placements of queens in the first rows",
         PlanKind::Border => "a job continues some placements of queens in the two outermost rows and columns",
-        PlanKind::Halves => {
-            "a job joins upper and lower halves of the board that share their columns out alike"
-        }
         PlanKind::Colours => "a job joins queens on white cells with queens on black ones",
         PlanKind::Cells => "a job continues some placements of queens in the first rows of the board",
         PlanKind::Torus => "a job continues some placements of queens in the first rows of the torus",

@@ -36,7 +36,7 @@ pub struct Config {
     pub factory: Arc<Factory>,
     /// Other engines that are offered.
     pub offered: Vec<KernelName>,
-    /// Bytes that joins of half boards and multiplied colours may take, all threads together.
+    /// Bytes that multiplied colours may take, all threads together.
     pub memory_max: u64,
     /// Where results are kept until they are acknowledged; without one they die with the process.
     pub spool: Option<Spool>,

@@ -1,13 +1,11 @@
 //! The self-test of engines: a wrong processor, memory or build shows here, not in a total.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::{Control, Factory, Kernel};
-use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::known::{published, toroidal};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
@@ -29,6 +27,9 @@ const BOARDS: [u32; 4] = [14, 15, 17, 18];
 /// Enough to make up for the way to a device and back.
 const BATCH_TIME: Duration = Duration::from_millis(50);
 
+/// Bytes to multiply colours of small boards.
+const MEMORY: u64 = 1 << 30;
+
 /// What an engine showed in its test.
 #[derive(Clone, Copy, Debug)]
 pub struct Proof {
@@ -45,7 +46,7 @@ pub fn prove(factory: &Factory, kernel: Kernel) -> Result<Proof, String> {
     Ok(Proof { kernel, states_per_s: states_per_s(&mut solver) })
 }
 
-/// The same for a device, which counts boards in large batches, and no half boards; its speed in states a second.
+/// The same for a device, which counts boards in large batches; its speed in states a second.
 pub(crate) fn prove_device(factory: &Factory, engine: &str) -> Result<f64, String> {
     // There are wrong counts that no orbits have: to put them together panics.
     let proven = catch_unwind(AssertUnwindSafe(|| measure_device(factory, engine)));
@@ -79,7 +80,7 @@ fn fault_of(solver: &Solver) -> String {
 /// What counts by an engine that has counted small boards right.
 fn tested(factory: &Factory, kernel: &str, plans: &[PlanKind]) -> Result<Solver, String> {
     let engine = factory(kernel).ok_or_else(|| format!("this machine can't run the {kernel} engine"))?;
-    let mut solver = Solver::new(engine, &Arc::new(SharedTables::new(u64::MAX, 1)));
+    let mut solver = Solver::new(engine, MEMORY);
     let control = Control::default();
     for n in [5, 8, 11].map(|n| BoardSize::new(n).expect("a small board")) {
         for kind in plans.iter().copied() {

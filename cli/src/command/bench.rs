@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
-use anyhow::ensure;
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::plan::PlanKind;
 use nqueens_worker::{Crew, prove};
 use serde_json::json;
 
@@ -65,10 +63,6 @@ impl BenchCommand {
             (Vec::new(), self.devices.crews_alone()?)
         };
         let plan = self.plan.resolve(n, suited(n, kernel, !devices.is_empty()));
-        ensure!(
-            devices.is_empty() || plan != PlanKind::Halves,
-            "devices count plans rows, border and colours, not {plan}"
-        );
         let engines: Vec<_> =
             threads.into_iter().chain(devices.into_iter().map(|crew| crew.engine)).collect();
         let count = counting::count_by(n, plan, &engines, self.memory.bytes())?;

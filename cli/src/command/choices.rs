@@ -12,8 +12,7 @@ use nqueens_coordinator::{Confirming, Timing};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Kernel, UnknownKernel};
-use nqueens_kernel::halves::Orbits;
-use nqueens_kernel::plan::{Plan, PlanKind, fastest, fastest_on_gpus};
+use nqueens_kernel::plan::{Plan, PlanKind, fastest};
 use nqueens_kernel::variant::Variant;
 use nqueens_model::message::THREADS_MAX;
 
@@ -165,15 +164,10 @@ impl PlanChoice {
     /// The plan for a board of this size, by default the fastest of this engine for the processor, or where there is none of
     /// devices.
     pub(crate) fn resolve(self, n: BoardSize, kernel: Option<Kernel>) -> PlanKind {
-        let missing = match self.given() {
-            Some(PlanKind::Halves) if n.get() < Orbits::N_MIN => "half boards",
-            Some(PlanKind::Colours) if n.get() < RowSets::N_MIN => "row sets",
-            _ => "",
-        };
-        if !missing.is_empty() {
-            eprintln!("nqueens: N = {n} is too small for {missing}; plan border is used instead");
+        if self == Self::Given(PlanKind::Colours) && n.get() < RowSets::N_MIN {
+            eprintln!("nqueens: N = {n} is too small for row sets; plan border is used instead");
         }
-        self.given().unwrap_or_else(|| kernel.map_or_else(|| fastest_on_gpus(n), |kernel| fastest(n, kernel)))
+        self.given().unwrap_or_else(|| fastest(n, kernel))
     }
 
     /// The plan, with jobs of about so many states or of a size that suits it. A variant leaves no choice.
@@ -193,10 +187,10 @@ impl PlanChoice {
     }
 }
 
-/// The engine that the plan has to suit, of what counts; `None` where that are devices. Threads beside them have a say only if
-/// they are fastest by `colours`: a device counts that as well, and many threads may count more of it than the device.
+/// The engine to choose the plan for; `None`: GPUs. Threads beside GPUs have a say only if they are fastest by `colours`: a
+/// GPU counts that as well, and many threads may count more of it.
 pub(crate) fn suited(n: BoardSize, kernel: Option<Kernel>, has_devices: bool) -> Option<Kernel> {
-    kernel.filter(|kernel| !has_devices || fastest(n, *kernel) == PlanKind::Colours)
+    kernel.filter(|kernel| !has_devices || fastest(n, Some(*kernel)) == PlanKind::Colours)
 }
 
 /// How large a plan may be.

@@ -2,7 +2,7 @@
 
 use std::iter;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,6 @@ use anyhow::{Context, ensure};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::{Control, Kernel};
-use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::known;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
@@ -73,19 +72,16 @@ pub(crate) fn count_by(
 ) -> anyhow::Result<BoardCount> {
     let begun = Instant::now();
     let plan = Plan::new(n, kind);
-    // Column and row sets are slower to count when those that stand together are not.
-    let share = match kind {
-        PlanKind::Halves | PlanKind::Colours => 1,
-        _ => u64::try_from(engines.len())?,
-    };
+    // Row sets are slower to count when those that stand together are not.
+    let threads = engines.len() as u64;
+    let share = if kind == PlanKind::Colours { 1 } else { threads };
     let plan = Plan::with_states_per_job(n, kind, plan.states_per_job() / share);
-    let tables = Arc::new(SharedTables::new(memory_max, engines.len()));
     let jobs = Mutex::new(plan.jobs());
     let work = |engine: &str| {
         let engine =
             ENGINES(engine).with_context(|| format!("this machine can't run the {engine} kernel"))?;
         let jobs = iter::from_fn(|| jobs.lock().expect("no thread panics with it").next());
-        let mut solver = Solver::new(engine, &tables);
+        let mut solver = Solver::new(engine, memory_max / threads);
         let counted = solver.count_jobs(jobs, &Control::default());
         counted.map_err(|stopped| match solver.fault() {
             Some(fault) => anyhow::Error::msg(fault.to_owned()),

@@ -181,7 +181,7 @@ fn no_bounds(run: &RunRow) -> Option<String> {
     let (plan, n) = (run.plan.kind(), run.plan.n());
     Some(match plan {
         PlanKind::Rows | PlanKind::Border => return None,
-        PlanKind::Halves | PlanKind::Colours => format!(
+        PlanKind::Colours => format!(
             "a job of plan {plan} counts boards with the first row's queen in any column, all in one sum: there are no \
              subtotals by BOUND1; use --by job or --by class, or count N = {n} with --plan rows or --plan border"
         ),
@@ -243,9 +243,9 @@ fn by_job(row: &LedgerRow) -> anyhow::Result<[Value; JOB_COLUMNS.len()]> {
     ])
 }
 
-/// Columns joined by '-', prefixes by a space: `0-2-4 0-2-5`; of half boards and colours the first set and the last: `0..255`.
+/// Columns joined by '-', prefixes by a space: `0-2-4 0-2-5`; of colours the first row set and the last: `0..255`.
 fn prefixes(job: &Job) -> String {
-    if let Some(orbits) = job.orbits() {
+    if let Some(orbits) = job.row_sets() {
         return format!("{}..{}", orbits.start, orbits.end - 1);
     }
     let columns = |prefix: &[u8]| prefix.iter().map(u8::to_string).collect::<Vec<_>>().join("-");

@@ -1,13 +1,11 @@
 //! The speed of an engine, measured in the same way wherever it is told: states per second of processor time, on large pieces of
 //! a board that are drawn by their share of its work.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
-use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::plan::PlanKind;
 use nqueens_kernel::random::Random;
 use nqueens_kernel::sampling::{Descent, Sampler};
@@ -27,7 +25,7 @@ pub(crate) const TIME: Duration = Duration::from_millis(300);
 pub(crate) fn speed(kernel: Kernel) -> anyhow::Result<f64> {
     let engine =
         ENGINES(kernel.name()).with_context(|| format!("this machine can't run the {kernel} kernel"))?;
-    let mut solver = Solver::new(engine, &Arc::new(SharedTables::new(0, 1)));
+    let mut solver = Solver::new(engine, 0);
     let sampler = Sampler::new(BoardSize::new(BOARD)?, PlanKind::Border);
     let (states, seconds) = count_pieces(&sampler, &mut solver, Random::series(1, 0), TIME)?;
     Ok(states / seconds)
@@ -75,8 +73,7 @@ mod tests {
     #[test]
     fn at_least_one_piece_is_counted() {
         let sampler = Sampler::new(BoardSize::new(14).unwrap(), PlanKind::Border);
-        let mut solver =
-            Solver::new(ENGINES(Kernel::best().name()).unwrap(), &Arc::new(SharedTables::new(0, 1)));
+        let mut solver = Solver::new(ENGINES(Kernel::best().name()).unwrap(), 0);
         let found = count_pieces(&sampler, &mut solver, Random::series(1, 0), Duration::ZERO).unwrap();
         assert!(found.0 > 0.0 && found.1 > 0.0, "{found:?}");
     }

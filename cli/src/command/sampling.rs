@@ -128,11 +128,8 @@ fn print_mismatch(json: Json, recount: &Recount, population: &Population) -> io:
     let claim = &recount.claim;
     let found = recount.found.clone().map_or_else(|why| why, |counts| counts.to_string());
     let name = population.workers.get(&claim.worker).map_or("?", |(name, _)| name);
-    let road = match claim.job.class {
-        Class::Halves => " row by row",
-        Class::Colours if recount.kernel < Kernel::Portable => " one by one",
-        _ => "",
-    };
+    let is_searched = claim.job.class == Class::Colours && !recount.kernel.multiplies();
+    let road = if is_searched { " one by one" } else { "" };
     let what = format!(
         "worker {} ({name}) counted {} by {}, recounted{road} by {}: {found}",
         claim.worker, claim.counts, claim.kernel, recount.kernel

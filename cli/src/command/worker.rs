@@ -62,7 +62,7 @@ pub(crate) struct WorkerCommand {
     threads: NonZeroUsize,
 
     /// Counting engine; each must pass a self-test on small boards, and auto selects the fastest that does. With opencl,
-    /// devices count, and threads count what is not for devices: half boards
+    /// devices count, and threads count what is not for devices: variants
     #[arg(long, default_value_t = EngineChoice::Auto)]
     kernel: EngineChoice,
 

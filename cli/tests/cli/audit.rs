@@ -16,7 +16,6 @@ fn a_database_and_its_ledger_give_the_same_sample() {
     for (run, road) in [
         ("9 --plan rows --kernel reference --job-states 50", best),
         ("10 --plan border --kernel portable --job-states 500", "scalar"),
-        ("10 --plan halves --job-states 50", best),
         ("11 --plan colours --kernel portable --job-states 1000", "scalar"),
         ("11 --plan colours --kernel scalar --job-states 1000", best),
     ] {
@@ -165,17 +164,17 @@ fn hex(bytes: &[u8]) -> String {
 fn an_interrupted_sample_tells_what_was_counted() {
     // A ledger with one job that takes an hour to count again; what it says that it found is made up.
     let n = "20".parse().expect("a board");
-    let plan = Plan::with_states_per_job(n, PlanKind::Halves, 1 << 62);
+    let plan = Plan::with_states_per_job(n, PlanKind::Colours, 1 << 62);
     let job = plan.jobs().next().expect("a job");
     let counts = json!({"count2": "0", "count4": "0", "count8": "0", "solutions": "8"});
     let mut text = Vec::new();
     let mut writer = ChainWriter::new(&mut text);
     for line in [
-        json!({"line": "ledger", "format": 1, "run": "00000000000a", "n": 20, "plan": "halves",
+        json!({"line": "ledger", "format": 1, "run": "00000000000a", "n": 20, "plan": "colours",
             "states_per_job": plan.states_per_job().to_string(), "jobs": 1,
             "fingerprint": plan.fingerprint().to_string(), "seed": "1", "created_at_ms": 1, "finished_at_ms": 2,
             "build": "", "total": "8"}),
-        json!({"line": "job", "number": 0, "class": "halves", "bound1": 0,
+        json!({"line": "job", "number": 0, "class": "colours", "bound1": 0,
             "bytes": hex(&job.encode()), "counts": counts,
             "kernel": "avx2", "worker": 1, "epoch": 1, "states": "1", "elapsed_us": "1", "reported_at_ms": 2}),
         json!({"line": "total", "counts": counts, "orbits": counts, "total": "8",

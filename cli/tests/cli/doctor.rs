@@ -61,7 +61,7 @@ fn the_doctor_says_what_opencl_lacks() {
 #[test]
 fn the_doctor_finds_bounds_that_are_not_the_plan_s() {
     let place = Place::new();
-    let kinds = [("rows", "count2"), ("border", "count4"), ("border", "count8"), ("halves", "solutions")];
+    let kinds = [("rows", "count2"), ("border", "count4"), ("border", "count8"), ("colours", "solutions")];
     for (plan, count) in kinds {
         let db = format!("{plan}-{count}.db");
         place.stdout(&format!("run 12 --plan {plan} --job-states 2000 --db {db}"));

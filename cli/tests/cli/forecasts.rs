@@ -101,32 +101,6 @@ fn costs_follow_from_states() {
 }
 
 #[test]
-fn half_boards_are_measured_and_beyond_some_size_scaled() {
-    let place = Place::new();
-    let of = |arguments: &str| {
-        place.json(&format!("estimate {arguments} --plan halves --samples 200 --memory 64MB --json"))
-    };
-    let measured = of("14");
-    assert_eq!((&measured["plan"], &measured["scaled_from_n"]), (&json!("halves"), &Value::Null));
-    assert_eq!((&measured["speed_from"], &measured["energy_kwh"]), (&json!("measured"), &Value::Null));
-    assert!(measured["states_per_s"].as_f64().unwrap() > 1.0);
-    let [low, states, high] = bounds(&measured["states"]);
-    assert!(0.0 < low && low <= states && states <= high);
-    // All column sets were looked at: that is the count of `bench`.
-    let counted = place.json("bench --n 14 --plan halves --memory 64MB --json");
-    let counted: f64 = counted["states"].as_str().unwrap().parse().unwrap();
-    assert!(low <= counted && counted <= high, "{counted}: {measured}");
-    let scaled = of("23");
-    assert_eq!(scaled["scaled_from_n"], 21);
-    for cost in ["states", "core_hours", "wall_hours"] {
-        let [low, value, high] = bounds(&scaled[cost]);
-        assert!(2.0 * low <= value && 2.0 * value <= high, "a factor of 2 is in the interval: {scaled}");
-    }
-    let no_join = place.failure("estimate 14 --plan halves --kernel scalar");
-    assert_snapshot!(no_join, @"the scalar kernel has no half-board join, so its speed can't be estimated; choose --plan border or another kernel");
-}
-
-#[test]
 fn colours_are_counted_or_sampled_by_row_sets() {
     let place = Place::new();
     let of = |arguments: &str| {

@@ -160,8 +160,8 @@ fn a_program_of_others_returns_what_it_has_not_counted() {
     assert_eq!(pair.place.ask("queens.db", "SELECT sum(failures + lapses) FROM job"), ["0"]);
 
     // It does not touch jobs that it does not understand.
-    let mut pair = Pair::start(&["6 --plan rows"], "UPDATE job SET class = 'halves', bound1 = 0");
+    let mut pair = Pair::start(&["6 --plan rows"], "UPDATE job SET class = 'colours', bound1 = 0");
     let outcome = ended(&mut pair.worker);
-    assert_eq!((outcome.code, &*outcome.stderr), (1, "this worker can't count jobs of class halves\n"));
+    assert_eq!((outcome.code, &*outcome.stderr), (1, "this worker can't count jobs of class colours\n"));
     assert_eq!(leased(&pair.json("status")), 0);
 }

@@ -222,7 +222,7 @@ fn the_limit_of_a_group_above_counts() {
     let line = doctor.stdout.lines().find(|line| line.contains("control group")).expect("it is found");
     assert!(line.contains("300.0 MiB"), "{line}");
     // More than half of it, were it not for the limit.
-    let counted = run("run 14 --plan halves --threads 2 --json");
+    let counted = run("run 14 --plan colours --threads 2 --json");
     assert_eq!(counted.code, 0, "{}", counted.stderr);
     assert!(counted.stdout.contains("\"total\":\"365596\""), "{}", counted.stdout);
 }

@@ -46,19 +46,11 @@ fn a_device_counts_alone_and_beside_threads() {
 }
 
 #[test]
-fn plans_that_no_device_counts_are_left_to_the_processor_and_wrong_devices_are_named() {
+fn wrong_devices_are_named() {
     let place = Place::new();
     if !has_device(&place) {
         return;
     }
-    let run = place.run("run 12 --kernel opencl --plan halves --db halves.db");
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    let note = "nqueens: no device counts plan halves; the processor does\n";
-    assert!(run.stderr.contains(note) && run.stdout.contains("14,200"), "{}{}", run.stdout, run.stderr);
-    assert_eq!(
-        place.failure("bench --kernel opencl --plan halves"),
-        "devices count plans rows, border and colours, not halves"
-    );
     let missing = place.failure("run 9 --device 0,77");
     assert!(missing.starts_with("there is no device 77: 'nqueens doctor' lists "), "{missing}");
 }
@@ -104,9 +96,6 @@ fn what_cannot_be_together_is_refused_and_what_is_not_used_is_named() {
         let run = place.run(&format!("{command} --kernel opencl --threads 3"));
         assert_eq!((run.code, &*run.stderr), (0, note), "{command}");
     }
-    // Half boards are for threads.
-    let halves = place.run("run 12 --kernel opencl --plan halves --threads 3").stderr;
-    assert!(halves.starts_with("nqueens: no device counts") && !halves.contains(note), "{halves}");
 }
 
 /// PoCL alone is asked for devices, and can be told to hide them, or to compile nothing.

@@ -98,7 +98,7 @@ fn a_b_file_has_a_line_for_each_board_counted() {
     let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let submit = |board: &str| place.stdout(&format!("submit {board} --coordinator {}", coordinator.url()));
     let runs = [
-        "12 --plan halves",
+        "12 --plan colours",
         "1",
         "5 --plan rows",
         "12 --plan border",

@@ -81,7 +81,7 @@ fn stdout_that_is_closed_is_told() {
 fn unknown_names() {
     let wrong_names = [
         ("bench --kernel", "auto, reference, scalar"),
-        ("bench --plan", "auto, rows, border, halves, colours"),
+        ("bench --plan", "auto, rows, border, colours"),
         ("table --algorithm", "brute-force, backtracking, flags, bitmap, mirror, symmetry, auto, reference"),
         ("solutions 8 --format", "boards, rows, json"),
     ];

@@ -68,10 +68,6 @@ impl<R: Runner> DeviceEngine<R> {
         Self { products: Some(products), ..self }
     }
 
-    pub(crate) fn runner(&self) -> &R {
-        &self.runner
-    }
-
     fn count_all(
         &mut self,
         problems: &[Subproblem],

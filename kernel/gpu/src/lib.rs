@@ -11,7 +11,6 @@
 //!   `walk` cuts a tree into chunks, `products` keeps the device busy, and counts some cells and sums again.
 //! * `device` is OpenCL, behind the small traits of `runner` and `products`, which tests replace by devices that fail.
 //!   `dialect.cl` stands before both programs. The script `gate` judges their machine code for NVIDIA's GPUs; `.ci/run` runs it.
-//! * `lanes` and `joins` are for benchmarks: a device that is not there.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -19,10 +18,6 @@ mod canary;
 mod device;
 mod engine;
 mod guess;
-#[doc(hidden)]
-pub mod joins;
-#[doc(hidden)]
-pub mod lanes;
 mod masks;
 mod products;
 mod runner;

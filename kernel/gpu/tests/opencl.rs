@@ -4,14 +4,13 @@
 use std::cell::RefCell;
 use std::io::Write;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use nqueens_gpu::{Device, devices, engine};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Control, Engine, Kernel, Stopped, Tally};
-use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::Random;
@@ -58,8 +57,7 @@ fn count(engine: &mut dyn Engine, boards: &[Subproblem]) -> Vec<u64> {
 fn whole_boards_by_each_plan() {
     let (_turn, devices) = found();
     for device in devices {
-        let mut solver =
-            Solver::new(engine(device, 2).expect("an engine"), &Arc::new(SharedTables::new(0, 1)));
+        let mut solver = Solver::new(engine(device, 2).expect("an engine"), 0);
         for n in 5..=14 {
             let known = published(board(n)).expect("published");
             for kind in [PlanKind::Rows, PlanKind::Border, PlanKind::Colours] {
@@ -173,10 +171,9 @@ fn orbits(solver: &mut Solver, sets: &RowSets, range: Range<u64>) -> Vec<u64> {
 #[test]
 fn every_row_set_of_small_boards_and_some_of_larger_ones() {
     let (_turn, devices) = found();
-    let tables = Arc::new(SharedTables::new(1 << 28, 1));
     for device in devices {
-        let mut device = Solver::new(engine(device, 1).expect("an engine"), &tables);
-        let mut cpu = Solver::new(Kernel::best().engine().expect("the best"), &tables);
+        let mut device = Solver::new(engine(device, 1).expect("an engine"), 1 << 28);
+        let mut cpu = Solver::new(Kernel::best().engine().expect("the best"), 1 << 28);
         let mut random = Random::new(17);
         for n in 4..=20 {
             let sets = RowSets::new(board(n)).expect("large enough");

@@ -98,8 +98,7 @@ pub trait Engine: Send {
         Ok(())
     }
 
-    /// The instructions by which its thread joins half boards and multiplies colours; `None` if these are counted by the
-    /// engine itself, one solution at a time.
+    /// The instructions by which its thread multiplies colours; `None` if their solutions are searched one at a time.
     fn isa(&self) -> Option<Isa> {
         None
     }
@@ -229,9 +228,13 @@ impl Kernel {
                 Self::Portable | Self::Avx2 | Self::Avx512,
                 PlanKind::Rows | PlanKind::Border | PlanKind::Cells,
             ) => "block-search",
-            (Self::Portable | Self::Avx2 | Self::Avx512, PlanKind::Halves) => "half-join",
             (Self::Portable | Self::Avx2 | Self::Avx512, PlanKind::Colours) => "colour-product",
         }
+    }
+
+    /// Whether it multiplies colours; else it searches their solutions.
+    pub fn multiplies(self) -> bool {
+        self >= Self::Portable
     }
 
     /// The fastest engine that this machine can run.

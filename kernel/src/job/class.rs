@@ -14,8 +14,6 @@ pub enum Class {
     Edge,
     /// Plan `border`: by the border configuration, whose canonical image has its top queen on column BOUND1.
     Border,
-    /// Plan `halves`: by the set of columns that the upper rows use. It has no BOUND1, which is given as 0.
-    Halves,
     /// Plan `colours`: by the set of rows whose queens stand on white cells. It has no BOUND1, which is given as 0.
     Colours,
     /// Plan `cells`: all solutions of a board with given queens and blocked cells. It has no BOUND1, which is given as 0.
@@ -26,24 +24,18 @@ pub enum Class {
 
 impl Class {
     /// All classes.
-    pub const ALL: [Self; 7] =
-        [Self::Corner, Self::Edge, Self::Border, Self::Halves, Self::Colours, Self::Cells, Self::Torus];
+    pub const ALL: [Self; 6] =
+        [Self::Corner, Self::Edge, Self::Border, Self::Colours, Self::Cells, Self::Torus];
 
     /// The plan that is made for its jobs; small boards of others have some, too.
     pub const fn plan(self) -> PlanKind {
         match self {
             Self::Corner | Self::Edge => PlanKind::Rows,
             Self::Border => PlanKind::Border,
-            Self::Halves => PlanKind::Halves,
             Self::Colours => PlanKind::Colours,
             Self::Cells => PlanKind::Cells,
             Self::Torus => PlanKind::Torus,
         }
-    }
-
-    /// Whether its jobs are ranges of numbered orbits; else they are groups of prefixes.
-    pub const fn has_ranges(self) -> bool {
-        matches!(self, Self::Halves | Self::Colours)
     }
 
     /// Whether its jobs count plain solutions; else they count orbits of solutions.
@@ -57,7 +49,6 @@ impl Class {
             Self::Corner => "corner",
             Self::Edge => "edge",
             Self::Border => "border",
-            Self::Halves => "halves",
             Self::Colours => "colours",
             Self::Cells => "cells",
             Self::Torus => "torus",

@@ -8,10 +8,10 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::board::BoardSize;
+use crate::colours::RowSets;
 use crate::prefix::{Prefix, class_bounds, width_min};
-use crate::ranges::Numbered;
 use crate::rows::bound2;
-use crate::unit::{OrbitRange, Unit};
+use crate::unit::Unit;
 pub use class::{Class, UnknownClass};
 pub use weight::Weight;
 
@@ -30,9 +30,8 @@ pub use weight::Weight;
 /// A job of class `cells` has the board, too: the columns of each row where a queen may stand, N masks of 4 bytes,
 /// big-endian, before its prefixes.
 ///
-/// The classes of half boards and of colours have no prefixes but one range of orbits, of [column
-/// sets](crate::halves::Orbits) or of [row sets](crate::colours::RowSets), in 8 bytes: the number of the first and of the
-/// first after the last, big-endian.
+/// A job of class `colours` has no prefixes but a range of [row sets](RowSets), in 8 bytes: the number of the first and of
+/// the first after the last, big-endian.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Job {
     n: BoardSize,
@@ -62,14 +61,14 @@ impl Job {
         Self { n, class, bound1, masks, width, prefixes }
     }
 
-    /// Bytes of a range of orbits.
+    /// Bytes of a range of row sets.
     const RANGE_WIDTH: u8 = 8;
 
-    /// A job of these orbits of a class that has some; not none, and all of them exist.
-    pub(crate) fn of_orbits(n: BoardSize, class: Class, range: Range<u64>) -> Self {
+    /// A job of these row sets; not none, and all of them exist.
+    pub(crate) fn of_row_sets(n: BoardSize, range: Range<u64>) -> Self {
         let bytes = |number| u32::try_from(number).expect("fewer than 2^32 orbits").to_be_bytes();
         let prefixes = [bytes(range.start), bytes(range.end)].concat();
-        Self { n, class, bound1: 0, masks: Vec::new(), width: Self::RANGE_WIDTH, prefixes }
+        Self { n, class: Class::Colours, bound1: 0, masks: Vec::new(), width: Self::RANGE_WIDTH, prefixes }
     }
 
     /// Reads what [`encode`](Self::encode) wrote. Everything is checked: the bytes may come from anywhere.
@@ -78,12 +77,12 @@ impl Job {
             return Err(InvalidJob::Bound1 { n, class, bound1 });
         }
         let (&width, prefixes) = bytes.split_first().ok_or(InvalidJob::Empty)?;
-        if class.has_ranges() {
-            let range = (width == Self::RANGE_WIDTH).then(|| orbits_of(prefixes)).flatten();
-            let orbits = Numbered::of_class(n, class).map_or(0, |orbits| orbits.len());
-            let range = range.filter(|range| range.start < range.end && range.end <= orbits);
-            let invalid = || InvalidJob::Range { n, class, orbits, bytes: bytes.to_vec() };
-            return range.map(|range| Self::of_orbits(n, class, range)).ok_or_else(invalid);
+        if class == Class::Colours {
+            let range = (width == Self::RANGE_WIDTH).then(|| range_of(prefixes)).flatten();
+            let sets = RowSets::shared(n).map_or(0, RowSets::len);
+            let range = range.filter(|range| range.start < range.end && range.end <= sets);
+            let invalid = || InvalidJob::Range { n, sets, bytes: bytes.to_vec() };
+            return range.map(|range| Self::of_row_sets(n, range)).ok_or_else(invalid);
         }
         if width < width_min(class) {
             return Err(InvalidJob::Width { class, width });
@@ -140,13 +139,9 @@ impl Job {
         self.width
     }
 
-    /// Its numbered orbits, if its class has such.
-    pub fn orbits(&self) -> Option<Range<u64>> {
-        self.class.has_ranges().then(|| orbits_of(&self.prefixes).expect("checked when a job is made"))
-    }
-
-    fn orbits_unit(&self) -> Option<OrbitRange> {
-        self.orbits().map(|range| OrbitRange { n: self.n, class: self.class, range })
+    /// The numbers of its row sets, in class `colours` alone.
+    pub fn row_sets(&self) -> Option<Range<u64>> {
+        (self.class == Class::Colours).then(|| range_of(&self.prefixes).expect("checked when a job is made"))
     }
 
     /// Its prefixes, ascending, each of [`width`](Self::width) bytes.
@@ -164,23 +159,23 @@ impl Job {
     /// The independent pieces to count. With `leaf_test` the edge class comes as the classic search that tests
     /// each solution; without, only the solutions on a tie cell are tested, and the others purely counted.
     pub fn units(&self, leaf_test: bool) -> Vec<Unit> {
-        if let Some(orbits) = self.orbits_unit() {
-            return vec![Unit::Orbits(orbits)];
+        if let Some(range) = self.row_sets() {
+            return vec![Unit::RowSets(self.n, range)];
         }
         self.placed().flat_map(|prefix| prefix.units(leaf_test)).collect()
     }
 
     /// What it is expected to cost, and what it can find at most.
     pub fn weight(&self) -> Weight {
-        if let Some(orbits) = self.orbits_unit() {
-            return orbits.numbered().weight(&orbits.range);
+        if let Some((range, sets)) = self.row_sets().zip(RowSets::shared(self.n)) {
+            return sets.weight(&range);
         }
         self.placed().fold(Weight::default(), |sum, prefix| sum.plus(prefix.weight()))
     }
 }
 
-/// The numbers of the first orbit and of the first after the last.
-fn orbits_of(bytes: &[u8]) -> Option<Range<u64>> {
+/// The numbers of the first row set and of the first after the last.
+fn range_of(bytes: &[u8]) -> Option<Range<u64>> {
     let (&[first, after], []) = bytes.as_chunks::<4>() else { return None };
     let number = |bytes: [u8; 4]| u64::from(u32::from_be_bytes(bytes));
     Some(number(first)..number(after))
@@ -237,14 +232,12 @@ pub enum InvalidJob {
         /// The prefix.
         queens: Vec<u8>,
     },
-    /// No range of the board's orbits of column or row sets.
+    /// No range of the board's row sets.
     Range {
         /// Board size.
         n: BoardSize,
-        /// The class.
-        class: Class,
-        /// How many orbits there are.
-        orbits: u64,
+        /// How many there are.
+        sets: u64,
         /// What was given.
         bytes: Vec<u8>,
     },
@@ -274,9 +267,8 @@ impl fmt::Display for InvalidJob {
             Self::Prefix { n, class, bound1, queens } => {
                 write!(f, "{queens:?} is no prefix of class {class} of N = {n} with BOUND1 = {bound1}")
             }
-            Self::Range { n, class, orbits, bytes } => {
-                let lines = if *class == Class::Colours { "row" } else { "column" };
-                write!(f, "{bytes:?} is no range of the {orbits} orbits of {lines} sets of N = {n}")
+            Self::Range { n, sets, bytes } => {
+                write!(f, "{bytes:?} is no range of the {sets} orbits of row sets of N = {n}")
             }
             Self::Order { number } => write!(f, "prefix {number} is not larger than the one before it"),
         }

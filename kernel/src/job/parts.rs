@@ -18,7 +18,7 @@ impl Job {
     /// The parts of a job of so many estimated states: jobs that together have its solutions, each once; the job alone if
     /// it is small. Always the same in the same order.
     ///
-    /// A range of orbits falls into ranges of about equal length. Prefixes are made longer until they are enough, as long as
+    /// A range of row sets falls into ranges of about equal length. Prefixes are made longer until they are enough, as long as
     /// all of them can be (of symmetric configurations only the leader is placed), and then stand together by their guesses
     /// at the work.
     pub fn parts(&self, states: u64) -> Vec<Self> {
@@ -26,11 +26,11 @@ impl Job {
         if wanted == 1 {
             return vec![self.clone()];
         }
-        let Some(range) = self.orbits() else { return self.groups(wanted) };
-        let orbits = range.end - range.start;
-        let parts = wanted.min(orbits);
-        let from = |part| range.start + orbits * part / parts;
-        (0..parts).map(|part| Self::of_orbits(self.n, self.class, from(part)..from(part + 1))).collect()
+        let Some(range) = self.row_sets() else { return self.groups(wanted) };
+        let sets = range.end - range.start;
+        let parts = wanted.min(sets);
+        let from = |part| range.start + sets * part / parts;
+        (0..parts).map(|part| Self::of_row_sets(self.n, from(part)..from(part + 1))).collect()
     }
 
     /// Its prefixes or longer ones, in groups of about equal work.

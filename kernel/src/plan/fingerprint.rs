@@ -8,25 +8,24 @@ use sha2::{Digest, Sha256};
 use super::{Plan, PlanKind};
 use crate::board::BoardSize;
 use crate::colours::RowSets;
-use crate::halves::Orbits;
 use crate::job::{Class, Job};
 
 /// The SHA-256 of a plan and all its jobs: two plans with the same fingerprint are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
 
-/// The sample of orbits that [`Fingerprint::of_all_plans`] uses, out of this number.
-fn sample(orbits: u64) -> impl Iterator<Item = u64> {
+/// The sample of row sets that [`Fingerprint::of_all_plans`] uses, out of this number.
+fn sample(sets: u64) -> impl Iterator<Item = u64> {
     const SAMPLE: u64 = 64;
-    (0..SAMPLE).map(move |at| at * orbits / SAMPLE)
+    (0..SAMPLE).map(move |at| at * sets / SAMPLE)
 }
 
 impl Fingerprint {
     /// The fingerprint of all plans together: two programs with the same one split boards in the same way, and mean
     /// the same by every job and by its parts.
     ///
-    /// Small boards represent all boards. But jobs of half boards and colours only contain numbers of column or row
-    /// sets, so the meaning of these numbers is sampled on every board.
+    /// Small boards represent all boards. But jobs of colours only contain numbers of row sets, so the meaning of these
+    /// numbers is sampled on every board.
     pub fn of_all_plans() -> Self {
         let mut digest = Sha256::new();
         for n in BoardSize::MIN.up_to(BoardSize::MAX) {
@@ -36,18 +35,11 @@ impl Fingerprint {
                 }
                 digest.update(parts_of_first_jobs(n));
             }
-            if let Some(orbits) = Orbits::new(n) {
-                digest.update(orbits.len().to_be_bytes());
-                for set in sample(orbits.len()).map(|number| orbits.get(number)) {
-                    digest.update([set.columns, set.weight].map(u32::to_be_bytes).concat());
-                    digest.update([set.kind as u8]);
-                }
-            }
             if let Some(sets) = RowSets::new(n) {
                 digest.update(sets.len().to_be_bytes());
                 let some: Vec<_> = sample(sets.len()).map(|number| sets.get(number)).collect();
                 for set in &some {
-                    // Which column sets count is part of what an orbit means: that of another orbit's rows does or not.
+                    // Which column sets count is part of what a row set means: that of another one's rows does or not.
                     let others = some.iter().map(|other| set.columns_weight(other.rows));
                     digest.update([set.rows, set.weight, others.sum()].map(u32::to_be_bytes).concat());
                 }

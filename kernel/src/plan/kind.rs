@@ -12,11 +12,8 @@ pub enum PlanKind {
     Rows,
     /// Canonical border configurations, with inner rows placed where one is too heavy.
     Border,
-    /// Column sets of half boards. Boards below [`Orbits::N_MIN`](crate::halves::Orbits::N_MIN) have no half boards:
-    /// there its jobs are those of `border`.
-    Halves,
     /// Rows whose queens stand on white cells. Below [`RowSets::N_MIN`](crate::colours::RowSets::N_MIN) its jobs are
-    /// those of `border`, too.
+    /// those of `border`.
     Colours,
     /// For a board with given queens and blocked cells: the first rows placed, one after the other.
     Cells,
@@ -26,7 +23,7 @@ pub enum PlanKind {
 
 impl PlanKind {
     /// All kinds for the whole board.
-    pub const ALL: [Self; 4] = [Self::Rows, Self::Border, Self::Halves, Self::Colours];
+    pub const ALL: [Self; 3] = [Self::Rows, Self::Border, Self::Colours];
 
     /// Those for [variants](crate::variant) of the problem.
     pub const OF_VARIANTS: [Self; 2] = [Self::Cells, Self::Torus];

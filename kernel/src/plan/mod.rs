@@ -8,46 +8,30 @@ pub(crate) mod kind;
 mod size;
 
 use crate::board::BoardSize;
+use crate::colours::RowSets;
 use crate::counts::{Overflow, Totals};
 use crate::engine::Kernel;
-use crate::estimate;
-use crate::halves::Orbits;
 use crate::job::{Class, Job, Weight};
 use crate::prefix::Prefix;
-use crate::ranges::Numbered;
 use crate::variant::{Cells, Variant, file_stem};
 pub use fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
 pub use kind::{PlanKind, UnknownPlan};
 pub use size::PlanSize;
 
-/// Seconds of CPU time that one thread took for a board by the plans `border`, `halves` and `colours`, tables included, by
-/// `nqueens bench`: a Zen 3 core, with AVX-512 a Sapphire Rapids core. Engines that neither join nor multiply are not listed.
-/// Below N = 16, with AVX-512 below N = 17, all plans take less than a tenth of a second, and `border` tells orbits apart
-/// besides.
-const MEASURED: &[(Kernel, u32, [f64; 3])] = &[
-    (Kernel::Avx512, 17, [0.284, 0.68, 0.199]),
-    (Kernel::Avx512, 19, [14.8, 10.9, 2.75]),
-    (Kernel::Avx2, 16, [0.137, 0.277, 0.046]),
-    (Kernel::Avx2, 18, [5.60, 3.71, 1.25]),
-    (Kernel::Portable, 16, [0.363, 0.389, 0.071]),
-    (Kernel::Portable, 18, [17.9, 8.78, 2.13]),
-];
-
-/// The fastest plan for boards of `n`, if `kernel` counts: as measured on this board, or else on the largest one below.
-pub fn fastest(n: BoardSize, kernel: Kernel) -> PlanKind {
-    let measured = MEASURED.iter().filter(|(engine, board, _)| *engine == kernel && *board <= n.get());
-    let Some((.., seconds)) = measured.max_by_key(|(_, board, _)| board) else { return PlanKind::Border };
-    let plans = [PlanKind::Border, PlanKind::Halves, PlanKind::Colours].into_iter().zip(seconds);
-    plans.min_by(|(_, one), (_, other)| one.total_cmp(other)).map_or(PlanKind::Border, |(kind, _)| kind)
-}
-
-/// The smallest board that a GPU counts faster by `colours` than by `border`: predicted for an H200, as none was measured. On
-/// smaller ones it waits for lists of placements.
-const COLOURS_ON_GPUS: u32 = 20;
-
-/// The fastest plan for boards of `n` on GPUs.
-pub fn fastest_on_gpus(n: BoardSize) -> PlanKind {
-    if n.get() < COLOURS_ON_GPUS { PlanKind::Border } else { PlanKind::Colours }
+/// The fastest plan for boards of `n`, if this engine counts; `None`: GPUs.
+///
+/// Seconds of CPU time of one thread by `border` and by `colours`, tables included (`nqueens bench`): 0.137 and 0.046 for
+/// N = 16 with AVX2 on a Zen 3 core, 0.363 and 0.071 in plain code; 0.284 and 0.199 for N = 17 with AVX-512 on a Sapphire
+/// Rapids core. Below, either takes less than a tenth of a second, and `border` tells orbits apart besides. On GPUs, where
+/// smaller boards wait for lists of placements, it is predicted for an H200. The plain engines do not multiply.
+pub fn fastest(n: BoardSize, kernel: Option<Kernel>) -> PlanKind {
+    let colours_from = match kernel {
+        Some(Kernel::Reference | Kernel::Scalar) => u32::MAX,
+        Some(Kernel::Portable | Kernel::Avx2) => 16,
+        Some(Kernel::Avx512) => 17,
+        None => 20,
+    };
+    if n.get() < colours_from { PlanKind::Border } else { PlanKind::Colours }
 }
 
 /// How one N is cut into jobs.
@@ -65,18 +49,15 @@ impl Plan {
     const STATES_PER_JOB: u128 = 20_000_000_000;
     /// Maximum number of jobs, for the sake of the ledger.
     const JOBS_MAX: u128 = 2_000_000;
-    /// The same two for jobs of half boards: these are counted several times as fast, are small to keep, and take
-    /// minutes each on the largest boards.
-    const STATES_PER_RANGE: u128 = 10 * Self::STATES_PER_JOB;
-    const RANGES_MAX: u128 = 2 * Self::JOBS_MAX;
     /// For jobs of colours, whose states are nanoseconds: as many orbits as share most of their work, but from twenty
     /// seconds to four minutes, and not less than 0.3 s, however few jobs that makes: in jobs of N = 20 of a tenth of a
     /// second a fifth of the time goes to tables that are not shared.
     const ROW_SETS_PER_JOB: u128 = 50;
     const STATES_PER_ROW_SETS: [u128; 2] = [Self::STATES_PER_JOB, 12 * Self::STATES_PER_JOB];
     const STATES_PER_ROW_SETS_MIN: u64 = 300_000_000;
-    /// Jobs end where orbits end that share work, which makes up to a third more of them.
-    const ROW_SETS_MAX: u128 = Self::RANGES_MAX * 3 / 4;
+    /// Maximum number of jobs of colours, which are small to keep. They end where orbits end that share work, which makes up
+    /// to a third more of them.
+    const ROW_SETS_MAX: u128 = 3_000_000;
     /// Fewer jobs than this show no progress and starve threads.
     const JOBS_MIN: u128 = 1_000;
     /// Smaller jobs than this cost more to keep than to count.
@@ -113,9 +94,8 @@ impl Plan {
     }
 
     fn with_suitable_jobs(self) -> Self {
-        let states_per_job = match self.numbered() {
-            Some(Numbered::Columns(orbits)) => Self::states_per_range(&orbits),
-            Some(Numbered::Rows(sets)) => {
+        let states_per_job = match self.row_sets() {
+            Some(sets) => {
                 let total = sets.work_of_all();
                 let wanted = total / u128::from(sets.len()) * Self::ROW_SETS_PER_JOB;
                 let [least, most] = Self::STATES_PER_ROW_SETS;
@@ -137,14 +117,6 @@ impl Plan {
     /// A guess at the states of all prefixes.
     fn work(&self) -> u128 {
         self.sound_prefixes().map(|prefix| u128::from(prefix.states_estimate())).sum()
-    }
-
-    /// For jobs of column sets: a cluster at least.
-    fn states_per_range(orbits: &Orbits) -> u64 {
-        let (total, all) = (estimate::whole_board(orbits.n()), orbits.len());
-        let jobs = (total / Self::STATES_PER_RANGE).clamp(Self::JOBS_MIN, Self::RANGES_MAX);
-        let length = u64::try_from(u128::from(all).div_ceil(jobs)).expect("not more than all");
-        estimate::halves(orbits, &(0..length.max(orbits.cluster()).min(all)))
     }
 
     /// A plan with jobs of about this many states each; a hint, in `1..2^63`.
@@ -208,31 +180,20 @@ impl Plan {
 
     /// Its jobs, each with its [weight](Job::weight).
     pub fn weighed_jobs(&self) -> Box<dyn Iterator<Item = (Job, Weight)> + Send> {
-        if let Some(numbered) = self.numbered() {
-            return Box::new(self.ranges(numbered));
+        if let Some(sets) = self.row_sets() {
+            let (n, ranges) = (self.n, sets.ranges(self.states_per_job));
+            return Box::new(
+                ranges.map(move |range| (Job::of_row_sets(n, range.clone()), sets.weight(&range))),
+            );
         }
         let heavy = self.states_per_job;
         let light = split_while(self.roots(), move |prefix| prefix.states_estimate() > heavy);
         Box::new(Groups::new(*self, light))
     }
 
-    /// The numbered orbits that its jobs are ranges of, if they are.
-    fn numbered(&self) -> Option<Numbered> {
-        match self.kind {
-            PlanKind::Rows | PlanKind::Border | PlanKind::Cells | PlanKind::Torus => None,
-            PlanKind::Halves => Numbered::of_class(self.n, Class::Halves),
-            PlanKind::Colours => Numbered::of_class(self.n, Class::Colours),
-        }
-    }
-
-    /// Ranges of about equal work.
-    fn ranges(&self, numbered: Numbered) -> impl Iterator<Item = (Job, Weight)> + Send + use<> {
-        let n = self.n;
-        let ranges = numbered.clone().ranges(self.states_per_job);
-        ranges.map(move |range| {
-            let weight = numbered.weight(&range);
-            (Job::of_orbits(n, numbered.class(), range), weight)
-        })
+    /// The row sets that its jobs are ranges of, if they are.
+    fn row_sets(&self) -> Option<&'static RowSets> {
+        if self.kind == PlanKind::Colours { RowSets::shared(self.n) } else { None }
     }
 
     /// The proof of which plan it is. Makes all jobs: [`Fingerprinter`] saves that to those who make them anyway.
@@ -247,7 +208,7 @@ impl Plan {
     fn roots(&self) -> impl Iterator<Item = Prefix> + use<> {
         let classes: &[_] = match self.kind {
             PlanKind::Rows => &[Class::Corner, Class::Edge],
-            PlanKind::Border | PlanKind::Halves | PlanKind::Colours => &[Class::Border],
+            PlanKind::Border | PlanKind::Colours => &[Class::Border],
             PlanKind::Cells => &[Class::Cells],
             PlanKind::Torus => &[Class::Torus],
         };

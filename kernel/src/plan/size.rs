@@ -1,13 +1,11 @@
 //! How many jobs a plan has, before any is made.
 
 use super::{Plan, PlanKind};
-use crate::ranges::Numbered;
 
 /// The number of a plan's jobs, as far as it can be told within a second; counting a million prefixes takes minutes.
 ///
 /// | jobs of | `about` | `at_least` |
 /// |---|---|---|
-/// | column sets | exact: all ranges but the last are equal | the same |
 /// | row sets | exact below 1,000; else from the lengths of 1,000 ranges, evenly spread | all work, in the largest ranges that there can be |
 /// | prefixes | all work, as guessed from the shortest prefixes, in jobs of the wanted size | a quarter of that; of tiny jobs, a 32nd |
 ///
@@ -36,35 +34,25 @@ impl Plan {
     /// How many jobs it has.
     pub fn size(&self) -> PlanSize {
         let states = u128::from(self.states_per_job);
-        match self.numbered() {
-            Some(numbered @ Numbered::Columns(_)) => {
-                let first = numbered.cut(0, self.states_per_job);
-                let jobs = numbered.len().div_ceil(first).into();
-                PlanSize { at_least: jobs, about: jobs }
-            }
-            Some(Numbered::Rows(sets)) => {
-                let few = Numbered::Rows(sets).ranges(self.states_per_job).take(SAMPLES).count();
-                if few < SAMPLES {
-                    return PlanSize { at_least: few as u128, about: few as u128 };
-                }
-                let at_least = sets.work_of_all().div_ceil(states.max(sets.work_of_heaviest().into()));
-                let (all, samples) = (sets.len(), SAMPLES as u64);
-                let starts = (0..samples).map(|sample| all / samples * sample);
-                // In billionths: of a range, each orbit is a small part.
-                let share = |from| 1_000_000_000 / u128::from(sets.cut(from, self.states_per_job) - from);
-                let about =
-                    u128::from(all) * starts.map(share).sum::<u128>() / SAMPLES as u128 / 1_000_000_000;
-                PlanSize { at_least, about: about.max(at_least) }
-            }
-            None => {
-                let all = if self.variant().is_some() || self.kind == PlanKind::Rows {
-                    self.work()
-                } else {
-                    Self::with_states_per_job(self.n, PlanKind::Rows, 1).work() * 5 / 9
-                };
-                let doubt = DOUBTS[usize::from(self.states_per_job < TINY)];
-                PlanSize { at_least: all / states / doubt, about: all / states }
-            }
+        let Some(sets) = self.row_sets() else {
+            let all = if self.variant().is_some() || self.kind == PlanKind::Rows {
+                self.work()
+            } else {
+                Self::with_states_per_job(self.n, PlanKind::Rows, 1).work() * 5 / 9
+            };
+            let doubt = DOUBTS[usize::from(self.states_per_job < TINY)];
+            return PlanSize { at_least: all / states / doubt, about: all / states };
+        };
+        let few = sets.ranges(self.states_per_job).take(SAMPLES).count();
+        if few < SAMPLES {
+            return PlanSize { at_least: few as u128, about: few as u128 };
         }
+        let at_least = sets.work_of_all().div_ceil(states.max(sets.work_of_heaviest().into()));
+        let (all, samples) = (sets.len(), SAMPLES as u64);
+        let starts = (0..samples).map(|sample| all / samples * sample);
+        // In billionths: of a range, each orbit is a small part.
+        let share = |from| 1_000_000_000 / u128::from(sets.cut(from, self.states_per_job) - from);
+        let about = u128::from(all) * starts.map(share).sum::<u128>() / SAMPLES as u128 / 1_000_000_000;
+        PlanSize { at_least, about: about.max(at_least) }
     }
 }

@@ -1,13 +1,15 @@
 //! The independent pieces of a job, each counted by one thread.
 
 mod leaves;
-mod orbits;
 mod symmetric;
 
+use std::ops::Range;
+
 pub use leaves::Leaves;
-pub use orbits::OrbitRange;
 pub use symmetric::Symmetric;
 
+use crate::board::BoardSize;
+use crate::colours::RowSets;
 use crate::counts::{Counts, Overflow};
 use crate::engine::Tally;
 use crate::estimate;
@@ -23,8 +25,8 @@ pub enum Unit {
     Leaves(Leaves),
     /// Solutions of a border configuration that rotations map to itself.
     Symmetric(Symmetric),
-    /// Column sets of half boards, or row sets of colours, whose solutions are counted one by one.
-    Orbits(OrbitRange),
+    /// Row sets of colours, by their numbers: their solutions are counted as such.
+    RowSets(BoardSize, Range<u64>),
     /// Every completion is a solution, counted as such.
     Plain(Subproblem),
     /// Solutions on a torus, counted as such.
@@ -66,7 +68,7 @@ impl Unit {
         match self {
             Self::Count(board) | Self::Plain(board) => Some(board),
             Self::Symmetric(symmetric) => Some(symmetric.board()),
-            Self::Leaves(_) | Self::Orbits(_) | Self::Torus(_) => None,
+            Self::Leaves(_) | Self::RowSets(..) | Self::Torus(_) => None,
         }
     }
 
@@ -78,7 +80,9 @@ impl Unit {
             Self::Count(board) => board.children().into_iter().map(Self::Count).collect(),
             Self::Leaves(leaves) => leaves.split().into_iter().map(Self::Leaves).collect(),
             Self::Symmetric(symmetric) => symmetric.split(),
-            Self::Orbits(orbits) => orbits.split(),
+            Self::RowSets(n, range) => {
+                row_sets(n).pieces(&range).into_iter().map(|piece| Self::RowSets(n, piece)).collect()
+            }
             Self::Plain(board) => board.children().into_iter().map(Self::Plain).collect(),
             Self::Torus(piece) => piece.split().into_iter().map(Self::Torus).collect(),
         }
@@ -91,7 +95,12 @@ impl Unit {
             Self::Torus(piece) => estimate::states(piece.board()),
             Self::Leaves(leaves) => estimate::states(leaves.board()),
             Self::Symmetric(symmetric) => estimate::states(symmetric.board()),
-            Self::Orbits(orbits) => orbits.numbered().work(&orbits.range),
+            Self::RowSets(n, range) => row_sets(*n).weight(range).states,
         }
     }
+}
+
+/// Those of a board that has some.
+fn row_sets(n: BoardSize) -> &'static RowSets {
+    RowSets::shared(n).expect("checked when the job was made")
 }

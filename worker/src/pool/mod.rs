@@ -16,7 +16,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::engine::{COUNTS_WRONG, Factory};
-use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::job::Class;
 use nqueens_kernel::solver::Solver;
 use nqueens_model::id::LeaseToken;
@@ -44,7 +43,8 @@ struct PoolState {
     factory: Arc<Factory>,
     /// At least one.
     crews: Vec<Crew>,
-    tables: Arc<SharedTables>,
+    /// Bytes for the multiplication of each thread.
+    memory_max: u64,
     queue: Mutex<Queue>,
     /// Wakes threads: there is something to count, or the pool closes.
     work: Condvar,
@@ -65,8 +65,8 @@ enum Task {
 }
 
 impl Pool {
-    /// Starts the threads of some crews, whose engines the `factory` makes; joins of half boards and multiplied colours take
-    /// about `memory_max` bytes.
+    /// Starts the threads of some crews, whose engines the `factory` makes; multiplied colours take about
+    /// `memory_max` bytes.
     pub(crate) fn start(factory: Arc<Factory>, crews: Vec<Crew>, memory_max: u64) -> Self {
         let shared = Arc::new(PoolState::new(factory, crews, memory_max));
         let crew_of = |(at, crew): (usize, &Crew)| std::iter::repeat_n(at, crew.threads.get());
@@ -144,12 +144,11 @@ impl Pool {
 
 impl PoolState {
     fn new(factory: Arc<Factory>, crews: Vec<Crew>, memory_max: u64) -> Self {
-        let joining =
-            crews.iter().filter(|crew| crew.counts(Class::Halves)).map(|crew| crew.threads.get()).sum();
+        let threads: usize = crews.iter().map(|crew| crew.threads.get()).sum();
         let living = crews.iter().flat_map(|crew| std::iter::repeat_n(crew.kernel, crew.threads.get()));
         Self {
             factory,
-            tables: Arc::new(SharedTables::new(memory_max, joining)),
+            memory_max: memory_max / threads as u64,
             queue: Mutex::new(Queue { living: living.collect(), ..Queue::default() }),
             crews,
             work: Condvar::new(),
@@ -204,7 +203,7 @@ impl PoolState {
     }
 
     fn solver(&self, crew: &Crew) -> Option<Solver> {
-        Some(Solver::new((self.factory)(&crew.engine)?, &self.tables))
+        Some(Solver::new((self.factory)(&crew.engine)?, self.memory_max))
     }
 
     /// A thread ends because its engine does not count any more. Jobs that no other thread has the kernel for begin anew.
@@ -271,9 +270,9 @@ impl PoolState {
             });
             #[expect(clippy::cast_precision_loss, reason = "a guess")]
             let is_short = batch_max == 1 || left as f64 / crew.speed() < BACKLOG_S;
-            // Orbits come one job after the other.
+            // Row sets come one job after the other.
             let has_room = |lease: &Lease| {
-                let room = if lease.job.class.has_ranges() { 1 } else { batch_max };
+                let room = if lease.job.class == Class::Colours { 1 } else { batch_max };
                 ready < room && crew.counts(lease.job.class)
             };
             if is_short

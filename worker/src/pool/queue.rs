@@ -150,7 +150,7 @@ impl PartCounts {
         if parts.len() == 1 {
             return Self::default();
         }
-        let firsts = parts.iter().filter_map(|part| Some(part.orbits()?.start)).collect();
+        let firsts = parts.iter().filter_map(|part| Some(part.row_sets()?.start)).collect();
         Self { counts: vec![Counts::ZERO; parts.len()], firsts }
     }
 

@@ -28,7 +28,7 @@ pub(super) fn pieces(
     let job = lease.job.decode()?;
     let parts = job.parts(lease.states);
     let found = PartCounts::new(&parts);
-    let whole = if job.orbits().is_some() { vec![job] } else { parts };
+    let whole = if job.row_sets().is_some() { vec![job] } else { parts };
     let units =
         |(part, job): (usize, Job)| job.units(leaf_test).into_iter().map(move |unit| Piece { unit, part });
     let mut pieces: Vec<_> = whole.into_iter().enumerate().flat_map(units).collect();

@@ -23,7 +23,7 @@ use crate::memory::Memory;
 use crate::output::{Json, print_line, thousands};
 use cost::{Cost, LedgerSize};
 use progress::SamplingProgress;
-use sample::{SCALED_WITHIN, Sampling, SpeedSource, WorkEstimate, interval};
+use sample::{Sampling, SpeedSource, WorkEstimate, interval};
 
 /// Estimates the number of solutions of a board and the cost of counting them, from a random sample.
 ///
@@ -136,7 +136,7 @@ impl EstimateCommand {
             print_line(self.json(plan.kind(), &sampling, &outlook))?;
         } else {
             drop(sampling);
-            self.print(plan.kind(), &outlook)?;
+            self.print(&outlook)?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -168,7 +168,7 @@ impl EstimateCommand {
         })
     }
 
-    fn print(&self, plan: PlanKind, outlook: &Outlook) -> anyhow::Result<()> {
+    fn print(&self, outlook: &Outlook) -> anyhow::Result<()> {
         let Outlook { total, by_row_sets, work, cost, ledger } = outlook;
         let say = |what: &str, how: String| print_line(format_args!("{what:<14}{how}"));
         say("solutions", describe(*total))?;
@@ -183,15 +183,7 @@ impl EstimateCommand {
         let source = if work.source == SpeedSource::Given { "as given" } else { "measured here" };
         say("speed", format!("{speed} million states/s per thread, {source}"))?;
         if let Some(from) = work.scaled_from {
-            let how = match plan {
-                PlanKind::Colours => {
-                    "by the plan's own estimate of its work; the interval is 25 % wider per two rows"
-                        .to_owned()
-                }
-                _ => format!(
-                    "as forecast in docs/halves.md; the interval is wider by a factor of {SCALED_WITHIN}"
-                ),
-            };
+            let how = "by the plan's own estimate of its work; the interval is 25 % wider per two rows";
             say("assumed", format!("states scaled up from N = {from}, {how}"))?;
         }
         say("core-hours", hours(cost.core_hours))?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{BORDER, HALVES, Ledger, ROWS, add};
+use super::{BORDER, COLOURS, Ledger, ROWS, add};
 
 #[test]
 fn a_count_that_is_off_by_one() {
@@ -30,7 +30,7 @@ fn a_count_that_is_off_by_one() {
         ["published the total 100 differs from the published count 92"]
     );
     assert_eq!(
-        Ledger::faults(HALVES, |lines| add(&mut lines[1]["counts"]["solutions"], 1)),
+        Ledger::faults(COLOURS, |lines| add(&mut lines[1]["counts"]["solutions"], 1)),
         [
             "workers the results of worker 1 have other sums than its line says",
             "sums the sums over the jobs differ from the last line",
@@ -62,7 +62,7 @@ fn results_of_two_jobs_that_were_swapped() {
         std::mem::swap(&mut one[1]["counts"], &mut two[0]["counts"]);
         places = (0, other - 1);
     };
-    let faults = Ledger::faults_with(HALVES, swap, "--sample 1000 --threads 1");
+    let faults = Ledger::faults_with(COLOURS, swap, "--sample 1000 --threads 1");
     // The file alone gives no hint: only who counts again finds it.
     assert_eq!(faults.len(), 4, "{faults:?}");
     for job in [places.0, places.1] {

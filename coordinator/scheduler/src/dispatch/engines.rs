@@ -74,8 +74,8 @@ mod tests {
             assert_eq!(independent(of_device, plan), [false, false, true], "{plan}");
             assert_eq!(independent("row-masks".parse().expect("a name"), plan), [true; 3], "{plan}");
         }
-        // All of them join half boards, count variants, and multiply colours of the same lists, by the same code.
-        for plan in [PlanKind::Halves, PlanKind::Colours, PlanKind::Cells, PlanKind::Torus] {
+        // All of them count variants, and multiply colours of the same lists, by the same code.
+        for plan in [PlanKind::Colours, PlanKind::Cells, PlanKind::Torus] {
             assert_eq!(
                 independent(KernelName::from(Kernel::Avx2).family(None, plan), plan),
                 [false; 3],

@@ -3,11 +3,9 @@
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Engine, Tally, cpu};
-use nqueens_kernel::halves::SharedTables;
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::subproblem::Subproblem;
 use std::array;
-use std::sync::Arc;
 
 use super::*;
 
@@ -174,7 +172,7 @@ impl Engine for Multiplies {
 fn total(fake: Fake, n: u32, control: &Control) -> Result<u64, Option<String>> {
     let sets = RowSets::new(BoardSize::new(n).unwrap()).unwrap();
     let engine = Multiplies(Some(DeviceProducts::new(fake, 2)));
-    let mut solver = Solver::new(Box::new(engine), &Arc::new(SharedTables::new(0, 1)));
+    let mut solver = Solver::new(Box::new(engine), 0);
     match solver.count_colours(&sets, 0..sets.len(), control) {
         Ok(tally) => Ok(tally.weighted_solutions),
         Err(Stopped) => Err(solver.fault().map(str::to_owned)),

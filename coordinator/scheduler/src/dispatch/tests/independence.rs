@@ -77,10 +77,10 @@ fn other_instructions_are_no_other_engine() {
     }
     let cuda = |family| (name("cuda"), Some(name(family)));
     assert!(
-        !is_asked(PlanKind::Halves, &[avx2, cuda("block-search"), scalar]),
+        !is_asked(PlanKind::Border, &[avx2, cuda("block-search"), scalar]),
         "it says that it is of our search"
     );
-    assert!(is_asked(PlanKind::Halves, &[avx2, cuda("dancing-links"), scalar]));
+    assert!(is_asked(PlanKind::Border, &[avx2, cuda("dancing-links"), scalar]));
     assert!(
         !is_asked(PlanKind::Colours, &[scalar, (Kernel::Reference.into(), None), avx2]),
         "one search of colours"
