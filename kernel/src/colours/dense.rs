@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::lists::{Factor, PlacementLists};
 use super::trie::{Step, Trie, words};
-use super::vectors::{BEHIND, Bytes, Vectors};
+use super::vectors::{BEHIND, Bytes, Vectors, transpose};
 use crate::engine::{Control, Stopped};
 
 /// A row of a matrix of counts: for one column set of the tree's class a count for each lane.
@@ -70,21 +70,23 @@ const OCTETS_MAX: usize = 4;
 /// States after which they are told, and a stop is noticed: less than a millisecond.
 const STATES_TOLD: u64 = 1 << 22;
 
-/// The tables of all queens: for each octet the placements that a queen does not attack.
-type LaneTables<const L: usize> = [[Bytes<L>; OCTETS_MAX]; 256];
+/// The tables of all queens: for each of the octets at hand the placements that a queen does not attack. Close together,
+/// so that they stay in the nearest cache.
+type LaneTables<const L: usize> = [Bytes<L>; 256 * OCTETS_MAX];
 
-/// Some placements, by lane.
+/// Placements of all lanes, lane by lane: masks of diagonals with the number of the lane above.
 #[derive(Clone, Debug, Default)]
-struct Sublists {
+struct FlatList {
+    /// Longer than the list by [`BEHIND`] at least.
     masks: Vec<u64>,
-    starts: Vec<usize>,
+    length: usize,
 }
 
 /// Buffers, kept from one group of column sets to the next.
 #[derive(Debug)]
 pub(super) struct Scratch<const L: usize> {
     /// What the queens of a branch leave, queen by queen.
-    levels: Vec<Sublists>,
+    levels: Vec<FlatList>,
     /// What a whole branch leaves: the k-th placements of all lanes stand together.
     slots: Vec<u64>,
     /// The number of them, by byte.
@@ -103,7 +105,7 @@ impl<const L: usize> Scratch<L> {
             slots: Vec::new(),
             lengths: [0; L],
             planes: Box::new([none; 64]),
-            tables: vec![[none; OCTETS_MAX]; 256].try_into().expect("256 tables"),
+            tables: vec![none; 256 * OCTETS_MAX].try_into().expect("256 tables"),
             states: 0,
         }
     }
@@ -117,9 +119,17 @@ pub(super) struct LaneGroup<'a> {
     pub(super) lists: &'a PlacementLists,
     /// The diagonals in use.
     pub(super) bits: u32,
-    /// The first column set and the number of them, at most a lane each.
+    /// The first column set and the number of them, a lane each; the first one's lane.
     pub(super) first: usize,
     pub(super) count: usize,
+    pub(super) lane: usize,
+}
+
+impl LaneGroup<'_> {
+    /// Lanes at most, so that the numbers of lanes have room above the diagonals: fewer than `lanes` if N = 31.
+    pub(super) fn lanes_max(bits: u32, lanes: usize) -> usize {
+        lanes.min(1 << (u64::BITS - bits))
+    }
 }
 
 /// Adds the fits of the group's column sets with those placements of the tree that belong to some `steps` to `matrix`. The
@@ -134,8 +144,8 @@ pub(super) fn join<C: FitCount, T: Vectors<L>, const L: usize>(
 ) -> Result<(), Stopped> {
     let trie = group.trie;
     if steps.start == 0 {
-        scratch.levels.resize_with(trie.depth + 1, Sublists::default);
-        start::<L>(group, &mut scratch.levels[0]);
+        scratch.levels.resize_with(trie.depth + 1, FlatList::default);
+        start(group, scratch);
     }
     let mut states = 0;
     for (number, step) in trie.steps[steps].iter().enumerate() {
@@ -144,18 +154,20 @@ pub(super) fn join<C: FitCount, T: Vectors<L>, const L: usize>(
             control.advance(std::mem::take(&mut states))?;
         }
         let (above, below) = scratch.levels.split_at_mut(step.level + 1);
-        sift::<T, L>(&above[step.level], step.queen, &mut below[0]);
-        if step.level + 1 < trie.depth {
+        let (from, to) = (&above[step.level], &mut below[0]);
+        to.hold(from.length);
+        to.length = T::sift(&from.masks[..from.length], step.queen, &mut to.masks);
+        if step.level + 1 < trie.depth || to.length == 0 {
             continue;
         }
-        let left = &below[0];
-        states += step.leaves * left.starts[L] as u64;
-        let longest = deal::<T, L>(left, &mut scratch.slots, &mut scratch.lengths);
+        let left = &to.masks[..to.length];
+        states += step.leaves * left.len() as u64;
+        let longest = deal::<T, L>(group, left, &mut scratch.slots, &mut scratch.lengths);
         let octets = longest.div_ceil(8) as usize;
         for from in (0..octets).step_by(OCTETS_MAX) {
             let count = (octets - from).min(OCTETS_MAX);
             for at in 0..count {
-                table::<T, L>(group, step, from + at, at, scratch);
+                table::<T, L>(group, step, from + at, [at, count], scratch);
             }
             run::<C, L>(trie, step, count, &scratch.tables, matrix);
         }
@@ -164,70 +176,80 @@ pub(super) fn join<C: FitCount, T: Vectors<L>, const L: usize>(
     control.advance(states)
 }
 
-/// Takes the lists of the group.
-#[inline(always)]
-fn start<const L: usize>(group: LaneGroup<'_>, to: &mut Sublists) {
-    let start = |lane: usize| group.lists.starts[group.first + lane.min(group.count)] as usize;
-    to.starts.clear();
-    to.starts.extend((0..=L).map(|lane| start(lane) - start(0)));
-    to.masks.clear();
-    to.masks.extend_from_slice(&group.lists.masks[start(0)..start(L)]);
+impl FlatList {
+    /// Makes room for so many masks.
+    fn hold(&mut self, length: usize) {
+        if self.masks.len() < length + BEHIND {
+            self.masks.resize(length + BEHIND, 0);
+        }
+    }
 }
 
-/// Takes those that a queen does not attack.
+/// Takes the lists of the group.
 #[inline(always)]
-fn sift<T: Vectors<L>, const L: usize>(from: &Sublists, queen: u64, to: &mut Sublists) {
-    let needed = from.starts[L] + BEHIND;
-    if to.masks.len() < needed {
-        to.masks.resize(needed, 0);
+fn start<const L: usize>(group: LaneGroup<'_>, scratch: &mut Scratch<L>) {
+    let to = &mut scratch.levels[0];
+    to.masks.clear();
+    let mut longest = 0;
+    for lane in 0..group.count {
+        let [from, end] = [0, 1].map(|more| group.lists.starts[group.first + lane + more] as usize);
+        let number = (lane as u64).unbounded_shl(group.bits);
+        to.masks.extend(group.lists.masks[from..end].iter().map(|mask| mask | number));
+        longest = longest.max(end - from);
     }
-    to.starts.clear();
-    to.starts.push(0);
-    let mut found = 0;
-    for lane in from.starts.windows(2) {
-        found += T::free(&from.masks[lane[0]..lane[1]], queen, &mut to.masks[found..]);
-        to.starts.push(found);
+    to.length = to.masks.len();
+    let needed = longest.next_multiple_of(8) * L;
+    if scratch.slots.len() < needed {
+        scratch.slots.resize(needed, 0);
     }
 }
 
 /// Deals placements to the lanes' slots; returns how many the longest lane has.
 #[inline(always)]
-fn deal<T: Vectors<L>, const L: usize>(from: &Sublists, slots: &mut Vec<u64>, lengths: &mut [u32; L]) -> u32 {
-    let longest = from.starts.windows(2).map(|lane| lane[1] - lane[0]).max().unwrap_or(0);
-    let needed = longest.next_multiple_of(8) * L;
-    if slots.len() < needed {
-        slots.resize(needed, 0);
+#[expect(clippy::cast_possible_truncation, reason = "lanes, and slots of placements of one column set")]
+fn deal<T: Vectors<L>, const L: usize>(
+    group: LaneGroup<'_>,
+    from: &[u64],
+    slots: &mut [u64],
+    lengths: &mut [u32; L],
+) -> u32 {
+    // The slots behind the last ones.
+    let mut ends = [0_u32; L];
+    let (mut before, mut slot) = (u64::MAX, 0);
+    for &mask in from {
+        let number = mask.unbounded_shr(group.bits);
+        let lane = number as usize % L + group.lane;
+        slot = if number == before { slot + L } else { lane };
+        before = number;
+        slots[slot] = mask;
+        ends[lane % L] = (slot + L) as u32;
     }
-    for (lane, ends) in from.starts.windows(2).enumerate() {
-        let masks = &from.masks[ends[0]..ends[1]];
-        let slots = slots.get_mut(lane..).unwrap_or_default();
-        for (slot, mask) in slots.iter_mut().step_by(L).zip(masks) {
-            *slot = *mask;
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "placements of one column set")]
-        let length = masks.len() as u32;
+    let mut longest = 0;
+    for (lane, end) in ends.into_iter().enumerate() {
+        let length = end / L as u32;
         lengths[T::byte(lane)] = length;
+        longest = length.max(longest);
     }
-    u32::try_from(longest).expect("placements of one column set")
+    longest
 }
 
-/// Tables an octet of each lane: for each queen that is asked for the placements that it does not attack.
+/// Tables an octet of each lane, one of `count`: for each queen that is asked for the placements that it does not attack.
 #[inline(always)]
 fn table<T: Vectors<L>, const L: usize>(
     group: LaneGroup<'_>,
     step: &Step,
     octet: usize,
-    to: usize,
+    [to, count]: [usize; 2],
     scratch: &mut Scratch<L>,
 ) {
-    T::transpose(&scratch.slots[octet * 8 * L..(octet + 1) * 8 * L], group.bits, &mut scratch.planes);
+    transpose::<T, L>(&scratch.slots[octet * 8 * L..(octet + 1) * 8 * L], group.bits, &mut scratch.planes);
     let mut valid = [0u8; L];
     for (valid, length) in valid.iter_mut().zip(&scratch.lengths) {
         #[expect(clippy::cast_possible_truncation, reason = "eight bits")]
         let bits = ((1u32 << length.saturating_sub(octet as u32 * 8).min(8)) - 1) as u8;
         *valid = bits;
     }
-    for (number, queen) in group.trie.asked(step) {
+    for (queen, tables) in group.trie.asked(step).zip(scratch.tables.chunks_exact_mut(count)) {
         // In a copy: the compiler can't know that planes and tables do not overlap.
         let mut free = valid;
         if queen != 0 {
@@ -237,7 +259,7 @@ fn table<T: Vectors<L>, const L: usize>(
                 free[l] &= !(one[l] | other[l]);
             }
         }
-        scratch.tables[usize::from(number)][to].0 = free;
+        tables[to].0 = free;
     }
 }
 
@@ -295,20 +317,20 @@ fn leaves<C: FitCount, const L: usize, const V: usize, const Q: usize>(
             let (queens, leaves) = node.split_at(words(Q));
             let mut common = [[u8::MAX; L]; V];
             for q in 0..Q {
-                let table = &tables[byte(queens[q / 4], q % 4)];
+                let table = byte(queens[q / 4], q % 4) * V;
                 for v in 0..V {
                     for l in 0..L {
-                        common[v][l] &= table[v].0[l];
+                        common[v][l] &= tables[table + v].0[l];
                     }
                 }
             }
             for &leaf in leaves {
-                let table = &tables[byte(leaf, 3)];
+                let table = byte(leaf, 3) * V;
                 let mut fits = [0; L];
                 for v in 0..V {
                     for l in 0..L {
                         #[expect(clippy::cast_possible_truncation, reason = "eight bits")]
-                        let more = (common[v][l] & table[v].0[l]).count_ones() as u8;
+                        let more = (common[v][l] & tables[table + v].0[l]).count_ones() as u8;
                         fits[l] += more;
                     }
                 }

@@ -43,13 +43,33 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// Fits to measurements of N = 20 to 28 by AVX2, which takes octets of 32 lanes.
-    pub(super) const CPU: Self = Self {
-        sift: [8.0, 1.2],
-        deal: [6.0, 2.0],
+    /// Fits to measurements by plain code, which takes octets of 32 lanes.
+    pub(super) const PORTABLE: Self = Self {
+        sift: [0.5, 1.5],
+        deal: [1.5, 2.2],
+        vectors: 0.28,
+        transpose: 1500.0,
+        table: 5.0,
+        leaf: [2.5, 5.0, 0.0],
+    };
+
+    /// The same by AVX2.
+    pub(super) const AVX2: Self = Self {
+        sift: [0.5, 1.0],
+        deal: [1.5, 2.2],
         vectors: 0.28,
         transpose: 260.0,
         table: 5.0,
+        leaf: [2.5, 2.5, 0.0],
+    };
+
+    /// The same by AVX-512, which takes octets of 64 lanes.
+    pub(super) const AVX512: Self = Self {
+        sift: [0.5, 0.45],
+        deal: [1.5, 2.2],
+        vectors: 0.28,
+        transpose: 180.0,
+        table: 3.0,
         leaf: [2.5, 2.5, 0.0],
     };
 

@@ -186,15 +186,10 @@ impl DeviceTree {
     /// Writes down a branch: where the queens are that it asks for, and its program.
     fn branch(&mut self, trie: &Trie, step: &Step) -> [[u32; 2]; 2] {
         let (first_asked, first_word) = (index(self.asked.len()), index(self.program.len()));
-        // The queen's numbers in the branch by those in the tree.
-        let mut numbers = [0; 256];
-        for (number, (queen, diagonals)) in (0..).zip(trie.asked(step)) {
-            numbers[usize::from(queen)] = number;
-            self.asked.push(diagonals);
-        }
+        self.asked.extend(trie.asked(step));
         self.placements.clear();
         let before = trie.rest - 1;
-        let byte = |word: u32, at: usize| (word >> (8 * at) & 255) as usize;
+        let byte = |word: u32, at: usize| word >> (8 * at) & 255;
         let mut program = trie.program(step);
         while let Some((&head, rest)) = program.split_first() {
             let (nodes, length) = ((head >> 8) as usize, words(before) + (head & 255) as usize);
@@ -204,11 +199,11 @@ impl DeviceTree {
                 let (queens, leaves) = node.split_at(words(before));
                 let mut all = [0; 3];
                 for q in 0..before {
-                    all[q / 4] |= numbers[byte(queens[q / 4], q % 4)] << (8 * (q % 4));
+                    all[q / 4] |= byte(queens[q / 4], q % 4) << (8 * (q % 4));
                 }
                 for &leaf in leaves {
                     let mut all = all;
-                    all[before / 4] |= numbers[byte(leaf, 3)] << (8 * (before % 4));
+                    all[before / 4] |= byte(leaf, 3) << (8 * (before % 4));
                     self.placements.push((leaf & 0xff_ffff, all));
                 }
             }

@@ -4,9 +4,10 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use super::dense::{self, FitCount, LaneGroup, MatrixRow, Scratch};
+use super::depth::Costs;
 use super::lists::Factor;
 #[cfg(target_arch = "x86_64")]
-use super::vectors::Avx2Unpack;
+use super::vectors::{Avx2Unpack, Avx512Unpack};
 use super::vectors::{Plain, Vectors};
 use crate::engine::{Control, Stopped};
 #[cfg(target_arch = "x86_64")]
@@ -14,6 +15,9 @@ use crate::isa::Isa;
 
 /// The inner loops with `L` lanes.
 pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
+    /// What they take.
+    const COSTS: &Costs;
+
     /// [`Vectors::byte`].
     fn byte(lane: usize) -> usize;
 
@@ -47,8 +51,10 @@ pub(super) trait Loops<const L: usize>: Copy + Debug + Send + 'static {
 }
 
 macro_rules! implement {
-    ($type:ty, $lanes:literal, $vectors:ty $(, $features:literal)?) => {
+    ($type:ty, $lanes:literal, $vectors:ty, $costs:expr $(, $features:literal)?) => {
         impl Loops<$lanes> for $type {
+            const COSTS: &Costs = &$costs;
+
             fn byte(lane: usize) -> usize {
                 <$vectors as Vectors<$lanes>>::byte(lane)
             }
@@ -126,7 +132,7 @@ macro_rules! implement {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Portable;
 
-implement!(Portable, 32, Plain);
+implement!(Portable, 32, Plain, Costs::PORTABLE);
 
 /// For machines with AVX2; one exists only where the instructions do.
 #[cfg(target_arch = "x86_64")]
@@ -141,11 +147,11 @@ impl Avx2 {
 }
 
 #[cfg(target_arch = "x86_64")]
-implement!(Avx2, 32, Avx2Unpack, "avx2,bmi1,bmi2,lzcnt,popcnt");
+implement!(Avx2, 32, Avx2Unpack, Costs::AVX2, "avx2,bmi1,bmi2,lzcnt,popcnt");
 
 // With twice as many lanes, as AVX-512 has: for tests of that where there is none.
 #[cfg(all(test, target_arch = "x86_64"))]
-implement!(Avx2, 64, Avx2Unpack, "avx2,bmi1,bmi2,lzcnt,popcnt");
+implement!(Avx2, 64, Avx2Unpack, Costs::AVX2, "avx2,bmi1,bmi2,lzcnt,popcnt");
 
 /// For machines with AVX-512 that count the bits of bytes; one exists only where the instructions do.
 #[cfg(target_arch = "x86_64")]
@@ -160,4 +166,10 @@ impl Avx512 {
 }
 
 #[cfg(target_arch = "x86_64")]
-implement!(Avx512, 64, Avx2Unpack, "avx2,avx512f,avx512bw,avx512vl,avx512bitalg,bmi1,bmi2,lzcnt,popcnt");
+implement!(
+    Avx512,
+    64,
+    Avx512Unpack,
+    Costs::AVX512,
+    "avx2,avx512f,avx512bw,avx512vl,avx512bitalg,bmi1,bmi2,lzcnt,popcnt"
+);

@@ -243,7 +243,7 @@ impl<M: Loops<L>, const L: usize> Products for CpuProducts<M, L> {
     }
 
     fn costs(&self) -> &'static Costs {
-        &Costs::CPU
+        M::COSTS
     }
 
     fn cell_bytes(&self) -> usize {
@@ -366,7 +366,15 @@ impl<M> Multiply<'_, M> {
             }
             return Ok(true);
         }
-        let group = LaneGroup { trie, lists, bits: side.diagonals.bits(), first, count };
-        C::join(self.loops, group, buffers, matrix, self.planted.control)
+        let bits = side.diagonals.bits();
+        let lanes_max = LaneGroup::lanes_max(bits, L);
+        for lane in (0..count).step_by(lanes_max) {
+            let count = lanes_max.min(count - lane);
+            let group = LaneGroup { trie, lists, bits, first: first + lane, count, lane };
+            if !C::join(self.loops, group, buffers, matrix, self.planted.control)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }

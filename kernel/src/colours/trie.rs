@@ -20,10 +20,8 @@ pub(super) struct Trie {
     pub(super) rest: usize,
     /// The columns of the queens of a leaf and its branch, by the leaf's column set among those that are wanted.
     columns: Vec<u32>,
-    /// The diagonals of the queens on leaf rows, by [number](number).
-    queens: Vec<u64>,
-    /// Queens that branches ask for, by number.
-    asked: Vec<u8>,
+    /// The diagonals of the queens that branches ask for. A branch knows them by their place among its own.
+    asked: Vec<u64>,
     program: Vec<u32>,
     /// Nodes of a branch by their number of leaves.
     nodes: [Vec<u32>; LEAVES_MAX + 1],
@@ -33,11 +31,6 @@ pub(super) struct Trie {
 
 /// Leaves of a node at most: a row has at most 16 columns of a parity.
 const LEAVES_MAX: usize = 16;
-
-/// The number of a queen, in `0..256`.
-const fn number(row: u32, bit: u32) -> u32 {
-    row * 16 + bit.trailing_zeros()
-}
 
 /// A queen of a branch.
 #[derive(Clone, Debug, Default)]
@@ -94,13 +87,6 @@ impl Trie {
         if rest == 0 {
             return Ok(());
         }
-        self.queens.clear();
-        self.queens.resize(256, 0);
-        for &row in wanted.sets.iter().flat_map(|(rows, _)| &rows[wanted.depth..]) {
-            for bit in (0..16).map(|column| 1 << column) {
-                self.queens[number(row, bit) as usize] = wanted.class.cell(row, bit);
-            }
-        }
         assert!(wanted.sets.len() * self.columns.len() <= 1 << 24, "rows of a matrix");
         if wanted.depth == 0 {
             // One branch, which attacks nothing.
@@ -144,16 +130,18 @@ impl Trie {
     fn finish(&mut self, wanted: &TrieSpec<'_>, sets: &[Set], placed: Placed) -> Result<bool, Stopped> {
         wanted.control.advance(0)?;
         let (program, first_asked) = (self.program.len(), self.asked.len());
-        let mut below = BranchSearch { wanted, nodes: &mut self.nodes, asked: [0; 16], first: 0 };
+        let mut below = BranchSearch {
+            wanted,
+            nodes: &mut self.nodes,
+            asked: &mut self.asked,
+            first_asked,
+            numbers: [[NONE; 16]; 16],
+            first: 0,
+        };
         let height = u32::try_from(self.columns.len()).expect("at most 12,870 column sets");
         for (rows, place) in sets {
             below.first = place * height;
             below.search(&rows[wanted.depth..], placed, 0);
-        }
-        for (row, mut columns) in (0..).zip(below.asked) {
-            while let Some(bit) = take_lowest(&mut columns) {
-                self.asked.push(u8::try_from(number(row, bit)).expect("16 rows and columns"));
-            }
         }
         let mut leaves = 0;
         for (count, nodes) in self.nodes.iter_mut().enumerate().filter(|(_, nodes)| !nodes.is_empty()) {
@@ -190,10 +178,10 @@ impl Trie {
         self.columns.len()
     }
 
-    /// Queens that a branch asks for, by number, and their diagonals.
+    /// The diagonals of the queens that a branch asks for, by number.
     #[inline]
-    pub(super) fn asked(&self, step: &Step) -> impl Iterator<Item = (u8, u64)> {
-        self.asked[step.asked.clone()].iter().map(|&queen| (queen, self.queens[usize::from(queen)]))
+    pub(super) fn asked(&self, step: &Step) -> impl Iterator<Item = u64> {
+        self.asked[step.asked.clone()].iter().copied()
     }
 
     /// A branch's nodes in runs: a word with the number of nodes above the lowest byte and the leaves of a node in it,
@@ -209,14 +197,20 @@ impl Trie {
 struct BranchSearch<'a> {
     wanted: &'a TrieSpec<'a>,
     nodes: &'a mut [Vec<u32>; LEAVES_MAX + 1],
-    /// For each row the columns whose queens are asked for.
-    asked: [u32; 16],
+    asked: &'a mut Vec<u64>,
+    first_asked: usize,
+    /// By row and column the numbers of the queens that are asked for.
+    numbers: [[u8; 16]; 16],
     /// The first row of the matrix for the present row set.
     first: u32,
 }
 
+/// Of a queen that nobody has asked for. As there are at most 9 leaf rows, numbers are less.
+const NONE: u8 = u8::MAX;
+
 impl BranchSearch<'_> {
-    /// Finds all placements on the rows; `queens` are the numbers of the queens of a node, the latest in the lowest byte.
+    /// Finds all placements on the rows; `queens` has row and column of each queen of a node in a byte, the latest in the
+    /// lowest one.
     fn search(&mut self, rows: &[u32], placed: Placed, queens: u64) {
         let class = &self.wanted.class;
         let (row, rest) = (rows[0], &rows[1..]);
@@ -226,7 +220,8 @@ impl BranchSearch<'_> {
             return;
         }
         while let Some(bit) = take_lowest(&mut free) {
-            self.search(rest, CellClass::place(placed, row, bit), queens << 8 | u64::from(number(row, bit)));
+            let queen = u64::from(row << 4 | bit.trailing_zeros());
+            self.search(rest, CellClass::place(placed, row, bit), queens << 8 | queen);
         }
     }
 
@@ -239,8 +234,7 @@ impl BranchSearch<'_> {
             if place < places.len() {
                 #[expect(clippy::cast_possible_truncation, reason = "at most 12,870 column sets")]
                 let matrix_row = self.first + place as u32;
-                leaves[count] = number(row, bit) << 24 | matrix_row;
-                self.asked[row as usize] |= bit;
+                leaves[count] = self.number(row, bit.trailing_zeros()) << 24 | matrix_row;
                 count += 1;
             }
         }
@@ -248,12 +242,22 @@ impl BranchSearch<'_> {
             return;
         }
         let before = self.wanted.sets[0].0.len() - self.wanted.depth - 1;
-        let nodes = &mut self.nodes[count];
-        #[expect(clippy::cast_possible_truncation, reason = "word by word")]
-        nodes.extend((0..words(before)).map(|word| (queens >> (32 * word)) as u32));
-        nodes.extend_from_slice(&leaves[..count]);
-        for queen in &queens.to_le_bytes()[..before] {
-            self.asked[usize::from(queen / 16)] |= 1 << (queen % 16);
+        let mut named = [0; words(REST_MAX - 1)];
+        for (at, &queen) in queens.to_le_bytes()[..before].iter().enumerate() {
+            named[at / 4] |= self.number((queen / 16).into(), (queen % 16).into()) << (8 * (at % 4));
         }
+        let nodes = &mut self.nodes[count];
+        nodes.extend_from_slice(&named[..words(before)]);
+        nodes.extend_from_slice(&leaves[..count]);
+    }
+
+    /// The number of a queen that is asked for.
+    fn number(&mut self, row: u32, column: u32) -> u32 {
+        let number = &mut self.numbers[row as usize][column as usize];
+        if *number == NONE {
+            *number = u8::try_from(self.asked.len() - self.first_asked).expect("at most 144 queens");
+            self.asked.push(self.wanted.class.cell(row, 1 << column));
+        }
+        (*number).into()
     }
 }

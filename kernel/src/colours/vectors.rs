@@ -11,18 +11,49 @@ pub(super) struct Bytes<const L: usize>(pub(super) [u8; L]);
 pub(super) trait Vectors<const L: usize> {
     /// Writes those of `masks` that share no bit with `queen` to `to`, in order, and returns their number. More masks,
     /// without meaning, may be written behind: `to` is longer by [`BEHIND`].
-    fn free(masks: &[u64], queen: u64, to: &mut [u64]) -> usize;
+    fn sift(masks: &[u64], queen: u64, to: &mut [u64]) -> usize;
 
-    /// Makes bit planes: bit k of a lane's byte of plane b is bit b of the k-th of its eight masks. `masks` has the
-    /// first of each lane, then the second of each, and so on. Planes from `bits` on are left alone.
-    fn transpose(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]);
+    /// The lowest bytes of the masks of all lanes, the next ones, and so on.
+    fn by_bytes(masks: &[u64; L]) -> [Bytes<L>; 8];
 
     /// The place of a lane among the bytes.
     fn byte(lane: usize) -> usize;
 }
 
-/// Masks that are written behind those that [`Vectors::free`] keeps.
-pub(super) const BEHIND: usize = 4;
+/// Masks that are written behind those that [`Vectors::sift`] keeps.
+pub(super) const BEHIND: usize = 8;
+
+/// Makes bit planes: bit k of a lane's byte of plane b is bit b of the k-th of its eight masks. `masks` has the
+/// first of each lane, then the second of each, and so on. Planes from `bits` on have no meaning.
+#[inline(always)]
+pub(super) fn transpose<T: Vectors<L>, const L: usize>(
+    masks: &[u64],
+    bits: u32,
+    planes: &mut [Bytes<L>; 64],
+) {
+    let bytes: [[Bytes<L>; 8]; 8] =
+        std::array::from_fn(|k| T::by_bytes(masks[k * L..][..L].try_into().expect("a mask a lane")));
+    for (byte, planes) in planes.chunks_exact_mut(8).enumerate().take(bits.div_ceil(8) as usize) {
+        planes.copy_from_slice(&by_bits(std::array::from_fn(|k| bytes[k][byte])));
+    }
+}
+
+/// Exchanges bits: bit k of a byte of result b is bit b of that byte of vector k.
+#[inline(always)]
+fn by_bits<const L: usize>(mut x: [Bytes<L>; 8]) -> [Bytes<L>; 8] {
+    for (distance, half) in [(4, 0x0f), (2, 0x33), (1, 0x55)] {
+        for low in (0..8).filter(|low| low & distance == 0) {
+            let (mut one, mut other) = (x[low].0, x[low + distance].0);
+            for l in 0..L {
+                let moved = (one[l] >> distance ^ other[l]) & half;
+                one[l] ^= moved << distance;
+                other[l] ^= moved;
+            }
+            (x[low].0, x[low + distance].0) = (one, other);
+        }
+    }
+    x
+}
 
 /// Plain code.
 #[derive(Debug)]
@@ -30,7 +61,7 @@ pub(super) struct Plain;
 
 impl<const L: usize> Vectors<L> for Plain {
     #[inline(always)]
-    fn free(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
+    fn sift(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
         let mut found = 0;
         for &mask in masks {
             to[found] = mask;
@@ -39,24 +70,13 @@ impl<const L: usize> Vectors<L> for Plain {
         found
     }
 
-    #[inline]
-    fn transpose(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]) {
-        for lane in 0..L {
-            for byte in 0..bits.div_ceil(8) as usize {
-                let mut square = (0..8)
-                    .fold(0u64, |square, k| square | (masks[k * L + lane] >> (8 * byte) & 255) << (8 * k));
-                // Exchange rows and columns of eight bits by eight (Hacker's Delight, 7-3).
-                for (shift, half) in
-                    [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0x0000_0000_f0f0_f0f0)]
-                {
-                    let moved = (square ^ square >> shift) & half;
-                    square ^= moved ^ moved << shift;
-                }
-                for (bit, row) in square.to_le_bytes().into_iter().enumerate() {
-                    planes[8 * byte + bit].0[lane] = row;
-                }
-            }
-        }
+    #[inline(always)]
+    fn by_bytes(masks: &[u64; L]) -> [Bytes<L>; 8] {
+        std::array::from_fn(|byte| {
+            #[expect(clippy::cast_possible_truncation, reason = "the lowest byte")]
+            let bytes = masks.map(|mask| (mask >> (8 * byte)) as u8);
+            Bytes(bytes)
+        })
     }
 
     fn byte(lane: usize) -> usize {
@@ -65,19 +85,15 @@ impl<const L: usize> Vectors<L> for Plain {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use by_avx2::Avx2Unpack;
+pub(super) use x86::{Avx2Unpack, Avx512Unpack};
 
 #[cfg(target_arch = "x86_64")]
-mod by_avx2 {
+mod x86 {
     #![allow(clippy::wildcard_imports, reason = "intrinsics; the lint is off in tests")]
 
     use std::arch::x86_64::*;
-    use std::mem::MaybeUninit;
 
     use super::{BEHIND, Bytes, Vectors};
-
-    /// Lanes of a register.
-    const WIDTH: usize = 32;
 
     /// AVX2. Bytes come in another order than lanes, as unpacking leaves them.
     #[derive(Debug)]
@@ -85,27 +101,56 @@ mod by_avx2 {
 
     impl<const L: usize> Vectors<L> for Avx2Unpack {
         #[inline(always)]
-        fn free(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
-            assert!(to.len() >= masks.len() + BEHIND);
-            // SAFETY: the caller is compiled for AVX2, and the slices are as long as asserted.
-            unsafe { free(masks, queen, to) }
+        fn sift(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
+            // SAFETY: the caller is compiled for AVX2.
+            unsafe { sift_by_avx2(masks, queen, to) }
         }
 
         #[inline(always)]
-        fn transpose(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]) {
-            assert!(masks.len() == 8 * L && L.is_multiple_of(WIDTH) && bits <= 64);
-            // SAFETY: the caller is compiled for AVX2, and the slices are as long as asserted.
-            unsafe { transpose::<L>(masks, bits, planes) }
+        fn by_bytes(masks: &[u64; L]) -> [Bytes<L>; 8] {
+            let mut bytes = [Bytes([0; L]); 8];
+            for (register, masks) in masks.as_chunks::<32>().0.iter().enumerate() {
+                // SAFETY: the caller is compiled for AVX2.
+                let some = unsafe { by_bytes_by_avx2(masks) };
+                for (bytes, some) in bytes.iter_mut().zip(some) {
+                    bytes.0[32 * register..][..32].copy_from_slice(&some);
+                }
+            }
+            bytes
         }
 
         #[inline(always)]
         fn byte(lane: usize) -> usize {
-            let (register, lane) = (lane / WIDTH, lane % WIDTH);
-            // Four masks a register and eight registers: of each, two masks are in the lower half.
-            let (load, place) = (lane / 4, lane % 4);
-            let (half, odd) = (place / 2, place % 2);
-            register * WIDTH + half * 16 + 2 * load + odd
+            lane / 32 * 32 + byte::<4>(lane % 32)
         }
+    }
+
+    /// AVX-512. Bytes come in another order than lanes, as unpacking leaves them.
+    #[derive(Debug)]
+    pub(in super::super) struct Avx512Unpack;
+
+    impl Vectors<64> for Avx512Unpack {
+        #[inline(always)]
+        fn sift(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
+            // SAFETY: the caller is compiled for AVX-512.
+            unsafe { sift_by_avx512(masks, queen, to) }
+        }
+
+        #[inline(always)]
+        fn by_bytes(masks: &[u64; 64]) -> [Bytes<64>; 8] {
+            // SAFETY: the caller is compiled for AVX-512.
+            unsafe { by_bytes_by_avx512(masks) }
+        }
+
+        #[inline(always)]
+        fn byte(lane: usize) -> usize {
+            byte::<8>(lane)
+        }
+    }
+
+    /// The place of a lane, of eight registers of `M` masks: two masks are in each part of 16 bytes.
+    fn byte<const M: usize>(lane: usize) -> usize {
+        lane % M / 2 * 16 + lane / M * 2 + lane % 2
     }
 
     /// For four masks of which some are kept, where the halves of the kept ones come from.
@@ -129,12 +174,13 @@ mod by_avx2 {
 
     #[inline]
     #[target_feature(enable = "avx2,popcnt")]
-    unsafe fn free(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
+    fn sift_by_avx2(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
+        assert!(to.len() >= masks.len() + BEHIND);
         let queens = _mm256_set1_epi64x(queen.cast_signed());
         let (fours, rest) = masks.as_chunks::<4>();
         let mut found = 0;
         for four in fours {
-            // SAFETY: four masks, and `found` is at most the number of masks before.
+            // SAFETY: four masks; and `found` is at most the number of masks before.
             unsafe {
                 let masks = _mm256_loadu_si256(four.as_ptr().cast());
                 let free = _mm256_cmpeq_epi64(_mm256_and_si256(masks, queens), _mm256_setzero_si256());
@@ -153,105 +199,102 @@ mod by_avx2 {
     }
 
     #[inline]
-    #[target_feature(enable = "avx2")]
-    unsafe fn transpose<const L: usize>(masks: &[u64], bits: u32, planes: &mut [Bytes<L>; 64]) {
-        for register in 0..L / WIDTH {
-            let mut bytes = [[MaybeUninit::<__m256i>::uninit(); 8]; 8];
-            for k in 0..8 {
-                let from = &masks[k * L + register * WIDTH..][..WIDTH];
-                // SAFETY: 32 masks are there.
-                let words = by_bytes(|at| unsafe { _mm256_loadu_si256(from.as_ptr().add(4 * at).cast()) });
-                for (bytes, word) in bytes.iter_mut().zip(words) {
-                    bytes[k].write(word);
-                }
-            }
-            for byte in 0..bits.div_ceil(8) as usize {
-                // SAFETY: all have been written.
-                let rows = by_bits(bytes[byte].map(|bytes| unsafe { bytes.assume_init() }));
-                for (bit, row) in rows.into_iter().enumerate() {
-                    let to = &mut planes[8 * byte + bit].0[register * WIDTH..][..WIDTH];
-                    // SAFETY: 32 bytes are there.
-                    unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), row) };
-                }
-            }
+    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    fn sift_by_avx512(masks: &[u64], queen: u64, to: &mut [u64]) -> usize {
+        assert!(to.len() >= masks.len() + BEHIND);
+        let queens = _mm512_set1_epi64(queen.cast_signed());
+        let (eights, rest) = masks.as_chunks::<8>();
+        let mut found = 0;
+        let mut keep = |masks, among| {
+            let free = _mm512_mask_testn_epi64_mask(among, masks, queens);
+            let kept = _mm512_maskz_compress_epi64(free, masks);
+            // SAFETY: `found` is at most the number of masks before.
+            unsafe { _mm512_storeu_si512(to.as_mut_ptr().add(found).cast(), kept) };
+            found += free.count_ones() as usize;
+        };
+        for eight in eights {
+            // SAFETY: eight masks.
+            keep(unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) }, u8::MAX);
         }
+        if !rest.is_empty() {
+            let among = (1 << rest.len()) - 1;
+            // SAFETY: no more masks than there are.
+            keep(unsafe { _mm512_maskz_loadu_epi64(among, rest.as_ptr().cast()) }, among);
+        }
+        found
     }
 
-    /// Eight registers of four masks as eight registers of bytes: all lowest bytes, and so on.
+    /// In each 16 bytes the bytes of two masks, byte by byte, make words of 16 bits; then words of eight registers are
+    /// exchanged.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn by_bytes(masks: impl Fn(usize) -> __m256i) -> [__m256i; 8] {
-        // In each half of 16 bytes: the bytes of two masks each, byte by byte, two registers together.
-        let zip = |at: usize| {
-            // Bytes 0..8 of mask x and y become x0 y0 x1 y1 ...
-            let x = masks(at);
-            _mm256_shuffle_epi8(x, pairs())
-        };
-        let words: [__m256i; 8] = std::array::from_fn(zip);
-        // Words of 16 bits: (x0 y0) (x1 y1) ... (x7 y7) in each half. An 8 by 8 exchange of words.
-        let one: [__m256i; 8] = std::array::from_fn(|i| {
-            let (a, b) = (words[i / 2 * 2], words[i / 2 * 2 + 1]);
-            if i % 2 == 0 { _mm256_unpacklo_epi16(a, b) } else { _mm256_unpackhi_epi16(a, b) }
+    fn by_bytes_by_avx2(masks: &[u64; 32]) -> [[u8; 32]; 8] {
+        let pairs = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+        let pairs = _mm256_broadcastsi128_si256(pairs);
+        let words: [__m256i; 8] = std::array::from_fn(|at| {
+            // SAFETY: four masks.
+            let masks = unsafe { _mm256_loadu_si256(masks[4 * at..][..4].as_ptr().cast()) };
+            _mm256_shuffle_epi8(masks, pairs)
+        });
+        // Words of 16 bits: (x0 y0) (x1 y1) ... (x7 y7) in each half.
+        let one: [__m256i; 8] = std::array::from_fn(|at| {
+            let [a, b] = [words[at / 2 * 2], words[at / 2 * 2 + 1]];
+            if at % 2 == 0 { _mm256_unpacklo_epi16(a, b) } else { _mm256_unpackhi_epi16(a, b) }
         });
         // one[2g]: words 0..4 of registers 2g and 2g + 1, interleaved; one[2g + 1]: words 4..8.
-        let two: [__m256i; 8] = std::array::from_fn(|i| {
-            let (group, high, part) = (i / 4, i / 2 % 2, i % 2);
-            let (a, b) = (one[group * 4 + high], one[group * 4 + 2 + high]);
-            if part == 0 { _mm256_unpacklo_epi32(a, b) } else { _mm256_unpackhi_epi32(a, b) }
+        let two: [__m256i; 8] = std::array::from_fn(|at| {
+            let [a, b] = [one[at / 4 * 4 + at / 2 % 2], one[at / 4 * 4 + 2 + at / 2 % 2]];
+            if at % 2 == 0 { _mm256_unpacklo_epi32(a, b) } else { _mm256_unpackhi_epi32(a, b) }
         });
         // two[4g + 2h + p]: words 4h + 2p and 4h + 2p + 1 of registers 4g..4g + 4.
         std::array::from_fn(|word| {
-            let (high, part, last) = (word / 4, word / 2 % 2, word % 2);
-            let (a, b) = (two[2 * high + part], two[4 + 2 * high + part]);
-            if last == 0 { _mm256_unpacklo_epi64(a, b) } else { _mm256_unpackhi_epi64(a, b) }
+            let [a, b] = [two[word / 2], two[4 + word / 2]];
+            let bytes = if word % 2 == 0 { _mm256_unpacklo_epi64(a, b) } else { _mm256_unpackhi_epi64(a, b) };
+            // SAFETY: as many bytes.
+            unsafe { std::mem::transmute::<__m256i, [u8; 32]>(bytes) }
         })
     }
 
-    /// Interleaves the bytes of the two masks in each half.
+    /// As [`by_bytes_by_avx2`], with twice as many lanes.
     #[inline]
-    #[target_feature(enable = "avx2")]
-    fn pairs() -> __m256i {
-        let half = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-        _mm256_broadcastsi128_si256(half)
-    }
-
-    /// Exchanges bits: bit k of a byte of result b is bit b of that byte of register k.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn by_bits(mut x: [__m256i; 8]) -> [__m256i; 8] {
-        macro_rules! exchange {
-            ($distance:literal, $shift:literal, $mask:literal) => {
-                let mask = _mm256_set1_epi8($mask);
-                for low in 0..8 {
-                    if low & $distance == 0 {
-                        let high = low + $distance;
-                        let moved = _mm256_and_si256(
-                            _mm256_xor_si256(_mm256_srli_epi16::<$shift>(x[low]), x[high]),
-                            mask,
-                        );
-                        x[high] = _mm256_xor_si256(x[high], moved);
-                        x[low] = _mm256_xor_si256(x[low], _mm256_slli_epi16::<$shift>(moved));
-                    }
-                }
-            };
-        }
-        exchange!(4, 4, 0x0f);
-        exchange!(2, 2, 0x33);
-        exchange!(1, 1, 0x55);
-        x
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn by_bytes_by_avx512(masks: &[u64; 64]) -> [Bytes<64>; 8] {
+        let pairs = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+        let pairs = _mm512_broadcast_i32x4(pairs);
+        let words: [__m512i; 8] = std::array::from_fn(|at| {
+            // SAFETY: eight masks.
+            let masks = unsafe { _mm512_loadu_si512(masks[8 * at..][..8].as_ptr().cast()) };
+            _mm512_shuffle_epi8(masks, pairs)
+        });
+        let one: [__m512i; 8] = std::array::from_fn(|at| {
+            let [a, b] = [words[at / 2 * 2], words[at / 2 * 2 + 1]];
+            if at % 2 == 0 { _mm512_unpacklo_epi16(a, b) } else { _mm512_unpackhi_epi16(a, b) }
+        });
+        let two: [__m512i; 8] = std::array::from_fn(|at| {
+            let [a, b] = [one[at / 4 * 4 + at / 2 % 2], one[at / 4 * 4 + 2 + at / 2 % 2]];
+            if at % 2 == 0 { _mm512_unpacklo_epi32(a, b) } else { _mm512_unpackhi_epi32(a, b) }
+        });
+        std::array::from_fn(|word| {
+            let [a, b] = [two[word / 2], two[4 + word / 2]];
+            let bytes = if word % 2 == 0 { _mm512_unpacklo_epi64(a, b) } else { _mm512_unpackhi_epi64(a, b) };
+            // SAFETY: as many bytes.
+            Bytes(unsafe { std::mem::transmute::<__m512i, [u8; 64]>(bytes) })
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_arch = "x86_64")]
+    use crate::isa::Isa;
     use crate::random::Random;
 
     fn check<const L: usize, T: Vectors<L>>() {
         let mut random = Random::new(1);
         let masks: Vec<u64> = (0..8 * L).map(|_| random.bits()).collect();
         let mut planes = Box::new([Bytes([0; L]); 64]);
-        T::transpose(&masks, 64, &mut planes);
+        transpose::<T, L>(&masks, 64, &mut planes);
         for (bit, plane) in planes.iter().enumerate() {
             for lane in 0..L {
                 let expected =
@@ -261,13 +304,13 @@ mod tests {
         }
     }
 
-    fn check_free<T: Vectors<32>>() {
+    fn check_sift<T: Vectors<L>, const L: usize>() {
         let mut random = Random::new(2);
         for length in 0..40 {
             let masks: Vec<u64> = (0..length).map(|_| random.bits() & random.bits()).collect();
             let queen = 1 << (random.bits() % 64) | 1 << (random.bits() % 64);
             let mut to = vec![0; length + BEHIND];
-            let found = T::free(&masks, queen, &mut to);
+            let found = T::sift(&masks, queen, &mut to);
             let expected: Vec<u64> = masks.into_iter().filter(|mask| mask & queen == 0).collect();
             assert_eq!(to[..found], expected);
         }
@@ -275,10 +318,14 @@ mod tests {
 
     #[test]
     fn attacked_masks_are_left_out() {
-        check_free::<Plain>();
+        check_sift::<Plain, 32>();
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
-            check_free::<Avx2Unpack>();
+            check_sift::<Avx2Unpack, 32>();
+        }
+        #[cfg(target_arch = "x86_64")]
+        if Isa::Avx512.is_available() {
+            check_sift::<Avx512Unpack, 64>();
         }
     }
 
@@ -290,6 +337,10 @@ mod tests {
         if is_x86_feature_detected!("avx2") {
             check::<32, Avx2Unpack>();
             check::<64, Avx2Unpack>();
+        }
+        #[cfg(target_arch = "x86_64")]
+        if Isa::Avx512.is_available() {
+            check::<64, Avx512Unpack>();
         }
     }
 }

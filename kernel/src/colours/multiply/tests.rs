@@ -3,6 +3,7 @@ use super::super::loops::Loops;
 use super::super::product::{Buffers, Cell};
 use super::*;
 use crate::board::BoardSize;
+use crate::random::Random;
 
 fn row_sets(n: u32) -> RowSets {
     RowSets::new(BoardSize::new(n).unwrap()).unwrap()
@@ -38,11 +39,9 @@ fn any_number_of_lanes_gives_the_same() {
     }
 }
 
-/// Lists of placements that fit everything: the counts are so large that bytes and words overflow.
-#[test]
-fn counts_that_are_too_large_are_found() {
-    let sets = row_sets(12);
-    let lines = sets.lines();
+/// A tree of two row sets of N = 12, and its column sets.
+fn tree() -> (Trie, ColumnSets, Diagonals) {
+    let lines = row_sets(12).lines();
     let columns = ColumnSets::new(lines, Parity::Even, 3, 0..=u32::MAX, Only::default());
     let diagonals = Diagonals::new(lines, Colour::White);
     let mut trie = Trie::default();
@@ -55,11 +54,43 @@ fn counts_that_are_too_large_are_found() {
         control: &Control::default(),
     };
     trie.fill(&wanted).unwrap();
+    (trie, columns, diagonals)
+}
+
+/// With N = 31 the numbers of lanes have little room above the diagonals.
+#[test]
+fn some_lanes_after_the_others_give_the_same() {
+    let (trie, columns, diagonals) = tree();
+    let mut random = Random::new(1);
+    let masks = (0..320).map(|_| random.bits() & random.bits() & ((1 << diagonals.bits()) - 1)).collect();
+    let lists = PlacementLists { masks, starts: (0..=32).map(|set| 10 * set).collect() };
+    let count = |bits: u32, groups: usize| {
+        let mut matrix = vec![MatrixRow([0_u16; 32]); 2 * columns.len()];
+        let count = LaneGroup::lanes_max(bits, 32);
+        assert_eq!(count * groups, 32);
+        for first in (0..32).step_by(count) {
+            let group = LaneGroup { trie: &trie, lists: &lists, bits, first, count, lane: first };
+            let (mut buffers, control) = (Buffers::new(), Control::default());
+            assert!(Cell::join(loops::Portable, group, &mut buffers, &mut matrix, &control).unwrap());
+        }
+        matrix.into_iter().flat_map(|row| row.0).collect::<Vec<_>>()
+    };
+    let all = count(59, 1);
+    assert!(all.iter().any(|fits| *fits > 0));
+    assert_eq!(count(60, 2), all);
+    assert_eq!(count(64, 32), all);
+}
+
+/// Lists of placements that fit everything: the counts are so large that bytes and words overflow.
+#[test]
+fn counts_that_are_too_large_are_found() {
+    let (trie, columns, diagonals) = tree();
     let mut buffers = Buffers::<32>::new();
     let mut count = |lengths: [u32; 2]| {
         let all = lengths[0] + lengths[1];
         let lists = PlacementLists { masks: vec![0; all as usize], starts: vec![0, lengths[0], all] };
-        let group = LaneGroup { trie: &trie, lists: &lists, bits: diagonals.bits(), first: 0, count: 2 };
+        let group =
+            LaneGroup { trie: &trie, lists: &lists, bits: diagonals.bits(), first: 0, count: 2, lane: 0 };
         let mut narrow = vec![MatrixRow([0_u16; 32]); 2 * columns.len()];
         let mut wide = vec![MatrixRow([0_u32; 32]); 2 * columns.len()];
         let control = Control::default();
