@@ -257,10 +257,8 @@ CREATE TABLE machine (
     PRIMARY KEY (credential, name)
 ) STRICT, WITHOUT ROWID;
 
--- Events and moments are for operators to look back on: nothing is decided by them, and no exported ledger has them. They
--- refer to no other table, since what a row is about may be gone. Both are bounded, and take less than 2 MB together.
-
--- The latest events: 300 in all, and 100 of any one run.
+-- The latest events: 300 in all, and 100 of any one run. They are for operators to look back on: nothing is decided by them, and
+-- no exported ledger has them. They refer to no other table, since what a row is about may be gone.
 CREATE TABLE event (
     -- Ascends through all lives of the coordinator.
     number INTEGER PRIMARY KEY CHECK (number > 0),
@@ -271,24 +269,3 @@ CREATE TABLE event (
     worker INTEGER,
     text   TEXT    NOT NULL
 ) STRICT;
-
--- Progress of the runs at moments a second apart or more. A run keeps 240, and then every second one goes; 64 runs are kept,
--- and then the one that ended first goes.
-CREATE TABLE moment (
-    run          INTEGER NOT NULL,
-    at           INTEGER NOT NULL,
-    -- Share of the estimated work that was done.
-    share_done   REAL    NOT NULL,
-    -- NULL where it was not known.
-    states_per_s REAL,
-    -- Estimates with their 95 % confidence intervals: the total, and the seconds left. NULL where there was none.
-    total        REAL,
-    total_low    REAL,
-    total_high   REAL,
-    left_s       REAL,
-    left_low_s   REAL,
-    left_high_s  REAL,
-    PRIMARY KEY (run, at),
-    CHECK ((total IS NULL) = (total_low IS NULL) AND (total IS NULL) = (total_high IS NULL)),
-    CHECK ((left_s IS NULL) = (left_low_s IS NULL) AND (left_s IS NULL) = (left_high_s IS NULL))
-) STRICT, WITHOUT ROWID;

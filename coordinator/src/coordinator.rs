@@ -31,6 +31,7 @@ use crate::access::Access;
 use crate::canary;
 use crate::disk::Disk;
 use crate::error::Error;
+use crate::history::Histories;
 use crate::journal;
 use crate::limits::CountLimits;
 use crate::listener::{self, Watching};
@@ -86,7 +87,7 @@ impl Coordinator {
             writer.committed.subscribe(),
             writer.faults.clone(),
         );
-        let (limits, histories) = (Arc::clone(&writer.limits), writer.histories.clone());
+        let limits = Arc::clone(&writer.limits);
         let (writer, work) = writer.spawn();
         let writing = tokio::spawn(watch_writer(work, faults.clone()));
         let (build, jobs_max, refused) = (build.into(), pace.jobs_max, Arc::default());
@@ -95,7 +96,7 @@ impl Coordinator {
             reader,
             snapshot,
             events,
-            histories,
+            histories: Histories::default(),
             committed,
             build,
             plans,

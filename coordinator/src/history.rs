@@ -1,140 +1,132 @@
-//! What operators look back on: the latest events, and how the runs went over time. The database has the same.
+//! What operators look back on: the latest events, and how the runs went over time, which their results tell.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::Instant;
 
-use nqueens_ledger as ledger;
+use nqueens_ledger::SpanSums;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Event, History, Interval, Moment, RunState, WallTime};
-use sqlx::sqlite::SqliteConnection;
+use nqueens_model::operator::{Event, Moment, WallTime};
+use tokio::sync::Mutex;
 
 use crate::error::Error;
-use crate::progress::{RunProgress, Snapshot};
+use crate::progress::{JOBS_MIN, JobSample};
+use crate::reader::Reader;
 
 /// The latest events, oldest first.
 pub type Events = Arc<Vec<Event>>;
 
-/// Runs with a history. When another one begins, that which has been over for longest loses its own.
-const RUNS_MAX: usize = 64;
+/// Moments of a run, at most.
+pub(crate) const MOMENTS_MAX: i64 = 120;
 
-/// The histories of runs; cheap to clone.
+/// All results are read for it. It is not read again before this many times as long has passed, whoever asks.
+const REST: u32 = 50;
+
+/// The histories that were asked for; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Histories(Arc<Mutex<HashMap<RunId, History>>>);
 
-/// What is to be added at a time, and what goes for it.
-#[derive(Debug, Default)]
-pub(crate) struct Growth {
-    moments: Vec<(RunId, Moment)>,
-    forgotten: Vec<RunId>,
-}
-
-impl Growth {
-    /// Stores it, inside of the transaction that is open on `db`.
-    pub(crate) async fn persist(&self, db: &mut SqliteConnection) -> Result<(), Error> {
-        for run in &self.forgotten {
-            ledger::delete_moments(db, *run).await?;
-        }
-        for (run, moment) in &self.moments {
-            ledger::insert_moment(db, *run, moment).await?;
-        }
-        Ok(())
-    }
+#[derive(Debug)]
+struct History {
+    good_until: Instant,
+    moments: Vec<Moment>,
 }
 
 impl Histories {
-    /// Goes on with what is stored.
-    pub(crate) fn restored(stored: HashMap<RunId, History>) -> Self {
-        Self(Arc::new(Mutex::new(stored)))
-    }
-
-    /// What a snapshot adds, as of a time.
-    pub(crate) fn growth(&self, at: WallTime, snapshot: &Snapshot) -> Growth {
-        let histories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_active = |id: RunId| snapshot.run(id).is_some_and(|run| run.state == RunState::Active);
-        let mut growth = Growth::default();
-        let mut kept = histories.len();
-        for run in snapshot.runs.iter().filter(|run| run.state == RunState::Active) {
-            match histories.get(&run.id) {
-                Some(history) if !history.is_due(at) => continue,
-                Some(_) => {}
-                None if kept < RUNS_MAX => kept += 1,
-                None => {
-                    let over =
-                        histories.iter().filter(|(id, _)| !is_active(**id) && !growth.forgotten.contains(id));
-                    let latest = |history: &History| history.moments().last().map(|moment| moment.at);
-                    let Some((id, _)) = over.min_by_key(|(id, history)| (latest(history), **id)) else {
-                        continue;
-                    };
-                    growth.forgotten.push(*id);
-                }
-            }
-            growth.moments.push((run.id, moment(at, run)));
+    /// How a run went over time, as of a while ago.
+    pub(crate) async fn of(&self, reader: &Reader, run: RunId) -> Result<Vec<Moment>, Error> {
+        // One is read at a time.
+        let mut known = self.0.lock().await;
+        let began = Instant::now();
+        if let Some(history) = known.get(&run).filter(|history| began < history.good_until) {
+            return Ok(history.moments.clone());
         }
-        growth
-    }
-
-    /// Takes up what has been stored.
-    pub(crate) fn grow(&self, growth: Growth) {
-        let mut histories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        histories.retain(|run, _| !growth.forgotten.contains(run));
-        for (run, moment) in growth.moments {
-            histories.entry(run).or_default().add(moment);
-        }
-    }
-
-    /// The moments of a run, oldest first; none if it was not followed.
-    pub(crate) fn of(&self, run: RunId) -> Vec<Moment> {
-        let histories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        histories.get(&run).map_or_else(Vec::new, |history| history.moments().to_vec())
+        let moments = reader.history(run).await?;
+        let good_until = Instant::now() + REST * began.elapsed();
+        known.insert(run, History { good_until, moments: moments.clone() });
+        Ok(moments)
     }
 }
 
-/// The database has no room for numbers that are none, and results must not wait for them.
-fn moment(at: WallTime, run: &RunProgress) -> Moment {
-    let known =
-        |found: Interval| [found.value, found.low, found.high].iter().all(|number| number.is_finite());
-    Moment {
-        at,
-        share_done: run.share_done(),
-        states_per_s: run.measured.map(|measured| measured.speed.states_per_s),
-        total: run.estimated_total().filter(|total| known(*total)),
-        time_left_s: run.time_left_s().filter(|left| known(*left)),
+/// How a run of so many jobs and so much estimated work went. A result says when it arrived. Its states were visited before:
+/// those of a span are spread over the time that one of its jobs took.
+#[expect(clippy::cast_precision_loss, reason = "for a picture")]
+pub(crate) fn moments(
+    began: WallTime,
+    span_ms: i64,
+    jobs: u32,
+    work: f64,
+    spans: &[SpanSums],
+) -> Vec<Moment> {
+    let Some(last) = spans.last() else { return Vec::new() };
+    let span_s = span_ms as f64 / 1e3;
+    let mut speeds = vec![0.0; last.number + 1];
+    for span in spans {
+        let job_s = span.elapsed_us / f64::from(span.jobs.max(1)) / 1e6;
+        let end = (span.number + 1) as f64;
+        let took = (job_s / span_s).clamp(1.0, end);
+        for (at, speed) in speeds.iter_mut().enumerate().take(span.number + 1) {
+            let share = ((at + 1) as f64 - (end - took).max(at as f64)).max(0.0) / took;
+            *speed += share * span.states / span_s;
+        }
     }
+    let (mut done, mut sums, mut spans) = (0, SpanSums::default(), spans.iter().peekable());
+    let moments = speeds.into_iter().zip(1..).map(|(states_per_s, number)| {
+        if let Some(span) = spans.next_if(|span| span.number + 1 == number) {
+            done += span.jobs;
+            sums.x += span.x;
+            sums.y += span.y;
+            sums.xx += span.xx;
+            sums.xy += span.xy;
+            sums.yy += span.yy;
+        }
+        let sample =
+            JobSample { jobs: f64::from(jobs), done: f64::from(done), x_all: work, x: sums.x, xx: sums.xx };
+        let is_some = done >= JOBS_MIN && done < jobs;
+        Moment {
+            at: began.saturating_add_unsigned(number as u64 * span_ms.unsigned_abs()),
+            share_done: if work > 0.0 { (sums.x / work).min(1.0) } else { 1.0 },
+            states_per_s,
+            total: is_some.then(|| sample.total(sums.y, sums.xy, sums.yy)),
+        }
+    });
+    moments.collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use nqueens_kernel::board::BoardSize;
-    use nqueens_kernel::plan::{Plan, PlanKind};
-    use nqueens_scheduler::Sums;
-
     use super::*;
 
-    fn run(id: u64, state: RunState) -> RunProgress {
-        let plan = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Border);
-        let (id, sums) = (RunId::new(id).unwrap(), Sums::default());
-        let (measured, threads, workers) = (None, None, 0);
-        RunProgress { id, plan, state, jobs: 0, planned: None, sums, measured, threads, workers }
+    fn span(number: usize, jobs: u32, states: f64, elapsed_us: f64) -> SpanSums {
+        let each = states / f64::from(jobs);
+        let (x, y) = (states, 2.0 * states);
+        SpanSums { number, jobs, states, elapsed_us, x, y, xx: x * each, xy: y * each, yy: 2.0 * y * each }
     }
 
     #[test]
-    fn a_run_that_is_over_makes_room_for_another() {
-        let histories = Histories::default();
-        let note = |at, runs: &dyn Fn(u64) -> RunState| {
-            let runs = (1..=RUNS_MAX as u64 + 1).map(|id| run(id, runs(id))).collect();
-            histories.grow(histories.growth(at, &Snapshot { runs, ..Snapshot::default() }));
-        };
-        let moments = |id| histories.of(RunId::new(id).unwrap()).len();
-        let last = RUNS_MAX as u64 + 1;
-        note(0, &|_| RunState::Active);
-        note(500, &|_| RunState::Active);
+    fn states_stand_where_they_were_counted() {
+        let spans = [span(1, 1, 30.0, 7e6), span(4, 2, 200.0, 4e6)];
+        let moments = moments(1_000, 1_000, 10, 1_000.0, &spans);
+        let speeds: Vec<_> = moments.iter().map(|moment| moment.states_per_s).collect();
         assert_eq!(
-            [1, 2, 3, last].map(moments),
-            [1, 1, 1, 0],
-            "a moment a second, and no room for one more run"
+            speeds,
+            [15.0, 15.0, 0.0, 100.0, 100.0],
+            "a job of 2 s, and one from before the beginning"
         );
-        note(1_000, &|id| if id == 3 || id == last { RunState::Paused } else { RunState::Active });
-        note(2_000, &|id| if id == 2 || id == 3 { RunState::Done } else { RunState::Active });
-        assert_eq!([1, 2, 3, last].map(moments), [3, 2, 0, 1], "3 was over before 2");
+        assert_eq!((moments[0].at, moments[4].at), (2_000, 6_000));
+        assert!(
+            [(0, 0.0), (1, 0.03), (4, 0.23)]
+                .iter()
+                .all(|&(at, share)| (moments[at].share_done - share).abs() < 1e-9)
+        );
+    }
+
+    #[test]
+    fn an_estimate_stands_where_enough_jobs_were_done() {
+        let spans = [span(0, 19, 190.0, 1.0), span(1, 1, 10.0, 1.0), span(2, 20, 200.0, 1.0)];
+        let totals = moments(0, 1_000, 40, 400.0, &spans).into_iter().map(|moment| moment.total);
+        let totals: Vec<_> = totals.map(|total| total.map(|total| total.value)).collect();
+        assert_eq!(totals, [None, Some(800.0), None], "too few, enough, all");
+        assert!(moments(0, 1_000, 40, 400.0, &[]).is_empty());
     }
 }

@@ -20,7 +20,7 @@
 //! * `speed` measures runs by their results. `progress` turns speeds and the sums of done jobs into time left and an
 //!   estimate of TOTAL, each with a 95 % confidence interval. The done jobs are a random sample of all, because jobs
 //!   leave in random order.
-//! * `history` has the latest events and how the runs went over time, as the database has them. An event is published after its
+//! * `history` has the latest events, and tells from their results how the runs went over time. An event is published after its
 //!   commit.
 //! * `listener` accepts connections, `access` decides which calls a caller may make, and `service` and `operator_service`
 //!   answer them.

@@ -64,9 +64,9 @@ impl Operator {
         self.events.clone()
     }
 
-    /// How a run went over time, oldest moment first; nothing of a run that was not followed.
-    pub fn history(&self, run: RunId) -> Vec<Moment> {
-        self.histories.of(run)
+    /// How a run went over time, oldest moment first.
+    pub async fn history(&self, run: RunId) -> Result<Vec<Moment>, Arc<Error>> {
+        self.histories.of(&self.reader, run).await.map_err(Arc::new)
     }
 
     /// Whether the writer can commit: it did in the last 10 seconds.
@@ -123,7 +123,7 @@ impl Operator {
         let cpu_us = self.snapshot.borrow().run(run).map(|run| run.sums.cpu_us);
         let being_counted = self.writer.look(move |dispatch, _| dispatch.being_counted(run)).await?;
         Ok(RunDetail {
-            moments: self.history(run),
+            moments: self.history(run).await?,
             being_counted: being_counted.try_into().ok(),
             cpu_us: cpu_us.and_then(|us| us.try_into().ok()),
         })

@@ -109,19 +109,11 @@ impl RunProgress {
 
     /// The total of the whole board, estimated from the jobs that are done; `None` while they are too few to say, and
     /// once all are done.
-    ///
-    /// Jobs leave in random order, so the done ones are a fair sample: this is the ratio estimator of survey sampling
-    /// (Cochran 1977, chapter 6) with the estimated work as the auxiliary variable.
     pub fn estimated_total(&self) -> Option<Interval> {
         let AcceptedSums { found, moments, .. } = &self.sums.accepted;
         let solutions = real(self.plan.total(*found).ok()?);
         let sample = self.sample(JOBS_MIN)?;
-        let ratio = solutions / sample.x;
-        let variance = sample.residual_variance(ratio, moments.xy, moments.yy);
-        let (all, done) = (sample.jobs, sample.done);
-        let error = (all * (all - done) / done * variance).sqrt();
-        let value = (ratio * sample.x_all).max(solutions);
-        Some(Interval { low: (value - Z * error).max(solutions), ..around(value, error) })
+        Some(sample.total(solutions, moments.xy, moments.yy))
     }
 
     /// Until all jobs are done, in seconds, if as many threads go on counting; `None` while that can't be said. As long as
@@ -164,7 +156,7 @@ impl RunProgress {
 }
 
 /// Done jobs from which on it can be said how far an estimate may be off.
-const JOBS_MIN: u32 = 20;
+pub(crate) const JOBS_MIN: u32 = 20;
 
 /// The time left that fewer jobs suggest is off by less than this factor, as a rule.
 const ROUGHLY: f64 = 2.0;
@@ -178,15 +170,28 @@ fn real(number: u128) -> f64 {
 }
 
 /// The done jobs as a sample of all, with the estimated work x of each.
-struct JobSample {
-    jobs: f64,
-    done: f64,
-    x_all: f64,
-    x: f64,
-    xx: f64,
+pub(crate) struct JobSample {
+    pub(crate) jobs: f64,
+    pub(crate) done: f64,
+    pub(crate) x_all: f64,
+    pub(crate) x: f64,
+    pub(crate) xx: f64,
 }
 
 impl JobSample {
+    /// All solutions, from those that the done jobs found and the sums of x y and y^2.
+    ///
+    /// Jobs leave in random order, so the done ones are a fair sample: this is the ratio estimator of survey sampling
+    /// (Cochran 1977, chapter 6) with the estimated work as the auxiliary variable.
+    pub(crate) fn total(&self, found: f64, xy: f64, yy: f64) -> Interval {
+        let ratio = found / self.x;
+        let variance = self.residual_variance(ratio, xy, yy);
+        let (all, done) = (self.jobs, self.done);
+        let error = (all * (all - done) / done * variance).sqrt();
+        let value = (ratio * self.x_all).max(found);
+        Interval { low: (value - Z * error).max(found), ..around(value, error) }
+    }
+
     /// Variance of `y - ratio x` over the sample, where `ratio` is sum y / sum x.
     fn residual_variance(&self, ratio: f64, xy: f64, yy: f64) -> f64 {
         ((yy - 2.0 * ratio * xy + ratio * ratio * self.xx) / (self.done - 1.0)).max(0.0)

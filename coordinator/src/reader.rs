@@ -13,12 +13,13 @@ use nqueens_ledger::{
 };
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
-use nqueens_model::operator::{Event, History};
+use nqueens_model::operator::{Event, Moment};
 use nqueens_scheduler::{Refusal, Run, RunSettings};
 use sqlx::sqlite::SqlitePool;
 use tracing::warn;
 
 use crate::error::Error;
+use crate::history::{MOMENTS_MAX, moments};
 use crate::planner::{BATCH, Planner};
 use crate::plans::UnplannedRun;
 use crate::progress::RunProgress;
@@ -155,9 +156,15 @@ impl Reader {
         Ok(ledger::events(&self.db).await?)
     }
 
-    /// How the runs went over time, those of which it is known.
-    pub async fn histories(&self) -> Result<HashMap<RunId, History>, Error> {
-        Ok(ledger::histories(&self.db).await?)
+    /// How a run went over time, oldest moment first; nothing of one that is not known or being planned.
+    pub async fn history(&self, id: RunId) -> Result<Vec<Moment>, Error> {
+        let Some(run) = self.runs().await?.into_iter().find(|run| run.id == id) else {
+            return Ok(Vec::new());
+        };
+        let began = run.started_at.unwrap_or(run.created_at);
+        let (span_ms, spans) = ledger::spans(&self.db, id, began, MOMENTS_MAX).await?;
+        let work = ledger::planned_work(&self.db, id).await?;
+        Ok(moments(began, span_ms, run.jobs, work, &spans))
     }
 
     /// When a run was counted, and by which engines.

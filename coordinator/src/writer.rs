@@ -38,7 +38,7 @@ use tracing::{debug, error, warn};
 
 use crate::clock::wall_time;
 use crate::error::Error;
-use crate::history::{Events, Histories};
+use crate::history::Events;
 use crate::limits::CountLimits;
 use crate::plans::{Plans, UnplannedRun};
 use crate::progress::Snapshot;
@@ -98,7 +98,6 @@ pub(crate) struct Writer {
     pub(crate) events: watch::Sender<Events>,
     /// Events that the next transaction stores.
     untold: Vec<NewEvent>,
-    pub(crate) histories: Histories,
     /// The most that leased jobs can count.
     pub(crate) limits: Arc<CountLimits>,
     /// The state as it changes, for whoever shows it.
@@ -132,10 +131,9 @@ impl Writer {
             while !discard(&mut database, incarnation).await? {}
             let dispatch = Dispatch::new(policy, incarnation, secret);
             let events = Events::from(ledger::events(&database.readers).await?);
-            let histories = Histories::restored(ledger::histories(&database.readers).await?);
-            Ok((began_at, events, histories, ledger::restore(&database.readers, dispatch, room, 0).await?))
+            Ok((began_at, events, ledger::restore(&database.readers, dispatch, room, 0).await?))
         };
-        let (began_at, events, histories, scheduler) =
+        let (began_at, events, scheduler) =
             begun.await.map_err(|error: Error| error.explain(&database.path))?;
         let speeds = Speeds::default();
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, &speeds, Vec::new())));
@@ -153,7 +151,6 @@ impl Writer {
             stalls: Stalls::default(),
             events,
             untold: Vec::new(),
-            histories,
             limits: Arc::default(),
             snapshot,
             committed: watch::Sender::new(Instant::now()),
@@ -254,11 +251,8 @@ impl Writer {
             ledger::insert_events(&mut db, &news, at).await?;
             Some(ledger::events(&mut *db).await?)
         };
-        let growth = self.histories.growth(at, &self.snapshot.borrow());
-        growth.persist(&mut db).await?;
         db.commit().await?;
         self.untold.clear();
-        self.histories.grow(growth);
         if let Some(events) = events {
             self.events.send_replace(Arc::new(events));
         }

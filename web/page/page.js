@@ -233,8 +233,7 @@ function showDisk({ disk, build }) {
 }
 
 function showHistory({ history }, run) {
-  const speeds = history.at_ms.map((at, index) => ({ at, value: history.states_per_s[index] }))
-    .filter((point) => point.value !== null);
+  const speeds = history.at_ms.map((at, index) => ({ at, value: history.states_per_s[index] }));
   const fastest = Math.max(...speeds.map((point) => point.value), run.states_per_s ?? 1, 1);
   const now = run.states_per_s ? `now ${short(run.states_per_s)}, ` : "";
   plot(by("throughput"), speeds, { range: [0, 1.08 * fastest], format: short, unit: "states/s" });

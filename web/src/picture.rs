@@ -114,7 +114,6 @@ fn history(moments: &[Moment]) -> Value {
         "share": moments.iter().map(|moment| moment.share_done).collect::<Vec<_>>(),
         "states_per_s": moments.iter().map(|moment| moment.states_per_s).collect::<Vec<_>>(),
         "total": moments.iter().map(|moment| bounds(moment.total)).collect::<Vec<_>>(),
-        "time_left_s": moments.iter().map(|moment| bounds(moment.time_left_s)).collect::<Vec<_>>(),
     })
 }
 

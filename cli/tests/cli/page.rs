@@ -183,11 +183,7 @@ fn what_the_page_shows_outlives_a_kill() {
     let coordinator = Coordinator::start_at(&address, &place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
     let page = page_of(&coordinator);
     let after = shown(&page, run);
-    for column in ["at_ms", "states_per_s", "share", "total", "time_left_s"] {
-        let [before, after] =
-            [&before, &after].map(|[_, detail]| detail["history"][column].as_array().expect("a list"));
-        assert_eq!(after[..before.len()], before[..], "{column}");
-    }
+    assert!(measured(&after[1]), "its results tell how fast it went: {}", after[1]);
     let [before, after] = [&before, &after].map(|[picture, _]| picture["events"].as_array().expect("a list"));
     assert_eq!(after[..before.len()], before[..]);
     assert_eq!(before[0]["kind"], "run_planned");

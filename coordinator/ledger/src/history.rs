@@ -1,12 +1,10 @@
-//! What operators look back on: events, and moments of the runs. Nothing is decided by it.
-
-use std::collections::HashMap;
+//! What operators look back on: events, and how runs went over time. Nothing is decided by it.
 
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Event, History, Interval, Moment, WallTime};
+use nqueens_model::operator::{Event, WallTime};
 use nqueens_scheduler::NewEvent;
-use sqlx::query;
-use sqlx::sqlite::{SqliteConnection, SqliteExecutor};
+use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
+use sqlx::{query, query_scalar};
 
 use crate::error::{Error, damaged};
 use crate::{column, run_id, within, worker_id};
@@ -14,6 +12,9 @@ use crate::{column, run_id, within, worker_id};
 /// Events that are kept, in all and of one run.
 const EVENTS_MAX: i64 = 300;
 const EVENTS_OF_RUN_MAX: i64 = 100;
+
+/// The shortest span of time that is shown, in milliseconds: workers report every few seconds.
+const SPAN_MIN_MS: i64 = 2_000;
 
 /// Adds events, as of `now`. Of too many, the oldest go.
 pub async fn insert_events(db: &mut SqliteConnection, news: &[NewEvent], now: WallTime) -> Result<(), Error> {
@@ -62,75 +63,70 @@ pub async fn events(db: impl SqliteExecutor<'_>) -> Result<Vec<Event>, Error> {
         .collect()
 }
 
-/// Adds a moment of a run. Of too many, every second one goes, as in [`History::add`].
-pub async fn insert_moment(db: &mut SqliteConnection, run: RunId, moment: &Moment) -> Result<(), Error> {
-    let Moment { at, share_done, states_per_s, total, time_left_s } = *moment;
-    let parts = |found: Option<Interval>| {
-        let part = |of: fn(Interval) -> f64| found.map(of);
-        [part(|found| found.value), part(|found| found.low), part(|found| found.high)]
-    };
-    let ([total, total_low, total_high], [left, left_low, left_high]) = (parts(total), parts(time_left_s));
-    let run = column(run.get());
-    // A clock that was set back must not keep results out of the ledger.
-    query!(
-        "INSERT OR REPLACE INTO moment (run, at, share_done, states_per_s, total, total_low, total_high, left_s,
-                                        left_low_s, left_high_s)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        run,
-        at,
-        share_done,
-        states_per_s,
-        total,
-        total_low,
-        total_high,
-        left,
-        left_low,
-        left_high
-    )
-    .execute(&mut *db)
-    .await?;
-    let moments_max = i64::try_from(History::MOMENTS_MAX).expect("a few");
-    query!(
-        "DELETE FROM moment WHERE run = ?1 AND at IN (
-             SELECT at FROM (SELECT at, row_number() OVER (ORDER BY at) AS place, count(*) OVER () AS moments
-                             FROM moment WHERE run = ?1)
-             WHERE moments > ?2 AND place % 2 = 0)",
-        run,
-        moments_max
-    )
-    .execute(db)
-    .await?;
-    Ok(())
+/// What the results of a span of time come to, for estimates: of their jobs' estimated work x, and the solutions y.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SpanSums {
+    /// Which span it is, from 0.
+    pub number: usize,
+    /// Accepted results.
+    pub jobs: u32,
+    /// States visited.
+    pub states: f64,
+    /// Thread time, in microseconds.
+    pub elapsed_us: f64,
+    /// Sum of x.
+    pub x: f64,
+    /// Sum of y.
+    pub y: f64,
+    /// Sum of x^2.
+    pub xx: f64,
+    /// Sum of x y.
+    pub xy: f64,
+    /// Sum of y^2.
+    pub yy: f64,
 }
 
-/// Removes the moments of a run.
-pub async fn delete_moments(db: &mut SqliteConnection, run: RunId) -> Result<(), Error> {
+/// The accepted results of a run by their arrival, in at most so many spans of equal length that begin at `began`; with the
+/// length in milliseconds. Spans without results are left out.
+pub async fn spans(
+    db: &SqlitePool,
+    run: RunId,
+    began: WallTime,
+    spans_max: i64,
+) -> Result<(i64, Vec<SpanSums>), Error> {
     let run = column(run.get());
-    query!("DELETE FROM moment WHERE run = ?", run).execute(db).await?;
-    Ok(())
-}
-
-/// The moments of all runs that have some.
-pub async fn histories(db: impl SqliteExecutor<'_>) -> Result<HashMap<RunId, History>, Error> {
+    let last = query_scalar!("SELECT reported_at FROM result WHERE run = ? ORDER BY id DESC LIMIT 1", run);
+    let Some(last) = last.fetch_optional(db).await? else { return Ok((SPAN_MIN_MS, Vec::new())) };
+    let took = last.saturating_sub(began).max(0);
+    let spans = (took / SPAN_MIN_MS).clamp(1, spans_max);
+    let span_ms = took / spans + 1;
     let rows = query!(
-        "SELECT run, at, share_done, states_per_s, total, total_low, total_high, left_s, left_low_s, left_high_s
-         FROM moment ORDER BY run, at"
+        r#"SELECT max(reported_at - ?2, 0) / ?3 AS "number!: i64", count(*) AS "jobs!: i64",
+                  total(visited) AS "states!: f64", total(elapsed_us) AS "elapsed_us!: f64", total(x) AS "x!: f64",
+                  total(y) AS "y!: f64", total(x * x) AS "xx!: f64", total(x * y) AS "xy!: f64", total(y * y) AS "yy!: f64"
+           FROM (SELECT reported_at, result.states AS visited, elapsed_us, CAST(job.states AS REAL) AS x,
+                        2.0 * count2 + 4.0 * count4 + 8.0 * count8 + solutions AS y
+                 FROM result JOIN job ON job.run = result.run AND job.number = result.job
+                 WHERE result.run = ?1 AND verdict = 'accepted')
+           GROUP BY 1 ORDER BY 1"#,
+        run,
+        began,
+        span_ms
     );
-    let mut moments = HashMap::<RunId, Vec<Moment>>::new();
-    for row in rows.fetch_all(db).await? {
-        let interval = |parts: [Option<f64>; 3]| {
-            let [value, low, high] = parts;
-            Some(Interval { value: value?, low: low?, high: high? })
-        };
-        moments.entry(run_id(row.run)?).or_default().push(Moment {
-            at: row.at,
-            share_done: row.share_done,
-            states_per_s: row.states_per_s,
-            total: interval([row.total, row.total_low, row.total_high]),
-            time_left_s: interval([row.left_s, row.left_low_s, row.left_high_s]),
-        });
-    }
-    Ok(moments.into_iter().map(|(run, moments)| (run, History::restored(moments))).collect())
+    let rows = rows.fetch_all(db).await?.into_iter().map(|row| {
+        let number = within("reported_at", row.number)?;
+        let jobs = within("jobs", row.jobs)?;
+        let (states, elapsed_us, x, y) = (row.states, row.elapsed_us, row.x, row.y);
+        Ok(SpanSums { number, jobs, states, elapsed_us, x, y, xx: row.xx, xy: row.xy, yy: row.yy })
+    });
+    Ok((span_ms, rows.collect::<Result<_, Error>>()?))
+}
+
+/// The estimated work of all jobs of a run.
+pub async fn planned_work(db: &SqlitePool, run: RunId) -> Result<f64, Error> {
+    let run = column(run.get());
+    let work = query_scalar!(r#"SELECT total(states) AS "work!: f64" FROM job WHERE run = ?"#, run);
+    Ok(work.fetch_one(db).await?)
 }
 
 #[cfg(test)]
@@ -161,27 +157,5 @@ mod tests {
         }
         let kept = events(&mut *db).await.expect("read");
         assert_eq!((kept.len(), kept[0].number, kept[299].number), (300, 332, 631));
-    }
-
-    #[tokio::test]
-    async fn the_database_keeps_the_moments_that_memory_keeps() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut database = Database::open(&folder.path().join("ledger.db")).await.expect("a database");
-        let (run, db) = (RunId::new(7).expect("a name"), &mut database.writer);
-        let mut history = History::default();
-        for at in (0..1_000_000).step_by(1_000).filter(|at| at % 7_000 != 0) {
-            if history.is_due(at) {
-                let known = Interval { value: 2.0, low: 1.0, high: 3.0 };
-                let total = (at % 2_000 == 0).then_some(known);
-                let moment = Moment { at, share_done: 0.5, states_per_s: None, total, time_left_s: None };
-                history.add(moment);
-                insert_moment(db, run, &moment).await.expect("stored");
-            }
-        }
-        let stored = histories(&mut *db).await.expect("read");
-        assert_eq!(stored[&run].moments(), history.moments());
-        assert!(history.moments().len() > 100);
-        delete_moments(db, run).await.expect("removed");
-        assert!(histories(db).await.expect("read").is_empty());
     }
 }

@@ -41,7 +41,7 @@ use sqlx::sqlite::SqliteQueryResult;
 pub use checks::unconfirmed;
 pub use effort::{Effort, effort};
 pub use error::{Error, damaged, storage_error};
-pub use history::{delete_moments, events, histories, insert_events, insert_moment};
+pub use history::{SpanSums, events, insert_events, planned_work, spans};
 pub use jobs::{PlannedJob, encoded_jobs, load, planned_jobs, slots};
 pub use persist::persist;
 pub use recounts::{AcceptedResult, accepted_from, claim};

@@ -38,7 +38,6 @@ pub async fn latest_time(db: &mut SqliteConnection) -> Result<WallTime, Error> {
                SELECT max(started_at) AS at FROM coordinator UNION ALL
                SELECT max(max(created_at), max(coalesce(started_at, 0)), max(coalesce(finished_at, 0))) FROM run UNION ALL
                SELECT * FROM (SELECT registered_at FROM worker ORDER BY id DESC LIMIT 1) UNION ALL
-               SELECT max(at) FROM moment UNION ALL
                SELECT max(at) FROM event UNION ALL
                SELECT * FROM (SELECT reported_at FROM result ORDER BY id DESC LIMIT 1))"#
     );

@@ -10,7 +10,7 @@ mod worker;
 
 pub use estimate::{Interval, percent, quantity, span, thousands};
 pub use event::{Event, EventKind};
-pub use history::{History, Moment, RunDetail};
+pub use history::{Moment, RunDetail};
 pub use outcome::{Checked, Grounds, Missing, Outcome, Standing, TotalEstimate};
 pub use progress::{CheckCounts, Progress, Speed};
 pub use run::{Blamed, Recounts, RunState, RunStatus, Submission, foremost};

@@ -29,7 +29,6 @@ impl From<Moment> for v1::Moment {
             share_done: moment.share_done,
             states_per_s: moment.states_per_s,
             estimated_total: moment.total.map(Into::into),
-            time_left_s: moment.time_left_s.map(Into::into),
         }
     }
 }
@@ -41,7 +40,7 @@ impl TryFrom<v1::Moment> for Moment {
         if !(0.0..=1.0).contains(&wire.share_done) {
             return Err(invalid("share_done", "must be a share"));
         }
-        if wire.states_per_s.is_some_and(|speed| !(speed >= 0.0 && speed.is_finite())) {
+        if !(wire.states_per_s >= 0.0 && wire.states_per_s.is_finite()) {
             return Err(invalid("states_per_s", "must be a speed"));
         }
         Ok(Self {
@@ -49,7 +48,6 @@ impl TryFrom<v1::Moment> for Moment {
             share_done: wire.share_done,
             states_per_s: wire.states_per_s,
             total: wire.estimated_total.map(|total| interval("estimated_total", total)).transpose()?,
-            time_left_s: wire.time_left_s.map(|left| interval("time_left_s", left)).transpose()?,
         })
     }
 }

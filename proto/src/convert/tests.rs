@@ -131,16 +131,16 @@ fn events_of_every_kind_arrive() {
 #[test]
 fn moments_arrive() {
     let known = Some(Interval { value: 2.0, low: 1.0, high: 3.0 });
-    let moment = Moment { at: 5, share_done: 0.25, states_per_s: Some(1e9), total: known, time_left_s: None };
+    let moment = Moment { at: 5, share_done: 0.25, states_per_s: 1e9, total: known };
     let wire = v1::Moment::from(moment);
     assert_eq!(Moment::try_from(wire), Ok(moment));
     let detail = RunDetail { moments: vec![moment], being_counted: Some(3), cpu_us: Some(u64::MAX) };
     assert_eq!(RunDetail::try_from(v1::GetHistoryResponse::from(detail.clone())), Ok(detail));
     let refused = |wire: v1::Moment| Moment::try_from(wire).unwrap_err().field;
     assert_eq!(refused(v1::Moment { share_done: 1.5, ..wire }), "share_done");
-    assert_eq!(refused(v1::Moment { states_per_s: Some(f64::NAN), ..wire }), "states_per_s");
+    assert_eq!(refused(v1::Moment { states_per_s: f64::NAN, ..wire }), "states_per_s");
     let upside_down = v1::Estimate { value: 2.0, low: 3.0, high: 1.0 };
-    assert_eq!(refused(v1::Moment { time_left_s: Some(upside_down), ..wire }), "time_left_s");
+    assert_eq!(refused(v1::Moment { estimated_total: Some(upside_down), ..wire }), "estimated_total");
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl App {
         let moments = self.detail(run).map_or(&[][..], |detail| &detail.moments);
         let each = moments.len().div_ceil(columns.max(1)).max(1);
         let mean = |some: &[Moment]| {
-            let sum: f64 = some.iter().map(|moment| moment.states_per_s.unwrap_or(0.0)).sum();
+            let sum: f64 = some.iter().map(|moment| moment.states_per_s).sum();
             (sum / some.len() as f64) as u64
         };
         moments.chunks(each).map(mean).collect()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nqueens_coordinator::{Reader, Refusal, wall_time};
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{RunDetail, RunState, RunStatus, WorkerStatus};
+use nqueens_model::operator::{RunDetail, RunState, WorkerStatus};
 use tokio::sync::mpsc;
 
 use super::picture::{ClusterView, WorkerView};
@@ -135,15 +135,14 @@ async fn details(
 
 async fn of_database(db: &Path) -> anyhow::Result<ClusterView> {
     let look = async |reader: &Reader| {
-        let (runs, costs): (Vec<_>, Vec<_>) = runs_with_cost(reader).await?.into_iter().unzip();
+        let (mut runs, mut details) = (Vec::new(), HashMap::new());
+        for (run, cpu_us) in runs_with_cost(reader).await? {
+            let moments = reader.history(run.progress.run).await?;
+            let detail = RunDetail { moments, being_counted: None, cpu_us: cpu_us.try_into().ok() };
+            details.insert(run.progress.run, detail);
+            runs.push(run);
+        }
         let workers = reader.workers().await?.into_iter().map(WorkerView::from).collect();
-        let histories = reader.histories().await?;
-        let detail = |(run, cpu_us): (&RunStatus, u128)| {
-            let run = run.progress.run;
-            let moments = histories.get(&run).map_or_else(Vec::new, |history| history.moments().to_vec());
-            (run, RunDetail { moments, being_counted: None, cpu_us: cpu_us.try_into().ok() })
-        };
-        let details = runs.iter().zip(costs).map(detail).collect();
         let events = reader.events().await?;
         Ok(ClusterView { at: wall_time(), runs, workers, events, details, disk: None })
     };

@@ -117,9 +117,8 @@ fn q_leaves_and_control_c_interrupts() {
 fn a_history_stays_until_its_run_is_gone() {
     let mut app = app();
     assert!(app.speeds(run_id(0), 10).is_empty());
-    let moment =
-        |states_per_s| Moment { at: NOW, share_done: 0.5, states_per_s, total: None, time_left_s: None };
-    let moments = [None, Some(4e9), Some(6e9), Some(8e9), Some(1e9)].map(moment);
+    let moment = |states_per_s| Moment { at: NOW, share_done: 0.5, states_per_s, total: None };
+    let moments = [0.0, 4e9, 6e9, 8e9, 1e9].map(moment);
     let detail = RunDetail { moments: moments.into(), ..RunDetail::default() };
     let details = HashMap::from([(run_id(0), detail)]);
     app.hear(FeedMessage::Picture(ClusterView { details, ..picture() }));

@@ -13,9 +13,8 @@ fn the_picture_at_80_by_24() {
         at: NOW - 30_000 + 1_000 * i64::from(number),
         share_done: 0.5,
         // A while ago nobody counted.
-        states_per_s: (number > 3).then(|| 8.01e9 + 1e8 * f64::from(number % 10)),
+        states_per_s: if number > 3 { 8.01e9 + 1e8 * f64::from(number % 10) } else { 0.0 },
         total: None,
-        time_left_s: None,
     };
     let mut next = picture();
     next.details.insert(run_id(0), detail((0..30).map(moment).collect()));
