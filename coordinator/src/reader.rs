@@ -14,7 +14,7 @@ use nqueens_ledger::{
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::{Event, Moment};
-use nqueens_scheduler::{Refusal, Run, RunSettings};
+use nqueens_scheduler::{Refusal, Run, RunSettings, Sums};
 use sqlx::sqlite::SqlitePool;
 use tracing::warn;
 
@@ -142,6 +142,12 @@ impl Reader {
     /// One run.
     pub async fn run(&self, id: RunId) -> Result<RunRow, Error> {
         self.runs().await?.into_iter().find(|run| run.id == id).ok_or_else(|| Refusal::NoRun(id).into())
+    }
+
+    /// The jobs of a run in plan order, as [`Operator::job_state_histogram`](crate::Operator::job_state_histogram) has them.
+    pub async fn job_state_histogram(&self, run: &RunRow, groups_max: usize) -> Result<Vec<[u32; 4]>, Error> {
+        let slots = ledger::slots(&self.db, run.id, run.jobs).await?;
+        Ok(Run::new(&run.settings(), run.state, slots, Sums::default()).job_state_histogram(groups_max))
     }
 
     /// How far a run is. From a ledger alone its speed can't be told.

@@ -96,10 +96,10 @@ function showEnd({ time_left_s: left }, open) {
 
 /** The report and the ledger of a finished run, or the commands that write them. */
 function showDocuments(run) {
-  by("documents").hidden = !run.total || !picture.documents;
-  by("commands").hidden = !run.total || picture.documents;
+  by("documents").hidden = !run.total || picture.documents !== true;
+  by("commands").hidden = !run.total || picture.documents !== false;
   for (const name of ["report", "ledger"]) by(name).href = `/${name}?run=${encodeURIComponent(run.id)}`;
-  put(by("report-command"), `nqueens report ${run.id} --db FILE --output ${run.file_stem}.html`);
+  put(by("report-command"), `nqueens report ${run.id} --db FILE --html --output ${run.file_stem}.html`);
   put(by("ledger-command"), `nqueens export ${run.id} --db FILE --format ledger --output ${run.file_stem}.ledger`);
 }
 
@@ -345,5 +345,66 @@ function listen() {
   });
 }
 
-by("link").hidden = false;
-listen();
+/** A table of a report; numbers stand on the right. */
+function reportTable({ heading, texts, columns, rows }) {
+  const part = element("section", [["div", "scroll"]]);
+  const scroll = part.firstElementChild;
+  scroll.tabIndex = 0;
+  scroll.setAttribute("role", "region");
+  scroll.setAttribute("aria-label", heading);
+  const table = element("table", [["caption"]]);
+  table.caption.textContent = heading;
+  scroll.append(table);
+  if (columns.some(Boolean)) {
+    const head = table.createTHead().insertRow();
+    columns.forEach((name, index) => {
+      const cell = document.createElement("th");
+      cell.scope = "col";
+      cell.className = index < texts ? "" : "number";
+      cell.textContent = name;
+      head.append(cell);
+    });
+  }
+  const body = table.createTBody();
+  rows.forEach((row) => {
+    const line = body.insertRow();
+    row.forEach((text, index) => {
+      const cell = document.createElement(index ? "td" : "th");
+      if (!index) cell.scope = "row";
+      cell.className = index < texts ? "" : "number";
+      cell.dataset.label = columns[index];
+      cell.textContent = text;
+      line.append(cell);
+    });
+  });
+  return part;
+}
+
+/** What a saved page tells beside its run. */
+function showReport({ title, reputation, in_doubt: inDoubt, story, tables, commands, written }) {
+  const told = story.flatMap(([heading, sentences]) => [["h2", heading], ...sentences.map((text) => ["p", text])]);
+  const parts = [["h1", title], ["p", reputation, inDoubt ? "notice" : ""], ...told, ["h2", "How to verify it"],
+    ...commands.flatMap(([command, does]) => [["pre", command], ["p", does, "muted"]])];
+  const section = element("section", parts.map(([kind, , style]) => [kind, style]));
+  parts.forEach(([, text], index) => { section.children[index].textContent = text; });
+  by("report-story").append(section);
+  by("report-tables").append(...tables.filter(({ rows }) => rows.length > 0).map(reportTable));
+  put(by("build"), written);
+}
+
+/** A page of its own has a run inside, as of when it was written. */
+function showSaved({ report, ...saved }) {
+  ({ picture, detail } = saved);
+  for (const id of ["workers-section", "events-section", "hosts-figure"]) by(id).hidden = true;
+  by("live").hidden = false;
+  showReport(report);
+  showDetail();
+  document.title = report.title;
+}
+
+if (by("data")) {
+  showSaved(JSON.parse(by("data").textContent));
+} else {
+  by("link").hidden = false;
+  listen();
+}

@@ -45,19 +45,24 @@ impl IntoResponse for File {
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
+/// The parts of the first page.
+pub(crate) const INDEX: &str = include_str!("../page/index.html");
+pub(crate) const SCRIPT_FILE: &str = include_str!("../page/page.js");
+pub(crate) const PICTURES: &str = include_str!("../page/pictures.js");
+pub(crate) const STYLE_TEXT: &str = include_str!("../page/style.css");
+
 /// For those who were let in.
 pub(crate) const FILES: [File; 6] = [
-    File { path: "/", kind: HTML, text: include_str!("../page/index.html") },
+    File { path: "/", kind: HTML, text: INDEX },
     File { path: "/solutions", kind: HTML, text: include_str!("../page/solutions.html") },
-    File { path: "/page.js", kind: SCRIPT, text: include_str!("../page/page.js") },
-    File { path: "/pictures.js", kind: SCRIPT, text: include_str!("../page/pictures.js") },
+    File { path: "/page.js", kind: SCRIPT, text: SCRIPT_FILE },
+    File { path: "/pictures.js", kind: SCRIPT, text: PICTURES },
     File { path: "/solutions.js", kind: SCRIPT, text: include_str!("../page/solutions.js") },
     File { path: "/icon.svg", kind: "image/svg+xml", text: include_str!("../page/icon.svg") },
 ];
 
 /// For everybody: the page that asks for the token looks like the others.
-pub(crate) const STYLE: File =
-    File { path: "/style.css", kind: "text/css; charset=utf-8", text: include_str!("../page/style.css") };
+pub(crate) const STYLE: File = File { path: "/style.css", kind: "text/css; charset=utf-8", text: STYLE_TEXT };
 
 /// The page that asks for the token.
 pub(crate) const LOGIN: File = File { path: "/login", kind: HTML, text: include_str!("../page/login.html") };

@@ -8,7 +8,7 @@
 //! * `server` is an HTTP/1.1 listener of its own. `auth` decides who may look: by the Host header on loopback,
 //!   elsewhere by the operator token and then a session cookie. `health` is open to everybody.
 //! * `live` sends pictures as server-sent events. They are computed when somebody looks, once for all (`fresh`).
-//!   `documents` are the report and the ledger of a run, as files.
+//!   `documents` are the report and the ledger of a run, as files. `saved` is the page with a finished run inside.
 //! * `metrics` are written anew for each scrape.
 //! * `page/` is HTML, CSS and modules without a build step. Its policy allows no other scripts.
 //! * `json` defines the JSON of runs, workers and events, here and in the command line's `--json`.
@@ -28,6 +28,7 @@ mod live;
 mod metrics;
 mod picture;
 mod probe;
+mod saved;
 mod server;
 mod shared;
 mod solutions;
@@ -35,5 +36,7 @@ mod words;
 
 pub use auth::Admission;
 pub use documents::{Document, DocumentWriter};
+pub use picture::MAP_CELLS;
 pub use probe::{InvalidPage, NotReady, Probe};
+pub use saved::Saved;
 pub use server::Server;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use nqueens_coordinator::progress::Snapshot;
-use nqueens_coordinator::{Error, Operator, wall_time};
+use nqueens_coordinator::{Error, Operator, Sums, wall_time};
 use nqueens_kernel::known::published;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Interval, Moment, RunStatus, WorkerStatus, foremost};
@@ -18,8 +17,8 @@ const WORKERS_MAX: usize = 300;
 /// Events that are shown, the latest ones.
 const EVENTS_SHOWN: usize = 60;
 
-/// Cells of a map; a cell stands for some jobs that are neighbours in the plan.
-const CELLS_MAX: usize = 2_000;
+/// Cells of a map, at most; a cell stands for some jobs that are neighbours in the plan.
+pub const MAP_CELLS: usize = 2_000;
 
 /// Everything but what concerns one run only.
 #[derive(Clone)]
@@ -49,6 +48,7 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
     workers.sort_by(|one, other| (&one.name, one.id.get()).cmp(&(&other.name, other.id.get())));
     let snapshot = operator.watch().borrow().clone();
     let events = operator.events().borrow().clone();
+    let sums_of = |run: &RunStatus| snapshot.run(run.progress.run).map(|run| run.sums).unwrap_or_default();
     let picture = json!({
         "at_ms": wall_time(),
         "documents": has_documents,
@@ -59,7 +59,7 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
         "busy_workers": snapshot.busy_workers,
         "workers_seen": seen,
         "workers_listed": listed,
-        "runs": runs.iter().map(|status| run(status, &snapshot)).collect::<Vec<_>>(),
+        "runs": runs.iter().map(|run| shown(run, &sums_of(run))).collect::<Vec<_>>(),
         "workers": workers.iter().map(worker).collect::<Vec<_>>(),
         "events": events.iter().skip(events.len().saturating_sub(EVENTS_SHOWN)).map(json::event).collect::<Vec<_>>(),
     });
@@ -67,10 +67,9 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
 }
 
 /// A run, with the processor time of all its results and of those that stand.
-fn run(run: &RunStatus, snapshot: &Snapshot) -> Value {
+pub(crate) fn shown(run: &RunStatus, sums: &Sums) -> Value {
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     let hours = |us: u128| us as f64 / 3.6e9;
-    let sums = snapshot.run(run.progress.run).map(|run| run.sums).unwrap_or_default();
     let mut json = json::run(run);
     json["core_hours"] = hours(sums.cpu_us).into();
     json["core_hours_standing"] = hours(sums.accepted.cpu_us).into();
@@ -93,17 +92,21 @@ fn worker(worker: &WorkerStatus) -> Value {
 
 /// What concerns one run only: the map of its jobs and how it went so far.
 pub(crate) async fn detail(operator: &Operator, run: RunId) -> Result<Arc<str>, Arc<Error>> {
-    let groups = operator.job_state_histogram(run, CELLS_MAX).await?;
+    let groups = operator.job_state_histogram(run, MAP_CELLS).await?;
+    let told = operator.detail(run).await?;
+    Ok(detail_of(run, &groups, told.being_counted, &told.moments).to_string().into())
+}
+
+/// The same, of what is known of the run.
+pub(crate) fn detail_of(run: RunId, groups: &[[u32; 4]], counting: Option<u32>, moments: &[Moment]) -> Value {
     let cells: String = groups.iter().copied().map(cell).collect();
     let group = groups.first().map_or(0, |group| group.iter().sum());
-    let told = operator.detail(run).await?;
-    let detail = json!({
+    json!({
         "run": run.to_string(),
         "map": { "jobs_per_cell": group, "cells": cells },
-        "counting": told.being_counted,
-        "history": history(&told.moments),
-    });
-    Ok(detail.to_string().into())
+        "counting": counting,
+        "history": history(moments),
+    })
 }
 
 /// The moments of a run, in columns.

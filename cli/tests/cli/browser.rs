@@ -248,8 +248,9 @@ fn axe_finds_nothing_on_any_page() {
         browser.wait(&format!("document.getElementById('run-state').textContent === '{state}'"));
         axe.finds_nothing(&browser, state);
         let report = place.path("report.html");
-        place.stdout(&format!("report {run} --db queens.db --output report.html --force"));
+        place.stdout(&format!("report {run} --db queens.db --html --output report.html --force"));
         browser.open(&format!("file://{}", report.display()));
+        browser.wait("document.getElementById('report-story').innerText.includes('How to verify it')");
         axe.finds_nothing(&browser, &format!("report of a run that is {state}"));
         assert_eq!(browser.run("return document.documentElement.scrollWidth <= innerWidth"), true);
     }

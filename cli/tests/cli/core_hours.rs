@@ -58,7 +58,7 @@ fn second_counts_are_in_the_core_hours() {
     let (all, standing) = (sum("true"), sum("verdict = 'accepted'"));
     assert!(sum("verdict = 'duplicate'") > 0.0 && all > standing);
     assert!((0.5..1.1).contains(&(all / spent)), "{all} of the workers' {spent}");
-    let report = place.stdout(&format!("report {run} --db queens.db --format markdown --watts-per-core 5"));
+    let report = place.stdout(&format!("report {run} --db queens.db --watts-per-core 5"));
     assert_like(hours(&report, "Core-hours, with second counts"), all / 3.6e9, "all results");
     assert_like(hours(&report, "Core-hours, results that stand"), standing / 3.6e9, "results that stand");
     assert!(report.contains(" others: second counts, and results that do not stand."), "{report}");

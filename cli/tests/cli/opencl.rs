@@ -187,7 +187,7 @@ fn a_device_and_processors_check_each_other_in_a_cluster() {
     let ledger = place.run(&format!("export {run} --db queens.db --format ledger")).stdout;
     let says = |text: &str| text.contains("pthread") || text.contains("driver");
     assert!(ledger.lines().any(|line| line.starts_with(r#"{"line":"worker""#) && says(line)), "{ledger}");
-    let report = place.stdout("report --db queens.db --format markdown");
+    let report = place.stdout("report --db queens.db");
     assert!(report.lines().any(|line| line.contains("Devices") && says(line)), "{report}");
     // While there is other work, second counts are of another family; at the end there may be none. A few are the coordinator's.
     let query = "SELECT count(*) FROM result AS first JOIN result AS second USING (run, job)

@@ -217,7 +217,7 @@ fn documents_of_a_finished_run_can_be_kept() {
     let kept = "attachment; filename=\"nqueens-8.html\"";
     assert_eq!((report.status, report.header("content-disposition")), (200, kept));
     let text = unchunked(&report.body);
-    assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>\n"), "{text}");
+    assert!(text.starts_with("<!doctype html>") && text.ends_with("</html>\n"), "{text}");
     for (path, status) in [("/report", 400), ("/ledger?run=x", 400), ("/report?run=0123456789ab", 404)] {
         assert_eq!(get(&page, path).status, status, "{path}");
     }

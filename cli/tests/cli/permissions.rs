@@ -56,7 +56,7 @@ fn results_are_their_owner_s_whatever_the_umask() {
         place.run(&format!("watch {} --interval 0.2 --plain {at}", run.trim_end()));
         worker.signal("-TERM");
         assert_eq!(worker.end().code, 0);
-        succeed(&mut under(umask, &place, "report --db queens.db --output report.html"));
+        succeed(&mut under(umask, &place, "report --db queens.db --html --output report.html"));
         succeed(&mut under(umask, &place, "run 6 --db six.db"));
         assert_eq!(coordinator.stop().code, 0);
         for file in ["copy.db", "report.html", "six.db", "deep/spool/lock"] {
@@ -79,7 +79,7 @@ fn a_file_that_was_opened_to_others_stays_open_to_them() {
     assert_eq!(coordinator.stop().code, 0);
     let place = place.with_file("report.html", "");
     place.set_mode("report.html", 0o644);
-    succeed(&mut under("077", &place, "report --db queens.db --output report.html --force"));
+    succeed(&mut under("077", &place, "report --db queens.db --html --output report.html --force"));
     assert_eq!(mode(&place.path("report.html")), 0o644);
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use nqueens_coordinator::{Effort, JobState, LedgerResult, Reader, RunRow};
+use nqueens_coordinator::{Effort, JobState, LedgerResult, Reader, RunRow, Sums};
 use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::verify;
@@ -16,10 +16,10 @@ use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::job::Class;
 use nqueens_model::id::WorkerId;
 use nqueens_model::message::Registration;
-use nqueens_model::operator::{RunState, RunStatus};
+use nqueens_model::operator::{Moment, RunState, RunStatus, WallTime};
+use nqueens_web::MAP_CELLS;
 
 use super::super::ledger;
-use super::timeline::Timeline;
 use crate::console::is_broken_pipe;
 use crate::output::harmless;
 
@@ -40,7 +40,13 @@ pub(super) struct Facts {
     pub(super) builds: BTreeSet<String>,
     /// Devices of workers whose engine is none for processors.
     pub(super) devices: BTreeSet<String>,
-    pub(super) timeline: Timeline,
+    /// When the first result that stands arrived, and the last.
+    pub(super) results: Option<(WallTime, WallTime)>,
+    /// How its jobs stand, in groups of neighbours; for a map.
+    pub(super) groups: Vec<[u32; 4]>,
+    /// How it went over time.
+    pub(super) moments: Vec<Moment>,
+    pub(super) sums: Sums,
     /// When it was counted.
     pub(super) effort: Effort,
     /// Results that did not stand, by what became of them.
@@ -101,8 +107,9 @@ impl WorkSums {
 impl Facts {
     /// Reads a run's ledger and, if the run is done, makes the checks.
     pub(super) async fn gather(reader: &Reader, run: &RunRow) -> anyhow::Result<Self> {
+        let progress = reader.progress(run).await?;
         let mut facts = Self {
-            run: reader.progress(run).await?.status(run.clone()),
+            run: progress.status(run.clone()),
             findings: None,
             work: WorkSums::default(),
             all: WorkSums::default(),
@@ -111,7 +118,10 @@ impl Facts {
             kernels: BTreeMap::new(),
             builds: BTreeSet::new(),
             devices: BTreeSet::new(),
-            timeline: Timeline::new(run.started_at.unwrap_or(run.created_at)),
+            results: None,
+            groups: reader.job_state_histogram(run, MAP_CELLS).await?,
+            moments: reader.history(run.id).await?,
+            sums: progress.sums,
             effort: reader.effort(run).await?,
             others: BTreeMap::new(),
             db: None,
@@ -162,8 +172,8 @@ impl Facts {
         work.add(&result);
         *sum = sum.checked_add(result.counts)?;
         self.kernels.entry(kernel.clone()).or_default().add(&result);
-        let took = Duration::from_micros(result.elapsed_us) / threads;
-        self.timeline.add(result.reported_at, result.worker, result.states, took);
+        let (at, (first, last)) = (result.reported_at, self.results.unwrap_or((i64::MAX, i64::MIN)));
+        self.results = Some((first.min(at), last.max(at)));
         let host = self.hosts.entry(harmless(&result.worker_name)).or_default();
         host.work.add(&result);
         host.kernels.insert(kernel);

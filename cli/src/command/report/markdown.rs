@@ -1,4 +1,4 @@
-//! The short report, as Markdown for a README.
+//! A report as Markdown.
 
 use std::fmt::Write;
 

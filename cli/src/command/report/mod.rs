@@ -3,16 +3,14 @@
 mod facts;
 mod markdown;
 mod page;
-mod pictures;
 mod summary;
-mod timeline;
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use nqueens_coordinator::{Reader, RunRow};
 
 use super::choices::amount;
@@ -23,17 +21,17 @@ use facts::Facts;
 
 /// Writes a report on a run: what was counted, why it can be believed, by what machines, in how long, and how to verify it.
 ///
-/// The report repeats all checks of 'nqueens verify'. The HTML page is self-contained and can be printed. For a run that is
-/// not done, the report shows its progress. The exit code is 1 if a check failed.
+/// The report is Markdown. It repeats all checks of 'nqueens verify'. For a run that is not done, it shows the progress. The exit
+/// code is 1 if a check failed.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens report --db nqueens-16.db --output nqueens-16.html")]
+#[command(after_help = "Example: nqueens report --db nqueens-16.db --html --output nqueens-16.html")]
 pub(crate) struct ReportCommand {
     #[command(flatten)]
     source: LedgerSource,
 
-    /// Output format
-    #[arg(long, value_enum, default_value_t = ReportFormat::Html)]
-    format: ReportFormat,
+    /// Write the coordinator's page with this run and its report inside: one file, with charts, that loads nothing
+    #[arg(long)]
+    html: bool,
 
     /// Output file; an existing file is an error [default: stdout]
     #[arg(long, value_name = "FILE")]
@@ -53,23 +51,12 @@ pub(super) async fn html(reader: &Reader, run: &RunRow) -> anyhow::Result<String
     Ok(page::write(&Facts::gather(reader, run).await?))
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum ReportFormat {
-    /// One page with tables and pictures
-    Html,
-    /// The short form, for a README
-    Markdown,
-}
-
 impl ReportCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let mut facts = block_on(self.source.read(async |reader, run| Facts::gather(reader, &run).await))?;
         facts.db = Some(self.source.path().to_owned());
         facts.watts = self.watts_per_core;
-        let text = match self.format {
-            ReportFormat::Html => page::write(&facts),
-            ReportFormat::Markdown => markdown::write(&facts),
-        };
+        let text = if self.html { page::write(&facts) } else { markdown::write(&facts) };
         match &self.output {
             Some(path) => {
                 let mut file = create(path, self.force)?;

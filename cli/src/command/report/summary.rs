@@ -188,7 +188,7 @@ fn how_long(facts: &Facts) -> Vec<String> {
         duration(facts.all.cpu()),
         quantity(facts.all.core_hours())
     )];
-    if let (Some(finished), Some((_, last))) = (run.finished_at, facts.timeline.results()) {
+    if let (Some(finished), Some((_, last))) = (run.finished_at, facts.results) {
         let after = Duration::from_millis(u64::try_from(finished.saturating_sub(last)).unwrap_or(0));
         if after > counted / 10 {
             time.push(format!(
@@ -259,7 +259,7 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
         ("Submitted", local_time(run.created_at)),
     ]);
     figures.extend(run.started_at.map(|started| ("Started", local_time(started))));
-    if let Some((first, last)) = facts.timeline.results() {
+    if let Some((first, last)) = facts.results {
         figures.extend([("First result", local_time(first)), ("Last result", local_time(last))]);
     }
     if let Some(finished) = run.finished_at {
