@@ -69,8 +69,8 @@ fn results_of_two_jobs_that_were_swapped() {
         let wanted = format!("job {job} worker 1 (this process) counted ");
         assert!(faults.iter().any(|fault| fault.starts_with(&wanted)), "{faults:?}");
     }
-    assert!(faults[2].starts_with("sample 2 of 3 jobs counted again differ (seed "), "{faults:?}");
-    assert!(faults[3].ends_with("3 of 3 jobs of this process: 2 differ"), "{faults:?}");
+    assert!(faults[2].starts_with("sample 2 of 6 jobs counted again differ (seed "), "{faults:?}");
+    assert!(faults[3].ends_with("6 of 6 jobs of this process: 2 differ"), "{faults:?}");
 }
 
 /// Between jobs of two workers their own sums change.
