@@ -8,13 +8,13 @@ use std::time::Duration;
 use anyhow::anyhow;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, Event, MachineName, Progress, RunDetail, RunState, RunStatus, Submission, WorkerStatus,
+    Blamed, Event, MachineName, RunDetail, RunState, RunStatus, Submission, WorkerStatus,
 };
 use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
 use nqueens_proto::{ClientTls, MESSAGE_BYTES_MAX, Token, connect, present, request_id, tls, v1};
 use tonic::codegen::http::Uri;
 use tonic::transport::Channel;
-use tonic::{Code, Request, Status, Streaming, TimeoutExpired};
+use tonic::{Code, Request, Status, TimeoutExpired};
 use tracing::warn;
 
 use crate::exit::misuse;
@@ -156,24 +156,6 @@ impl OperatorClient {
         Ok(())
     }
 
-    /// Pictures of one run, or of all, at an interval.
-    pub(crate) async fn watch(&mut self, run: Option<RunId>, interval: Duration) -> Result<Pictures, Lost> {
-        let interval_ms = u32::try_from(interval.as_millis()).unwrap_or(u32::MAX);
-        let message = v1::WatchProgressRequest { run: run.map_or(0, RunId::get), interval_ms };
-        loop {
-            let mut request = Request::new(message);
-            request_id::identify(&mut request, "watch_progress", self.token.as_ref());
-            match self.inner.watch_progress(request).await {
-                Ok(answer) => {
-                    self.was_there();
-                    return Ok(Pictures(answer.into_inner()));
-                }
-                Err(status) if self.waits_for_start(&status).await => {}
-                Err(status) => return Err(self.lost(&status)),
-            }
-        }
-    }
-
     fn request<T>(&self, call: &str, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.set_timeout(CALL_TIMEOUT);
@@ -181,38 +163,39 @@ impl OperatorClient {
         request
     }
 
-    fn lost(&self, status: &Status) -> Lost {
-        let passing = matches!(status.code(), Code::Unavailable | Code::Unknown)
+    fn explain(&self, status: &Status) -> anyhow::Error {
+        let words = self.words(status);
+        let is_passing = matches!(status.code(), Code::Unavailable | Code::Unknown)
             || is_timeout(status)
             || breakage(status).is_some();
-        Lost { passing, error: self.explain(status) }
+        if is_passing { Unreachable(words).into() } else { anyhow!(words) }
     }
 
-    fn explain(&self, status: &Status) -> anyhow::Error {
+    fn words(&self, status: &Status) -> String {
         let (url, text) = (&self.url, status.message());
         if let Some(explanation) = tls::explain(status) {
-            return anyhow!("no secure connection to {url}: {explanation}");
+            return format!("no secure connection to {url}: {explanation}");
         }
         match (status.code(), breakage(status)) {
-            (Code::Unavailable, Some(cause)) => anyhow!(
+            (Code::Unavailable, Some(cause)) => format!(
                 "can't reach a coordinator at {url} ({cause}); check the address, and that 'nqueens coordinator' runs \
                  there"
             ),
             (_, Some(cause)) => {
-                anyhow!(
+                format!(
                     "the connection to {url} failed ({cause}); check that a coordinator listens there, and whether the \
                      address must begin with https://"
                 )
             }
-            (Code::Unauthenticated | Code::PermissionDenied, _) => anyhow!(
+            (Code::Unauthenticated | Code::PermissionDenied, _) => format!(
                 "the coordinator refused: {text}; give a token by --operator-token-file or the variable {TOKEN_VARIABLE}, or a \
                  certificate by --tls-cert"
             ),
             (Code::Unimplemented, _) => {
-                anyhow!("{url} does not know this call; install the same version of nqueens on both sides")
+                format!("{url} does not know this call; install the same version of nqueens on both sides")
             }
-            _ if is_timeout(status) => anyhow!("the coordinator at {url} did not answer in time"),
-            _ => anyhow!("{text}"),
+            _ if is_timeout(status) => format!("the coordinator at {url} did not answer in time"),
+            _ => text.to_owned(),
         }
     }
 }
@@ -243,24 +226,10 @@ fn is_timeout(status: &Status) -> bool {
     matches!(status.code(), Code::Cancelled | Code::DeadlineExceeded) && breakage(status).is_none()
 }
 
-/// Why there are no more pictures.
-pub(crate) struct Lost {
-    /// Whether there may be some again later.
-    pub(crate) passing: bool,
-    pub(crate) error: anyhow::Error,
-}
-
-/// How far the runs are, again and again.
-pub(crate) struct Pictures(Streaming<v1::WatchProgressResponse>);
-
-impl Pictures {
-    /// The next picture; `None` once the coordinator has gone.
-    pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Vec<Progress>>> {
-        let Ok(Some(picture)) = self.0.message().await else { return Ok(None) };
-        let runs: Result<_, _> = picture.runs.into_iter().map(Progress::try_from).collect();
-        Ok(Some(runs?))
-    }
-}
+/// Nobody answers at the moment; that may pass.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unreachable(String);
 
 #[cfg(test)]
 mod tests {

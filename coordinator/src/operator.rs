@@ -121,7 +121,7 @@ impl Operator {
     /// What there is to tell of one run alone; of one that is not known, nothing.
     pub async fn detail(&self, run: RunId) -> Result<RunDetail, Arc<Error>> {
         let cpu_us = self.snapshot.borrow().run(run).map(|run| run.sums.cpu_us);
-        let being_counted = self.writer.look(move |dispatch, _| dispatch.being_counted(run)).await?;
+        let being_counted = self.writer.look(move |dispatch, now| dispatch.being_counted(now, run)).await?;
         Ok(RunDetail {
             moments: self.history(run).await?,
             being_counted: being_counted.try_into().ok(),

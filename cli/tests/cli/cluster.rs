@@ -274,6 +274,7 @@ fn a_watch_outlives_the_coordinator() {
     assert!(line.starts_with(&format!("{run}  N = 10: 0.0 %, ? left, 0 of ")), "{line}");
     let Coordinator { mut process, address } = coordinator;
     process.kill();
+    eventually("it has noticed", || watch.said().contains("reconnecting").then_some(()));
     let coordinator = Coordinator::start_at(&address, &place, &[], "");
     let _worker = coordinator.worker(&place, "west", &[]);
     let mut rest = String::new();

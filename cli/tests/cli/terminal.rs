@@ -191,7 +191,7 @@ fn the_picture_is_shown_and_the_terminal_given_back() {
     watch.wait_for("states/s");
     assert!(watch.is_raw() && watch.screen().alternate_screen());
     watch.press("p");
-    watch.wait_for("Are you sure?");
+    watch.wait_for("Workers finish the jobs they hold. y/n");
     watch.press("y");
     eventually("it is paused", || {
         (place.json(&format!("status {run} --json {at}"))["runs"][0]["state"] == "paused").then_some(())

@@ -1,18 +1,15 @@
 //! `nqueens watch`: the progress of runs, full-screen or as plain lines.
 //!
-//! `feed` fetches pictures, `app` is the state that keys and pictures change, `draw` draws it, and `screen` connects
-//! the three on one task.
+//! `source` takes snapshots of a coordinator or a database, `view` is the state that keys and snapshots change, `draw` draws
+//! it, and `screen` connects the three on one task.
 
-mod app;
 mod draw;
-mod feed;
-mod keys;
-mod picture;
 mod plain;
 mod screen;
-mod table;
+mod source;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -33,9 +30,9 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// Shows the progress of runs until they end.
 ///
-/// A terminal shows runs, workers and events full-screen, with keys to pause runs and drain workers: press ? for the keys,
-/// q to quit. Without a terminal, or with --plain, it prints one line per interval and run, then the totals. It reconnects
-/// when the coordinator goes away.
+/// A terminal shows runs, workers and events full-screen, what needs attention first; keys pause and resume runs and drain
+/// workers. Without a terminal, or with --plain, it prints one line per interval and run, then the totals. It reconnects when
+/// the coordinator goes away.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens watch all --plain --interval 60")]
 pub(crate) struct WatchCommand {
@@ -77,7 +74,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 impl WatchCommand {
-    /// Whether it draws pictures, for there is somebody at a terminal that can show them.
+    /// Whether it draws on the terminal.
     pub(crate) fn takes_terminal(&self) -> bool {
         let able = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
         let wanted = !self.plain && !self.json.json;
@@ -88,7 +85,7 @@ impl WatchCommand {
         let told = signals(None)?;
         block_on(async {
             let watching = async {
-                if self.takes_terminal() { self.show_pictures().await } else { self.print_lines().await }
+                if self.takes_terminal() { self.show_screen().await } else { self.print_lines().await }
             };
             tokio::select! {
                 outcome = watching => outcome,

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use nqueens_model::operator::{Progress, RunState, RunStatus};
 
+use super::source::Source;
 use super::{RETRY, WatchCommand};
-use crate::client::{Lost, OperatorClient};
+use crate::client::Unreachable;
 use crate::output::{print_line, thousands};
 use crate::progress::describe;
 
@@ -16,56 +17,28 @@ const INTERVAL: Duration = Duration::from_secs(5);
 impl WatchCommand {
     /// Prints lines until all that is watched is over.
     pub(super) async fn print_lines(&self) -> anyhow::Result<ExitCode> {
-        match self.target.place()? {
-            Ok(client) => self.follow_coordinator(client).await,
-            Err(_) => self.follow_database().await,
-        }
-    }
-
-    async fn follow_database(&self) -> anyhow::Result<ExitCode> {
+        let mut source = Source::new(&self.target, self.subject.0)?;
+        let (mut was_there, mut is_there) = (false, false);
         loop {
-            let runs = match self.subject.0 {
-                Some(run) => vec![self.target.run(run).await?],
-                None => self.target.runs().await?,
-            };
-            if runs.iter().all(|run| !run.progress.state.is_open()) {
-                return self.conclude(&runs);
-            }
-            for run in runs.iter().filter(|run| run.progress.state.is_open()) {
-                self.show(&run.progress)?;
-            }
-            tokio::time::sleep(self.interval.unwrap_or(INTERVAL)).await;
-        }
-    }
-
-    async fn follow_coordinator(&self, mut client: OperatorClient) -> anyhow::Result<ExitCode> {
-        let mut was_there = false;
-        loop {
-            match client.watch(self.subject.0, self.interval.unwrap_or(INTERVAL)).await {
-                Ok(mut pictures) => {
-                    was_there = true;
-                    while let Some(runs) = pictures.next().await? {
-                        if let Some(run) = self.subject.0.filter(|_| runs.is_empty()) {
-                            // Its planning was cancelled or has failed: the error says so.
-                            client.run(run).await?;
-                        }
-                        if runs.iter().all(|run| !run.state.is_open()) {
-                            let mut ended = Vec::new();
-                            for run in runs {
-                                ended.push(client.run(run.run).await?);
-                            }
-                            return self.conclude(&ended);
-                        }
-                        for run in runs.iter().filter(|run| run.state.is_open()) {
-                            self.show(run)?;
-                        }
-                    }
-                    eprintln!("nqueens: the coordinator went away; reconnecting");
+            match source.runs().await {
+                Ok(runs) if runs.iter().all(|run| !run.progress.state.is_open()) => {
+                    return self.conclude(&runs);
                 }
-                Err(Lost { passing, .. }) if was_there && passing => {}
-                Err(Lost { error, .. }) => return Err(error),
+                Ok(runs) => {
+                    (was_there, is_there) = (true, true);
+                    let mut open = runs.iter().filter(|run| run.progress.state.is_open());
+                    open.try_for_each(|run| self.show(&run.progress))?;
+                }
+                Err(error) if was_there && error.is::<Unreachable>() => {
+                    if is_there {
+                        eprintln!("nqueens: the coordinator went away; reconnecting");
+                    }
+                    is_there = false;
+                }
+                Err(error) => return Err(error),
             }
-            tokio::time::sleep(RETRY).await;
+            let every = self.interval.unwrap_or(INTERVAL);
+            tokio::time::sleep(if is_there { every } else { RETRY }).await;
         }
     }
 
@@ -78,7 +51,7 @@ impl WatchCommand {
         print_line(format_args!("{}  N = {}: {state}{}{workers}", run.run, run.n, describe(run)))
     }
 
-    /// All that was watched is over: says how it ended.
+    /// Says how everything that was watched ended.
     fn conclude(&self, runs: &[RunStatus]) -> anyhow::Result<ExitCode> {
         for run in runs {
             if self.json.json {

@@ -1,22 +1,33 @@
 //! The terminal: taken over, drawn on, and restored in every case, after a panic too.
 
+use std::cell::Cell;
+use std::convert::Infallible;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
+use nqueens_model::id::RunId;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
 
-use super::WatchCommand;
-use super::app::{App, Effect};
-use super::draw::{Palette, draw};
-use super::feed::{Feed, FeedMessage, Order, obey};
+use super::source::{Command, Snapshot, Source};
+use super::view::{Effect, View};
+use super::{RETRY, WatchCommand};
+use crate::command::watch::draw::{Palette, draw};
 use crate::console::colours_wanted;
 use crate::exit::INTERRUPTED;
 
-/// Keys, news and orders that may wait.
-const WAITING_MAX: usize = 64;
+/// What comes from the coordinator or the database.
+enum Message {
+    Snapshot(Snapshot),
+    /// There is no snapshot, for this reason; the next try is under way.
+    Lost(String),
+    /// The outcome of a command.
+    Answer(Result<String, String>),
+}
 
-/// Gives the terminal back when it is dropped. A panic does before it tells of itself, by ratatui's own hook.
+/// Gives the terminal back when it is dropped. After a panic, ratatui's own hook does so before it prints the message.
 struct Restore;
 
 impl Drop for Restore {
@@ -26,46 +37,68 @@ impl Drop for Restore {
 }
 
 impl WatchCommand {
-    /// Draws pictures until somebody has seen enough.
-    pub(super) async fn show_pictures(&self) -> anyhow::Result<ExitCode> {
-        let mut feed = Feed::new(self)?;
-        // What is wrong from the beginning is said on the terminal as it was.
-        let first = feed.picture().await?;
-        let client = feed.client();
-        let app = App::new(self.target.describe(), client.is_none(), first);
-        let (tell, news) = mpsc::channel(WAITING_MAX);
-        let (order, orders) = mpsc::channel(WAITING_MAX);
-        let obeying = async {
-            if let Some(client) = client {
-                obey(client, orders, tell.clone()).await;
-            }
-            std::future::pending().await
-        };
-        // All on one task: a panic anywhere ends it all, and no half of it stays behind on the screen.
+    /// Draws until a key or a signal ends it.
+    pub(super) async fn show_screen(&self) -> anyhow::Result<ExitCode> {
+        let mut source = Source::new(&self.target, self.subject.0)?;
+        // An error at the beginning is printed on the terminal as it was.
+        let first = source.snapshot(None).await?;
+        let every = Duration::from_secs(if source.is_database() { 5 } else { 1 });
+        let view = View::new(self.target.describe(), source.is_database(), first);
+        let shown = Cell::new(None);
+        let (tell, messages) = unbounded_channel();
+        let (command, commands) = unbounded_channel();
+        // All on one task: a panic anywhere ends it all, and leaves no half of it on the screen.
         tokio::select! {
-            outcome = converse(app, news, order) => outcome,
-            outcome = obeying => outcome,
-            never = feed.keep_taking(tell.clone()) => match never {},
+            outcome = converse(view, &shown, messages, command) => outcome,
+            never = tend(source, self.interval.unwrap_or(every), &shown, commands, tell) => match never {},
         }
     }
 }
 
-/// Draws, waits for a key or for news, and draws again.
+/// Takes snapshots and executes commands, one after the other.
+async fn tend(
+    mut source: Source,
+    every: Duration,
+    shown: &Cell<Option<RunId>>,
+    mut commands: UnboundedReceiver<Command>,
+    tell: UnboundedSender<Message>,
+) -> Infallible {
+    let mut pause = Duration::ZERO;
+    loop {
+        if let Ok(Some(command)) = timeout(pause, commands.recv()).await {
+            drop(tell.send(Message::Answer(source.execute(command).await)));
+        }
+        let taken = source.snapshot(shown.get()).await;
+        pause = if taken.is_ok() { every } else { every.max(RETRY) };
+        drop(tell.send(match taken {
+            Ok(snapshot) => Message::Snapshot(snapshot),
+            Err(error) => Message::Lost(format!("{error:#}")),
+        }));
+    }
+}
+
+/// Draws, waits for a key or a message, and draws again.
 async fn converse(
-    mut app: App,
-    mut news: mpsc::Receiver<FeedMessage>,
-    order: mpsc::Sender<Order>,
+    mut view: View,
+    shown: &Cell<Option<RunId>>,
+    mut messages: UnboundedReceiver<Message>,
+    commands: UnboundedSender<Command>,
 ) -> anyhow::Result<ExitCode> {
     let _restore = Restore;
     let mut terminal = ratatui::try_init().context("opening the terminal; --plain prints lines instead")?;
     let palette = Palette { colours: colours_wanted() };
     let mut keys = keys();
     loop {
-        terminal.draw(|frame| draw(frame, &app, palette)).context("drawing on the terminal")?;
+        shown.set(view.shown_run().map(|run| run.progress.run));
+        terminal.draw(|frame| draw(frame, &view, palette)).context("drawing on the terminal")?;
         let event = tokio::select! {
             event = keys.recv() => event.context("reading keys from the terminal")??,
-            Some(news) = news.recv() => {
-                app.hear(news);
+            Some(message) = messages.recv() => {
+                match message {
+                    Message::Snapshot(snapshot) => view.update(snapshot),
+                    Message::Lost(reason) => view.lost = Some(reason),
+                    Message::Answer(answer) => view.notice = Some(answer),
+                }
                 continue;
             }
         };
@@ -73,25 +106,23 @@ async fn converse(
         if key.kind == KeyEventKind::Release {
             continue;
         }
-        match app.press(key) {
+        match view.press(key) {
             Some(Effect::Leave) => return Ok(ExitCode::SUCCESS),
             Some(Effect::Interrupt) => return Ok(ExitCode::from(INTERRUPTED)),
-            Some(Effect::Obey(wanted)) if order.try_send(wanted).is_err() => {
-                app.notice = Some(Err("too many requests at once; try again".to_owned()));
-            }
-            Some(Effect::Obey(_)) | None => {}
+            Some(Effect::Execute(command)) => drop(commands.send(command)),
+            None => {}
         }
     }
 }
 
 /// What the terminal sends. The thread waits for a key when the process ends, and ends with it.
-fn keys() -> mpsc::Receiver<std::io::Result<Event>> {
-    let (sender, keys) = mpsc::channel(WAITING_MAX);
+fn keys() -> UnboundedReceiver<std::io::Result<Event>> {
+    let (sender, keys) = unbounded_channel();
     std::thread::spawn(move || {
         loop {
             let event = event::read();
             let failed = event.is_err();
-            if sender.blocking_send(event).is_err() || failed {
+            if sender.send(event).is_err() || failed {
                 return;
             }
         }

@@ -276,11 +276,13 @@ impl Dispatch {
         holders.into_iter().any(|worker| self.begun(worker).any(|(_, job)| job.run == run))
     }
 
-    /// How many jobs of a run are being counted, as far as can be told: the other leases wait behind them. Looks at all holders.
-    pub fn being_counted(&self, run: RunId) -> usize {
+    /// How many jobs of a run present workers count, as far as can be told: their other leases wait behind them. Looks at all
+    /// holders.
+    pub fn being_counted(&self, now: Millis, run: RunId) -> usize {
         let job = |number| JobId { run, number };
         let leases = self.leases.range(job(0)..=job(u32::MAX)).flat_map(|(_, leases)| leases);
-        let holders: BTreeSet<_> = leases.map(|lease| lease.worker).collect();
+        let mut holders: BTreeSet<_> = leases.map(|lease| lease.worker).collect();
+        holders.retain(|worker| self.workers.get(worker).is_some_and(|worker| self.is_present(now, worker)));
         let begun = holders.into_iter().flat_map(|worker| self.begun(worker)).map(|(_, job)| job);
         begun.filter(|job| job.run == run).collect::<BTreeSet<_>>().len()
     }

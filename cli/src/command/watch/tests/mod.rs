@@ -1,7 +1,5 @@
 //! Tests of the keys and of the drawing.
 
-use std::collections::HashMap;
-
 use jiff::tz::TimeZone;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
@@ -15,10 +13,9 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::app::{App, Effect, Mode, Pane};
 use super::draw::{Palette, draw};
-use super::feed::{FeedMessage, Order};
-use super::picture::{ClusterView, WorkerView};
+use super::source::{Command, Snapshot};
+use super::view::{Effect, Row, View};
 
 mod keys;
 mod pictures;
@@ -62,7 +59,7 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
         priority: 0,
         replicate_ppm: 0,
         reason: (state == RunState::Failed).then(|| "COUNT2 is not what it has to be".to_owned()),
-        created_at: NOW,
+        created_at: NOW - 9_000_000 + i64::try_from(number).expect("a few"),
         started_at: going.then_some(NOW - 7_800_000),
         finished_at: None,
         recounts: Recounts::default(),
@@ -70,8 +67,8 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
     }
 }
 
-fn worker(number: u64, name: &str, states_per_s: f64) -> WorkerView {
-    WorkerView::from(WorkerStatus {
+fn worker(number: u64, name: &str, states_per_s: f64) -> WorkerStatus {
+    WorkerStatus {
         id: worker_id(number),
         name: name.to_owned(),
         build: "test".to_owned(),
@@ -90,7 +87,7 @@ fn worker(number: u64, name: &str, states_per_s: f64) -> WorkerView {
         checks_open: 0,
         credential: Credential::shared(),
         distrusted: (number == 2).then(|| "test".to_owned()),
-    })
+    }
 }
 
 fn event(number: u64, kind: EventKind, about: u64, text: &str) -> Event {
@@ -102,8 +99,8 @@ fn event(number: u64, kind: EventKind, about: u64, text: &str) -> Event {
     Event { number, at, kind, run, worker, text: text.to_owned() }
 }
 
-fn picture() -> ClusterView {
-    ClusterView {
+fn snapshot() -> Snapshot {
+    Snapshot {
         at: NOW,
         runs: vec![
             run(0, 22, RunState::Active, 21_354),
@@ -120,7 +117,7 @@ fn picture() -> ClusterView {
                 "'attic' sent no heartbeat in time: its jobs go to other workers.",
             ),
         ],
-        details: HashMap::from([(run_id(0), detail(Vec::new()))]),
+        detail: Some((run_id(0), detail(Vec::new()))),
         disk: None,
     }
 }
@@ -130,28 +127,28 @@ fn detail(moments: Vec<Moment>) -> RunDetail {
     RunDetail { moments, being_counted: Some(12), cpu_us: Some(91_800_000_000) }
 }
 
-fn app_of(picture: ClusterView) -> App {
-    let mut app = App::new("http://head:7327".to_owned(), false, picture);
+fn view_of(snapshot: Snapshot) -> View {
+    let mut view = View::new("http://head:7327".to_owned(), false, snapshot);
     // The same everywhere.
-    app.zone = TimeZone::UTC;
-    app
+    view.zone = TimeZone::UTC;
+    view
 }
 
-fn app() -> App {
-    app_of(picture())
+fn view() -> View {
+    view_of(snapshot())
 }
 
 /// Presses keys that are letters; what the last leaves to do.
-fn type_in(app: &mut App, letters: &str) -> Option<Effect> {
-    letters.chars().map(|letter| press(app, KeyCode::Char(letter))).last().flatten()
+fn type_in(view: &mut View, letters: &str) -> Option<Effect> {
+    letters.chars().map(|letter| press(view, KeyCode::Char(letter))).last().flatten()
 }
 
-fn press(app: &mut App, code: KeyCode) -> Option<Effect> {
-    app.press(KeyEvent::new(code, KeyModifiers::NONE))
+fn press(view: &mut View, code: KeyCode) -> Option<Effect> {
+    view.press(KeyEvent::new(code, KeyModifiers::NONE))
 }
 
-fn screen(app: &App, width: u16, height: u16) -> TestBackend {
+fn screen(view: &View, width: u16, height: u16) -> TestBackend {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("no terminal can fail here");
-    terminal.draw(|frame| draw(frame, app, Palette { colours: true })).expect("nor this");
+    terminal.draw(|frame| draw(frame, view, Palette { colours: true })).expect("nor this");
     terminal.backend().clone()
 }

@@ -8,7 +8,6 @@ use crate::output::thousands;
 
 #[test]
 fn the_picture_at_80_by_24() {
-    let mut app = app();
     let moment = |number: u32| Moment {
         at: NOW - 30_000 + 1_000 * i64::from(number),
         share_done: 0.5,
@@ -16,26 +15,23 @@ fn the_picture_at_80_by_24() {
         states_per_s: if number > 3 { 8.01e9 + 1e8 * f64::from(number % 10) } else { 0.0 },
         total: None,
     };
-    let mut next = picture();
-    next.details.insert(run_id(0), detail((0..30).map(moment).collect()));
-    app.hear(FeedMessage::Picture(next));
-    insta::assert_snapshot!(screen(&app, 80, 24));
+    let mut snapshot = snapshot();
     // More moments than columns.
-    let mut next = picture();
-    next.details.insert(run_id(0), detail((0..240).map(moment).collect()));
-    app.hear(FeedMessage::Picture(next));
-    let speeds = app.speeds(run_id(0), 60);
-    assert_eq!((speeds.len(), speeds[0], speeds[59]), (60, 0, 8_760_000_000));
+    snapshot.detail = Some((run_id(0), detail((0..240).map(moment).collect())));
+    let mut view = view_of(snapshot);
+    type_in(&mut view, "k");
+    insta::assert_snapshot!(screen(&view, 80, 24));
 }
 
 #[test]
 fn the_picture_at_120_by_40() {
-    insta::assert_snapshot!(screen(&app(), 120, 40));
+    let mut view = view();
+    type_in(&mut view, "kp");
+    insta::assert_snapshot!(screen(&view, 120, 40));
 }
 
-/// The largest board that was ever counted, done; and a small one whose workers hold more jobs than they count.
-fn finished() -> ClusterView {
-    let mut picture = picture();
+/// The largest board that was ever counted, done.
+fn finished() -> Snapshot {
     let known = published(BoardSize::new(27).expect("a size")).expect("published");
     let mut done = run(3, 27, RunState::Done, 40_572);
     done.started_at = Some(NOW - 86_400_000);
@@ -46,17 +42,15 @@ fn finished() -> ClusterView {
         checked: Checked::Published,
         grounds: None,
     });
-    picture.runs = vec![done];
-    picture.details =
-        HashMap::from([(run_id(3), RunDetail { being_counted: Some(0), ..detail(Vec::new()) })]);
-    picture
+    let detail = Some((run_id(3), RunDetail { being_counted: Some(0), ..detail(Vec::new()) }));
+    Snapshot { runs: vec![done], detail, ..snapshot() }
 }
 
 #[test]
 fn a_finished_run_tells_its_counts_and_what_they_took() {
-    let app = app_of(finished());
-    insta::assert_snapshot!(screen(&app, 80, 24));
-    let wide = screen(&app, 120, 40).to_string();
+    let view = view_of(finished());
+    insta::assert_snapshot!(screen(&view, 80, 24));
+    let wide = screen(&view, 120, 40).to_string();
     let known = published(BoardSize::new(27).expect("a size")).expect("published");
     for fact in [
         "TOTAL 234,907,967,154,122,528, equal to the published count".to_owned(),
@@ -69,7 +63,9 @@ fn a_finished_run_tells_its_counts_and_what_they_took() {
 
 #[test]
 fn a_run_that_is_counted_tells_when_it_ends() {
-    let screen = screen(&app(), 120, 40).to_string();
+    let mut view = view();
+    type_in(&mut view, "k");
+    let screen = screen(&view, 120, 40).to_string();
     // 1,800,000,000 s after 1970 it is 08:00 in Greenwich.
     for fact in [
         "▒ 96 leased (12 being counted), · 19,122 waiting",
@@ -80,84 +76,68 @@ fn a_run_that_is_counted_tells_when_it_ends() {
     }
 }
 
-/// With what is long in it: names, errors, and a run that is over before the one that is counted.
-fn long_winded() -> ClusterView {
-    let mut picture = picture();
-    picture.runs.rotate_right(1);
-    picture.runs[0].reason = Some(
+/// With what is long in it: names, errors, events.
+fn long_winded() -> Snapshot {
+    let mut snapshot = snapshot();
+    snapshot.runs[2].reason = Some(
         "the sum of the counts is 365,595 and not 365,596, the published count: results of one worker may be wrong"
             .to_owned(),
     );
-    picture.workers[0].name = "rack-17-node-004.batch.cluster.physics.university.example".to_owned();
-    picture.events[1].text =
+    snapshot.workers[0].name = "rack-17-node-004.batch.cluster.physics.university.example".to_owned();
+    snapshot.events[1].text =
         "Untrusted: rack-17-node-004.batch.cluster.physics.university.example. It gets no more jobs; \
                               1,204 of its results are counted again. Two others counted job 17 alike."
             .to_owned();
-    picture
-}
-
-#[test]
-fn it_opens_on_the_run_that_is_counted() {
-    let mut picture = long_winded();
-    let opens_on = |picture: &ClusterView| {
-        let app = App::new(String::new(), false, picture.clone());
-        app.selected_run().map(|run| run.progress.run)
-    };
-    assert_eq!(opens_on(&picture), Some(run_id(0)));
-    picture.runs.retain(|run| run.progress.state != RunState::Active);
-    assert_eq!(opens_on(&picture), Some(run_id(1)), "paused, but not over");
-    picture.runs.retain(|run| !run.progress.state.is_open());
-    assert_eq!(opens_on(&picture), Some(run_id(2)), "the latest");
-    assert_eq!(opens_on(&ClusterView::default()), None);
+    snapshot
 }
 
 #[test]
 fn long_names_and_errors_at_80_by_24() {
-    let mut app = app_of(long_winded());
-    app.hear(FeedMessage::Lost(
+    let mut view = view_of(long_winded());
+    type_in(&mut view, "kk");
+    view.lost = Some(
         "can't reach a coordinator at http://head.cluster.physics.university.example:7327 (Connection refused); check \
          the address, and that 'nqueens coordinator' runs there"
             .to_owned(),
-    ));
-    type_in(&mut app, "k");
-    insta::assert_snapshot!(screen(&app, 80, 24));
+    );
+    insta::assert_snapshot!(screen(&view, 80, 24));
+    view.lost = None;
+    // Events are not cut while lines are empty.
+    let whole = screen(&view, 80, 24).to_string();
+    assert!(whole.contains("job 17 alike"), "{whole}");
 }
 
 #[test]
-fn the_picture_at_200_by_50() {
-    let mut app = app_of(long_winded());
-    insta::assert_snapshot!(screen(&app, 200, 50));
-    app.hear(FeedMessage::Answer(Err("run 60a1651823b0 is active".to_owned())));
-    assert!(screen(&app, 200, 50).to_string().contains("run 60a1651823b0 is active"));
-}
-
-#[test]
-fn a_question_and_the_keys_lie_over_it() {
-    let mut app = app();
-    type_in(&mut app, "p");
-    insta::assert_snapshot!(screen(&app, 80, 24));
-    type_in(&mut app, "n?");
-    insta::assert_snapshot!(screen(&app, 80, 24));
+fn a_hundred_workers_leave_room_for_events() {
+    let mut snapshot = snapshot();
+    snapshot.workers = (10..110).map(|number| worker(number, "node", 1e9)).collect();
+    let full = screen(&view_of(snapshot.clone()), 80, 24).to_string();
+    assert!(full.contains("100 WORKERS") && full.contains("sent no heartbeat"), "{full}");
+    // Without events they have their lines, too.
+    snapshot.events.clear();
+    let rows = |screen: &str| screen.lines().filter(|line| line.contains(" node ")).count();
+    let free = screen(&view_of(snapshot), 80, 24).to_string();
+    assert!(rows(&free) > rows(&full), "{free}");
 }
 
 #[test]
 fn a_lost_coordinator_is_told_of_until_it_is_back() {
-    let mut app = app();
-    app.hear(FeedMessage::Lost("can't reach a coordinator".to_owned()));
+    let mut view = view();
+    view.lost = Some("can't reach a coordinator".to_owned());
     let alarm = "out of date; trying again: can't reach a coordinator";
-    assert!(screen(&app, 80, 24).to_string().contains(alarm));
-    app.hear(FeedMessage::Picture(picture()));
-    assert!(!screen(&app, 80, 24).to_string().contains("out of date"));
+    assert!(screen(&view, 80, 24).to_string().contains(alarm));
+    view.update(snapshot());
+    assert!(!screen(&view, 80, 24).to_string().contains("out of date"));
 }
 
 #[test]
 fn the_headline_tells_of_those_who_are_there_and_of_all_runs() {
-    let head = |picture| screen(&App::new(String::new(), false, picture), 80, 24).to_string();
-    let mut all = picture();
+    let head = |snapshot| screen(&View::new(String::new(), false, snapshot), 80, 24).to_string();
+    let mut all = snapshot();
     all.runs.push(run(3, 21, RunState::Active, 7));
     assert!(head(all.clone()).contains("3 worker(s), 12 threads, 1.60e10 states/s"), "of both runs");
     // An untrusted worker is listed, also when it is gone.
-    all.workers[1].live.as_mut().expect("of a coordinator").present = false;
+    all.workers[1].present = false;
     assert!(head(all.clone()).contains("2 worker(s), 8 threads, ") && head(all.clone()).contains("west"));
     all.runs.retain(|run| run.progress.speed.is_none());
     assert!(head(all.clone()).contains("2 worker(s), 8 threads  "), "{}", head(all));
@@ -165,16 +145,16 @@ fn the_headline_tells_of_those_who_are_there_and_of_all_runs() {
 
 #[test]
 fn no_size_is_too_small() {
-    let mut app = app();
-    for keys in ["", "?", "?p", "nj/x"] {
-        type_in(&mut app, keys);
+    let mut view = view();
+    for keys in ["", "p", "njjjd"] {
+        type_in(&mut view, keys);
         for (width, height) in
-            [0, 1, 2, 5, 13, 39].into_iter().flat_map(|width| (0..16).map(move |height| (width, height)))
+            [0, 1, 2, 5, 13, 39].into_iter().flat_map(|width| (0..26).map(move |height| (width, height)))
         {
-            screen(&app, width, height);
+            screen(&view, width, height);
         }
     }
-    let empty = App::new(String::new(), false, ClusterView::default());
+    let empty = View::new(String::new(), false, Snapshot::default());
     for (width, height) in [(0, 0), (1, 1), (7, 3), (80, 24), (400, 100)] {
         screen(&empty, width, height);
     }
@@ -189,21 +169,21 @@ fn without_colours_nothing_is_coloured() {
             .iter()
             .any(|cell| cell.fg != ratatui::style::Color::Reset || cell.bg != ratatui::style::Color::Reset)
     };
-    let mut app = app();
-    type_in(&mut app, "p");
-    terminal.draw(|frame| draw(frame, &app, Palette { colours: false })).expect("nor this");
+    let mut view = view();
+    type_in(&mut view, "p");
+    terminal.draw(|frame| draw(frame, &view, Palette { colours: false })).expect("nor this");
     assert!(!colours(&terminal));
-    terminal.draw(|frame| draw(frame, &app, Palette { colours: true })).expect("nor this");
+    terminal.draw(|frame| draw(frame, &view, Palette { colours: true })).expect("nor this");
     assert!(colours(&terminal));
 }
 
 #[test]
 fn a_name_cannot_command_the_terminal() {
-    let mut picture = picture();
-    picture.workers[0].name = "\x1b[2J\x07evil".to_owned();
-    picture.events[0].text = "\x1b]0;title\x07".to_owned();
-    let app = App::new(String::new(), false, picture);
-    let screen = screen(&app, 80, 24);
+    let mut snapshot = snapshot();
+    snapshot.workers[0].name = "\x1b[2J\x07evil".to_owned();
+    snapshot.events[0].text = "\x1b]0;title\x07".to_owned();
+    let view = View::new(String::new(), false, snapshot);
+    let screen = screen(&view, 80, 24);
     let text: String = screen.buffer().content().iter().map(ratatui::buffer::Cell::symbol).collect();
     assert!(text.contains("evil") && !text.contains(char::is_control));
 }
