@@ -5,13 +5,15 @@ use std::num::NonZeroUsize;
 use bytesize::ByteSize;
 use clap::Args;
 
+use crate::headings::LIMITS;
 use crate::machine::{free_memory, workers_on_node};
 
 /// The memory that multiplied colours may take.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Memory {
-    /// Memory for plan colours, for example 500MB or 8GiB. A soft limit; less memory is slower [default: half of what the machine, its control groups and the batch system leave to this process: see nqueens doctor]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    /// Memory for plan colours, for example 500MB or 8GiB. A soft limit; less memory is slower [default: half of what the
+    /// machine, its control groups and the batch system leave to this process: see nqueens doctor]
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = LIMITS)]
     memory: Option<ByteSize>,
 }
 

@@ -23,7 +23,7 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Json {
     /// Print JSON; counts are decimal strings because they can exceed 2^53
-    #[arg(long)]
+    #[arg(short, long)]
     pub(crate) json: bool,
 }
 

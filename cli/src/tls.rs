@@ -10,21 +10,22 @@ use nqueens_proto::tls::{InvalidPem, certificates, private_key};
 
 use crate::authority::warn_of_end;
 use crate::exit::misuse;
+use crate::headings::CONNECTION;
 use crate::permissions::warn_of_readers;
 
 /// How a caller knows its coordinator, and shows who it is.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CallerTls {
     /// For https:// addresses: certificate of the authority that signed the coordinator's (PEM)
-    #[arg(long = "tls-ca", value_name = "FILE")]
+    #[arg(long = "tls-ca", value_name = "FILE", help_heading = CONNECTION)]
     ca: Option<PathBuf>,
 
     /// Certificate to present to the coordinator instead of a token (PEM)
-    #[arg(long = "tls-cert", value_name = "FILE")]
+    #[arg(long = "tls-cert", value_name = "FILE", help_heading = CONNECTION)]
     cert: Option<PathBuf>,
 
     /// Private key of that certificate (PEM)
-    #[arg(long = "tls-key", value_name = "FILE")]
+    #[arg(long = "tls-key", value_name = "FILE", help_heading = CONNECTION)]
     key: Option<PathBuf>,
 }
 
@@ -68,16 +69,16 @@ pub(crate) struct CallerPems {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CoordinatorTls {
     /// The coordinator's certificate (PEM); enables TLS
-    #[arg(long = "tls-cert", value_name = "FILE")]
+    #[arg(long = "tls-cert", value_name = "FILE", help_heading = CONNECTION)]
     cert: Option<PathBuf>,
 
     /// Private key of that certificate (PEM)
-    #[arg(long = "tls-key", value_name = "FILE")]
+    #[arg(long = "tls-key", value_name = "FILE", help_heading = CONNECTION)]
     key: Option<PathBuf>,
 
     /// Certificate of the authority that signs client certificates (PEM); workers and operators with such a
     /// certificate need no token
-    #[arg(long = "tls-ca", value_name = "FILE")]
+    #[arg(long = "tls-ca", value_name = "FILE", help_heading = CONNECTION)]
     ca: Option<PathBuf>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct BenchCommand {
     kernel: EngineChoice,
 
     /// Number of counting threads
-    #[arg(long, value_name = "T", default_value = "1", value_parser = threads)]
+    #[arg(short, long, value_name = "T", default_value = "1", value_parser = threads)]
     threads: NonZeroUsize,
 
     #[command(flatten)]

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use nqueens_model::id::RunId;
 use nqueens_model::operator::RunState;
 
 use super::target::OperatorTarget;
 use crate::confirm::Confirmation;
+use crate::names::RunChoice;
 use crate::output::{Json, percent};
 use crate::progress::describe_planning;
 use crate::runtime::block_on;
@@ -70,8 +70,8 @@ impl CancelCommand {
 /// A run whose state is to change.
 #[derive(Clone, Debug, Args)]
 struct RunStateChange {
-    /// Run id, as listed by 'nqueens status'
-    run: RunId,
+    #[command(flatten)]
+    choice: RunChoice,
 
     #[command(flatten)]
     target: OperatorTarget,
@@ -82,14 +82,17 @@ struct RunStateChange {
 
 impl RunStateChange {
     fn to(self, state: RunState, retry_quarantined: bool) -> anyhow::Result<ExitCode> {
-        let run = block_on(self.target.change(self.run, state, retry_quarantined))?;
+        let run = block_on(async {
+            let run = self.target.find(&self.choice).await?;
+            self.target.change(run, state, retry_quarantined).await
+        })?;
         let (id, state) = (run.progress.run, run.progress.state.name());
         self.json.print(nqueens_web::json::run(&run), format_args!("run {id} is {state}"))?;
         Ok(ExitCode::SUCCESS)
     }
 
     fn question(&self) -> anyhow::Result<String> {
-        let run = block_on(self.target.run(self.run))?.progress;
+        let run = block_on(async { self.target.run(self.target.find(&self.choice).await?).await })?.progress;
         let (id, n) = (run.run, run.n);
         let done = match run.planned {
             Some(_) => format!("is being planned: {}", describe_planning(&run)),

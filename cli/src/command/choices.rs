@@ -16,6 +16,7 @@ use nqueens_kernel::plan::{Plan, PlanKind, fastest};
 use nqueens_kernel::variant::Variant;
 use nqueens_model::message::THREADS_MAX;
 
+use crate::headings::{CHECKS, LIMITS};
 use crate::machine::threads_max;
 
 /// The name of leaving the choice to the program.
@@ -197,7 +198,7 @@ pub(crate) fn suited(n: BoardSize, kernel: Option<Kernel>, has_devices: bool) ->
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct JobsMax {
     /// Maximum number of jobs of a run; plans with more are refused, because each job is kept in memory
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Timing::default().jobs_max)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Timing::default().jobs_max, help_heading = LIMITS)]
     pub(crate) jobs_max: u32,
 }
 
@@ -206,11 +207,11 @@ pub(crate) struct JobsMax {
 pub(crate) struct ConfirmingOptions {
     /// Number of results that must be counted a second time, by another credential or the coordinator, before a total without a
     /// published count is confirmed
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Confirming::default().checks_min)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = Confirming::default().checks_min, help_heading = CHECKS)]
     checks_min: u32,
 
     /// Confirm totals as if no counts were published: a rehearsal for boards beyond N = 27
-    #[arg(long)]
+    #[arg(long, help_heading = CHECKS)]
     unpublished: bool,
 }
 

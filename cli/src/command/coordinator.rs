@@ -21,6 +21,7 @@ use crate::build::BUILD;
 use crate::client::TOKEN_VARIABLE;
 use crate::exit::INTERRUPTED;
 use crate::exit::misuse;
+use crate::headings::{CHECKS, CONNECTION, LIMITS};
 use crate::memory::size;
 use crate::output::print_line;
 use crate::signals::{END_WITHIN, Signal, SignalReceiver, signals, stopped};
@@ -52,61 +53,61 @@ pub(crate) struct CoordinatorCommand {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7327")]
     listen: String,
 
+    #[command(flatten)]
+    page: PageOptions,
+
     /// File with the token that workers must present, or with a line NAME TOKEN for each owner of workers
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = CONNECTION)]
     worker_token_file: Option<PathBuf>,
 
     /// File with the token that operators must present
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = CONNECTION)]
     operator_token_file: Option<PathBuf>,
 
     #[command(flatten)]
     tls: CoordinatorTls,
 
     /// Allow any address without tokens or certificates: everyone who can reach it has full access
-    #[arg(long)]
+    #[arg(long, help_heading = CONNECTION)]
     insecure: bool,
 
+    /// Do not count jobs in this process: neither samples to check the workers' results (5 % of one core), nor disputed jobs
+    #[arg(long, help_heading = CHECKS)]
+    no_canaries: bool,
+
+    #[command(flatten)]
+    confirming: ConfirmingOptions,
+
     /// Lease duration: a worker without a heartbeat for this long loses its jobs
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 60)]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 60, help_heading = LIMITS)]
     lease_seconds: u32,
 
     /// Grace period for known workers after a restart
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 120)]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 120, help_heading = LIMITS)]
     grace_seconds: u32,
 
     /// Heartbeat interval of workers
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 5)]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 5, help_heading = LIMITS)]
     sync_seconds: u32,
 
     /// Interval of progress lines in the log, one for each open run
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 60)]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=86_400), default_value_t = 60, help_heading = LIMITS)]
     progress_seconds: u32,
 
     /// Minimum free space on the database's disk; below it no jobs are leased and no runs planned, but results are still
     /// accepted
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256MiB", help_heading = LIMITS)]
     disk_reserve: ByteSize,
 
     /// Maximum number of live workers per token or certificate
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 10_000)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 10_000, help_heading = LIMITS)]
     workers_max: u32,
 
     #[command(flatten)]
     jobs_max: JobsMax,
 
     #[command(flatten)]
-    confirming: ConfirmingOptions,
-
-    #[command(flatten)]
     limits: ListenerLimits,
-
-    #[command(flatten)]
-    page: PageOptions,
-
-    /// Do not count jobs in this process: neither samples to check the workers' results (5 % of one core), nor disputed jobs
-    #[arg(long)]
-    no_canaries: bool,
 }
 
 impl CoordinatorCommand {

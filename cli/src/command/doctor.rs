@@ -18,6 +18,7 @@ use super::checkup::{self, say};
 use super::measuring::speed;
 use crate::build::{BUILD, TARGET};
 use crate::engines::{ENGINES, device_crew, opencl};
+use crate::headings::CONNECTION;
 use crate::machine::{default_threads, memory_limits, thread_limits};
 use crate::memory::default_memory;
 use crate::output::{Json, print_line};
@@ -40,7 +41,7 @@ pub(crate) struct DoctorCommand {
 
     /// File with the operator token, if the coordinator requires one; alternatively, set the variable
     /// `NQUEENS_OPERATOR_TOKEN`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = CONNECTION)]
     operator_token_file: Option<PathBuf>,
 
     #[command(flatten)]
@@ -60,7 +61,7 @@ pub(crate) struct DoctorCommand {
     protocol: bool,
 
     /// With --protocol: print JSON
-    #[arg(long, requires = "protocol")]
+    #[arg(short, long, requires = "protocol")]
     json: bool,
 }
 

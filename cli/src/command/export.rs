@@ -41,7 +41,7 @@ pub(crate) struct ExportCommand {
     sequence: Terms,
 
     /// Output file; an existing file is an error [default: stdout]
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
     /// Replace an existing output file

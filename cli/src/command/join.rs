@@ -54,7 +54,7 @@ struct CreateCommand {
     tls: CallerTls,
 
     /// File to write
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
     /// Replace the file if it exists

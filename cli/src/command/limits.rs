@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+
+use crate::headings::LIMITS;
 use nqueens_coordinator::{CallerLimits, Rate};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::warn;
@@ -18,35 +20,35 @@ const PAGE_CONNECTIONS_MAX: usize = 1_280;
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ListenerLimits {
     /// Maximum number of connections
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 16_000)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 16_000, help_heading = LIMITS)]
     connections_max: u32,
 
     /// Maximum number of connections per peer (IPv4 address or IPv6 /64 network); each worker uses one
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 12_000)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 12_000, help_heading = LIMITS)]
     peer_connections_max: u32,
 
     /// Maximum number of unauthenticated connections; beyond it slow ones are closed, first those of the peer with most
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 4_000)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 4_000, help_heading = LIMITS)]
     unauthenticated_max: u32,
 
     /// Close connections that are still unauthenticated after this time
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 10)]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 10, help_heading = LIMITS)]
     first_call_seconds: u32,
 
     /// Maximum calls per second on one connection
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 1_000)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 1_000, help_heading = LIMITS)]
     calls_per_second: u32,
 
     /// Maximum calls per second per peer
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000, help_heading = LIMITS)]
     peer_calls_per_second: u32,
 
     /// Maximum worker registrations per hour per peer; each start of a worker is one
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000)]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 20_000, help_heading = LIMITS)]
     peer_registrations_per_hour: u32,
 
     /// Close connections that do not read a response within this time
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 60)]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..=3_600), default_value_t = 60, help_heading = LIMITS)]
     answer_seconds: u32,
 }
 

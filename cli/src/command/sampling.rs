@@ -36,7 +36,7 @@ pub(crate) struct SamplingOptions {
     seed: Option<u64>,
 
     /// Number of threads that count the sample
-    #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
+    #[arg(short, long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
     threads: NonZeroUsize,
 
     /// Engine that counts the sample; auto selects the fastest with another search than the one that counted first

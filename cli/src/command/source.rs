@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::{Reader, RunRow};
-use nqueens_model::id::RunId;
 
 use super::target::read;
+use crate::names::RunPrefix;
 
 /// Which run of which database.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LedgerSource {
-    /// Run id, as listed by 'nqueens status' [default: the only run in the database]
-    run: Option<RunId>,
+    /// Run id, as listed by 'nqueens status', or its first digits [default: the only run in the database]
+    run: Option<RunPrefix>,
 
     /// Database file; a coordinator may be using it
     #[arg(long, value_name = "PATH")]
@@ -51,9 +51,11 @@ impl LedgerSource {
     }
 
     async fn find(&self, reader: &Reader) -> anyhow::Result<Vec<RunRow>> {
-        Ok(match self.run {
-            Some(run) => vec![reader.run(run).await?],
-            None => reader.runs().await?,
-        })
+        let Some(prefix) = &self.run else { return Ok(reader.runs().await?) };
+        let run = match prefix.whole() {
+            Some(run) => run,
+            None => prefix.choose(reader.runs().await?.iter().map(|run| run.id))?,
+        };
+        Ok(vec![reader.run(run).await?])
     }
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clap::Args;
 use nqueens_evidence::confidence::share_met;
-use nqueens_model::id::RunId;
 use nqueens_model::operator::{CheckCounts, Interval, Progress, Recounts, RunStatus, Standing};
 use nqueens_proto::v1;
 use serde_json::{Value, json};
 
 use super::checkup::describe_disk;
 use super::target::OperatorTarget;
+use crate::names::{RunChoice, RunPrefix};
 use crate::output::{Json, hours, percent, print_line, thousands};
 use crate::runtime::block_on;
 
@@ -19,8 +19,8 @@ use crate::runtime::block_on;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens status --db nqueens-16.db --json")]
 pub(crate) struct StatusCommand {
-    /// Show only this run
-    run: Option<RunId>,
+    /// Show only this run: its id, or the first digits
+    run: Option<RunPrefix>,
 
     #[command(flatten)]
     target: OperatorTarget,
@@ -33,7 +33,9 @@ impl StatusCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let (runs, disk) = block_on(async {
             let runs = match self.run {
-                Some(run) => vec![self.target.run(run).await?],
+                Some(run) => {
+                    vec![self.target.run(self.target.find(&RunChoice { run: Some(run) }).await?).await?]
+                }
                 None => self.target.runs().await?,
             };
             Ok((runs, self.target.disk().await?))

@@ -15,6 +15,7 @@ use super::target::Contact;
 use super::variant::VariantOptions;
 use crate::client::OperatorClient;
 use crate::exit::INTERRUPTED;
+use crate::headings::{CHECKS, LIMITS};
 use crate::output::{Json, print_line};
 use crate::progress::{Bar, PICTURE_EVERY};
 use crate::runtime::block_on;
@@ -33,30 +34,30 @@ pub(crate) struct SubmitCommand {
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
-    #[command(flatten)]
-    variant: VariantOptions,
-
     /// How to split the board into jobs
     #[arg(long, default_value_t = PlanChoice::Auto, conflicts_with = "VariantOptions")]
     plan: PlanChoice,
-
-    /// Estimated states per job; a dead worker loses less work when jobs are smaller [default: depends on N]
-    #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
-    job_states: Option<u64>,
 
     /// Priority among active runs; the highest goes first
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
     priority: i32,
 
-    /// Minimum percentage of results that a second machine counts again; 0 for none
-    #[arg(long, value_name = "PERCENT", value_parser = ppm, default_value = "1")]
-    replicate: u32,
+    #[command(flatten)]
+    json: Json,
 
     #[command(flatten)]
     contact: Contact,
 
     #[command(flatten)]
-    json: Json,
+    variant: VariantOptions,
+
+    /// Minimum percentage of results that a second machine counts again; 0 for none
+    #[arg(long, value_name = "PERCENT", value_parser = ppm, default_value = "1", help_heading = CHECKS)]
+    replicate: u32,
+
+    /// Estimated states per job; a dead worker loses less work when jobs are smaller [default: depends on N]
+    #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62), help_heading = LIMITS)]
+    job_states: Option<u64>,
 }
 
 impl SubmitCommand {

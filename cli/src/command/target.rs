@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use clap::Args;
 use nqueens_coordinator::request::{Requeue, RetryQuarantined, SetTrust};
 use nqueens_coordinator::{Coordinator, Operator, Reader, Refusal, Timing, UnplannedRun};
-use nqueens_model::id::RunId;
+use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{Blamed, MachineName, RunState, RunStatus};
 use nqueens_proto::v1;
 
 use crate::build::BUILD;
 use crate::client::{OperatorClient, TOKEN_VARIABLE};
+use crate::headings::CONNECTION;
+use crate::names::{RunChoice, RunPrefix, WorkerChoice};
 use crate::tls::CallerTls;
 use crate::token;
 
@@ -18,12 +21,12 @@ use crate::token;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Contact {
     /// Address of the coordinator
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7327")]
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7327", help_heading = CONNECTION)]
     coordinator: String,
 
     /// File with the operator token, if the coordinator requires one; alternatively, set the variable
     /// `NQUEENS_OPERATOR_TOKEN`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = CONNECTION)]
     operator_token_file: Option<PathBuf>,
 
     #[command(flatten)]
@@ -69,6 +72,46 @@ impl OperatorTarget {
         match self.place()? {
             Ok(mut client) => client.run(id).await,
             Err(db) => read(db, async |reader| status(reader, id).await).await,
+        }
+    }
+
+    /// The run that was chosen; without a choice the only open run, or the only run.
+    pub(crate) async fn find(&self, choice: &RunChoice) -> anyhow::Result<RunId> {
+        if let Some(run) = choice.run.as_ref().and_then(RunPrefix::whole) {
+            return Ok(run);
+        }
+        let runs = self.runs().await?;
+        let (all, open): (Vec<_>, Vec<_>) = (
+            runs.iter().map(|run| run.progress.run).collect(),
+            runs.iter().filter(|run| run.progress.state.is_open()).map(|run| run.progress.run).collect(),
+        );
+        match (&choice.run, &open[..], &all[..]) {
+            (Some(prefix), ..) => prefix.choose(all.into_iter()),
+            (None, [run], _) | (None, [], [run]) => Ok(*run),
+            (None, [], []) => bail!("there is no run here"),
+            (None, [], all) => {
+                bail!("none of {} runs is open: name one of those listed by 'nqueens status'", all.len())
+            }
+            (None, open, _) => {
+                bail!("{} runs are open: name one of those listed by 'nqueens status'", open.len())
+            }
+        }
+    }
+
+    /// The worker that was chosen by its number or name.
+    pub(crate) async fn find_worker(&self, choice: &WorkerChoice) -> anyhow::Result<WorkerId> {
+        if let WorkerChoice::Id(worker) = choice {
+            return Ok(*worker);
+        }
+        match self.place()? {
+            Ok(mut client) => {
+                let workers = client.workers().await?;
+                choice.choose(workers.iter().map(|worker| (worker.id, &*worker.name)))
+            }
+            Err(db) => {
+                let workers = read(db, async |reader| Ok(reader.workers().await?)).await?;
+                choice.choose(workers.iter().map(|worker| (worker.id, &*worker.registration.name)))
+            }
         }
     }
 

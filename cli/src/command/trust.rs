@@ -4,14 +4,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_model::credential::Credential;
-use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{Blamed, MachineName};
 use serde_json::json;
 
 use super::target::OperatorTarget;
-use super::workers::worker;
 use crate::confirm::Confirmation;
 use crate::exit::misuse;
+use crate::names::{RunChoice, WorkerChoice};
 use crate::output::{Json, thousands};
 use crate::runtime::block_on;
 
@@ -21,8 +20,8 @@ use crate::runtime::block_on;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens requeue 0123456789ab --worker 7")]
 pub(crate) struct RequeueCommand {
-    /// Run id, as listed by 'nqueens status'
-    run: RunId,
+    #[command(flatten)]
+    choice: RunChoice,
 
     #[command(flatten)]
     of: Of,
@@ -44,27 +43,30 @@ struct Of {
     #[arg(long, value_name = "NUMBER")]
     job: Option<u32>,
 
-    /// Void all results of this worker, as listed by 'nqueens workers' and 'nqueens audit'
-    #[arg(long, value_name = "WORKER", value_parser = worker)]
-    worker: Option<WorkerId>,
+    /// Void all results of this worker: its number or name, as listed by 'nqueens workers'
+    #[arg(long, value_name = "WORKER")]
+    worker: Option<WorkerChoice>,
 }
 
 impl RequeueCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let of = match (self.of.job, self.of.worker) {
-            (Some(job), _) => Blamed::Job(job),
-            (None, Some(worker)) => Blamed::Worker(worker),
-            (None, None) => misuse("give --job NUMBER or --worker WORKER").exit(),
-        };
-        if let Some(outcome) = block_on(self.target.run(self.run))?.outcome {
-            let (id, total) = (self.run, thousands(outcome.total));
+        let (run, of) = block_on(async {
+            let of = match (self.of.job, &self.of.worker) {
+                (Some(job), _) => Blamed::Job(job),
+                (None, Some(worker)) => Blamed::Worker(self.target.find_worker(worker).await?),
+                (None, None) => misuse("give --job NUMBER or --worker WORKER").exit(),
+            };
+            Ok((self.target.find(&self.choice).await?, of))
+        })?;
+        if let Some(outcome) = block_on(self.target.run(run))?.outcome {
+            let (id, total) = (run, thousands(outcome.total));
             let question = || Ok(format!("run {id} is done, TOTAL {total}. Withdraw this total?"));
             let consequence = format!("run {id} is done, and its total would be withdrawn");
             if !self.confirmation.given(&consequence, question)? {
                 return Ok(ExitCode::FAILURE);
             }
         }
-        let (run, jobs) = block_on(self.target.requeue(self.run, of))?;
+        let (run, jobs) = block_on(self.target.requeue(run, of))?;
         let mut line = nqueens_web::json::run(&run);
         line["requeued"] = jobs.into();
         let (id, state, jobs) = (run.progress.run, run.progress.state.name(), thousands(jobs));

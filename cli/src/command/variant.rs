@@ -11,21 +11,22 @@ use nqueens_kernel::plan::Plan;
 use nqueens_kernel::variant::{Cell, Cells, Variant};
 
 use crate::exit::misuse;
+use crate::headings::VARIANTS;
 
 /// A variant of the problem in place of the whole board.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VariantOptions {
     /// Only solutions with these queens; cells as in chess, such as a1,c5 (a1 is at the lower left)
-    #[arg(long, value_name = "CELLS", value_delimiter = ',')]
+    #[arg(long, value_name = "CELLS", value_delimiter = ',', help_heading = VARIANTS)]
     given: Vec<String>,
 
     /// Only solutions that leave the blocked cells of a drawing empty: N lines of N cells, top row first; '.' open,
     /// '#' blocked, 'Q' a given queen
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = VARIANTS)]
     blocked: Option<PathBuf>,
 
     /// Toroidal (modular) queens: diagonals go on around the sides of the board
-    #[arg(long, conflicts_with_all = ["given", "blocked"])]
+    #[arg(long, conflicts_with_all = ["given", "blocked"], help_heading = VARIANTS)]
     torus: bool,
 }
 

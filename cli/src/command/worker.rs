@@ -21,6 +21,7 @@ use super::devices::Devices;
 use crate::build::BUILD;
 use crate::engines::ENGINES;
 use crate::exit::{INTERRUPTED, NO_MORE_WORK, TIME_IS_UP, misuse};
+use crate::headings::{CONNECTION, LIMITS};
 use crate::join::Join;
 use crate::machine::default_threads;
 use crate::memory::Memory;
@@ -58,7 +59,7 @@ pub(crate) struct WorkerCommand {
     coordinator: Option<String>,
 
     /// Number of counting threads
-    #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
+    #[arg(short, long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
     threads: NonZeroUsize,
 
     /// Counting engine; each must pass a self-test on small boards, and auto selects the fastest that does. With opencl,
@@ -69,9 +70,6 @@ pub(crate) struct WorkerCommand {
     #[command(flatten)]
     devices: Devices,
 
-    #[command(flatten)]
-    memory: Memory,
-
     /// Name in the coordinator's lists: one line of printable characters, at most 64 bytes [default: the host name]
     #[arg(long, value_parser = name)]
     name: Option<String>,
@@ -80,39 +78,42 @@ pub(crate) struct WorkerCommand {
     #[arg(long, value_name = "DIR", default_value = "nqueens-spool")]
     spool: PathBuf,
 
-    /// Niceness of the process, 0 to 19: higher values leave more CPU time to other processes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=19), default_value_t = 0)]
-    nice: i32,
-
-    /// File with the worker token, if the coordinator requires one
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-
-    #[command(flatten)]
-    tls: CallerTls,
-
-    /// Time for running jobs to finish when the worker is stopped or drained; then they are returned
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(0..=86_400), default_value_t = 10)]
-    drain_seconds: u64,
-
     /// Be gone by then: auto (the end of the Slurm job), a duration such as 2h, or a time such as 2026-12-24T18:00. The
     /// worker takes only jobs that it expects to finish, and returns the others 10 seconds before
     #[arg(long, value_name = "LIMIT")]
     time_limit: Option<TimeLimit>,
 
-    /// End up to this duration earlier than --time-limit says, each worker by a random part of it: so they do not all end
-    /// together
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "time_limit")]
-    lifetime_stagger: Option<Duration>,
-
     /// End after this time without work, such as 5m
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     idle_timeout: Option<Duration>,
 
+    /// File with the worker token, if the coordinator requires one
+    #[arg(long, value_name = "FILE", help_heading = CONNECTION)]
+    token_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    tls: CallerTls,
+
+    #[command(flatten)]
+    memory: Memory,
+
     /// Number of workers that share the memory of this machine: each uses its part by default [default: the tasks of the
     /// Slurm step on this node, or 1]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", help_heading = LIMITS)]
     node_workers: Option<NonZeroUsize>,
+
+    /// Niceness of the process, 0 to 19: higher values leave more CPU time to other processes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=19), default_value_t = 0, help_heading = LIMITS)]
+    nice: i32,
+
+    /// Time for running jobs to finish when the worker is stopped or drained; then they are returned
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(0..=86_400), default_value_t = 10, help_heading = LIMITS)]
+    drain_seconds: u64,
+
+    /// End up to this duration earlier than --time-limit says, each worker by a random part of it: so they do not all end
+    /// together
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "time_limit", help_heading = LIMITS)]
+    lifetime_stagger: Option<Duration>,
 }
 
 /// Reads a worker's name.

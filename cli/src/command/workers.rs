@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use clap::Args;
 use nqueens_coordinator::WorkerRow;
 use nqueens_model::credential::Credential;
-use nqueens_model::id::WorkerId;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::Registration;
 use nqueens_model::operator::WorkerStatus;
 use serde_json::{Value, json};
 
 use super::target::{Contact, OperatorTarget, read};
+use crate::names::WorkerChoice;
 use crate::output::{Json, print_line, thousands};
 use crate::runtime::block_on;
 
@@ -132,11 +132,10 @@ fn row_json(row: &WorkerRow) -> Value {
 
 /// Drains a worker: it gets no more jobs, finishes or returns those it holds, and stops.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens drain 7")]
+#[command(after_help = "Example: nqueens drain west")]
 pub(crate) struct DrainCommand {
-    /// Worker number, as listed by 'nqueens workers'
-    #[arg(value_parser = worker)]
-    worker: WorkerId,
+    /// Number or name of the worker, as listed by 'nqueens workers'
+    worker: WorkerChoice,
 
     #[command(flatten)]
     contact: Contact,
@@ -145,16 +144,18 @@ pub(crate) struct DrainCommand {
     json: Json,
 }
 
-pub(crate) fn worker(text: &str) -> Result<WorkerId, String> {
-    let id = text.parse().ok().and_then(WorkerId::new);
-    id.ok_or_else(|| format!("a worker is a number listed by 'nqueens workers', not '{text}'"))
-}
-
 impl DrainCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        block_on(async { self.contact.client()?.drain(self.worker).await })?;
-        let line = json!({ "id": self.worker.get(), "draining": true });
-        self.json.print(line, format_args!("worker {} is draining", self.worker))?;
+        let worker = block_on(async {
+            let mut client = self.contact.client()?;
+            let known = client.workers().await?;
+            let present = known.iter().filter(|worker| worker.present);
+            let worker = self.worker.choose(present.map(|worker| (worker.id, &*worker.name)))?;
+            client.drain(worker).await?;
+            Ok(worker)
+        })?;
+        let line = json!({ "id": worker.get(), "draining": true });
+        self.json.print(line, format_args!("worker {worker} is draining"))?;
         Ok(ExitCode::SUCCESS)
     }
 }

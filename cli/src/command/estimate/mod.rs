@@ -18,6 +18,7 @@ use nqueens_model::operator::Interval;
 use serde_json::{Value, json};
 
 use super::choices::{KernelChoice, PlanChoice, amount, threads};
+use crate::headings::COSTS;
 use crate::machine::default_threads;
 use crate::memory::Memory;
 use crate::output::{Json, print_line, thousands};
@@ -38,6 +39,10 @@ pub(crate) struct EstimateCommand {
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
+    /// Number of threads that sample and measure on this machine
+    #[arg(short, long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
+    threads: NonZeroUsize,
+
     /// How to split the board into jobs
     #[arg(long, default_value_t = PlanChoice::Auto)]
     plan: PlanChoice,
@@ -45,10 +50,6 @@ pub(crate) struct EstimateCommand {
     /// Counting engine
     #[arg(long, default_value_t = KernelChoice::Auto)]
     kernel: KernelChoice,
-
-    /// Number of threads that sample and measure on this machine
-    #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
-    threads: NonZeroUsize,
 
     /// Number of random descents, and of row sets in proportion; four times as many halve the interval
     #[arg(long, value_name = "COUNT", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=100_000_000))]
@@ -58,27 +59,27 @@ pub(crate) struct EstimateCommand {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
+    #[command(flatten)]
+    json: Json,
+
     /// States per second of one thread of the cluster, as printed by 'nqueens bench' [default: measured here]
-    #[arg(long, value_name = "STATES", value_parser = speed, allow_negative_numbers = true)]
+    #[arg(long, value_name = "STATES", value_parser = speed, allow_negative_numbers = true, help_heading = COSTS)]
     speed: Option<f64>,
 
     /// Number of threads of the cluster [default: --threads]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000_000), help_heading = COSTS)]
     threads_total: Option<u32>,
 
     /// Power of one counting thread of the cluster
-    #[arg(long, value_name = "WATTS", value_parser = amount, allow_negative_numbers = true)]
+    #[arg(long, value_name = "WATTS", value_parser = amount, allow_negative_numbers = true, help_heading = COSTS)]
     watts_per_core: Option<f64>,
 
     /// Price of one thread of the cluster for one hour
-    #[arg(long, value_name = "PRICE", value_parser = amount, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PRICE", value_parser = amount, allow_negative_numbers = true, help_heading = COSTS)]
     price_per_core_hour: Option<f64>,
 
     #[command(flatten)]
     memory: Memory,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 fn speed(text: &str) -> Result<f64, String> {

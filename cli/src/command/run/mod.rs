@@ -32,6 +32,7 @@ use super::variant::{VariantOptions, subject};
 use crate::build::BUILD;
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
+use crate::headings::LIMITS;
 use crate::machine::default_threads;
 use crate::memory::Memory;
 use crate::output::{Json, percent, thousands};
@@ -52,12 +53,9 @@ pub(crate) struct RunCommand {
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
-    #[command(flatten)]
-    options: VariantOptions,
-
-    /// What these ask for.
-    #[arg(skip)]
-    variant: Option<Variant>,
+    /// Number of counting threads
+    #[arg(short, long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
+    threads: NonZeroUsize,
 
     /// Database file [default: nqueens-N.db; of a variant nqueens-N-torus.db or nqueens-N-DIGITS.db]
     #[arg(long, value_name = "PATH")]
@@ -67,32 +65,35 @@ pub(crate) struct RunCommand {
     #[arg(long, default_value_t = PlanChoice::Auto, conflicts_with = "VariantOptions")]
     plan: PlanChoice,
 
-    /// Number of counting threads
-    #[arg(long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
-    threads: NonZeroUsize,
-
     /// Counting engine; opencl counts on devices alone
     #[arg(long, default_value_t = EngineChoice::Auto)]
     kernel: EngineChoice,
 
+    #[command(flatten)]
+    devices: Devices,
+
+    #[command(flatten)]
+    json: Json,
+
+    #[command(flatten)]
+    options: VariantOptions,
+
+    /// What these ask for.
+    #[arg(skip)]
+    variant: Option<Variant>,
+
+    #[command(flatten)]
+    confirming: ConfirmingOptions,
+
     /// Estimated states per job; an interruption loses less work when jobs are smaller [default: depends on N]
-    #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
+    #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62), help_heading = LIMITS)]
     job_states: Option<u64>,
 
     #[command(flatten)]
     jobs_max: JobsMax,
 
     #[command(flatten)]
-    confirming: ConfirmingOptions,
-
-    #[command(flatten)]
-    devices: Devices,
-
-    #[command(flatten)]
     memory: Memory,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 /// Heartbeats inside one process can be brisk: they cost nothing, and keep the bar moving.

@@ -16,14 +16,14 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::Args;
-use nqueens_model::id::{InvalidRunId, RunId};
-
+use self::source::Source;
 use super::target::OperatorTarget;
 use crate::exit::INTERRUPTED;
+use crate::names::{RunChoice, RunPrefix};
 use crate::output::Json;
 use crate::runtime::block_on;
 use crate::signals::{signals, stopped};
+use clap::Args;
 
 /// Between two tries to reach a coordinator that went away.
 const RETRY: Duration = Duration::from_secs(2);
@@ -36,7 +36,7 @@ const RETRY: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens watch all --plain --interval 60")]
 pub(crate) struct WatchCommand {
-    /// Run id, as listed by 'nqueens status', or all
+    /// Run id, as listed by 'nqueens status', or its first digits, or all
     #[arg(value_name = "RUN|all", default_value = "all")]
     subject: WatchedRun,
 
@@ -56,11 +56,11 @@ pub(crate) struct WatchCommand {
 }
 
 /// The only run to look at; all without one.
-#[derive(Clone, Copy, Debug)]
-struct WatchedRun(Option<RunId>);
+#[derive(Clone, Debug)]
+struct WatchedRun(Option<RunPrefix>);
 
 impl FromStr for WatchedRun {
-    type Err = InvalidRunId;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "all" { Ok(Self(None)) } else { text.parse().map(|run| Self(Some(run))) }
@@ -85,7 +85,16 @@ impl WatchCommand {
         let told = signals(None)?;
         block_on(async {
             let watching = async {
-                if self.takes_terminal() { self.show_screen().await } else { self.print_lines().await }
+                let only = match self.subject.0.clone() {
+                    Some(run) => Some(self.target.find(&RunChoice { run: Some(run) }).await?),
+                    None => None,
+                };
+                let source = Source::new(&self.target, only)?;
+                if self.takes_terminal() {
+                    self.show_screen(source).await
+                } else {
+                    self.print_lines(source).await
+                }
             };
             tokio::select! {
                 outcome = watching => outcome,

@@ -16,8 +16,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 
 impl WatchCommand {
     /// Prints lines until all that is watched is over.
-    pub(super) async fn print_lines(&self) -> anyhow::Result<ExitCode> {
-        let mut source = Source::new(&self.target, self.subject.0)?;
+    pub(super) async fn print_lines(&self, mut source: Source) -> anyhow::Result<ExitCode> {
         let (mut was_there, mut is_there) = (false, false);
         loop {
             match source.runs().await {

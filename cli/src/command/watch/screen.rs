@@ -38,8 +38,7 @@ impl Drop for Restore {
 
 impl WatchCommand {
     /// Draws until a key or a signal ends it.
-    pub(super) async fn show_screen(&self) -> anyhow::Result<ExitCode> {
-        let mut source = Source::new(&self.target, self.subject.0)?;
+    pub(super) async fn show_screen(&self, mut source: Source) -> anyhow::Result<ExitCode> {
         // An error at the beginning is printed on the terminal as it was.
         let first = source.snapshot(None).await?;
         let every = Duration::from_secs(if source.is_database() { 5 } else { 1 });
