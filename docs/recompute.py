@@ -69,10 +69,11 @@ def recompute(lines):
         elif entry["line"] == "job":
             demand(entry["number"] == next_job, f"job {entry['number']} stands where job {next_job} should")
             next_job += 1
-            of_worker = by_worker.setdefault(entry["worker"], dict.fromkeys(sums, 0))
+            result = entry["result"]
+            of_worker = by_worker.setdefault(result["worker"], dict.fromkeys(sums, 0))
             for name in sums:
-                sums[name] += int(entry["counts"][name])
-                of_worker[name] += int(entry["counts"][name])
+                sums[name] += int(result["counts"][name])
+                of_worker[name] += int(result["counts"][name])
         elif entry["line"] == "worker":
             found = by_worker.get(entry["worker"], dict.fromkeys(sums, 0))
             stated = {name: int(count) for name, count in entry["counts"].items()}

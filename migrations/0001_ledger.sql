@@ -184,6 +184,16 @@ CREATE TRIGGER result_is_append_only_delete BEFORE DELETE ON result BEGIN
     SELECT RAISE(ABORT, 'results are append-only');
 END;
 
+-- Results as exported ledgers have them: one JSON object each (docs/ledger.md).
+CREATE VIEW ledger_result AS
+SELECT id, run, job, verdict,
+       json_object('counts', json_object('count2', CAST(count2 AS TEXT), 'count4', CAST(count4 AS TEXT),
+                                         'count8', CAST(count8 AS TEXT), 'solutions', CAST(solutions AS TEXT)),
+                   'kernel', kernel, 'worker', worker, 'epoch', epoch, 'states', CAST(states AS TEXT),
+                   'elapsed_us', CAST(elapsed_us AS TEXT), 'cpu_us', CAST(cpu_us AS TEXT),
+                   'reported_at_ms', reported_at) AS object
+FROM result;
+
 -- Second counts: an accepted result that another machine is to count, too. Append-only; at most one is open for a job.
 CREATE TABLE recheck (
     id      INTEGER PRIMARY KEY,

@@ -10,6 +10,9 @@ use nqueens_worker::{CallError, WorkerError};
 /// Exit code of an interrupted command whose state is kept; scripts rely on it.
 pub(crate) const INTERRUPTED: u8 = 130;
 
+/// Of `verify`: nothing is wrong, and too little is known.
+pub(crate) const NOT_CONFIRMED: u8 = 3;
+
 /// Exit codes of a worker: it had no work for its idle timeout, ...
 pub(crate) const NO_MORE_WORK: u8 = 3;
 /// ... its time limit came, ...
@@ -26,6 +29,7 @@ pub(crate) fn statuses(command: &str) -> Vec<(u8, &'static str)> {
     ];
     let mut all = vec![(0, "success"), (1, "failure, or a check that failed"), (2, "wrong usage")];
     all.extend(of_workers.into_iter().filter(|_| command == "worker"));
+    all.extend((command == "verify").then_some((NOT_CONFIRMED, "counted, not confirmed")));
     all.push((INTERRUPTED, "interrupted, with all state kept"));
     all
 }

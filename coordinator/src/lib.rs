@@ -57,7 +57,7 @@ pub use error::Error;
 pub use history::Events;
 pub use listener::{Bucket, Caller, CallerLimits, Connection, Rate, connections};
 pub use nqueens_ledger::rules::RULES;
-pub use nqueens_ledger::{Effort, LedgerResult, LedgerRow, OtherResult, RunRow, WorkerRow};
+pub use nqueens_ledger::{Effort, LedgerRow, RunRow, WorkerRow};
 pub use nqueens_scheduler::{JobState, Policy, Refusal, Room, Sums, request};
 pub use operator::Operator;
 pub use plans::UnplannedRun;

@@ -5,12 +5,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use nqueens_evidence::line::OtherLine;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::plan::Fingerprinter;
 use nqueens_ledger::database::open_readers;
-use nqueens_ledger::{
-    self as ledger, Effort, LedgerRow, OtherResult, PlannedJob, RunRow, WorkerRow, damaged, rules,
-};
+use nqueens_ledger::{self as ledger, Effort, LedgerRow, PlannedJob, RunRow, WorkerRow, damaged, rules};
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::{Event, Moment};
@@ -197,7 +196,7 @@ impl Reader {
     }
 
     /// The results of some jobs of a run that don't stand, by job and in the order of their commits.
-    pub async fn others(&self, run: RunId, jobs: Range<u32>) -> Result<Vec<OtherResult>, Error> {
+    pub async fn others(&self, run: RunId, jobs: Range<u32>) -> Result<Vec<OtherLine>, Error> {
         ledger::others(&self.db, run, jobs).await.map_err(|error| self.explain(error))
     }
 }

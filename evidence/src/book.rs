@@ -10,7 +10,7 @@ use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::WallTime;
 
 use crate::finding::{Check, CheckResult};
-use crate::line::{Header, JobLine, OtherLine, OtherVerdict, WorkerLine};
+use crate::line::{Header, JobLine, LedgerResult, OtherLine, OtherVerdict, WorkerLine};
 use crate::sample::{Claim, Sample};
 
 /// What was read so far.
@@ -131,18 +131,13 @@ impl Book {
         self.found
     }
 
-    /// Every worker's name and number of results.
-    pub(crate) fn into_workers(self) -> BTreeMap<u64, (String, u64)> {
-        let mut workers = self.workers;
-        let named = |(id, worker): (u64, OfWorker)| {
-            let name = workers.remove(&id).map_or_else(|| "not listed".to_owned(), |worker| worker.name);
-            (id, (name, worker.jobs))
-        };
-        self.by_worker.into_iter().filter(|(_, worker)| worker.jobs > 0).map(named).collect()
+    /// The workers' names.
+    pub(crate) fn into_workers(self) -> BTreeMap<u64, String> {
+        self.workers.into_iter().map(|(id, worker)| (id, worker.name)).collect()
     }
 
     pub(crate) fn enter_job(&mut self, line: JobLine, sample: &mut Sample) {
-        let number = line.number;
+        let JobLine { number, class, bound1, ref bytes, ref result } = line;
         if u64::from(number) != self.next {
             let next = self.next;
             self.faults.jobs.note(|| {
@@ -151,17 +146,17 @@ impl Book {
         }
         self.next = u64::from(number) + 1;
         self.jobs += 1;
-        self.fingerprint.add_encoded(line.class, line.bound1, &line.bytes);
-        self.found = self.found.and_then(|found| found.checked_add(line.counts));
-        let worker = self.by_worker.entry(line.worker).or_default();
+        self.fingerprint.add_encoded(class, bound1, bytes);
+        self.found = self.found.and_then(|found| found.checked_add(result.counts));
+        let worker = self.by_worker.entry(result.worker).or_default();
         worker.jobs += 1;
-        worker.elapsed_us += u128::from(line.elapsed_us);
+        worker.elapsed_us += u128::from(result.elapsed_us);
         // If that overflows the sum of all jobs does, too, which is told.
-        worker.sums = worker.sums.checked_add(line.counts).unwrap_or(worker.sums);
-        if line.states == 0 {
+        worker.sums = worker.sums.checked_add(result.counts).unwrap_or(worker.sums);
+        if result.states == 0 {
             self.faults.work.note(|| format!("job {number} was counted without visiting any state"));
         }
-        let (at, end) = (line.reported_at_ms, self.header.finished_at_ms.unwrap_or(WallTime::MAX));
+        let (at, end) = (result.reported_at_ms, self.header.finished_at_ms.unwrap_or(WallTime::MAX));
         if !(self.header.created_at_ms..=end).contains(&at) {
             self.faults
                 .work
@@ -169,24 +164,16 @@ impl Book {
         }
         self.latest_ms = self.latest_ms.max(at);
         self.close_job();
-        (self.latest.number, self.latest.worker) = (Some(number), line.worker);
-        self.latest.counts.push(line.counts);
+        (self.latest.number, self.latest.worker) = (Some(number), result.worker);
+        self.latest.counts.push(result.counts);
         // Where one job is out of place, it is not told of all that follow that they are not the plan's.
         if self.faults.jobs.first.is_none() {
             self.compare(&line);
         }
-        sample.offer(number, || Claim {
-            number,
-            counts: line.counts,
-            kernel: line.kernel,
-            worker: line.worker,
-            job: EncodedJob {
-                n: self.header.n,
-                class: line.class,
-                bound1: line.bound1,
-                prefixes: line.bytes,
-            },
-        });
+        let JobLine { bytes, result: LedgerResult { counts, kernel, worker, .. }, .. } = line;
+        let n = self.header.n;
+        let job = || EncodedJob { n, class, bound1, prefixes: bytes };
+        sample.offer(number, || Claim { number, counts, kernel, worker, job: job() });
     }
 
     /// Holds a job in its place against the plan's.
@@ -198,8 +185,8 @@ impl Book {
         if (job.class(), job.bound1(), job.encode()) != (line.class, line.bound1, line.bytes.clone()) {
             return self.faults.plan.note(|| format!("job {number} is not the plan's"));
         }
-        if !line.counts.within(weight.counts_max) {
-            let (found, max) = (line.counts, weight.counts_max);
+        if !line.result.counts.within(weight.counts_max) {
+            let (found, max) = (line.result.counts, weight.counts_max);
             self.faults.bounds.note(|| format!("job {number} has {found}, more than the possible {max}"));
         }
     }
@@ -213,35 +200,38 @@ impl Book {
     }
 
     pub(crate) fn enter_other(&mut self, line: &OtherLine) {
-        let (number, latest) = (line.number, &mut self.latest);
-        if latest.number != Some(number) {
+        let (OtherLine { number, verdict, result }, latest) = (line, &mut self.latest);
+        if latest.number != Some(*number) {
             return self
                 .faults
                 .others
                 .note(|| format!("a result of job {number} does not stand below its job"));
         }
-        self.by_worker.entry(line.worker).or_default().elapsed_us += u128::from(line.elapsed_us);
-        if line.reported_at_ms < latest.other_ms.max(self.header.created_at_ms) {
+        self.by_worker.entry(result.worker).or_default().elapsed_us += u128::from(result.elapsed_us);
+        if result.reported_at_ms < latest.other_ms.max(self.header.created_at_ms) {
             self.faults.work.note(|| format!("a result of job {number} came before the one above it"));
         }
-        latest.other_ms = line.reported_at_ms;
-        self.latest_ms = self.latest_ms.max(line.reported_at_ms);
-        match line.verdict {
+        latest.other_ms = result.reported_at_ms;
+        self.latest_ms = self.latest_ms.max(result.reported_at_ms);
+        match verdict {
             OtherVerdict::Voided => {
                 self.others.voided += 1;
-                latest.counts.push(line.counts);
+                latest.counts.push(result.counts);
             }
-            OtherVerdict::Duplicate if !latest.counts.contains(&line.counts) => {
+            OtherVerdict::Duplicate if !latest.counts.contains(&result.counts) => {
                 self.faults.others.note(|| {
-                    format!("job {number} has a duplicate result {} that equals no other result", line.counts)
+                    format!(
+                        "job {number} has a duplicate result {} that equals no other result",
+                        result.counts
+                    )
                 });
             }
             OtherVerdict::Duplicate => {
-                if line.counts == latest.counts[0] && line.worker != latest.worker {
-                    latest.confirmed_by.insert(line.worker);
+                if result.counts == latest.counts[0] && result.worker != latest.worker {
+                    latest.confirmed_by.insert(result.worker);
                 }
             }
-            OtherVerdict::Conflict if latest.counts.iter().all(|counts| *counts == line.counts) => {
+            OtherVerdict::Conflict if latest.counts.iter().all(|counts| *counts == result.counts) => {
                 self.faults
                     .others
                     .note(|| format!("job {number} has a conflicting result that equals the others"));
@@ -308,40 +298,32 @@ impl Book {
             "computed again for {subject}, plan {plan}, {states_per_job} states per job: the same jobs"
         );
         let workers = format!("each result is from one of the {} listed workers", self.workers.len());
-        let by_another_machine = self.counted_alike(|line| (&line.name, &line.credential));
-        let under_another_credential = self.confirmed();
-        let others = format!(
-            "{by_another_machine} jobs have an equal result from a second machine, {under_another_credential} of them under \
-             another credential or from the coordinator; {} results were voided",
-            self.others.voided
-        );
+        let others = match self.others.voided {
+            0 => "none was voided".to_owned(),
+            voided => format!("{voided} results were voided, and their jobs counted again"),
+        };
         [
             (Check::Jobs, self.faults.jobs.verdict(read, format_args!("{jobs}, each once and in order"))),
             (Check::Plan, self.faults.plan.verdict(in_order, made)),
             (Check::Fingerprint, fingerprint),
             (Check::Bounds, self.faults.bounds.verdict(in_order, "no job has more solutions than possible")),
             (Check::Workers, self.faults.workers.verdict(read, workers)),
-            (
-                Check::Work,
-                self.faults.work.verdict(read, "each result visited states and came in the time of the run, of threads that had the time"),
-            ),
+            (Check::Work, self.faults.work.verdict(read, "times and states are plausible")),
             (Check::Others, self.faults.others.verdict(read, others)),
         ]
     }
 
-    /// How many jobs were counted alike under another credential or by the coordinator.
-    pub(crate) fn confirmed(&self) -> u64 {
-        self.counted_alike(|line| &line.credential)
-    }
-
-    /// How many jobs were counted alike by listed workers that differ in this.
-    fn counted_alike<'a, T: PartialEq>(&'a self, of: impl Fn(&'a WorkerLine) -> T) -> u64 {
-        let of = |worker: u64| self.workers.get(&worker).map(&of);
-        let by_others = |(worker, others): &(u64, BTreeSet<u64>)| {
-            let counted_by = of(*worker);
-            others.iter().any(|other| of(*other).is_some_and(|other| counted_by.as_ref() != Some(&other)))
+    /// Second counts, which the owner of the run can have made up; `None` if the file has none.
+    pub(crate) fn claims(&self) -> Option<String> {
+        let credential = |worker: u64| self.workers.get(&worker).map(|line| &line.credential);
+        let is_by_another = |(worker, others): &(u64, BTreeSet<u64>)| {
+            let own = credential(*worker);
+            others.iter().any(|other| credential(*other).is_some_and(|other| own != Some(other)))
         };
-        let alike = self.others.confirmed.iter().filter(|(by, _)| by_others(by));
-        alike.map(|(_, jobs)| jobs).sum()
+        let alike = self.others.confirmed.iter().filter(|(by, _)| is_by_another(by));
+        let (alike, jobs): (u64, _) = (alike.map(|(_, jobs)| jobs).sum(), self.header.jobs);
+        (alike > 0).then(|| {
+            format!("by its owner's word, {alike} of {jobs} jobs were counted alike under another credential")
+        })
     }
 }

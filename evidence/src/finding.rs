@@ -20,13 +20,12 @@ pub enum Check {
     Bounds,
     /// Every result is of a worker that is listed.
     Workers,
-    /// Results visited states and came in the time of the run, in the order in which they are told, and no worker counted
-    /// for longer than its threads could.
+    /// Times and states are possible.
     Work,
-    /// What is said of second and earlier results is so.
+    /// The verdicts on results that don't stand fit their counts.
     Others,
-    /// What the coordinator says that it has counted itself.
-    Recounts,
+    /// Second counts, by the word of the run's owner.
+    Claims,
     /// The last line's sums are those of the jobs.
     Sums,
     /// The sums make whole orbits.
@@ -37,8 +36,10 @@ pub enum Check {
     Published,
     /// The totals of the first and the last line are that of the sums.
     Total,
-    /// The total agrees with its estimate, which is made again, and enough results were counted a second time.
-    Confirmed,
+    /// The total agrees with an estimate that is made here; only where no count is published.
+    Estimate,
+    /// Jobs counted again.
+    Sample,
 }
 
 impl Check {

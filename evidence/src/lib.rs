@@ -8,7 +8,7 @@
 //!   on a file.
 //! * `line` and `chain` are the file: one JSON object per line, each with a hash over all before it.
 //! * `book` compares the lines with the plan, which it computes anew, in one pass. `finding` names the checks and
-//!   their outcomes.
+//!   their outcomes, `verdict` is what follows from them.
 //! * `estimate` estimates a total that nobody has published.
 //! * `sample` draws jobs by hashes of a seed and their numbers, so that everyone draws the same.
 //! * `recount` counts jobs again as mirror images, by an engine that shares no search with the first; `confidence`
@@ -26,4 +26,5 @@ mod parts;
 pub mod recount;
 pub mod sample;
 pub mod total;
+pub mod verdict;
 pub mod verify;

@@ -9,8 +9,9 @@ use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_kernel::variant::Cells;
 use nqueens_model::id::RunId;
 use nqueens_model::kernel::KernelName;
-use nqueens_model::operator::{Grounds, TotalEstimate, WallTime};
+use nqueens_model::operator::WallTime;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// The version of the format; a file of another one is refused.
 pub const FORMAT: u32 = 1;
@@ -92,6 +93,26 @@ pub struct JobLine {
     /// The job as `Job::encode` gives it, in hexadecimal digits.
     #[serde(with = "hex")]
     pub bytes: Vec<u8>,
+    /// The accepted one.
+    pub result: LedgerResult,
+}
+
+/// A result that is not accepted: it came second, was voided, or is impossible.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OtherLine {
+    /// Number of the job, which stands above.
+    pub number: u32,
+    /// What became of it.
+    pub verdict: OtherVerdict,
+    /// The result itself.
+    pub result: LedgerResult,
+}
+
+/// What a worker found in a job. The database gives the same object (`ledger_result`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerResult {
     /// What was found.
     #[serde(with = "CountsText")]
     pub counts: Counts,
@@ -108,41 +129,17 @@ pub struct JobLine {
     /// Thread time.
     #[serde(with = "text")]
     pub elapsed_us: u64,
-    /// When the result arrived, in milliseconds since 1970.
-    pub reported_at_ms: WallTime,
-}
-
-/// A result that is not accepted: it came second, was voided, or is impossible.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OtherLine {
-    /// Number of the job, which stands above.
-    pub number: u32,
-    /// What became of it.
-    pub verdict: OtherVerdict,
-    /// What was found.
-    #[serde(with = "CountsText")]
-    pub counts: Counts,
-    /// The engine that counted.
-    #[serde(with = "text")]
-    pub kernel: KernelName,
-    /// Number of the worker that counted.
-    pub worker: u64,
-    /// Number of the lease.
-    pub epoch: u32,
-    /// States visited.
-    #[serde(with = "text")]
-    pub states: u64,
-    /// Thread time.
-    #[serde(with = "text")]
-    pub elapsed_us: u64,
-    /// When the result arrived, in milliseconds since 1970.
+    /// Processor time; `None` where it was not measured.
+    #[serde(default, with = "optional_text", skip_serializing_if = "Option::is_none")]
+    pub cpu_us: Option<u64>,
+    /// When it arrived, in milliseconds since 1970.
     pub reported_at_ms: WallTime,
 }
 
 /// The verdict on a result that is not accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum OtherVerdict {
     /// It was accepted and later voided: wrong, in doubt, or replaced by one that two workers agree on.
     Voided,
@@ -196,54 +193,6 @@ pub struct TotalLine {
     /// All solutions.
     #[serde(with = "text")]
     pub total: u128,
-    /// What the coordinator did to confirm the total.
-    pub checks: ChecksLine,
-}
-
-/// What the coordinator did to confirm a total.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ChecksLine {
-    /// Parts of jobs that it counted itself to the same result; a small job is one part.
-    pub recounts_agreed: u32,
-    /// Those that it counted to another result.
-    pub recounts_differing: u32,
-    /// What the total is held against, unless a published count is there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grounds: Option<GroundsLine>,
-}
-
-/// What a total is held against where no published count is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GroundsLine {
-    /// Of the estimate's random numbers.
-    #[serde(with = "text")]
-    pub seed: u64,
-    /// Parts of the search, with two random descents each.
-    pub strata: u32,
-    /// The estimated total.
-    #[serde(with = "text")]
-    pub estimate: u128,
-    /// Half-width of its 95 % confidence interval.
-    #[serde(with = "text")]
-    pub reach: u128,
-    /// Results that must have been counted a second time.
-    pub checks_wanted: u32,
-}
-
-impl From<Grounds> for GroundsLine {
-    fn from(grounds: Grounds) -> Self {
-        let Grounds { estimate: TotalEstimate { seed, strata, value, reach }, checks_wanted } = grounds;
-        Self { seed, strata, estimate: value, reach, checks_wanted }
-    }
-}
-
-impl From<GroundsLine> for Grounds {
-    fn from(line: GroundsLine) -> Self {
-        let GroundsLine { seed, strata, estimate: value, reach, checks_wanted } = line;
-        Self { estimate: TotalEstimate { seed, strata, value, reach }, checks_wanted }
-    }
 }
 
 /// Counts as text.
@@ -290,9 +239,12 @@ mod text {
         T: FromStr + ToString,
         D: Deserializer<'de>,
     {
-        let text = String::deserialize(deserializer)?;
+        parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+
+    pub(super) fn parse<T: FromStr + ToString>(text: &str) -> Result<T, String> {
         let value = text.parse().ok().filter(|value: &T| value.to_string() == text);
-        value.ok_or_else(|| D::Error::custom(format_args!("'{text}' is no such value")))
+        value.ok_or_else(|| format!("'{text}' is no such value"))
     }
 }
 
@@ -300,7 +252,8 @@ mod text {
 mod optional_text {
     use std::str::FromStr;
 
-    use serde::{Deserializer, Serializer};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
 
     use super::text;
 
@@ -320,7 +273,8 @@ mod optional_text {
         T: FromStr + ToString,
         D: Deserializer<'de>,
     {
-        text::deserialize(deserializer).map(Some)
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| text::parse(&text).map_err(D::Error::custom)).transpose()
     }
 }
 

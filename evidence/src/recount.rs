@@ -38,8 +38,12 @@ impl Recount {
     }
 }
 
-/// The fastest engine of another family than the one that counted. An unknown engine is taken for a block engine.
+/// The fastest engine of another family than the one that counted. An unknown engine is taken for a block engine. Colours are
+/// always counted by the search that multiplies nothing.
 pub fn independent_engine(class: Class, counted_by: KernelName) -> Kernel {
+    if class == Class::Colours {
+        return Kernel::Scalar;
+    }
     let known = counted_by.as_str().parse().unwrap_or(Kernel::Portable);
     let plan = class.plan();
     let available = Kernel::ALL.into_iter().rev().filter(|kernel| kernel.is_available());
@@ -113,7 +117,7 @@ impl Solvers<'_> {
                 ));
             }
         };
-        let parts = if chosen.is_none() && !independent.multiplies() { SampledParts::of(&job) } else { None };
+        let parts = if chosen.is_none() { SampledParts::of(&job) } else { None };
         let Some(parts) = parts else {
             let kernel = chosen.unwrap_or(independent);
             return Ok(recount(kernel, 0, count(&job, self.get(kernel), control)?));

@@ -7,14 +7,13 @@ use nqueens_kernel::counts::SymmetricCounts;
 use nqueens_kernel::engine::{Control, Stopped};
 use nqueens_kernel::plan::Plan;
 use nqueens_kernel::symmetric::symmetric_counts;
-use nqueens_model::operator::{Checked, Grounds, Missing, Outcome, Standing};
+use nqueens_model::operator::{Checked, Outcome};
 
 use crate::book::Book;
 use crate::chain::ChainReader;
-use crate::confidence::share_met;
 use crate::estimate::{STRATA, estimate_total};
 use crate::finding::{Check, CheckResult};
-use crate::line::{ChecksLine, FORMAT, Header, Line, TotalLine};
+use crate::line::{FORMAT, Header, Line, TotalLine};
 use crate::sample::Sample;
 use crate::total::{Doubt, conclude};
 
@@ -22,7 +21,7 @@ use crate::total::{Doubt, conclude};
 /// would all be right in one case of twenty.
 pub const CHECKS_MIN: u32 = 300;
 
-/// Of an estimate, where the file has none.
+/// Of the estimate: its maker must not choose it.
 const SEED: u64 = 1;
 
 /// A file that was checked.
@@ -30,49 +29,24 @@ const SEED: u64 = 1;
 pub struct Report {
     /// Its first line, if that could be read.
     pub header: Option<Header>,
-    /// All checks.
+    /// All checks that were made.
     pub findings: Vec<(Check, CheckResult)>,
-    /// Jobs of each worker, by number, with its name.
-    pub workers: BTreeMap<u64, (String, u64)>,
+    /// The names of the workers, by number.
+    pub workers: BTreeMap<u64, String>,
     /// Jobs that were read.
     pub jobs: u64,
-    /// A total that no published count confirms.
-    pub counted: Option<CountedTotal>,
-}
-
-/// A total that no published count confirms, and what else does.
-#[derive(Clone, Debug)]
-pub struct CountedTotal {
-    outcome: Outcome,
-    /// Results that were counted a second time, as the file tells: under another credential or by the coordinator.
-    checks_made: u64,
-}
-
-impl CountedTotal {
-    /// Whether it is confirmed, if somebody who is trusted has counted so many of its jobs again.
-    pub fn verdict(&self, recounted: u64) -> CheckResult {
-        let standing = Standing::new(&self.outcome, self.checks_made.max(recounted), 0);
-        let is_off = |missing: &Missing| matches!(missing, Missing::Agreement(_));
-        let told = standing.to_string();
-        if standing.is_confirmed() {
-            CheckResult::Passed(told)
-        } else if standing.missing().iter().any(is_off) {
-            CheckResult::Failed(told)
-        } else {
-            CheckResult::NotMade(told)
-        }
-    }
+    /// What they add up to, if no check on that failed.
+    pub outcome: Option<Outcome>,
 }
 
 impl Report {
     /// Whether no check failed.
     pub fn passed(&self) -> bool {
-        let counted = self.counted.as_ref().map(|counted| counted.verdict(0));
-        let mut verdicts = self.findings.iter().map(|(_, verdict)| verdict).chain(&counted);
-        !verdicts.any(|verdict| matches!(verdict, CheckResult::Failed(_)))
+        !self.findings.iter().any(|(_, verdict)| matches!(verdict, CheckResult::Failed(_)))
     }
 
-    fn add(&mut self, check: Check, verdict: CheckResult) {
+    /// Adds a check.
+    pub fn add(&mut self, check: Check, verdict: CheckResult) {
         self.findings.push((check, verdict));
     }
 }
@@ -114,33 +88,20 @@ pub fn verify(input: impl BufRead, sample: &mut Sample, control: &Control) -> Re
     report.add(Check::Form, form);
     report.add(Check::Chain, chain(&lines, last.is_ok()));
     report.findings.extend(book.findings(last.is_ok()));
-    let told = last.as_ref().ok().and_then(|last| recounts(&last.checks));
-    report.findings.extend(told.map(|told| (Check::Recounts, CheckResult::NotMade(told))));
-    let is_whole = |(check, verdict): &(Check, CheckResult)| {
-        !matches!(check, Check::Jobs | Check::Plan) || matches!(verdict, CheckResult::Passed(_))
-    };
-    let why_not = match &last {
-        Err(_) => Some("the file could not be read to its end"),
-        // The search for symmetric solutions takes hours for the largest boards: nobody shall have to wait that long for a
-        // file without all jobs.
-        Ok(_) if !report.findings.iter().all(is_whole) => Some("the jobs are not the plan's"),
-        Ok(_) => None,
-    };
-    match (last, why_not) {
-        (Ok(last), None) => {
-            // Those of a variant are not looked for.
-            let symmetric =
-                plan.variant().is_none().then(|| symmetric_counts(plan.n(), control)).transpose()?;
-            let (findings, outcome) = sums(&book, &plan, &last, symmetric);
-            report.findings.extend(findings);
-            if let Some(outcome) = outcome {
-                confirm(&mut report, &book, &plan, &last, outcome, control)?;
+    match last {
+        // Nothing can be said of the rest, and once is enough.
+        Err(_) => report.findings.retain(|(_, verdict)| !matches!(verdict, CheckResult::NotMade(_))),
+        Ok(last) => {
+            report.findings.extend(book.claims().map(|claims| (Check::Claims, CheckResult::NotMade(claims))));
+            let is_whole = |(check, verdict): &(Check, CheckResult)| {
+                !matches!(check, Check::Jobs | Check::Plan) || matches!(verdict, CheckResult::Passed(_))
+            };
+            // The search for symmetric solutions takes hours for the largest boards: nobody shall have to wait that long for
+            // a file without all jobs.
+            if report.findings.iter().all(is_whole) {
+                conclude_sums(&mut report, &book, &plan, &last, control)?;
             }
         }
-        (_, why) => report.findings.extend(
-            [Check::Sums, Check::Orbits, Check::Symmetric, Check::Published, Check::Total]
-                .map(|check| (check, CheckResult::NotMade(why.unwrap_or_default().to_owned()))),
-        ),
     }
     report.header = Some(book.header.clone());
     report.jobs = book.jobs();
@@ -215,46 +176,36 @@ fn chain(lines: &ChainReader<impl BufRead>, complete: bool) -> CheckResult {
     }
 }
 
-/// What the coordinator says that it has counted itself: the file can't prove it.
-fn recounts(checks: &ChecksLine) -> Option<String> {
-    let ChecksLine { recounts_agreed: agreed, recounts_differing: differing, .. } = *checks;
-    (agreed > 0 || differing > 0).then(|| {
-        format!(
-            "the coordinator says that it counted {agreed} parts of jobs to the same result, and {differing} to another, which is \
-             voided: a share of {:.2} % falsified parts or more would have been found with a probability of 95 %",
-            100.0 * share_met(agreed)
-        )
-    })
-}
-
-/// Makes the estimate of a total again, if the file has one or no count is published.
-fn confirm(
+/// Makes the checks on the sums and, if no count is published, an estimate of the total.
+fn conclude_sums(
     report: &mut Report,
     book: &Book,
     plan: &Plan,
     last: &TotalLine,
-    outcome: Outcome,
     control: &Control,
 ) -> Result<(), Stopped> {
-    let told = last.checks.grounds.clone().map(Grounds::from);
-    if outcome.checked == Checked::Published && told.is_none() {
+    // Those of a variant are not looked for.
+    let symmetric = plan.variant().is_none().then(|| symmetric_counts(plan.n(), control)).transpose()?;
+    let (findings, outcome) = sums(book, plan, last, symmetric);
+    report.findings.extend(findings);
+    report.outcome = outcome;
+    let Some(outcome) = outcome.filter(|outcome| outcome.checked != Checked::Published) else {
         return Ok(());
-    }
-    let (seed, strata) =
-        told.map_or((SEED, STRATA), |told| (told.estimate.seed, told.estimate.strata.clamp(1, STRATA)));
-    let estimate = estimate_total(plan.n(), plan.variant(), (seed, strata), control)?;
-    if told.is_some_and(|told| told.estimate != estimate) {
-        let why = format!("the last line's estimate is not what its seed {seed} gives, {estimate:?}");
-        report.add(Check::Confirmed, CheckResult::Failed(why));
-        return Ok(());
-    }
-    // A file can ask for more, not for less.
-    let checks_wanted = CHECKS_MIN.min(book.header.jobs).max(told.map_or(0, |told| told.checks_wanted));
-    let grounds = Some(Grounds { estimate, checks_wanted });
-    report.counted = Some(CountedTotal {
-        outcome: Outcome { grounds, ..outcome },
-        checks_made: book.confirmed().max(last.checks.recounts_agreed.into()),
-    });
+    };
+    let estimate = estimate_total(plan.n(), plan.variant(), (SEED, STRATA), control)?;
+    let interval = estimate.interval().describe_count();
+    report.add(
+        Check::Estimate,
+        if estimate.holds(outcome.total) {
+            CheckResult::Passed(format!(
+                "the total is within six standard errors of one made here, {interval}"
+            ))
+        } else {
+            CheckResult::Failed(format!(
+                "the total is not within six standard errors of one made here, {interval}"
+            ))
+        },
+    );
     Ok(())
 }
 

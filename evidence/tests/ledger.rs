@@ -1,9 +1,8 @@
 //! Ledgers made by hand: counts beyond 2^32, and damage to every single bit.
 
 use nqueens_evidence::chain::ChainWriter;
-use nqueens_evidence::estimate::estimate_total;
 use nqueens_evidence::finding::{Check, CheckResult};
-use nqueens_evidence::line::{ChecksLine, FORMAT, GroundsLine, Header, JobLine, Line, TotalLine, WorkerLine};
+use nqueens_evidence::line::{FORMAT, Header, JobLine, LedgerResult, Line, TotalLine, WorkerLine};
 use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::{Report, verify};
 use nqueens_kernel::board::BoardSize;
@@ -13,15 +12,9 @@ use nqueens_kernel::job::Class;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::id::RunId;
-use nqueens_model::operator::Grounds;
 
 /// A ledger whose one job found this, by an engine that is not known here.
 fn ledger(n: u32, solutions: u64) -> Vec<u8> {
-    ledger_with(n, solutions, ChecksLine { recounts_agreed: 0, recounts_differing: 0, grounds: None })
-}
-
-/// The same, of a coordinator that did this to confirm the total.
-fn ledger_with(n: u32, solutions: u64, checks: ChecksLine) -> Vec<u8> {
     let n = BoardSize::new(n).expect("a board");
     let plan = Plan::with_states_per_job(n, PlanKind::Colours, 1 << 62);
     let job = plan.jobs().next().expect("a job");
@@ -49,13 +42,16 @@ fn ledger_with(n: u32, solutions: u64, checks: ChecksLine) -> Vec<u8> {
             class: Class::Colours,
             bound1: 0,
             bytes: job.encode(),
-            counts,
-            kernel: "cuda-sm90".parse().expect("a name"),
-            worker: 1,
-            epoch: 1,
-            states: 1,
-            elapsed_us: 1,
-            reported_at_ms: 2,
+            result: LedgerResult {
+                counts,
+                kernel: "cuda-sm90".parse().expect("a name"),
+                worker: 1,
+                epoch: 1,
+                states: 1,
+                elapsed_us: 1,
+                cpu_us: None,
+                reported_at_ms: 2,
+            },
         }),
         Line::Worker(WorkerLine {
             worker: 1,
@@ -72,7 +68,6 @@ fn ledger_with(n: u32, solutions: u64, checks: ChecksLine) -> Vec<u8> {
             counts: Totals { solutions: solutions.into(), ..Totals::default() },
             orbits: known.orbits,
             total: known.total,
-            checks,
         }),
     ];
     let mut text = Vec::new();
@@ -93,7 +88,7 @@ fn large_counts_are_believed_as_they_are_and_not_wrapped() {
     let total = 4_968_057_848;
     let right = verified(&ledger(19, total));
     assert!(right.passed(), "{:?}", right.findings);
-    assert_eq!(right.workers[&1], ("one".to_owned(), 1));
+    assert_eq!(right.workers[&1], "one");
     let wrapped = verified(&ledger(19, total & u64::from(u32::MAX)));
     let failed: Vec<_> =
         wrapped.findings.iter().filter(|(_, verdict)| matches!(verdict, CheckResult::Failed(_))).collect();
@@ -115,55 +110,6 @@ fn every_flipped_bit_and_every_cut_is_found() {
             text[at] ^= 1 << bit;
         }
     }
-}
-
-#[test]
-fn a_total_is_confirmed_by_its_estimate_and_by_second_counts() {
-    let total = 4_968_057_848;
-    let n = BoardSize::new(19).expect("a board");
-    let estimate = estimate_total(n, None, (5, 300), &Control::default()).expect("nobody stops it");
-    let grounds = GroundsLine::from(Grounds { estimate, checks_wanted: 3 });
-    let report = |recounts_agreed, grounds| {
-        let checks = ChecksLine { recounts_agreed, recounts_differing: 0, grounds };
-        verified(&ledger_with(19, total, checks))
-    };
-
-    let unchecked = report(2, Some(grounds.clone()));
-    assert!(unchecked.passed(), "{:?}", unchecked.findings);
-    let recounts =
-        unchecked.findings.iter().find(|(check, _)| *check == Check::Recounts).expect("there are some");
-    let CheckResult::NotMade(told) = &recounts.1 else { panic!("nobody can check this: {recounts:?}") };
-    let share = "2 parts of jobs to the same result, and 0 to another, which is voided: a share of 77.64 % falsified parts";
-    assert!(told.contains(share), "{told}");
-    let counted = unchecked.counted.expect("it has an estimate");
-    let CheckResult::NotMade(told) = counted.verdict(2) else { panic!("2 are too few: {counted:?}") };
-    assert!(told.starts_with("counted, not confirmed: 2 of 3 results were counted a second time"), "{told}");
-    assert!(matches!(counted.verdict(3), CheckResult::Passed(told) if told.starts_with("confirmed: ")));
-    let checked = report(3, Some(grounds.clone())).counted.expect("it has an estimate");
-    assert!(matches!(checked.verdict(0), CheckResult::Passed(_)));
-
-    for change in [
-        |grounds: &mut GroundsLine| grounds.seed += 1,
-        |grounds: &mut GroundsLine| grounds.strata = 0,
-        |grounds: &mut GroundsLine| grounds.strata = u32::MAX,
-        |grounds: &mut GroundsLine| grounds.estimate += 1,
-        |grounds: &mut GroundsLine| grounds.reach *= 2,
-    ] {
-        let mut changed = grounds.clone();
-        change(&mut changed);
-        let report = report(3, Some(changed));
-        let (check, verdict) = report.findings.last().expect("checks");
-        assert!(matches!((check, verdict), (Check::Confirmed, CheckResult::Failed(_))), "{verdict:?}");
-        assert!(!report.passed());
-    }
-
-    // Whoever makes up a file can't have it need no check.
-    let modest = GroundsLine { checks_wanted: 0, ..grounds };
-    let counted = report(0, Some(modest)).counted.expect("it has an estimate");
-    assert!(matches!(counted.verdict(0), CheckResult::NotMade(told) if told.contains("0 of 1 results")));
-
-    // The published count says enough.
-    assert!(report(0, None).counted.is_none());
 }
 
 #[test]

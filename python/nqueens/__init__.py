@@ -127,11 +127,13 @@ class Verification:
     """All checks on a ledger."""
 
     checks: tuple[Check, ...]
-    #: Whether no check failed.
-    passed: bool
+    #: "believable", "counted" (nothing is wrong, and too little is known) or "wrong".
+    verdict: str
+    #: Why.
+    detail: str
 
     def __bool__(self) -> bool:
-        return self.passed
+        return self.verdict == "believable"
 
 
 def count(
@@ -264,20 +266,20 @@ def verify(
 
     A check that fails raises nothing: look at the result.
 
-    :param sample: number of jobs that another engine counts again
+    :param sample: number of jobs to recount by another search
     :param seed: of that sample; random by default
-    :param threads: number of threads that count the sample
+    :param threads: number of threads that recount
     """
     options = _option("sample", sample) + _option("seed", seed) + _option("threads", threads)
     with _started(["verify", os.fspath(file), "--json", *options]) as (program, _, _):
         printed, said = program.communicate()
-        # A check that fails is the exit code 1, too.
-        if program.returncode != 1 or not printed:
+        # A failed check has the exit code 1, like an error; too little is known: 3.
+        if program.returncode not in (1, 3) or not printed:
             _conclude(program, said.splitlines())
     found = [json.loads(line) for line in printed.splitlines()]
-    # The first line, if the file could be read so far, tells which run it is.
+    # The first line, if the file could be read so far, tells which run it is; the last one is the verdict.
     checks = [Check(line["check"], line["passed"], line["detail"]) for line in found if "check" in line]
-    return Verification(tuple(checks), program.returncode == 0)
+    return Verification(tuple(checks), found[-1]["verdict"], found[-1]["detail"])
 
 
 def _whole(text: str | None) -> int | None:

@@ -1,6 +1,6 @@
 //! `nqueens export`: a run's results as tables, or as a ledger that others can check.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -109,6 +109,8 @@ impl ExportCommand {
         let mut out = RowWriter::new(self.format, &columns, self.out()?);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);
+        let workers = reader.workers().await?;
+        let workers = workers.into_iter().map(|row| (row.id.get(), row.registration.name)).collect();
         loop {
             let rows = reader.ledger(run.id, jobs).await?;
             let Some(last) = rows.last() else { break };
@@ -121,7 +123,7 @@ impl ExportCommand {
                     None => open += 1,
                 }
                 if matches!(self.by, By::Job) {
-                    out.row(&by_job(row)?)?;
+                    out.row(&by_job(row, &workers)?)?;
                 }
             }
         }
@@ -217,7 +219,7 @@ const JOB_COLUMNS: [&str; 16] = [
     "cpu_us",
 ];
 
-fn by_job(row: &LedgerRow) -> anyhow::Result<[Value; JOB_COLUMNS.len()]> {
+fn by_job(row: &LedgerRow, workers: &HashMap<u64, String>) -> anyhow::Result<[Value; JOB_COLUMNS.len()]> {
     let job = row.job.decode().with_context(|| {
         format!("job {} in the database is damaged; restore it from a backup", row.number)
     })?;
@@ -236,7 +238,7 @@ fn by_job(row: &LedgerRow) -> anyhow::Result<[Value; JOB_COLUMNS.len()]> {
         text(accepted.map(|result| result.counts.count8)),
         text(accepted.map(|result| result.counts.solutions)),
         json!(accepted.map(|result| result.kernel.as_str())),
-        json!(accepted.map(|result| &result.worker_name)),
+        json!(accepted.map(|result| workers.get(&result.worker))),
         text(accepted.map(|result| result.states)),
         text(accepted.map(|result| result.elapsed_us)),
         text(accepted.and_then(|result| result.cpu_us)),

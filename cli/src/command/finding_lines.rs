@@ -1,9 +1,10 @@
-//! What `verify` and `audit` print: a line about the run, then a line for each finding.
+//! What `verify` prints: a line about the run, a line for each finding, and the verdict.
 
 use std::fmt::Display;
 use std::io;
 
 use nqueens_evidence::finding::CheckResult;
+use nqueens_evidence::verdict::Verdict;
 use serde_json::json;
 
 use crate::output::{Json, harmless, print_line, thousands};
@@ -34,4 +35,10 @@ pub(crate) fn print_finding(json: Json, check: &str, result: &CheckResult) -> io
         CheckResult::NotMade(_) => None,
     };
     print_line(json!({ "check": check, "passed": passed, "detail": what }))
+}
+
+/// Prints what follows from all of them.
+pub(crate) fn print_verdict(json: Json, verdict: &Verdict) -> io::Result<()> {
+    let (word, why) = verdict.told();
+    json.print(json!({ "verdict": word, "detail": why }), verdict)
 }

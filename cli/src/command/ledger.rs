@@ -1,21 +1,24 @@
 //! Exports a finished run as one file that others can check; `docs/ledger.md` has its format.
 
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write};
+use std::io::{BufReader, BufWriter, Write};
+use std::sync::Arc;
+use std::thread;
 
 use anyhow::{Context, ensure};
-use nqueens_coordinator::{JobState, LedgerRow, OtherResult, Reader, RunRow};
+use nqueens_coordinator::{JobState, LedgerRow, Reader, RunRow};
 use nqueens_evidence::chain::ChainWriter;
-use nqueens_evidence::line::{
-    ChecksLine, FORMAT, GroundsLine, Header, JobLine, Line, OtherLine, TotalLine, WorkerLine,
-};
+use nqueens_evidence::line::{FORMAT, Header, JobLine, Line, TotalLine, WorkerLine};
+use nqueens_evidence::sample::Sample;
+use nqueens_evidence::verify::{Report, Unread, verify};
 use nqueens_kernel::counts::Totals;
-use nqueens_model::id::WorkerId;
+use nqueens_kernel::engine::{Control, Stopped};
 use nqueens_model::kernel::KernelName;
-use nqueens_model::message::Registration;
+use nqueens_model::message::{EncodedJob, Registration};
 use nqueens_model::operator::Outcome;
 
 use crate::build::BUILD;
+use crate::console::is_broken_pipe;
 
 /// Writes a run's ledger; returns the number of its lines and its last hash.
 pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> anyhow::Result<(u64, String)> {
@@ -23,7 +26,7 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
     let mut out = ChainWriter::new(BufWriter::new(out));
     out.write(&Line::Ledger(header(run, outcome)))?;
     let mut found = Totals::default();
-    let mut by_worker = BTreeMap::<WorkerId, (u32, Totals)>::new();
+    let mut by_worker = BTreeMap::<u64, (u32, Totals)>::new();
     let mut next = 0;
     loop {
         let rows = reader.ledger(run.id, next).await?;
@@ -32,20 +35,20 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         let mut others = reader.others(run.id, next..after).await?.into_iter().peekable();
         next = after;
         for row in rows {
-            let (line, worker) = job_line(row)?;
-            let number = line.number;
-            found = found.checked_add(line.counts)?;
-            let (jobs, sums) = by_worker.entry(worker).or_default();
-            (*jobs, *sums) = (*jobs + 1, sums.checked_add(line.counts)?);
+            let line = job_line(row)?;
+            let (number, counts) = (line.number, line.result.counts);
+            found = found.checked_add(counts)?;
+            let (jobs, sums) = by_worker.entry(line.result.worker).or_default();
+            (*jobs, *sums) = (*jobs + 1, sums.checked_add(counts)?);
             out.write(&Line::Job(line))?;
             while let Some(other) = others.next_if(|other| other.number == number) {
                 by_worker.entry(other.result.worker).or_default();
-                out.write(&Line::Other(other_line(other)?))?;
+                out.write(&Line::Other(other))?;
             }
         }
     }
     for worker in reader.workers().await? {
-        let Some(&(jobs, sums)) = by_worker.get(&worker.id) else { continue };
+        let Some(&(jobs, sums)) = by_worker.get(&worker.id.get()) else { continue };
         let Registration { name, build, kernels, capability, threads, .. } = worker.registration;
         let kernels = kernels.iter().map(KernelName::as_str).collect::<Vec<_>>().join(",");
         let credential = Some(worker.credential).filter(|credential| !credential.is_shared());
@@ -60,14 +63,38 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
         "the results of run {} no longer add up to its total; 'nqueens run' or a coordinator reports which check fails",
         run.id
     );
-    let checks = ChecksLine {
-        recounts_agreed: run.recounts.agreed,
-        recounts_differing: run.recounts.differing,
-        grounds: outcome.grounds.map(GroundsLine::from),
-    };
     let (orbits, total) = (outcome.totals, outcome.total);
-    out.write(&Line::Total(TotalLine { counts: found, orbits, total, checks }))?;
+    out.write(&Line::Total(TotalLine { counts: found, orbits, total }))?;
     Ok(out.finish()?)
+}
+
+/// A checked run, with the sample of its jobs; or the check was stopped.
+pub(crate) type Checked = Result<(Report, Sample), Stopped>;
+
+/// Exports a run's ledger straight into its verification.
+pub(crate) async fn check(
+    reader: &Reader,
+    run: &RunRow,
+    mut sample: Sample,
+    control: Arc<Control>,
+) -> anyhow::Result<Checked> {
+    let (exported, export) = std::io::pipe()?;
+    let checking = thread::spawn(move || {
+        let report = verify(BufReader::new(exported), &mut sample, &control);
+        (report, sample)
+    });
+    let written = write(reader, run, export).await;
+    let (report, sample) = checking.join().expect("checking does not panic");
+    let report = match report {
+        Err(Unread::Stopped(stopped)) => return Ok(Err(stopped)),
+        report => report?,
+    };
+    match written {
+        // The check has seen enough before the end, and says why.
+        Err(error) if is_broken_pipe(&error) => Ok(Ok((report, sample))),
+        Err(error) => Err(error),
+        Ok(_) => Ok(Ok((report, sample))),
+    }
 }
 
 /// What a run came to, if it is done.
@@ -96,38 +123,10 @@ fn header(run: &RunRow, outcome: &Outcome) -> Header {
     }
 }
 
-fn job_line(row: LedgerRow) -> anyhow::Result<(JobLine, WorkerId)> {
-    let number = row.number;
-    let accepted = row.accepted.filter(|_| row.state == JobState::Done);
+fn job_line(row: LedgerRow) -> anyhow::Result<JobLine> {
+    let LedgerRow { number, job: EncodedJob { class, bound1, prefixes: bytes, .. }, state, accepted } = row;
+    let result = accepted.filter(|_| state == JobState::Done);
     let result =
-        accepted.with_context(|| format!("job {number} is not done: the run changed during the export"))?;
-    let line = JobLine {
-        number,
-        class: row.job.class,
-        bound1: row.job.bound1,
-        bytes: row.job.prefixes,
-        counts: result.counts,
-        kernel: result.kernel,
-        worker: result.worker.get(),
-        epoch: result.epoch,
-        states: result.states,
-        elapsed_us: result.elapsed_us,
-        reported_at_ms: result.reported_at,
-    };
-    Ok((line, result.worker))
-}
-
-fn other_line(other: OtherResult) -> anyhow::Result<OtherLine> {
-    let OtherResult { number, verdict, result } = other;
-    Ok(OtherLine {
-        number,
-        verdict: serde_json::from_value(verdict.into()).with_context(|| format!("job {number}"))?,
-        counts: result.counts,
-        kernel: result.kernel,
-        worker: result.worker.get(),
-        epoch: result.epoch,
-        states: result.states,
-        elapsed_us: result.elapsed_us,
-        reported_at_ms: result.reported_at,
-    })
+        result.with_context(|| format!("job {number} is not done: the run changed during the export"))?;
+    Ok(JobLine { number, class, bound1, bytes, result })
 }

@@ -1,6 +1,5 @@
 //! The commands, one file each.
 
-mod audit;
 mod backup;
 mod bench;
 mod bfile;
@@ -112,7 +111,6 @@ enum Command {
     Readmit(trust::ReadmitCommand),
     Export(export::ExportCommand),
     Verify(verify::VerifyCommand),
-    Audit(audit::AuditCommand),
     Report(report::ReportCommand),
     Backup(backup::BackupCommand),
     Known(known::KnownCommand),
@@ -172,7 +170,6 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Estimate(estimate) => estimate.execute(),
         Command::Export(export) => export.execute(),
         Command::Verify(verify) => verify.execute(),
-        Command::Audit(audit) => audit.execute(),
         Command::Report(report) => report.execute(),
         Command::Backup(backup) => backup.execute(),
         Command::Certs(certs) => certs.execute(),

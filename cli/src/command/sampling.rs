@@ -1,27 +1,25 @@
-//! Counts a sample of jobs again and states the confidence, for `verify` and `audit`.
+//! Recounts a sample of jobs for `verify`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nqueens_evidence::confidence::{fewer_than, finds};
-use nqueens_evidence::finding::CheckResult;
+use nqueens_evidence::confidence::finds;
+use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_evidence::recount::{Recount, recount};
 use nqueens_evidence::sample::Sample;
+use nqueens_evidence::verify::{CHECKS_MIN, Report};
 use nqueens_kernel::engine::{Control, Kernel};
-use nqueens_kernel::job::Class;
 use nqueens_proto::random_bytes;
 
 use super::choices::{KernelChoice, threads};
 use super::finding_lines::print_finding;
 use crate::engines::ENGINES;
-use crate::exit::INTERRUPTED;
 use crate::machine::default_threads;
 use crate::output::{Json, thousands};
 use crate::progress::LINE_EVERY;
@@ -31,46 +29,39 @@ use crate::signals::{signals, stopped};
 /// How a sample is drawn and counted.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct SamplingOptions {
+    /// Number of jobs to recount
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    sample: Option<u32>,
+
     /// Seed of the sample [default: random, printed with the result]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", requires = "sample")]
     seed: Option<u64>,
 
-    /// Number of threads that count the sample
+    /// Number of threads that recount
     #[arg(short, long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
     threads: NonZeroUsize,
 
-    /// Engine that counts the sample; auto selects the fastest with another search than the one that counted first
+    /// Engine that recounts; auto selects the fastest with another search than the one that counted first
     // Not --kernel: a setting of this name is meant for those who count, and is not to become the one who checks too.
     #[arg(long, default_value_t = KernelChoice::Auto)]
     recount_kernel: KernelChoice,
 }
 
 impl SamplingOptions {
-    /// Gets ready to draw up to `size` jobs.
-    pub(crate) fn draw(self, size: u32) -> anyhow::Result<SampleDraw> {
+    pub(crate) fn draw(self) -> anyhow::Result<SampleDraw> {
         let chosen = self.recount_kernel;
         let kernel = chosen.given().map(|_| chosen.resolve()).transpose()?;
         let seed = self.seed.unwrap_or_else(|| u64::from_ne_bytes(random_bytes()));
-        let sample = Sample::new(usize::try_from(size)?, seed);
-        Ok(SampleDraw { sample, seed, kernel, threads: self.threads })
+        Ok(SampleDraw { size: self.sample, seed, kernel, threads: self.threads })
     }
 }
 
-/// A sample on its way.
+/// A sample to be drawn.
 pub(crate) struct SampleDraw {
-    /// To which every job is offered.
-    pub(crate) sample: Sample,
+    size: Option<u32>,
     seed: u64,
     kernel: Option<Kernel>,
     threads: NonZeroUsize,
-}
-
-/// The jobs that a sample was drawn from.
-#[derive(Debug, Default)]
-pub(crate) struct Population {
-    pub(crate) jobs: u64,
-    /// Each worker's name and its part of them.
-    pub(crate) workers: BTreeMap<u64, (String, u64)>,
 }
 
 #[derive(Default)]
@@ -81,124 +72,100 @@ struct RecountTally {
     kernels: BTreeSet<Kernel>,
     /// Parts of jobs whose solutions were found one by one.
     parts: u64,
-    /// How many of each worker, and how many of these were wrong.
-    by_worker: BTreeMap<u64, (u64, u64)>,
 }
 
 impl SampleDraw {
-    /// Counts the sample again and says what came out.
+    /// To which every job is to be offered.
+    pub(crate) fn sample(&self) -> Sample {
+        Sample::new(self.size.unwrap_or(0) as usize, self.seed)
+    }
+
+    /// Recounts the sample, if one was asked for, and prints what came out. Returns how many jobs are equal, and whether all
+    /// were recounted.
     pub(crate) fn recount(
-        self,
-        population: &Population,
+        &self,
+        report: &mut Report,
+        sample: Sample,
         interrupt: &Interrupt,
         json: Json,
-    ) -> anyhow::Result<ExitCode> {
-        let claims = self.sample.into_claims();
+    ) -> anyhow::Result<(u64, bool)> {
+        if self.size.is_none() {
+            return Ok((0, true));
+        }
+        let claims = sample.into_claims();
         let mut progress = ProgressLine::of(claims.len());
         let mut tally = RecountTally::default();
         let mut printed = Ok(());
         recount(&claims, self.kernel, self.threads, ENGINES, interrupt.control(), |recount| {
             let wrong = u64::from(!recount.agrees());
-            let worker = tally.by_worker.entry(recount.claim.worker).or_default();
-            *worker = (worker.0 + 1, worker.1 + wrong);
             (tally.recounted, tally.wrong) = (tally.recounted + 1, tally.wrong + wrong);
             tally.kernels.insert(recount.kernel);
             tally.parts += u64::from(recount.parts);
             if wrong > 0 && printed.is_ok() {
-                printed = progress.bar.suspend(|| print_mismatch(json, &recount, population));
+                printed = progress.bar.suspend(|| print_mismatch(json, &recount, &report.workers));
             }
             progress.step();
         });
         progress.bar.finish_and_clear();
         printed?;
-        tally.print(population, self.seed, json)?;
-        Ok(if tally.wrong > 0 {
-            ExitCode::FAILURE
-        } else if tally.recounted < claims.len() as u64 {
+        let result = tally.describe(report.jobs, self.seed);
+        print_finding(json, Check::Sample.name(), &result)?;
+        report.add(Check::Sample, result);
+        let is_whole = tally.recounted == claims.len() as u64;
+        if !is_whole {
             let (recounted, jobs) = (thousands(tally.recounted), thousands(claims.len()));
             eprintln!("nqueens: interrupted after {recounted} of {jobs} jobs");
-            ExitCode::from(INTERRUPTED)
-        } else {
-            ExitCode::SUCCESS
-        })
+        }
+        Ok((tally.recounted - tally.wrong, is_whole))
     }
 }
 
-fn print_mismatch(json: Json, recount: &Recount, population: &Population) -> io::Result<()> {
+fn print_mismatch(json: Json, recount: &Recount, workers: &BTreeMap<u64, String>) -> io::Result<()> {
     let claim = &recount.claim;
     let found = recount.found.clone().map_or_else(|why| why, |counts| counts.to_string());
-    let name = population.workers.get(&claim.worker).map_or("?", |(name, _)| name);
-    let is_searched = claim.job.class == Class::Colours && !recount.kernel.multiplies();
-    let road = if is_searched { " one by one" } else { "" };
+    let name = workers.get(&claim.worker).map_or("?", String::as_str);
     let what = format!(
-        "worker {} ({name}) counted {} by {}, recounted{road} by {}: {found}",
+        "worker {} ({name}) counted {} by {}, recounted by {}: {found}",
         claim.worker, claim.counts, claim.kernel, recount.kernel
     );
     print_finding(json, &format!("job {}", claim.number), &CheckResult::Failed(what))
 }
 
+/// Below this many recounts a share of wrong results could hide easily.
+const RECOUNTS_TOLD: u64 = 30;
+
 impl RecountTally {
-    fn print(&self, population: &Population, seed: u64, json: Json) -> io::Result<()> {
-        let (recounted, jobs) = (thousands(self.recounted), thousands(population.jobs));
-        let sample = if self.recounted == 0 {
-            CheckResult::NotMade(format!("0 of {jobs} jobs counted again (seed {seed})"))
-        } else if self.wrong > 0 {
-            let wrong = thousands(self.wrong);
-            CheckResult::Failed(format!(
-                "{wrong} of {recounted} jobs counted again differ (seed {seed}); the run has {jobs}. Do not trust its \
-                 total; nothing was changed"
-            ))
-        } else {
-            let kernels = self.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and ");
-            let parts = match self.parts {
-                0 => String::new(),
-                parts => format!(" ({} parts of them also one by one)", thousands(parts)),
-            };
-            let (proof, power) =
-                (proof(population.jobs, self.recounted), power(population.jobs, self.recounted));
-            CheckResult::Passed(format!(
-                "{recounted} of {jobs} jobs counted again by {kernels}{parts}, all equal (seed {seed}): {proof}{power}"
-            ))
-        };
-        print_finding(json, "sample", &sample)?;
-        for (id, (recounted, wrong)) in &self.by_worker {
-            let (name, jobs) =
-                population.workers.get(id).map_or(("?", *recounted), |(name, jobs)| (name, *jobs));
-            let told = format!("{} of {} jobs of {name}", thousands(recounted), thousands(jobs));
-            let result = match wrong {
-                0 => CheckResult::Passed(format!("{told}: {}", proof(jobs, *recounted))),
-                _ => CheckResult::Failed(format!("{told}: {} differ", thousands(wrong))),
-            };
-            print_finding(json, &format!("worker {id}"), &result)?;
+    fn describe(&self, jobs: u64, seed: u64) -> CheckResult {
+        let (recounted, of) = (thousands(self.recounted), thousands(jobs));
+        if self.recounted == 0 {
+            return CheckResult::NotMade(format!("0 of {of} jobs recounted (seed {seed})"));
         }
-        Ok(())
+        if self.wrong > 0 {
+            let wrong = thousands(self.wrong);
+            return CheckResult::Failed(format!(
+                "{wrong} of {recounted} recounted jobs differ (seed {seed})"
+            ));
+        }
+        let kernels = self.kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(" and ");
+        let parts = match self.parts {
+            0 => String::new(),
+            parts => format!(", {} parts of them found one by one", thousands(parts)),
+        };
+        let proof = if self.recounted == jobs {
+            String::new()
+        } else if self.recounted < RECOUNTS_TOLD {
+            format!(". Too few to say more: --sample {}", jobs.min(CHECKS_MIN.into()))
+        } else {
+            // Rounded down: it promises nothing that does not hold.
+            let chance = (100.0 * finds(jobs, self.recounted, jobs.div_ceil(100))).floor();
+            format!(
+                "; if 1 % of the results were wrong, this would have found it with {chance} % probability"
+            )
+        };
+        CheckResult::Passed(format!(
+            "{recounted} of {of} jobs recounted by {kernels}{parts}, all equal (seed {seed}){proof}"
+        ))
     }
-}
-
-/// What `recounted` jobs of `jobs` prove, if all were right.
-fn proof(jobs: u64, recounted: u64) -> String {
-    let wrong = fewer_than(jobs, recounted);
-    #[expect(clippy::cast_precision_loss, reason = "a share, for people")]
-    let share = 100.0 * wrong as f64 / jobs as f64;
-    if recounted == jobs {
-        "none is wrong".to_owned()
-    } else {
-        format!("with 95 % confidence fewer than {} are wrong, {share:.2} %", thousands(wrong))
-    }
-}
-
-/// What `recounted` jobs of `jobs` would have found, if not all of them were counted.
-fn power(jobs: u64, recounted: u64) -> String {
-    if recounted == jobs {
-        return String::new();
-    }
-    let wrong = jobs.div_ceil(100);
-    // Rounded down: it promises nothing that does not hold.
-    let chance = (1e4 * finds(jobs, recounted, wrong)).floor() / 100.0;
-    let jobs = if wrong == 1 { "1 job".to_owned() } else { format!("{} jobs", thousands(wrong)) };
-    format!(
-        "; if 1 % of all ({jobs}) were wrong, this would have found one of them with a probability of {chance:.2} %"
-    )
 }
 
 /// How far the counting is, on stderr: a bar on a terminal, a line now and then elsewhere.
@@ -209,9 +176,8 @@ struct ProgressLine {
 
 impl ProgressLine {
     fn of(jobs: usize) -> Self {
-        let style = ProgressStyle::with_template(
-            "{bar:32} {human_pos} of {human_len} jobs counted again, {eta} left",
-        );
+        let style =
+            ProgressStyle::with_template("{bar:32} {human_pos} of {human_len} jobs recounted, {eta} left");
         let terminal = std::io::stderr().is_terminal();
         let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(jobs as u64), target);
@@ -223,7 +189,7 @@ impl ProgressLine {
         if self.bar.is_hidden() && self.told.elapsed() >= LINE_EVERY {
             self.told = Instant::now();
             let (done, jobs) = (self.bar.position(), self.bar.length().unwrap_or_default());
-            eprintln!("{} of {} jobs counted again", thousands(done), thousands(jobs));
+            eprintln!("{} of {} jobs recounted", thousands(done), thousands(jobs));
         }
     }
 }
@@ -246,7 +212,7 @@ impl Interrupt {
     }
 
     /// Is stopped by the first signal; the second ends the process.
-    pub(crate) fn control(&self) -> &Control {
+    pub(crate) fn control(&self) -> &Arc<Control> {
         &self.0
     }
 }

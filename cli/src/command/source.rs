@@ -21,6 +21,10 @@ pub(crate) struct LedgerSource {
 }
 
 impl LedgerSource {
+    pub(crate) fn new(run: Option<RunPrefix>, db: PathBuf) -> Self {
+        Self { run, db }
+    }
+
     /// The database, as it was named.
     pub(crate) fn path(&self) -> &Path {
         &self.db

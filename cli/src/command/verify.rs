@@ -1,34 +1,45 @@
-//! `nqueens verify`: checks an exported ledger from the file alone.
+//! `nqueens verify`: checks an exported ledger from the file alone, or a run in a database.
 
 use std::fs::File;
-use std::io::{self, BufReader};
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
-use nqueens_evidence::finding::Check;
+use nqueens_coordinator::{Reader, RunRow};
+use nqueens_evidence::finding::{Check, CheckResult};
+use nqueens_evidence::sample::{Claim, Sample};
+use nqueens_evidence::verdict::Verdict;
 use nqueens_evidence::verify::{Report, Unread, verify};
+use nqueens_kernel::engine::{Control, Stopped};
 
-use super::finding_lines::{print_finding, print_run};
-use super::sampling::{Interrupt, Population, SamplingOptions};
-use crate::exit::INTERRUPTED;
-use crate::output::{Json, harmless};
+use super::finding_lines::{print_finding, print_run, print_verdict};
+use super::ledger::{self, Checked};
+use super::sampling::{Interrupt, SamplingOptions};
+use super::source::LedgerSource;
+use crate::exit::{INTERRUPTED, NOT_CONFIRMED, misuse};
+use crate::names::RunPrefix;
+use crate::output::{Json, thousands};
+use crate::runtime::block_on;
 
-/// Checks a ledger file written by 'nqueens export --format ledger'; it needs only that file.
+/// Checks a ledger file written by 'nqueens export --format ledger', or with --db a run in a database.
 ///
-/// Prints one line per check; with --json, an object per line: first the run, then 'check', 'passed' (null if the check could not be
-/// made) and 'detail'. With --sample, another engine counts the mirror images of some random jobs, and the output states the
-/// confidence that this gives. The exit code is 1 if a check fails or a count differs.
+/// Prints one line per check, then one line of verdict: BELIEVABLE (exit code 0), COUNTED, NOT CONFIRMED (3) or WRONG (1). What
+/// only the run's owner says counts for nothing. With --sample, this machine recounts random jobs: mirror images, by another
+/// search. With --json, an object per line: the run; 'check', 'passed' (null if nobody can tell) and 'detail'; 'verdict' and
+/// 'detail'.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens verify nqueens-16.ledger --sample 300")]
 pub(crate) struct VerifyCommand {
-    /// Ledger file
-    file: PathBuf,
+    /// Ledger file; with --db, a run's id [default: the only run in the database]
+    #[arg(value_name = "FILE|RUN", required_unless_present = "db")]
+    what: Option<PathBuf>,
 
-    /// Number of jobs to count again
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
-    sample: Option<u32>,
+    /// Database with the run, which need not be done; a coordinator may be using it
+    #[arg(long, value_name = "PATH")]
+    db: Option<PathBuf>,
 
     #[command(flatten)]
     sampling: SamplingOptions,
@@ -40,43 +51,100 @@ pub(crate) struct VerifyCommand {
 impl VerifyCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let interrupt = Interrupt::listen()?;
-        let name = || self.file.display().to_string();
-        let file = BufReader::new(File::open(&self.file).with_context(name)?);
-        let mut draw = self.sampling.draw(self.sample.unwrap_or(0))?;
-        let mut report = match verify(file, &mut draw.sample, interrupt.control()) {
-            Err(Unread::Stopped(_)) => {
-                eprintln!("nqueens: interrupted before all lines were read; nothing was verified");
-                return Ok(ExitCode::from(INTERRUPTED));
+        let draw = self.sampling.draw()?;
+        let checked = match self.database() {
+            Some(source) => {
+                let control = interrupt.control();
+                block_on(
+                    source.read(async |reader, run| self.run(reader, &run, draw.sample(), control).await),
+                )?
             }
-            report => report.with_context(name)?,
+            None => self.file(draw.sample(), interrupt.control())?,
         };
-        self.print(&report)?;
-        let mut code = if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-        let mut recounted_alike = 0;
-        if self.sample.is_some() && report.header.is_some() {
-            for (name, _) in report.workers.values_mut() {
-                *name = harmless(name);
-            }
-            let population = Population { jobs: report.jobs, workers: std::mem::take(&mut report.workers) };
-            let recounted = draw.recount(&population, &interrupt, self.json)?;
-            if recounted == ExitCode::SUCCESS {
-                recounted_alike = report.jobs.min(self.sample.unwrap_or(0).into());
-            } else {
-                code = recounted;
-            }
+        let Ok((mut report, sample)) = checked else {
+            eprintln!("nqueens: interrupted before all results were read; nothing was verified");
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
+        for (check, verdict) in &report.findings {
+            print_finding(self.json, check.name(), verdict)?;
         }
-        if let Some(counted) = report.counted {
-            print_finding(self.json, Check::Confirmed.name(), &counted.verdict(recounted_alike))?;
-        }
-        Ok(code)
+        let (recounted, is_whole) = if report.jobs > 0 {
+            draw.recount(&mut report, sample, &interrupt, self.json)?
+        } else {
+            (0, true)
+        };
+        let verdict = report.verdict(recounted);
+        print_verdict(self.json, &verdict)?;
+        Ok(match verdict {
+            Verdict::Wrong(_) => ExitCode::FAILURE,
+            _ if !is_whole => ExitCode::from(INTERRUPTED),
+            Verdict::Counted(_) => ExitCode::from(NOT_CONFIRMED),
+            Verdict::Believable(_) => ExitCode::SUCCESS,
+        })
     }
 
-    fn print(&self, report: &Report) -> io::Result<()> {
+    fn database(&self) -> Option<LedgerSource> {
+        let db = self.db.clone()?;
+        let run = self.what.as_ref().map(|run| {
+            let run: Result<RunPrefix, _> = run.to_string_lossy().parse();
+            run.unwrap_or_else(|error| misuse(format_args!("with --db, name a run: {error}")).exit())
+        });
+        Some(LedgerSource::new(run, db))
+    }
+
+    fn file(&self, mut sample: Sample, control: &Control) -> anyhow::Result<Checked> {
+        let path = self.what.as_deref().unwrap_or(Path::new(""));
+        let name = || path.display().to_string();
+        let mut file = BufReader::new(File::open(path).with_context(name)?);
+        if file.fill_buf().with_context(name)?.starts_with(b"SQLite format 3\0") {
+            bail!("{0} is a database, not a ledger file; use 'nqueens verify --db {0}'", path.display());
+        }
+        let report = match verify(file, &mut sample, control) {
+            Err(Unread::Stopped(stopped)) => return Ok(Err(stopped)),
+            Err(Unread::Io(error)) => return Err(error).with_context(name),
+            Ok(report) => report,
+        };
         if let Some(header) = &report.header {
             let subject = header.plan().map_or_else(String::new, |plan| plan.subject());
             print_run(self.json, (&header.run, &subject), header.plan, header.jobs.into())?;
         }
-        let mut findings = report.findings.iter();
-        findings.try_for_each(|(check, verdict)| print_finding(self.json, check.name(), verdict))
+        Ok(Ok((report, sample)))
+    }
+
+    /// Checks the ledger of a run that is done; of another one there are results to be recounted.
+    async fn run(
+        &self,
+        reader: &Reader,
+        run: &RunRow,
+        mut sample: Sample,
+        control: &Arc<Control>,
+    ) -> anyhow::Result<Checked> {
+        print_run(self.json, (run.id, &run.plan.subject()), run.plan.kind(), run.jobs.into())?;
+        if run.outcome.is_some() {
+            return ledger::check(reader, run, sample, Arc::clone(control)).await;
+        }
+        let mut report = Report::default();
+        let mut next = 0;
+        loop {
+            let rows = reader.ledger(run.id, next).await?;
+            let Some(last) = rows.last() else { break };
+            next = last.number + 1;
+            for row in rows {
+                let (number, job) = (row.number, row.job);
+                let Some(result) = row.accepted else { continue };
+                report.jobs += 1;
+                let (counts, kernel, worker) = (result.counts, result.kernel, result.worker);
+                sample.offer(number, || Claim { number, job, counts, kernel, worker });
+            }
+            if control.is_stopped() {
+                return Ok(Err(Stopped));
+            }
+        }
+        let workers = reader.workers().await?;
+        report.workers = workers.into_iter().map(|row| (row.id.get(), row.registration.name)).collect();
+        let (done, jobs) = (thousands(report.jobs), thousands(run.jobs));
+        let what = format!("the run is not done: {done} of {jobs} jobs have a result");
+        report.add(Check::Jobs, CheckResult::NotMade(what));
+        Ok(Ok((report, sample)))
     }
 }

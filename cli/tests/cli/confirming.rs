@@ -1,14 +1,14 @@
 //! Totals as if no count were published: what each command says of them. So it will be for N = 28.
 
+use crate::Place;
 use crate::processes::Coordinator;
-use crate::{Outcome, Place};
 
 /// What a total lacks that nobody counted twice.
 const UNCHECKED: &str = "counted, not confirmed: 0 of 8 results were counted a second time under another credential or by the \
                          coordinator (export the ledger; 'nqueens verify --sample 8' counts more)";
 
 #[test]
-fn a_total_that_one_process_counted_is_confirmed_by_whoever_counts_again() {
+fn a_total_that_one_process_counted_is_not_confirmed() {
     let place = Place::new();
     let printed = place.stdout("run 8 --plan rows --unpublished --threads 1");
     assert_eq!(printed.lines().rev().nth(1), Some(UNCHECKED));
@@ -27,30 +27,12 @@ fn a_total_that_one_process_counted_is_confirmed_by_whoever_counts_again() {
         (&false.into(), &Some(1))
     );
     assert_eq!(status["estimate"]["checks_wanted"], 8, "there are no more jobs");
-    for format in ["markdown", "html"] {
-        let report = place.run(&format!("report {run} --db nqueens-8.db --format {format}"));
+    for html in ["", " --html"] {
+        let report = place.run(&format!("report {run} --db nqueens-8.db{html}"));
         let reported = report.stdout.replace("&#39;", "'");
         assert!(reported.contains(&format!("The total is {UNCHECKED}.")), "{reported}");
         assert!(reported.contains("confirmed"), "{reported}");
     }
-
-    let exported = place.run("export --db nqueens-8.db --format ledger --output run.ledger");
-    assert_eq!(exported.code, 0, "{}", exported.stderr);
-    let verify = |options: &str| {
-        let Outcome { code, stdout, stderr } = place.run(&format!("verify run.ledger {options}"));
-        assert_eq!(stderr, "");
-        (code, stdout.lines().last().expect("lines").to_owned())
-    };
-    assert_eq!(verify(""), (0, format!("-       confirmed    {UNCHECKED}")));
-    let (code, last) = verify("--sample 7");
-    assert!(
-        code == 0 && last.starts_with("-       confirmed    counted, not confirmed: 7 of 8 results"),
-        "{last}"
-    );
-    let (code, last) = verify("--sample 300");
-    let confirmed = "ok      confirmed    confirmed: within six standard errors of its estimate, 9.";
-    assert!(code == 0 && last.starts_with(confirmed), "{last}");
-    assert!(last.ends_with("and 8 results were counted a second time"), "{last}");
 }
 
 #[test]

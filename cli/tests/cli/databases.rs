@@ -154,7 +154,7 @@ fn no_file_at_all() {
         "requeue 123456789abc --job 1 --yes",
         "distrust west",
         "readmit west",
-        "audit --sample 3",
+        "verify --sample 3",
         "report",
         "export --format ledger",
         "export --format bfile",

@@ -60,7 +60,7 @@ fn tables_without_rows_have_their_heading() {
         }
         // Who only reads leaves nothing behind.
         place.run(&format!("export --db {plan}-4.db --format ledger"));
-        place.run(&format!("audit --db {plan}-4.db --sample 3"));
+        place.run(&format!("verify --db {plan}-4.db --sample 3"));
     }
     let databases = ["border", "rows"].map(|plan| [1, 2, 3, 4].map(|n| format!("{plan}-{n}.db")));
     assert_eq!(place.files().into_keys().collect::<Vec<_>>(), databases.concat());

@@ -1,7 +1,6 @@
 //! The program, run as its users run it.
 
 mod attack;
-mod audit;
 mod backup;
 mod boards;
 mod browser;

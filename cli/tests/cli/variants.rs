@@ -269,7 +269,9 @@ fn a_cluster_counts_a_board_though_a_worker_is_killed() {
             .starts_with(&format!("run {cells}, N = 11, 1 queen given, 1 cell blocked, plan cells,"))
     );
     assert!(
-        verified.stdout.contains("confirmed: within six standard errors of its estimate"),
+        verified
+            .stdout
+            .contains("BELIEVABLE: the jobs add up to 226, as an estimate made here, and 4 of 4 jobs"),
         "{}",
         verified.stdout
     );
@@ -287,7 +289,7 @@ fn ledgers_are_verified_and_damage_is_found() {
         let file = run.replace([' ', '-'], "");
         place.stdout(&format!("run {run} --db {file}.db --job-states 10"));
         place.run(&format!("export --db {file}.db --format ledger --output {file}.ledger"));
-        let verified = place.run(&format!("verify {file}.ledger --sample 50"));
+        let verified = place.run(&format!("verify {file}.ledger --sample 300"));
         assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
         assert!(verified.stdout.contains(&format!("plan {plan}")) && !verified.stdout.contains("FAILED"));
         let recomputed = place

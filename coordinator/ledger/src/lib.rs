@@ -46,8 +46,7 @@ pub use jobs::{PlannedJob, encoded_jobs, load, planned_jobs, slots};
 pub use persist::persist;
 pub use recounts::{AcceptedResult, accepted_from, claim};
 pub use restore::restore;
-pub use results::{LedgerResult, LedgerRow, OtherResult};
-pub use results::{others, rows, stored_sums};
+pub use results::{LedgerRow, others, rows, stored_sums};
 pub use runs::RunRow;
 pub use runs::{delete_unplanned, runs, unplanned_runs};
 pub use workers::WorkerRow;
@@ -83,8 +82,12 @@ fn json(rows: &impl Serialize) -> String {
     serde_json::to_string(rows).expect("plain rows")
 }
 
-fn rows_of<Row: for<'de> Deserialize<'de>>(text: &str) -> Result<Vec<Row>, Error> {
+fn object<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, Error> {
     serde_json::from_str(text).map_err(damaged)
+}
+
+fn rows_of<Row: for<'de> Deserialize<'de>>(text: &str) -> Result<Vec<Row>, Error> {
+    object(text)
 }
 
 fn worker_id(number: i64) -> Result<WorkerId, Error> {

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use nqueens_kernel::counts::Counts;
-use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
-use nqueens_model::kernel::KernelName;
+use nqueens_evidence::line::{LedgerResult, OtherLine};
+use nqueens_model::id::{JobId, LeaseToken, RunId};
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::WallTime;
 use nqueens_scheduler::{JobState, JudgedResult, Sums};
@@ -13,10 +12,7 @@ use sqlx::sqlite::{SqliteConnection, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use crate::error::{Error, damaged};
-use crate::{
-    ROWS_MAX, all, all_written, column, counts, encoded_job, json, json_of_ids, parsed, rows_of, run_id,
-    within, worker_id,
-};
+use crate::{ROWS_MAX, all_written, column, encoded_job, json, json_of_ids, object, rows_of, run_id, within};
 
 /// Sums over the results of every run, in 128 bits, checked; and how its checks stand. Its jobs' states are not in them.
 pub async fn stored_sums(db: &SqlitePool) -> Result<HashMap<RunId, Sums>, Error> {
@@ -122,59 +118,14 @@ pub struct LedgerRow {
     pub accepted: Option<LedgerResult>,
 }
 
-/// A result, as it is exported.
-#[derive(Clone, Debug)]
-pub struct LedgerResult {
-    /// What was found.
-    pub counts: Counts,
-    /// Who counted.
-    pub worker: WorkerId,
-    /// What its owner calls it.
-    pub worker_name: String,
-    /// The engine that counted.
-    pub kernel: KernelName,
-    /// Number of the lease, among those given for the job.
-    pub epoch: u32,
-    /// States visited.
-    pub states: u64,
-    /// Thread time, in microseconds.
-    pub elapsed_us: u64,
-    /// Processor time of this; `None` where it was not measured.
-    pub cpu_us: Option<u64>,
-    /// When it arrived.
-    pub reported_at: WallTime,
-}
-
-fn ledger_result(
-    found: [i64; 4],
-    [worker, epoch, states, elapsed_us, reported_at]: [i64; 5],
-    cpu_us: Option<i64>,
-    (worker_name, kernel): (String, String),
-) -> Result<LedgerResult, Error> {
-    Ok(LedgerResult {
-        counts: counts(found)?,
-        worker: worker_id(worker)?,
-        worker_name,
-        kernel: parsed(&kernel)?,
-        epoch: within("result.epoch", epoch)?,
-        states: within("result.states", states)?,
-        elapsed_us: within("result.elapsed_us", elapsed_us)?,
-        cpu_us: cpu_us.map(|time| within("result.cpu_us", time)).transpose()?,
-        reported_at,
-    })
-}
-
 /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
 pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
     let id = column(run.get());
     let rows = query!(
-        r#"SELECT job.number, run.n, job.class, job.bound1, job.prefixes, job.state, result.worker AS "worker?",
-                  worker.name AS "worker_name?", result.kernel AS "kernel?", result.epoch AS "epoch?", result.count2 AS "count2?", result.count4 AS "count4?",
-                  result.count8 AS "count8?", result.solutions AS "solutions?", result.states AS "states?",
-                  result.elapsed_us AS "elapsed_us?", result.cpu_us, result.reported_at AS "reported_at?"
+        r#"SELECT job.number, run.n, job.class, job.bound1, job.prefixes, job.state, object AS "object?: String"
            FROM job JOIN run ON run.id = job.run
-           LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'
-           LEFT JOIN worker ON worker.id = result.worker
+           LEFT JOIN ledger_result AS result
+             ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'
            WHERE job.run = ?1 AND job.number >= ?2 AND job.number < ?2 + ?3 ORDER BY job.number"#,
         id,
         first,
@@ -184,12 +135,6 @@ pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerR
     .await?;
     let mut ledger = Vec::with_capacity(rows.len());
     for row in rows {
-        let found = all([row.count2, row.count4, row.count8, row.solutions]);
-        let work = all([row.worker, row.epoch, row.states, row.elapsed_us, row.reported_at]);
-        let accepted = found.zip(work).zip(row.worker_name.zip(row.kernel));
-        let accepted = accepted
-            .map(|((found, work), names)| ledger_result(found, work, row.cpu_us, names))
-            .transpose()?;
         let number = within("job.number", row.number)?;
         // Whoever asks for the next rows gets on.
         if ledger.last().map_or(first, |last: &LedgerRow| last.number + 1) > number {
@@ -199,43 +144,24 @@ pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerR
             number,
             job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
             state: JobState::from_stored(row.state).ok_or_else(|| damaged("job.state is out of range"))?,
-            accepted,
+            accepted: row.object.as_deref().map(object).transpose()?,
         });
     }
     Ok(ledger)
 }
 
-/// A result that does not stand for its job, with what became of it in the database's words.
-#[derive(Clone, Debug)]
-pub struct OtherResult {
-    /// The job's number in the plan.
-    pub number: u32,
-    /// What became of it.
-    pub verdict: String,
-    /// What it is.
-    pub result: LedgerResult,
-}
-
 /// The results of some jobs of a run that don't stand, by job and in the order of their commits.
-pub async fn others(db: &SqlitePool, run: RunId, jobs: Range<u32>) -> Result<Vec<OtherResult>, Error> {
+pub async fn others(db: &SqlitePool, run: RunId, jobs: Range<u32>) -> Result<Vec<OtherLine>, Error> {
     let run = column(run.get());
-    let rows = query!(
-        "SELECT job, verdict, worker, worker.name, kernel, epoch, count2, count4, count8, solutions, states, elapsed_us,
-                cpu_us, reported_at
-         FROM result JOIN worker ON worker.id = worker
-         WHERE run = ?1 AND job >= ?2 AND job < ?3 AND verdict <> 'accepted' ORDER BY job, result.id",
+    let rows = query_scalar!(
+        r#"SELECT json_object('number', job, 'verdict', verdict, 'result', json(object)) AS "line!: String"
+           FROM ledger_result
+           WHERE run = ?1 AND job >= ?2 AND job < ?3 AND verdict <> 'accepted' ORDER BY job, id"#,
         run,
         jobs.start,
         jobs.end
     )
     .fetch_all(db)
     .await?;
-    rows.into_iter()
-        .map(|row| {
-            let found = [row.count2, row.count4, row.count8, row.solutions];
-            let work = [row.worker, row.epoch, row.states, row.elapsed_us, row.reported_at];
-            let result = ledger_result(found, work, row.cpu_us, (row.name, row.kernel))?;
-            Ok(OtherResult { number: within("result.job", row.job)?, verdict: row.verdict, result })
-        })
-        .collect()
+    rows.iter().map(|line| object(line)).collect()
 }

@@ -84,7 +84,7 @@ impl TotalEstimate {
 
     /// All that it holds.
     #[expect(clippy::cast_precision_loss, reason = "for people")]
-    fn interval(&self) -> Interval {
+    pub fn interval(&self) -> Interval {
         let reach = self.reach.saturating_mul(Self::REACHES);
         Interval {
             value: self.value as f64,
@@ -122,7 +122,7 @@ impl fmt::Display for Missing {
                 let estimate = estimate.interval().describe_count();
                 write!(
                     f,
-                    "it is more than six standard errors away from its estimate, {estimate} ('nqueens audit --sample 300' \
+                    "it is more than six standard errors away from its estimate, {estimate} ('nqueens verify --sample 300' \
                      looks for wrong results)"
                 )
             }
@@ -235,7 +235,7 @@ mod tests {
     fn what_is_missing_is_said() {
         let told = Standing::new(&outcome(2_000), 12, 0).to_string();
         let expected = "counted, not confirmed: it is more than six standard errors away from its estimate, 1.0000e3 \
-                        (9.7000e2..1.0300e3) ('nqueens audit --sample 300' looks for wrong results); 12 of 300 results were \
+                        (9.7000e2..1.0300e3) ('nqueens verify --sample 300' looks for wrong results); 12 of 300 results were \
                         counted a second time under another credential or by the coordinator (export the ledger; 'nqueens \
                         verify --sample 300' counts more)";
         assert_eq!(told, expected);

@@ -2,25 +2,23 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::BufReader;
 use std::path::PathBuf;
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
-use nqueens_coordinator::{Effort, JobState, LedgerResult, Reader, RunRow, Sums};
+use anyhow::Context;
+use nqueens_coordinator::{Effort, JobState, Reader, RunRow, Sums};
 use nqueens_evidence::finding::{Check, CheckResult};
+use nqueens_evidence::line::LedgerResult;
 use nqueens_evidence::sample::Sample;
-use nqueens_evidence::verify::verify;
 use nqueens_kernel::counts::Totals;
-use nqueens_kernel::engine::{Control, Kernel};
+use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::Class;
-use nqueens_model::id::WorkerId;
 use nqueens_model::message::Registration;
 use nqueens_model::operator::{Moment, RunState, RunStatus, WallTime};
 use nqueens_web::MAP_CELLS;
 
 use super::super::ledger;
-use crate::console::is_broken_pipe;
 use crate::output::harmless;
 
 /// All that a report tells.
@@ -50,7 +48,7 @@ pub(super) struct Facts {
     /// When it was counted.
     pub(super) effort: Effort,
     /// Results that did not stand, by what became of them.
-    pub(super) others: BTreeMap<String, u64>,
+    pub(super) others: BTreeMap<&'static str, u64>,
     /// The database, as it was named; `None` for readers who have the exported ledger alone.
     pub(super) db: Option<PathBuf>,
     /// Power of a counting thread.
@@ -76,7 +74,7 @@ pub(super) struct Host {
     /// Of its largest process.
     pub(super) threads: u32,
     /// Its processes: a worker that was started again is another one.
-    pub(super) workers: BTreeSet<WorkerId>,
+    pub(super) workers: BTreeSet<u64>,
 }
 
 impl WorkSums {
@@ -128,7 +126,8 @@ impl Facts {
             watts: None,
         };
         let workers = reader.workers().await?;
-        let threads: HashMap<_, _> = workers.iter().map(|row| (row.id, row.registration.threads)).collect();
+        let registrations: HashMap<_, _> =
+            workers.iter().map(|row| (row.id.get(), &row.registration)).collect();
         let mut next = 0;
         loop {
             let rows = reader.ledger(run.id, next).await?;
@@ -136,7 +135,7 @@ impl Facts {
             let after = last.number + 1;
             for other in reader.others(run.id, next..after).await? {
                 facts.all.add(&other.result);
-                *facts.others.entry(other.verdict).or_default() += 1;
+                *facts.others.entry(other.verdict.into()).or_default() += 1;
             }
             next = after;
             for row in rows {
@@ -145,13 +144,13 @@ impl Facts {
                 }
                 // A result that is in quarantine counts for nothing.
                 if let Some(result) = row.accepted.filter(|_| row.state == JobState::Done) {
-                    let threads = threads.get(&result.worker).copied().unwrap_or(1);
-                    facts.enter(row.job.class, result, threads.max(1))?;
+                    let worker = registrations.get(&result.worker).context("a result of no worker")?;
+                    facts.enter(row.job.class, &result, worker)?;
                 }
             }
         }
         let counted: BTreeSet<_> = facts.hosts.values().flat_map(|host| &host.workers).collect();
-        let workers = workers.into_iter().filter(|worker| counted.contains(&worker.id));
+        let workers = workers.into_iter().filter(|worker| counted.contains(&worker.id.get()));
         for Registration { build, kernels, capability, .. } in workers.map(|worker| worker.registration) {
             facts.builds.insert(harmless(&build));
             let is_other = kernels.iter().any(|kernel| kernel.as_str().parse::<Kernel>().is_err());
@@ -159,23 +158,24 @@ impl Facts {
             facts.devices.extend(device.filter(|_| is_other));
         }
         if run.outcome.is_some() {
-            facts.findings = Some(check(reader, run).await?);
+            let checked = ledger::check(reader, run, Sample::new(0, 0), Arc::default()).await?;
+            facts.findings = checked.ok().map(|(report, _)| report.findings);
         }
         Ok(facts)
     }
 
-    /// `threads` are those of the result's worker.
-    fn enter(&mut self, class: Class, result: LedgerResult, threads: u32) -> anyhow::Result<()> {
+    fn enter(&mut self, class: Class, result: &LedgerResult, worker: &Registration) -> anyhow::Result<()> {
+        let threads = worker.threads.max(1);
         let kernel = result.kernel.to_string();
-        self.work.add(&result);
+        self.work.add(result);
         let (work, sum) = self.classes.entry(class).or_default();
-        work.add(&result);
+        work.add(result);
         *sum = sum.checked_add(result.counts)?;
-        self.kernels.entry(kernel.clone()).or_default().add(&result);
-        let (at, (first, last)) = (result.reported_at, self.results.unwrap_or((i64::MAX, i64::MIN)));
+        self.kernels.entry(kernel.clone()).or_default().add(result);
+        let (at, (first, last)) = (result.reported_at_ms, self.results.unwrap_or((i64::MAX, i64::MIN)));
         self.results = Some((first.min(at), last.max(at)));
-        let host = self.hosts.entry(harmless(&result.worker_name)).or_default();
-        host.work.add(&result);
+        let host = self.hosts.entry(harmless(&worker.name)).or_default();
+        host.work.add(result);
         host.kernels.insert(kernel);
         host.threads = host.threads.max(threads);
         host.workers.insert(result.worker);
@@ -194,22 +194,5 @@ impl Facts {
         let mut verdicts = self.findings.iter().flatten().map(|(_, verdict)| verdict);
         self.run.progress.state == RunState::Failed
             || verdicts.any(|verdict| matches!(verdict, CheckResult::Failed(_)))
-    }
-}
-
-/// Exports the run's ledger straight into its verification.
-async fn check(reader: &Reader, run: &RunRow) -> anyhow::Result<Vec<(Check, CheckResult)>> {
-    let (exported, export) = std::io::pipe()?;
-    let checking =
-        thread::spawn(move || verify(BufReader::new(exported), &mut Sample::new(0, 0), &Control::default()));
-    let written = ledger::write(reader, run, export).await;
-    let report = checking.join().expect("checking does not panic")?;
-    let confirmed = report.counted.map(|counted| (Check::Confirmed, counted.verdict(0)));
-    let findings = report.findings.into_iter().chain(confirmed).collect();
-    match written {
-        // The check has seen enough before the end, and says why.
-        Err(error) if is_broken_pipe(&error) => Ok(findings),
-        Err(error) => Err(error),
-        Ok(_) => Ok(findings),
     }
 }

@@ -320,14 +320,11 @@ pub(super) const UNCHECKED: &str =
 pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
     let (run, plan, stem) = (facts.run.progress.run, facts.run.plan, facts.run.plan.file_stem());
     let db = facts.db.as_ref().map(|db| quoted(&db.to_string_lossy()));
-    let audit = db.as_ref().map(|db| {
-        (
-            format!("nqueens audit {run} --db {db} --sample 300"),
-            "counts 300 jobs again with another engine, and states the confidence that this gives",
-        )
+    let recount = db.as_ref().map(|db| {
+        (format!("nqueens verify {run} --db {db} --sample 300"), "recounts 300 jobs by another search")
     });
     if facts.run.outcome.is_none() {
-        return audit.into_iter().collect();
+        return recount.into_iter().collect();
     }
     let ledger = format!("{stem}.ledger");
     let export = db.as_ref().map(|db| {
@@ -339,7 +336,7 @@ pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
     let from_ledger = [
         (
             format!("nqueens verify {ledger} --sample 300"),
-            "repeats the checks above from the file alone, and counts 300 jobs again",
+            "repeats the checks above from the file alone, and recounts 300 jobs",
         ),
         (format!("python3 docs/recompute.py {ledger}"), "computes the same total with another program"),
     ];
@@ -351,7 +348,7 @@ pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
         _ => "counts the board again; --plan and --kernel select other methods",
     };
     let again = (format!("{} --db {stem}-again.db", count_again(&plan)), how_again);
-    export.into_iter().chain(from_ledger).chain(audit).chain([again]).collect()
+    export.into_iter().chain(from_ledger).chain(recount).chain([again]).collect()
 }
 
 /// A word of a shell.
