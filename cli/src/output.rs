@@ -14,8 +14,8 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use nqueens_model::name::is_printable;
-use nqueens_model::operator::{WallTime, span};
-pub(crate) use nqueens_model::operator::{percent, quantity, thousands};
+pub(crate) use nqueens_model::numbers::{counted, percent, quantity, span, speed, thousands};
+use nqueens_model::operator::WallTime;
 use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat};
 use serde_json::Value;
 
@@ -95,13 +95,9 @@ pub(crate) fn hours(time: Duration) -> String {
     format!("{:02}:{:02}:{:02}.{hundredths:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// `0.240 s`, `12.3 s`, `1m17s`.
+/// `0.240 s`, `12.3 s`, `1 min 17 s`.
 pub(crate) fn duration(time: Duration) -> String {
-    if time < Duration::from_mins(1) {
-        format!("{} s", quantity(time.as_secs_f64()))
-    } else {
-        span(time.as_secs_f64())
-    }
+    nqueens_model::numbers::duration(time.as_secs_f64())
 }
 
 /// A time as the clock on the wall has it, with its distance from UTC: `2026-11-21 22:03:31 +01:00`.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use nqueens_coordinator::progress::Snapshot;
 use nqueens_model::id::RunId;
+use nqueens_model::numbers;
 use nqueens_model::operator::{Interval, Progress};
 use tokio::sync::watch;
 
@@ -83,7 +84,7 @@ pub(crate) fn describe(run: &Progress) -> String {
         Some(format!("{share}, {left} left, {done} of {jobs} jobs")),
         (run.quarantined > 0).then(|| format!("{} in quarantine", thousands(run.quarantined))),
         (run.checks.open > 0).then(|| format!("{} to check", thousands(run.checks.open))),
-        run.speed.map(|speed| format!("{:.2e} states/s", speed.states_per_s)),
+        run.speed.map(|speed| numbers::speed(speed.states_per_s)),
         run.estimated_total.map(|total| format!("TOTAL about {}", total.describe_count())),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")

@@ -11,4 +11,5 @@ pub mod id;
 pub mod kernel;
 pub mod message;
 pub mod name;
+pub mod numbers;
 pub mod operator;

@@ -1,7 +1,8 @@
 //! Words of the page.
 
 use nqueens_kernel::plan::PlanKind;
-use nqueens_model::operator::{Checked, RunState, RunStatus, thousands};
+use nqueens_model::numbers::thousands;
+use nqueens_model::operator::{Checked, RunState, RunStatus};
 
 /// What a job of a plan is.
 pub(crate) const fn plan(kind: PlanKind) -> &'static str {

@@ -14,7 +14,7 @@ use crate::command::counting;
 use crate::command::devices::Devices;
 use crate::engines::ENGINES;
 use crate::memory::Memory;
-use crate::output::{Json, thousands};
+use crate::output::{Json, counted, speed, thousands};
 
 /// Measures the counting speed of a kernel, without database and network.
 #[derive(Clone, Debug, Args)]
@@ -79,12 +79,12 @@ impl BenchCommand {
             "total": count.total.to_string(),
             "states": count.states.to_string(),
         });
-        let speed = count.states_per_s() / 1e6;
+        let speed = speed(count.states_per_s());
         let text = format!(
             "N = {n}: {} solutions in {elapsed_s:.3} s\n\
-             {kernels} kernel, plan {plan}, {} thread(s): {} states, {speed:.0} million/s",
+             {kernels} kernel, plan {plan}, {}: {} states, {speed}",
             thousands(count.total),
-            engines.len(),
+            counted(engines.len(), "thread"),
             thousands(count.states)
         );
         self.json.print(line, text)?;

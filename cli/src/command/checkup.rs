@@ -12,7 +12,7 @@ use nqueens_proto::{PROTOCOL_VERSION, v1};
 use super::target::{all_runs, read};
 use crate::build::BUILD;
 use crate::client::{OperatorClient, TOKEN_VARIABLE};
-use crate::output::{percent, print_line, thousands};
+use crate::output::{counted, percent, print_line};
 use crate::runtime::block_on;
 use crate::tls::CallerTls;
 use crate::token;
@@ -55,7 +55,10 @@ pub(super) fn coordinator(url: &str, token_file: Option<&Path>, tls: &CallerTls)
         say("", "it is a different build from this program")?;
     }
     say("", shown)?;
-    say("", format_args!("{} run(s), {workers} worker(s) seen since it started", runs.len()))?;
+    say(
+        "",
+        format_args!("{}, {} seen since it started", counted(runs.len(), "run"), counted(workers, "worker")),
+    )?;
     let is_short = disk.is_some_and(|disk| disk.is_short);
     if let Some(disk) = disk {
         let failed = if is_short { "FAILED: " } else { "" };
@@ -105,7 +108,11 @@ pub(super) fn database(path: &Path) -> anyhow::Result<bool> {
     };
     say(
         "database",
-        format_args!("{}: the file and its ledger are consistent; {} run(s)", path.display(), runs.len()),
+        format_args!(
+            "{}: the file and its ledger are consistent; {}",
+            path.display(),
+            counted(runs.len(), "run")
+        ),
     )?;
     look_at_runs(&runs)
 }
@@ -118,7 +125,7 @@ fn look_at_runs(runs: &[RunStatus]) -> anyhow::Result<bool> {
     }
     let quarantined: u32 = runs.iter().map(|run| run.progress.quarantined).sum();
     if quarantined > 0 {
-        say("", format_args!("{} job(s) in quarantine; their runs have no total", thousands(quarantined)))?;
+        say("", format_args!("{} in quarantine; their runs have no total", counted(quarantined, "job")))?;
     }
     Ok(quarantined == 0)
 }

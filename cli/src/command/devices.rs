@@ -11,6 +11,7 @@ use nqueens_worker::Crew;
 use super::choices::{AUTO, EngineChoice};
 use crate::engines::{device_crew, opencl};
 use crate::exit::misuse;
+use crate::output::speed;
 
 /// Devices of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +148,7 @@ fn judge(is_cpu: bool, test: impl FnOnce() -> Result<Crew, String>, threads: f64
 }
 
 fn speeds(device: f64, threads: f64) -> String {
-    format!("{:.0} million states/s, and {:.0} by all threads", device / 1e6, threads / 1e6)
+    format!("{}, and {} by all threads", speed(device), speed(threads))
 }
 
 fn prove(devices: Vec<(usize, Device)>) -> anyhow::Result<Vec<Crew>> {
@@ -190,8 +191,8 @@ mod tests {
             super::judge(false, test, 3e9).map(|crew| crew.states_per_s)
         };
         assert_eq!(judge(Ok(3.1e9)), Ok(3.1e9));
-        assert_eq!(judge(Ok(3e9)), Err("3000 million states/s, and 3000 by all threads".to_owned()));
-        assert_eq!(judge(Ok(1e6)), Err("1 million states/s, and 3000 by all threads".to_owned()));
+        assert_eq!(judge(Ok(3e9)), Err("3.00 G states/s, and 3.00 G states/s by all threads".to_owned()));
+        assert_eq!(judge(Ok(1e6)), Err("1.00 M states/s, and 3.00 G states/s by all threads".to_owned()));
         assert_eq!(judge(Err("fell off the bus")), Err("fell off the bus".to_owned()));
     }
 

@@ -9,6 +9,7 @@ use bytesize::ByteSize;
 use clap::Args;
 use nqueens_gpu::Found;
 use nqueens_kernel::engine::Kernel;
+use nqueens_model::numbers;
 use nqueens_proto::{PLANS, PROTOCOL_VERSION};
 use nqueens_web::Probe;
 use nqueens_worker::prove;
@@ -118,8 +119,8 @@ fn look_at_kernels() -> anyhow::Result<bool> {
         }
         match prove(ENGINES, kernel) {
             Ok(_) => {
-                let speed = speed(kernel)? / 1e6;
-                say(&heading, format_args!("passed its test; {speed:.0} million states/s on one thread"))?;
+                let speed = numbers::speed(speed(kernel)?);
+                say(&heading, format_args!("passed its test; {speed} on one thread"))?;
             }
             Err(reason) => {
                 well = false;
@@ -153,11 +154,8 @@ fn look_at_devices() -> anyhow::Result<bool> {
         );
         match device_crew(number, device) {
             Ok(crew) => {
-                let speed = crew.states_per_s / 1e6;
-                say(
-                    &format!("device {number}"),
-                    format_args!("{about}; passed its test; {speed:.0} million states/s"),
-                )?;
+                let speed = numbers::speed(crew.states_per_s);
+                say(&format!("device {number}"), format_args!("{about}; passed its test; {speed}"))?;
             }
             Err(reason) => {
                 well = false;

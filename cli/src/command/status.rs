@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::checkup::describe_disk;
 use super::target::OperatorTarget;
 use crate::names::{RunChoice, RunPrefix};
-use crate::output::{Json, hours, percent, print_line, thousands};
+use crate::output::{Json, counted, duration, percent, print_line, thousands};
 use crate::runtime::block_on;
 
 /// Lists the runs of a coordinator or a database, with progress and results.
@@ -49,7 +49,7 @@ impl StatusCommand {
             print_line(all)?;
         } else {
             let head = format!(
-                "{:<12}  {:>2}  {:<7}  {:<9}  {:>24}  {:>22}  TOTAL",
+                "{:<12}  {:>2}  {:<7}  {:<9}  {:>24}  {:>36}  TOTAL",
                 "RUN", "N", "PLAN", "STATE", "JOBS DONE", "TIME LEFT"
             );
             print_line(head)?;
@@ -98,18 +98,18 @@ fn in_line(run: &RunStatus) -> String {
     };
     let left = progress.time_left_s.map_or_else(|| "-".to_owned(), Interval::describe_time);
     let (n, plan, state) = (progress.n, run.plan.kind(), progress.state.name());
-    format!("{:<12}  {n:>2}  {plan:<7}  {state:<9}  {done:>24}  {left:>22}  {total}", progress.run)
+    format!("{:<12}  {n:>2}  {plan:<7}  {state:<9}  {done:>24}  {left:>36}  {total}", progress.run)
 }
 
 /// Jobs that wait for somebody's eye, and what opens them again.
 fn describe_quarantine(progress: &Progress) -> String {
-    let (run, jobs) = (progress.run, thousands(progress.quarantined));
+    let (run, jobs) = (progress.run, counted(progress.quarantined, "job"));
     let what = if progress.state.is_open() {
         format!("'nqueens resume {run} --quarantined' counts them again")
     } else {
         format!("the run is {}, so they are not counted again", progress.state.name())
     };
-    format!("{run}: {jobs} job(s) in quarantine; {what}")
+    format!("{run}: {jobs} in quarantine; {what}")
 }
 
 /// What became of results that a second machine was to count, in words.
@@ -129,7 +129,7 @@ fn describe_checks(CheckCounts { open, agreed, settled, waived, confirmed }: Che
 /// What the coordinator has counted itself, of about so many parts, and what that shows, in words.
 pub(crate) fn describe_recounts(Recounts { agreed, differing, elapsed_us }: Recounts, parts: u64) -> String {
     let (recounted, parts) = (thousands(agreed + differing), thousands(parts));
-    let time = hours(Duration::from_micros(elapsed_us));
+    let time = duration(Duration::from_micros(elapsed_us));
     let outcome = match differing {
         0 => format!(
             "none differs; a share of {:.2} % falsified parts or more would have been found with a probability of 95 %",
@@ -156,8 +156,8 @@ mod tests {
     fn recounts_say_what_they_show() {
         let elapsed_us = 3_723_450_000;
         let told = describe_recounts(Recounts { agreed: 300, differing: 0, elapsed_us }, 64_000);
-        assert_snapshot!(told, @"counted by the coordinator itself: 300 of about 64,000 parts in 01:02:03.45 of processor time, none differs; a share of 0.99 % falsified parts or more would have been found with a probability of 95 %");
+        assert_snapshot!(told, @"counted by the coordinator itself: 300 of about 64,000 parts in 1 h 2 min of processor time, none differs; a share of 0.99 % falsified parts or more would have been found with a probability of 95 %");
         let told = describe_recounts(Recounts { agreed: 2, differing: 1, elapsed_us }, 64_000);
-        assert_snapshot!(told, @"counted by the coordinator itself: 3 of about 64,000 parts in 01:02:03.45 of processor time, differing: 1");
+        assert_snapshot!(told, @"counted by the coordinator itself: 3 of about 64,000 parts in 1 h 2 min of processor time, differing: 1");
     }
 }

@@ -11,7 +11,7 @@ use super::target::OperatorTarget;
 use crate::confirm::Confirmation;
 use crate::exit::misuse;
 use crate::names::{RunChoice, WorkerChoice};
-use crate::output::{Json, thousands};
+use crate::output::{Json, counted, thousands};
 use crate::runtime::block_on;
 
 /// Voids accepted results of a run and counts their jobs again.
@@ -69,8 +69,8 @@ impl RequeueCommand {
         let (run, jobs) = block_on(self.target.requeue(run, of))?;
         let mut line = nqueens_web::json::run(&run);
         line["requeued"] = jobs.into();
-        let (id, state, jobs) = (run.progress.run, run.progress.state.name(), thousands(jobs));
-        self.json.print(line, format_args!("run {id} is {state}: {jobs} result(s) voided"))?;
+        let (id, state, results) = (run.progress.run, run.progress.state.name(), counted(jobs, "result"));
+        self.json.print(line, format_args!("run {id} is {state}: {results} voided"))?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::target::{Contact, OperatorTarget, read};
 use crate::names::WorkerChoice;
-use crate::output::{Json, print_line, thousands};
+use crate::output::{Json, print_line, span, speed, thousands};
 use crate::runtime::block_on;
 
 /// Lists the workers of a coordinator that are present or untrusted, or all workers in a database.
@@ -69,14 +69,15 @@ fn list<Worker>(
 
 fn live_head() -> String {
     format!(
-        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {:>9}  {:>9}  {:>13}  {:<10}  DEVICE",
+        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {:>15}  {:>11}  {:>13}  {:<10}  DEVICE",
         "WORKER", "NAME", "THREADS", "KERNEL", "LEASES", "RESULTS", "PACE", "SILENT", "CHECKS", "STATE"
     )
 }
 
 fn live_line(worker: &WorkerStatus) -> String {
-    let pace = worker.states_per_s.map_or_else(|| "-".to_owned(), |pace| format!("{pace:.2e}"));
-    let silent = format!("{} s", thousands(worker.silent_ms / 1_000));
+    let pace = worker.states_per_s.map_or_else(|| "-".to_owned(), speed);
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    let silent = span(worker.silent_ms as f64 / 1e3);
     let state = match &worker.distrusted {
         Some(reason) => format!("untrusted: {reason}"),
         None if !worker.present => "gone".to_owned(),
@@ -86,7 +87,7 @@ fn live_line(worker: &WorkerStatus) -> String {
     let (passed, failed) = (thousands(worker.checks_passed), thousands(worker.checks_failed));
     let checks = if worker.checks_failed > 0 { format!("{passed}, {failed} failed") } else { passed };
     format!(
-        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {pace:>9}  {silent:>9}  {checks:>13}  {state:<10}  {}",
+        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {pace:>15}  {silent:>11}  {checks:>13}  {state:<10}  {}",
         worker.id.get(),
         named(&worker.name, &worker.credential),
         worker.threads,

@@ -29,7 +29,7 @@ fn the_doctor_looks_at_kernels_and_databases() {
         let begins = outcome.stdout.lines().find_map(|line| line.strip_prefix("database          "));
         (outcome.code, begins.unwrap_or_default().to_owned())
     };
-    assert_eq!(about("five.db"), (0, "five.db: the file and its ledger are consistent; 1 run(s)".to_owned()));
+    assert_eq!(about("five.db"), (0, "five.db: the file and its ledger are consistent; 1 run".to_owned()));
     for (db, failure) in
         [("none.db", "there is no database at"), ("notes.db", "notes.db is not an SQLite database")]
     {
@@ -70,7 +70,7 @@ fn the_doctor_finds_bounds_that_are_not_the_plan_s() {
             let line = outcome.stdout.lines().find_map(|line| line.strip_prefix("database          "));
             (outcome.code, line.unwrap_or_default().to_owned(), outcome.stderr)
         };
-        let sound = (0, format!("{db}: the file and its ledger are consistent; 1 run(s)"), String::new());
+        let sound = (0, format!("{db}: the file and its ledger are consistent; 1 run"), String::new());
         assert_eq!(about(), sound);
         let run = place.ask(&db, "SELECT printf('%012x', id) FROM run").remove(0);
         // What a job can count, and what it is expected to cost. Neither shows in the plan's fingerprint.
@@ -155,7 +155,7 @@ fn the_doctor_asks_a_coordinator() {
     assert!(report[0].ends_with(&format!(", protocol {PROTOCOL_VERSION}")), "{report:?}");
     let rest = [
         "it accepts the operator token".to_owned(),
-        "1 run(s), 1 worker(s) seen since it started".to_owned(),
+        "1 run, 1 worker seen since it started".to_owned(),
         format!("run {run}: N = 8, done, 100.0 % done"),
     ];
     assert_eq!(report[1..], rest);

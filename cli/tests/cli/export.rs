@@ -240,8 +240,8 @@ fn status_of_a_finished_run() {
     let table = place.stdout("status --db nqueens-8.db");
     let name = result["run"].as_str().expect("a name");
     assert_snapshot!(table.replace(name, "RUNRUNRUNRUN"), @r"
-    RUN            N  PLAN     STATE                     JOBS DONE               TIME LEFT  TOTAL
-    RUNRUNRUNRUN   8  rows     done               8 of 8 (100.0 %)                       -  92
+    RUN            N  PLAN     STATE                     JOBS DONE                             TIME LEFT  TOTAL
+    RUNRUNRUNRUN   8  rows     done               8 of 8 (100.0 %)                                     -  92
     ");
 }
 

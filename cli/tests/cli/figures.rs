@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 
+use nqueens_model::numbers;
 use nqueens_model::operator::Interval;
 use serde_json::Value;
 
@@ -64,7 +65,11 @@ impl Figures {
         let [Some(value), Some(low), Some(high)] = self.time_left_s else { return None };
         let left = Interval { value, low, high }.describe_time();
         let (speed, workers) = (self.states_per_s?, self.workers?);
-        Some([format!(" {left} left, "), format!(", {speed:.2e} states/s"), format!(", {workers} worker(s)")])
+        Some([
+            format!(" {left} left, "),
+            format!(", {}", numbers::speed(speed)),
+            format!(", {}", numbers::counted(workers, "worker")),
+        ])
     }
 }
 
@@ -133,7 +138,7 @@ fn all_places_tell_the_same_of_a_run_and_nothing_of_one_that_waits() {
         assert_eq!((waits, lines_in_json[1].clone()), (nothing.clone(), nothing.clone()));
         assert_eq!(others, (nothing.clone(), nothing.clone(), nothing), "of the run that waits");
         assert!(plain[1].contains(" 0.0 %, ? left, 0 of "), "{}", plain[1]);
-        for unknown in ["states/s", "worker(s)"] {
+        for unknown in ["states/s", "worker"] {
             assert!(!plain[1].contains(unknown), "{}", plain[1]);
         }
         Some(())

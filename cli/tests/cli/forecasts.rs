@@ -139,7 +139,7 @@ fn people_read_it_line_by_line() {
         ["solutions", "published", "states", "speed", "core-hours", "wall", "jobs", "database", "energy"];
     assert_eq!(headings, expected, "{text}");
     assert!(text.contains("\nsolutions     14,200, counted\npublished     14,200\n"), "{text}");
-    assert!(text.contains("\nspeed         1 million states/s per thread, as given\n"), "{text}");
+    assert!(text.contains("\nspeed         1.00 M states/s per thread, as given\n"), "{text}");
 }
 
 #[test]

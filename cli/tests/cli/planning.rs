@@ -223,8 +223,8 @@ fn quarantine_is_always_shown() {
     place.sql("queens.db", "UPDATE job SET state = 3 WHERE number < 2");
     place.stdout(&format!("cancel {} --yes --db queens.db", runs[1]));
     let expected = [
-        format!("{0}: 2 job(s) in quarantine; 'nqueens resume {0} --quarantined' counts them again", runs[0]),
-        format!("{}: 2 job(s) in quarantine; the run is cancelled, so they are not counted again", runs[1]),
+        format!("{0}: 2 jobs in quarantine; 'nqueens resume {0} --quarantined' counts them again", runs[0]),
+        format!("{}: 2 jobs in quarantine; the run is cancelled, so they are not counted again", runs[1]),
     ];
     let coordinator = Coordinator::start(&place, &[], "");
     let at = format!("--coordinator {}", coordinator.url());

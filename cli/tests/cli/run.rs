@@ -137,7 +137,7 @@ fn what_is_wrong_with_an_argument() {
     assert_snapshot!(complaint("export"), @"error: the following required arguments were not provided:");
     assert_snapshot!(complaint("export --db x --by luck"), @"error: invalid value 'luck' for '--by <BY>'");
     assert_snapshot!(complaint("export --db x --format xml"), @"error: invalid value 'xml' for '--format <FORMAT>'");
-    assert_snapshot!(complaint("export 12 --db x"), @"error: invalid value '12' for '[RUN]': a run id has 12 hexadecimal digits, as 'nqueens status' shows them, not '12'");
+    assert_snapshot!(complaint("export twelve --db x"), @"error: invalid value 'twelve' for '[RUN]': a run id has 12 hexadecimal digits, as 'nqueens status' shows them, not 'twelve'");
 }
 
 #[test]

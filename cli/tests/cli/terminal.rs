@@ -274,7 +274,7 @@ fn what_can_not_be_undone_is_asked() {
     refused.wait_for("nothing was changed");
     assert_eq!((refused.end(), is_done()), (1, true));
     let agreed = ask("y\r");
-    agreed.wait_for("1 result(s) voided");
+    agreed.wait_for("1 result voided");
     assert_eq!((agreed.end(), is_done()), (0, false));
 }
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use nqueens_model::id::{JobId, RunId, WorkerId};
-use nqueens_model::operator::{EventKind, RunState, thousands};
+use nqueens_model::numbers::thousands;
+use nqueens_model::operator::{EventKind, RunState};
 use tracing::warn;
 
 use crate::dispatch::{ChangedJob, Dispatch, JobState, Machine, Millis, Run};

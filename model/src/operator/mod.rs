@@ -8,7 +8,7 @@ mod progress;
 mod run;
 mod worker;
 
-pub use estimate::{Interval, percent, quantity, span, thousands};
+pub use estimate::Interval;
 pub use event::{Event, EventKind};
 pub use history::{Moment, RunDetail};
 pub use outcome::{Checked, Grounds, Missing, Outcome, Standing, TotalEstimate};

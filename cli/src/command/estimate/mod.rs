@@ -14,6 +14,7 @@ use clap::Args;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_model::numbers;
 use nqueens_model::operator::Interval;
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ use super::choices::{KernelChoice, PlanChoice, amount, threads};
 use crate::headings::COSTS;
 use crate::machine::default_threads;
 use crate::memory::Memory;
-use crate::output::{Json, print_line, thousands};
+use crate::output::{Json, counted, print_line, thousands};
 use cost::{Cost, LedgerSize};
 use progress::SamplingProgress;
 use sample::{Sampling, SpeedSource, WorkEstimate, interval};
@@ -180,16 +181,16 @@ impl EstimateCommand {
             say("published", thousands(known.total))?;
         }
         say("states", describe(work.states))?;
-        let speed = thousands(whole(work.states_per_s / 1e6));
+        let speed = numbers::speed(work.states_per_s);
         let source = if work.source == SpeedSource::Given { "as given" } else { "measured here" };
-        say("speed", format!("{speed} million states/s per thread, {source}"))?;
+        say("speed", format!("{speed} per thread, {source}"))?;
         if let Some(from) = work.scaled_from {
             let how = "by the plan's own estimate of its work; the interval is 25 % wider per two rows";
             say("assumed", format!("states scaled up from N = {from}, {how}"))?;
         }
         say("core-hours", hours(cost.core_hours))?;
         let wall = cost.wall_hours().map(|hours| hours * 3_600.0).describe_time();
-        say("wall time", format!("{wall} on {} fully busy thread(s)", thousands(cost.threads)))?;
+        say("wall time", format!("{wall} on {}, fully busy", counted(cost.threads, "thread")))?;
         say("jobs", thousands(ledger.jobs))?;
         say("database", format!("about {}", ByteSize(ledger.bytes).display().si()))?;
         if let Some(energy) = cost.energy_kwh() {

@@ -10,7 +10,7 @@ use nqueens_model::operator::{Recounts, RunState};
 use super::super::status::describe_recounts;
 use super::super::variant::count_again;
 use super::facts::{Facts, WorkSums};
-use crate::output::{duration, harmless, hours, local_time, percent, quantity, thousands};
+use crate::output::{duration, harmless, local_time, percent, quantity, thousands};
 
 /// `N = 16: 14,772,512 solutions`, or that there is no total.
 pub(super) fn title(facts: &Facts) -> String {
@@ -266,12 +266,12 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
         figures.push(("Finished", local_time(finished)));
     }
     if let Some(waited) = run.waited() {
-        figures.push(("Time in the queue", hours(waited)));
+        figures.push(("Time in the queue", duration(waited)));
     }
-    figures.push(("Time of counting", hours(facts.effort.counted())));
+    figures.push(("Time of counting", duration(facts.effort.counted())));
     let interrupted = facts.effort.interrupted();
     if !interrupted.is_zero() {
-        figures.push(("Interrupted for", hours(interrupted)));
+        figures.push(("Interrupted for", duration(interrupted)));
     }
     let core_hours = |work: &WorkSums| match work.unmeasured {
         0 => quantity(work.core_hours()),

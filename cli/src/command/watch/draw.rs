@@ -1,8 +1,8 @@
 //! Draws the view: runs, the run that is shown, workers, events.
 
+use nqueens_model::numbers;
 use nqueens_model::operator::{
     Event, Interval, Moment, Outcome, Progress, RunDetail, RunState, RunStatus, WallTime, WorkerStatus,
-    quantity, span,
 };
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -12,7 +12,7 @@ use ratatui::widgets::{Paragraph, Row as TableRow, Sparkline, Table, TableState,
 
 use super::source::Command;
 use super::view::{Row, View};
-use crate::output::{clock, harmless, percent, thousands};
+use crate::output::{clock, counted, harmless, percent, quantity, span, thousands};
 use crate::progress::{describe, describe_planning};
 
 /// Lines of the run that is shown: title, bar, text, curve.
@@ -105,9 +105,9 @@ fn headline(view: &View, palette: Palette) -> Line<'_> {
             (workers + 1, threads + u64::from(worker.threads))
         });
         let speeds = view.snapshot.runs.iter().filter_map(|run| Some(run.progress.speed?.states_per_s));
-        let speed = speeds.reduce(|a, b| a + b).map(|speed| format!(", {speed:.2e} states/s"));
+        let speed = speeds.reduce(|a, b| a + b).map(|speed| format!(", {}", numbers::speed(speed)));
         let speed = speed.unwrap_or_default();
-        format!("  {} worker(s), {} threads{speed}", thousands(workers), thousands(threads))
+        format!("  {}, {}{speed}", counted(workers, "worker"), counted(threads, "thread"))
     };
     Line::from(vec![Span::styled("nqueens ", palette.title()), Span::raw(&*view.place), Span::raw(text)])
 }
@@ -169,7 +169,7 @@ fn draw_runs(frame: &mut Frame, area: Rect, view: &View, palette: Palette) {
     let selected = runs.iter().position(|run| view.selected() == Some(Row::Run(run.progress.run)));
     let rows = runs.iter().map(|run| run_row(run, palette)).collect();
     let heads = heads("RUNS", runs.len(), ["", "N", "PLAN", "STATE", "DONE", "TIME LEFT", "TOTAL"]);
-    let [id, n, plan, state, done, left] = [12, 2, 7, 9, 7, 11].map(Constraint::Length);
+    let [id, n, plan, state, done, left] = [12, 2, 7, 9, 7, 12].map(Constraint::Length);
     draw_rows(frame, area, heads, [id, n, plan, state, done, left, Constraint::Fill(1)], rows, selected);
 }
 
@@ -229,7 +229,7 @@ fn worker_row(worker: &WorkerStatus, palette: Palette) -> TableRow<'static> {
         format!("{} {}", worker.id, harmless(&worker.name)),
         worker.kernels.first().cloned().unwrap_or_default(),
         worker.threads.to_string(),
-        worker.states_per_s.map_or_else(|| "-".to_owned(), |pace| format!("{pace:.2e}")),
+        worker.states_per_s.map_or_else(|| "-".to_owned(), numbers::speed),
         thousands(worker.leases),
         state,
     ]);
@@ -369,7 +369,7 @@ fn times(run: &RunStatus, view: &View) -> String {
 
 fn speed(run: &RunStatus, view: &View) -> String {
     match run.progress.speed {
-        Some(speed) => format!("{:.2e} states/s on {:.1} threads", speed.states_per_s, speed.threads),
+        Some(speed) => format!("{} on {:.1} threads", numbers::speed(speed.states_per_s), speed.threads),
         None if view.read_only => "speed unknown".to_owned(),
         None if run.progress.leased > 0 => "speed not measured yet".to_owned(),
         None => "no worker counts it".to_owned(),

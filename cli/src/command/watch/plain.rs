@@ -8,7 +8,7 @@ use nqueens_model::operator::{Progress, RunState, RunStatus};
 use super::source::Source;
 use super::{RETRY, WatchCommand};
 use crate::client::Unreachable;
-use crate::output::{print_line, thousands};
+use crate::output::{counted, print_line, thousands};
 use crate::progress::describe;
 
 /// Default interval between two lines.
@@ -46,7 +46,7 @@ impl WatchCommand {
             return print_line(nqueens_web::json::progress(run));
         }
         let state = if run.state == RunState::Paused { "paused, " } else { "" };
-        let workers = run.workers.map_or_else(String::new, |busy| format!(", {busy} worker(s)"));
+        let workers = run.workers.map_or_else(String::new, |busy| format!(", {}", counted(busy, "worker")));
         print_line(format_args!("{}  N = {}: {state}{}{workers}", run.run, run.n, describe(run)))
     }
 

@@ -129,7 +129,7 @@ fn results_that_were_taken_back_stay_in_the_ledger() {
     place.stdout("run 8 --plan rows --db run.db");
     let run = place.json("status --db run.db --json")["runs"][0]["id"].as_str().expect("an id").to_owned();
     let said = place.stdout(&format!("requeue {run} --job 3 --yes --db run.db"));
-    assert_eq!(said, format!("run {run} is active: 1 result(s) voided\n"));
+    assert_eq!(said, format!("run {run} is active: 1 result voided\n"));
     let again = place.json(&format!("requeue {run} --worker 1 --db run.db --json"));
     assert_eq!((&again["requeued"], &again["done"], &again["total"]), (&json!(7), &json!(0), &Value::Null));
     assert_eq!(place.json("run 8 --db run.db --json")["total"], "92");

@@ -3,7 +3,8 @@
 use nqueens_kernel::job::{Job, Weight};
 use nqueens_kernel::plan::Fingerprint;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{EventKind, Outcome, RunState, thousands};
+use nqueens_model::numbers::thousands;
+use nqueens_model::operator::{EventKind, Outcome, RunState};
 use tracing::{error, info};
 
 use super::Request;

@@ -113,7 +113,7 @@ fn what_needs_attention_comes_first() {
     let events: Vec<_> = view.snapshot.events.iter().map(|event| event.number).collect();
     assert_eq!(events, [2, 3, 1], "a problem, then the newest");
     let shown = screen(&view, 80, 30).to_string();
-    assert!(shown.contains("silent 4s"), "{shown}");
+    assert!(shown.contains("silent 4 s"), "{shown}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn a_finished_run_tells_its_counts_and_what_they_took() {
     for fact in [
         "TOTAL 234,907,967,154,122,528, equal to the published count".to_owned(),
         format!("UNIQUE {}", thousands(known.unique)),
-        "took 23h50m, 25.5 core-hours".to_owned(),
+        "took 23 h 50 min, 25.5 core-hours".to_owned(),
     ] {
         assert!(wide.contains(&fact), "{fact}: {wide}");
     }
@@ -69,7 +69,7 @@ fn a_run_that_is_counted_tells_when_it_ends() {
     // 1,800,000,000 s after 1970 it is 08:00 in Greenwich.
     for fact in [
         "▒ 96 leased (12 being counted), · 19,122 waiting",
-        "elapsed 2h10m, 3h20m (3h00m..4h00m) left, ends 11:20 (11:00..12:00)",
+        "elapsed 2 h 10 min, 3 h 20 min (3 h 0 min..4 h 0 min) left, ends 11:20 (11:00..12:00)",
         "TOTAL about 2.6733e12 (2.4060e12..3.2080e12), 25.5 core-hours",
     ] {
         assert!(screen.contains(fact), "{fact}: {screen}");
@@ -135,12 +135,12 @@ fn the_headline_tells_of_those_who_are_there_and_of_all_runs() {
     let head = |snapshot| screen(&View::new(String::new(), false, snapshot), 80, 24).to_string();
     let mut all = snapshot();
     all.runs.push(run(3, 21, RunState::Active, 7));
-    assert!(head(all.clone()).contains("3 worker(s), 12 threads, 1.60e10 states/s"), "of both runs");
+    assert!(head(all.clone()).contains("3 workers, 12 threads, 16.0 G states/s"), "of both runs");
     // An untrusted worker is listed, also when it is gone.
     all.workers[1].present = false;
-    assert!(head(all.clone()).contains("2 worker(s), 8 threads, ") && head(all.clone()).contains("west"));
+    assert!(head(all.clone()).contains("2 workers, 8 threads, ") && head(all.clone()).contains("west"));
     all.runs.retain(|run| run.progress.speed.is_none());
-    assert!(head(all.clone()).contains("2 worker(s), 8 threads  "), "{}", head(all));
+    assert!(head(all.clone()).contains("2 workers, 8 threads  "), "{}", head(all));
 }
 
 #[test]
