@@ -29,7 +29,7 @@ CREATE TABLE run (
     -- Estimated work of a job.
     states_per_job INTEGER NOT NULL CHECK (states_per_job > 0),
     -- The board of a plan 'cells', as it is drawn: N lines from the top, '.' open, '#' blocked, 'Q' a given queen. A run on
-    -- such a board, or on a torus, counts plain solutions: its count2, count4 and count8 are 0.
+    -- such a board counts plain solutions: its count2, count4 and count8 are 0.
     cells          TEXT    CHECK ((plan = 'cells') = (cells IS NOT NULL)),
     -- Number of jobs, and SHA-256 over all of them: the same N, plan and option give the same on every machine.
     -- NULL while the jobs are being stored.

@@ -1,7 +1,6 @@
 //! Headings of options in the help. What is common stands above them, under "Options".
 
 pub(crate) const CONNECTION: &str = "Connection";
-pub(crate) const VARIANTS: &str = "Variants of the problem";
 pub(crate) const CHECKS: &str = "Checks";
 pub(crate) const COSTS: &str = "Costs";
 /// Limits and periods that are seldom changed.

@@ -9,6 +9,7 @@
 
 mod authority;
 mod build;
+mod cells;
 mod client;
 mod command;
 mod confirm;

@@ -63,7 +63,7 @@ const NICENESS: i32 = 19;
 /// What takes more estimated states is not counted. Colours are multiplied as fast as by others, and a bit of them is searched.
 const fn states_max(class: Class) -> u64 {
     match class {
-        Class::Corner | Class::Edge | Class::Border | Class::Cells | Class::Torus => 1 << 34,
+        Class::Corner | Class::Edge | Class::Border | Class::Cells => 1 << 34,
         Class::Colours => u64::MAX,
     }
 }

@@ -7,12 +7,12 @@ use nqueens_evidence::estimate::{STRATA, estimate_total};
 use nqueens_evidence::total;
 use nqueens_evidence::verify::CHECKS_MIN;
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::cells::Cells;
 use nqueens_kernel::counts::{SymmetricCounts, Totals};
 use nqueens_kernel::engine::{Control, Stopped};
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Fingerprinter, Plan};
 use nqueens_kernel::symmetric::symmetric_counts;
-use nqueens_kernel::variant::Variant;
 use nqueens_ledger::{self as ledger, RunRow, damaged};
 use nqueens_model::operator::{Grounds, Outcome, TotalEstimate};
 use nqueens_proto::random_bytes;
@@ -41,14 +41,14 @@ impl Default for Confirming {
 /// What the total of a board is held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TotalReference {
-    /// Of the whole board; none of a variant.
+    /// Of the whole board; none where cells are blocked.
     symmetric: SymmetricCounts,
     /// Unless a published count is there.
     estimate: Option<TotalEstimate>,
 }
 
-/// What is counted: the whole board, or a variant.
-type Subject = (BoardSize, Option<Variant>);
+/// What is counted.
+type Subject = (BoardSize, Option<Cells>);
 
 /// Makes what each of them is held against once, on a thread of its own beside the jobs: of a large board it takes a
 /// minute. This ends with its owner.
@@ -65,18 +65,16 @@ impl References {
 
     /// Begins with what a plan counts unless that was begun; what is found comes out of the receiver.
     pub(crate) fn of(&mut self, plan: &Plan) -> watch::Receiver<Option<TotalReference>> {
-        let (n, variant) = (plan.n(), plan.variant());
+        let (n, cells) = (plan.n(), plan.cells());
         let begin = || {
             let (found, reference) = watch::channel(None);
             let control = Arc::clone(&self.control);
-            let known =
-                variant.map_or_else(|| published(n).map(|known| known.total), |variant| variant.published());
-            let is_published = self.confirming.published && known.is_some();
+            let is_published = self.confirming.published && cells.is_none() && published(n).is_some();
             tokio::task::spawn_blocking(move || {
                 let search = || {
                     let seed = || u64::from_ne_bytes(random_bytes());
-                    let estimate = || estimate_total(n, variant, (seed(), STRATA), &control);
-                    let counted = variant.is_none().then(|| symmetric_counts(n, &control)).transpose()?;
+                    let estimate = || estimate_total(n, cells, (seed(), STRATA), &control);
+                    let counted = cells.is_none().then(|| symmetric_counts(n, &control)).transpose()?;
                     let symmetric = counted.unwrap_or_default();
                     let estimate = (!is_published).then(estimate).transpose()?;
                     Ok::<_, Stopped>(TotalReference { symmetric, estimate })
@@ -85,7 +83,7 @@ impl References {
             });
             reference
         };
-        self.begun.entry((n, variant)).or_insert_with(begin).clone()
+        self.begun.entry((n, cells)).or_insert_with(begin).clone()
     }
 }
 

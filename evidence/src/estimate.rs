@@ -1,38 +1,38 @@
 //! A total, estimated without the workers: what a sum of their results has to agree with.
 
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::cells::Cells;
 use nqueens_kernel::engine::{Control, Kernel, Stopped};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::sampling::{STATES_LEFT, Sampler};
 use nqueens_kernel::solver::Solver;
-use nqueens_kernel::variant::Variant;
 use nqueens_model::operator::TotalEstimate;
 
 /// Two descents each: 20,000 come within 1 to 3 % of boards up to N = 31, in some seconds of one thread.
 pub const STRATA: u32 = 10_000;
 
-/// States of a variant that are all visited: as many as the descents leave at most.
+/// States of a board with blocked cells that are all visited: as many as the descents leave at most.
 #[expect(clippy::cast_precision_loss, reason = "a round number")]
 const COUNTED_MAX: f64 = 2.0 * STRATA as f64 * STATES_LEFT as f64;
 
-/// Estimates the solutions of a board by random descents of the border search, or of the search for a variant (Knuth 1975,
-/// see [`sampling`](nqueens_kernel::sampling)). A seed gives the same numbers on every machine.
+/// Estimates the solutions of a board by random descents of the border search, or, with blocked cells, of its own search (Knuth 1975, see
+/// [`sampling`](nqueens_kernel::sampling)). A seed gives the same numbers on every machine.
 ///
 /// Of a small board with cells few prefixes may have all solutions, and no descent meets them. Where it takes no longer than
 /// all descents, such a board is counted.
 pub fn estimate_total(
     n: BoardSize,
-    variant: Option<Variant>,
+    cells: Option<Cells>,
     (seed, strata): (u64, u32),
     control: &Control,
 ) -> Result<TotalEstimate, Stopped> {
     let mut solver = Solver::recounting(Kernel::best().engine().expect("the best is available"));
-    let plan = match variant {
+    let plan = match cells {
         None => Plan::with_states_per_job(n, PlanKind::Border, 1),
-        Some(variant) => Plan::of_variant_with(variant, 1),
+        Some(cells) => Plan::of_cells_with(cells, 1),
     };
     let sampler = Sampler::of(&plan);
-    let found = if variant.is_some() && sampler.work() <= COUNTED_MAX {
+    let found = if cells.is_some() && sampler.work() <= COUNTED_MAX {
         sampler.count(&mut solver, control)?.solutions
     } else {
         let draw = |number| sampler.draw((number, strata), seed, STATES_LEFT, &mut solver, control);

@@ -3,10 +3,10 @@
 //! Numbers that can outgrow 2^53 are decimal strings.
 
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::cells::Cells;
 use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::job::Class;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
-use nqueens_kernel::variant::Cells;
 use nqueens_model::id::RunId;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::operator::WallTime;

@@ -4,7 +4,6 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Overflow, SymmetricCounts, Totals, Unsortable};
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::Plan;
-use nqueens_kernel::variant::Variant;
 use nqueens_model::operator::{Checked, Grounds, Outcome};
 
 /// The check that a sum did not pass, in the order in which they are made.
@@ -40,18 +39,18 @@ pub enum Doubt {
 /// Makes every check there is on the sum of a run's jobs: whole orbits, the symmetric ones among them, and the published
 /// count, or else there are [grounds](Grounds) by which it is confirmed.
 ///
-/// A variant has no orbits: its sum is compared with the published count alone, if there is one.
+/// The solutions of a board with blocked cells make no orbits, and no count of them is published.
 pub fn conclude(
     plan: &Plan,
     found: Totals,
     symmetric: SymmetricCounts,
     grounds: Option<Grounds>,
 ) -> Result<Outcome, Doubt> {
-    if let Some(variant) = plan.variant() {
+    if plan.cells().is_some() {
         if found != (Totals { solutions: found.solutions, ..Totals::default() }) {
             return Err(Unsortable::Mixed.into());
         }
-        return of_variant(&variant, plan.total(found)?, grounds);
+        return Ok(of_cells(plan.total(found)?, grounds));
     }
     let (n, orbits) = (plan.n(), found.sorted(symmetric)?);
     // N = 1 has one solution, an orbit of its own that stands in none of the three counts.
@@ -62,14 +61,9 @@ pub fn conclude(
     outcome(n, orbits, grounds)
 }
 
-/// The total of a variant, compared with the published count unless there are other grounds or there is none.
-pub fn of_variant(variant: &Variant, total: u128, grounds: Option<Grounds>) -> Result<Outcome, Doubt> {
-    let checked = match variant.published().filter(|_| grounds.is_none()) {
-        None => Checked::None,
-        Some(published) if published == total => Checked::Published,
-        Some(published) => return Err(Doubt::Published { total, published }),
-    };
-    Ok(Outcome { totals: Totals::default(), total, checked, grounds })
+/// The total of a board with blocked cells.
+pub fn of_cells(total: u128, grounds: Option<Grounds>) -> Outcome {
+    Outcome { totals: Totals::default(), total, checked: Checked::None, grounds }
 }
 
 /// The total of the orbits, compared with the published count unless there are other grounds. A stored outcome that differs

@@ -184,15 +184,15 @@ fn conclude_sums(
     last: &TotalLine,
     control: &Control,
 ) -> Result<(), Stopped> {
-    // Those of a variant are not looked for.
-    let symmetric = plan.variant().is_none().then(|| symmetric_counts(plan.n(), control)).transpose()?;
+    // Those of plan cells are not sorted.
+    let symmetric = plan.cells().is_none().then(|| symmetric_counts(plan.n(), control)).transpose()?;
     let (findings, outcome) = sums(book, plan, last, symmetric);
     report.findings.extend(findings);
     report.outcome = outcome;
     let Some(outcome) = outcome.filter(|outcome| outcome.checked != Checked::Published) else {
         return Ok(());
     };
-    let estimate = estimate_total(plan.n(), plan.variant(), (SEED, STRATA), control)?;
+    let estimate = estimate_total(plan.n(), plan.cells(), (SEED, STRATA), control)?;
     let interval = estimate.interval().describe_count();
     report.add(
         Check::Estimate,
@@ -230,8 +230,11 @@ fn sums(
     } else {
         CheckResult::Failed("the sums over the jobs differ from the last line".to_owned())
     };
-    let unsorted =
-        || CheckResult::NotMade("the solutions of a variant are not sorted into orbits".to_owned());
+    let unsorted = || {
+        CheckResult::NotMade(
+            "the solutions of a board with blocked cells are not sorted into orbits".to_owned(),
+        )
+    };
     let whole = || {
         if symmetric.is_none() {
             return unsorted();

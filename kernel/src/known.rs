@@ -1,7 +1,6 @@
 //! Published counts for N = 1..27, against which every run is held.
 //!
-//! Source: the OEIS, under the numbers that [`Sequence`](crate::sequence::Sequence) has; those of boards on a torus
-//! under the numbers of [`TorusSequence`](crate::sequence::TorusSequence).
+//! Source: the OEIS, under the numbers that [`Sequence`](crate::sequence::Sequence) has.
 
 use std::sync::LazyLock;
 
@@ -42,26 +41,6 @@ static TABLE: LazyLock<Vec<Published>> =
 /// The published counts of an `n` by `n` board; `None` beyond N = 27, where nothing is published.
 pub fn published(n: BoardSize) -> Option<Published> {
     TABLE.get(n.index() - 1).copied()
-}
-
-/// Toroidal (modular) queens, by N up to 31 (A051906, whose odd terms are A007705). There are none for other N.
-const TOROIDAL: [(u32, u128); 11] = [
-    (1, 1),
-    (5, 10),
-    (7, 28),
-    (11, 88),
-    (13, 4_524),
-    (17, 140_692),
-    (19, 820_496),
-    (23, 128_850_048),
-    (25, 1_957_725_000),
-    (29, 605_917_055_356),
-    (31, 13_404_947_681_712),
-];
-
-/// The published number of ways to place N queens on an `n` by `n` torus; known for every board.
-pub fn toroidal(n: BoardSize) -> u128 {
-    TOROIDAL.iter().find(|(known, _)| *known == n.get()).map_or(0, |(_, total)| *total)
 }
 
 /// The line for the `n`-th board size.

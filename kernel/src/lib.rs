@@ -18,10 +18,11 @@
 //!   of its own.
 //! * [`estimate`](mod@estimate) guesses the work of a subproblem; [`sampling`] estimates a board's solutions and states by random descents.
 //! * [`fingerprint`](plan::Plan::fingerprint) identifies a plan with all its jobs.
-//! * [`variant`] counts boards with given queens and blocked cells, and queens on a torus; `docs/variants.md` has the rules.
+//! * [`cells`] are boards with given queens and blocked cells.
 
 pub mod board;
 mod border;
+pub mod cells;
 pub mod colours;
 pub mod counts;
 pub mod engine;
@@ -42,4 +43,3 @@ pub mod solver;
 pub mod subproblem;
 pub mod symmetric;
 pub mod unit;
-pub mod variant;

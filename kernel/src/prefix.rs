@@ -10,7 +10,6 @@ use crate::known::{self, Published};
 use crate::rows;
 use crate::subproblem::Subproblem;
 use crate::unit::{Leaves, Symmetric, Unit};
-use crate::variant::{self, TorusPiece};
 
 /// One prefix of a class, and the board that it leaves open. See [`Job`](crate::job::Job) for the meaning of
 /// its bytes.
@@ -30,7 +29,7 @@ pub(crate) struct Prefix {
 pub(crate) fn width_min(class: Class) -> u8 {
     match class {
         Class::Edge | Class::Cells => 1,
-        Class::Corner | Class::Torus => 2,
+        Class::Corner => 2,
         Class::Border => 4,
         Class::Colours => unreachable!("row sets have no prefixes"),
     }
@@ -42,8 +41,7 @@ pub(crate) fn class_bounds(n: BoardSize, class: Class) -> Vec<u8> {
         Class::Corner => rows::corner_bounds(n).collect(),
         Class::Edge => rows::edge_bounds(n).collect(),
         Class::Border => border::bounds(n).collect(),
-        Class::Torus if !variant::has_solutions(n) => Vec::new(),
-        Class::Colours | Class::Cells | Class::Torus => vec![0],
+        Class::Colours | Class::Cells => vec![0],
     }
 }
 
@@ -69,7 +67,6 @@ impl Prefix {
             Class::Corner => rows::corner_class(n, bound1),
             Class::Edge => rows::edge_class(n, bound1),
             Class::Cells => Subproblem::of_masks(n, masks),
-            Class::Torus => variant::start(n),
             Class::Border | Class::Colours => unreachable!("no prefix of these is empty"),
         };
         Self { class, bound1, queens: Vec::new(), board, stabiliser: 1 }
@@ -96,14 +93,7 @@ impl Prefix {
                 let oriented = |border: Border| Self::of_border(border.oriented(), border.bound1());
                 Box::new(Border::canonical_ones(n).map(oriented))
             }
-            Class::Cells | Class::Torus => {
-                let starts =
-                    class_bounds(n, class).into_iter().map(|bound1| Self::start(n, class, bound1, masks));
-                let split = |prefixes: Vec<Self>| prefixes.iter().filter_map(Self::split).flatten().collect();
-                Box::new(
-                    (0..width_min(class)).fold(starts.collect(), |prefixes, _| split(prefixes)).into_iter(),
-                )
-            }
+            Class::Cells => Box::new(Self::start(n, class, 0, masks).split().into_iter().flatten()),
             Class::Colours => unreachable!("row sets have no prefixes"),
         }
     }
@@ -118,10 +108,7 @@ impl Prefix {
 
     fn with_queen(&self, column: u8) -> Option<Self> {
         let row = self.next_row()?;
-        let board = match self.class {
-            Class::Torus => variant::with_queen(&self.board, row, column)?,
-            _ => self.board.place(row, column)?,
-        };
+        let board = self.board.place(row, column)?;
         let queens = self.queens.iter().copied().chain([column]).collect();
         Some(Self { queens, board, ..*self })
     }
@@ -151,13 +138,8 @@ impl Prefix {
         let n = self.board.n();
         let admitted = self.board.completions_max().min(i64::MAX.unsigned_abs());
         if self.class.counts_plainly() {
-            let (each, published) = match self.class {
-                Class::Torus => (TorusPiece::weight(n), known::toroidal(n)),
-                _ => (1, known::published(n).map_or(u128::MAX, |known| known.total)),
-            };
-            let at_most = u128::from(admitted) * u128::from(each);
-            let solutions = at_most.min(published).min(u128::from(i64::MAX.unsigned_abs()));
-            let counts_max = Counts::plain(u64::try_from(solutions).expect("just limited"));
+            let published = known::published(n).and_then(|known| u64::try_from(known.total).ok());
+            let counts_max = Counts::plain(admitted.min(published.unwrap_or(u64::MAX)));
             return Weight { states: self.states_estimate(), counts_max };
         }
         let [count2, count4, count8] = known::published(n)
@@ -191,7 +173,6 @@ impl Prefix {
                 }
             }
             Class::Cells => vec![Unit::Plain(self.board.settled())],
-            Class::Torus => vec![Unit::Torus(TorusPiece::new(&self.queens, self.board.clone()))],
             Class::Colours => unreachable!("row sets have no prefixes"),
         }
     }

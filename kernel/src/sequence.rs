@@ -1,4 +1,4 @@
-//! The sequences of the OEIS whose terms the three orbit counts give, and those of queens on a torus.
+//! The sequences of the OEIS whose terms the three orbit counts give.
 
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
@@ -85,51 +85,6 @@ impl Sequence {
             Self::Count8 => Ok(count8),
             Self::HalfTurn => Totals { count2, count4, ..Totals::default() }.total(n),
             Self::QuarterTurn => Totals { count2, ..Totals::default() }.total(n),
-        }
-    }
-}
-
-/// A sequence of the OEIS whose terms are numbers of solutions on a torus; its name is its number there.
-///
-/// ```
-/// use nqueens_kernel::{board::BoardSize, sequence::TorusSequence};
-///
-/// let thirteen = BoardSize::new(13).unwrap();
-/// assert_eq!(TorusSequence::Boards.index(thirteen), Some(13));
-/// assert_eq!(TorusSequence::OddBoards.index(thirteen), Some(6));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantNames)]
-pub enum TorusSequence {
-    /// Of all boards.
-    #[strum(serialize = "A051906")]
-    Boards,
-    /// Of boards with an odd N: on others there are no solutions.
-    #[strum(serialize = "A007705")]
-    OddBoards,
-}
-
-impl TorusSequence {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Boards, Self::OddBoards];
-
-    /// Its number in the OEIS.
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// What its terms count.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Boards => "toroidal (modular) queens, by N",
-            Self::OddBoards => "toroidal (modular) queens for N = 1, 3, 5...: term k is of N = 2 k + 1",
-        }
-    }
-
-    /// The index of the term of an `n` by `n` board; `None` if it has none.
-    pub fn index(self, n: BoardSize) -> Option<u32> {
-        match self {
-            Self::Boards => Some(n.get()),
-            Self::OddBoards => (n.get() % 2 == 1).then_some(n.get() / 2),
         }
     }
 }

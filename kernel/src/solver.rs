@@ -17,8 +17,6 @@ pub struct Solver {
     engine: Box<dyn Engine>,
     /// Whether the engine is given mirror images: other masks, other shifts, other order.
     mirrored: bool,
-    /// The instructions to multiply by; the plain engines do not.
-    isa: Option<Isa>,
     /// Bytes for its multiplication; `None` where it [recounts](Self::recounting).
     memory_max: Option<u64>,
     /// Made when it is first needed.
@@ -34,10 +32,9 @@ impl Solver {
     const MEMORY_RECOUNTING: u64 = 1 << 30;
 
     /// Counts by `engine`, and multiplies colours with [its instructions](Engine::isa) in about `memory_max` bytes, or less.
-    /// The plain engines `reference` and `scalar` search the solutions of colours, and a torus in a way of their own.
+    /// The plain engines `reference` and `scalar` search the solutions of colours.
     pub fn new(engine: Box<dyn Engine>, memory_max: u64) -> Self {
-        let isa = engine.isa();
-        Self { engine, mirrored: false, isa, memory_max: Some(memory_max), multiplier: None }
+        Self { engine, mirrored: false, memory_max: Some(memory_max), multiplier: None }
     }
 
     /// Counts every board by its mirror image. Row sets of colours are searched one solution at a time by the plain engines,
@@ -131,7 +128,6 @@ impl Solver {
                 Ok(UnitTally { counts: Counts::plain(tally.weighted_solutions), states: tally.states })
             }
             Unit::Plain(_) => Ok(UnitTally::plain(tally())),
-            Unit::Torus(piece) => Ok(UnitTally::plain(piece.count(self.isa.is_some(), control)?)),
         };
         units.iter().map(count).collect()
     }
@@ -174,7 +170,7 @@ impl Solver {
             let multiplier = if let Some(counter) = self.engine.product_counter() {
                 Multiplier::by(counter)
             } else {
-                let isa = self.isa?;
+                let isa = self.engine.isa()?;
                 let memory_max = self.memory_max.unwrap_or(Self::MEMORY_RECOUNTING);
                 // It may need a few instructions more than the engine of the same name.
                 let slower = Isa::ALL.into_iter().rev().filter(|&slower| slower <= isa);

@@ -172,7 +172,7 @@ fn plans_are_what_they_were() {
 }
 
 /// Workers of another are refused.
-const ALL_PLANS: &str = "9264c3f136079840eaf587b5d23c9014b8908122bbc2f1ec555ec450dcf31aba";
+const ALL_PLANS: &str = "054e8feffc58f1601e4206616024b478af9e4bc7829ca8260765a63c7876417f";
 
 /// For N = 22 to 31.
 const SIZES_OF_COLOURS: [u64; 10] = [

@@ -33,9 +33,6 @@ impl KernelName {
     /// Our own engine for devices.
     pub const DEVICE: &str = "opencl";
 
-    /// The plans whose jobs it counts; threads beside it count the others.
-    pub const DEVICE_PLANS: [PlanKind; 3] = [PlanKind::Rows, PlanKind::Border, PlanKind::Colours];
-
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -107,7 +104,7 @@ mod tests {
 
     #[test]
     fn all_instruction_sets_are_one_family() {
-        for plan in PlanKind::ALL.into_iter().chain(PlanKind::OF_VARIANTS) {
+        for plan in PlanKind::ALL.into_iter().chain([PlanKind::Cells]) {
             let family = |kernel| KernelName::from(kernel).family(None, plan);
             let blocks = [Kernel::Portable, Kernel::Avx2, Kernel::Avx512].map(family);
             assert!(blocks.iter().all(|block| *block == blocks[0]));

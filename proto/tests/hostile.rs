@@ -73,7 +73,7 @@ fn messages() -> Vec<(&'static str, Vec<u8>)> {
         leaving: true,
         faults: vec!["an abacus (beads) is left alone from now on: it was lost".to_owned()],
     };
-    let leases = PlanKind::ALL.into_iter().chain(PlanKind::OF_VARIANTS).map(|kind| {
+    let leases = PlanKind::ALL.into_iter().chain([PlanKind::Cells]).map(|kind| {
         let plan = Plan::new(BoardSize::new(13).expect("in range"), kind);
         let job = plan.jobs().next().expect("a job");
         let encoded =

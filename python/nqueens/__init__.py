@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +49,7 @@ class Count:
     count2: int | None
     count4: int | None
     count8: int | None
-    #: How the board was split into jobs; "cells" and "torus" for variants.
+    #: How the board was split into jobs; "cells" for a board with blocked cells.
     plan: str
     #: Counting engine.
     kernel: str
@@ -141,31 +141,25 @@ def count(
     plan: str = "auto",
     threads: int | None = None,
     *,
-    given: str | Iterable[str] = (),
-    blocked: str | None = None,
-    torus: bool = False,
+    cells: str | None = None,
     db: _Path | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Count:
-    """Counts the solutions of an N by N board, or of a variant.
+    """Counts the solutions of an N by N board.
 
     :param plan: how to split the board: auto, rows, border or colours
     :param threads: number of counting threads; all by default
-    :param given: queens that must stand there; cells as in chess, such as ``["a1", "c5"]``
-    :param blocked: a drawing of the board: N lines of N cells, ``.`` open, ``#`` blocked, ``Q`` a given queen
-    :param torus: diagonals go on around the sides of the board
+    :param cells: a drawing of the board: N lines of N cells, ``.`` open, ``#`` blocked, ``Q`` a given queen
     :param db: file that keeps the progress, and the result; by default none is kept
     :param progress: is called with a line of text about every 10 seconds
 
-    >>> count(8, given=["a1"]).total
-    4
-    >>> count(5, torus=True).total
-    10
+    >>> count(4, cells="Q...\\n....\\n....\\n....").total
+    0
     """
-    # A variant leaves no choice of the plan.
+    # Blocked cells leave no choice of the plan.
     options = _option("plan", None if plan == "auto" else plan) + _option("threads", threads)
     with tempfile.TemporaryDirectory(prefix="nqueens-") as folder:
-        options += _variant(given, blocked, torus, folder)
+        options += _drawing(cells, folder)
         place = os.fspath(db) if db is not None else os.path.join(folder, "nqueens.db")
         answer = json.loads(_run("run", str(n), "--json", "--db", place, *options, progress=progress))
     whole = {name: _whole(answer[name]) for name in ("unique", "count2", "count4", "count8")}
@@ -186,15 +180,13 @@ def solutions(
     *,
     unique: bool = False,
     limit: int | None = None,
-    given: str | Iterable[str] = (),
-    blocked: str | None = None,
-    torus: bool = False,
+    cells: str | None = None,
 ) -> Iterator[Solution]:
     """The solutions of a board in lexicographic order, one at a time as they are found.
 
-    :param unique: one of each orbit under rotation and reflection, with its symmetry; not of variants
+    :param unique: one of each orbit under rotation and reflection, with its symmetry; not with ``cells``
     :param limit: stop after this many
-    :param given: see :func:`count`, also for ``blocked`` and ``torus``
+    :param cells: see :func:`count`
 
     >>> print(next(solutions(4)))
     . Q . .
@@ -204,7 +196,7 @@ def solutions(
     """
     options = _option("limit", limit) + (["--unique"] if unique else [])
     with tempfile.TemporaryDirectory(prefix="nqueens-") as folder:
-        options += _variant(given, blocked, torus, folder)
+        options += _drawing(cells, folder)
         with _started(["solutions", str(n), "--format", "json", *options]) as (program, stdout, stderr):
             for line in stdout:
                 found = json.loads(line)
@@ -290,14 +282,12 @@ def _option(name: str, value: object) -> list[str]:
     return [] if value is None else [f"--{name}", str(value)]
 
 
-def _variant(given: str | Iterable[str], blocked: str | None, torus: bool, folder: str) -> list[str]:
-    cells = given if isinstance(given, str) else ",".join(given)
-    options = _option("given", cells or None) + (["--torus"] if torus else [])
-    if blocked is not None:
-        drawing = Path(folder, "blocked.txt")
-        drawing.write_text(blocked)
-        options += ["--blocked", str(drawing)]
-    return options
+def _drawing(cells: str | None, folder: str) -> list[str]:
+    if cells is None:
+        return []
+    drawing = Path(folder, "cells.txt")
+    drawing.write_text(cells)
+    return ["--cells", str(drawing)]
 
 
 def _program() -> str:

@@ -20,8 +20,8 @@ pub fn run(run: &RunStatus) -> Value {
             "checks_wanted": grounds.checks_wanted,
         })
     });
-    // The solutions of a variant are not sorted into orbits.
-    let orbits = outcome.filter(|_| run.plan.variant().is_none()).map(|outcome| outcome.totals);
+    // With blocked cells solutions are not sorted into orbits.
+    let orbits = outcome.filter(|_| run.plan.cells().is_none()).map(|outcome| outcome.totals);
     let mut json = progress(&run.progress);
     let more = json!({
         "subject": run.plan.subject(),

@@ -73,9 +73,8 @@ pub(crate) fn shown(run: &RunStatus, sums: &Sums) -> Value {
     let mut json = json::run(run);
     json["core_hours"] = hours(sums.cpu_us).into();
     json["core_hours_standing"] = hours(sums.accepted.cpu_us).into();
-    let whole_board = || published(run.plan.n()).map(|counts| counts.total);
-    let known = run.plan.variant().map_or_else(whole_board, |variant| variant.published());
-    json["published"] = known.map(|total| total.to_string()).into();
+    let known = published(run.plan.n()).filter(|_| run.plan.cells().is_none());
+    json["published"] = known.map(|counts| counts.total.to_string()).into();
     json["stuck"] = run.progress.is_stuck().into();
     json["file_stem"] = run.plan.file_stem().into();
     json["plan_words"] = words::plan(run.plan.kind()).into();

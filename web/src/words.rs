@@ -11,7 +11,6 @@ pub(crate) const fn plan(kind: PlanKind) -> &'static str {
         PlanKind::Border => "a job continues some placements of queens in the two outermost rows and columns",
         PlanKind::Colours => "a job joins queens on white cells with queens on black ones",
         PlanKind::Cells => "a job continues some placements of queens in the first rows of the board",
-        PlanKind::Torus => "a job continues some placements of queens in the first rows of the torus",
     }
 }
 

@@ -4,7 +4,6 @@ use std::env::consts::ARCH;
 use std::num::NonZeroUsize;
 
 use nqueens_kernel::engine::Kernel;
-use nqueens_kernel::job::Class;
 use nqueens_kernel::plan::PlanKind;
 use nqueens_model::kernel::{Capability, Family, KernelName};
 use nqueens_model::name;
@@ -22,8 +21,6 @@ pub struct Crew {
     pub family: Family,
     /// What it runs on: an instruction set, or a device and its driver.
     pub device: String,
-    /// The plans whose jobs it counts.
-    pub plans: Vec<PlanKind>,
     /// Number of threads.
     pub threads: NonZeroUsize,
     /// States that one thread visits in a second.
@@ -40,17 +37,9 @@ impl Crew {
             kernel: name,
             family: name.family(None, PlanKind::Border),
             device: device.join(" "),
-            plans: [&PlanKind::ALL[..], &PlanKind::OF_VARIANTS].concat(),
             threads,
             states_per_s,
         }
-    }
-
-    /// For nothing but what devices leave to the processor.
-    #[must_use]
-    pub fn beside_devices(mut self) -> Self {
-        self.plans.retain(|plan| !KernelName::DEVICE_PLANS.contains(plan));
-        self
     }
 
     /// A thread that keeps a device busy. The device must pass its self-test; the error says what was wrong.
@@ -62,25 +51,12 @@ impl Crew {
     ) -> Result<Self, String> {
         let states_per_s = prove_device(factory, engine)?;
         let threads = NonZeroUsize::MIN;
-        Ok(Self {
-            engine: engine.to_owned(),
-            kernel,
-            family: kernel,
-            device,
-            plans: KernelName::DEVICE_PLANS.to_vec(),
-            threads,
-            states_per_s,
-        })
+        Ok(Self { engine: engine.to_owned(), kernel, family: kernel, device, threads, states_per_s })
     }
 
     /// Whether it keeps a device busy.
     fn is_device(&self) -> bool {
         self.engine.parse::<Kernel>().is_err()
-    }
-
-    /// Whether it counts jobs of this class.
-    pub(crate) fn counts(&self, class: Class) -> bool {
-        self.plans.contains(&class.plan())
     }
 
     /// States that all its threads visit in a second.
@@ -157,7 +133,7 @@ mod tests {
             let told = |crews: &[Crew]| capability(crews).device;
             let processor = &cpu.device;
             assert!(told(&[cpu.clone(), gpu(0, h200)]).starts_with(&format!("{h200} + {ARCH}")));
-            let two = told(&[gpu(0, h200), gpu(1, h200), cpu.clone().beside_devices()]);
+            let two = told(&[gpu(0, h200), gpu(1, h200), cpu.clone()]);
             assert!(format!("2 x {h200} + {processor}").starts_with(&two) && two.len() > 40, "{two}");
             let mixed =
                 told(&[cpu.clone(), gpu(0, "A, driver 1"), gpu(1, "B, driver 2"), gpu(2, "A, driver 1")]);

@@ -373,7 +373,6 @@ fn on_a_device_that_fades(boards: usize) -> Config {
         kernel,
         family: kernel,
         device: "beads".to_owned(),
-        plans: vec![PlanKind::Border],
         threads: NonZeroUsize::MIN,
         states_per_s: 1e8,
     };

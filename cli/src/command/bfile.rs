@@ -1,92 +1,25 @@
 //! Exports totals as the OEIS wants a sequence's terms: a b-file.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::Write;
-use std::str::FromStr;
 
 use anyhow::ensure;
-use clap::builder::{ValueParser, ValueParserFactory};
-use nqueens_coordinator::RunRow;
-use nqueens_kernel::counts::Overflow;
-use nqueens_kernel::sequence::{Sequence, TorusSequence};
-use nqueens_kernel::variant::Variant;
+use nqueens_kernel::sequence::Sequence;
 
-use super::choices::one_of;
 use super::source::LedgerSource;
-
-/// A sequence whose terms runs count.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Terms {
-    OfBoards(Sequence),
-    OfTorus(TorusSequence),
-}
-
-impl Terms {
-    /// The index of a run's term, and the term; `None` if the run has none, for it counts something else or is not done.
-    fn of(self, run: &RunRow) -> Result<Option<(u32, u128)>, Overflow> {
-        let (Some(outcome), n) = (&run.outcome, run.plan.n()) else { return Ok(None) };
-        Ok(match (self, run.plan.variant()) {
-            (Self::OfBoards(sequence), None) => Some((n.get(), sequence.term(n, outcome.totals)?)),
-            (Self::OfTorus(sequence), Some(Variant::Torus(_))) => {
-                sequence.index(n).map(|index| (index, outcome.total))
-            }
-            _ => None,
-        })
-    }
-
-    fn describe(self) -> &'static str {
-        match self {
-            Self::OfBoards(sequence) => sequence.describe(),
-            Self::OfTorus(sequence) => sequence.describe(),
-        }
-    }
-}
-
-impl Default for Terms {
-    fn default() -> Self {
-        Self::OfBoards(Sequence::Solutions)
-    }
-}
-
-impl fmt::Display for Terms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OfBoards(sequence) => sequence.fmt(f),
-            Self::OfTorus(sequence) => sequence.fmt(f),
-        }
-    }
-}
-
-impl FromStr for Terms {
-    type Err = strum::ParseError;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        name.parse().map(Self::OfBoards).or_else(|_| name.parse().map(Self::OfTorus))
-    }
-}
-
-impl ValueParserFactory for Terms {
-    type Parser = ValueParser;
-
-    fn value_parser() -> ValueParser {
-        let names = Sequence::ALL.map(Sequence::name).into_iter();
-        one_of::<Self>(names.chain(TorusSequence::ALL.map(TorusSequence::name)))
-    }
-}
 
 /// Writes one line `INDEX TERM` for each board that the runs have counted, in order.
 pub(crate) async fn write(
-    sequence: Terms,
+    sequence: Sequence,
     source: &LedgerSource,
     out: impl FnOnce() -> anyhow::Result<Box<dyn Write>>,
 ) -> anyhow::Result<()> {
     let runs = source.runs().await?;
     let mut terms = BTreeMap::new();
-    for run in &runs {
-        let Some((index, term)) = sequence.of(run)? else { continue };
-        let earlier = terms.insert(index, term).unwrap_or(term);
-        let n = run.plan.n();
+    for run in runs.iter().filter(|run| run.plan.cells().is_none()) {
+        let (Some(outcome), n) = (&run.outcome, run.plan.n()) else { continue };
+        let term = sequence.term(n, outcome.totals)?;
+        let earlier = terms.insert(n, term).unwrap_or(term);
         ensure!(earlier == term, "two runs of N = {n} differ: {earlier} and {term}; name the one to export");
     }
     let open = runs.iter().filter(|run| run.outcome.is_none()).count();

@@ -10,10 +10,10 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser, ValueParserFactory};
 use nqueens_coordinator::{Confirming, Timing};
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::cells::Cells;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Kernel, UnknownKernel};
 use nqueens_kernel::plan::{Plan, PlanKind, fastest};
-use nqueens_kernel::variant::Variant;
 use nqueens_model::message::THREADS_MAX;
 
 use crate::headings::{CHECKS, LIMITS};
@@ -171,17 +171,17 @@ impl PlanChoice {
         self.given().unwrap_or_else(|| fastest(n, kernel))
     }
 
-    /// The plan, with jobs of about so many states or of a size that suits it. A variant leaves no choice.
+    /// The plan, with jobs of about so many states or of a size that suits it. A board with blocked cells leaves no choice.
     pub(crate) fn cut(
         self,
         n: BoardSize,
-        variant: Option<Variant>,
+        cells: Option<Cells>,
         kernel: Option<Kernel>,
         states_per_job: Option<u64>,
     ) -> Plan {
-        if let Some(variant) = variant {
-            let suitable = || Plan::of_variant(variant);
-            return states_per_job.map_or_else(suitable, |states| Plan::of_variant_with(variant, states));
+        if let Some(cells) = cells {
+            let suitable = || Plan::of_cells(cells);
+            return states_per_job.map_or_else(suitable, |states| Plan::of_cells_with(cells, states));
         }
         let kind = self.resolve(n, kernel);
         states_per_job.map_or_else(|| Plan::new(n, kind), |states| Plan::with_states_per_job(n, kind, states))

@@ -65,11 +65,6 @@ impl CountColumns {
         Ok(self.line(counts.into_iter().map(self.written)))
     }
 
-    /// The line of a board of which nothing is known.
-    pub(crate) fn empty_row(&self) -> String {
-        self.line(self.columns.iter().map(|_| "-".to_owned()))
-    }
-
     fn line(&self, cells: impl Iterator<Item = String>) -> String {
         let padded = cells.zip(&self.widths).map(|(cell, width)| format!("{cell:>width$}"));
         padded.collect::<Vec<_>>().join("  ")

@@ -11,10 +11,10 @@ use nqueens_coordinator::{LedgerRow, Reader, RunRow};
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::plan::PlanKind;
-use nqueens_kernel::variant::Cell;
+use nqueens_kernel::sequence::Sequence;
 use serde_json::{Value, json};
 
-use super::bfile::Terms;
+use super::choices::one_of;
 use super::source::LedgerSource;
 use super::{bfile, ledger};
 use crate::exit::misuse;
@@ -36,9 +36,9 @@ pub(crate) struct ExportCommand {
     #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
     format: ExportFormat,
 
-    /// With --format bfile: the OEIS's number of the sequence; the last two are of queens on a torus
-    #[arg(long, value_name = "A_NUMBER", default_value_t = Terms::default())]
-    sequence: Terms,
+    /// With --format bfile: the OEIS's number of the sequence
+    #[arg(long, value_name = "A_NUMBER", value_parser = one_of::<Sequence>(Sequence::ALL.map(Sequence::name).into_iter()), default_value_t = Sequence::Solutions)]
+    sequence: Sequence,
 
     /// Output file; an existing file is an error [default: stdout]
     #[arg(short, long, value_name = "FILE")]
@@ -189,14 +189,8 @@ fn no_bounds(run: &RunRow) -> Option<String> {
         ),
         PlanKind::Cells => format!(
             "a job of plan {plan} counts boards with the first row's queen in several columns, all in one sum: there are \
-             no subtotals by BOUND1; use --by job or --by class, or count once for each cell of the first row: \
-             --given {} and so on",
-            Cell { row: 0, column: 0 }.name(n)
+             no subtotals by BOUND1; use --by job or --by class"
         ),
-        PlanKind::Torus => "moving all queens of a torus by one column gives another solution, so every column of the \
-                            first row has TOTAL / N of them: there are no other subtotals by BOUND1; use --by job or \
-                            --by class"
-            .to_owned(),
     })
 }
 

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::known::{first_counted, published, toroidal};
-use nqueens_kernel::sequence::{Sequence, TorusSequence};
+use nqueens_kernel::known::{first_counted, published};
+use nqueens_kernel::sequence::Sequence;
 use serde_json::{Value, json};
 
 use crate::command::count_columns::CountColumns;
@@ -24,7 +24,7 @@ fn last_published() -> BoardSize {
 
 /// Prints the published counts and their sources; counts nothing.
 ///
-/// Of the whole board they end at N = 27. Of the torus, they are published for every N.
+/// They end at N = 27.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens known 27")]
 pub(crate) struct KnownCommand {
@@ -39,11 +39,9 @@ pub(crate) struct KnownCommand {
 impl KnownCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let (from, to) = self.n.map_or((BoardSize::MIN, BoardSize::MAX), |n| (n, n));
-        let described = Sequence::ALL.map(|it| (it.name(), it.describe())).into_iter();
-        let described = described.chain(TorusSequence::ALL.map(|it| (it.name(), it.describe())));
         let json = json!({
             "boards": from.up_to(to).map(board).collect::<anyhow::Result<Vec<_>>>()?,
-            "sequences": described.map(|(oeis, counts)| json!({ "oeis": oeis, "counts": counts })).collect::<Vec<_>>(),
+            "sequences": Sequence::ALL.map(|it| json!({ "oeis": it.name(), "counts": it.describe() })),
         });
         let text = if self.n.is_some() { one(from)? } else { all()? };
         self.json.print(json, text)?;
@@ -59,8 +57,6 @@ fn terms(n: BoardSize) -> anyhow::Result<Vec<(&'static str, u128, &'static str)>
             terms.push((sequence.name(), sequence.term(n, known.orbits)?, sequence.describe()));
         }
     }
-    let of_torus = TorusSequence::ALL.into_iter().filter(|sequence| sequence.index(n).is_some());
-    terms.extend(of_torus.map(|sequence| (sequence.name(), toroidal(n), sequence.describe())));
     Ok(terms)
 }
 
@@ -69,9 +65,7 @@ fn board(n: BoardSize) -> anyhow::Result<Value> {
     let known = terms(n)?;
     let term =
         |name| known.iter().find(|(sequence, ..)| *sequence == name).map(|(_, term, _)| term.to_string());
-    let names =
-        Sequence::ALL.map(Sequence::name).into_iter().chain(TorusSequence::ALL.map(TorusSequence::name));
-    let terms = names.map(|name| (name, json!(term(name))));
+    let terms = Sequence::ALL.map(Sequence::name).map(|name| (name, json!(term(name))));
     let head = [("n", json!(n.get())), ("first_counted", json!(first_counted(n)))];
     Ok(head.into_iter().chain(terms).map(|(name, value)| (name.to_owned(), value)).collect())
 }
@@ -86,10 +80,7 @@ fn one(n: BoardSize) -> anyhow::Result<String> {
     }
     if published(n).is_none() {
         let last = last_published();
-        writeln!(
-            text,
-            "of the whole board nothing is published: the counts end at {last}; 'nqueens estimate {n}' estimates"
-        )?;
+        writeln!(text, "nothing is published: the counts end at {last}; 'nqueens estimate {n}' estimates")?;
     }
     if n == BoardSize::MIN {
         writeln!(text, "{ONLY_QUEEN}")?;
@@ -110,18 +101,13 @@ fn all() -> anyhow::Result<String> {
         writeln!(text, "{n:>2}  {}", columns.row(n, orbits)?)?;
     }
     let symmetric = CountColumns::of_symmetric(last, |count| count.to_string());
-    writeln!(text, "\n N  {}  {:>14}", symmetric.titles(), "TORUS")?;
-    writeln!(text, "    {}  {:>14}", symmetric.sequences(), TorusSequence::Boards.name())?;
-    for n in BoardSize::MIN.up_to(BoardSize::MAX) {
-        let counts = published(n).map(|known| symmetric.row(n, known.orbits)).transpose()?;
-        let counts = counts.unwrap_or_else(|| symmetric.empty_row());
-        writeln!(text, "{n:>2}  {counts}  {:>14}", toroidal(n))?;
+    writeln!(text, "\n N  {}\n    {}", symmetric.titles(), symmetric.sequences())?;
+    for n in BoardSize::MIN.up_to(last) {
+        let orbits = published(n).context("one of the published")?.orbits;
+        writeln!(text, "{n:>2}  {}", symmetric.row(n, orbits)?)?;
     }
     writeln!(text, "\nSources: https://oeis.org/A000170 and the other numbers")?;
     for sequence in Sequence::ALL {
-        writeln!(text, "{sequence}  {}", sequence.describe())?;
-    }
-    for sequence in TorusSequence::ALL {
         writeln!(text, "{sequence}  {}", sequence.describe())?;
     }
     writeln!(text, "N = 1: {ONLY_QUEEN}")?;

@@ -36,7 +36,6 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod trust;
-mod variant;
 mod verify;
 mod watch;
 mod worker;

@@ -5,14 +5,15 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::cells::subject;
 use nqueens_kernel::ladder;
 use nqueens_kernel::solution::{Solution, Symmetry};
 use serde_json::json;
 
-use super::variant::{VariantOptions, subject};
+use crate::cells::Drawing;
 use crate::output::stdout;
 
-/// Prints the solutions of a board, or of a variant, in lexicographic order, as they are found.
+/// Prints the solutions of a board in lexicographic order, as they are found.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens solutions 8 --unique --limit 3")]
 pub(crate) struct SolutionsCommand {
@@ -21,10 +22,10 @@ pub(crate) struct SolutionsCommand {
     n: BoardSize,
 
     #[command(flatten)]
-    variant: VariantOptions,
+    drawing: Drawing,
 
     /// Print one solution per orbit under rotation and reflection, with its symmetry
-    #[arg(long, conflicts_with = "VariantOptions")]
+    #[arg(long, conflicts_with = "cells")]
     unique: bool,
 
     /// Stop after this many solutions
@@ -48,9 +49,9 @@ enum SolutionFormat {
 
 impl SolutionsCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let variant = self.variant.read(self.n)?;
-        let solutions: Box<dyn Iterator<Item = (Solution, Option<Symmetry>)>> = match &variant {
-            Some(variant) => Box::new(variant.solutions().map(|solution| (solution, None))),
+        let cells = self.drawing.read(self.n)?;
+        let solutions: Box<dyn Iterator<Item = (Solution, Option<Symmetry>)>> = match &cells {
+            Some(cells) => Box::new(cells.solutions().map(|solution| (solution, None))),
             None if self.unique => Box::new(
                 ladder::unique_solutions(self.n).map(|(solution, symmetry)| (solution, Some(symmetry))),
             ),
@@ -64,7 +65,7 @@ impl SolutionsCommand {
             out.write_all(self.format.print(printed, &solution, symmetry).as_bytes())?;
         }
         if printed == 0 && self.limit != Some(0) {
-            let what = subject(self.n, variant.as_ref());
+            let what = subject(self.n, cells.as_ref());
             eprintln!("nqueens: there is no solution for {what}");
         }
         Ok(ExitCode::SUCCESS)

@@ -56,7 +56,7 @@ impl StatusCommand {
             for run in &runs {
                 print_line(in_line(run))?;
             }
-            for run in runs.iter().filter(|run| run.plan.variant().is_some()) {
+            for run in runs.iter().filter(|run| run.plan.cells().is_some()) {
                 print_line(format_args!("{}: {}", run.progress.run, run.plan.subject()))?;
             }
             for run in runs.iter().filter(|run| run.progress.quarantined > 0) {

@@ -12,7 +12,7 @@ use nqueens_proto::random_bytes;
 
 use super::choices::PlanChoice;
 use super::target::Contact;
-use super::variant::VariantOptions;
+use crate::cells::Drawing;
 use crate::client::OperatorClient;
 use crate::exit::INTERRUPTED;
 use crate::headings::{CHECKS, LIMITS};
@@ -26,7 +26,7 @@ use crate::signals::{signals, stopped};
 /// Large plans take minutes: the id comes first, and the command ends when all jobs are stored. Ctrl-C ends the command
 /// earlier; the coordinator plans on. 'nqueens cancel' ends the planning, and nothing of it is kept.
 ///
-/// With --given, --blocked or --torus the run counts a variant instead of the whole board.
+/// With --cells the run counts a board with given queens and blocked cells.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens submit 18 --coordinator http://head:7327")]
 pub(crate) struct SubmitCommand {
@@ -35,7 +35,7 @@ pub(crate) struct SubmitCommand {
     n: BoardSize,
 
     /// How to split the board into jobs
-    #[arg(long, default_value_t = PlanChoice::Auto, conflicts_with = "VariantOptions")]
+    #[arg(long, default_value_t = PlanChoice::Auto, conflicts_with = "cells")]
     plan: PlanChoice,
 
     /// Priority among active runs; the highest goes first
@@ -49,7 +49,7 @@ pub(crate) struct SubmitCommand {
     contact: Contact,
 
     #[command(flatten)]
-    variant: VariantOptions,
+    drawing: Drawing,
 
     /// Minimum percentage of results that a second machine counts again; 0 for none
     #[arg(long, value_name = "PERCENT", value_parser = ppm, default_value = "1", help_heading = CHECKS)]
@@ -62,11 +62,11 @@ pub(crate) struct SubmitCommand {
 
 impl SubmitCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let variant = self.variant.read(self.n)?;
+        let cells = self.drawing.read(self.n)?;
         block_on(async {
             let mut client = self.contact.client()?;
             let kernel = prevailing(&client.workers().await?);
-            let plan = self.plan.cut(self.n, variant, Some(kernel), self.job_states);
+            let plan = self.plan.cut(self.n, cells, Some(kernel), self.job_states);
             let (request, priority, replicate_ppm) = (random_bytes(), self.priority, self.replicate);
             let submission = Submission { request, plan, priority, replicate_ppm };
             let run = client.submit(submission).await?;

@@ -146,16 +146,11 @@ impl WorkerCommand {
         let spool = Spool::open(&self.spool)?;
         let (choice, threads, devices) = (self.kernel, self.threads, self.devices.clone());
         let proving = tokio::task::spawn_blocking(move || {
-            let (engine, offered) = engines(choice.cpu().unwrap_or(KernelChoice::Auto))?;
+            let Some(kernel) = choice.cpu() else { return Ok((devices.crews_alone()?, Vec::new())) };
+            let (engine, offered) = engines(kernel)?;
             let cpu = Crew::of_cpu(engine, threads);
-            let crews = match choice.cpu() {
-                Some(_) => {
-                    let devices = devices.crews(&cpu, |decision| info!("{decision}"))?;
-                    std::iter::once(cpu).chain(devices).collect()
-                }
-                None => devices.crews_alone()?.into_iter().chain([cpu.beside_devices()]).collect(),
-            };
-            anyhow::Ok((crews, offered))
+            let devices = devices.crews(&cpu, |decision| info!("{decision}"))?;
+            anyhow::Ok((std::iter::once(cpu).chain(devices).collect(), offered))
         });
         let (crews, offered) = proving.await.context("the engines' test panicked")??;
         let stagger = self.lifetime_stagger.map_or(Duration::ZERO, |stagger| stagger.mul_f64(random_share()));

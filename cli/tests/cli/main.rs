@@ -5,6 +5,7 @@ mod backup;
 mod boards;
 mod browser;
 mod calls;
+mod cells;
 mod certs;
 mod citation;
 mod cluster;
@@ -48,7 +49,6 @@ mod table;
 mod terminal;
 mod tls;
 mod usage;
-mod variants;
 
 use std::collections::BTreeMap;
 use std::fs::{OpenOptions, Permissions};

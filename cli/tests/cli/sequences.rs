@@ -2,8 +2,8 @@
 
 use insta::assert_snapshot;
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::known::{published, toroidal};
-use nqueens_kernel::sequence::{Sequence, TorusSequence};
+use nqueens_kernel::known::published;
+use nqueens_kernel::sequence::Sequence;
 use serde_json::{Value, json};
 
 use crate::processes::Coordinator;
@@ -35,16 +35,13 @@ fn all_that_is_known_fits_a_terminal() {
     }
     let (symmetric, sources) = sources.split_once("\n\n").expect("two parts");
     let rows: Vec<Vec<_>> = symmetric.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["N", "HALF", "TURN", "QUARTER", "TURN", "TORUS"]);
-    assert_eq!(rows[1], ["A032522", "A033148", "A051906"]);
-    assert_eq!(rows.len(), 2 + 31);
+    assert_eq!(rows[0], ["N", "HALF", "TURN", "QUARTER", "TURN"]);
+    assert_eq!(rows[1], ["A032522", "A033148"]);
+    assert_eq!(rows.len(), 2 + 27);
     for (row, n) in rows[2..].iter().zip(1..) {
-        let torus = toroidal(BoardSize::new(n).expect("a board")).to_string();
-        let whole = |sequence| if n <= 27 { term(sequence, n) } else { "-".to_owned() };
-        assert_eq!(row[..], [n.to_string(), whole("A032522"), whole("A033148"), torus]);
+        assert_eq!(row[..], [n.to_string(), term("A032522", n), term("A033148", n)]);
     }
-    let numbers = Sequence::ALL.map(Sequence::name).into_iter();
-    for number in numbers.chain(TorusSequence::ALL.map(TorusSequence::name)) {
+    for number in Sequence::ALL.map(Sequence::name) {
         assert!(sources.contains(number), "{sources}");
     }
     assert!(sources.contains("https://oeis.org/") && sources.contains("N = 27: project Q27"), "{sources}");
@@ -61,7 +58,6 @@ fn what_is_known_of_one_board() {
     A260320   1,765  COUNT8: orbits of 8, solutions without symmetry
     A032522      80  all solutions equal to their half turn: 2 COUNT2 + 4 COUNT4
     A033148       8  all solutions equal to their quarter turn: 2 COUNT2
-    A051906       0  toroidal (modular) queens, by N
     source: https://oeis.org/ and the number
     ");
     assert!(stdout("known 26").contains("\nfirst counted by project Queens@TUD, 2009"));
@@ -76,20 +72,15 @@ fn what_is_known_of_one_board() {
     for sequence in Sequence::ALL.map(Sequence::name) {
         assert_eq!(board[sequence], json!(term(sequence, 12)));
     }
-    assert_eq!(board["A051906"], json!("0"));
-    assert_eq!(board["A007705"], Value::Null, "it is of odd N");
     assert_snapshot!(stdout("known 29"), @r"
     N = 29
-    A051906  605,917,055,356  toroidal (modular) queens, by N
-    A007705  605,917,055,356  toroidal (modular) queens for N = 1, 3, 5...: term k is of N = 2 k + 1
-    of the whole board nothing is published: the counts end at 27; 'nqueens estimate 29' estimates
+    nothing is published: the counts end at 27; 'nqueens estimate 29' estimates
     source: https://oeis.org/ and the number
     ");
     let known = Place::new().json("known --json");
     assert_eq!(known["boards"].as_array().expect("boards").len(), 31);
-    assert_eq!(known["boards"][12]["A007705"], json!("4524"));
     assert_eq!(known["boards"][28]["A000170"], Value::Null);
-    assert_eq!(known["sequences"].as_array().expect("sequences").len(), 9);
+    assert_eq!(known["sequences"].as_array().expect("sequences").len(), 7);
 }
 
 #[test]
@@ -97,17 +88,7 @@ fn a_b_file_has_a_line_for_each_board_counted() {
     let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let submit = |board: &str| place.stdout(&format!("submit {board} --coordinator {}", coordinator.url()));
-    let runs = [
-        "12 --plan colours",
-        "1",
-        "5 --plan rows",
-        "12 --plan border",
-        "2",
-        "13 --torus",
-        "7 --torus",
-        "6 --torus",
-    ]
-    .map(submit);
+    let runs = ["12 --plan colours", "1", "5 --plan rows", "12 --plan border", "2"].map(submit);
     let mut worker = coordinator.worker(&place, "one", &[]);
     place.stdout(&format!("watch all --plain --interval 0.2 --coordinator {}", coordinator.url()));
     worker.signal("-TERM");
@@ -119,26 +100,13 @@ fn a_b_file_has_a_line_for_each_board_counted() {
         let expected = [1, 2, 5, 12].map(|n| format!("{n} {}\n", term(sequence, n)));
         assert_eq!(lines, expected.concat());
     }
-    let file =
-        |sequence: &str| place.stdout(&format!("export --db queens.db --format bfile --sequence {sequence}"));
-    assert_snapshot!(file("A051906"), @r"
-    # A051906 (toroidal (modular) queens, by N)
-    6 0
-    7 28
-    13 4524
-    ");
-    assert_snapshot!(file("A007705"), @r"
-    # A007705 (toroidal (modular) queens for N = 1, 3, 5...: term k is of N = 2 k + 1)
-    3 28
-    6 4524
-    ");
     assert_snapshot!(place.stdout(&format!("export {} --db queens.db --format bfile", runs[0].trim_end())), @r"
     # A000170 (TOTAL: all solutions)
     12 14200
     ");
     let open = submit("11");
     let outcome = place.run("export --db queens.db --format bfile");
-    assert_eq!(outcome.stderr, "nqueens: 1 of 9 runs have no total and are left out\n");
+    assert_eq!(outcome.stderr, "nqueens: 1 of 6 runs have no total and are left out\n");
     assert_snapshot!(place.failure(&format!("export {} --db queens.db --format bfile", open.trim_end())), @"no run here has a total that is a term of A000170; 'nqueens status' lists the runs");
     assert_eq!(coordinator.stop().code, 0);
     assert_eq!(place.run("export --db queens.db --format bfile --by class").code, 2);

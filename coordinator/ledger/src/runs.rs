@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use nqueens_evidence::total::{of_variant, outcome};
+use nqueens_evidence::total::{of_cells, outcome};
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::cells::Cells;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
-use nqueens_kernel::variant::Cells;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::operator::{Grounds, Outcome, Recounts, RunState, TotalEstimate, WallTime};
 use nqueens_scheduler::RunSettings;
@@ -198,11 +198,10 @@ impl TryFrom<RunRecord> for RunRow {
                 let (count2, count4, count8) = (parsed(&count2)?, parsed(&count4)?, parsed(&count8)?);
                 let totals = Totals { count2, count4, count8, solutions: 0 };
                 let stored = parsed(&total)?;
-                let outcome = match plan.variant() {
-                    None => outcome(plan.n(), totals, grounds),
-                    Some(variant) => of_variant(&variant, stored, grounds),
+                let outcome = match plan.cells() {
+                    None => outcome(plan.n(), totals, grounds).map_err(damaged)?,
+                    Some(_) => of_cells(stored, grounds),
                 };
-                let outcome = outcome.map_err(damaged)?;
                 if (stored, totals, checked) != (outcome.total, outcome.totals, outcome.checked.name()) {
                     return Err(damaged(format!(
                         "a total of {total} where the counts come to {}",

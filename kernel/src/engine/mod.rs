@@ -220,8 +220,6 @@ impl Kernel {
     pub const fn family(self, plan: PlanKind) -> &'static str {
         match (self, plan) {
             (Self::Reference | Self::Scalar, PlanKind::Colours) => "colour-search",
-            (Self::Reference | Self::Scalar, PlanKind::Torus) => "torus-cells",
-            (Self::Portable | Self::Avx2 | Self::Avx512, PlanKind::Torus) => "torus-rows",
             (Self::Reference, _) => "classic-rows",
             (Self::Scalar, _) => "row-masks",
             (

@@ -18,14 +18,11 @@ pub enum Class {
     Colours,
     /// Plan `cells`: all solutions of a board with given queens and blocked cells. It has no BOUND1, which is given as 0.
     Cells,
-    /// Plan `torus`: solutions on a torus, with a queen in the corner. It has no BOUND1, which is given as 0.
-    Torus,
 }
 
 impl Class {
     /// All classes.
-    pub const ALL: [Self; 6] =
-        [Self::Corner, Self::Edge, Self::Border, Self::Colours, Self::Cells, Self::Torus];
+    pub const ALL: [Self; 5] = [Self::Corner, Self::Edge, Self::Border, Self::Colours, Self::Cells];
 
     /// The plan that is made for its jobs; small boards of others have some, too.
     pub const fn plan(self) -> PlanKind {
@@ -34,7 +31,6 @@ impl Class {
             Self::Border => PlanKind::Border,
             Self::Colours => PlanKind::Colours,
             Self::Cells => PlanKind::Cells,
-            Self::Torus => PlanKind::Torus,
         }
     }
 
@@ -51,7 +47,6 @@ impl Class {
             Self::Border => "border",
             Self::Colours => "colours",
             Self::Cells => "cells",
-            Self::Torus => "torus",
         }
     }
 }

@@ -24,8 +24,7 @@ pub use weight::Weight;
 ///   top. A configuration that a rotation maps to itself has one such queen at most, the **leader**: its
 ///   prefix means the solutions where no rotation of the solution that keeps the configuration has a lesser
 ///   column in that row, each orbit once;
-/// * cells and torus: the columns of the rows 0, 1, 2, ...; on the torus the first queen stands on column 0, the second left
-///   of the middle, and each solution counts 2 N times.
+/// * cells: the columns of the rows 0, 1, 2, ...
 ///
 /// A job of class `cells` has the board, too: the columns of each row where a queen may stand, N masks of 4 bytes,
 /// big-endian, before its prefixes.

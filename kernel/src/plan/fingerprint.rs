@@ -30,7 +30,7 @@ impl Fingerprint {
         let mut digest = Sha256::new();
         for n in BoardSize::MIN.up_to(BoardSize::MAX) {
             if n.get() <= 10 {
-                for kind in PlanKind::ALL.into_iter().chain(PlanKind::OF_VARIANTS) {
+                for kind in PlanKind::ALL.into_iter().chain([PlanKind::Cells]) {
                     digest.update(Plan::new(n, kind).fingerprint().0);
                 }
                 digest.update(parts_of_first_jobs(n));
@@ -51,7 +51,7 @@ impl Fingerprint {
 
 /// The parts of the first job of each plan, were it as large as jobs get.
 fn parts_of_first_jobs(n: BoardSize) -> Vec<u8> {
-    let kinds = PlanKind::ALL.into_iter().chain(PlanKind::OF_VARIANTS);
+    let kinds = PlanKind::ALL.into_iter().chain([PlanKind::Cells]);
     let jobs = kinds.filter_map(|kind| Plan::new(n, kind).jobs().next());
     jobs.flat_map(|job| job.parts(u64::MAX)).flat_map(|part| part.encode()).collect()
 }

@@ -17,16 +17,11 @@ pub enum PlanKind {
     Colours,
     /// For a board with given queens and blocked cells: the first rows placed, one after the other.
     Cells,
-    /// For the torus: the first rows placed, one after the other.
-    Torus,
 }
 
 impl PlanKind {
     /// All kinds for the whole board.
     pub const ALL: [Self; 3] = [Self::Rows, Self::Border, Self::Colours];
-
-    /// Those for [variants](crate::variant) of the problem.
-    pub const OF_VARIANTS: [Self; 2] = [Self::Cells, Self::Torus];
 
     /// The name used on the command line, the wire and in the database.
     pub fn name(self) -> &'static str {

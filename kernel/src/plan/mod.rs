@@ -1,19 +1,19 @@
 //! Plans: how N becomes independent jobs of about equal work.
 //!
-//! A plan is nothing but N, its kind and the target size of a job, and the board of a [variant](crate::variant) of the
-//! problem; the jobs follow from these, in the same order on every machine, and a fingerprint proves it.
+//! A plan is nothing but N, its kind and the target size of a job, and the board of a plan `cells`; the
+//! jobs follow from these, in the same order on every machine, and a fingerprint proves it.
 
 mod fingerprint;
 pub(crate) mod kind;
 mod size;
 
 use crate::board::BoardSize;
+use crate::cells::{Cells, file_stem, subject};
 use crate::colours::RowSets;
 use crate::counts::{Overflow, Totals};
 use crate::engine::Kernel;
 use crate::job::{Class, Job, Weight};
 use crate::prefix::Prefix;
-use crate::variant::{Cells, Variant, file_stem};
 pub use fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
 pub use kind::{PlanKind, UnknownPlan};
 pub use size::PlanSize;
@@ -70,20 +70,15 @@ impl Plan {
         Self::with_states_per_job(n, kind, 1).with_suitable_jobs()
     }
 
-    /// A plan for a variant, with jobs of a size that suits it.
-    pub fn of_variant(variant: Variant) -> Self {
-        Self::of_variant_with(variant, 1).with_suitable_jobs()
+    /// A plan for a board with given queens and blocked cells, with jobs of a size that suits it.
+    pub fn of_cells(cells: Cells) -> Self {
+        Self::of_cells_with(cells, 1).with_suitable_jobs()
     }
 
-    /// A plan for a variant, with jobs of about this many states each; a hint, in `1..2^63`.
-    pub fn of_variant_with(variant: Variant, states_per_job: u64) -> Self {
-        match variant {
-            Variant::Torus(n) => Self::with_states_per_job(n, PlanKind::Torus, states_per_job),
-            Variant::Cells(cells) => Self {
-                cells: Some(cells),
-                ..Self::with_states_per_job(cells.n(), PlanKind::Cells, states_per_job)
-            },
-        }
+    /// The same with jobs of about this many states each; a hint, in `1..2^63`.
+    pub fn of_cells_with(cells: Cells, states_per_job: u64) -> Self {
+        let open = Self::with_states_per_job(cells.n(), PlanKind::Cells, states_per_job);
+        Self { cells: Some(cells), ..open }
     }
 
     /// The plan that is told by these; `None` unless a plan `cells` has a board of N rows, and no other has one.
@@ -135,27 +130,19 @@ impl Plan {
         self.kind
     }
 
-    /// What it counts in place of all solutions of the board, if it does.
-    pub fn variant(&self) -> Option<Variant> {
-        match self.kind {
-            PlanKind::Torus => Some(Variant::Torus(self.n)),
-            _ => self.cells.map(Variant::Cells),
-        }
-    }
-
     /// All solutions that the sums over its jobs stand for. The one of N = 1 has no job, but where the board has cells.
     pub fn total(&self, found: Totals) -> Result<u128, Overflow> {
         if self.cells.is_some() { Ok(found.solutions) } else { found.total(self.n) }
     }
 
-    /// What it counts, in a few words: `N = 8`, or `N = 8, 2 queens given`.
+    /// What it counts, in a few words: `N = 8`, or `N = 8 with 46 of 64 cells open`.
     pub fn subject(&self) -> String {
-        self.variant().map_or_else(|| format!("N = {}", self.n), |variant| variant.to_string())
+        subject(self.n, self.cells.as_ref())
     }
 
     /// What files about a run are called, but for their endings.
     pub fn file_stem(&self) -> String {
-        file_stem(self.n, self.variant().as_ref())
+        file_stem(self.n, self.cells.as_ref())
     }
 
     /// The board of a plan `cells`, which no other has.
@@ -210,7 +197,6 @@ impl Plan {
             PlanKind::Rows => &[Class::Corner, Class::Edge],
             PlanKind::Border | PlanKind::Colours => &[Class::Border],
             PlanKind::Cells => &[Class::Cells],
-            PlanKind::Torus => &[Class::Torus],
         };
         let (n, masks) = (self.n, self.masks().to_vec());
         classes.iter().flat_map(move |&class| Prefix::shortest(n, class, &masks))

@@ -35,7 +35,7 @@ impl Plan {
     pub fn size(&self) -> PlanSize {
         let states = u128::from(self.states_per_job);
         let Some(sets) = self.row_sets() else {
-            let all = if self.variant().is_some() || self.kind == PlanKind::Rows {
+            let all = if matches!(self.kind, PlanKind::Rows | PlanKind::Cells) {
                 self.work()
             } else {
                 Self::with_states_per_job(self.n, PlanKind::Rows, 1).work() * 5 / 9

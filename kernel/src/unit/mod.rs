@@ -14,7 +14,6 @@ use crate::counts::{Counts, Overflow};
 use crate::engine::Tally;
 use crate::estimate;
 use crate::subproblem::Subproblem;
-use crate::variant::TorusPiece;
 
 /// A piece of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +28,6 @@ pub enum Unit {
     RowSets(BoardSize, Range<u64>),
     /// Every completion is a solution, counted as such.
     Plain(Subproblem),
-    /// Solutions on a torus, counted as such.
-    Torus(TorusPiece),
 }
 
 /// What counting a unit gave.
@@ -68,7 +65,7 @@ impl Unit {
         match self {
             Self::Count(board) | Self::Plain(board) => Some(board),
             Self::Symmetric(symmetric) => Some(symmetric.board()),
-            Self::Leaves(_) | Self::RowSets(..) | Self::Torus(_) => None,
+            Self::Leaves(_) | Self::RowSets(..) => None,
         }
     }
 
@@ -84,7 +81,6 @@ impl Unit {
                 row_sets(n).pieces(&range).into_iter().map(|piece| Self::RowSets(n, piece)).collect()
             }
             Self::Plain(board) => board.children().into_iter().map(Self::Plain).collect(),
-            Self::Torus(piece) => piece.split().into_iter().map(Self::Torus).collect(),
         }
     }
 
@@ -92,7 +88,6 @@ impl Unit {
     pub fn states_estimate(&self) -> u64 {
         match self {
             Self::Count(board) | Self::Plain(board) => estimate::states(board),
-            Self::Torus(piece) => estimate::states(piece.board()),
             Self::Leaves(leaves) => estimate::states(leaves.board()),
             Self::Symmetric(symmetric) => estimate::states(symmetric.board()),
             Self::RowSets(n, range) => row_sets(*n).weight(range).states,

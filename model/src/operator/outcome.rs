@@ -10,7 +10,7 @@ use super::Interval;
 /// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Orbits by size; none of a variant, whose solutions are not sorted.
+    /// Orbits by size; none where cells are blocked, for the solutions are not sorted.
     pub totals: Totals,
     /// All solutions.
     pub total: u128,
@@ -28,7 +28,7 @@ pub enum Checked {
     Published,
     /// The separately counted symmetric solutions; not a published count.
     Symmetric,
-    /// Nothing: no count of such a variant is published.
+    /// Nothing: no count of a board with blocked cells is published.
     None,
 }
 

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::cells::Cells;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_kernel::variant::Cells;
 
 use super::{InvalidMessage, invalid, stored};
 
@@ -25,7 +25,7 @@ pub(super) fn plan(
     if cells.len() > DRAWING_MAX {
         return Err(invalid("cells", format!("must have at most {DRAWING_MAX} bytes")));
     }
-    let board = (!cells.is_empty()).then(|| Cells::read(n, cells)).transpose();
+    let board = (!cells.is_empty()).then(|| cells.parse::<Cells>()).transpose();
     let board = board.map_err(|error| invalid("cells", error))?;
     Plan::stored(n, kind, board, states_per_job)
         .ok_or_else(|| invalid("cells", "are there if and only if the plan is cells"))

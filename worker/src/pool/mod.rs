@@ -223,36 +223,19 @@ impl PoolState {
             }
         }
         self.refuse_uncountable(&mut queue);
-        if Class::ALL.into_iter().any(|class| self.counts(class) && !self.counts_still(class, &queue)) {
+        if queue.living.is_empty() {
             self.abandoned.notify_one();
         }
         self.work.notify_all();
     }
 
-    /// Whether there was somebody for jobs of a class at the start.
-    fn counts(&self, class: Class) -> bool {
-        self.crews.iter().any(|crew| crew.counts(class))
-    }
-
-    /// Whether there is.
-    fn counts_still(&self, class: Class, queue: &Queue) -> bool {
-        self.crews.iter().any(|crew| crew.counts(class) && queue.living.contains(&crew.kernel))
-    }
-
-    /// Returns the jobs that nobody here can count.
+    /// Returns all jobs once no engine is left.
     fn refuse_uncountable(&self, queue: &mut Queue) {
-        let can = |lease: &Lease| self.counts_still(lease.job.class, queue);
-        let (countable, others): (Vec<_>, Vec<_>) = queue.waiting.iter().cloned().partition(can);
-        if others.is_empty() {
-            return;
-        }
-        queue.waiting = countable.into();
-        for lease in others {
-            let class = lease.job.class;
-            // Where an engine is lost it is no failure of the job.
-            let failure =
-                (!self.counts(class)).then(|| format!("no engine here counts plan {}", class.plan()));
-            self.leave(queue, Err(ReturnedLease { token: lease.token, failure }));
+        if queue.living.is_empty() {
+            for lease in std::mem::take(&mut queue.waiting) {
+                // It is no failure of the job.
+                self.leave(queue, Err(ReturnedLease { token: lease.token, failure: None }));
+            }
         }
     }
 
@@ -273,7 +256,7 @@ impl PoolState {
             // Row sets come one job after the other.
             let has_room = |lease: &Lease| {
                 let room = if lease.job.class == Class::Colours { 1 } else { batch_max };
-                ready < room && crew.counts(lease.job.class)
+                ready < room
             };
             if is_short
                 && let Some(at) = queue.waiting.iter().position(has_room)

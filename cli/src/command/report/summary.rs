@@ -8,7 +8,6 @@ use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_model::operator::{Recounts, RunState};
 
 use super::super::status::describe_recounts;
-use super::super::variant::count_again;
 use super::facts::{Facts, WorkSums};
 use crate::output::{duration, harmless, local_time, percent, quantity, thousands};
 
@@ -75,7 +74,7 @@ pub(super) fn story(facts: &Facts) -> [(&'static str, Vec<String>); 4] {
 
 fn what(facts: &Facts) -> Vec<String> {
     let (run, n) = (&facts.run, facts.run.progress.n);
-    let is_whole = run.plan.variant().is_none();
+    let is_whole = run.plan.cells().is_none();
     let placements = match n.get() {
         _ if !is_whole => format!("All solutions of the board {}", run.plan.subject()),
         1 => "All placements of 1 queen on the 1 × 1 board".to_owned(),
@@ -232,7 +231,7 @@ fn list(texts: &BTreeSet<String>, separator: &str) -> String {
 pub(super) fn counts(facts: &Facts) -> Vec<(&'static str, String)> {
     let Some(outcome) = &facts.run.outcome else { return Vec::new() };
     let orbits = outcome.totals;
-    if facts.run.plan.variant().is_some() {
+    if facts.run.plan.cells().is_some() {
         return vec![("TOTAL", thousands(outcome.total))];
     }
     let mut counts = vec![("COUNT2", orbits.count2), ("COUNT4", orbits.count4), ("COUNT8", orbits.count8)];
@@ -340,14 +339,11 @@ pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
         ),
         (format!("python3 docs/recompute.py {ledger}"), "computes the same total with another program"),
     ];
-    let how_again = match plan.cells() {
-        Some(cells) if cells.blocked() > 0 => {
-            "counts the board again, which has to be drawn in the file 'board'"
-        }
-        _ if plan.variant().is_some() => "counts the board again; --kernel selects another search",
-        _ => "counts the board again; --plan and --kernel select other methods",
+    let (option, how_again) = match plan.cells() {
+        Some(_) => (" --cells board", "counts the board again, which has to be drawn in the file 'board'"),
+        None => ("", "counts the board again; --plan and --kernel select other methods"),
     };
-    let again = (format!("{} --db {stem}-again.db", count_again(&plan)), how_again);
+    let again = (format!("nqueens run {}{option} --db {stem}-again.db", plan.n()), how_again);
     export.into_iter().chain(from_ledger).chain(recount).chain([again]).collect()
 }
 

@@ -38,7 +38,7 @@ impl RunEnd {
 
     fn json(&self, Outcome { totals, total, checked, .. }: &Outcome, unique: u128) -> Value {
         let run = &self.run;
-        let of_orbits = |count: u128| run.plan.variant().is_none().then(|| count.to_string());
+        let of_orbits = |count: u128| run.plan.cells().is_none().then(|| count.to_string());
         json!({
             "n": run.progress.n.get(),
             "subject": run.plan.subject(),
@@ -69,8 +69,8 @@ impl RunEnd {
             ("UNIQUE", unique),
             ("TOTAL", *total),
         ];
-        // The solutions of a variant are not sorted into orbits.
-        let rows = if self.run.plan.variant().is_some() { &rows[4..] } else { &rows };
+        // With blocked cells solutions are not sorted into orbits.
+        let rows = if self.run.plan.cells().is_some() { &rows[4..] } else { &rows };
         let width = thousands(total).len();
         print_line(self.run.plan.subject())?;
         for &(name, count) in rows {

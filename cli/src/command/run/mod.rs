@@ -14,9 +14,8 @@ use nqueens_coordinator::progress::{RunProgress, Snapshot};
 use nqueens_coordinator::request::ReleaseAll;
 use nqueens_coordinator::{Access, CallerLimits, Coordinator, Error, Policy, RunRow, Timing, listen};
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::cells::{Cells, file_stem, subject};
 use nqueens_kernel::engine::Kernel;
-use nqueens_kernel::plan::PlanKind;
-use nqueens_kernel::variant::{Variant, file_stem};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{RunState, RunStatus, Submission};
@@ -28,8 +27,8 @@ use tracing::debug;
 use self::end::{RunEnd, TakenUp};
 use super::choices::{ConfirmingOptions, EngineChoice, JobsMax, KernelChoice, PlanChoice, suited, threads};
 use super::devices::Devices;
-use super::variant::{VariantOptions, subject};
 use crate::build::BUILD;
+use crate::cells::Drawing;
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
 use crate::headings::LIMITS;
@@ -45,7 +44,7 @@ use crate::signals::{END_WITHIN, SignalReceiver, signals, stopped};
 /// Progress is kept in a database file. After an interruption, run the same command again to continue. Once the run is
 /// done, the command prints the stored result.
 ///
-/// With --given, --blocked or --torus it counts a variant instead of the whole board.
+/// With --cells it counts a board with given queens and blocked cells.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens run 16 --threads 2")]
 pub(crate) struct RunCommand {
@@ -57,12 +56,12 @@ pub(crate) struct RunCommand {
     #[arg(short, long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
     threads: NonZeroUsize,
 
-    /// Database file [default: nqueens-N.db; of a variant nqueens-N-torus.db or nqueens-N-DIGITS.db]
+    /// Database file [default: nqueens-N.db; with --cells nqueens-N-DIGITS.db]
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
 
     /// How to split the board into jobs
-    #[arg(long, default_value_t = PlanChoice::Auto, conflicts_with = "VariantOptions")]
+    #[arg(long, default_value_t = PlanChoice::Auto, conflicts_with = "cells")]
     plan: PlanChoice,
 
     /// Counting engine; opencl counts on devices alone
@@ -76,11 +75,11 @@ pub(crate) struct RunCommand {
     json: Json,
 
     #[command(flatten)]
-    options: VariantOptions,
+    drawing: Drawing,
 
-    /// What these ask for.
+    /// What is drawn.
     #[arg(skip)]
-    variant: Option<Variant>,
+    cells: Option<Cells>,
 
     #[command(flatten)]
     confirming: ConfirmingOptions,
@@ -101,7 +100,7 @@ const BEAT_MS: u32 = 500;
 
 impl RunCommand {
     pub(crate) fn execute(mut self) -> anyhow::Result<ExitCode> {
-        self.variant = self.options.read(self.n)?;
+        self.cells = self.drawing.read(self.n)?;
         self.devices.check(self.kernel);
         let told = signals(Some(END_WITHIN)).context("listening for signals")?;
         let runtime = runtime::beside_counting()?;
@@ -112,7 +111,7 @@ impl RunCommand {
     }
 
     fn path(&self) -> PathBuf {
-        let stem = || file_stem(self.n, self.variant.as_ref());
+        let stem = || file_stem(self.n, self.cells.as_ref());
         self.db.clone().unwrap_or_else(|| format!("{}.db", stem()).into())
     }
 
@@ -204,7 +203,7 @@ impl RunCommand {
             None => TakenUp::New,
         };
         coordinator.operator().ask(ReleaseAll).await.map_err(anyhow::Error::new)?;
-        let crews = engines.crews(run.plan.kind(), self.threads)?;
+        let crews = engines.crews(self.threads);
         let bar = Bar::new();
         tokio::select! {
             end = self.drive(coordinator, id, crews, told) => Ok(end?.map(|run| (run, taken_up))),
@@ -215,10 +214,10 @@ impl RunCommand {
     /// The run that the database holds already, if it is the one that was asked for.
     async fn existing(&self, coordinator: &Coordinator) -> anyhow::Result<Option<RunRow>> {
         let runs = coordinator.operator().reader().runs().await?;
-        let asked_for = (self.n, self.variant);
-        let Some(run) = runs.iter().rfind(|run| (run.plan.n(), run.plan.variant()) == asked_for) else {
+        let asked_for = (self.n, self.cells);
+        let Some(run) = runs.iter().rfind(|run| (run.plan.n(), run.plan.cells()) == asked_for) else {
             let Some(other) = runs.first() else { return Ok(None) };
-            let (found, wanted) = (other.plan.subject(), subject(self.n, self.variant.as_ref()));
+            let (found, wanted) = (other.plan.subject(), subject(self.n, self.cells.as_ref()));
             return Err(Error::OtherRun { path: self.path(), found, wanted }.into());
         };
         if let Some(wanted) = self.plan.given()
@@ -235,7 +234,7 @@ impl RunCommand {
     }
 
     async fn submit(&self, coordinator: &Coordinator, kernel: Option<Kernel>) -> anyhow::Result<RunRow> {
-        let plan = self.plan.cut(self.n, self.variant, kernel, self.job_states);
+        let plan = self.plan.cut(self.n, self.cells, kernel, self.job_states);
         let submission = Submission { request: random_bytes(), plan, priority: 0, replicate_ppm: 0 };
         let (operator, bar) = (coordinator.operator(), Bar::new());
         tokio::select! {
@@ -342,21 +341,13 @@ impl Engines {
         cpu.into_iter().chain(device).collect::<Vec<_>>().join(" + ")
     }
 
-    /// The threads that count a plan. Devices leave some plans to the processor.
-    fn crews(&self, kind: PlanKind, threads: NonZeroUsize) -> anyhow::Result<Vec<Crew>> {
-        let counting = self.devices.iter().filter(|crew| crew.plans.contains(&kind));
-        let devices: Vec<_> = counting.cloned().collect();
-        if devices.len() < self.devices.len() {
-            eprintln!("nqueens: no device counts plan {kind}; the processor does");
-        }
-        let cpu = match self.cpu {
-            None if devices.is_empty() => Some(proven(KernelChoice::Auto)?),
-            cpu => cpu,
-        };
-        if cpu.is_none() && threads != default_threads() {
+    /// The threads that count.
+    fn crews(&self, threads: NonZeroUsize) -> Vec<Crew> {
+        if self.cpu.is_none() && threads != default_threads() {
             eprintln!("nqueens: --threads is not used, since devices count alone");
         }
-        Ok(cpu.map(|proof| Crew::of_cpu(proof, threads)).into_iter().chain(devices).collect())
+        let cpu = self.cpu.map(|proof| Crew::of_cpu(proof, threads));
+        cpu.into_iter().chain(self.devices.iter().cloned()).collect()
     }
 }
 

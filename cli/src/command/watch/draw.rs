@@ -338,9 +338,9 @@ fn listed<const N: usize>(parts: [Option<String>; N]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The solutions by symmetry; nothing of a variant, whose solutions are not sorted.
+/// The solutions by symmetry; nothing where cells are blocked, for they are not sorted.
 fn orbits(run: &RunStatus, outcome: &Outcome) -> String {
-    if run.plan.variant().is_some() {
+    if run.plan.cells().is_some() {
         return String::new();
     }
     let orbits = outcome.totals;

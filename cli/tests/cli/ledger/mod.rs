@@ -20,7 +20,7 @@ struct Ledger {
 
 impl Ledger {
     fn of(run: &str) -> Self {
-        let place = Place::new();
+        let place = Place::new().with_file("board", BOARD);
         place.stdout(&format!("run {run} --threads 1 --db run.db"));
         let exported = place.run("export --db run.db --format ledger");
         assert_eq!(exported.code, 0, "{}", exported.stderr);
@@ -90,6 +90,8 @@ fn add(count: &mut Value, more: i128) {
 }
 
 /// Small jobs of N = 8.
+/// A board for runs with `--cells`: a queen in the second column of the last row.
+const BOARD: &str = "........\n........\n........\n........\n........\n........\n........\n.Q......\n";
 const ROWS: &str = "8 --plan rows --job-states 100";
 const BORDER: &str = "8 --plan border --job-states 100";
 const COLOURS: &str = "8 --plan colours --job-states 5";

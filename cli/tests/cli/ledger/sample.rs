@@ -79,9 +79,9 @@ fn as_text(json: &str) -> String {
 
 #[test]
 fn programs_read_the_same_as_people() {
-    let place = Place::new();
+    let place = Place::new().with_file("board", ".....\n.....\n.....\n.....\nQ....\n");
     place.stdout("run 9 --plan border --job-states 1000 --threads 1 --kernel portable --db run.db");
-    place.stdout("run 5 --given a1 --job-states 1 --threads 1 --db cells.db");
+    place.stdout("run 5 --cells board --job-states 1 --threads 1 --db cells.db");
     place.run("export --db run.db --format ledger --output good");
     let bad = std::fs::read_to_string(place.path("good")).expect("a ledger").replacen(
         "\"count8\":\"",

@@ -6,7 +6,7 @@ use super::{Ledger, ROWS, add};
 use crate::Outcome;
 
 /// A board whose count nobody has published.
-const UNPUBLISHED: &str = "8 --given b1 --job-states 10";
+const UNPUBLISHED: &str = "8 --cells board --job-states 10";
 
 /// The exit code, and the last line.
 fn verdict(outcome: &Outcome) -> (i32, &str) {

@@ -31,16 +31,7 @@ impl Engines {
 
     /// Whether no engine that may count for it, in runs of a plan, is of this family.
     pub(super) fn are_independent_of(&self, family: Family, plan: PlanKind) -> bool {
-        self.counting(plan).all(|kernel| self.family(kernel, plan) != family)
-    }
-
-    /// Those that count jobs of a plan. Threads beside which devices come first count only what these do not.
-    fn counting(&self, plan: PlanKind) -> impl Iterator<Item = KernelName> {
-        let counts = move |kernel: &KernelName| {
-            let takes_all = self.beside.is_none() || (*kernel == self.first && !is_device(kernel));
-            takes_all || is_device(kernel) == KernelName::DEVICE_PLANS.contains(&plan)
-        };
-        iter::once(self.first).chain(self.beside).filter(counts)
+        iter::once(self.first).chain(self.beside).all(|kernel| self.family(kernel, plan) != family)
     }
 }
 
@@ -63,24 +54,18 @@ mod tests {
     #[test]
     fn a_device_beside_threads_is_independent_of_neither() {
         let [mixed, device, threads] =
-            [&["avx2", "opencl", "scalar"][..], &["opencl", "avx2", "scalar"], &["avx2", "portable"]]
-                .map(engines);
+            [&["avx2", "opencl", "scalar"][..], &["opencl"], &["avx2", "portable"]].map(engines);
         let boards = KernelName::from(Kernel::Avx2).family(None, PlanKind::Border);
         let of_device: KernelName = KernelName::DEVICE.parse().expect("a name");
         let independent =
             |family, plan| [mixed, device, threads].map(|these| these.are_independent_of(family, plan));
-        for plan in [PlanKind::Rows, PlanKind::Border] {
+        for plan in [PlanKind::Rows, PlanKind::Border, PlanKind::Cells] {
             assert_eq!(independent(boards, plan), [false, true, false], "{plan}");
             assert_eq!(independent(of_device, plan), [false, false, true], "{plan}");
             assert_eq!(independent("row-masks".parse().expect("a name"), plan), [true; 3], "{plan}");
         }
-        // All of them count variants, and multiply colours of the same lists, by the same code.
-        for plan in [PlanKind::Colours, PlanKind::Cells, PlanKind::Torus] {
-            assert_eq!(
-                independent(KernelName::from(Kernel::Avx2).family(None, plan), plan),
-                [false; 3],
-                "{plan}"
-            );
-        }
+        // All of them multiply colours of the same lists, by the same code.
+        let products = KernelName::from(Kernel::Avx2).family(None, PlanKind::Colours);
+        assert_eq!(independent(products, PlanKind::Colours), [false; 3]);
     }
 }

@@ -2,8 +2,6 @@
 
 use std::sync::Mutex;
 
-use nqueens_model::kernel::KernelName;
-
 use super::*;
 
 /// What a device does with a batch.
@@ -92,7 +90,6 @@ fn start_with(deeds: &[Device], choose: impl FnOnce(Crew, Crew) -> Vec<Crew>) ->
         kernel,
         family: kernel,
         device: "beads".to_owned(),
-        plans: KernelName::DEVICE_PLANS.to_vec(),
         threads: NonZeroUsize::MIN,
         states_per_s: 1e12,
     };

@@ -1,30 +1,28 @@
-//! Variants on a cluster: the right total, or none.
+//! Given queens and blocked cells on a cluster: the right total, or none.
 
 mod common;
 
-use std::collections::BTreeSet;
-
-use common::{House, Ledger, board, honest};
+use common::{House, Ledger, honest};
 use nqueens_coordinator::{Error, Policy, Reader};
-use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::known::toroidal;
+use nqueens_kernel::cells::Cells;
 use nqueens_kernel::plan::Plan;
 use nqueens_kernel::random::Random;
-use nqueens_kernel::variant::{Cell, Cells, Variant};
 use nqueens_model::operator::{Checked, Outcome, RunState, Submission};
 use nqueens_proto::v1;
 
 /// A board of up to N = 9 with up to two given queens and some blocked cells.
 fn drawn(random: &mut Random) -> Cells {
     let mut below = |end: usize| usize::try_from(random.bits() % end as u64).unwrap();
-    let n = board(u32::try_from(1 + below(9)).unwrap());
-    let mut line = || u8::try_from(below(n.index())).unwrap();
-    let queens: Vec<_> = (0..2).map(|_| Cell { row: line(), column: line() }).collect();
-    let blocked: BTreeSet<_> = (0..n.index()).map(|_| (line(), line())).collect();
-    let sign = |row, column| if blocked.contains(&(row, column)) { '#' } else { '.' };
-    let rows = n.lines().map(|row| n.lines().map(|column| sign(row, column)).collect::<String>());
-    let cells: Cells = rows.collect::<Vec<_>>().join("\n").parse().unwrap();
-    queens.into_iter().take(below(3)).fold(cells, |cells, queen| cells.with_queen(queen).unwrap_or(cells))
+    let n = 1 + below(9);
+    let mut signs = vec!['.'; n * n];
+    for _ in 0..n {
+        signs[below(n * n)] = '#';
+    }
+    for _ in 0..below(3) {
+        signs[below(n * n)] = 'Q';
+    }
+    let rows: Vec<String> = signs.chunks(n).map(|row| row.iter().collect()).collect();
+    rows.join("\n").parse().unwrap()
 }
 
 async fn outcome(house: &House, plan: Plan) -> Outcome {
@@ -41,20 +39,15 @@ async fn random_boards_have_as_many_solutions_as_are_listed() {
     let house = House::open(&ledger.path, Policy::default()).await;
     let mut found = 0;
     for states in [u64::MAX, 100, 1].into_iter().cycle().take(24) {
-        let variant = Variant::Cells(drawn(&mut random));
-        let plan = Plan::of_variant_with(variant, states);
+        let cells = drawn(&mut random);
+        let plan = Plan::of_cells_with(cells, states);
         let Outcome { total, checked, grounds, .. } = outcome(&house, plan).await;
-        let listed = variant.solutions().count() as u128;
-        assert_eq!((total, checked), (listed, Checked::None), "{variant}");
-        assert!(grounds.unwrap().estimate.holds(total), "{variant}");
+        let listed = cells.solutions().count() as u128;
+        assert_eq!((total, checked), (listed, Checked::None), "{cells}");
+        assert!(grounds.unwrap().estimate.holds(total), "{cells}");
         found += total;
     }
     assert!(found > 20, "not all of them are hopeless: {found}");
-    for n in [BoardSize::MIN, board(5), board(8), board(11)] {
-        let Outcome { total, checked, grounds, .. } =
-            outcome(&house, Plan::of_variant_with(Variant::Torus(n), 10)).await;
-        assert_eq!((total, checked, grounds), (toroidal(n), Checked::Published, None), "N = {n}");
-    }
     house.close().await;
     ledger.audit().await;
     let reader = Reader::open(&ledger.path).await.unwrap();
@@ -63,7 +56,7 @@ async fn random_boards_have_as_many_solutions_as_are_listed() {
 }
 
 fn submission(cells: &str) -> Submission {
-    let plan = Plan::of_variant_with(Variant::Cells(cells.parse().unwrap()), 10);
+    let plan = Plan::of_cells_with(cells.parse().unwrap(), 10);
     Submission { request: [3; 16], plan, priority: 0, replicate_ppm: 0 }
 }
 
@@ -86,7 +79,7 @@ async fn a_run_goes_on_where_its_coordinator_stopped() {
     house.worker(2).await.count_all().await;
     house.wait_for(run.id, |run| run.state == RunState::Done).await;
     let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
-    let listed = run.plan.variant().unwrap().solutions().count() as u128;
+    let listed = run.plan.cells().unwrap().solutions().count() as u128;
     assert_eq!(row.outcome.unwrap().total, listed);
     house.close().await;
     ledger.audit().await;

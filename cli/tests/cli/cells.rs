@@ -1,0 +1,259 @@
+//! Given queens and blocked cells: counted here and on a cluster, listed, exported.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::Place;
+use crate::processes::{Background, Coordinator, ended, eventually};
+
+/// Counts for a second or so on one thread, in some thousand jobs.
+const LONG: &str = "run 15 --cells long --kernel reference --threads 1 --job-states 5000 --db long.db --json";
+
+/// What [`LONG`] comes to.
+const LONG_TOTAL: &str = "159121";
+
+const DRAWING: &str = ". . . . . #\n. . # . . .\n. . . . . .\n. . . . . .\nQ . . . . .\n. . . . . .\n";
+
+/// All but the last line, which has times.
+fn without_times(text: &str) -> &str {
+    text.trim_end().rsplit_once('\n').expect("lines").0
+}
+
+/// Its drawing: a queen on the third cell of the twelfth row.
+fn long() -> String {
+    let row = ".".repeat(15);
+    (1..=15)
+        .map(|number| if number == 12 { row.replacen("...", "..Q", 1) } else { row.clone() } + "\n")
+        .collect()
+}
+
+/// A drawing of the open board with a queen in the first row.
+fn with_queen(n: usize, column: usize) -> String {
+    let row = ".".repeat(n);
+    format!("{}Q{}\n{}", &row[..column], &row[column + 1..], format!("{row}\n").repeat(n - 1))
+}
+
+#[test]
+fn for_people_and_for_programs() {
+    let place = Place::new().with_file("board", DRAWING);
+    assert_snapshot!(without_times(&place.stdout("run 6 --cells board --threads 3")), @r"
+    N = 6 with 29 of 36 cells open
+    TOTAL   1
+    counted, not confirmed: 0 of 1 results were counted a second time under another credential or by the coordinator (export the ledger; 'nqueens verify --sample 1' counts more)
+    ");
+    let result = place.json("run 6 --cells board --json --kernel scalar --db other.db");
+    let facts =
+        ["n", "subject", "cells", "total", "count8", "unique", "plan", "kernel", "check", "confirmed"];
+    let expected = json!([
+        6,
+        "N = 6 with 29 of 36 cells open",
+        ".....#\n..#...\n......\n......\nQ.....\n......",
+        "1",
+        null,
+        null,
+        "cells",
+        "scalar",
+        "none",
+        false
+    ]);
+    assert_eq!(json!(facts.map(|fact| &result[fact])), expected);
+}
+
+#[test]
+fn totals_are_those_of_the_boards_that_are_printed() {
+    for (n, column) in [(9, 3), (8, 0), (4, 1)] {
+        let place = Place::new().with_file("given", &with_queen(n, column));
+        let listed = place.stdout(&format!("solutions {n} --cells given --format rows")).lines().count();
+        let total = &place.json(&format!("run {n} --cells given --json"))["total"];
+        assert_eq!(*total, listed.to_string(), "{n}");
+    }
+    let place = Place::new().with_file("board", DRAWING);
+    assert_snapshot!(place.stdout("solutions 6 --cells board"), @r"
+    1:
+    . . Q . . .
+    . . . . . Q
+    . Q . . . .
+    . . . . Q .
+    Q . . . . .
+    . . . Q . .
+    ");
+    // What is printed can be read again.
+    let printed = place.stdout("solutions 8 --limit 1");
+    let (_, drawing) = printed.split_once('\n').expect("a number, then a board");
+    let place = place.with_file("solution", drawing).with_file("corner", &with_queen(4, 0));
+    assert_eq!(place.stdout("solutions 8 --cells solution"), printed);
+    let none = place.run("solutions 4 --cells corner");
+    assert_eq!(none.stderr, "nqueens: there is no solution for N = 4 with 13 of 16 cells open\n");
+}
+
+#[test]
+fn what_is_no_drawing() {
+    let place = Place::new().with_file("board", "..\n..\n").with_file("wrong", "..\n.x\n");
+    let fails = |arguments: &str| place.failure(arguments);
+    assert_eq!(fails("run 3 --cells board"), "board: a drawing of the 2 by 2 board, not of N = 3");
+    assert_eq!(fails("run 2 --cells board"), "board: all cells are open: this is the whole board");
+    assert!(fails("run 2 --cells wrong").starts_with("wrong: row 2 of the drawing, from the top, has 'x'"));
+    assert!(fails("run 3 --cells missing").starts_with("missing: No such file"));
+    for conflict in ["solutions 8 --cells board --unique", "submit 2 --cells board --plan rows"] {
+        let outcome = place.run(conflict);
+        assert_eq!(outcome.code, 2);
+        assert!(outcome.stderr.contains("cannot be used with"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn the_page_shows_what_is_printed() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/counting.md"));
+    let page = page.expect("the page");
+    let (_, rest) = page.split_once("```console\n$ cat board\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    let mut commands = example.split("$ nqueens ");
+    let place = Place::new().with_file("board", commands.next().expect("a drawing"));
+    let mut shown = 0;
+    for (command, output) in commands.filter_map(|text| text.split_once('\n')) {
+        let (found, shown_here) = (place.stdout(command), output);
+        if command.starts_with("run") {
+            assert_eq!(without_times(&found), without_times(shown_here), "{command}");
+        } else {
+            assert_eq!(found, shown_here, "{command}");
+        }
+        shown += 1;
+    }
+    assert_eq!(shown, 2);
+}
+
+#[test]
+fn tables() {
+    let place = Place::new().with_file("given", &with_queen(7, 0));
+    place.stdout("run 7 --cells given --db given.db");
+    let table = place.stdout("export --db given.db --by class");
+    assert_eq!(table, "class,n,count2,count4,count8,solutions\ncells,7,0,0,0,4\n");
+    let why = place.failure("export --db given.db --by bound1");
+    assert!(
+        why.starts_with("a job of plan cells counts boards with the first row's queen in several"),
+        "{why}"
+    );
+}
+
+fn done(place: &Place) -> u64 {
+    let status = place.run("status --db long.db --json");
+    let status: Value = serde_json::from_str(&status.stdout).unwrap_or_default();
+    status["runs"][0]["done"].as_u64().unwrap_or(0)
+}
+
+/// Starts [`LONG`], and waits until more than so many jobs are done.
+fn start(place: &Place, before: u64) -> Background {
+    let mut program = Background::start(&mut place.command(LONG));
+    eventually("some jobs are done", || {
+        assert!(program.is_running(), "it ended too early");
+        (done(place) > before).then_some(())
+    });
+    program
+}
+
+#[test]
+fn stopped_in_any_way_it_goes_on() {
+    let place = Place::new().with_file("long", &long());
+    start(&place, 0).kill();
+    let mut program = start(&place, done(&place));
+    program.signal("-INT");
+    let outcome = program.end();
+    assert_eq!((outcome.code, &*outcome.stdout), (130, ""), "{}", outcome.stderr);
+    let expected = "interrupted; progress is kept in long.db; run the same command again to continue\n";
+    assert_eq!(outcome.stderr, expected);
+    assert_eq!(place.json(LONG)["total"], LONG_TOTAL);
+    // Now it is printed, and not counted again.
+    let again = place.stdout("run 15 --cells long --db long.db");
+    assert!(again.contains("TOTAL   159,121\n") && again.contains("counted already"), "{again}");
+}
+
+#[test]
+fn runs_are_not_mixed_up() {
+    let place = Place::new().with_file("one", &with_queen(7, 0)).with_file("two", &with_queen(7, 1));
+    place.stdout("run 7 --cells one --db one.db");
+    let other = |wanted| {
+        format!("one.db holds a run of N = 7 with 43 of 49 cells open, not of {wanted}; choose another --db")
+    };
+    assert_eq!(place.failure("run 7 --cells two --db one.db"), other("N = 7 with 43 of 49 cells open"));
+    assert_eq!(place.failure("run 7 --db one.db"), other("N = 7"));
+    // By default each has a file of its own.
+    for run in ["--cells one", "--cells two", ""] {
+        place.stdout(&format!("run 7 {run}"));
+    }
+    let files: Vec<_> = place.files().into_keys().filter(|name| name.starts_with("nqueens-7")).collect();
+    assert_eq!(files.len(), 3, "{files:?}");
+}
+
+#[test]
+fn a_cluster_counts_a_board_though_a_worker_is_killed() {
+    let place = Place::new().with_file(
+        "board",
+        &format!(
+            "#..........\n{}...Q.......\n...........\n...........\n...........\n",
+            "...........\n".repeat(6)
+        ),
+    );
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1 --lease-seconds 3");
+    let url = coordinator.url();
+    let run = |arguments: &str| place.stdout(arguments).trim_end().to_owned();
+    let first = "submit 11 --cells board --job-states 2000 --replicate 100 --priority 1";
+    let cells = run(&format!("{first} --coordinator {url}"));
+    let mut west = coordinator.worker(&place, "west", &[]);
+    eventually("it has counted something", || {
+        let status = place.json(&format!("status {cells} --coordinator {url} --json"));
+        (status["runs"][0]["done"].as_u64() > Some(0)).then_some(())
+    });
+    west.kill();
+    let workers = [coordinator.worker(&place, "north", &[]), coordinator.worker(&place, "south", &[])];
+    let watched = place.stdout(&format!("watch all --interval 0.2 --coordinator {url}"));
+    let listed = place.stdout("solutions 11 --cells board --format rows").lines().count();
+    let status = place.json(&format!("status {cells} --coordinator {url} --json"));
+    assert_eq!(status["runs"][0]["total"], listed.to_string());
+    assert!(
+        watched.contains(&format!("{cells}  N = 11 with 110 of 121 cells open: done, TOTAL {listed}")),
+        "{watched}"
+    );
+    let status = place.stdout(&format!("status --coordinator {url}"));
+    assert!(status.contains(&format!("{cells}: N = 11 with 110 of 121 cells open\n")), "{status}");
+    for mut worker in workers {
+        worker.signal("-TERM");
+        assert_eq!(ended(&mut worker).code, 0);
+    }
+    assert_eq!(coordinator.stop().code, 0);
+    let exported = place.run(&format!("export {cells} --db queens.db --format ledger --output ledger"));
+    assert_eq!(exported.code, 0, "{}", exported.stderr);
+    let verified = place.run("verify ledger --sample 100000");
+    assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+    assert!(
+        verified.stdout.starts_with(&format!("run {cells}, N = 11 with 110 of 121 cells open, plan cells,"))
+    );
+    assert!(
+        verified
+            .stdout
+            .contains(&format!("BELIEVABLE: the jobs add up to {listed}, as an estimate made here, and ")),
+        "{}",
+        verified.stdout
+    );
+}
+
+#[test]
+fn ledgers_are_verified_and_damage_is_found() {
+    let place = Place::new().with_file("board", DRAWING);
+    place.stdout("run 6 --cells board --db run.db --job-states 10");
+    place.run("export --db run.db --format ledger --output ledger");
+    let verified = place.run("verify ledger --sample 300");
+    assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+    assert!(verified.stdout.contains("plan cells") && !verified.stdout.contains("FAILED"));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/recompute.py");
+    let recomputed = place.program("python3").arg(script).arg("ledger").output().expect("Python");
+    assert!(recomputed.status.success(), "{}", String::from_utf8_lossy(&recomputed.stderr));
+    let text = place.stdout("report --db run.db");
+    assert!(text.contains("29 of 36 cells open") && !text.contains("UNIQUE"), "{text}");
+    let text = std::fs::read_to_string(place.path("ledger")).expect("a ledger");
+    for (from, to) in [(".....#", "....#."), ("\"n\":6", "\"n\":7"), ("\"cells\":", "\"other\":")] {
+        assert!(text.contains(from), "{from}");
+        std::fs::write(place.path("damaged"), text.replacen(from, to, 1)).expect("writable");
+        let verified = place.run("verify damaged");
+        assert_eq!(verified.code, 1, "{from}: {}", verified.stdout);
+    }
+}
