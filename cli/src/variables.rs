@@ -24,6 +24,7 @@ pub(crate) fn parse<Arguments: FromArgMatches>(commands: Command) -> Arguments {
     let arguments: Vec<_> = std::env::args_os().collect();
     let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let checked = check(&commands, variables);
+    let commands = with_variables_but(commands, beaten(&arguments));
     let parsed = commands.try_get_matches_from(&arguments).map_err(|error| explain(error, &arguments));
     let parsed = parsed.and_then(|matches| checked.map(|()| matches));
     parsed.and_then(|matches| Arguments::from_arg_matches(&matches)).unwrap_or_else(|error| leave(&error))
@@ -42,11 +43,34 @@ fn leave(said: &Error) -> ! {
 
 /// The commands with a variable for each of their options.
 pub(crate) fn with_variables(commands: Command) -> Command {
-    commands.mut_args(with_variable).mut_subcommands(with_variables)
+    with_variables_but(commands, &[])
 }
 
-fn with_variable(arg: Arg) -> Arg {
-    let Some(long) = arg.get_long() else { return arg };
+fn with_variables_but(commands: Command, beaten: &[&str]) -> Command {
+    let commands = commands.mut_args(|arg| with_variable(arg, beaten));
+    commands.mut_subcommands(|command| with_variables_but(command, beaten))
+}
+
+/// Options whose variables do not count, because a worker's flag says otherwise: a join file stands for all of them.
+fn beaten(arguments: &[OsString]) -> &'static [&'static str] {
+    const JOIN: &[&str] = &["join"];
+    const INSTEAD: &[&str] = &["coordinator", "token-file", "tls-ca", "tls-cert", "tls-key"];
+    let given = |longs: &[&str]| {
+        arguments.iter().any(|argument| {
+            let argument = argument.to_string_lossy();
+            let flag = argument.split('=').next().and_then(|flag| flag.strip_prefix("--"));
+            flag.is_some_and(|flag| longs.contains(&flag))
+        })
+    };
+    match arguments.iter().any(|argument| argument == "worker") {
+        true if given(JOIN) => INSTEAD,
+        true if given(INSTEAD) => JOIN,
+        _ => &[],
+    }
+}
+
+fn with_variable(arg: Arg, beaten: &[&str]) -> Arg {
+    let Some(long) = arg.get_long().filter(|long| !beaten.contains(long)) else { return arg };
     let variable = variable(long);
     let is_switch = matches!(arg.get_action(), ArgAction::SetTrue);
     let arg = if is_switch { arg.value_parser(BoolishValueParser::new()) } else { arg };

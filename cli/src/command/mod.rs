@@ -145,7 +145,7 @@ fn commands() -> clap::Command {
 
 /// Reads the arguments of this process. Ends it where they are wrong (exit code 2) or ask for help.
 pub(crate) fn parse() -> Arguments {
-    variables::parse(commands())
+    variables::parse(Arguments::command())
 }
 
 pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {

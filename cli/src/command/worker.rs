@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{ArgGroup, Args};
+use clap::Args;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::name;
 use nqueens_proto::random_bytes;
@@ -45,18 +45,15 @@ const TOKEN_VARIABLE: &str = "NQUEENS_TOKEN";
 /// Exit codes: 0 told to go (by a signal, or drained by an operator), 1 failed, 2 wrong usage, 3 no more work
 /// (--idle-timeout), 4 time is up (--time-limit), 5 refused by the coordinator, 130 Ctrl-C, or results are left in the spool.
 #[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "Example: nqueens worker --join cluster.join --time-limit auto --idle-timeout 5m",
-    group = ArgGroup::new("cluster").required(true).args(["join", "coordinator"])
-)]
+#[command(after_help = "Example: nqueens worker --join cluster.join --time-limit auto --idle-timeout 5m")]
 pub(crate) struct WorkerCommand {
     /// File with address, authority and credential, made by 'nqueens join create'
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["token_file", "ca", "cert", "key"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["coordinator", "token_file", "ca", "cert", "key"])]
     join: Option<PathBuf>,
 
     /// Address of the coordinator
-    #[arg(long, value_name = "URL")]
-    coordinator: Option<String>,
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7327")]
+    coordinator: String,
 
     /// Number of counting threads
     #[arg(short, long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
@@ -176,8 +173,7 @@ impl WorkerCommand {
             return Join::read(join)?.client();
         }
         let token = token::read(self.token_file.as_deref(), TOKEN_VARIABLE)?;
-        let coordinator = self.coordinator.as_deref().expect("required without --join");
-        let client = Client::new(coordinator, token, self.tls.read()?.as_ref());
+        let client = Client::new(&self.coordinator, token, self.tls.read()?.as_ref());
         Ok(client.unwrap_or_else(|error| misuse(error).exit()))
     }
 }

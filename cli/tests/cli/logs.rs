@@ -23,14 +23,14 @@ fn messages(lines: &[Value]) -> Vec<&str> {
 
 #[test]
 fn logs_of_coordinator_and_worker_in_json() {
-    let place = Place::new().with_file("nqueens.toml", "log-format = \"json\"\n");
-    let coordinator = Coordinator::start(&place, &[], "--progress-seconds 1 --sync-seconds 1");
+    let (place, json) = (Place::new(), [("NQUEENS_LOG_FORMAT", "json")]);
+    let coordinator = Coordinator::start(&place, &json, "--progress-seconds 1 --sync-seconds 1");
     let at = format!("--coordinator {}", coordinator.url());
     // More work than any test waits for, in short jobs.
     let id =
         place.stdout(&format!("submit 20 --plan border --job-states 50000000 {at}")).trim_end().to_owned();
     let small = place.stdout(&format!("submit 8 --priority 1 {at}")).trim_end().to_owned();
-    let mut worker = coordinator.worker(&place, "west", &[]);
+    let mut worker = coordinator.worker(&place, "west", &json);
     eventually("speed and time left are in the log", || {
         let told = |line: &str| line.contains("states_per_s") && line.contains("estimated_total_high");
         coordinator.process.said().lines().any(told).then_some(())

@@ -42,4 +42,7 @@ fn a_variable_can_name_a_workers_cluster() {
     assert_eq!(cluster(("NQUEENS_JOIN", "its file"), ""), "its file");
     assert_eq!(cluster(("NQUEENS_COORDINATOR", "variable://"), ""), "variable://");
     assert_eq!(cluster(("NQUEENS_THREADS", "1"), "--coordinator flag://"), "flag://");
+    // A flag beats the other's variable.
+    assert_eq!(cluster(("NQUEENS_JOIN", "its file"), "--coordinator flag://"), "flag://");
+    assert_eq!(cluster(("NQUEENS_COORDINATOR", "variable://"), "--join flag://"), "flag://");
 }

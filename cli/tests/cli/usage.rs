@@ -114,19 +114,6 @@ fn names_and_threads_of_workers() {
 }
 
 #[test]
-fn a_worker_needs_a_cluster() {
-    assert_snapshot!(complaint("worker"), @r"
-    error: the following required arguments were not provided:
-      <--join <FILE>|--coordinator <URL>>
-
-    Usage: nqueens worker <--join <FILE>|--coordinator <URL>>
-    ");
-    assert!(
-        stdout("worker -h").contains("Usage: nqueens worker [OPTIONS] <--join <FILE>|--coordinator <URL>>\n")
-    );
-}
-
-#[test]
 fn wrong_variables_are_named() {
     let outcome = Place::new().run_with(&[("NQUEENS_THREADS", "many")], "bench --n 8");
     assert_eq!(outcome.code, 2);
