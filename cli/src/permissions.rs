@@ -1,9 +1,11 @@
 //! Who else can write or read a file.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use anyhow::bail;
 use rustix::process::geteuid;
 use tracing::warn;
 
@@ -18,11 +20,15 @@ const ACCESSIBLE_TO_ALL: u32 = 0o007;
 /// Why somebody else may have written this file, if that is so, and what to do. Settings choose the coordinator and the
 /// files that a program uses, so whoever can write them directs it.
 pub(crate) fn distrust(path: &Path, file: &Metadata) -> Option<String> {
+    let is_trusted = |owner| [ROOT, geteuid().as_raw()].contains(&owner);
+    if path.symlink_metadata().is_ok_and(|link| link.is_symlink() && !is_trusted(link.uid())) {
+        return Some("it is a link of another account".to_owned());
+    }
     let (path, own) = (path.display(), geteuid().as_raw());
     // /dev/null is everybody's to write.
     if file.file_type().is_char_device() {
         None
-    } else if ![ROOT, own].contains(&file.uid()) {
+    } else if !is_trusted(file.uid()) {
         let owner = file.uid();
         Some(format!("it belongs to user {owner}, neither to root nor to you; run 'chown {own} {path}'"))
     } else if file.mode() & WRITABLE_BY_OTHERS != 0 {
@@ -30,6 +36,17 @@ pub(crate) fn distrust(path: &Path, file: &Metadata) -> Option<String> {
     } else {
         None
     }
+}
+
+/// Reads a file with a secret, unless somebody else may have written it.
+pub(crate) fn read_secret(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    if let Some(reason) = distrust(path, &file.metadata()?) {
+        bail!("it is not used: {reason}");
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Warns if others can read a file with a secret. The group may, if the file is root's: so one file serves a service and

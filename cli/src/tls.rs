@@ -11,7 +11,7 @@ use nqueens_proto::tls::{InvalidPem, certificates, private_key};
 use crate::authority::warn_of_end;
 use crate::exit::misuse;
 use crate::headings::CONNECTION;
-use crate::permissions::warn_of_readers;
+use crate::permissions::{read_secret, warn_of_readers};
 
 /// How a caller knows its coordinator, and shows who it is.
 #[derive(Clone, Debug, Args)]
@@ -113,7 +113,9 @@ fn own(path: &Path) -> anyhow::Result<Vec<u8>> {
 
 /// Reads the key of an own certificate, and says so if others can read it.
 fn own_key(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let pem = read(path, &private_key)?;
+    let name = || path.display().to_string();
+    let pem = read_secret(path).with_context(name)?;
+    private_key(&pem).with_context(name)?;
     warn_of_readers(path);
     Ok(pem)
 }

@@ -31,7 +31,7 @@ use nqueens_ledger::database::Database;
 use nqueens_model::id::Incarnation;
 use nqueens_model::operator::WallTime;
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::{Dispatch, Millis, Needs, NewEvent, Policy, Room, Scheduler, Stalls};
+use nqueens_scheduler::{Change, Dispatch, Millis, Needs, NewEvent, Policy, Room, Scheduler, Stalls};
 use sqlx::{Executor, Sqlite, Transaction};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, warn};
@@ -238,7 +238,9 @@ impl Writer {
         for request in &mut *requests {
             request.apply(&mut transaction);
         }
-        ledger::persist(&mut db, &transaction.settle(), at).await?;
+        let changes = transaction.settle();
+        let is_planned = changes.iter().any(|change| matches!(change, Change::RunActivated { .. }));
+        ledger::persist(&mut db, &changes, at).await?;
         for suspicion in transaction.take_suspicions() {
             let results = ledger::unconfirmed(&mut db, &suspicion.machine).await?;
             transaction.suspect(suspicion, results);
@@ -257,6 +259,9 @@ impl Writer {
             self.events.send_replace(Arc::new(events));
         }
         self.committed.send_replace(Instant::now());
+        if let Err(error) = self.database.checkpoint(is_planned).await {
+            warn!(%error, "the log can't be moved into the database; nothing is lost");
+        }
         debug!(requests = requests.len(), elapsed_us = begun.elapsed().as_micros(), "committed");
         Ok(())
     }

@@ -6,8 +6,9 @@ pub const LENGTH_MAX: usize = 64;
 
 /// Characters without a visible form of their own: all bidirectional and zero-width marks, fillers, variation selectors,
 /// tags. First and last of each range of Unicode's property `Default_Ignorable_Code_Point` (`DerivedCoreProperties.txt`,
-/// version 14; later versions have the same), and U+FFF9..=U+FFFB, the marks of interlinear annotations.
-const INVISIBLE: [(char, char); 17] = [
+/// version 14; later versions have the same), U+FFF9..=U+FFFB, the marks of interlinear annotations, and what is empty by its
+/// glyph: the Braille blank, the null notehead, the Khitan filler.
+const INVISIBLE: [(char, char); 20] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
     ('\u{61c}', '\u{61c}'),
@@ -17,12 +18,15 @@ const INVISIBLE: [(char, char); 17] = [
     ('\u{200b}', '\u{200f}'),
     ('\u{202a}', '\u{202e}'),
     ('\u{2060}', '\u{206f}'),
+    ('\u{2800}', '\u{2800}'),
     ('\u{3164}', '\u{3164}'),
     ('\u{fe00}', '\u{fe0f}'),
     ('\u{feff}', '\u{feff}'),
     ('\u{ffa0}', '\u{ffa0}'),
     ('\u{fff0}', '\u{fffb}'),
+    ('\u{16fe4}', '\u{16fe4}'),
     ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d159}', '\u{1d159}'),
     ('\u{1d173}', '\u{1d17a}'),
     ('\u{e0000}', '\u{e0fff}'),
 ];
@@ -119,6 +123,8 @@ mod tests {
             '\u{feff}',
             '\u{ad}',
             '\u{34f}', // zero width
+            '\u{2800}',
+            '\u{1d159}',
             '\u{3164}',
             '\u{115f}',
             '\u{fe0f}',

@@ -140,3 +140,15 @@ fn a_backup_needs_room() {
     assert_eq!((outcome.code, &*outcome.stdout, &*outcome.stderr), (1, "", expected));
     assert_eq!(place.json("status --db twelve.db --json")["runs"][0]["total"], Value::from("14200"));
 }
+
+#[test]
+fn the_file_alone_has_the_jobs_once_they_are_planned() {
+    let place = Place::new();
+    let coordinator = Coordinator::start(&place, &[], "");
+    let at = format!("--coordinator {}", coordinator.url());
+    place.stdout(&format!("submit 12 --plan border --job-states 300 {at}"));
+    fs::copy(place.path("queens.db"), place.path("copy.db")).expect("a copy");
+    let jobs = "SELECT jobs || ' of ' || count(*) FROM run JOIN job ON run = id";
+    assert_eq!(place.ask("copy.db", jobs), place.ask("queens.db", jobs));
+    assert_eq!(coordinator.stop().code, 0);
+}

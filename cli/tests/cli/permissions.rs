@@ -1,6 +1,6 @@
 //! Who else can read what the program writes, and whom it believes.
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -148,4 +148,34 @@ fn secrets_that_others_can_read_are_warned_of() {
     succeed(place.program(command).arg(option).args(secrets));
     let outcome = place.run("certs renew --dir c");
     assert_eq!((outcome.code, &*outcome.stderr), (0, ""));
+}
+
+#[test]
+fn what_others_can_write_is_not_used() {
+    let place = Place::new().with_file("token", OPERATOR_TOKEN);
+    place.stdout("run 6 --db queens.db");
+    place.set_mode("queens.db", 0o666);
+    let expected = "the database queens.db is not used: all users can write it; run 'chmod o-w queens.db'";
+    assert_eq!(place.failure("run 6 --db queens.db"), expected);
+    place.set_mode("queens.db", 0o600);
+    let status = "status --coordinator http://127.0.0.1:1 --operator-token-file";
+    place.set_mode("token", 0o620);
+    let expected = "the token file token: it is not used: other users can write it; run 'chmod go-w token'";
+    assert_eq!(place.failure(&format!("{status} token")), expected);
+    place.set_mode("token", 0o600);
+
+    for (file, link) in [("queens.db", "link.db"), ("token", "link")] {
+        symlink(file, place.path(link)).expect("a link");
+    }
+    place.stdout("status --db link.db");
+    if ["link.db", "link"].iter().any(|link| lchown(place.path(link), Some(65_534), None).is_err()) {
+        eprintln!("not tried: only root can give links away");
+        return;
+    }
+    for command in ["run 6", "status", "export"] {
+        let expected = "the database link.db is not used: it is a link of another account";
+        assert_eq!(place.failure(&format!("{command} --db link.db")), expected);
+    }
+    let expected = "the token file link: it is not used: it is a link of another account";
+    assert_eq!(place.failure(&format!("{status} link")), expected);
 }

@@ -1,7 +1,7 @@
 //! The SQLite file: creates, recognises, migrates, opens and closes it.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions};
@@ -28,6 +28,9 @@ const READERS: u32 = 4;
 /// Time for a reader to end what it is at, when the database closes; it changes nothing, so it can be left alone.
 const READERS_END: Duration = Duration::from_secs(1);
 
+/// What is only in the log is no older.
+const CHECKPOINT_EVERY: Duration = Duration::from_mins(5);
+
 /// A database that this process alone may write, with the lock that says so.
 pub struct Database {
     /// Where it is.
@@ -37,6 +40,7 @@ pub struct Database {
     /// Those that read.
     pub readers: SqlitePool,
     lock: Lock,
+    checkpointed: Instant,
 }
 
 impl Database {
@@ -54,7 +58,7 @@ impl Database {
         // All of them now: one that opens a file moved here later would play this database's log back into it.
         let readers = connect_readers(path, READERS).await?;
         lock.take_log()?;
-        Ok(Self { path: path.to_owned(), writer, readers, lock })
+        Ok(Self { path: path.to_owned(), writer, readers, lock, checkpointed: Instant::now() })
     }
 
     /// Begins to write, if the path still leads to the file that is locked.
@@ -63,9 +67,19 @@ impl Database {
         Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
     }
 
+    /// Moves what was committed from the log into the file, for those who copy the file alone: at a milestone, and every few
+    /// minutes. What a reader still needs stays in the log till the next time.
+    pub async fn checkpoint(&mut self, is_milestone: bool) -> Result<(), Error> {
+        if is_milestone || self.checkpointed.elapsed() >= CHECKPOINT_EVERY {
+            self.checkpointed = Instant::now();
+            self.writer.execute("PRAGMA wal_checkpoint(PASSIVE)").await?;
+        }
+        Ok(())
+    }
+
     /// Closes it, and lets another process have it.
     pub async fn close(self) -> Result<(), Error> {
-        let Self { path, mut writer, readers, lock } = self;
+        let Self { path, mut writer, readers, lock, .. } = self;
         let fail = |error| storage_error(&path, error);
         let is_read_out = timeout(READERS_END, readers.close()).await.is_ok();
         if lock.check().is_err() && lock.owns_log() {

@@ -14,6 +14,9 @@ pub enum Error {
     /// A directory, FIFO, socket or device.
     #[error("{0} is {1}, not a database file; choose another --db")]
     NotAFile(PathBuf, &'static str),
+    /// Another account made it, or can change it.
+    #[error("the database {0} is not used: {1}")]
+    Unsafe(PathBuf, String),
     /// The file is of another kind.
     #[error("{0} is not an SQLite database; it was left as it is, choose another --db")]
     NotADatabase(PathBuf),

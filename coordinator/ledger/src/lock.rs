@@ -19,6 +19,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::statfs;
+use rustix::process::geteuid;
 
 use crate::error::Error;
 
@@ -43,6 +44,7 @@ impl Lock {
         let cant_open = |error: io::Error| Error::CantOpen(path.to_owned(), error.to_string());
         let options = File::options().create(true).truncate(false).read(true).write(true).mode(0o600).clone();
         let file = ManuallyDrop::new(options.open(path).map_err(cant_open)?);
+        refuse_foreign(path, &file.metadata().map_err(cant_open)?)?;
         if !is_remote(path) {
             lock(&file, path)?;
         }
@@ -118,8 +120,32 @@ fn is_remote(path: &Path) -> bool {
     statfs(path).is_ok_and(|disk| NETWORK.contains(&(disk.f_type as u32)))
 }
 
-/// Refuses what is there and is no file: SQLite would wait for the other end of a FIFO, and read a device for ever.
+/// The account that every process trusts.
+const ROOT: u32 = 0;
+
+/// Whether an account is root's or our own.
+fn is_trusted(owner: u32) -> bool {
+    [ROOT, geteuid().as_raw()].contains(&owner)
+}
+
+/// Refuses to write to what another account made or can change; root may.
+fn refuse_foreign(path: &Path, file: &Metadata) -> Result<(), Error> {
+    let problem = if !is_trusted(file.uid()) && !geteuid().is_root() {
+        format!("it belongs to user {}, neither to root nor to you", file.uid())
+    } else if file.mode() & 0o002 != 0 {
+        format!("all users can write it; run 'chmod o-w {}'", path.display())
+    } else {
+        return Ok(());
+    };
+    Err(Error::Unsafe(path.to_owned(), problem))
+}
+
+/// Refuses what is there and is no file: SQLite would wait for the other end of a FIFO, and read a device for ever. Refuses a
+/// link of another account as well: it can lead anywhere.
 pub fn refuse_special(path: &Path) -> Result<(), Error> {
+    if path.symlink_metadata().is_ok_and(|link| link.is_symlink() && !is_trusted(link.uid())) {
+        return Err(Error::Unsafe(path.to_owned(), "it is a link of another account".to_owned()));
+    }
     // What can't be looked at does not exist, or can't be opened either.
     let Ok(metadata) = path.metadata() else { return Ok(()) };
     let kind = metadata.file_type();

@@ -6,7 +6,7 @@
 //! DIR/lock       keeps other processes out
 //! ```
 //!
-//! Only their owner can read these files. The first two are sequences of records: length and CRC-32C, four bytes each,
+//! Only their owner can read these files; a directory or file of another account, and a link, is refused. The first two are sequences of records: length and CRC-32C, four bytes each,
 //! little-endian, then a `v1::JobResult` of that length. The checksum covers the length too.
 //!
 //! `results` grows until everything in it is acknowledged; then it is emptied. A worker that is never idle rewrites
@@ -18,14 +18,17 @@ mod record;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write as _};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 use nqueens_model::message::JobResult;
 use nqueens_worker_protocol::Write;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::geteuid;
 use tracing::warn;
 
 use self::record::{Contents, decode, record};
@@ -87,13 +90,14 @@ impl Spool {
     pub fn open(dir: &Path) -> Result<Self, SpoolError> {
         let unusable = |source: io::Error| SpoolError::Unusable { dir: dir.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(unusable)?;
-        let lock = private().create(true).open(dir.join("lock")).map_err(unusable)?;
+        refuse_foreign(&dir.symlink_metadata().map_err(unusable)?).map_err(unusable)?;
+        let lock = open(private().create(true), &dir.join("lock")).map_err(unusable)?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => SpoolError::InUse(dir.to_owned()),
             TryLockError::Error(error) => unusable(error),
         })?;
         remove(&dir.join(NEW)).map_err(unusable)?;
-        let mut file = private().read(true).create(true).open(dir.join(RESULTS)).map_err(unusable)?;
+        let mut file = open(private().read(true).create(true), &dir.join(RESULTS)).map_err(unusable)?;
         sync_directory(dir).map_err(unusable)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(unusable)?;
@@ -150,7 +154,7 @@ impl Spool {
         let mut current = self.results();
         let new = self.dir.join(NEW);
         remove(&new)?;
-        let file = private().create_new(true).open(&new)?;
+        let file = open(private().create_new(true), &new)?;
         let replaced = append(&file, results).and_then(|()| std::fs::rename(&new, self.dir.join(RESULTS)));
         if replaced.is_err() {
             // Where this fails too, the next try or the next start removes it.
@@ -162,7 +166,7 @@ impl Spool {
     }
 
     fn reject(&self, results: &[JobResult]) -> io::Result<()> {
-        let file = private().create(true).open(self.dir.join("rejected"))?;
+        let file = open(private().create(true), &self.dir.join("rejected"))?;
         append(&file, results)?;
         sync_directory(&self.dir)
     }
@@ -191,6 +195,36 @@ fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.append(true).mode(0o600);
     options
+}
+
+/// Opens a file of ours. Another account may have put a link in its place, so that we write to a file of ours elsewhere.
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let told = |problem: String| io::Error::other(format!("{}: {problem}", path.display()));
+    let no_follow = i32::try_from(OFlags::NOFOLLOW.bits()).expect("a flag of open(2)");
+    let file = options.custom_flags(no_follow).open(path).map_err(|error| match error.raw_os_error() {
+        Some(code) if code == Errno::LOOP.raw_os_error() => told("it is a symbolic link".to_owned()),
+        _ => error,
+    })?;
+    let metadata = file.metadata()?;
+    refuse_foreign(&metadata).map_err(|error| told(error.to_string()))?;
+    if metadata.nlink() > 1 {
+        return Err(told("it has several names".to_owned()));
+    }
+    Ok(file)
+}
+
+/// Refuses what belongs to another account, or what others can write.
+fn refuse_foreign(metadata: &Metadata) -> io::Result<()> {
+    let own = geteuid().as_raw();
+    if metadata.is_symlink() {
+        Err(io::Error::other("it is a symbolic link"))
+    } else if metadata.uid() != own {
+        Err(io::Error::other(format!("it belongs to user {}, not to user {own}", metadata.uid())))
+    } else if metadata.mode() & 0o002 != 0 {
+        Err(io::Error::other("all users can write it"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Removes a file if it is there.

@@ -1,7 +1,7 @@
 //! Spools in real files: kept, torn, damaged, rewritten.
 
 use std::num::NonZeroU32;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
@@ -221,4 +221,56 @@ proptest! {
         let untouched: Vec<_> = untouched.map(|(result, _)| result.clone()).collect();
         prop_assert_eq!(read(&bytes), untouched);
     }
+}
+
+#[test]
+fn links_and_what_others_can_write_are_refused() {
+    let place = TempDir::new().expect("a directory");
+    let dir = place.path().join("spool");
+    let elsewhere = place.path().join("elsewhere");
+    std::fs::write(&elsewhere, "kept").expect("a file");
+    let refused = |dir: &Path| Spool::open(dir).expect_err("it is not used").to_string();
+    let remake = || {
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir(&dir).expect("a directory");
+        set_mode(&dir, 0o700);
+    };
+    for name in ["lock", RESULTS] {
+        remake();
+        symlink(&elsewhere, dir.join(name)).expect("a link");
+        assert!(refused(&dir).ends_with(&format!("{name}: it is a symbolic link; choose another --spool")));
+        remake();
+        std::fs::hard_link(&elsewhere, dir.join(name)).expect("a link");
+        assert!(refused(&dir).contains(&format!("{name}: it has several names;")));
+    }
+    // What is to be replaced is removed first.
+    remake();
+    symlink(&elsewhere, dir.join(NEW)).expect("a link");
+    let spool = Spool::open(&dir).expect("a spool");
+    spool.write(&Write::Rewrite(results(2))).expect("written");
+    symlink(&elsewhere, dir.join("rejected")).expect("a link");
+    assert!(
+        spool.write(&Write::Reject(results(1))).expect_err("a link").to_string().ends_with("symbolic link")
+    );
+    drop(spool);
+    assert_eq!(std::fs::read_to_string(&elsewhere).expect("a file"), "kept");
+
+    let link = place.path().join("link");
+    symlink(&dir, &link).expect("a link");
+    assert!(refused(&link).ends_with("link: it is a symbolic link; choose another --spool"));
+    set_mode(&dir, 0o777);
+    assert!(refused(&dir).contains("spool: all users can write it;"));
+    set_mode(&dir, 0o700);
+    set_mode(&dir.join(RESULTS), 0o666);
+    assert!(refused(&dir).contains("results: all users can write it;"));
+    remake();
+    if chown(&dir, Some(65_534), None).is_err() {
+        eprintln!("not tried: only root can give files away");
+        return;
+    }
+    assert!(refused(&dir).contains("spool: it belongs to user 65534, not to user "));
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("our own");
 }
