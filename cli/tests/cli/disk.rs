@@ -67,7 +67,7 @@ fn a_small_disk() {
 #[test]
 fn a_coordinator_logs_what_its_disk_refused_and_serves_on() {
     let place = Place::new();
-    let script = "trap '' XFSZ; ulimit -f 1000; exec \"$0\" coordinator --db queens.db --listen 127.0.0.1:0 --progress-seconds 9";
+    let script = "trap '' XFSZ; ulimit -f 600; exec \"$0\" coordinator --db queens.db --listen 127.0.0.1:0 --progress-seconds 9";
     let coordinator = Coordinator::of(place.program("sh").args(["-c", script, NQUEENS]));
     let at = format!("--coordinator {}", coordinator.url());
     let refused = "queens.db can't be read or written (disk I/O error); check the disk and its quota and start again, \
