@@ -118,24 +118,13 @@ fn circles(mut imports: Imports) -> Imports {
 #[test]
 fn no_modules_import_each_other() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace");
-    let crates = [
-        "cli",
-        "coordinator",
-        "coordinator/ledger",
-        "coordinator/scheduler",
-        "coordinator/simulation",
-        "web",
-        "evidence",
-        "faults",
-        "kernel",
-        "model",
-        "proto",
-        "worker",
-        "worker/protocol",
-    ];
+    let manifest = fs::read_to_string(workspace.join("Cargo.toml")).expect("a manifest");
+    let members = manifest.split_once("members = [").and_then(|(_, rest)| rest.split_once(']'));
+    let crates: Vec<_> = members.expect("members").0.split('"').skip(1).step_by(2).collect();
+    assert!(crates.contains(&"fleet") && crates.contains(&"kernel/gpu"), "{crates:?}");
     for name in crates {
         let imports = imports(&workspace.join(name).join("src"));
-        assert!(imports.len() > 5, "the modules of {name} are found");
+        assert!(!imports.is_empty(), "the modules of {name} are found");
         let circles = circles(imports);
         let lines = circles.iter().map(|(module, needs)| {
             let needs = needs.iter().map(|needed| needed.join("::")).collect::<Vec<_>>();

@@ -11,7 +11,6 @@ use tokio::sync::Mutex;
 
 use crate::error::Error;
 use crate::progress::{JOBS_MIN, JobSample};
-use crate::reader::Reader;
 
 /// The latest events, oldest first.
 pub type Events = Arc<Vec<Event>>;
@@ -33,15 +32,19 @@ struct History {
 }
 
 impl Histories {
-    /// How a run went over time, as of a while ago.
-    pub(crate) async fn of(&self, reader: &Reader, run: RunId) -> Result<Vec<Moment>, Error> {
+    /// How a run went over time, as of a while ago; `read` reads it anew.
+    pub(crate) async fn of(
+        &self,
+        run: RunId,
+        read: impl Future<Output = Result<Vec<Moment>, Error>>,
+    ) -> Result<Vec<Moment>, Error> {
         // One is read at a time.
         let mut known = self.0.lock().await;
         let began = Instant::now();
         if let Some(history) = known.get(&run).filter(|history| began < history.good_until) {
             return Ok(history.moments.clone());
         }
-        let moments = reader.history(run).await?;
+        let moments = read.await?;
         let good_until = Instant::now() + REST * began.elapsed();
         known.insert(run, History { good_until, moments: moments.clone() });
         Ok(moments)

@@ -66,7 +66,7 @@ impl Operator {
 
     /// How a run went over time, oldest moment first.
     pub async fn history(&self, run: RunId) -> Result<Vec<Moment>, Arc<Error>> {
-        self.histories.of(&self.reader, run).await.map_err(Arc::new)
+        self.histories.of(run, self.reader.history(run)).await.map_err(Arc::new)
     }
 
     /// Whether the writer can commit: it did in the last 10 seconds.

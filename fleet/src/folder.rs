@@ -4,7 +4,9 @@
 //! DIR/state.json   what the fleet knows; replaced as a whole
 //! DIR/state.lock   held while the state is read and replaced
 //! DIR/fleet.lock   held by the process that submits and stops; one at a time
+//! DIR/worker.sh    what allocations run
 //! DIR/logs/        a log for each allocation
+//! DIR/ended/       exit code and node of each allocation that has ended
 //! DIR/spool/       a spool for each allocation
 //! ```
 
@@ -13,16 +15,19 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use crate::UnixSeconds;
-use crate::state::{AllocationId, FleetState};
+use crate::script::log;
+use crate::state::{AllocationId, AllocationState, FleetState};
 
 /// Attempts to lead a fleet, and the time between two.
 const LEAD_TRIES: u32 = 5;
 const LEAD_PAUSE: Duration = Duration::from_millis(50);
+
+/// What belongs to no allocation that is known may be of one whose submit had no answer, until it is as old as this.
+const STRANGE_FOR: Duration = Duration::from_mins(10);
 
 /// Why a folder can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -71,14 +76,14 @@ pub struct FleetFolder(PathBuf);
 pub struct Lead(#[expect(dead_code, reason = "the lock ends with it")] File);
 
 impl FleetFolder {
-    /// The folder of a fleet, made if need be. Returns whether it is new.
-    pub fn create(path: &Path) -> Result<(Self, bool), FolderError> {
+    /// The folder of a fleet, made if need be.
+    pub fn create(path: &Path) -> Result<Self, FolderError> {
         let unusable = |source| FolderError::Unusable { path: path.to_owned(), source };
-        let is_new = !path.exists();
         let mut folders = DirBuilder::new();
         folders.recursive(true).mode(0o700);
-        ["logs", "spool"].iter().try_for_each(|name| folders.create(path.join(name))).map_err(unusable)?;
-        Ok((Self(path.canonicalize().map_err(unusable)?), is_new))
+        let all = ["logs", "ended", "spool"];
+        all.iter().try_for_each(|name| folders.create(path.join(name))).map_err(unusable)?;
+        Ok(Self(path.canonicalize().map_err(unusable)?))
     }
 
     /// The folder of a fleet that was started before.
@@ -98,7 +103,7 @@ impl FleetFolder {
 
     /// Where an allocation writes its log.
     pub fn log(&self, id: &AllocationId) -> PathBuf {
-        self.0.join("logs").join(format!("{id}.log"))
+        log(&self.0, id)
     }
 
     /// Leads the fleet, unless another process does.
@@ -159,26 +164,43 @@ impl FleetFolder {
         Ok(answer)
     }
 
-    /// Begins a life of the fleet with these settings: as the last one left it, or, if nothing is known of that, so that
-    /// nothing is submitted twice.
-    pub fn begin<Settings>(
-        &self,
-        settings: Settings,
-        is_new: bool,
-        now: UnixSeconds,
-    ) -> Result<(), FolderError>
+    /// Begins a life of the fleet with these settings, as the last one left it.
+    pub fn begin<Settings>(&self, settings: Settings) -> Result<(), FolderError>
     where
         Settings: Serialize + for<'a> Deserialize<'a>,
     {
         let lock = self.lock_file("state.lock")?;
         lock.lock().map_err(|source| self.unusable("state.lock", source))?;
-        let mut state = match self.read::<serde_json::Value>()? {
-            Some(file) => file.state,
-            None if is_new => FleetState::default(),
-            None => FleetState::recovered(now),
-        };
-        state.stopping = None;
+        let mut state = self.read::<serde_json::Value>()?.map(|file| file.state).unwrap_or_default();
+        (state.stopping, state.look_at) = (None, 0);
         self.replace(&FleetFile { settings, state })
+    }
+
+    /// Removes what allocations that have ended leave behind: spools without results, and all of those that the state has
+    /// forgotten. Results that are not acknowledged stay as long as something `is_open`.
+    pub fn sweep(&self, state: &FleetState, is_open: bool) -> Result<(), FolderError> {
+        let known = |name: &str| AllocationId::new(name).and_then(|id| state.allocations.get(&id));
+        let has_ended =
+            |name: &str| known(name).is_some_and(|a| matches!(a.state, AllocationState::Ended(_)));
+        for (part, suffix) in [("spool", ""), ("logs", ".log"), ("ended", "")] {
+            let unusable = |source| self.unusable(part, source);
+            for entry in fs::read_dir(self.0.join(part)).map_err(unusable)? {
+                let path = entry.map_err(unusable)?.path();
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let name = name.strip_suffix(suffix).unwrap_or(&name);
+                let is_forgotten = known(name).is_none() && age(&path) >= STRANGE_FOR;
+                let goes = if part == "spool" {
+                    (is_forgotten || has_ended(name)) && (is_empty(&path) || !is_open)
+                } else {
+                    is_forgotten
+                };
+                if goes {
+                    // One that can't be removed now is tried again.
+                    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+                }
+            }
+        }
+        Ok(())
     }
 
     fn replace<Settings: Serialize>(&self, file: &FleetFile<Settings>) -> Result<(), FolderError> {
@@ -200,5 +222,66 @@ impl FleetFolder {
 
     fn unusable(&self, name: &str, source: io::Error) -> FolderError {
         FolderError::Unusable { path: self.0.join(name), source }
+    }
+}
+
+/// The time since a file or folder was changed.
+fn age(path: &Path) -> Duration {
+    let changed = fs::metadata(path).and_then(|metadata| metadata.modified());
+    changed.ok().and_then(|at| SystemTime::now().duration_since(at).ok()).unwrap_or_default()
+}
+
+/// Whether a spool has no results.
+fn is_empty(spool: &Path) -> bool {
+    ["results", "rejected"]
+        .iter()
+        .all(|name| fs::metadata(spool.join(name)).map_or(0, |file| file.len()) == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{Allocation, Ending};
+
+    #[test]
+    fn what_ended_allocations_leave_behind_goes_when_its_results_are_acknowledged() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = FleetFolder::create(place.path()).expect("a folder");
+        let mut state = FleetState::default();
+        for (name, is_ended, results) in
+            [("1", true, ""), ("2", true, "r"), ("3", false, ""), ("4", true, ""), ("new", false, "")]
+        {
+            let id = AllocationId::new(name).expect("a name");
+            let spool = place.path().join("spool").join(name);
+            fs::create_dir(&spool).expect("a folder");
+            fs::write(spool.join("results"), results).expect("a file");
+            fs::write(folder.log(&id), "said").expect("a file");
+            if name == "4" {
+                // Forgotten long ago.
+                for path in [spool, folder.log(&id)] {
+                    let file = File::open(path).expect("it is there");
+                    file.set_modified(SystemTime::now() - 2 * STRANGE_FOR).expect("a time");
+                }
+            } else if name != "new" {
+                let mut allocation = Allocation::queued(0);
+                if is_ended {
+                    allocation.state = AllocationState::Ended(Ending::Completed);
+                }
+                state.allocations.insert(id, allocation);
+            }
+        }
+        let left = |part: &str| {
+            let names = fs::read_dir(place.path().join(part)).expect("a folder");
+            let mut names: Vec<_> = names
+                .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+                .collect();
+            names.sort();
+            names.join(" ")
+        };
+        folder.sweep(&state, true).expect("a sweep");
+        assert_eq!(left("spool"), "2 3 new", "results that may still be needed stay");
+        assert_eq!(left("logs"), "1.log 2.log 3.log new.log", "what is shown has its log");
+        folder.sweep(&state, false).expect("a sweep");
+        assert_eq!(left("spool"), "3 new");
     }
 }

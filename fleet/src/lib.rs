@@ -1,7 +1,7 @@
 //! A fleet: workers that a batch system runs for the open runs of a coordinator.
 //!
 //! ```text
-//! demand, queue --> decide (pure) --> actions --> Backend: Slurm, PBS Professional, processes of this machine
+//! demand, queue --> decide (pure) --> actions --> Backend: Slurm, or any system by three shell commands
 //!                      |
 //!                  FleetState, on disk between two looks: a restarted fleet goes on where the last one stopped
 //! ```

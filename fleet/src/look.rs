@@ -35,11 +35,20 @@ pub fn look<Store: StateStore>(
         log(format!("no list of allocations: {error}"));
     }
     decision.notes.into_iter().for_each(&mut log);
+    if let Some((id, threads)) = decision.threads_of.and_then(|id| Some((id.clone(), backend.threads(&id)?)))
+    {
+        store.change(|state| state.report_threads(&id, threads))?;
+    }
     for action in decision.actions {
         let outcome = match &action {
             FleetAction::Submit(count) => {
-                let answer = backend.submit(*count);
-                log(store.change(|state| submitted(clock(), state, answer))?);
+                let mut next = Some(*count);
+                while let Some(count) = next {
+                    let answer = backend.submit(count);
+                    let (note, fewer) = store.change(|state| submitted(clock(), state, count, answer))?;
+                    log(note);
+                    next = fewer;
+                }
                 Ok(())
             }
             FleetAction::Terminate(ids) => backend.terminate(ids),

@@ -76,6 +76,8 @@ pub enum Ending {
     TimeLimit,
     /// Its worker or its script failed.
     Failed,
+    /// The coordinator refused its worker: perhaps one of the two is of another version for a while.
+    Refused,
     /// Its node failed.
     NodeLost,
     /// The batch system does not list it any more, and nobody saw its end.
@@ -106,9 +108,30 @@ impl AllocationState {
             Self::Ended(Ending::Cancelled) => "cancelled",
             Self::Ended(Ending::TimeLimit) => "time limit",
             Self::Ended(Ending::Failed) => "failed",
+            Self::Ended(Ending::Refused) => "refused",
             Self::Ended(Ending::NodeLost) => "lost: its node failed",
             Self::Ended(Ending::Vanished) => "lost: no longer listed",
         }
+    }
+}
+
+/// An allocation as the batch system shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueEntry {
+    /// Its name there.
+    pub id: AllocationId,
+    /// What it does.
+    pub state: AllocationState,
+    /// Where it runs or ran; empty if that is not known.
+    pub node: String,
+    /// How it failed, for people; empty if it did not.
+    pub why: String,
+}
+
+impl QueueEntry {
+    /// An allocation that has not failed.
+    pub fn new(id: AllocationId, state: AllocationState, node: &str) -> Self {
+        Self { id, state, node: node.chars().take(100).collect(), why: String::new() }
     }
 }
 
@@ -129,6 +152,10 @@ pub struct Allocation {
     pub told_at: Option<UnixSeconds>,
     /// Jobs done in all runs when it began to run.
     pub done_at_start: Option<u64>,
+    /// How it failed, for people; empty if it did not.
+    pub why: String,
+    /// Counting threads, as its worker has reported; 0 until it has.
+    pub threads: u64,
 }
 
 impl Allocation {
@@ -142,6 +169,8 @@ impl Allocation {
             absent_since: None,
             told_at: None,
             done_at_start: None,
+            why: String::new(),
+            threads: 0,
         }
     }
 }
@@ -153,6 +182,17 @@ pub struct Pause {
     pub at: UnixSeconds,
     /// For people.
     pub reason: String,
+}
+
+/// A submit limit of the batch system, as its refusals teach it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cap {
+    /// Most allocations at once.
+    pub most: u64,
+    /// One more is tried then.
+    pub probe_at: UnixSeconds,
+    /// What the batch system said.
+    pub why: String,
 }
 
 /// A submit that may or may not have reached the batch system.
@@ -210,8 +250,14 @@ pub struct FleetState {
     pub allocations: BTreeMap<AllocationId, Allocation>,
     /// Set before a submit, removed after its answer.
     pub open_submit: Option<OpenSubmit>,
-    /// Refused submits in a row.
+    /// Refused submits in a row, limits aside.
     pub refused: Retry,
+    /// The batch system's submit limit, if it has met one.
+    pub cap: Option<Cap>,
+    /// Allocations that may be queued: doubles while they start at once. 0: as many as the fleet's limits say.
+    pub ramp: u64,
+    /// When the backlog was filled up and how large it was, until half of it has started.
+    pub filled: Option<(UnixSeconds, u64)>,
     /// Allocations in a row that ended without a job done by anybody since they began.
     pub fruitless: Retry,
     /// Failed allocations in a row.
@@ -228,15 +274,13 @@ pub struct FleetState {
     pub queue_seen_at: Option<UnixSeconds>,
     /// Since when there has been nothing to count.
     pub idle_since: Option<UnixSeconds>,
+    /// When to look at the batch system again, at the latest.
+    pub look_at: UnixSeconds,
+    /// Counting threads of an allocation, as a worker reported last; 0 until one has.
+    pub threads: u64,
 }
 
 impl FleetState {
-    /// A fleet that may have had another life, of which nothing is known: a submit of that may be on its way.
-    pub fn recovered(now: UnixSeconds) -> Self {
-        let open_submit = Some(OpenSubmit { until: now.saturating_add(crate::decide::SETTLE_S) });
-        Self { open_submit, ..Self::default() }
-    }
-
     /// Pauses the fleet, or leaves the pause that it is in.
     pub fn pause(&mut self, now: UnixSeconds, reason: String) {
         self.pause.get_or_insert(Pause { at: now, reason });
@@ -248,12 +292,14 @@ impl FleetState {
         self.failed = 0;
         self.refused = Retry::default();
         self.fruitless = Retry::default();
+        (self.cap, self.look_at) = (None, 0);
     }
 
     /// Stops the fleet: allocations that are left after `drain_s` seconds are ended. The same again changes nothing.
     pub fn stop(&mut self, now: UnixSeconds, drain_s: u64) {
         if self.stopping.is_none_or(|stopping| stopping.is_over) {
             self.stopping = Some(Stopping { deadline: now.saturating_add(drain_s), is_over: false });
+            self.look_at = 0;
             self.allocations.values_mut().for_each(|allocation| allocation.told_at = None);
         }
     }
@@ -261,6 +307,13 @@ impl FleetState {
     /// The number of allocations in this state.
     pub fn count(&self, is_meant: impl Fn(AllocationState) -> bool) -> u64 {
         self.allocations.values().filter(|allocation| is_meant(allocation.state)).count() as u64
+    }
+
+    /// Learns how many threads the worker of an allocation has.
+    pub(crate) fn report_threads(&mut self, id: &AllocationId, threads: u64) {
+        if let Some(allocation) = self.allocations.get_mut(id) {
+            (allocation.threads, self.threads) = (threads, threads);
+        }
     }
 
     /// Forgets the allocations that ended first, beyond those kept for people.

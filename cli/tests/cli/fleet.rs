@@ -1,13 +1,13 @@
-//! Fleets: real workers, started as processes of this machine.
+//! Fleets: real workers, by way of a batch system of three small scripts.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Place;
 use crate::processes::{Background, Coordinator, eventually};
 
 /// The processes of the workers of the fleet there.
 fn workers(place: &Place) -> Vec<String> {
-    let folder = place.path("fleet").display().to_string();
+    let folder = place.path("cluster.join").display().to_string();
     let all = std::fs::read_dir("/proc").expect("Linux").filter_map(|entry| {
         let name = entry.ok()?.file_name().into_string().ok()?;
         name.parse::<u32>().ok()?;
@@ -20,7 +20,28 @@ fn workers(place: &Place) -> Vec<String> {
     all.collect()
 }
 
-/// A coordinator, a join file and the folder of a fleet.
+/// A batch system that starts jobs at once, as processes of this machine, and forgets them when they end. It takes as many as
+/// the file `most` says.
+const SUBMIT: &str = "#!/bin/sh
+[ $(./list | wc -l) -lt $(cat most 2> /dev/null || echo 100) ] || { echo job limit reached >&2; exit 1; }
+setsid sh -c 'exec sh \"$SCRIPT\" $$' < /dev/null > /dev/null 2>&1 &
+echo $! >> jobs
+echo submitted >&2
+echo $! $NAME
+";
+const LIST: &str = "#!/bin/sh
+for job in $(cat jobs 2> /dev/null); do
+    case $(ps -o stat= -p $job) in '' | Z*) ;; *) echo $job r here ;; esac
+done
+";
+const CANCEL: &str = "#!/bin/sh
+for job in $IDS; do kill -s TERM -- -$job; done 2> /dev/null
+true
+";
+
+const COMMANDS: &str = "--submit ./submit --list ./list --cancel ./cancel";
+
+/// A coordinator, a join file, a batch system, and the folder of a fleet.
 struct Site {
     place: Place,
     coordinator: Coordinator,
@@ -28,7 +49,11 @@ struct Site {
 
 impl Site {
     fn new() -> Self {
-        let place = Place::new();
+        let mut place = Place::new();
+        for (name, script) in [("submit", SUBMIT), ("list", LIST), ("cancel", CANCEL)] {
+            place = place.with_file(name, script);
+            place.set_mode(name, 0o700);
+        }
         let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
         place.stdout(&format!("join create --coordinator {} --output cluster.join", coordinator.url()));
         Self { place, coordinator }
@@ -37,7 +62,7 @@ impl Site {
     fn lead(&self, more: &str) -> Background {
         let url = self.coordinator.url();
         let arguments = format!(
-            "fleet local --dir fleet --join cluster.join --coordinator {url} --interval 1 --threads 1 {more}"
+            "fleet command {COMMANDS} --dir fleet --join cluster.join --coordinator {url} --interval 1 --threads 1 {more}"
         );
         let process = Background::start(&mut self.place.command(&arguments));
         let state = self.place.path("fleet/state.json");
@@ -49,11 +74,15 @@ impl Site {
         self.place.json("fleet status --dir fleet --json")
     }
 
-    /// The allocations in a state.
-    fn count(&self, state: &str) -> usize {
+    /// The states of all allocations.
+    fn states(&self) -> Vec<Value> {
         let status = self.status();
-        let all = status["allocations"].as_array().expect("a list");
-        all.iter().filter(|allocation| allocation["state"] == state).count()
+        let all = status["state"]["allocations"].as_object().expect("a table");
+        all.values().map(|allocation| allocation["state"].clone()).collect()
+    }
+
+    fn count(&self, state: &Value) -> usize {
+        self.states().iter().filter(|is| *is == state).count()
     }
 
     fn submit(&self, arguments: &str) -> String {
@@ -80,23 +109,22 @@ impl Drop for Site {
 fn workers_come_for_a_run_count_it_and_leave() {
     let site = Site::new();
     let mut fleet = site.lead("--workers-max 2 --idle-timeout 1s");
-    eventually("the fleet has looked", || site.status()["open"].as_u64());
-    assert_eq!(site.status()["allocations"], serde_json::json!([]), "no work, no workers");
+    eventually("the fleet has looked", || site.status()["state"]["demand"]["open"].as_u64());
+    assert_eq!(site.states(), Vec::<Value>::new(), "no work, no workers");
     // All workers here are one machine: nobody else could count a job a second time.
     let run = site.submit("12 --job-states 20000 --replicate 0");
     eventually("the run is done", || (site.run(&run)["state"] == "done").then_some(()));
     assert_eq!(site.run(&run)["total"], "14200");
     // Each worker that came has left by itself.
-    let status = eventually("the workers have left", || {
-        let status = site.status();
-        let all = status["allocations"].as_array().expect("a list").clone();
-        all.iter().all(|allocation| allocation["state"] == "completed").then_some(status)
-    });
-    for allocation in status["allocations"].as_array().expect("a list") {
-        let log = allocation["log"].as_str().expect("a path");
-        assert!(std::fs::read_to_string(log).expect("a log").contains("worker has stopped"), "{log}");
+    let completed = json!({"ended": "completed"});
+    eventually("the workers have left", || site.states().iter().all(|is| *is == completed).then_some(()));
+    let state = site.status()["state"].clone();
+    for id in state["allocations"].as_object().expect("a table").keys() {
+        let log = std::fs::read_to_string(site.place.path(&format!("fleet/logs/{id}.log"))).expect("a log");
+        assert!(log.contains("worker has stopped"), "{log}");
     }
-    assert_eq!(status["paused"], Value::Null);
+    assert_eq!(state["threads"], 1, "as a worker has reported");
+    assert_eq!(state["pause"], Value::Null);
     fleet.signal("-TERM");
     let outcome = fleet.end();
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
@@ -108,30 +136,34 @@ fn a_restarted_fleet_goes_on_with_its_workers_and_a_stop_ends_them() {
     let site = Site::new();
     let run = site.submit("18 --job-states 1000000");
     let mut fleet = site.lead("--workers-max 2 --drain-seconds 1");
-    eventually("both workers count", || (site.count("running") == 2).then_some(()));
+    let running = json!("running");
+    eventually("both workers count", || (site.count(&running) == 2).then_some(()));
     let before = workers(&site.place);
     assert_eq!(before.len(), 2);
     fleet.kill();
     assert_eq!(site.status()["led"], false);
+    // Without its state it finds them by their name.
+    std::fs::remove_file(site.place.path("fleet/state.json")).expect("a file");
     let mut again = site.lead("--workers-max 2 --drain-seconds 1");
     eventually("the next process leads", || (site.status()["led"] == true).then_some(()));
     let second = site.place.failure(&format!(
-        "fleet local --dir fleet --join cluster.join --workers-max 2 --coordinator {}",
+        "fleet command {COMMANDS} --dir fleet --join cluster.join --workers-max 2 --coordinator {}",
         site.coordinator.url()
     ));
     assert!(second.contains("another process leads the fleet"), "{second}");
+    eventually("it has found them", || (site.count(&running) == 2).then_some(()));
     assert_eq!(workers(&site.place), before, "the same workers");
     let stop = site.place.run("fleet stop --dir fleet");
     assert_eq!(stop.code, 0, "{}", stop.stderr);
     assert_eq!(again.end().code, 0, "the process that leads has stopped it");
     assert_eq!(workers(&site.place), Vec::<String>::new());
-    assert_eq!(site.status()["stopped"], true);
+    assert_eq!(site.status()["state"]["stopping"]["is_over"], true);
     // What the workers held is free again, and nothing was lost.
     eventually("no lease is left", || (site.run(&run)["leased"] == 0).then_some(()));
     assert_eq!(site.run(&run)["quarantined"], 0);
     // A stop without a process that leads does it itself.
     let mut third = site.lead("--workers-max 1 --drain-seconds 1");
-    eventually("a worker counts again", || (site.count("running") == 1).then_some(()));
+    eventually("a worker counts again", || (site.count(&running) == 1).then_some(()));
     third.kill();
     let stop = site.place.run("fleet stop --dir fleet");
     assert_eq!(stop.code, 0, "{}", stop.stderr);
@@ -143,14 +175,47 @@ fn workers_that_fail_pause_a_fleet_and_it_says_why() {
     let site = Site::new();
     site.submit("16");
     let mut fleet = site.lead("--workers-max 5 --backlog 5 --program /bin/false");
-    let reason = eventually("it pauses", || site.status()["paused"].as_str().map(str::to_owned));
+    let paused = || site.status()["state"]["pause"]["reason"].as_str().map(str::to_owned);
+    let reason = eventually("it pauses", paused);
     assert!(reason.starts_with("3 allocations in a row failed; the last: "), "{reason}");
+    assert!(reason.contains("exit code 1 on ") && reason.ends_with(": an empty log"), "{reason}");
     let text = site.place.stdout("fleet status --dir fleet");
-    assert!(text.contains("'nqueens fleet resume' goes on") && text.contains("/logs/1.log"), "{text}");
+    assert!(
+        text.contains("'nqueens fleet resume' goes on") && text.contains("\n    exit code 1 on "),
+        "{text}"
+    );
     assert_eq!(site.place.stdout("fleet resume --dir fleet"), "the fleet submits again\n");
-    eventually("it pauses again", || (site.count("failed") > 5).then_some(()));
+    eventually("it pauses again", || (site.count(&json!({"ended": "failed"})) > 5).then_some(()));
     fleet.signal("-INT");
     assert_eq!(fleet.end().code, 130);
+}
+
+#[test]
+fn workers_of_another_version_or_a_submit_limit_pause_nothing() {
+    let refused = "#!/bin/sh\necho the coordinator splits boards differently\nexit 5\n";
+    let site = Site::new();
+    std::fs::write(site.place.path("refused"), refused).expect("a file");
+    std::fs::write(site.place.path("most"), "3").expect("a file");
+    site.place.set_mode("refused", 0o700);
+    site.submit("18 --job-states 1000000");
+    let more = "--workers-max 8 --backlog 8 --drain-seconds 1";
+    let mut fleet = site.lead(&format!("{more} --program ./refused"));
+    eventually("some were refused", || (site.count(&json!({"ended": "refused"})) >= 3).then_some(()));
+    let text = site.place.stdout("fleet status --dir fleet");
+    assert!(text.contains("exit code 5 on") && text.contains("splits boards differently"), "{text}");
+    assert_eq!(site.status()["state"]["pause"], Value::Null, "{text}");
+    fleet.kill();
+    site.place.stdout("fleet resume --dir fleet");
+    let _fleet = site.lead(more);
+    eventually("it has filled what is allowed", || (site.count(&json!("running")) == 3).then_some(()));
+    let state = eventually("it knows the limit", || {
+        let state = site.status()["state"].clone();
+        (state["cap"]["most"] == 3).then_some(state)
+    });
+    assert_eq!((&state["pause"], &state["refused"]["times"]), (&Value::Null, &json!(0)));
+    let text = site.place.stdout("fleet status --dir fleet");
+    assert!(text.contains("takes 3 allocations at most: job limit reached"), "{text}");
+    assert_eq!(site.place.run("fleet stop --dir fleet").code, 0);
 }
 
 #[test]
@@ -159,14 +224,10 @@ fn a_dry_run_submits_nothing() {
     site.submit("12 --job-states 20000 --replicate 0");
     let url = site.coordinator.url();
     let shown = site.place.stdout(&format!(
-        "fleet local --dry-run --workers-max 3 --threads 2 --join cluster.join --coordinator {url}"
+        "fleet command {COMMANDS} --dry-run --workers-max 3 --threads 2 --time-limit 2h --join cluster.join --coordinator {url}"
     ));
     assert!(shown.contains("2 would be submitted first") && shown.contains("worker --join /"), "{shown}");
-    let shown = site.place.stdout(&format!(
-        "fleet pbs --dry-run --workers-max 3 --threads 2 --time-limit 2h --join cluster.join --coordinator {url} -- -q short"
-    ));
-    assert!(shown.contains("-l walltime=7200 -q short -- /bin/sh /"), "{shown}");
-    assert!(shown.contains("--time-limit 7200s"), "{shown}");
+    assert!(shown.contains("--time-limit 7200s") && shown.contains("\n./submit\n"), "{shown}");
     assert!(!site.place.path("nqueens-fleet").exists());
 }
 
@@ -175,7 +236,7 @@ fn what_is_wrong_is_said() {
     let place = Place::new().with_file("cluster.join", "{\"coordinator\": \"http://127.0.0.1:9\"}");
     let missing = place.failure("fleet status");
     assert!(missing.starts_with("there is no fleet in nqueens-fleet"), "{missing}");
-    let no_join = place.failure("fleet local --workers-max 1 --join nothing");
+    let no_join = place.failure(&format!("fleet command {COMMANDS} --workers-max 1 --join nothing"));
     assert!(no_join.starts_with("the join file nothing"), "{no_join}");
     let own = place.run("fleet slurm --workers-max 1 --join cluster.join -- --array=0-3");
     assert_eq!(own.code, 2);

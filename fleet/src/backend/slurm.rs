@@ -2,42 +2,27 @@
 
 use std::process::Command;
 
-use super::{Backend, QueueEntry, SubmitError};
+use super::{Backend, SubmitError, submit_error};
 use crate::process::{CommandError, run};
-use crate::script::{WorkerScript, command_line, mark};
-use crate::state::{AllocationId, AllocationState, Ending};
+use crate::script::{WorkerScript, command_line};
+use crate::state::{AllocationId, AllocationState, Ending, QueueEntry};
 
-/// Columns of `squeue`, in this order. The comment is last: it may hold the separator.
-const COLUMNS: &str = "%i|%T|%r|%N|%k";
+/// Columns of `squeue`, in this order.
+const COLUMNS: &str = "%i|%T|%r|%N";
 
 /// Reasons of a pending job that Slurm itself holds: it could not start it. Blanks may be underlines.
 const HELD: [&str; 2] = ["launch failed requeued held", "JobHoldMaxRequeue"];
 
 /// Options of `sbatch` by which a fleet finds its jobs again.
-const OWN: [&str; 11] = [
-    "--job-name",
-    "-J",
-    "--comment",
-    "--array",
-    "-a",
-    "--output",
-    "-o",
-    "--error",
-    "-e",
-    "--parsable",
-    "--wrap",
-];
+const OWN: [&str; 10] =
+    ["--job-name", "-J", "--array", "-a", "--output", "-o", "--error", "-e", "--parsable", "--wrap"];
 
 /// Jobs in one call of `scancel`: their names have to fit into a command line.
 const CANCELLED_AT_ONCE: usize = 500;
 
-/// What Slurm makes the name of an array's task of.
-const ID: &str = "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}";
-
 /// A fleet in Slurm.
 pub struct Slurm {
     worker: WorkerScript,
-    job_name: String,
     /// Time limit in seconds.
     time_limit: Option<u64>,
     /// The operator's own options of `sbatch`.
@@ -45,13 +30,8 @@ pub struct Slurm {
 }
 
 impl Slurm {
-    /// A fleet whose jobs have this name. `options` go to `sbatch` as they are; an error if one is the fleet's own.
-    pub fn new(
-        worker: WorkerScript,
-        job_name: String,
-        time_limit: Option<u64>,
-        options: Vec<String>,
-    ) -> Result<Self, String> {
+    /// `options` go to `sbatch` as they are; an error if one is the fleet's own.
+    pub fn new(worker: WorkerScript, time_limit: Option<u64>, options: Vec<String>) -> Result<Self, String> {
         let is_own = |option: &&String| {
             let name = option.split('=').next().unwrap_or_default();
             // Also a short option with its value attached.
@@ -59,7 +39,7 @@ impl Slurm {
         };
         match options.iter().find(is_own) {
             Some(own) => Err(format!("{own} is set by the fleet itself: leave it out")),
-            None => Ok(Self { worker, job_name, time_limit, options }),
+            None => Ok(Self { worker, time_limit, options }),
         }
     }
 
@@ -77,34 +57,36 @@ impl Slurm {
         found
     }
 
-    /// Arguments of `sbatch` for so many allocations; the script comes by stdin.
+    /// Arguments of `sbatch` for so many allocations.
     fn submit_arguments(&self, count: u32) -> Vec<String> {
-        let logs = self.worker.logs().join("%A_%a.log");
         let mut arguments = vec![
             "--parsable".to_owned(),
             format!("--array=0-{}", count.saturating_sub(1)),
-            format!("--job-name={}", self.job_name),
-            format!("--comment={}", mark(&self.worker.folder)),
-            format!("--output={}", logs.display()),
+            format!("--job-name={}", self.worker.name()),
+            // What Slurm itself has to say of a job.
+            format!("--output={}", self.worker.folder.join("logs/%A_%a.log").display()),
             // A requeued job goes on in the same file.
             "--open-mode=append".to_owned(),
         ];
         arguments.extend(self.time_limit.map(|seconds| format!("--time={}", time(seconds))));
         arguments.extend(self.options.iter().cloned());
+        arguments.push(self.worker.path().display().to_string());
         arguments
     }
 
     /// The command and the script for so many allocations, for people.
     pub fn describe(&self, count: u32) -> String {
         let command = command_line("sbatch", &self.submit_arguments(count));
-        format!("{command} << 'END'\n{}END", self.worker.script(ID))
+        format!("{command}\n\n{}", self.worker.script())
     }
 
     /// Has Slurm check the options without submitting anything.
     pub fn test(&self) -> Result<(), CommandError> {
         let mut command = Command::new("sbatch");
-        command.arg("--test-only").args(self.submit_arguments(1));
-        run(&mut command, Some(&self.worker.script(ID))).map(drop)
+        let mut arguments = self.submit_arguments(1);
+        // The script need not be there yet.
+        arguments.pop();
+        run(command.arg("--test-only").args(arguments), Some("#!/bin/sh\n")).map(drop)
     }
 
     fn cancel(options: &[&str], ids: &[AllocationId]) -> Result<(), CommandError> {
@@ -121,14 +103,7 @@ impl Slurm {
 impl Backend for Slurm {
     fn submit(&mut self, count: u32) -> Result<Vec<AllocationId>, SubmitError> {
         let mut command = Command::new("sbatch");
-        command.args(self.submit_arguments(count));
-        let answer = run(&mut command, Some(&self.worker.script(ID))).map_err(|error| match error {
-            CommandError::Failed { complaint, .. } if !is_silence(&complaint) => {
-                SubmitError::Refused(complaint)
-            }
-            CommandError::Start { .. } => SubmitError::Refused(error.to_string()),
-            other => SubmitError::Uncertain(other.to_string()),
-        })?;
+        let answer = run(command.args(self.submit_arguments(count)), None).map_err(submit_error)?;
         let job = job_id(&answer).ok_or_else(|| SubmitError::Uncertain(format!("sbatch said {answer:?}")))?;
         Ok((0..count).filter_map(|task| AllocationId::new(&format!("{job}_{task}"))).collect())
     }
@@ -136,9 +111,22 @@ impl Backend for Slurm {
     fn list(&mut self) -> Result<Vec<QueueEntry>, CommandError> {
         let mut command = Command::new("squeue");
         command.args(["--me", "--noheader", "--array", "--all", "--states=all", "--format", COLUMNS]);
-        let text = run(command.arg(format!("--name={}", self.job_name)), None)?;
-        parse_queue(&text, &mark(&self.worker.folder))
-            .map_err(|problem| CommandError::Answer { program: "squeue".to_owned(), problem })
+        let text = run(command.arg(format!("--name={}", self.worker.name())), None)?;
+        let mut entries = parse_queue(&text)
+            .map_err(|problem| CommandError::Answer { program: "squeue".to_owned(), problem })?;
+        for entry in &mut entries {
+            if entry.state == AllocationState::Ended(Ending::Failed) {
+                match self.worker.ended(&entry.id) {
+                    Some(ended) if ended.state != AllocationState::Ended(Ending::Completed) => *entry = ended,
+                    // Slurm or the kernel ended the script, too.
+                    _ => {
+                        let said = self.worker.last_line(&entry.id);
+                        entry.why = format!("killed on {}: {said}", entry.node);
+                    }
+                }
+            }
+        }
+        Ok(entries)
     }
 
     fn terminate(&mut self, ids: &[AllocationId]) -> Result<(), CommandError> {
@@ -150,12 +138,10 @@ impl Backend for Slurm {
     fn end(&mut self, ids: &[AllocationId]) -> Result<(), CommandError> {
         Self::cancel(&[], ids)
     }
-}
 
-/// Whether `sbatch` failed because the answer did not come: the job may be in the queue.
-fn is_silence(complaint: &str) -> bool {
-    let complaint = complaint.to_ascii_lowercase();
-    ["timed out", "zero bytes were transmitted"].iter().any(|silence| complaint.contains(silence))
+    fn threads(&mut self, id: &AllocationId) -> Option<u64> {
+        self.worker.threads(id)
+    }
 }
 
 /// The number of a job, as `sbatch --parsable` prints it: `1234` or `1234;cluster`, possibly after messages of the site.
@@ -168,19 +154,16 @@ fn time(seconds: u64) -> String {
     format!("{}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }
 
-/// Lines of `squeue` with the mark of a fleet.
-fn parse_queue(text: &str, mark: &str) -> Result<Vec<QueueEntry>, String> {
+/// Lines of `squeue`.
+fn parse_queue(text: &str) -> Result<Vec<QueueEntry>, String> {
     let mut entries = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
         let bad =
             || format!("a line that is none of a queue: {:?}", line.chars().take(200).collect::<String>());
-        let columns: Vec<_> = line.splitn(5, '|').collect();
-        let [id, state, reason, node, comment] = columns[..] else { return Err(bad()) };
-        if comment == mark {
-            let id = AllocationId::new(id).ok_or_else(bad)?;
-            let node = node.chars().take(100).collect();
-            entries.push(QueueEntry { id, state: parse_state(state, reason), node });
-        }
+        let columns: Vec<_> = line.split('|').collect();
+        let [id, state, reason, node] = columns[..] else { return Err(bad()) };
+        let id = AllocationId::new(id).ok_or_else(bad)?;
+        entries.push(QueueEntry::new(id, parse_state(state, reason), node));
     }
     Ok(entries)
 }
@@ -207,13 +190,6 @@ fn parse_state(name: &str, reason: &str) -> AllocationState {
 mod tests {
     use super::*;
 
-    const MARK: &str = "nqueens-fleet:/x";
-
-    fn queue(text: &str) -> Vec<(String, AllocationState, String)> {
-        let entries = parse_queue(text, MARK).expect("a queue");
-        entries.into_iter().map(|entry| (entry.id.to_string(), entry.state, entry.node)).collect()
-    }
-
     /// The part of the recorded outputs of Slurm 22.05 with this title.
     fn recorded(title: &str) -> &'static str {
         let all = include_str!("../../tests/recorded/squeue.txt");
@@ -223,42 +199,34 @@ mod tests {
 
     #[test]
     fn recorded_queues() {
-        let of = |title: &str, mark: &str| {
-            let entries = parse_queue(recorded(title), mark).expect("a queue");
+        let of = |title: &str| {
+            let entries = parse_queue(recorded(title)).expect("a queue");
             let lines =
                 entries.iter().map(|entry| format!("{} {} {}", entry.id, entry.state.name(), entry.node));
             lines.collect::<Vec<_>>().join(", ")
         };
-        let odd = "x y|z";
         let begun = "1_2 queued , 1_3 queued , 1_0 running n1, 1_1 running n2";
-        assert_eq!(of("mixed_pending_running", odd), begun);
+        assert_eq!(of("mixed_pending_running"), begun);
         let suspended = "1_3 queued , 1_2 running n1, 1_1 running n2, 1_0 suspended n1";
-        assert_eq!(of("suspended", odd), suspended);
+        assert_eq!(of("suspended"), suspended);
         let preempted = "1_2 completed n1, 1_1 completed n2, 1_3 queued , 1_0 queued ";
-        assert_eq!(of("preempted", odd), preempted, "and queued again; job 5 took their place");
+        assert_eq!(of("preempted"), preempted, "and queued again; job 5 took their place");
         let cancelled = "1_3 cancelled n1, 1_2 completed n1, 1_1 completed n2, 1_0 completed n1";
-        assert_eq!(of("cancelled_pending", odd), cancelled);
+        assert_eq!(of("cancelled_pending"), cancelled);
         let requeued = "6_2 completed n2, 6_1 failed n1, 6_3 queued , 6_0 running n1";
-        assert_eq!(of("node_failed", MARK), requeued, "a lost node's job is queued again");
+        assert_eq!(of("node_failed"), requeued, "a lost node's job is queued again");
         let lost = "1_1 lost: its node failed n2, 2 queued , 1_0 running n1";
-        assert_eq!(of("node_fail", MARK), lost, "or not");
+        assert_eq!(of("node_fail"), lost, "or not");
         let leaving =
             "2 cancelled , 4_0 leaving n1, 5_0 failed n2, 1_1 lost: its node failed n2, 1_0 time limit n1";
-        assert_eq!(of("completing", MARK), leaving);
+        assert_eq!(of("completing"), leaving);
     }
 
     #[test]
-    fn only_the_fleet_s_own_jobs_count() {
-        let text = "7_0|RUNNING|None|n1|nqueens-fleet:/x\n8|RUNNING|None|n1|(null)\n\
-                    9_0|PENDING|Priority||nqueens-fleet:/x/y\n10_1|PENDING|Priority||a|nqueens-fleet:/x\n";
-        assert_eq!(queue(text), [("7_0".to_owned(), AllocationState::Running, "n1".to_owned())]);
-        assert_eq!(queue(""), []);
-        for damaged in [
-            "slurm_load_jobs error: Socket timed out",
-            "7_0|RUNNING|n1",
-            "../x|RUNNING|None||nqueens-fleet:/x",
-        ] {
-            parse_queue(damaged, MARK).expect_err("it is no queue");
+    fn what_is_no_queue_is_an_error() {
+        assert_eq!(parse_queue(""), Ok(Vec::new()));
+        for damaged in ["slurm_load_jobs error: Socket timed out", "7_0|RUNNING|n1", "../x|RUNNING|None|"] {
+            parse_queue(damaged).expect_err("it is no queue");
         }
     }
 
@@ -285,10 +253,6 @@ mod tests {
         assert_eq!(job_id("Welcome to the cluster!\n1234;west\n"), Some(1_234));
         assert_eq!(job_id(""), None);
         assert_eq!(job_id("Submitted batch job 7"), None);
-        assert!(is_silence(
-            "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
-        ));
-        assert!(!is_silence("sbatch: error: Batch job submission failed: Invalid partition name specified"));
         assert_eq!(time(7_200), "2:00:00");
         assert_eq!(time(90_061), "25:01:01");
     }
@@ -302,15 +266,15 @@ mod tests {
         assert_eq!(threads("-c12 --mem 4G"), Some(12));
         assert_eq!(threads("--mem 4G"), None);
         let worker = WorkerScript { program: "nqueens".into(), folder: "/x".into(), arguments: Vec::new() };
-        let slurm = |text: &str| Slurm::new(worker.clone(), "queens".to_owned(), Some(7_200), words(text));
-        for own in ["--array=0-3", "-J name", "-Jname", "--comment x", "-o log", "--wrap true"] {
+        let slurm = |text: &str| Slurm::new(worker.clone(), Some(7_200), words(text));
+        for own in ["--array=0-3", "-J name", "-Jname", "-o log", "--wrap true"] {
             assert!(slurm(own).is_err(), "{own}");
         }
         let slurm = slurm("--partition short --account=a --overcommit").expect("good options");
         assert_eq!(
             slurm.submit_arguments(3).join(" "),
-            "--parsable --array=0-2 --job-name=queens --comment=nqueens-fleet:/x --output=/x/logs/%A_%a.log \
-             --open-mode=append --time=2:00:00 --partition short --account=a --overcommit"
+            "--parsable --array=0-2 --job-name=nq57d1f0d2 --output=/x/logs/%A_%a.log --open-mode=append \
+             --time=2:00:00 --partition short --account=a --overcommit /x/worker.sh"
         );
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::state::AllocationState::{Ended, Queued, Running};
 
-const LIMITS: FleetLimits = FleetLimits { workers_max: 10, backlog: 2, threads: 4 };
+const LIMITS: FleetLimits = FleetLimits { workers_max: 10, backlog: 2, threads: 4, interval_s: 5 };
 
 fn demand(open: u64, done: u64) -> Demand {
     Demand { open, done, threads: 0 }
@@ -12,11 +12,7 @@ fn id(number: usize) -> AllocationId {
 }
 
 fn queue(states: &[AllocationState]) -> Vec<QueueEntry> {
-    let entry = |(number, state): (usize, &AllocationState)| QueueEntry {
-        id: id(number),
-        state: *state,
-        node: String::new(),
-    };
+    let entry = |(number, state): (usize, &AllocationState)| QueueEntry::new(id(number), *state, "");
     states.iter().enumerate().map(entry).collect()
 }
 
@@ -70,9 +66,14 @@ fn three_failures_in_a_row_pause_a_fleet_and_preemption_or_a_coordinator_that_is
     let reason = "3 allocations in a row failed; the last: 2";
     assert_eq!(failed(Ending::Failed, Some(demand(100, 1))).as_deref(), Some(reason));
     assert_eq!(failed(Ending::Failed, None), None);
-    for ending in
-        [Ending::Completed, Ending::Cancelled, Ending::TimeLimit, Ending::NodeLost, Ending::Vanished]
-    {
+    for ending in [
+        Ending::Completed,
+        Ending::Cancelled,
+        Ending::TimeLimit,
+        Ending::Refused,
+        Ending::NodeLost,
+        Ending::Vanished,
+    ] {
         assert_eq!(failed(ending, Some(demand(100, 1))), None, "{ending:?}");
     }
     let mut state = FleetState::default();
@@ -92,7 +93,7 @@ fn allocations_that_come_and_go_for_nothing_are_submitted_more_and_more_seldom()
         states.fill(Ended(Ending::Completed));
         if decision.actions == [FleetAction::Submit(1)] {
             submits.push(now);
-            submitted(now, &mut state, Ok(vec![id(states.len())]));
+            submitted(now, &mut state, 1, Ok(vec![id(states.len())]));
             states.push(Running);
         }
     }
@@ -109,10 +110,10 @@ fn what_the_batch_system_can_t_start_is_replaced() {
     look(0, &mut state, &[Running, Queued], None);
     let replaced = look(5, &mut state, &[Running, Held], Some(demand(100, 1))).actions;
     assert_eq!(replaced, [FleetAction::End(vec![id(1)]), FleetAction::Submit(2)], "it takes no place");
-    submitted(5, &mut state, Ok(vec![id(2), id(3)]));
+    submitted(5, &mut state, 2, Ok(vec![id(2), id(3)]));
     let again = look(10, &mut state, &[Running, Held, Held, Held], Some(demand(100, 1))).actions;
     assert_eq!(again, [FleetAction::End(vec![id(2), id(3)]), FleetAction::Submit(2)]);
-    submitted(10, &mut state, Ok(vec![id(4), id(5)]));
+    submitted(10, &mut state, 2, Ok(vec![id(4), id(5)]));
     let states = [Running, Held, Held, Held, Held, Held];
     let later = look(15, &mut state, &states, Some(demand(100, 1))).actions;
     assert_eq!(later, [FleetAction::End(vec![id(4), id(5)])], "for nothing twice: not at once");
@@ -132,7 +133,7 @@ fn refused_submits_are_tried_again_later_and_the_tenth_pauses_the_fleet() {
     for now in 0..40_000 {
         if !look(now, &mut state, &[], Some(demand(1, 0))).actions.is_empty() {
             submits.push(now);
-            submitted(now, &mut state, Err(SubmitError::Refused("no such partition".to_owned())));
+            submitted(now, &mut state, 1, Err(SubmitError::Refused("no such partition".to_owned())));
         }
     }
     assert_eq!(submits, [0, 1, 61, 961, 2_761, 6_361, 9_961, 13_561, 17_161, 20_761]);
@@ -145,10 +146,10 @@ fn without_work_what_waits_is_withdrawn_and_what_runs_goes_on() {
     let mut state = FleetState::default();
     let states = [Running, Queued];
     assert_eq!(look(0, &mut state, &states, Some(demand(0, 9))).actions, []);
-    assert_eq!(look(59, &mut state, &states, None).actions, [], "nobody can tell");
-    assert_eq!(look(60, &mut state, &states, Some(demand(0, 9))).actions, [FleetAction::End(vec![id(1)])]);
-    assert_eq!(look(61, &mut state, &states, Some(demand(0, 9))).actions, [], "it was told");
-    assert_eq!(look(90, &mut state, &states, Some(demand(0, 9))).actions, [FleetAction::End(vec![id(1)])]);
+    assert_eq!(look(14, &mut state, &states, None).actions, [], "nobody can tell");
+    assert_eq!(look(15, &mut state, &states, Some(demand(0, 9))).actions, [FleetAction::End(vec![id(1)])]);
+    assert_eq!(look(16, &mut state, &states, Some(demand(0, 9))).actions, [], "it was told");
+    assert_eq!(look(45, &mut state, &states, Some(demand(0, 9))).actions, [FleetAction::End(vec![id(1)])]);
 }
 
 #[test]
@@ -174,10 +175,106 @@ fn a_stop_drains_then_ends() {
 
 #[test]
 fn a_stop_waits_for_a_submit_without_an_answer() {
-    let mut state = FleetState::recovered(0);
+    let open_submit = Some(OpenSubmit { until: SETTLE_S });
+    let mut state = FleetState { open_submit, ..FleetState::default() };
     state.stop(1, 10);
     look(5, &mut state, &[], None);
     assert!(!state.stopping.expect("stopping").is_over, "it may still arrive");
     look(SETTLE_S, &mut state, &[], None);
     assert!(state.stopping.expect("stopping").is_over);
+}
+
+#[test]
+fn a_submit_limit_is_learned_by_halves_and_is_no_failure() {
+    // A batch system that takes three.
+    let (mut state, mut states, mut calls) = (FleetState::default(), Vec::new(), Vec::new());
+    state.ramp = 100;
+    let mut step = |now, state: &mut FleetState, states: &mut Vec<AllocationState>, most: usize| {
+        let actions = look(now, state, states, Some(demand(100, now))).actions;
+        let mut next = actions.iter().find_map(|action| match action {
+            FleetAction::Submit(count) => Some(*count),
+            _ => None,
+        });
+        while let Some(count) = next {
+            calls.push((now, count));
+            let alive = states.iter().filter(|state| state.is_alive()).count();
+            let answer = if alive + count as usize <= most {
+                let ids = (states.len()..states.len() + count as usize).map(id).collect();
+                states.extend(vec![Running; count as usize]);
+                Ok(ids)
+            } else {
+                Err(SubmitError::Limit("AssocMaxSubmitJobLimit".to_owned()))
+            };
+            next = submitted(now, state, count, answer).1;
+        }
+        std::mem::take(&mut calls)
+    };
+    assert_eq!(step(0, &mut state, &mut states, 3), [(0, 10), (0, 5), (0, 2)]);
+    assert_eq!(step(5, &mut state, &mut states, 3), [(5, 2), (5, 1)], "four were too many");
+    assert_eq!(step(10, &mut state, &mut states, 3), []);
+    states[0] = Ended(Ending::Completed);
+    assert_eq!(step(20, &mut state, &mut states, 3), [(20, 1)], "one has ended");
+    assert_eq!(step(124, &mut state, &mut states, 3), []);
+    assert_eq!(step(125, &mut state, &mut states, 3), [(125, 1)], "perhaps it has changed");
+    assert_eq!((state.refused, state.pause.clone()), (Retry::default(), None));
+    state.ramp = 100;
+    assert_eq!(step(245, &mut state, &mut states, 100), [(245, 1)]);
+    assert_eq!(state.cap, None, "it has");
+    assert_eq!(step(250, &mut state, &mut states, 100), [(250, 6)]);
+}
+
+#[test]
+fn the_backlog_doubles_while_allocations_start_at_once() {
+    let limits = FleetLimits { workers_max: 1_000, ..LIMITS };
+    let (mut state, mut states, mut sizes) = (FleetState::default(), Vec::new(), Vec::new());
+    for now in 0..10 {
+        let decision = decide(now, now, &mut state, &limits, Some(&queue(&states)), Some(demand(9_999, now)));
+        if let [FleetAction::Submit(count)] = decision.actions[..] {
+            sizes.push(count);
+            let ids = (states.len()..).map(id).take(count as usize).collect();
+            submitted(now, &mut state, count, Ok(ids));
+            // The last ones wait.
+            let becomes = if now < 4 { Running } else { Queued };
+            states.extend(vec![becomes; count as usize]);
+        }
+    }
+    assert_eq!(sizes, [2, 4, 8, 16, 32]);
+    states.truncate(40);
+    states.extend([Queued; 22]);
+    let later = decide(66, 66, &mut state, &limits, Some(&queue(&states)), Some(demand(9_999, 66)));
+    assert_eq!((later.actions, state.ramp), (Vec::new(), 0));
+}
+
+#[test]
+fn threads_are_those_that_workers_report() {
+    let mut state = FleetState::default();
+    let all = |open| Some(Demand { open, done: 0, threads: 16 });
+    let first = look(0, &mut state, &[Running], all(64));
+    assert_eq!(first.threads_of, Some(id(0)));
+    state.report_threads(&id(0), 16);
+    let reported = |open: u64, state: &FleetState| target(state, &LIMITS, all(open).expect("there is one"));
+    assert_eq!((reported(64, &state), reported(65, &state)), (4, 5), "not one for each 4 threads");
+    assert_eq!(look(5, &mut state, &[Running], all(64)).threads_of, None);
+}
+
+#[test]
+fn the_batch_system_is_left_alone_while_nothing_changes() {
+    let mut state = FleetState::default();
+    let mut looks = Vec::new();
+    let states = [Running; 10];
+    for now in 0..200 {
+        let demand = Some(demand(1_000, now));
+        if is_due(now, &state, &LIMITS, demand) {
+            looks.push(now);
+            look(now, &mut state, &states, demand);
+        }
+    }
+    assert_eq!(looks, [0, 5, 35, 65, 95, 125, 155, 185]);
+    // Slow answers are asked for less often.
+    decide(220, 200, &mut state, &LIMITS, Some(&queue(&states)), None);
+    assert_eq!(state.look_at, 420);
+    // Work that nobody has a place for is none of the batch system's business; a place is.
+    let more = FleetLimits { workers_max: 11, ..LIMITS };
+    assert!(!is_due(225, &state, &LIMITS, Some(demand(1_000, 0))));
+    assert!(is_due(225, &state, &more, Some(demand(1_000, 0))));
 }

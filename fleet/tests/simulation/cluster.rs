@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nqueens_fleet::UnixSeconds;
-use nqueens_fleet::backend::QueueEntry;
 use nqueens_fleet::decide::FleetLimits;
-use nqueens_fleet::state::{AllocationId, AllocationState, Demand, Ending};
+use nqueens_fleet::state::{AllocationId, AllocationState, Demand, Ending, QueueEntry};
 use nqueens_kernel::random::Random;
 
 use crate::life::Happened;
@@ -38,6 +37,8 @@ pub(crate) struct SimJob {
 #[derive(Clone, Debug)]
 pub(crate) struct Troubles {
     pub(crate) refusal: u64,
+    /// The submit limit changes: in thousandths of seconds.
+    pub(crate) limit: u64,
     pub(crate) silence: u64,
     pub(crate) slow_list: u64,
     pub(crate) no_list: u64,
@@ -55,6 +56,7 @@ pub(crate) struct Troubles {
 impl Troubles {
     pub(crate) const FAIR: Self = Self {
         refusal: 0,
+        limit: 0,
         silence: 0,
         slow_list: 0,
         no_list: 0,
@@ -71,6 +73,7 @@ impl Troubles {
         let mut some = |most: u64| if random.permille(400) { random.below(most + 1) } else { 0 };
         Self {
             refusal: some(900),
+            limit: some(20),
             silence: some(500),
             slow_list: some(500),
             no_list: some(500),
@@ -94,6 +97,10 @@ pub(crate) struct SimCluster {
     /// Submits on their way: when they arrive, and how many allocations they are.
     pub(crate) landing: Vec<(UnixSeconds, u32)>,
     pub(crate) open: u64,
+    /// Threads of an allocation, whatever the operator believes.
+    pub(crate) threads: u64,
+    /// Most jobs of the fleet at once.
+    pub(crate) submit_max: u64,
     done: u64,
     pub(crate) coordinator_up: bool,
     /// Jobs queued again since the last list: no fleet can know of them.
@@ -102,16 +109,20 @@ pub(crate) struct SimCluster {
     pub(crate) waiting_then: BTreeSet<AllocationId>,
     pub(crate) tally: Happened,
     next: u64,
-    room: u64,
-    time_limit_s: u64,
+    running: u64,
+    pub(crate) room: u64,
+    pub(crate) time_limit_s: u64,
 }
 
 impl SimCluster {
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let threads = random.number(1..=8);
-        let limits =
-            FleetLimits { workers_max: random.number(1..=12), backlog: random.number(1..=4), threads };
+        let limits = FleetLimits {
+            workers_max: random.number(1..=12),
+            backlog: random.number(1..=4),
+            threads: random.number(1..=8),
+            interval_s: 5,
+        };
         let mut cluster = Self {
             now: 1_000_000,
             weather: Troubles::draw(&mut random),
@@ -119,12 +130,15 @@ impl SimCluster {
             jobs: BTreeMap::new(),
             landing: Vec::new(),
             open: random.number(1..=400),
+            threads: random.number(1..=8),
+            submit_max: u64::MAX,
             done: 0,
             coordinator_up: true,
             surprises: 0,
             waiting_then: BTreeSet::new(),
             tally: Happened::default(),
             next: 1,
+            running: 0,
             room: random.number(1..=10),
             // Some have none.
             time_limit_s: if random.permille(300) { u64::MAX } else { random.number(100..=1_000) },
@@ -168,7 +182,7 @@ impl SimCluster {
 
     pub(crate) fn demand(&self) -> Option<Demand> {
         let running = self.count(|job| job.state == AllocationState::Running);
-        let threads = running * self.limits.threads;
+        let threads = running * self.threads;
         self.coordinator_up.then_some(Demand { open: self.open, done: self.done, threads })
     }
 
@@ -193,7 +207,7 @@ impl SimCluster {
             let is_suspended = job.state == AllocationState::Running && job.suspended_until > self.now;
             if is_suspended { AllocationState::Suspended } else { job.state }
         };
-        listed.map(|(id, job)| QueueEntry { id: id.clone(), state: seen(job), node: String::new() }).collect()
+        listed.map(|(id, job)| QueueEntry::new(id.clone(), seen(job), "")).collect()
     }
 
     pub(crate) fn terminate(&mut self, id: &AllocationId) {
@@ -211,6 +225,7 @@ impl SimCluster {
         assert!(job.ours, "somebody else's job was ended");
         match job.state {
             AllocationState::Queued | AllocationState::Held => {
+                self.tally.started += 1;
                 (job.state, job.since) = (AllocationState::Ended(Ending::Cancelled), self.now);
             }
             AllocationState::Running => self.leave(id, AllocationState::Ended(Ending::Cancelled)),
@@ -244,6 +259,10 @@ impl SimCluster {
                 self.add(true);
             }
         }
+        if self.random.permille(self.weather.limit) {
+            self.submit_max = if self.random.permille(300) { u64::MAX } else { self.random.below(9) };
+        }
+        self.running = self.count(|job| job.state == AllocationState::Running);
         let is_moving = |job: &SimJob| job.ours && !matches!(job.state, AllocationState::Ended(_));
         let moving = self.jobs.iter().filter(|(_, job)| is_moving(job));
         let ids: Vec<_> = moving.map(|(id, _)| id.clone()).collect();
@@ -261,9 +280,10 @@ impl SimCluster {
     }
 
     fn start(&mut self, id: &AllocationId) {
-        let running = self.count(|job| job.state == AllocationState::Running);
-        if running < self.room && self.random.permille(200) {
+        if self.running < self.room && self.random.permille(200) {
             let launched = !self.random.permille(self.weather.no_launch);
+            self.running += u64::from(launched);
+            self.tally.started += 1;
             self.tally.held += u64::from(!launched);
             let job = self.jobs.get_mut(id).expect("it is there");
             job.state = if launched { AllocationState::Running } else { AllocationState::Held };
@@ -319,7 +339,7 @@ impl SimCluster {
         }
         let works = self.coordinator_up && self.open > 0;
         if works && self.random.permille(100) {
-            let done = self.open.min(self.limits.threads);
+            let done = self.open.min(self.threads);
             (self.open, self.done) = (self.open - done, self.done + done);
         }
         let job = self.jobs.get_mut(id).expect("it is there");

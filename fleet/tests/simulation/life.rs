@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 
-use nqueens_fleet::backend::{Backend, QueueEntry, SubmitError};
+use nqueens_fleet::backend::{Backend, SubmitError};
+use nqueens_fleet::decide::is_due;
 use nqueens_fleet::look::{StateStore, look};
 use nqueens_fleet::process::{CommandError, TIMEOUT};
-use nqueens_fleet::state::{AllocationId, AllocationState, FleetState};
+use nqueens_fleet::state::{AllocationId, AllocationState, FleetState, QueueEntry};
 
 use crate::cluster::{SimCluster, Troubles};
 
@@ -14,6 +15,7 @@ use crate::cluster::{SimCluster, Troubles};
 pub(crate) struct Happened {
     pub(crate) submitted: u64,
     pub(crate) refused: u64,
+    pub(crate) limited: u64,
     pub(crate) uncertain: u64,
     pub(crate) preempted: u64,
     pub(crate) requeued: u64,
@@ -28,12 +30,17 @@ pub(crate) struct Happened {
     pub(crate) stops: u64,
     pub(crate) unlisted: u64,
     pub(crate) killed_in_submit: u64,
+    /// Allocations that have left the queue.
+    pub(crate) started: u64,
+    /// Calls of the batch system.
+    pub(crate) calls: u64,
 }
 
 impl Happened {
     pub(crate) fn add(&mut self, other: &Self) {
         self.submitted += other.submitted;
         self.refused += other.refused;
+        self.limited += other.limited;
         self.uncertain += other.uncertain;
         self.preempted += other.preempted;
         self.requeued += other.requeued;
@@ -48,6 +55,8 @@ impl Happened {
         self.stops += other.stops;
         self.unlisted += other.unlisted;
         self.killed_in_submit += other.killed_in_submit;
+        self.started += other.started;
+        self.calls += other.calls;
     }
 }
 
@@ -84,6 +93,7 @@ struct Way<'a> {
 impl Backend for Way<'_> {
     fn submit(&mut self, count: u32) -> Result<Vec<AllocationId>, SubmitError> {
         let mut cluster = self.cluster.borrow_mut();
+        cluster.tally.calls += 1;
         assert!(self.may_submit, "a submit without a coordinator, in a pause or while it stops");
         let count_u64 = u64::from(count);
         let alive = cluster.count(|job| job.state.is_alive()) + cluster.on_their_way() + count_u64;
@@ -91,8 +101,15 @@ impl Backend for Way<'_> {
         assert!(alive <= limits.workers_max + surprises, "{alive} alive, {limits:?}");
         let queued =
             cluster.count(|job| job.state == AllocationState::Queued) + cluster.on_their_way() + count_u64;
-        assert!(queued <= limits.backlog + surprises, "{queued} queued, {limits:?}");
+        // At first as many as the backlog; twice as many as before only if half of these have left the queue.
+        let started = cluster.tally.started;
+        assert!(queued <= limits.backlog.max(4 * started) + surprises, "{queued} queued, {limits:?}");
         let weather = cluster.weather.clone();
+        let present = cluster.count(|job| !matches!(job.state, AllocationState::Ended(_)));
+        if present + cluster.on_their_way() + count_u64 > cluster.submit_max {
+            cluster.tally.limited += 1;
+            return Err(SubmitError::Limit("AssocMaxSubmitJobLimit".to_owned()));
+        }
         if cluster.random.permille(weather.refusal) {
             cluster.tally.refused += 1;
             return Err(SubmitError::Refused("QOS limit".to_owned()));
@@ -115,6 +132,7 @@ impl Backend for Way<'_> {
 
     fn list(&mut self) -> Result<Vec<QueueEntry>, CommandError> {
         let mut cluster = self.cluster.borrow_mut();
+        cluster.tally.calls += 1;
         let weather = cluster.weather.clone();
         if cluster.random.permille(weather.no_list) {
             cluster.tally.unlisted += 1;
@@ -134,6 +152,10 @@ impl Backend for Way<'_> {
             self.cluster.borrow_mut().terminate(id);
         }
         Ok(())
+    }
+
+    fn threads(&mut self, _id: &AllocationId) -> Option<u64> {
+        Some(self.cluster.borrow().threads)
     }
 
     fn end(&mut self, ids: &[AllocationId]) -> Result<(), CommandError> {
@@ -164,6 +186,10 @@ impl Life<'_> {
             may_end: is_stopping,
         };
         let clock = || self.cluster.borrow().now;
+        if !is_due(clock(), &self.disk.state, &limits, demand) {
+            self.cluster.borrow_mut().pass(5);
+            return;
+        }
         let trace = std::env::var_os("FLEET_SEED").is_some();
         let log = |line| {
             if trace {
@@ -180,9 +206,10 @@ impl Life<'_> {
     fn restart(&mut self, is_lost: bool) {
         let mut cluster = self.cluster.borrow_mut();
         cluster.tally.restarts += 1;
-        if is_lost {
+        // A lost state and a lost answer at once are too much.
+        if is_lost && cluster.landing.is_empty() {
             cluster.tally.states_lost += 1;
-            self.disk.state = FleetState::recovered(cluster.now);
+            self.disk.state = FleetState::default();
         } else {
             let text = serde_json::to_string(&self.disk.state).expect("JSON");
             self.disk.state = serde_json::from_str(&text).expect("JSON");
@@ -264,6 +291,7 @@ pub(crate) fn live(seed: u64) -> Happened {
     // Somebody has mended everything. The work is done within two hours and the longest wait.
     cluster.borrow_mut().coordinator_up = true;
     cluster.borrow_mut().weather = Troubles::FAIR;
+    cluster.borrow_mut().submit_max = u64::MAX;
     life.disk.change(FleetState::resume).expect("alive");
     for _ in 0..40_000 {
         life.look(false);
@@ -274,4 +302,37 @@ pub(crate) fn live(seed: u64) -> Happened {
         }
     }
     panic!("the work is not done: {} open, {:#?}", cluster.borrow().open, life.disk.state);
+}
+
+/// A fleet of ten thousand on a cluster that starts them all. Seconds until they run, and calls of the batch system in each
+/// minute after that.
+pub(crate) fn grow_large() -> (u64, Vec<u64>) {
+    const ALL: u64 = 10_000;
+    let mut cluster = SimCluster::new(7);
+    cluster.weather = Troubles::FAIR;
+    (cluster.limits.workers_max, cluster.limits.backlog) = (ALL, 2);
+    (cluster.room, cluster.open, cluster.time_limit_s) = (ALL, u64::MAX / 2, u64::MAX);
+    let begun = cluster.now;
+    let (cluster, is_killed) = (RefCell::new(cluster), RefCell::new(false));
+    let mut life =
+        Life { cluster: &cluster, disk: SimDisk { state: FleetState::default(), is_killed: &is_killed } };
+    let running = || cluster.borrow().count(|job| job.state == AllocationState::Running);
+    while running() < ALL {
+        assert!(cluster.borrow().now < begun + 3_600, "{} run after an hour", running());
+        life.look(false);
+    }
+    let ramp = cluster.borrow().now - begun;
+    let mut calls = Vec::new();
+    // Until the fleet has seen them all, too.
+    for minute in 0..6 {
+        let (from, before) = (cluster.borrow().now, cluster.borrow().tally.calls);
+        while cluster.borrow().now < from + 60 {
+            life.look(false);
+        }
+        if minute > 1 {
+            calls.push(cluster.borrow().tally.calls - before);
+        }
+    }
+    assert_eq!(running(), ALL);
+    (ramp, calls)
 }

@@ -28,6 +28,7 @@ fn fleets_keep_their_promises() {
     let happened = [
         all.submitted,
         all.refused,
+        all.limited,
         all.uncertain,
         all.preempted,
         all.requeued,
@@ -44,4 +45,12 @@ fn fleets_keep_their_promises() {
         all.killed_in_submit,
     ];
     assert!(happened.iter().all(|times| *times > seeds / 100), "{all:#?}");
+}
+
+#[test]
+fn ten_thousand_allocations_run_within_ten_minutes_and_then_the_batch_system_has_peace() {
+    let (ramp, calls) = life::grow_large();
+    println!("all run after {ramp} s; calls a minute: {calls:?}");
+    assert!(ramp < 600, "{ramp} s");
+    assert!(calls.iter().all(|calls| *calls <= 4), "{calls:?}");
 }

@@ -21,6 +21,9 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// A worker with a deadline says its farewell this long before it: the process needs some time to end.
 const END_BEFORE: Duration = Duration::from_secs(10);
 
+/// A worker without work waits so long at least for a coordinator that does not answer: it may only be restarted.
+const AWAY: Duration = Duration::from_mins(5);
+
 /// While a call is on its way, new results wait this long for its answer before they go to disk: the answer may empty
 /// the spool, but only if nothing new is in it.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -196,7 +199,8 @@ impl Conversation {
 
     /// When the worker goes unless it gets work.
     fn idle_until(&self) -> Option<Moment> {
-        Some(self.idle_since? + self.idle_max?)
+        let away = if self.outage.is_some() { AWAY } else { Duration::ZERO };
+        Some(self.idle_since? + self.idle_max?.max(away))
     }
 
     /// Takes no more work, and returns what has not started.
@@ -413,6 +417,7 @@ impl Conversation {
         self.in_doubt = false;
         if let Some(outage) = self.outage.take() {
             outage.end(now);
+            self.idle_since = None;
         }
         debug!(acks = answer.acks.len(), leases = answer.leases.len(), held = self.leases.len(), "synced");
         if let Err(error) = self.outbox.acknowledge(sent.results, &answer.acks) {

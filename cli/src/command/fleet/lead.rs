@@ -1,11 +1,11 @@
 //! The process that leads a fleet: it looks, acts, and waits.
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use nqueens_fleet::backend::Backend;
-use nqueens_fleet::decide::FleetLimits;
+use nqueens_fleet::decide::{FleetLimits, is_due};
 use nqueens_fleet::folder::{FleetFolder, FolderError, Lead};
 use nqueens_fleet::look::{StateStore, look};
 use nqueens_fleet::state::{AllocationState, Demand, FleetState};
@@ -20,15 +20,17 @@ use crate::exit::INTERRUPTED;
 use crate::runtime::beside_counting;
 use crate::signals::{Signal, SignalReceiver, signals, stopped};
 
+/// Time between two looks at what ended allocations have left behind.
+const SWEEP: Duration = Duration::from_mins(5);
+
 /// What it takes to lead a fleet.
 pub(super) struct Leader {
-    pub(super) folder: FleetFolder,
-    pub(super) backend: Box<dyn Backend + Send>,
-    pub(super) limits: FleetLimits,
-    /// Time between two looks.
-    pub(super) interval: Duration,
+    folder: FleetFolder,
+    backend: Box<dyn Backend + Send>,
+    limits: FleetLimits,
+    swept: Option<Instant>,
     /// Keeps other leaders out.
-    pub(super) _held: Lead,
+    _held: Lead,
 }
 
 /// The state in a fleet's folder.
@@ -91,7 +93,7 @@ async fn look_and_wait(mut leader: Leader, mut client: Option<OperatorClient>) -
             return Ok(());
         }
         leader = back;
-        tokio::time::sleep(leader.interval).await;
+        tokio::time::sleep(Duration::from_secs(leader.limits.interval_s)).await;
     }
 }
 
@@ -114,16 +116,37 @@ fn note(demand: anyhow::Result<Demand>, is_away: &mut bool) -> Option<Demand> {
 }
 
 impl Leader {
-    /// Looks once. Returns whether the fleet has stopped.
+    pub(super) fn new(
+        folder: FleetFolder,
+        backend: Box<dyn Backend + Send>,
+        settings: &FleetSettings,
+        held: Lead,
+    ) -> Self {
+        Self { folder, backend, limits: settings.limits(), swept: None, _held: held }
+    }
+
+    /// Looks once, if it is time to. Returns whether the fleet has stopped.
     fn look(&mut self, demand: Option<Demand>) -> Result<bool, FolderError> {
-        let mut disk = StateFile(&self.folder);
-        look(now, &mut disk, &mut *self.backend, &self.limits, demand, |line| info!("{line}"))?;
-        let file = self.folder.read::<FleetSettings>()?;
-        let Some(file) = file else { return Err(FolderError::Missing(self.folder.path().to_owned())) };
-        if file.state.stopping.is_some() {
-            let left = file.state.count(|state| !matches!(state, AllocationState::Ended(_)));
-            info!(left, "stopping");
+        if is_due(now(), &self.state()?, &self.limits, demand) {
+            let mut disk = StateFile(&self.folder);
+            look(now, &mut disk, &mut *self.backend, &self.limits, demand, |line| info!("{line}"))?;
+            let state = self.state()?;
+            if self.swept.is_none_or(|at| at.elapsed() >= SWEEP) {
+                self.swept = Some(Instant::now());
+                if let Err(error) = self.folder.sweep(&state, demand.is_none_or(|demand| demand.open > 0)) {
+                    warn!(%error, "can't remove what ended allocations have left");
+                }
+            }
+            if state.stopping.is_some() {
+                let left = state.count(|state| !matches!(state, AllocationState::Ended(_)));
+                info!(left, "stopping");
+            }
         }
-        Ok(file.state.stopping.is_some_and(|stopping| stopping.is_over))
+        Ok(self.state()?.stopping.is_some_and(|stopping| stopping.is_over))
+    }
+
+    fn state(&self) -> Result<FleetState, FolderError> {
+        let file = self.folder.read::<FleetSettings>()?;
+        file.map(|file| file.state).ok_or_else(|| FolderError::Missing(self.folder.path().to_owned()))
     }
 }

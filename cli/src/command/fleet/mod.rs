@@ -17,7 +17,7 @@ use nqueens_fleet::folder::{FleetFolder, FolderError};
 
 /// Starts and keeps workers by way of a batch system, for the open runs of a coordinator.
 ///
-/// 'fleet slurm', 'fleet pbs' and 'fleet local' ask the coordinator how many threads its open runs can use, and submit
+/// 'fleet slurm' and 'fleet command' ask the coordinator how many threads its open runs can use, and submit
 /// allocations: jobs of the batch system with one worker each. Ctrl-C ends the command, and its allocations go on; the
 /// same command again goes on with them. 'fleet stop' ends them.
 #[derive(Clone, Debug, Args)]
@@ -30,8 +30,7 @@ pub(crate) struct FleetCommand {
 #[derive(Clone, Debug, Subcommand)]
 enum FleetVerb {
     Slurm(start::SlurmCommand),
-    Pbs(start::PbsCommand),
-    Local(start::LocalCommand),
+    Command(start::CommandCommand),
     Status(status::FleetStatusCommand),
     Pause(pause::PauseFleetCommand),
     Resume(pause::ResumeFleetCommand),
@@ -61,17 +60,13 @@ fn now() -> UnixSeconds {
 impl FleetCommand {
     /// Whether its log is what there is to see of it.
     pub(crate) fn is_service(&self) -> bool {
-        matches!(
-            self.verb,
-            FleetVerb::Slurm(_) | FleetVerb::Pbs(_) | FleetVerb::Local(_) | FleetVerb::Stop(_)
-        )
+        matches!(self.verb, FleetVerb::Slurm(_) | FleetVerb::Command(_) | FleetVerb::Stop(_))
     }
 
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         match self.verb {
             FleetVerb::Slurm(slurm) => slurm.execute(),
-            FleetVerb::Pbs(pbs) => pbs.execute(),
-            FleetVerb::Local(local) => local.execute(),
+            FleetVerb::Command(command) => command.execute(),
             FleetVerb::Status(status) => status.execute(),
             FleetVerb::Pause(pause) => pause.execute(),
             FleetVerb::Resume(resume) => resume.execute(),

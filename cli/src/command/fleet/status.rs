@@ -6,7 +6,7 @@ use clap::Args;
 use nqueens_fleet::UnixSeconds;
 use nqueens_fleet::folder::{FleetFile, FleetFolder, FolderError};
 use nqueens_fleet::state::{Allocation, AllocationId, AllocationState};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::settings::FleetSettings;
 use super::{FleetDir, now};
@@ -36,7 +36,10 @@ impl FleetStatusCommand {
             folder.read()?.ok_or_else(|| FolderError::Missing(folder.path().to_owned()))?;
         let is_led = folder.is_led()?;
         if self.json.json {
-            print_line(in_json(&folder, &file, is_led))?;
+            let FleetFile { settings, state } = file;
+            print_line(
+                json!({"led": is_led, "folder": folder.path(), "settings": settings, "state": state}),
+            )?;
             return Ok(ExitCode::SUCCESS);
         }
         for line in summary(&file, is_led) {
@@ -64,7 +67,9 @@ fn line(folder: &FleetFolder, id: &AllocationId, allocation: &Allocation) -> Str
         state = format!("{state}, restarts: {}", allocation.restarts);
     }
     let node = if allocation.node.is_empty() { "-" } else { &allocation.node };
-    format!("{id:<16}  {state:<22}  {:>10}  {node:<16}  {}", ago(allocation.since), folder.log(id).display())
+    let log = folder.log(id);
+    let why = if allocation.why.is_empty() { String::new() } else { format!("\n    {}", allocation.why) };
+    format!("{id:<16}  {state:<22}  {:>10}  {node:<16}  {}{why}", ago(allocation.since), log.display())
 }
 
 /// The time since a moment, for people.
@@ -82,16 +87,15 @@ fn summary(file: &FleetFile<FleetSettings>, is_led: bool) -> Vec<String> {
     let count = |meant: AllocationState| state.count(|state| state == meant);
     let lost = state.count(AllocationState::is_lost);
     let mut lines = vec![format!(
-        "{}: {} queued, {} held, {} running, {} suspended, {} leaving, {lost} lost; limits: {} allocations of {} threads, {} queued",
-        settings.system.name(),
+        "{} queued, {} held, {} running, {} suspended, {} leaving, {lost} lost; limits: {} allocations of {} threads, {} queued",
         count(AllocationState::Queued),
         count(AllocationState::Held),
         count(AllocationState::Running),
         count(AllocationState::Suspended),
         count(AllocationState::Leaving),
         settings.workers_max,
-        settings.threads,
-        settings.backlog,
+        if state.threads > 0 { state.threads } else { settings.threads },
+        state.ramp.max(settings.backlog),
     )];
     lines.push(match (is_led, state.stopping) {
         (_, Some(stopping)) if stopping.is_over => "stopped".to_owned(),
@@ -111,6 +115,13 @@ fn summary(file: &FleetFile<FleetSettings>, is_led: bool) -> Vec<String> {
             demand.open, demand.threads
         ));
     }
+    if let Some(cap) = &state.cap {
+        let (most, again) = (cap.most, cap.probe_at.saturating_sub(now()));
+        lines.push(format!(
+            "the batch system takes {most} allocations at most: {}; one more is tried when one ends, or in {again} s",
+            cap.why
+        ));
+    }
     let waits = [(&state.refused, "refused submits"), (&state.fruitless, "allocations without a job done")];
     for (retry, what) in waits.iter().filter(|(retry, _)| retry.not_before > now()) {
         let wait = retry.not_before.saturating_sub(now());
@@ -118,29 +129,4 @@ fn summary(file: &FleetFile<FleetSettings>, is_led: bool) -> Vec<String> {
             .push(format!("{} {what} in a row: the next submit is in {wait} s at the earliest", retry.times));
     }
     lines
-}
-
-fn in_json(folder: &FleetFolder, file: &FleetFile<FleetSettings>, is_led: bool) -> Value {
-    let allocations = file.state.allocations.iter().map(|(id, allocation)| {
-        json!({
-            "id": id.as_str(),
-            "state": allocation.state.name(),
-            "since_s": allocation.since,
-            "node": allocation.node,
-            "restarts": allocation.restarts,
-            "log": folder.log(id),
-        })
-    });
-    let FleetFile { settings, state } = file;
-    json!({
-        "system": settings.system,
-        "led": is_led,
-        "stopped": state.stopping.map(|stopping| stopping.is_over),
-        "paused": state.pause.as_ref().map(|pause| &pause.reason),
-        "coordinator_seen_s": state.coordinator_seen_at,
-        "queue_seen_s": state.queue_seen_at,
-        "open": state.demand.map(|demand| demand.open),
-        "lost": state.count(AllocationState::is_lost),
-        "allocations": allocations.collect::<Vec<_>>(),
-    })
 }

@@ -45,10 +45,9 @@ impl StopFleetCommand {
             let file = read(&folder)?;
             match folder.lead() {
                 Ok(held) => {
-                    let backend =
-                        file.settings.backend(folder.path().to_owned()).map_err(anyhow::Error::msg)?;
-                    let limits = file.settings.limits();
-                    return lead(Leader { folder, backend, limits, interval: INTERVAL, _held: held }, None);
+                    let settings = FleetSettings { interval: INTERVAL.as_secs(), ..file.settings };
+                    let backend = settings.backend(folder.path().to_owned()).map_err(anyhow::Error::msg)?;
+                    return lead(Leader::new(folder, backend, &settings, held), None);
                 }
                 // Its own process stops it, or ends before it has.
                 Err(FolderError::InUse(_)) => {}

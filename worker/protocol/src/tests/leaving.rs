@@ -162,6 +162,25 @@ fn without_work_for_the_idle_timeout_it_goes() {
 }
 
 #[test]
+fn without_work_it_waits_for_a_coordinator_that_is_restarted() {
+    let mut stage = Stage::limited(None, Some(Duration::from_secs(10)));
+    stage.serve(0..0);
+    for _ in 0..5 {
+        stage.next_sync();
+        stage.fail(CallError::Unavailable("no route".to_owned()), 0.0);
+        stage.pass(Duration::from_secs(10));
+    }
+    assert_eq!(stage.end, None, "for longer than it waits for work");
+    stage.serve(0..0);
+    assert_eq!(stage.end, None, "it has only just come back");
+    let back = stage.now;
+    while stage.end.is_none() {
+        stage.serve(0..0);
+    }
+    assert_eq!(stage.now - back, Duration::from_secs(10));
+}
+
+#[test]
 fn nothing_keeps_it_from_ending_when_a_coordinator_has_forgotten_it() {
     let mut stage = Stage::new(None);
     stage.serve(0..0);
