@@ -1,19 +1,24 @@
 //! Which calls a caller may make. Workers have one token or certificate, operators another.
 //!
 //! The role comes from the bearer token, compared in constant time, or from a URI in the client certificate,
-//! `urn:nqueens:worker` or `urn:nqueens:operator`. The credential of a worker is the name of its token, or of its certificate. A missing or wrong token is `UNAUTHENTICATED`, the other role's
-//! token or certificate is `PERMISSION_DENIED`. The check is made before the message is read. If there is an authority
-//! for client certificates and no token, the handshake fails without a certificate. The health service is open to
-//! all.
+//! `urn:nqueens:worker` or `urn:nqueens:operator`. The credential of a worker is the name of its token, or of its certificate. A missing or wrong token is
+//! `UNAUTHENTICATED` (401), the other role's token or certificate is `PERMISSION_DENIED` (403). The check is made before the message is
+//! read. If there is an authority for client certificates and no token, the handshake fails without a certificate.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::extract::{Request as HttpRequest, State};
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use nqueens_model::credential::Credential;
 use nqueens_proto::{Role, Token};
-use tonic::metadata::MetadataMap;
 use tonic::service::Interceptor;
-use tonic::{Request, Status};
+use tonic::{Code, Request, Status};
 use tracing::debug;
 
 use crate::error::Error;
@@ -95,12 +100,22 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
+    /// What the caller has shown, if it may call.
+    fn admit(&self, headers: &HeaderMap, Caller(connection): &Caller) -> Result<Credential, Status> {
+        let credential = self.check(headers, connection.certified()).inspect_err(|refusal| {
+            debug!(caller = %connection.address(), reason = refusal.message(), "call refused");
+            connection.refuse();
+        })?;
+        connection.admit(Instant::now())?;
+        Ok(credential)
+    }
+
     /// What the caller has shown, if that is enough.
-    fn check(&self, metadata: &MetadataMap, certified: Option<&Certified>) -> Result<Credential, Status> {
+    fn check(&self, headers: &HeaderMap, certified: Option<&Certified>) -> Result<Credential, Status> {
         let role = self.role;
         let shown = |tokens: &[(Credential, Token)]| {
             // All are compared, so that the time tells nothing.
-            let found = tokens.iter().filter(|(_, token)| token.authorizes(metadata));
+            let found = tokens.iter().filter(|(_, token)| token.authorizes(headers));
             found.fold(None, |_, (credential, _)| Some(credential.clone()))
         };
         if self.is_open {
@@ -125,14 +140,72 @@ impl Guard {
 
 impl Interceptor for Guard {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        let Caller(connection_guard) = request.extensions().get().expect("each connection has its caller");
-        let credential =
-            self.check(request.metadata(), connection_guard.certified()).inspect_err(|refusal| {
-                debug!(caller = %connection_guard.address(), reason = refusal.message(), "call refused");
-                connection_guard.refuse();
-            })?;
-        connection_guard.admit(Instant::now())?;
+        let caller = request.extensions().get().expect("each connection has its caller");
+        let credential = self.admit(request.metadata().as_ref(), caller)?;
         request.extensions_mut().insert(credential);
         Ok(request)
+    }
+}
+
+/// The same for calls of operators. Web pages make none, neither with a browser's certificate nor where nothing is asked for: a
+/// browser names the page's origin with each change, and all else that a page may read it calls by the page's own host.
+pub(crate) async fn guard(State(guard): State<Guard>, request: HttpRequest, next: Next) -> Response {
+    let caller = request.extensions().get().expect("each connection has its caller");
+    let Caller(connection) = caller;
+    let is_misled =
+        guard.is_open && connection.address().ip().to_canonical().is_loopback() && !names_loopback(&request);
+    if is_misled || request.headers().contains_key(ORIGIN) {
+        let why = "web pages can't call; without a token, call a coordinator on this machine as localhost or 127.0.0.1";
+        return (StatusCode::MISDIRECTED_REQUEST, why).into_response();
+    }
+    let Err(refusal) = guard.admit(request.headers(), caller) else { return next.run(request).await };
+    let status = match refusal.code() {
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Code::PermissionDenied => StatusCode::FORBIDDEN,
+        _ => StatusCode::TOO_MANY_REQUESTS,
+    };
+    (status, refusal.message().to_owned()).into_response()
+}
+
+/// Whether a request's own words name this machine. A web page from elsewhere whose name was made to lead here (DNS
+/// rebinding) calls it by that name.
+pub fn names_loopback(request: &HttpRequest) -> bool {
+    let is_loopback = |authority: &str| {
+        let Ok(authority) = authority.parse::<Authority>() else { return false };
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+    };
+    let hosts = request.headers().get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
+    let mut names = hosts.chain(request.uri().authority().map(Authority::as_str)).peekable();
+    names.peek().is_some() && names.all(is_loopback)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn request(target: &str, host: &str) -> HttpRequest {
+        HttpRequest::builder().uri(target).header(HOST, host).body(Body::empty()).expect("a request")
+    }
+
+    #[test]
+    fn names_of_this_machine() {
+        for host in ["localhost", "LOCALHOST:7328", "127.0.0.1:80", "127.3.2.1", "[::1]:7328"] {
+            assert!(names_loopback(&request("/", host)), "{host}");
+        }
+        for host in
+            ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "192.168.1.2", "", "[::2]"]
+        {
+            assert!(!names_loopback(&request("/", host)), "{host}");
+        }
+        assert!(names_loopback(&request("http://localhost/", "localhost")));
+        assert!(!names_loopback(&request("http://evil.example/", "localhost")));
+        assert!(!names_loopback(&HttpRequest::new(Body::empty())));
+        let mut request = HttpRequest::new(Body::empty());
+        // As in HTTP/2.
+        *request.uri_mut() = "http://[::1]:7327/v1/runs".parse().expect("an address");
+        assert!(names_loopback(&request));
     }
 }

@@ -10,10 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
 use nqueens_ledger::database::Database;
 use nqueens_model::id::{Incarnation, RunId};
 use nqueens_model::operator::RunState;
-use nqueens_proto::v1::operator_service_server::OperatorServiceServer;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
 use nqueens_proto::{MESSAGE_BYTES_MAX, random_bytes, request_id};
 use nqueens_scheduler::request::{Expire, FinishRun};
@@ -22,12 +23,14 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::codegen::http;
+use tonic::service::Routes;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tower::layer::layer_fn;
 use tracing::{Span, debug, error_span, field, warn};
 
-use crate::access::Access;
+use crate::access::{Access, guard};
+use crate::api::{Api, routes};
 use crate::canary;
 use crate::disk::Disk;
 use crate::error::Error;
@@ -36,7 +39,6 @@ use crate::journal;
 use crate::limits::CountLimits;
 use crate::listener::{self, Watching};
 use crate::operator::Operator;
-use crate::operator_service::Operators;
 use crate::plans::Plans;
 use crate::reader::Reader;
 use crate::service::Workers;
@@ -148,16 +150,17 @@ impl Coordinator {
             stopping: stopped.clone(),
         };
         let workers = WorkerServiceServer::new(workers).max_decoding_message_size(MESSAGE_BYTES_MAX);
-        let operators = Operators { operator: self.operator.clone(), stopping: stopped.clone() };
-        let operators = OperatorServiceServer::new(operators).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let workers = InterceptedService::new(workers, access.workers());
-        let operators = InterceptedService::new(operators, access.operators());
+        let api = Api { operator: self.operator.clone(), stopping: stopped.clone() };
+        let api = routes(api).layer(from_fn_with_state(access.operators(), guard));
+        let services = Routes::new(workers).into_axum_router().merge(api);
+        // A caller over gRPC reads that as a call that is not known.
+        let services = Routes::from(services.fallback(StatusCode::NOT_FOUND));
         let (limits, tls, refused) = (access.limits, access.tls.clone(), Arc::clone(&self.operator.refused));
         tokio::spawn(async move {
-            let (reporter, health) = tonic_health::server::health_reporter();
-            reporter.set_serving::<WorkerServiceServer<Workers>>().await;
-            reporter.set_serving::<OperatorServiceServer<Operators>>().await;
             let serving = Server::builder()
+                // With TLS the server speaks first, which tells a caller that its certificate is accepted; only HTTP/2 does.
+                .accept_http1(tls.is_none())
                 .trace_fn(call_span)
                 .timeout(CALL_TIMEOUT)
                 .max_concurrent_streams(CALLS_MAX)
@@ -165,9 +168,7 @@ impl Coordinator {
                 .http2_keepalive_interval(Some(KEEPALIVE))
                 .http2_keepalive_timeout(Some(KEEPALIVE))
                 .layer(layer_fn(Watching))
-                .add_service(health)
-                .add_service(workers)
-                .add_service(operators)
+                .add_routes(services)
                 .serve_with_incoming_shutdown(
                     listener::open(listener, limits, tls, refused),
                     // Streams end when they see it, which a server that drains would wait for.

@@ -2,9 +2,9 @@
 //! totals.
 //!
 //! ```text
-//! service, operator_service --requests--> writer: load (ledger), apply (scheduler), persist (ledger) --commit--> answers
-//!                          |
-//!                          +--> snapshot --> progress, and total once all jobs are done
+//! service, api --requests--> writer: load (ledger), apply (scheduler), persist (ledger) --commit--> answers
+//!                  |
+//!                  +--> snapshot --> progress, and total once all jobs are done
 //! ```
 //!
 //! * `writer` is the only task that changes the ledger. The crate [`nqueens_ledger`] has all SQL.
@@ -22,12 +22,13 @@
 //!   leave in random order.
 //! * `history` has the latest events, and tells from their results how the runs went over time. An event is published after its
 //!   commit.
-//! * `listener` accepts connections, `access` decides which calls a caller may make, and `service` and `operator_service`
+//! * `listener` accepts connections, `access` decides which calls a caller may make, and `service` and `api`
 //!   answer them.
 
 #![forbid(unsafe_code)]
 
 mod access;
+mod api;
 mod backup;
 mod canary;
 mod clock;
@@ -36,10 +37,10 @@ mod disk;
 mod error;
 mod history;
 mod journal;
+pub mod json;
 mod limits;
 mod listener;
 mod operator;
-mod operator_service;
 mod planner;
 mod plans;
 pub mod progress;
@@ -49,7 +50,7 @@ mod speed;
 mod total;
 mod writer;
 
-pub use access::Access;
+pub use access::{Access, names_loopback};
 pub use backup::backup;
 pub use clock::wall_time;
 pub use coordinator::{Coordinator, listen};

@@ -60,10 +60,9 @@ impl UnplannedRun {
 
     /// The run in full.
     pub fn status(&self) -> RunStatus {
-        let RunSettings { plan, priority, replicate_ppm, .. } = self.settings;
+        let RunSettings { priority, replicate_ppm, .. } = self.settings;
         RunStatus {
             progress: (&self.progress()).into(),
-            plan,
             fingerprint: None,
             priority,
             replicate_ppm,

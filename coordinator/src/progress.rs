@@ -1,8 +1,9 @@
 //! The progress of runs: a snapshot for operators.
 
 use nqueens_kernel::plan::Plan;
+use nqueens_ledger::RunRow;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Interval, RunState};
+use nqueens_model::operator::{Interval, Progress, RunState, RunStatus};
 use nqueens_scheduler::{AcceptedSums, Room, Run, Scheduler, Sums};
 
 pub use crate::speed::Measured;
@@ -94,6 +95,22 @@ impl RunProgress {
         Self { id, plan, state, jobs, planned: None, sums, measured, threads, workers }
     }
 
+    /// The run in full; its state is the row's.
+    pub fn status(&self, row: RunRow) -> RunStatus {
+        RunStatus {
+            progress: Progress { state: row.state, ..self.into() },
+            fingerprint: Some(row.fingerprint),
+            priority: row.priority,
+            replicate_ppm: row.replicate_ppm,
+            reason: row.reason,
+            created_at: row.created_at,
+            started_at: row.started_at,
+            finished_at: row.finished_at,
+            recounts: row.recounts,
+            outcome: row.outcome,
+        }
+    }
+
     /// Share of the estimated work that is done, `0.0..=1.0`.
     pub fn share_done(&self) -> f64 {
         if self.planned.is_some() {
@@ -152,6 +169,29 @@ impl RunProgress {
             x: real(estimate_done),
             xx: accepted.moments.xx,
         })
+    }
+}
+
+impl From<&RunProgress> for Progress {
+    fn from(run: &RunProgress) -> Self {
+        Self {
+            run: run.id,
+            plan: run.plan,
+            state: run.state,
+            jobs: run.jobs,
+            planned: run.planned,
+            done: run.sums.done,
+            leased: run.sums.leased,
+            quarantined: run.sums.quarantined,
+            share_done: run.share_done(),
+            states: run.sums.accepted.states,
+            estimated_states: run.sums.estimate,
+            estimated_total: run.estimated_total(),
+            speed: run.measured.map(|measured| measured.speed),
+            time_left_s: run.time_left_s(),
+            checks: run.sums.checks,
+            workers: (run.workers > 0).then(|| u32::try_from(run.workers).unwrap_or(u32::MAX)),
+        }
     }
 }
 

@@ -3,11 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::name::{self, InvalidName};
 
 /// The name of what a worker has shown: of its token, or of its certificate. Workers of one credential may all be one
 /// person's, whatever they call themselves.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Credential(Arc<str>);
 
 impl Credential {
@@ -55,6 +58,20 @@ impl Credential {
     /// Whether it tells nobody apart.
     pub fn is_shared(&self) -> bool {
         self.as_str() == Self::SHARED
+    }
+}
+
+impl From<Credential> for String {
+    fn from(credential: Credential) -> Self {
+        credential.as_str().to_owned()
+    }
+}
+
+impl TryFrom<String> for Credential {
+    type Error = InvalidName;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::stored(&text)
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// Gives a name its numbers: not zero, and below 2 to the power of so many bits.
 macro_rules! numbers {
     ($name:ident, $bits:literal) => {
@@ -35,7 +37,8 @@ numbers!(Incarnation, 63);
 /// Name of a run: 48 random bits, never zero, shown as 12 hexadecimal digits.
 ///
 /// Random, so that a result of another database is recognised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct RunId(u64);
 
 impl fmt::Display for RunId {
@@ -54,14 +57,48 @@ impl FromStr for RunId {
     }
 }
 
+impl From<RunId> for String {
+    fn from(run: RunId) -> Self {
+        run.to_string()
+    }
+}
+
+impl TryFrom<String> for RunId {
+    type Error = InvalidRunId;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
 /// What was given names no run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a run id has 12 hexadecimal digits, as 'nqueens status' shows them, not '{0}'")]
 pub struct InvalidRunId(String);
 
 /// Name of a registered worker process, unique in one database; at least 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "u64", try_from = "u64")]
 pub struct WorkerId(u64);
+
+impl From<WorkerId> for u64 {
+    fn from(worker: WorkerId) -> Self {
+        worker.0
+    }
+}
+
+impl TryFrom<u64> for WorkerId {
+    type Error = InvalidWorkerId;
+
+    fn try_from(number: u64) -> Result<Self, Self::Error> {
+        Self::new(number).ok_or(InvalidWorkerId)
+    }
+}
+
+/// What was given names no worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a worker's number is in 1..2^63")]
+pub struct InvalidWorkerId;
 
 impl fmt::Display for WorkerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

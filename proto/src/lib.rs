@@ -12,6 +12,7 @@ use nqueens_kernel::plan::Fingerprint;
 mod codec;
 mod connect;
 mod convert;
+mod http;
 mod random;
 pub mod request_id;
 pub mod tls;
@@ -24,7 +25,8 @@ pub mod v1 {
 }
 
 pub use connect::{InvalidAddress, connect};
-pub use convert::{InvalidMessage, present, run_id, worker_id};
+pub use convert::InvalidMessage;
+pub use http::{CallFailure, JsonClient};
 pub use random::random_bytes;
 pub use tls::{ClientTls, Role};
 pub use token::{InvalidToken, Token};

@@ -3,9 +3,7 @@
 //! Every caller draws a random `x-request-id` for each call and logs it at `debug`. The coordinator's log lines of a
 //! call are in a span with this id, those of the writer's transaction too. A malformed id is not logged.
 
-use tonic::Request;
-use tonic::codegen::http::HeaderMap;
-use tonic::metadata::AsciiMetadataValue;
+use tonic::codegen::http::{HeaderMap, HeaderValue};
 use tracing::debug;
 
 use crate::random::random_bytes;
@@ -14,13 +12,13 @@ use crate::token::Token;
 const HEADER: &str = "x-request-id";
 
 /// Says who calls, and by what name both sides' logs have the call.
-pub fn identify<T>(request: &mut Request<T>, call: &str, token: Option<&Token>) {
+pub fn identify(headers: &mut HeaderMap, call: &str, token: Option<&Token>) {
     if let Some(token) = token {
-        token.attach(request.metadata_mut());
+        token.attach(headers);
     }
     let id = format!("{:016x}", u64::from_be_bytes(random_bytes()));
     debug!(call, request = %id, "calling");
-    request.metadata_mut().insert(HEADER, AsciiMetadataValue::try_from(id).expect("hexadecimal digits"));
+    headers.insert(HEADER, HeaderValue::try_from(id).expect("hexadecimal digits"));
 }
 
 /// The name of a call; `None` if the header is anything else, so that no stranger writes into a log.
@@ -31,15 +29,12 @@ pub fn read(headers: &HeaderMap) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use tonic::codegen::http::HeaderValue;
-
     use super::*;
 
     #[test]
     fn names_are_read_as_they_were_drawn_and_nothing_else_is() {
-        let mut request = Request::new(());
-        identify(&mut request, "sync", None);
-        let headers = request.metadata().clone().into_headers();
+        let mut headers = HeaderMap::new();
+        identify(&mut headers, "sync", None);
         assert_eq!(read(&headers).map(str::as_bytes), headers.get(HEADER).map(HeaderValue::as_bytes));
         let is_read = |value: &[u8]| {
             let value = HeaderValue::from_bytes(value).expect("a header");

@@ -4,12 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use subtle::ConstantTimeEq;
-use tonic::metadata::{AsciiMetadataValue, MetadataMap};
+use tonic::codegen::http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
-/// The metadata field that carries a token.
-const FIELD: &str = "authorization";
-
-/// What stands before it there (RFC 6750).
+/// What stands before a token in the field `authorization` (RFC 6750).
 const SCHEME: &str = "Bearer ";
 
 /// Fewer characters can be guessed.
@@ -23,17 +20,17 @@ const LENGTH_MAX: usize = 256;
 pub struct Token(String);
 
 impl Token {
-    /// Puts the token into a request's metadata, marked as one that is not to be logged.
-    pub fn attach(&self, metadata: &mut MetadataMap) {
+    /// Puts the token into a request's headers, marked as one that is not to be logged.
+    pub fn attach(&self, headers: &mut HeaderMap) {
         let value = format!("{SCHEME}{}", self.0);
-        let mut value = AsciiMetadataValue::try_from(value).expect("visible ASCII");
+        let mut value = HeaderValue::try_from(value).expect("visible ASCII");
         value.set_sensitive(true);
-        metadata.insert(FIELD, value);
+        headers.insert(AUTHORIZATION, value);
     }
 
-    /// Whether a request's metadata carry this very token. Takes the same time for every wrong one of its length.
-    pub fn authorizes(&self, metadata: &MetadataMap) -> bool {
-        let presented = metadata.get(FIELD).map(AsciiMetadataValue::as_bytes);
+    /// Whether a request's headers carry this very token. Takes the same time for every wrong one of its length.
+    pub fn authorizes(&self, headers: &HeaderMap) -> bool {
+        let presented = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
         let presented = presented.and_then(|value| value.strip_prefix(SCHEME.as_bytes()));
         presented.is_some_and(|presented| self.is(presented))
     }
@@ -82,25 +79,23 @@ mod tests {
 
     const SECRET: &str = "correct-horse-battery";
 
-    fn metadata(value: &str) -> MetadataMap {
-        let mut metadata = MetadataMap::new();
-        metadata.insert(FIELD, value.parse().expect("ASCII"));
-        metadata
+    fn headers(value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(AUTHORIZATION, value.parse().expect("ASCII"))])
     }
 
     #[test]
     fn only_the_very_same_token_authorizes() {
         let token: Token = format!(" {SECRET}\n").parse().expect("a token");
-        let mut own = MetadataMap::new();
+        let mut own = HeaderMap::new();
         token.attach(&mut own);
         assert!(token.authorizes(&own));
-        assert!(token.authorizes(&metadata(&format!("Bearer {SECRET}"))));
+        assert!(token.authorizes(&headers(&format!("Bearer {SECRET}"))));
         let wrong = ["", "Bearer ", SECRET, "Basic correct-horse-battery", "Bearer correct-horse-batterz"];
         for value in wrong.into_iter().chain(["Bearer correct-horse-batter", "Bearer correct-horse-battery1"])
         {
-            assert!(!token.authorizes(&metadata(value)), "'{value}'");
+            assert!(!token.authorizes(&headers(value)), "'{value}'");
         }
-        assert!(!token.authorizes(&MetadataMap::new()));
+        assert!(!token.authorizes(&HeaderMap::new()));
     }
 
     #[test]
@@ -115,8 +110,8 @@ mod tests {
         assert!("x".repeat(16).parse::<Token>().is_ok() && "x".repeat(256).parse::<Token>().is_ok());
 
         let token: Token = SECRET.parse().expect("a token");
-        let mut metadata = MetadataMap::new();
-        token.attach(&mut metadata);
-        assert!(!format!("{token:?} {metadata:?}").contains("horse"));
+        let mut headers = HeaderMap::new();
+        token.attach(&mut headers);
+        assert!(!format!("{token:?} {headers:?}").contains("horse"));
     }
 }

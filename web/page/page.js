@@ -56,7 +56,6 @@ function leasedOf({ id, leased }) {
 const hours = (number) => (number < 1000 ? number.toPrecision(3) : thousands(Math.round(number)));
 const percent = (share) => `${(100 * (share < 1 ? Math.min(share, 0.999) : 1)).toFixed(1)} %`;
 const bounds = (interval, write) => `${write(interval.low)} to ${write(interval.high)}`;
-const numbers = ({ value, low, high }) => ({ value: Number(value), low: Number(low), high: Number(high) });
 
 let picture;
 let detail;
@@ -116,7 +115,7 @@ function showRun(run) {
   put(by("share"), percent(run.share));
   document.title = `${percent(run.share)} of ${run.subject} - N-Queens`;
 
-  const estimate = run.estimated_total && numbers(run.estimated_total);
+  const estimate = run.estimated_total;
   put(by("total-name"), estimate ? "TOTAL, estimated" : "TOTAL");
   put(by("total"), run.total ? thousands(run.total) : estimate ? about(estimate.value) : "not known yet");
   const totalMore = run.standing ?? run.reason ?? (estimate ? bounds(estimate, about) : "");
@@ -233,7 +232,7 @@ function showDisk({ disk, build }) {
 }
 
 function showHistory({ history }, run) {
-  const speeds = history.at_ms.map((at, index) => ({ at, value: history.states_per_s[index] }));
+  const speeds = history.map((moment) => ({ at: moment.at_ms, value: moment.states_per_s }));
   const fastest = Math.max(...speeds.map((point) => point.value), run.states_per_s ?? 1, 1);
   const now = run.states_per_s ? `now ${short(run.states_per_s)}, ` : "";
   plot(by("throughput"), speeds, { range: [0, 1.08 * fastest], format: short, unit: "states/s" });
@@ -241,8 +240,7 @@ function showHistory({ history }, run) {
     ? `States per second over the time of day, since ${dayAndTime(speeds[0].at, picture.at_ms)}: ${now}at most ${short(fastest)}`
     : "No measurements yet");
 
-  const estimates = history.at_ms.map((at, index) => ({ at, interval: history.total[index] }))
-    .filter((point) => point.interval).map(({ at, interval: [low, value, high] }) => ({ at, low, value, high }));
+  const estimates = history.filter((moment) => moment.total).map(({ at_ms: at, total }) => ({ at, ...total }));
   const truth = run.total ?? run.published;
   const mark = truth ? Number(truth) : undefined;
   const last = estimates.at(-1);

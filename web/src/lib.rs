@@ -11,7 +11,6 @@
 //!   `documents` are the report and the ledger of a run, as files. `saved` is the page with a finished run inside.
 //! * `metrics` are written anew for each scrape.
 //! * `page/` is HTML, CSS and modules without a build step. Its policy allows no other scripts.
-//! * `json` defines the JSON of runs, workers and events, here and in the command line's `--json`.
 //!
 //! Connections, streams, sessions, request sizes and stored data have limits. A slow reader misses pictures and
 //! delays nobody.
@@ -23,7 +22,6 @@ mod documents;
 mod fresh;
 mod headers;
 mod health;
-pub mod json;
 mod live;
 mod metrics;
 mod picture;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use nqueens_coordinator::{Error, Operator, Sums, wall_time};
+use nqueens_coordinator::{Error, Operator, Sums, json, wall_time};
 use nqueens_kernel::known::published;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Interval, Moment, RunStatus, WorkerStatus, foremost};
+use nqueens_model::operator::{Moment, RunStatus, WorkerStatus, foremost};
 use serde_json::{Value, json};
 
-use crate::{json, words};
+use crate::words;
 
 /// Runs that are over and still shown, the latest ones; and workers in the table, those with most jobs.
 const OVER_MAX: usize = 30;
@@ -60,7 +60,7 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
         "workers_seen": seen,
         "workers_listed": listed,
         "runs": runs.iter().map(|run| shown(run, &sums_of(run))).collect::<Vec<_>>(),
-        "workers": workers.iter().map(worker).collect::<Vec<_>>(),
+        "workers": workers,
         "events": events.iter().skip(events.len().saturating_sub(EVENTS_SHOWN)).map(json::event).collect::<Vec<_>>(),
     });
     Ok(Overview { text: picture.to_string().into(), foremost })
@@ -73,19 +73,12 @@ pub(crate) fn shown(run: &RunStatus, sums: &Sums) -> Value {
     let mut json = json::run(run);
     json["core_hours"] = hours(sums.cpu_us).into();
     json["core_hours_standing"] = hours(sums.accepted.cpu_us).into();
-    let known = published(run.plan.n()).filter(|_| run.plan.cells().is_none());
+    let known = published(run.progress.plan.n()).filter(|_| run.progress.plan.cells().is_none());
     json["published"] = known.map(|counts| counts.total.to_string()).into();
     json["stuck"] = run.progress.is_stuck().into();
-    json["file_stem"] = run.plan.file_stem().into();
-    json["plan_words"] = words::plan(run.plan.kind()).into();
+    json["file_stem"] = run.progress.plan.file_stem().into();
+    json["plan_words"] = words::plan(run.progress.plan.kind()).into();
     json["checked"] = words::checks(run).map(|(outcome, more)| json!([outcome, more])).into();
-    json
-}
-
-/// Where it registered from and what it might use instead are of no interest here.
-fn worker(worker: &WorkerStatus) -> Value {
-    let mut json = json::worker(worker);
-    json["kernels"] = worker.kernels.iter().take(1).cloned().collect();
     json
 }
 
@@ -104,18 +97,7 @@ pub(crate) fn detail_of(run: RunId, groups: &[[u32; 4]], counting: Option<u32>, 
         "run": run.to_string(),
         "map": { "jobs_per_cell": group, "cells": cells },
         "counting": counting,
-        "history": history(moments),
-    })
-}
-
-/// The moments of a run, in columns.
-fn history(moments: &[Moment]) -> Value {
-    let bounds = |interval: Option<Interval>| interval.map(|found| [found.low, found.value, found.high]);
-    json!({
-        "at_ms": moments.iter().map(|moment| moment.at).collect::<Vec<_>>(),
-        "share": moments.iter().map(|moment| moment.share_done).collect::<Vec<_>>(),
-        "states_per_s": moments.iter().map(|moment| moment.states_per_s).collect::<Vec<_>>(),
-        "total": moments.iter().map(|moment| bounds(moment.total)).collect::<Vec<_>>(),
+        "history": moments,
     })
 }
 

@@ -93,7 +93,7 @@ impl Client {
     fn request<T>(&self, call: &str, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.set_timeout(CALL_TIMEOUT);
-        request_id::identify(&mut request, call, self.token.as_ref());
+        request_id::identify(request.metadata_mut().as_mut(), call, self.token.as_ref());
         request
     }
 }

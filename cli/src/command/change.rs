@@ -87,13 +87,13 @@ impl RunStateChange {
             self.target.change(run, state, retry_quarantined).await
         })?;
         let (id, state) = (run.progress.run, run.progress.state.name());
-        self.json.print(nqueens_web::json::run(&run), format_args!("run {id} is {state}"))?;
+        self.json.print(nqueens_coordinator::json::run(&run), format_args!("run {id} is {state}"))?;
         Ok(ExitCode::SUCCESS)
     }
 
     fn question(&self) -> anyhow::Result<String> {
         let run = block_on(async { self.target.run(self.target.find(&self.choice).await?).await })?.progress;
-        let (id, n) = (run.run, run.n);
+        let (id, n) = (run.run, run.plan.n());
         let done = match run.planned {
             Some(_) => format!("is being planned: {}", describe_planning(&run)),
             None => format!("is {} done", percent(run.share_done)),

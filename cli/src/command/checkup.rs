@@ -6,8 +6,8 @@ use std::path::Path;
 
 use bytesize::ByteSize;
 use nqueens_coordinator::Reader;
-use nqueens_model::operator::RunStatus;
-use nqueens_proto::{PROTOCOL_VERSION, v1};
+use nqueens_model::operator::{CoordinatorStatus, DiskRoom, RunStatus};
+use nqueens_proto::PROTOCOL_VERSION;
 
 use super::target::{all_runs, read};
 use crate::build::BUILD;
@@ -23,7 +23,7 @@ pub(super) fn say(what: &str, how: impl Display) -> io::Result<()> {
 }
 
 struct CoordinatorFacts {
-    coordinator: v1::GetCoordinatorResponse,
+    coordinator: CoordinatorStatus,
     /// What it made of the token or certificate that went with the calls.
     shown: &'static str,
     runs: Vec<RunStatus>,
@@ -40,7 +40,7 @@ pub(super) fn coordinator(url: &str, token_file: Option<&Path>, tls: &CallerTls)
         }
     };
     let CoordinatorFacts { coordinator, shown, runs, workers } = told;
-    let v1::GetCoordinatorResponse { build, protocol_version: protocol, disk } = coordinator;
+    let CoordinatorStatus { build, protocol_version: protocol, disk } = coordinator;
     say("coordinator", format_args!("{url}: answers, nqueens {build}, protocol {protocol}"))?;
     let understood = protocol == PROTOCOL_VERSION;
     if !understood {
@@ -68,7 +68,7 @@ pub(super) fn coordinator(url: &str, token_file: Option<&Path>, tls: &CallerTls)
 }
 
 /// How much room there is, and what follows from it.
-pub(super) fn describe_disk(disk: &v1::DiskRoom) -> String {
+pub(super) fn describe_disk(disk: &DiskRoom) -> String {
     let [free, reserve] = [disk.free_bytes, disk.reserve_bytes].map(ByteSize);
     if disk.is_short {
         format!(
@@ -121,7 +121,7 @@ pub(super) fn database(path: &Path) -> anyhow::Result<bool> {
 fn look_at_runs(runs: &[RunStatus]) -> anyhow::Result<bool> {
     for RunStatus { progress: run, .. } in runs {
         let (state, share) = (run.state.name(), percent(run.share_done));
-        say("", format_args!("run {}: N = {}, {state}, {share} done", run.run, run.n))?;
+        say("", format_args!("run {}: N = {}, {state}, {share} done", run.run, run.plan.n()))?;
     }
     let quarantined: u32 = runs.iter().map(|run| run.progress.quarantined).sum();
     if quarantined > 0 {

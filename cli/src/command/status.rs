@@ -6,8 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use nqueens_evidence::confidence::share_met;
 use nqueens_model::operator::{CheckCounts, Interval, Progress, Recounts, RunStatus, Standing};
-use nqueens_proto::v1;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::checkup::describe_disk;
 use super::target::OperatorTarget;
@@ -41,10 +40,10 @@ impl StatusCommand {
             Ok((runs, self.target.disk().await?))
         })?;
         if self.json.json {
-            let runs: Vec<_> = runs.iter().map(nqueens_web::json::run).collect();
+            let runs: Vec<_> = runs.iter().map(nqueens_coordinator::json::run).collect();
             let mut all = json!({ "runs": runs });
             if let Some(disk) = disk {
-                all["disk"] = disk_in_json(&disk);
+                all["disk"] = json!(disk);
             }
             print_line(all)?;
         } else {
@@ -56,8 +55,8 @@ impl StatusCommand {
             for run in &runs {
                 print_line(in_line(run))?;
             }
-            for run in runs.iter().filter(|run| run.plan.cells().is_some()) {
-                print_line(format_args!("{}: {}", run.progress.run, run.plan.subject()))?;
+            for run in runs.iter().filter(|run| run.progress.plan.cells().is_some()) {
+                print_line(format_args!("{}: {}", run.progress.run, run.progress.plan.subject()))?;
             }
             for run in runs.iter().filter(|run| run.progress.quarantined > 0) {
                 print_line(describe_quarantine(&run.progress))?;
@@ -97,7 +96,7 @@ fn in_line(run: &RunStatus) -> String {
             .map_or_else(|| "-".to_owned(), |total| format!("about {}", total.describe_count())),
     };
     let left = progress.time_left_s.map_or_else(|| "-".to_owned(), Interval::describe_time);
-    let (n, plan, state) = (progress.n, run.plan.kind(), progress.state.name());
+    let (n, plan, state) = (progress.plan.n(), progress.plan.kind(), progress.state.name());
     format!("{:<12}  {n:>2}  {plan:<7}  {state:<9}  {done:>24}  {left:>36}  {total}", progress.run)
 }
 
@@ -140,10 +139,6 @@ pub(crate) fn describe_recounts(Recounts { agreed, differing, elapsed_us }: Reco
     format!(
         "counted by the coordinator itself: {recounted} of about {parts} parts in {time} of processor time, {outcome}"
     )
-}
-
-fn disk_in_json(disk: &v1::DiskRoom) -> Value {
-    json!({ "free_bytes": disk.free_bytes, "reserve_bytes": disk.reserve_bytes, "is_short": disk.is_short })
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl SubmitCommand {
                 }
             };
             if self.json.json {
-                print_line(nqueens_web::json::run(&run))?;
+                print_line(nqueens_coordinator::json::run(&run))?;
             }
             Ok(ExitCode::SUCCESS)
         })

@@ -7,8 +7,7 @@ use clap::Args;
 use nqueens_coordinator::request::{Requeue, RetryQuarantined, SetTrust};
 use nqueens_coordinator::{Coordinator, Operator, Reader, Refusal, Timing, UnplannedRun};
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{Blamed, MachineName, RunState, RunStatus};
-use nqueens_proto::v1;
+use nqueens_model::operator::{Blamed, DiskRoom, RunState, RunStatus, TrustChange};
 
 use crate::build::BUILD;
 use crate::client::{OperatorClient, TOKEN_VARIABLE};
@@ -61,7 +60,7 @@ impl OperatorTarget {
     }
 
     /// The room on the coordinator's disk, if it watches it.
-    pub(crate) async fn disk(&self) -> anyhow::Result<Option<v1::DiskRoom>> {
+    pub(crate) async fn disk(&self) -> anyhow::Result<Option<DiskRoom>> {
         match self.place()? {
             Ok(mut client) => Ok(client.coordinator().await?.disk),
             Err(_) => Ok(None),
@@ -164,10 +163,11 @@ impl OperatorTarget {
     }
 
     /// Marks a machine trusted or untrusted.
-    pub(crate) async fn set_trust(&self, machines: MachineName, trusted: bool) -> anyhow::Result<()> {
+    pub(crate) async fn set_trust(&self, change: TrustChange) -> anyhow::Result<()> {
         match self.place()? {
-            Ok(mut client) => client.set_trust(machines, trusted).await,
+            Ok(mut client) => client.set_trust(&change).await,
             Err(db) => {
+                let TrustChange { machines, trusted } = change;
                 let request = SetTrust { machines, trusted };
                 operate(db, async |operator: &Operator| Ok(operator.ask(request).await?)).await
             }

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_model::credential::Credential;
-use nqueens_model::operator::{Blamed, MachineName};
-use serde_json::json;
+use nqueens_model::operator::{Blamed, MachineName, TrustChange};
 
 use super::target::OperatorTarget;
 use crate::confirm::Confirmation;
@@ -67,7 +66,7 @@ impl RequeueCommand {
             }
         }
         let (run, jobs) = block_on(self.target.requeue(run, of))?;
-        let mut line = nqueens_web::json::run(&run);
+        let mut line = nqueens_coordinator::json::run(&run);
         line["requeued"] = jobs.into();
         let (id, state, results) = (run.progress.run, run.progress.state.name(), counted(jobs, "result"));
         self.json.print(line, format_args!("run {id} is {state}: {results} voided"))?;
@@ -122,18 +121,15 @@ struct MachineTarget {
 
 impl MachineTarget {
     fn mark(self, trusted: bool, state: &str) -> anyhow::Result<ExitCode> {
-        let line = json!({
-            "machine": self.name,
-            "credential": self.credential.as_ref().map(Credential::as_str),
-            "trusted": trusted,
-        });
         let (machines, what) = match (self.name, self.credential) {
             (Some(name), credential) => (MachineName::One { name, credential }, "machine "),
             (None, Some(credential)) => (MachineName::All { credential }, ""),
             (None, None) => misuse("give MACHINE or --credential NAME").exit(),
         };
         let said = format!("{what}{machines} is {state}");
-        block_on(self.target.set_trust(machines, trusted))?;
+        let change = TrustChange { machines, trusted };
+        let line = serde_json::to_value(&change)?;
+        block_on(self.target.set_trust(change))?;
         self.json.print(line, said)?;
         Ok(ExitCode::SUCCESS)
     }

@@ -40,7 +40,7 @@ impl WorkersCommand {
                 Ok(mut client) => {
                     let mut workers = client.workers().await?;
                     workers.retain(|worker| self.all || worker.is_listed());
-                    list(&workers, self.json, live_head(), live_line, nqueens_web::json::worker)
+                    list(&workers, self.json, live_head(), live_line, |worker| json!(worker))
                 }
                 Err(db) => {
                     let workers = read(db, async |reader| Ok(reader.workers().await?)).await?;

@@ -29,10 +29,10 @@ fn both_ends_log_a_call_under_one_name() {
 
     let served = coordinator.stop().stderr;
     let events = [
-        ("run is planned", &submitted, "submit"),
-        ("run changed its state", &paused, "set_run_state"),
+        ("run is planned", &submitted, "/v1/runs"),
+        ("run changed its state", &paused, &format!("/v1/runs/{run}/state")),
         ("worker registered", &worked, "register"),
-        ("worker is drained", &drained, "drain_worker"),
+        ("worker is drained", &drained, "/v1/workers/1/drain"),
     ];
     for (event, log, call) in events {
         let (line, name) = (served.lines().find(|line| line.contains(event)), name_of(log, call));

@@ -41,7 +41,6 @@ fn total_and_time_left_are_told_while_it_counts() {
     });
     assert_estimate(&seen["time_left_s"]);
     assert_estimate(&seen["estimated_total"]);
-    assert!(seen["estimated_total"]["value"].is_string(), "counts outgrow 2^53: {seen}");
     assert!(number(&seen["threads"]) <= 1.0 && number(&seen["states_per_s"]) > 0.0, "{seen}");
     assert!(number(&seen["share"]) > 0.0 && number(&seen["states"]) > 0.0, "{seen}");
 

@@ -172,8 +172,8 @@ fn what_the_page_shows_outlives_a_kill() {
     let run = run.trim_end();
     let _worker = coordinator.worker(&place, "west", &[]);
     let measured = |detail: &Value| {
-        let speeds = detail["history"]["states_per_s"].as_array().expect("a list").clone();
-        speeds.iter().any(|speed| speed.as_f64() > Some(0.0))
+        let history = detail["history"].as_array().expect("a list");
+        history.iter().any(|moment| moment["states_per_s"].as_f64() > Some(0.0))
     };
     let before =
         eventually("a speed is measured", || Some(shown(&page, run)).filter(|[_, now]| measured(now)));

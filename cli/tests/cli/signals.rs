@@ -123,7 +123,7 @@ fn while_the_database_can_not_be_written() {
     let coordinator = Coordinator::start(&place, &[("NQUEENS_LOG", "nqueens=debug")], "");
     let lock = WriteLock::take(&place);
     let call = start(&place, &format!("distrust west --coordinator {}", coordinator.url()));
-    eventually("a change waits", || coordinator.process.said().contains("Service/SetTrust").then_some(()));
+    eventually("a change waits", || coordinator.process.said().contains("/v1/trust").then_some(()));
     let outcome = stop(coordinator.process, "-TERM");
     assert_eq!(outcome.code, 130, "{}", outcome.stderr);
     assert!(outcome.stderr.contains("stopping takes too long: the process ends now"), "{}", outcome.stderr);

@@ -34,8 +34,10 @@ impl Service<http::Request<Body>> for Watching {
         Box::pin(async move {
             let answer = answer.await?;
             let status = Status::from_header_map(answer.headers());
+            let is_refused = answer.status() == http::StatusCode::UNAUTHORIZED
+                || status.is_some_and(|status| status.code() == Code::Unauthenticated);
             if let Some(Caller(connection_guard)) = &caller
-                && status.is_some_and(|status| status.code() == Code::Unauthenticated)
+                && is_refused
             {
                 sleep(connection_guard.slow_down(Instant::now())).await;
             }

@@ -14,11 +14,11 @@ use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::unit::UnitTally;
-use nqueens_model::id::RunId;
+use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::message::Lease;
-use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
+use nqueens_model::operator::{Event, RunState, RunStatus, Submission, WorkerStatus};
 use nqueens_proto::v1::worker_service_client::WorkerServiceClient;
-use nqueens_proto::{PLANS, PROTOCOL_VERSION, Token, v1};
+use nqueens_proto::{CallFailure, JsonClient, PLANS, PROTOCOL_VERSION, Token, v1};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use tempfile::TempDir;
@@ -168,7 +168,7 @@ pub(crate) struct Worker {
 fn shown<T>(token: Option<&Token>, message: T) -> tonic::Request<T> {
     let mut request = tonic::Request::new(message);
     if let Some(token) = token {
-        token.attach(request.metadata_mut());
+        token.attach(request.metadata_mut().as_mut());
     }
     request
 }
@@ -341,31 +341,56 @@ impl Ledger {
     }
 }
 
-pub(crate) async fn operator(house: &House) -> OperatorServiceClient<Channel> {
-    OperatorServiceClient::new(house.channel().await)
-}
+/// An operator on a socket.
+pub(crate) struct Operators(pub(crate) JsonClient);
 
-/// The plan `rows` for N = 8, as [`rows_8`]: 8 jobs.
-pub(crate) fn submission(request: u8) -> v1::SubmitRequest {
-    v1::SubmitRequest {
-        request_id: vec![request; 16],
-        n: 8,
-        plan: "rows".to_owned(),
-        cells: String::new(),
-        states_per_job: rows_8().states_per_job(),
-        priority: 0,
-        replicate_ppm: 0,
+impl Operators {
+    pub(crate) async fn submit(&self, submission: Submission) -> Result<RunStatus, CallFailure> {
+        self.0.post("/v1/runs", &submission).await
+    }
+
+    pub(crate) async fn runs(&self) -> Vec<RunStatus> {
+        self.0.get("/v1/runs").await.unwrap()
+    }
+
+    pub(crate) async fn run(&self, run: RunId) -> Result<RunStatus, CallFailure> {
+        self.0.get(&format!("/v1/runs/{run}")).await
+    }
+
+    pub(crate) async fn set(&self, run: RunId, state: RunState) -> Result<RunStatus, CallFailure> {
+        self.0.post(&format!("/v1/runs/{run}/state"), &state).await
+    }
+
+    pub(crate) async fn retry(&self, run: RunId) -> Result<RunStatus, CallFailure> {
+        self.0.post(&format!("/v1/runs/{run}/retry"), &()).await
+    }
+
+    pub(crate) async fn workers(&self) -> Vec<WorkerStatus> {
+        self.0.get("/v1/workers").await.unwrap()
+    }
+
+    pub(crate) async fn drain(&self, worker: WorkerId) -> Result<(), CallFailure> {
+        self.0.post(&format!("/v1/workers/{worker}/drain"), &()).await
+    }
+
+    pub(crate) async fn events(&self) -> Vec<Event> {
+        self.0.get("/v1/events").await.unwrap()
     }
 }
 
-pub(crate) async fn submitted(client: &mut OperatorServiceClient<Channel>, request: u8) -> v1::RunProgress {
-    client.submit(submission(request)).await.unwrap().into_inner().run.unwrap().progress.unwrap()
+pub(crate) async fn operator(house: &House) -> Operators {
+    Operators(JsonClient::new(house.channel().await, None))
 }
 
-pub(crate) fn change(run: u64, state: v1::RunState) -> v1::SetRunStateRequest {
-    v1::SetRunStateRequest { run, state: state.into() }
+/// The status and the words of a refusal.
+pub(crate) fn refusal(failure: CallFailure) -> (u16, String) {
+    match failure {
+        CallFailure::Refused(status, text) => (status.as_u16(), text),
+        other => panic!("{other:?}"),
+    }
 }
 
-pub(crate) fn watching(run: u64, interval_ms: u32) -> v1::WatchProgressRequest {
-    v1::WatchProgressRequest { run, interval_ms }
+/// [`rows_8`]: 8 jobs.
+pub(crate) fn submission(request: u8) -> Submission {
+    Submission { request: [request; 16], plan: rows_8(), priority: 0, replicate_ppm: 0 }
 }

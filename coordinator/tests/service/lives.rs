@@ -5,9 +5,6 @@ use nqueens_model::operator::{EventKind, RunState};
 use nqueens_proto::v1::{self, Verdict};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use tonic::Code;
-use tonic_health::pb::HealthCheckRequest;
-use tonic_health::pb::health_check_response::ServingStatus;
-use tonic_health::pb::health_client::HealthClient;
 
 use crate::common::{House, Ledger, falsified, honest, rows_8};
 use crate::{ids, nothing, returned};
@@ -182,22 +179,6 @@ async fn one_coordinator_a_database() {
     ledger.audit().await;
 }
 
-#[tokio::test]
-async fn the_health_service_says_serving() {
-    let ledger = Ledger::new();
-    let house = House::open(&ledger.path, Policy::default()).await;
-    let mut health = HealthClient::new(house.channel().await);
-    for service in ["", "nqueens.v1.WorkerService"] {
-        let request = HealthCheckRequest { service: service.to_owned() };
-        let status = health.check(request).await.unwrap().into_inner().status();
-        assert_eq!(status, ServingStatus::Serving, "{service}");
-    }
-    let stranger = HealthCheckRequest { service: "nqueens.v1.Other".to_owned() };
-    assert_eq!(health.check(stranger).await.unwrap_err().code(), Code::NotFound);
-    house.close().await;
-}
-
-/// A clock that is set back between two lives of the coordinator makes no time in the ledger earlier than the one before.
 #[tokio::test]
 async fn times_in_the_ledger_ascend_whatever_the_clock_shows() {
     let ledger = Ledger::new();

@@ -327,24 +327,8 @@ const MALFORMED: [&[u8]; 6] = [
     &[0xfa, 0x7f, 0x05],
 ];
 
-/// The calls of both services.
-const CALLS: [&str; 15] = [
-    "WorkerService/Register",
-    "WorkerService/Sync",
-    "OperatorService/GetCoordinator",
-    "OperatorService/Submit",
-    "OperatorService/ListRuns",
-    "OperatorService/GetRun",
-    "OperatorService/SetRunState",
-    "OperatorService/RetryQuarantined",
-    "OperatorService/Requeue",
-    "OperatorService/SetTrust",
-    "OperatorService/ListWorkers",
-    "OperatorService/DrainWorker",
-    "OperatorService/WatchProgress",
-    "OperatorService/ListEvents",
-    "OperatorService/GetHistory",
-];
+/// The calls of workers.
+const CALLS: [&str; 2] = ["WorkerService/Register", "WorkerService/Sync"];
 
 #[tokio::test]
 async fn bytes_that_are_no_message_are_their_sender_s_mistake() {

@@ -358,7 +358,7 @@ impl Process {
 
     fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
-        self.token.attach(request.metadata_mut());
+        self.token.attach(request.metadata_mut().as_mut());
         request.set_timeout(PATIENCE);
         request
     }

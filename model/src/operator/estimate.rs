@@ -1,9 +1,11 @@
 //! Estimated values, with their confidence intervals.
 
+use serde::{Deserialize, Serialize};
+
 use crate::numbers::span;
 
 /// An estimate with its 95 % confidence interval. All numbers are finite, none is negative.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The estimate.
     pub value: f64,

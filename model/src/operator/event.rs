@@ -1,16 +1,18 @@
 //! Events, for operators who do not read the log.
 
+use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::WallTime;
 use crate::id::{RunId, WorkerId};
 
 /// Something that an operator may want to know of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Ascends through all lives of the coordinator, from 1 on.
     pub number: u64,
     /// When it happened.
+    #[serde(rename = "at_ms")]
     pub at: WallTime,
     /// What it is.
     pub kind: EventKind,
@@ -23,7 +25,10 @@ pub struct Event {
 }
 
 /// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum EventKind {
     /// A run was planned: its jobs can be leased.

@@ -1,11 +1,14 @@
 //! How a run went over time.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Interval, WallTime};
 
 /// A span of a run's time, and how far the run was at its end.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
     /// The end of the span.
+    #[serde(rename = "at_ms")]
     pub at: WallTime,
     /// Share of the estimated work that was done, `0.0..=1.0`.
     pub share_done: f64,
@@ -16,7 +19,7 @@ pub struct Moment {
 }
 
 /// What a coordinator tells of one run alone.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunDetail {
     /// How it went over time, oldest moment first.
     pub moments: Vec<Moment>,

@@ -1,4 +1,4 @@
-//! Messages between operator and coordinator. `proto/nqueens/v1/operator.proto` documents each field.
+//! What operators see and say: the same structs are JSON over HTTP, in `--json` and on the page.
 
 mod estimate;
 mod event;
@@ -13,7 +13,9 @@ pub use event::{Event, EventKind};
 pub use history::{Moment, RunDetail};
 pub use outcome::{Checked, Grounds, Missing, Outcome, Standing, TotalEstimate};
 pub use progress::{CheckCounts, Progress, Speed};
-pub use run::{Blamed, Recounts, RunState, RunStatus, Submission, foremost};
+pub use run::{
+    Blamed, CoordinatorStatus, DiskRoom, Recounts, RunState, RunStatus, Submission, TrustChange, foremost,
+};
 pub use worker::{MachineName, WorkerStatus};
 
 /// Milliseconds since 1970, UTC.

@@ -3,25 +3,32 @@
 use std::fmt;
 
 use nqueens_kernel::counts::Totals;
-use strum::{IntoStaticStr, VariantArray};
+use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::Interval;
+use crate::json;
 
 /// The result of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Orbits by size; none where cells are blocked, for the solutions are not sorted.
+    #[serde(flatten, with = "json::orbits")]
     pub totals: Totals,
     /// All solutions.
+    #[serde(with = "json::text")]
     pub total: u128,
     /// What they were compared with.
+    #[serde(rename = "check")]
     pub checked: Checked,
     /// What the total has to agree with where no published count confirms it.
+    #[serde(rename = "estimate")]
     pub grounds: Option<Grounds>,
 }
 
 /// What a total was compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Checked {
     /// The published counts.
@@ -51,24 +58,28 @@ impl Checked {
 }
 
 /// What confirms a total that is not compared with a published count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grounds {
     /// The coordinator's own.
+    #[serde(flatten)]
     pub estimate: TotalEstimate,
     /// Results that must have been counted a second time.
     pub checks_wanted: u32,
 }
 
 /// A total estimated by random descents. Whoever repeats it with the same seed comes to the same numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TotalEstimate {
     /// Of the random numbers.
+    #[serde(with = "json::text")]
     pub seed: u64,
     /// Parts of the search, with two descents each.
     pub strata: u32,
     /// The estimate.
+    #[serde(with = "json::text")]
     pub value: u128,
     /// Half-width of its 95 % confidence interval: two standard errors.
+    #[serde(with = "json::text")]
     pub reach: u128,
 }
 

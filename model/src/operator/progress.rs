@@ -1,17 +1,21 @@
 //! The progress of a run.
 
-use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::plan::Plan;
+use serde::{Deserialize, Serialize};
 
 use super::{Interval, RunState};
 use crate::id::RunId;
+use crate::json;
 
 /// How far a run is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Its name.
+    #[serde(rename = "id")]
     pub run: RunId,
-    /// The board that it counts.
-    pub n: BoardSize,
+    /// What it counts, and how that is cut into jobs.
+    #[serde(flatten, with = "json::plan")]
+    pub plan: Plan,
     /// What it is doing.
     pub state: RunState,
     /// Number of jobs; while it is being planned, the number that is expected.
@@ -25,21 +29,26 @@ pub struct Progress {
     /// Jobs in quarantine.
     pub quarantined: u32,
     /// Share of the estimated work that is done, `0.0..=1.0`.
+    #[serde(rename = "share")]
     pub share_done: f64,
     /// States visited by the jobs that are done.
+    #[serde(with = "json::text")]
     pub states: u128,
     /// Estimated work of all jobs, in states.
+    #[serde(with = "json::text")]
     pub estimated_states: u128,
     /// All solutions of the board, estimated from the jobs that are done; `None` while they are too few to say, and once
     /// all are done.
     pub estimated_total: Option<Interval>,
     /// How fast it goes; `None` while nobody counts, or too little is known.
+    #[serde(flatten)]
     pub speed: Option<Speed>,
     /// Until all jobs are done, in seconds, if as many threads go on counting; `None` if that can't be said.
     pub time_left_s: Option<Interval>,
     /// Results that a second machine is to count.
     pub checks: CheckCounts,
     /// Present workers that hold jobs of it; `None` if there are none, as of a run that waits.
+    #[serde(rename = "busy_workers")]
     pub workers: Option<u32>,
 }
 
@@ -56,7 +65,7 @@ impl Progress {
 }
 
 /// What became of results that a second machine was to count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckCounts {
     /// Not ended yet: without their end there is no total.
     pub open: u32,
@@ -71,7 +80,7 @@ pub struct CheckCounts {
 }
 
 /// How fast a run goes: an average over its latest results.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Speed {
     /// Threads at work on it.
     pub threads: f64,

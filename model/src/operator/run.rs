@@ -4,21 +4,26 @@ use std::time::Duration;
 
 use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Fingerprint, Plan};
+use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-use super::{Outcome, Progress, Standing, WallTime};
+use super::{MachineName, Outcome, Progress, Standing, WallTime};
 use crate::id::{RunId, WorkerId};
+use crate::json;
 
 /// A request for a run. The same one again is the same run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
-    /// Drawn by the caller; it determines the run's id and the order of its jobs.
+    /// Drawn by the caller; it determines the run's id and the order of its jobs. 32 hexadecimal digits.
+    #[serde(with = "hex::serde")]
     pub request: [u8; 16],
     /// How N is split into jobs.
+    #[serde(flatten, with = "json::plan")]
     pub plan: Plan,
     /// Among active runs, higher goes first.
     pub priority: i32,
     /// At least this share of its results is counted by a second machine, in millionths; 0 for none.
+    #[serde(deserialize_with = "json::share_ppm")]
     pub replicate_ppm: u32,
 }
 
@@ -39,7 +44,10 @@ impl Submission {
 }
 
 /// What a run is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RunState {
     /// Its jobs are being stored; none is handed out before all are.
@@ -72,13 +80,13 @@ impl RunState {
 }
 
 /// A run in full.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStatus {
-    /// How far it is, with its name, board and state.
+    /// How far it is, with its name, plan and state.
+    #[serde(flatten)]
     pub progress: Progress,
-    /// How N was cut into jobs.
-    pub plan: Plan,
     /// Of the plan; `None` unless that was made to its end.
+    #[serde(with = "json::fingerprint")]
     pub fingerprint: Option<Fingerprint>,
     /// Among active runs, higher goes first.
     pub priority: i32,
@@ -87,12 +95,16 @@ pub struct RunStatus {
     /// Which check it did not pass, if it failed.
     pub reason: Option<String>,
     /// When it was submitted.
+    #[serde(rename = "created_at_ms")]
     pub created_at: WallTime,
     /// When its first job was leased.
+    #[serde(rename = "started_at_ms")]
     pub started_at: Option<WallTime>,
     /// When it was done.
+    #[serde(rename = "finished_at_ms")]
     pub finished_at: Option<WallTime>,
     /// The result, once it is done.
+    #[serde(flatten)]
     pub outcome: Option<Outcome>,
     /// What the coordinator has counted itself.
     pub recounts: Recounts,
@@ -119,7 +131,7 @@ impl RunStatus {
 
     /// About how many parts its jobs have; a small job is one part.
     pub fn parts_estimate(&self) -> u64 {
-        u64::from(self.progress.jobs) * Job::parts_wanted(self.plan.states_per_job())
+        u64::from(self.progress.jobs) * Job::parts_wanted(self.progress.plan.states_per_job())
     }
 }
 
@@ -136,7 +148,7 @@ fn between(from: WallTime, to: WallTime) -> Duration {
 }
 
 /// What the coordinator has counted itself of a run, with an engine of another family.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recounts {
     /// Parts that came to the same as in the accepted results; a small job is one part.
     pub agreed: u32,
@@ -147,7 +159,8 @@ pub struct Recounts {
 }
 
 /// Whose results are voided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Blamed {
     /// That of the job of this number.
     Job(u32),
@@ -155,8 +168,45 @@ pub enum Blamed {
     Worker(WorkerId),
 }
 
+/// An operator's word on machines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrustChange {
+    /// Which machines.
+    #[serde(flatten)]
+    pub machines: MachineName,
+    /// Whether they are trusted from now on.
+    pub trusted: bool,
+}
+
+/// What a coordinator says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoordinatorStatus {
+    /// Program version and source revision.
+    pub build: String,
+    /// Version of its conversation with workers.
+    pub protocol_version: u32,
+    /// The room on the disk with its database, if it watches it.
+    pub disk: Option<DiskRoom>,
+}
+
+/// The room on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskRoom {
+    /// Free space for the coordinator's user.
+    pub free_bytes: u64,
+    /// Below it no jobs are leased.
+    pub reserve_bytes: u64,
+    /// Whether it is below.
+    pub is_short: bool,
+}
+
 #[cfg(test)]
 mod tests {
+    use nqueens_kernel::board::BoardSize;
+    use nqueens_kernel::counts::Totals;
+    use nqueens_kernel::plan::PlanKind;
+
+    use super::super::{CheckCounts, Checked, Grounds, Interval, Speed, TotalEstimate};
     use super::*;
 
     #[test]
@@ -165,6 +215,129 @@ mod tests {
         assert_eq!(names, ["planning", "active", "paused", "cancelled", "done", "failed"]);
         for state in RunState::ALL {
             assert_eq!(state.name().parse(), Ok(*state));
+        }
+    }
+    /// Everything a run can have, and numbers that outgrow 2^53.
+    fn full() -> RunStatus {
+        let n = BoardSize::new(27).unwrap();
+        let interval = Interval { value: 0.1, low: 1.0 / 3.0, high: f64::MAX };
+        let estimate = TotalEstimate { seed: u64::MAX, strata: 1, value: u128::MAX, reach: 3 };
+        RunStatus {
+            progress: Progress {
+                run: "0123456789ab".parse().unwrap(),
+                plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000_000_000),
+                state: RunState::Active,
+                jobs: u32::MAX,
+                planned: Some(1),
+                done: 2,
+                leased: 3,
+                quarantined: 4,
+                share_done: 0.3,
+                states: u128::MAX,
+                estimated_states: u128::MAX - 1,
+                estimated_total: Some(interval),
+                speed: Some(Speed { threads: 0.7, states_per_s: 1e300 }),
+                time_left_s: Some(interval),
+                checks: CheckCounts { open: 1, agreed: 2, settled: 3, waived: 4, confirmed: 5 },
+                workers: Some(5),
+            },
+            fingerprint: Some(Fingerprint([0xa5; 32])),
+            priority: i32::MIN,
+            replicate_ppm: 1,
+            reason: Some("\"\u{1f451}\"".to_owned()),
+            created_at: 1,
+            started_at: Some(2),
+            finished_at: Some(i64::MAX),
+            outcome: Some(Outcome {
+                totals: Totals { count2: 1, count4: 2, count8: u128::MAX, solutions: 0 },
+                total: u128::MAX,
+                checked: Checked::Symmetric,
+                grounds: Some(Grounds { estimate, checks_wanted: 300 }),
+            }),
+            recounts: Recounts { agreed: 1, differing: 2, elapsed_us: u64::MAX },
+        }
+    }
+
+    #[test]
+    fn json_is_read_as_it_was_written() {
+        let full = full();
+        let mut bare = RunStatus {
+            fingerprint: None,
+            reason: None,
+            started_at: None,
+            finished_at: None,
+            ..full.clone()
+        };
+        bare.progress.planned = None;
+        bare.progress.estimated_total = None;
+        bare.progress.speed = None;
+        bare.progress.time_left_s = None;
+        bare.progress.workers = None;
+        let unconfirmed = full.outcome.map(|outcome| Outcome { grounds: None, ..outcome });
+        let runs =
+            [RunStatus { outcome: unconfirmed, ..bare.clone() }, RunStatus { outcome: None, ..bare }, full];
+        for run in runs {
+            let text = serde_json::to_string(&run).unwrap();
+            assert_eq!(serde_json::from_str::<RunStatus>(&text).unwrap(), run, "{text}");
+        }
+        let mut unsorted = self::full();
+        let mut json = serde_json::to_value(&unsorted).unwrap();
+        for name in ["count2", "count4", "count8"] {
+            json[name] = serde_json::Value::Null;
+        }
+        unsorted.outcome.as_mut().unwrap().totals = Totals::default();
+        assert_eq!(serde_json::from_value::<RunStatus>(json).unwrap(), unsorted);
+        let [job, worker] = [Blamed::Job(7), Blamed::Worker(WorkerId::new(7).unwrap())];
+        for blamed in [job, worker] {
+            let text = serde_json::to_string(&blamed).unwrap();
+            assert_eq!(serde_json::from_str::<Blamed>(&text).unwrap(), blamed, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_machine_is_not_all_machines() {
+        let read = |text: &str| serde_json::from_str::<TrustChange>(text);
+        for text in [
+            r#"{"machine":"west","credential":null,"trusted":false}"#,
+            r#"{"machine":"west","credential":"lab","trusted":true}"#,
+            r#"{"machine":null,"credential":"lab","trusted":false}"#,
+        ] {
+            assert_eq!(serde_json::to_string(&read(text).unwrap()).unwrap(), text);
+        }
+        for wrong in [
+            r#"{"machin":"west","credential":"lab","trusted":false}"#,
+            r#"{"machine":7,"credential":"lab","trusted":false}"#,
+            r#"{"machine":null,"credential":null,"trusted":false}"#,
+        ] {
+            read(wrong).expect_err(wrong);
+        }
+    }
+
+    #[test]
+    fn a_submission_that_makes_no_sense_is_refused() {
+        let good = serde_json::json!({
+            "request": "00112233445566778899aabbccddeeff", "n": 18, "plan": "border", "states_per_job": 1_000,
+            "cells": null, "priority": -3, "replicate_ppm": 0,
+        });
+        let read = |changed: &str, to: serde_json::Value| {
+            let mut changed_one = good.clone();
+            changed_one[changed] = to;
+            serde_json::from_value::<Submission>(changed_one)
+        };
+        assert_eq!(read("priority", 5.into()).unwrap().priority, 5);
+        let wrong: [(&str, serde_json::Value); 8] = [
+            ("request", "0011".into()),
+            ("n", 0.into()),
+            ("n", 1_000.into()),
+            ("plan", "cells".into()),
+            ("plan", "columns".into()),
+            ("states_per_job", 0.into()),
+            ("priority", (1_u64 << 31).into()),
+            ("replicate_ppm", 1_000_001.into()),
+        ];
+        for (name, value) in wrong {
+            let error = read(name, value.clone()).expect_err(name);
+            assert!(error.is_data(), "{name} {value}: {error}");
         }
     }
 }

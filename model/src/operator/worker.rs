@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::WallTime;
 use crate::credential::Credential;
 use crate::id::WorkerId;
 
 /// Whom an operator trusts or not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "MachineFields", into = "MachineFields")]
 pub enum MachineName {
     /// The machines that register under this name.
     One {
@@ -23,6 +26,36 @@ pub enum MachineName {
     },
 }
 
+/// Both have to be there: a misspelt name must not make one machine all of them.
+#[derive(Serialize, Deserialize)]
+struct MachineFields {
+    #[serde(deserialize_with = "Option::deserialize")]
+    machine: Option<String>,
+    #[serde(deserialize_with = "Option::deserialize")]
+    credential: Option<Credential>,
+}
+
+impl From<MachineName> for MachineFields {
+    fn from(name: MachineName) -> Self {
+        match name {
+            MachineName::One { name, credential } => Self { machine: Some(name), credential },
+            MachineName::All { credential } => Self { machine: None, credential: Some(credential) },
+        }
+    }
+}
+
+impl TryFrom<MachineFields> for MachineName {
+    type Error = &'static str;
+
+    fn try_from(MachineFields { machine, credential }: MachineFields) -> Result<Self, Self::Error> {
+        match (machine, credential) {
+            (Some(name), credential) => Ok(Self::One { name, credential }),
+            (None, Some(credential)) => Ok(Self::All { credential }),
+            (None, None) => Err("one of machine and credential has to be given"),
+        }
+    }
+}
+
 impl fmt::Display for MachineName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -34,7 +67,7 @@ impl fmt::Display for MachineName {
 }
 
 /// A worker that was seen since the coordinator started.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerStatus {
     /// Its name in the ledger.
     pub id: WorkerId,
@@ -53,6 +86,7 @@ pub struct WorkerStatus {
     /// Whether it has not ended, as far as is known.
     pub present: bool,
     /// When it registered.
+    #[serde(rename = "registered_at_ms")]
     pub registered_at: WallTime,
     /// Time since its last heartbeat, in milliseconds.
     pub silent_ms: u64,

@@ -1,10 +1,5 @@
 //! Conversion from wire to domain types, with every check that is possible on a single message, and back.
 
-mod history;
-mod operator;
-mod plan;
-#[cfg(test)]
-mod tests;
 mod worker;
 
 use nqueens_kernel::board::BoardSize;
@@ -26,7 +21,7 @@ fn invalid(field: &'static str, problem: impl ToString) -> InvalidMessage {
 }
 
 /// What a message has to have in this field.
-pub fn present<Wire, Domain>(field: &'static str, wire: Option<Wire>) -> Result<Domain, InvalidMessage>
+fn present<Wire, Domain>(field: &'static str, wire: Option<Wire>) -> Result<Domain, InvalidMessage>
 where
     Domain: TryFrom<Wire, Error = InvalidMessage>,
 {
@@ -49,12 +44,12 @@ fn board(n: u32) -> Result<BoardSize, InvalidMessage> {
 }
 
 /// The run that a field names.
-pub fn run_id(field: &'static str, number: u64) -> Result<RunId, InvalidMessage> {
+fn run_id(field: &'static str, number: u64) -> Result<RunId, InvalidMessage> {
     RunId::new(number).ok_or_else(|| invalid(field, "must be in 1..2^48"))
 }
 
 /// The worker that a field names.
-pub fn worker_id(field: &'static str, number: u64) -> Result<WorkerId, InvalidMessage> {
+fn worker_id(field: &'static str, number: u64) -> Result<WorkerId, InvalidMessage> {
     WorkerId::new(number).ok_or_else(|| invalid(field, "must be in 1..2^63"))
 }
 

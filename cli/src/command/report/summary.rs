@@ -13,7 +13,7 @@ use crate::output::{duration, harmless, local_time, percent, quantity, thousands
 
 /// `N = 16: 14,772,512 solutions`, or that there is no total.
 pub(super) fn title(facts: &Facts) -> String {
-    let subject = facts.run.plan.subject();
+    let subject = facts.run.progress.plan.subject();
     match &facts.run.outcome {
         Some(outcome) => format!("{subject}: {} solutions", thousands(outcome.total)),
         None => format!("{subject}: no total"),
@@ -73,10 +73,10 @@ pub(super) fn story(facts: &Facts) -> [(&'static str, Vec<String>); 4] {
 }
 
 fn what(facts: &Facts) -> Vec<String> {
-    let (run, n) = (&facts.run, facts.run.progress.n);
-    let is_whole = run.plan.cells().is_none();
+    let (run, n) = (&facts.run, facts.run.progress.plan.n());
+    let is_whole = run.progress.plan.cells().is_none();
     let placements = match n.get() {
-        _ if !is_whole => format!("All solutions of the board {}", run.plan.subject()),
+        _ if !is_whole => format!("All solutions of the board {}", run.progress.plan.subject()),
         1 => "All placements of 1 queen on the 1 × 1 board".to_owned(),
         n => format!("All placements of {n} queens on the {n} × {n} board in which no two attack each other"),
     };
@@ -92,10 +92,10 @@ fn what(facts: &Facts) -> Vec<String> {
     };
     let (jobs, done) = (run.progress.jobs, run.progress.done);
     let split = match jobs {
-        0 => format!("Plan {} finds no work in this board.", run.plan.kind()),
+        0 => format!("Plan {} finds no work in this board.", run.progress.plan.kind()),
         _ => format!(
             "Plan {} splits the board into {} independent jobs; {} of them are done.",
-            run.plan.kind(),
+            run.progress.plan.kind(),
             thousands(jobs),
             if jobs == done { "all".to_owned() } else { thousands(done) }
         ),
@@ -231,11 +231,11 @@ fn list(texts: &BTreeSet<String>, separator: &str) -> String {
 pub(super) fn counts(facts: &Facts) -> Vec<(&'static str, String)> {
     let Some(outcome) = &facts.run.outcome else { return Vec::new() };
     let orbits = outcome.totals;
-    if facts.run.plan.cells().is_some() {
+    if facts.run.progress.plan.cells().is_some() {
         return vec![("TOTAL", thousands(outcome.total))];
     }
     let mut counts = vec![("COUNT2", orbits.count2), ("COUNT4", orbits.count4), ("COUNT8", orbits.count8)];
-    counts.extend(orbits.unique(facts.run.progress.n).ok().map(|unique| ("UNIQUE", unique)));
+    counts.extend(orbits.unique(facts.run.progress.plan.n()).ok().map(|unique| ("UNIQUE", unique)));
     counts.push(("TOTAL", outcome.total));
     counts.into_iter().map(|(name, count)| (name, thousands(count))).collect()
 }
@@ -245,12 +245,12 @@ pub(super) fn figures(facts: &Facts) -> Vec<(&'static str, String)> {
     let (run, work, all) = (&facts.run, &facts.work, &facts.all);
     let plan = format!(
         "{}, {} jobs of about {} states each",
-        run.plan.kind(),
+        run.progress.plan.kind(),
         thousands(run.progress.jobs),
-        thousands(run.plan.states_per_job())
+        thousands(run.progress.plan.states_per_job())
     );
     let mut figures = vec![("Run", run.progress.run.to_string()), ("Plan", plan)];
-    if let Some(cells) = run.plan.cells() {
+    if let Some(cells) = run.progress.plan.cells() {
         figures.push(("Board", cells.to_string().replace('\n', " / ")));
     }
     figures.extend([
@@ -317,7 +317,8 @@ pub(super) const UNCHECKED: &str =
 
 /// Commands that verify the run, each with its purpose.
 pub(super) fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
-    let (run, plan, stem) = (facts.run.progress.run, facts.run.plan, facts.run.plan.file_stem());
+    let (run, plan, stem) =
+        (facts.run.progress.run, facts.run.progress.plan, facts.run.progress.plan.file_stem());
     let db = facts.db.as_ref().map(|db| quoted(&db.to_string_lossy()));
     let recount = db.as_ref().map(|db| {
         (format!("nqueens verify {run} --db {db} --sample 300"), "recounts 300 jobs by another search")

@@ -32,24 +32,25 @@ pub(super) struct RunEnd {
 impl RunEnd {
     pub(super) fn print(&self, json: Json) -> io::Result<()> {
         let outcome = self.run.outcome.as_ref().expect("a run that is done has a result");
-        let unique = outcome.totals.unique(self.run.progress.n).expect("checked when the run was done");
+        let unique =
+            outcome.totals.unique(self.run.progress.plan.n()).expect("checked when the run was done");
         if json.json { print_line(self.json(outcome, unique)) } else { self.print_text(outcome, unique) }
     }
 
     fn json(&self, Outcome { totals, total, checked, .. }: &Outcome, unique: u128) -> Value {
         let run = &self.run;
-        let of_orbits = |count: u128| run.plan.cells().is_none().then(|| count.to_string());
+        let of_orbits = |count: u128| run.progress.plan.cells().is_none().then(|| count.to_string());
         json!({
-            "n": run.progress.n.get(),
-            "subject": run.plan.subject(),
-            "cells": run.plan.cells().map(|cells| cells.to_string()),
+            "n": run.progress.plan.n().get(),
+            "subject": run.progress.plan.subject(),
+            "cells": run.progress.plan.cells().map(|cells| cells.to_string()),
             "total": total.to_string(),
             "unique": of_orbits(unique),
             "count2": of_orbits(totals.count2),
             "count4": of_orbits(totals.count4),
             "count8": of_orbits(totals.count8),
             "run": run.progress.run.to_string(),
-            "plan": run.plan.kind().name(),
+            "plan": run.progress.plan.kind().name(),
             "jobs": run.progress.jobs,
             "elapsed_s": self.effort.counted().as_secs_f64(),
             "interrupted_s": self.effort.interrupted().as_secs_f64(),
@@ -70,9 +71,9 @@ impl RunEnd {
             ("TOTAL", *total),
         ];
         // With blocked cells solutions are not sorted into orbits.
-        let rows = if self.run.plan.cells().is_some() { &rows[4..] } else { &rows };
+        let rows = if self.run.progress.plan.cells().is_some() { &rows[4..] } else { &rows };
         let width = thousands(total).len();
-        print_line(self.run.plan.subject())?;
+        print_line(self.run.progress.plan.subject())?;
         for &(name, count) in rows {
             print_line(format_args!("{name:<6}  {:>width$}", thousands(count)))?;
         }
@@ -107,7 +108,7 @@ impl RunEnd {
             }
         };
         let kernels = self.kernels().map_or_else(String::new, |kernels| format!(", kernel {kernels}"));
-        let (plan, jobs) = (self.run.plan.kind(), thousands(self.run.progress.jobs));
+        let (plan, jobs) = (self.run.progress.plan.kind(), thousands(self.run.progress.jobs));
         format!("{what}{kernels}, plan {plan}, {jobs} jobs")
     }
 

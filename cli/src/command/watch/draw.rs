@@ -126,8 +126,9 @@ fn footer(view: &View, palette: Palette) -> Text<'static> {
 }
 
 fn question(view: &View, command: Command) -> String {
-    let subject =
-        |id| view.snapshot.runs.iter().find(|run| run.progress.run == id).map(|run| run.plan.subject());
+    let subject = |id| {
+        view.snapshot.runs.iter().find(|run| run.progress.run == id).map(|run| run.progress.plan.subject())
+    };
     match command {
         Command::Pause(run) => format!(
             "Pause run {run}, {}? Workers finish the jobs they hold. y/n",
@@ -188,8 +189,8 @@ fn run_row(run: &RunStatus, palette: Palette) -> TableRow<'static> {
     };
     let row = TableRow::new([
         progress.run.to_string(),
-        progress.n.to_string(),
-        run.plan.kind().to_string(),
+        progress.plan.n().to_string(),
+        run.progress.plan.kind().to_string(),
         progress.state.name().to_owned(),
         percent(progress.share_done),
         progress.time_left_s.map_or_else(|| "-".to_owned(), |left| span(left.value)),
@@ -256,7 +257,12 @@ fn since(at: WallTime, view: &View) -> String {
 
 fn draw_detail(frame: &mut Frame, area: Rect, view: &View, run: &RunStatus, palette: Palette) {
     let [top, bar, text, curve] = Layout::vertical(DETAIL.map(Constraint::Length)).areas(area);
-    let title = format!("Run {}, {}, plan {}", run.progress.run, run.plan.subject(), run.plan.kind());
+    let title = format!(
+        "Run {}, {}, plan {}",
+        run.progress.run,
+        run.progress.plan.subject(),
+        run.progress.plan.kind()
+    );
     frame.render_widget(Line::styled(title, palette.title()), top);
     frame.render_widget(jobs_bar(&run.progress, bar.width, palette), bar);
     let mut lines = vec![jobs_line(&run.progress, view.detail(), palette)];
@@ -340,11 +346,11 @@ fn listed<const N: usize>(parts: [Option<String>; N]) -> String {
 
 /// The solutions by symmetry; nothing where cells are blocked, for they are not sorted.
 fn orbits(run: &RunStatus, outcome: &Outcome) -> String {
-    if run.plan.cells().is_some() {
+    if run.progress.plan.cells().is_some() {
         return String::new();
     }
     let orbits = outcome.totals;
-    let unique = orbits.unique(run.progress.n).ok();
+    let unique = orbits.unique(run.progress.plan.n()).ok();
     listed([
         Some(format!("COUNT2 {}", thousands(orbits.count2))),
         Some(format!("COUNT4 {}", thousands(orbits.count4))),

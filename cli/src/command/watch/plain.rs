@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use nqueens_model::operator::{Progress, RunState, RunStatus};
+use nqueens_model::operator::{RunState, RunStatus};
 
 use super::source::Source;
 use super::{RETRY, WatchCommand};
@@ -26,7 +26,7 @@ impl WatchCommand {
                 Ok(runs) => {
                     (was_there, is_there) = (true, true);
                     let mut open = runs.iter().filter(|run| run.progress.state.is_open());
-                    open.try_for_each(|run| self.show(&run.progress))?;
+                    open.try_for_each(|run| self.show(run))?;
                 }
                 Err(error) if was_there && error.is::<Unreachable>() => {
                     if is_there {
@@ -41,23 +41,24 @@ impl WatchCommand {
         }
     }
 
-    fn show(&self, run: &Progress) -> std::io::Result<()> {
+    fn show(&self, run: &RunStatus) -> std::io::Result<()> {
         if self.json.json {
-            return print_line(nqueens_web::json::progress(run));
+            return print_line(nqueens_coordinator::json::run(run));
         }
+        let run = &run.progress;
         let state = if run.state == RunState::Paused { "paused, " } else { "" };
         let workers = run.workers.map_or_else(String::new, |busy| format!(", {}", counted(busy, "worker")));
-        print_line(format_args!("{}  N = {}: {state}{}{workers}", run.run, run.n, describe(run)))
+        print_line(format_args!("{}  N = {}: {state}{}{workers}", run.run, run.plan.n(), describe(run)))
     }
 
     /// Says how everything that was watched ended.
     fn conclude(&self, runs: &[RunStatus]) -> anyhow::Result<ExitCode> {
         for run in runs {
             if self.json.json {
-                print_line(nqueens_web::json::run(run))?;
+                print_line(nqueens_coordinator::json::run(run))?;
                 continue;
             }
-            let (id, subject) = (run.progress.run, run.plan.subject());
+            let (id, subject) = (run.progress.run, run.progress.plan.subject());
             match (run.outcome.zip(run.standing()), &run.reason) {
                 (Some((outcome, standing)), _) => {
                     let total = thousands(outcome.total);

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use nqueens_proto::v1::operator_service_client::OperatorServiceClient;
-use nqueens_proto::{Token, connect, v1};
+use nqueens_proto::{CallFailure, JsonClient, Token, connect};
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
-use tonic::{Code, Request};
 
 use super::raw::{self, ACK, END_HEADERS, HEADERS, NO_SETTINGS, PING, RST_STREAM, frame};
 use super::{TOKENS, open_many_files};
@@ -121,7 +120,7 @@ impl Flood {
 
     /// Makes calls and takes them back at once ("rapid reset").
     async fn reset_calls(&self, service: &str) {
-        let headers = raw::call("/nqueens.v1.WorkerService/Sync", "token-of-a-stranger-0123456789");
+        let headers = raw::call("POST", "/nqueens.v1.WorkerService/Sync", "token-of-a-stranger-0123456789");
         while self.goes_on() {
             let Ok(mut stream) = raw::greet(service, NO_SETTINGS).await else { continue };
             for number in (1..10_000).step_by(2) {
@@ -151,11 +150,11 @@ impl Flood {
 
     async fn guess_at_service(&self, service: &str) {
         let channel = connect(&format!("http://{service}"), None).expect("an address");
-        let mut client = OperatorServiceClient::new(channel);
+        let token = "guess-of-a-stranger".parse::<Token>().expect("a token");
+        let client = JsonClient::new(channel, Some(token));
         while self.goes_on() {
-            let mut request = Request::new(v1::ListRunsRequest {});
-            "guess-of-a-stranger".parse::<Token>().expect("a token").attach(request.metadata_mut());
-            if client.list_runs(request).await.expect_err("it is wrong").code() == Code::Unauthenticated {
+            let refusal = client.get::<Value>("/v1/runs").await.expect_err("it is wrong");
+            if matches!(refusal, CallFailure::Refused(status, _) if status.as_u16() == 401) {
                 self.calls.fetch_add(1, Ordering::Relaxed);
             }
         }

@@ -36,10 +36,10 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 }
 
 /// The headers of a call, none of them compressed.
-pub(crate) fn call(path: &str, token: &str) -> Vec<u8> {
+pub(crate) fn call(method: &str, path: &str, token: &str) -> Vec<u8> {
     let authorization = format!("Bearer {token}");
     let fields = [
-        (":method", "POST"),
+        (":method", method),
         (":scheme", "http"),
         (":path", path),
         (":authority", "coordinator"),

@@ -36,7 +36,7 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
     let going = state == RunState::Active;
     let progress = Progress {
         run: run_id(number),
-        n,
+        plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000_000_000),
         state,
         jobs: 40_572,
         planned: None,
@@ -54,7 +54,6 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
     };
     RunStatus {
         progress,
-        plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000_000_000),
         fingerprint: Some(Fingerprint([7; 32])),
         priority: 0,
         replicate_ppm: 0,

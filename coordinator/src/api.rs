@@ -1,0 +1,175 @@
+//! The operators' JSON API: calls in, methods of [`Operator`] out. `docs/web.md` lists them.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use nqueens_model::id::{RunId, WorkerId};
+use nqueens_model::operator::{
+    Blamed, CoordinatorStatus, DiskRoom, RunDetail, RunState, Submission, TrustChange, WorkerStatus,
+};
+use nqueens_proto::PROTOCOL_VERSION;
+use nqueens_scheduler::Refusal;
+use nqueens_scheduler::request::{Drain, Requeue, RetryQuarantined, SetTrust};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::error::Error;
+use crate::json;
+use crate::operator::Operator;
+
+#[derive(Clone)]
+pub(crate) struct Api {
+    pub(crate) operator: Operator,
+    /// True, or its sender gone, once the coordinator stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// All calls.
+pub(crate) fn routes(api: Api) -> Router {
+    Router::new()
+        .route("/v1/coordinator", get(coordinator))
+        .route("/v1/runs", get(runs).post(submit))
+        .route("/v1/runs/{run}", get(run))
+        .route("/v1/runs/{run}/state", post(set_state))
+        .route("/v1/runs/{run}/retry", post(retry_quarantined))
+        .route("/v1/runs/{run}/requeue", post(requeue))
+        .route("/v1/runs/{run}/detail", get(detail))
+        .route("/v1/workers", get(workers))
+        .route("/v1/workers/{worker}/drain", post(drain))
+        .route("/v1/trust", post(set_trust))
+        .route("/v1/events", get(events))
+        .with_state(api)
+}
+
+/// An answer, or why there is none.
+type Answer<T> = Result<Json<T>, Refused>;
+
+struct Refused(Arc<Error>);
+
+impl From<Arc<Error>> for Refused {
+    fn from(error: Arc<Error>) -> Self {
+        Self(error)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let status = match *self.0 {
+            Error::Refused(Refusal::NoRun(_) | Refusal::NoWorker(_) | Refusal::NoMachine { .. }) => {
+                StatusCode::NOT_FOUND
+            }
+            Error::Refused(Refusal::RunIsOver { .. })
+            | Error::BeingPlanned(_)
+            | Error::OtherSubmission(_) => StatusCode::CONFLICT,
+            Error::PlanTooLarge { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Error::TooManyPlans(_) => StatusCode::TOO_MANY_REQUESTS,
+            Error::PlanCancelled(_) => StatusCode::GONE,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        (status, self.0.to_string()).into_response()
+    }
+}
+
+async fn coordinator(State(Api { operator, .. }): State<Api>) -> Json<CoordinatorStatus> {
+    let disk = operator.snapshot.borrow().room.map(|room| DiskRoom {
+        free_bytes: room.free,
+        reserve_bytes: room.reserve,
+        is_short: room.is_short,
+    });
+    let build = operator.build.to_string();
+    Json(CoordinatorStatus { build, protocol_version: PROTOCOL_VERSION, disk })
+}
+
+async fn runs(State(Api { operator, .. }): State<Api>) -> Answer<Vec<Value>> {
+    Ok(Json(operator.runs().await?.iter().map(json::run).collect()))
+}
+
+async fn run(State(Api { operator, .. }): State<Api>, Path(run): Path<RunId>) -> Answer<Value> {
+    one(&operator, run).await
+}
+
+async fn one(operator: &Operator, run: RunId) -> Answer<Value> {
+    Ok(Json(json::run(&operator.run(run).await?)))
+}
+
+/// Has a run planned, and answers with it as it is before long, planned or being planned.
+async fn submit(
+    State(Api { operator, mut stopping }): State<Api>,
+    Json(submission): Json<Submission>,
+) -> Answer<Value> {
+    let begun = async {
+        match operator.begin(submission).await? {
+            Some(planning) => planning.underway().await,
+            None => Ok(()),
+        }
+    };
+    tokio::select! {
+        begun = begun => begun?,
+        _ = stopping.wait_for(|stopping| *stopping) => return Err(Arc::new(Error::ShuttingDown).into()),
+    }
+    one(&operator, submission.run()).await
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Change {
+    Active,
+    Paused,
+    Cancelled,
+}
+
+async fn set_state(
+    State(Api { operator, .. }): State<Api>,
+    Path(run): Path<RunId>,
+    Json(change): Json<Change>,
+) -> Answer<Value> {
+    let state = match change {
+        Change::Active => RunState::Active,
+        Change::Paused => RunState::Paused,
+        Change::Cancelled => RunState::Cancelled,
+    };
+    Ok(Json(json::run(&operator.set_run_state(run, state).await?)))
+}
+
+async fn retry_quarantined(State(Api { operator, .. }): State<Api>, Path(run): Path<RunId>) -> Answer<Value> {
+    operator.ask(RetryQuarantined(run)).await?;
+    one(&operator, run).await
+}
+
+/// How many results were voided.
+async fn requeue(
+    State(Api { operator, .. }): State<Api>,
+    Path(run): Path<RunId>,
+    Json(of): Json<Blamed>,
+) -> Answer<usize> {
+    Ok(Json(operator.ask(Requeue { run, of }).await?))
+}
+
+async fn detail(State(Api { operator, .. }): State<Api>, Path(run): Path<RunId>) -> Answer<RunDetail> {
+    Ok(Json(operator.detail(run).await?))
+}
+
+async fn workers(State(Api { operator, .. }): State<Api>) -> Answer<Vec<WorkerStatus>> {
+    Ok(Json(operator.workers().await?))
+}
+
+async fn drain(State(Api { operator, .. }): State<Api>, Path(worker): Path<WorkerId>) -> Answer<()> {
+    Ok(Json(operator.ask(Drain(worker)).await?))
+}
+
+async fn set_trust(
+    State(Api { operator, .. }): State<Api>,
+    Json(TrustChange { machines, trusted }): Json<TrustChange>,
+) -> Answer<()> {
+    Ok(Json(operator.ask(SetTrust { machines, trusted }).await?))
+}
+
+async fn events(State(Api { operator, .. }): State<Api>) -> Json<Vec<Value>> {
+    let events = operator.events.borrow().clone();
+    Json(events.iter().map(json::event).collect())
+}

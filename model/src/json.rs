@@ -1,0 +1,133 @@
+//! How values stand in JSON, for `#[serde(with = "...")]`: names are text, and so are numbers that outgrow 2^53.
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+/// A value as its text.
+pub(crate) mod text {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// A share in millionths.
+pub(crate) fn share_ppm<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let share = u32::deserialize(deserializer)?;
+    if share > 1_000_000 { Err(D::Error::custom("replicate_ppm must be in 0..1000000")) } else { Ok(share) }
+}
+
+/// The digits of a plan's SHA-256.
+pub(crate) mod fingerprint {
+    use nqueens_kernel::plan::Fingerprint;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "as serde calls it")]
+    pub(crate) fn serialize<S: Serializer>(
+        print: &Option<Fingerprint>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        print.map(|print| print.to_string()).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Fingerprint>, D::Error> {
+        let Some(digits) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(digits, &mut bytes).map_err(D::Error::custom)?;
+        Ok(Some(Fingerprint(bytes)))
+    }
+}
+
+/// A plan by its board, its kind, the size of its jobs, and the cells of a plan `cells`.
+pub(crate) mod plan {
+    use nqueens_kernel::board::BoardSize;
+    use nqueens_kernel::cells::Cells;
+    use nqueens_kernel::plan::{Plan, PlanKind};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Bytes of a drawing, at most: 31 lines of 31 cells are fewer.
+    const DRAWING_MAX: usize = 1_024;
+
+    #[derive(Serialize, Deserialize)]
+    struct Fields {
+        n: u32,
+        plan: String,
+        states_per_job: u64,
+        cells: Option<String>,
+    }
+
+    pub(crate) fn serialize<S: Serializer>(plan: &Plan, serializer: S) -> Result<S::Ok, S::Error> {
+        Fields {
+            n: plan.n().get(),
+            plan: plan.kind().name().to_owned(),
+            states_per_job: plan.states_per_job(),
+            cells: plan.cells().map(|cells| cells.to_string()),
+        }
+        .serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Plan, D::Error> {
+        let Fields { n, plan, states_per_job, cells } = Fields::deserialize(deserializer)?;
+        let n = BoardSize::new(n).map_err(|error| D::Error::custom(format_args!("n {error}")))?;
+        let kind: PlanKind = plan.parse().map_err(|error| D::Error::custom(format_args!("plan {error}")))?;
+        if states_per_job == 0 || i64::try_from(states_per_job).is_err() {
+            return Err(D::Error::custom("states_per_job must be in 1..2^63"));
+        }
+        if cells.as_ref().is_some_and(|cells| cells.len() > DRAWING_MAX) {
+            return Err(D::Error::custom(format_args!("cells must have at most {DRAWING_MAX} bytes")));
+        }
+        let board = cells.map(|cells| cells.parse::<Cells>()).transpose();
+        let board = board.map_err(|error| D::Error::custom(format_args!("cells {error}")))?;
+        let plan = Plan::stored(n, kind, board, states_per_job);
+        plan.ok_or_else(|| D::Error::custom("cells are there if and only if the plan is cells"))
+    }
+}
+
+/// Orbits by size. Null is read as none: whoever knows that a board's solutions are not sorted writes that.
+pub(crate) mod orbits {
+    use nqueens_kernel::counts::Totals;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Fields {
+        #[serde(serialize_with = "super::text::serialize", deserialize_with = "number")]
+        count2: u128,
+        #[serde(serialize_with = "super::text::serialize", deserialize_with = "number")]
+        count4: u128,
+        #[serde(serialize_with = "super::text::serialize", deserialize_with = "number")]
+        count8: u128,
+    }
+
+    pub(crate) fn serialize<S: Serializer>(totals: &Totals, serializer: S) -> Result<S::Ok, S::Error> {
+        let Totals { count2, count4, count8, .. } = *totals;
+        Fields { count2, count4, count8 }.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Totals, D::Error> {
+        let Fields { count2, count4, count8 } = Fields::deserialize(deserializer)?;
+        Ok(Totals { count2, count4, count8, solutions: 0 })
+    }
+
+    fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        let digits = Option::<String>::deserialize(deserializer)?;
+        digits.map_or(Ok(0), |digits| digits.parse().map_err(D::Error::custom))
+    }
+}
