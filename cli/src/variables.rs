@@ -15,9 +15,8 @@ use crate::output::stdout_failed;
 
 const PREFIX: &str = "NQUEENS_";
 
-/// Variables without an option: tokens, which the command line would show to every user, and the mark of a PBS fleet.
-const OTHERS: [&str; 4] =
-    ["NQUEENS_TOKEN", "NQUEENS_WORKER_TOKEN", "NQUEENS_OPERATOR_TOKEN", "NQUEENS_FLEET"];
+/// Variables without an option: tokens, which the command line would show to every user.
+const OTHERS: [&str; 3] = ["NQUEENS_TOKEN", "NQUEENS_WORKER_TOKEN", "NQUEENS_OPERATOR_TOKEN"];
 
 /// Reads the arguments of this process. Ends it if they are wrong (exit code 2) or ask for help.
 pub(crate) fn parse<Arguments: FromArgMatches>(commands: Command) -> Arguments {
