@@ -28,7 +28,6 @@ use tower::layer::layer_fn;
 use tracing::{Span, debug, error_span, field, warn};
 
 use crate::access::Access;
-use crate::canary;
 use crate::disk::Disk;
 use crate::error::Error;
 use crate::history::Histories;
@@ -39,6 +38,7 @@ use crate::operator::Operator;
 use crate::operator_service::Operators;
 use crate::plans::Plans;
 use crate::reader::Reader;
+use crate::recounting;
 use crate::service::Workers;
 use crate::total::{Confirming, References, conclude};
 use crate::writer::{Handle, Timing, Writer};
@@ -79,7 +79,8 @@ impl Coordinator {
         let reader = Reader::new(path, database.readers.clone());
         let disk = Disk::new(path, reader.clone(), pace.disk_reserve).await;
         let plans = Plans::default();
-        let policy = Policy { arbiter: pace.canaries, ..pace.policy };
+        let Confirming { recounts_min, published, .. } = pace.confirming;
+        let policy = Policy { arbiter: pace.canaries, recounts_min, published, ..pace.policy };
         let writer = Writer::new(database, disk.room(), policy, incarnation, build, plans.clone()).await?;
         let (snapshot, events, committed, faults) = (
             writer.snapshot.subscribe(),
@@ -108,7 +109,7 @@ impl Coordinator {
             tokio::spawn(conclude_runs(operator.clone(), pace.confirming, faults.clone())),
         ];
         if pace.canaries {
-            chores.push(tokio::spawn(canary::count(operator.clone())));
+            chores.push(tokio::spawn(recounting::count(operator.clone())));
         }
         Ok(Self { operator, limits, pace, writing, chores, faults })
     }
@@ -277,8 +278,9 @@ async fn conclude_run(
     id: RunId,
     references: &mut References,
 ) -> Result<bool, Arc<Error>> {
-    let basis =
-        move |dispatch: &Dispatch, _| dispatch.run(id).filter(|run| run.is_complete()).map(Run::basis);
+    let basis = move |dispatch: &Dispatch, now| {
+        dispatch.run(id).filter(|run| dispatch.is_over(now, run)).map(Run::basis)
+    };
     let Some(basis) = operator.writer.look(basis).await? else { return Ok(false) };
     let concluding = async {
         let run = operator.reader.run(id).await?;

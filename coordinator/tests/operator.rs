@@ -142,7 +142,7 @@ async fn runs_are_paused_resumed_and_cancelled() {
     assert!(!idle.take(8).await.is_empty());
     let cancelled = client.set_run_state(change(run, v1::RunState::Cancelled)).await.unwrap().into_inner();
     assert_eq!(cancelled.run.unwrap().progress.unwrap().state(), v1::RunState::Cancelled);
-    assert_eq!(worker.report(&[honest(&held[1])]).await, [v1::Verdict::SetAside]);
+    assert_eq!(worker.report(&[honest(&held[1])]).await, [v1::Verdict::Duplicate]);
     let refusal = client.set_run_state(change(run, v1::RunState::Active)).await.unwrap_err();
     assert_eq!(refusal.code(), Code::FailedPrecondition);
     assert!(refusal.message().ends_with("is cancelled; only active and paused runs can be changed"));

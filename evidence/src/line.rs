@@ -112,7 +112,7 @@ pub struct JobLine {
     pub reported_at_ms: WallTime,
 }
 
-/// A result that is not accepted: it came second, was voided, or is impossible.
+/// A result that does not stand: it was voided, or is a second count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OtherLine {
@@ -144,16 +144,12 @@ pub struct OtherLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OtherVerdict {
-    /// It was accepted and later voided: wrong, in doubt, or replaced by one that two workers agree on.
+    /// It was accepted and later voided: wrong, or in doubt.
     Voided,
     /// It is equal to the result that was accepted at the time.
     Duplicate,
     /// It differs from the result that was accepted at the time.
     Conflict,
-    /// It can't be right.
-    Implausible,
-    /// It came while its job was in quarantine or its run cancelled.
-    SetAside,
 }
 
 /// A worker as it registered.
@@ -228,21 +224,24 @@ pub struct GroundsLine {
     /// Half-width of its 95 % confidence interval.
     #[serde(with = "text")]
     pub reach: u128,
-    /// Results that must have been counted a second time.
+    /// Second counts and recounts that must agree.
     pub checks_wanted: u32,
+    /// So many of them must be recounts.
+    pub recounts_wanted: u32,
 }
 
 impl From<Grounds> for GroundsLine {
     fn from(grounds: Grounds) -> Self {
-        let Grounds { estimate: TotalEstimate { seed, strata, value, reach }, checks_wanted } = grounds;
-        Self { seed, strata, estimate: value, reach, checks_wanted }
+        let Grounds { estimate, checks_wanted, recounts_wanted } = grounds;
+        let TotalEstimate { seed, strata, value, reach } = estimate;
+        Self { seed, strata, estimate: value, reach, checks_wanted, recounts_wanted }
     }
 }
 
 impl From<GroundsLine> for Grounds {
     fn from(line: GroundsLine) -> Self {
-        let GroundsLine { seed, strata, estimate: value, reach, checks_wanted } = line;
-        Self { estimate: TotalEstimate { seed, strata, value, reach }, checks_wanted }
+        let GroundsLine { seed, strata, estimate: value, reach, checks_wanted, recounts_wanted } = line;
+        Self { estimate: TotalEstimate { seed, strata, value, reach }, checks_wanted, recounts_wanted }
     }
 }
 

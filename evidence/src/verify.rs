@@ -22,6 +22,9 @@ use crate::total::{Doubt, conclude};
 /// would all be right in one case of twenty.
 pub const CHECKS_MIN: u32 = 300;
 
+/// So many of them must be recounts.
+pub const RECOUNTS_MIN: u32 = 60;
+
 /// Of an estimate, where the file has none.
 const SEED: u64 = 1;
 
@@ -44,14 +47,16 @@ pub struct Report {
 #[derive(Clone, Debug)]
 pub struct CountedTotal {
     outcome: Outcome,
-    /// Results that were counted a second time, as the file tells: under another credential or by the coordinator.
-    checks_made: u64,
+    /// Second counts under another credential, as the file tells.
+    second_counts: u64,
+    /// Recounts by the coordinator, as the file tells.
+    recounts: u64,
 }
 
 impl CountedTotal {
     /// Whether it is confirmed, if somebody who is trusted has counted so many of its jobs again.
     pub fn verdict(&self, recounted: u64) -> CheckResult {
-        let standing = Standing::new(&self.outcome, self.checks_made.max(recounted), 0);
+        let standing = Standing::new(&self.outcome, self.second_counts, self.recounts.max(recounted), 0);
         let is_off = |missing: &Missing| matches!(missing, Missing::Agreement(_));
         let told = standing.to_string();
         if standing.is_confirmed() {
@@ -250,10 +255,12 @@ fn confirm(
     }
     // A file can ask for more, not for less.
     let checks_wanted = CHECKS_MIN.min(book.header.jobs).max(told.map_or(0, |told| told.checks_wanted));
-    let grounds = Some(Grounds { estimate, checks_wanted });
+    let recounts_wanted = RECOUNTS_MIN.min(book.header.jobs).max(told.map_or(0, |told| told.recounts_wanted));
+    let grounds = Some(Grounds { estimate, checks_wanted, recounts_wanted });
     report.counted = Some(CountedTotal {
         outcome: Outcome { grounds, ..outcome },
-        checks_made: book.confirmed().max(last.checks.recounts_agreed.into()),
+        second_counts: book.confirmed(),
+        recounts: last.checks.recounts_agreed.into(),
     });
     Ok(())
 }

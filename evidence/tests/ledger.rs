@@ -122,7 +122,7 @@ fn a_total_is_confirmed_by_its_estimate_and_by_second_counts() {
     let total = 4_968_057_848;
     let n = BoardSize::new(19).expect("a board");
     let estimate = estimate_total(n, None, (5, 300), &Control::default()).expect("nobody stops it");
-    let grounds = GroundsLine::from(Grounds { estimate, checks_wanted: 3 });
+    let grounds = GroundsLine::from(Grounds { estimate, checks_wanted: 3, recounts_wanted: 0 });
     let report = |recounts_agreed, grounds| {
         let checks = ChecksLine { recounts_agreed, recounts_differing: 0, grounds };
         verified(&ledger_with(19, total, checks))

@@ -18,6 +18,7 @@ pub fn run(run: &RunStatus) -> Value {
             "value": value.to_string(),
             "reach": reach.to_string(),
             "checks_wanted": grounds.checks_wanted,
+            "recounts_wanted": grounds.recounts_wanted,
         })
     });
     // The solutions of a variant are not sorted into orbits.
@@ -85,8 +86,8 @@ pub fn progress(progress: &Progress) -> Value {
         "time_left_s": progress.time_left_s.map(in_numbers),
         "busy_workers": progress.workers,
         "checks": {
-            "open": checks.open, "agreed": checks.agreed, "settled": checks.settled, "waived": checks.waived,
-            "confirmed": checks.confirmed,
+            "open": checks.open, "agreed": checks.agreed, "settled": checks.settled, "unmade": checks.unmade,
+            "confirmed": checks.confirmed, "recounted": checks.recounted,
         },
     })
 }
@@ -110,7 +111,6 @@ pub fn worker(worker: &WorkerStatus) -> Value {
         "draining": worker.draining,
         "checks_passed": worker.checks_passed,
         "checks_failed": worker.checks_failed,
-        "checks_open": worker.checks_open,
         "distrusted": worker.distrusted,
     })
 }

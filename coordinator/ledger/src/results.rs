@@ -79,8 +79,8 @@ pub(super) async fn insert_results(
     now: WallTime,
 ) -> Result<(), Error> {
     let rows = results.iter().map(|(worker, result, verdict)| {
-        let LeaseToken { job, epoch, incarnation } = result.token;
-        let lease = (job.run.get(), job.number, epoch.get(), incarnation.get(), worker.get());
+        let LeaseToken { job, epoch, .. } = result.token;
+        let lease = (job.run.get(), job.number, epoch.get(), worker.get());
         (
             lease,
             result.kernel.as_str(),
@@ -95,10 +95,9 @@ pub(super) async fn insert_results(
     });
     let rows = json(&rows.collect::<Vec<_>>());
     let done = query!(
-        "INSERT INTO result (run, job, epoch, incarnation, worker, kernel, count2, count4, count8, solutions, states,
+        "INSERT INTO result (run, job, epoch, worker, kernel, count2, count4, count8, solutions, states,
                              elapsed_us, verdict, parts, cpu_us, reported_at)
-         SELECT value ->> '$[0][0]', value ->> '$[0][1]', value ->> '$[0][2]', value ->> '$[0][3]',
-                value ->> '$[0][4]', value ->> 1, value ->> '$[2][0]', value ->> '$[2][1]', value ->> '$[2][2]',
+         SELECT value ->> '$[0][0]', value ->> '$[0][1]', value ->> '$[0][2]', value ->> '$[0][3]', value ->> 1, value ->> '$[2][0]', value ->> '$[2][1]', value ->> '$[2][2]',
                 value ->> '$[2][3]', value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, ?2
          FROM jsonb_each(?1)",
         rows,
@@ -143,6 +142,8 @@ pub struct LedgerResult {
     pub cpu_us: Option<u64>,
     /// When it arrived.
     pub reported_at: WallTime,
+    /// Parts of the job that it tells of.
+    pub parts: u32,
 }
 
 fn ledger_result(
@@ -161,6 +162,7 @@ fn ledger_result(
         elapsed_us: within("result.elapsed_us", elapsed_us)?,
         cpu_us: cpu_us.map(|time| within("result.cpu_us", time)).transpose()?,
         reported_at,
+        parts: 1,
     })
 }
 
@@ -168,10 +170,11 @@ fn ledger_result(
 pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
     let id = column(run.get());
     let rows = query!(
-        r#"SELECT job.number, run.n, job.class, job.bound1, job.prefixes, job.state, result.worker AS "worker?",
+        r#"SELECT job.number AS "number!", run.n AS "n!", job.class, job.bound1, job.prefixes, job.state, result.worker AS "worker?",
                   worker.name AS "worker_name?", result.kernel AS "kernel?", result.epoch AS "epoch?", result.count2 AS "count2?", result.count4 AS "count4?",
                   result.count8 AS "count8?", result.solutions AS "solutions?", result.states AS "states?",
-                  result.elapsed_us AS "elapsed_us?", result.cpu_us, result.reported_at AS "reported_at?"
+                  result.elapsed_us AS "elapsed_us?", result.cpu_us, result.reported_at AS "reported_at?",
+                  coalesce(json_array_length(result.parts), 1) AS "parts!: u32"
            FROM job JOIN run ON run.id = job.run
            LEFT JOIN result ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'
            LEFT JOIN worker ON worker.id = result.worker
@@ -188,7 +191,10 @@ pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerR
         let work = all([row.worker, row.epoch, row.states, row.elapsed_us, row.reported_at]);
         let accepted = found.zip(work).zip(row.worker_name.zip(row.kernel));
         let accepted = accepted
-            .map(|((found, work), names)| ledger_result(found, work, row.cpu_us, names))
+            .map(|((found, work), names)| {
+                let result = ledger_result(found, work, row.cpu_us, names)?;
+                Ok::<_, Error>(LedgerResult { parts: row.parts, ..result })
+            })
             .transpose()?;
         let number = within("job.number", row.number)?;
         // Whoever asks for the next rows gets on.

@@ -80,9 +80,7 @@ async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
     assert_eq!(worker.report(&results[..2]).await, [Verdict::Accepted; 2]);
     let others = house.worker(2).await.take(8).await;
     assert_eq!(others.len(), 2, "what is leased is not handed out again");
-    assert!(
-        others.iter().all(|lease| lease.token.unwrap().incarnation != leases[0].token.unwrap().incarnation)
-    );
+    assert!(others.iter().all(|lease| lease.token.unwrap().ticket != leases[0].token.unwrap().ticket));
     house.close().await;
 
     // Third life, without grace: the leases end, the work under them is welcome all the same.

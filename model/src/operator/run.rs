@@ -102,9 +102,9 @@ impl RunStatus {
     /// How far its total may be believed, once there is one.
     pub fn standing(&self) -> Option<Standing> {
         let checks = self.progress.checks;
-        // A job that the coordinator has counted whole stands in both.
-        let made = checks.confirmed.max(self.recounts.agreed);
-        self.outcome.as_ref().map(|outcome| Standing::new(outcome, made.into(), checks.open))
+        let (second_counts, open) = (checks.confirmed.into(), checks.open + checks.unmade);
+        let outcome = self.outcome.as_ref();
+        outcome.map(|outcome| Standing::new(outcome, second_counts, self.recounts.agreed.into(), open))
     }
 
     /// How long it waited for its first lease.

@@ -82,14 +82,16 @@ impl From<v1::Recounts> for Recounts {
 }
 
 impl From<CheckCounts> for v1::CheckCounts {
-    fn from(CheckCounts { open, agreed, settled, waived, confirmed }: CheckCounts) -> Self {
-        Self { open, agreed, settled, waived, confirmed }
+    fn from(CheckCounts { open, agreed, settled, unmade, confirmed, recounted }: CheckCounts) -> Self {
+        Self { open, agreed, settled, unmade, confirmed, recounted }
     }
 }
 
 impl From<v1::CheckCounts> for CheckCounts {
-    fn from(v1::CheckCounts { open, agreed, settled, waived, confirmed }: v1::CheckCounts) -> Self {
-        Self { open, agreed, settled, waived, confirmed }
+    fn from(
+        v1::CheckCounts { open, agreed, settled, unmade, confirmed, recounted }: v1::CheckCounts,
+    ) -> Self {
+        Self { open, agreed, settled, unmade, confirmed, recounted }
     }
 }
 
@@ -234,8 +236,10 @@ impl TryFrom<v1::RunResult> for Outcome {
 
 impl From<Grounds> for v1::Grounds {
     fn from(grounds: Grounds) -> Self {
-        let Grounds { estimate: TotalEstimate { seed, strata, value, reach }, checks_wanted } = grounds;
-        Self { estimate: value.to_string(), reach: reach.to_string(), seed, strata, checks_wanted }
+        let Grounds { estimate, checks_wanted, recounts_wanted } = grounds;
+        let TotalEstimate { seed, strata, value, reach } = estimate;
+        let (estimate, reach) = (value.to_string(), reach.to_string());
+        Self { estimate, reach, seed, strata, checks_wanted, recounts_wanted }
     }
 }
 
@@ -243,9 +247,10 @@ impl TryFrom<v1::Grounds> for Grounds {
     type Error = InvalidMessage;
 
     fn try_from(wire: v1::Grounds) -> Result<Self, Self::Error> {
-        let v1::Grounds { estimate, reach, seed, strata, checks_wanted } = wire;
+        let v1::Grounds { estimate, reach, seed, strata, checks_wanted, recounts_wanted } = wire;
         let (value, reach) = (decimal("estimate", &estimate)?, decimal("reach", &reach)?);
-        Ok(Self { estimate: TotalEstimate { seed, strata, value, reach }, checks_wanted })
+        let estimate = TotalEstimate { seed, strata, value, reach };
+        Ok(Self { estimate, checks_wanted, recounts_wanted })
     }
 }
 
@@ -268,7 +273,6 @@ impl From<WorkerStatus> for v1::WorkerStatus {
             draining: worker.draining,
             checks_passed: worker.checks_passed,
             checks_failed: worker.checks_failed,
-            checks_open: worker.checks_open,
             distrusted: worker.distrusted,
         }
     }
@@ -295,7 +299,6 @@ impl TryFrom<v1::WorkerStatus> for WorkerStatus {
             draining: wire.draining,
             checks_passed: wire.checks_passed,
             checks_failed: wire.checks_failed,
-            checks_open: wire.checks_open,
             distrusted: wire.distrusted,
         })
     }
@@ -314,7 +317,6 @@ impl From<EventKind> for v1::EventKind {
             EventKind::WorkerStalled => Self::WorkerStalled,
             EventKind::EngineFailed => Self::EngineFailed,
             EventKind::MachineDistrusted => Self::MachineDistrusted,
-            EventKind::MachineRests => Self::MachineRests,
             EventKind::DiskShort => Self::DiskShort,
             EventKind::DiskRoomy => Self::DiskRoomy,
         }

@@ -43,7 +43,7 @@ fn done() -> RunStatus {
             estimated_total: Some(Interval { value: 5.0, low: 0.0, high: 1e40 }),
             speed: Some(Speed { threads: 1.5, states_per_s: 1e9 }),
             time_left_s: Some(Interval { value: 0.25, low: 0.25, high: 0.25 }),
-            checks: CheckCounts { open: 1, agreed: 2, settled: 3, waived: 4, confirmed: 5 },
+            checks: CheckCounts { open: 1, agreed: 2, settled: 3, unmade: 4, confirmed: 5, recounted: 6 },
             workers: Some(3),
         },
         plan: Plan::with_states_per_job(n, PlanKind::Border, 1_000),
@@ -62,6 +62,7 @@ fn done() -> RunStatus {
             grounds: Some(Grounds {
                 estimate: TotalEstimate { seed: u64::MAX, strata: 10_000, value: u128::MAX, reach: 1 << 100 },
                 checks_wanted: 300,
+                recounts_wanted: 60,
             }),
         }),
     }
@@ -107,7 +108,6 @@ fn what_is_sent_arrives() {
         draining: true,
         checks_passed: 9,
         checks_failed: 10,
-        checks_open: 11,
         distrusted: Some("wrong".to_owned()),
     };
     for blamed in [Blamed::Job(0), Blamed::Worker(worker.id)] {
