@@ -1,216 +1,134 @@
-//! AVX-512: 16 lanes of 32 columns (AVX512F) or 32 lanes of 16 columns (AVX512BW and VBMI2).
+//! AVX-512 (BW and VBMI2): 32 lanes of 16 columns.
 //!
-//! Found on Zen 5: `vpexpandd` and `vpcompressd` must merge into a register that is ready, since the zeroing form
+//! Found on Zen 5: `vpexpandw` and `vpcompressw` must merge into a register that is ready, since the zeroing form
 //! waits for the old value too; packing one index vector and permuting three times beats packing three times;
 //! packing straight to memory is slow.
 
 #![allow(clippy::wildcard_imports, reason = "intrinsics carry their vendor's prefix")]
 
 use std::arch::x86_64::*;
+use std::ops::{BitAnd, BitOr, BitXor, Not};
 
-use super::Steps;
-use super::lanes::{Lanes, compiled_for};
-use super::schedule::Level;
-use super::stacks::{Parents, Stack};
-use super::step;
-use crate::engine::Kernel;
+use super::vector::{Nodes, Vector, on_values, operators};
 
-/// Proof that the machine has what [`Kernel::Avx512`] needs.
+/// 32 lanes.
 #[derive(Clone, Copy)]
-pub(super) struct Avx512(());
+pub(super) struct Avx512(__m512i);
 
-impl Avx512 {
-    /// The proof, if this machine has the instructions.
-    pub(super) fn detect() -> Option<Self> {
-        Kernel::Avx512.is_available().then_some(Self(()))
-    }
-}
+operators!(
+    Avx512, _mm512_set1_epi16;
+    BitAnd bitand _mm512_and_si512,
+    BitOr bitor _mm512_or_si512,
+    BitXor bitxor _mm512_xor_si512
+);
 
-/// 16 lanes of `u32`.
-#[derive(Clone, Copy)]
-pub(super) struct Wide(pub(super) Avx512);
-
-/// 32 lanes of `u16`.
-#[derive(Clone, Copy)]
-pub(super) struct Narrow(pub(super) Avx512);
-
-static NUMBERS_WIDE: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
-static NUMBERS_NARROW: [u16; 32] = [
+static NUMBERS: [u16; 32] = [
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28,
     29, 30, 31,
 ];
 
-macro_rules! avx512_lanes {
-    (
-        $isa:ident, $word:ty, $lanes:literal, $mask:ty, $bits:ident,
-        $set1:ident, $add:ident, $sllv:ident, $srlv:ident, $slli:ident, $srli:ident,
-        $test:ident, $testn:ident, $mask_test:ident, $mask_testn:ident, $mask_eq:ident, $mask_mov:ident,
-        $compress:ident, $expand:ident, $permute:ident, $numbers:ident
-    ) => {
-        impl Steps for $isa {
-            type Word = $word;
+impl Vector for Avx512 {
+    type Word = u16;
+    type Mask = __mmask32;
+    const LANES: usize = 32;
 
-            compiled_for! {
-                "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt", isa: $isa;
+    #[inline(always)]
+    unsafe fn splat(bitmap: u16) -> Self {
+        // SAFETY: the caller promises the instructions.
+        Self(unsafe { _mm512_set1_epi16(bitmap.cast_signed()) })
+    }
+    #[inline(always)]
+    unsafe fn load(words: &[u16]) -> Self {
+        // SAFETY: the caller promises the instructions; there are as many words as lanes.
+        Self(unsafe { _mm512_loadu_si512(words[..Self::LANES].as_ptr().cast()) })
+    }
+    #[inline(always)]
+    fn sum(self) -> u64 {
+        let mut words = [0_u16; Self::LANES];
+        // SAFETY: the array is as large as a vector.
+        unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), self.0) };
+        words.map(u64::from).iter().sum()
+    }
+    #[inline(always)]
+    fn lowest(self) -> Self {
+        self & Self(on_values!(_mm512_sub_epi16(_mm512_setzero_si512(), self.0)))
+    }
+    #[inline(always)]
+    fn raise(self, rows: u32) -> Self {
+        Self(on_values!(_mm512_sll_epi16(self.0, _mm_cvtsi32_si128(rows.cast_signed()))))
+    }
+    #[inline(always)]
+    fn lower(self, rows: u32) -> Self {
+        Self(on_values!(_mm512_srl_epi16(self.0, _mm_cvtsi32_si128(rows.cast_signed()))))
+    }
+    #[inline(always)]
+    fn equals(self, other: Self) -> u32 {
+        on_values!(_mm512_cmpeq_epi16_mask(self.0, other.0))
+    }
+    #[inline(always)]
+    fn is_empty(self) -> u32 {
+        on_values!(_mm512_testn_epi16_mask(self.0, self.0))
+    }
+    #[inline(always)]
+    fn replace(self, mask: u32, new: Self) -> Self {
+        Self(on_values!(_mm512_mask_mov_epi16(self.0, mask, new.0)))
+    }
+    #[inline(always)]
+    fn increment(self, mask: u32) -> Self {
+        Self(on_values!(_mm512_mask_add_epi16(self.0, mask, self.0, _mm512_set1_epi16(1))))
+    }
 
-                fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-                    level: &Level,
-                    parents: &Parents<'_, $word>,
-                    children: &mut Stack<'_, $word>
-                ) {
-                    step::expand::<$isa, 3, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
-                }
-                fn leaf<const ADJACENT: bool>(level: &Level, parents: &Parents<'_, $word>) -> u64 {
-                    step::leaf::<$isa, 3, ADJACENT>(isa, level, parents)
-                }
-            }
+    #[inline(always)]
+    fn spread<const VECTORS: usize>(
+        idle: &[u32; VECTORS],
+        nodes: &mut Nodes<Self, VECTORS>,
+        from: [&[u16]; 3],
+    ) -> usize {
+        assert!(from.iter().all(|words| words.len() >= VECTORS * Self::LANES));
+        let mut taken = 0;
+        for k in 0..VECTORS {
+            let expand = |vector: Self, words: &[u16]| {
+                // SAFETY: a vector exists only where the instructions do; vectors before took no more than their lanes.
+                Self(unsafe {
+                    let words = _mm512_loadu_si512(words.as_ptr().add(taken).cast());
+                    _mm512_mask_expand_epi16(vector.0, idle[k], words)
+                })
+            };
+            nodes.left[k] = expand(nodes.left[k], from[0]);
+            nodes.right[k] = expand(nodes.right[k], from[1]);
+            nodes.free[k] = expand(nodes.free[k], from[2]);
+            taken += idle[k].count_ones() as usize;
         }
+        taken
+    }
 
-        impl Lanes for $isa {
-            type Vector = __m512i;
-            type Mask = $mask;
-            type Shift = __m512i;
-            type Packing = __m512i;
-            type Spreading = $mask;
-            const LANES: usize = $lanes;
-
-            #[inline(always)]
-            fn every(self) -> $mask {
-                <$mask>::MAX
-            }
-            #[inline(always)]
-            fn count(self, mask: $mask) -> usize {
-                mask.count_ones() as usize
-            }
-            #[inline(always)]
-            fn count_both(self, a: $mask, b: $mask) -> usize {
-                ($bits::from(a) << $lanes | $bits::from(b)).count_ones() as usize
-            }
-            #[inline(always)]
-            fn spreading(self, mask: $mask) -> ($mask, usize) {
-                (mask, self.count(mask))
-            }
-            #[inline(always)]
-            unsafe fn pack_to(self, to: *mut $word, packing: __m512i, x: __m512i) {
-                // SAFETY: `self` proves the features; the caller lets a vector be written.
-                unsafe { _mm512_storeu_si512(to.cast(), $permute(packing, x)) }
-            }
-            #[inline(always)]
-            unsafe fn spread_from(self, onto: __m512i, spreading: $mask, from: *const $word) -> __m512i {
-                // SAFETY: `self` proves the features; the caller lets a vector be read.
-                unsafe { $expand(onto, spreading, _mm512_loadu_si512(from.cast())) }
-            }
-
-            compiled_for! {
-                "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt", isa: $isa;
-
-                fn splat(bitmap: $word) -> __m512i {
-                    $set1(bitmap.cast_signed())
+    #[inline(always)]
+    fn pack<const VECTORS: usize>(
+        keep: &[u32; VECTORS],
+        nodes: &Nodes<Self, VECTORS>,
+        to: [&mut [u16]; 3],
+    ) -> usize {
+        assert!(to.iter().all(|words| words.len() >= VECTORS * Self::LANES));
+        let [left, right, free] = to;
+        let mut kept = 0;
+        for k in 0..VECTORS {
+            // SAFETY: a vector exists only where the instructions do; the array is as large as one.
+            let chosen = unsafe {
+                let numbers = _mm512_loadu_si512(NUMBERS.as_ptr().cast());
+                _mm512_mask_compress_epi16(numbers, keep[k], numbers)
+            };
+            let store = |vector: Self, words: &mut [u16]| {
+                // SAFETY: a vector exists only where the instructions do; vectors before kept no more than their lanes.
+                unsafe {
+                    let packed = _mm512_permutexvar_epi16(chosen, vector.0);
+                    _mm512_storeu_si512(words.as_mut_ptr().add(kept).cast(), packed);
                 }
-                fn shift(rows: u32) -> __m512i {
-                    $set1(rows.try_into().expect("fewer than 31 rows"))
-                }
-                fn and(a: __m512i, b: __m512i) -> __m512i {
-                    _mm512_and_si512(a, b)
-                }
-                fn or(a: __m512i, b: __m512i) -> __m512i {
-                    _mm512_or_si512(a, b)
-                }
-                fn xor(a: __m512i, b: __m512i) -> __m512i {
-                    _mm512_xor_si512(a, b)
-                }
-                fn unattacked(free: __m512i, left: __m512i, right: __m512i) -> __m512i {
-                    _mm512_ternarylogic_epi32::<0x10>(free, left, right)
-                }
-                fn split_lowest(columns: __m512i) -> (__m512i, __m512i) {
-                    let less_one = $add(columns, $set1(-1));
-                    (_mm512_andnot_si512(less_one, columns), _mm512_and_si512(columns, less_one))
-                }
-                fn raise<const ADJACENT: bool, const K: u32>(x: __m512i, by: __m512i) -> __m512i {
-                    if ADJACENT { $slli::<K>(x) } else { $sllv(x, by) }
-                }
-                fn lower<const ADJACENT: bool, const K: u32>(x: __m512i, by: __m512i) -> __m512i {
-                    if ADJACENT { $srli::<K>(x) } else { $srlv(x, by) }
-                }
-                fn empty(x: __m512i) -> $mask {
-                    $testn(x, x)
-                }
-                fn occupied(x: __m512i) -> $mask {
-                    $test(x, x)
-                }
-                fn keep_meeting(mask: $mask, a: __m512i, b: __m512i) -> $mask {
-                    $mask_test(mask, a, b)
-                }
-                fn keep_disjoint(mask: $mask, a: __m512i, b: __m512i) -> $mask {
-                    $mask_testn(mask, a, b)
-                }
-                fn keep_equal(mask: $mask, a: __m512i, b: __m512i) -> $mask {
-                    $mask_eq(mask, a, b)
-                }
-                fn first(mask: $mask, count: usize) -> $mask {
-                    // The deposit has no bit beyond the mask.
-                    if count >= $lanes {
-                        mask
-                    } else {
-                        _pdep_u32((1 << count) - 1, mask.into()).try_into().expect("a part of the mask")
-                    }
-                }
-                fn choose(mask: $mask, old: __m512i, new: __m512i) -> __m512i {
-                    $mask_mov(old, mask, new)
-                }
-                fn packing(mask: $mask) -> (__m512i, usize) {
-                    // SAFETY: the array is as large as a vector.
-                    let numbers = unsafe { _mm512_loadu_si512($numbers.as_ptr().cast()) };
-                    ($compress(numbers, mask, numbers), isa.count(mask))
-                }
-            }
+            };
+            store(nodes.left[k], left);
+            store(nodes.right[k], right);
+            store(nodes.free[k], free);
+            kept += keep[k].count_ones() as usize;
         }
-    };
+        kept
+    }
 }
-
-avx512_lanes!(
-    Wide,
-    u32,
-    16,
-    __mmask16,
-    u32,
-    _mm512_set1_epi32,
-    _mm512_add_epi32,
-    _mm512_sllv_epi32,
-    _mm512_srlv_epi32,
-    _mm512_slli_epi32,
-    _mm512_srli_epi32,
-    _mm512_test_epi32_mask,
-    _mm512_testn_epi32_mask,
-    _mm512_mask_test_epi32_mask,
-    _mm512_mask_testn_epi32_mask,
-    _mm512_mask_cmpeq_epi32_mask,
-    _mm512_mask_mov_epi32,
-    _mm512_mask_compress_epi32,
-    _mm512_mask_expand_epi32,
-    _mm512_permutexvar_epi32,
-    NUMBERS_WIDE
-);
-avx512_lanes!(
-    Narrow,
-    u16,
-    32,
-    __mmask32,
-    u64,
-    _mm512_set1_epi16,
-    _mm512_add_epi16,
-    _mm512_sllv_epi16,
-    _mm512_srlv_epi16,
-    _mm512_slli_epi16,
-    _mm512_srli_epi16,
-    _mm512_test_epi16_mask,
-    _mm512_testn_epi16_mask,
-    _mm512_mask_test_epi16_mask,
-    _mm512_mask_testn_epi16_mask,
-    _mm512_mask_cmpeq_epi16_mask,
-    _mm512_mask_mov_epi16,
-    _mm512_mask_compress_epi16,
-    _mm512_mask_expand_epi16,
-    _mm512_permutexvar_epi16,
-    NUMBERS_NARROW
-);

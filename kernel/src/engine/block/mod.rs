@@ -15,50 +15,31 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-#[cfg(target_arch = "x86_64")]
-mod lanes;
-mod portable;
 mod schedule;
 mod stacks;
-#[cfg(target_arch = "x86_64")]
 mod step;
 #[cfg(test)]
 mod tests;
-mod word;
+mod vector;
 
-use super::{Control, Engine, Stopped, Tally};
+use super::{Control, Engine, Kernel, Stopped, Tally};
 use crate::board::{BoardSize, columns_of};
 use crate::isa::Isa;
 use crate::subproblem::Subproblem;
 use schedule::{CHUNK, Filter, Level, Schedule, is_ready};
 use stacks::{Buffer, Parents, Stack};
-use word::Word;
+use vector::{PLACES, Vector, Word};
 
-/// The two steps of the search, compiled for one instruction set.
-///
-/// A value of the type is the proof that this machine has the instructions: whoever makes one has looked.
-trait Steps: Copy + Send + 'static {
-    /// A lane.
-    type Word: Word;
+/// Counts the completions of the root of a schedule, by one instruction set.
+type Search = unsafe fn(&Schedule, &mut Buffer, &Control) -> Result<Tally, Stopped>;
 
-    /// Puts the surviving children of `parents` on the stack of the level below.
-    fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-        self,
-        level: &Level,
-        parents: &Parents<'_, Self::Word>,
-        children: &mut Stack<'_, Self::Word>,
-    );
-    /// Counts the completions of `parents`, which have three rows left.
-    fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, Self::Word>) -> u64;
-}
-
-/// The block search with lanes of one instruction set.
-struct BlockSearch<N, W> {
+/// The block search by one instruction set, which this machine has.
+struct BlockSearch {
     isa: Isa,
     /// For free columns that span at most 16.
-    narrow: N,
+    narrow: Search,
     /// For any.
-    wide: W,
+    wide: Search,
     /// How many columns too many for the narrow lanes are worth being taken off first.
     excess_max: u32,
     buffer: Buffer,
@@ -68,25 +49,44 @@ struct BlockSearch<N, W> {
 
 /// The engine in plain code.
 pub(super) fn portable() -> Box<dyn Engine> {
-    BlockSearch::boxed(Isa::Portable, portable::Narrow, portable::Wide, 5)
+    BlockSearch::boxed(Isa::Portable, search::<u16, PLACES>, search::<u32, PLACES>, 5)
 }
 
 /// The engine on AVX2; `None` where the machine has none.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn avx2() -> Option<Box<dyn Engine>> {
-    let proof = avx2::Avx2::detect()?;
-    Some(BlockSearch::boxed(Isa::Avx2, avx2::Narrow(proof), avx2::Wide(proof), 5))
+    #[target_feature(enable = "avx2,bmi1,popcnt")]
+    unsafe fn compiled<V: Vector, const VECTORS: usize>(
+        schedule: &Schedule,
+        buffer: &mut Buffer,
+        control: &Control,
+    ) -> Result<Tally, Stopped> {
+        // SAFETY: the caller promises the same.
+        unsafe { search::<V, VECTORS>(schedule, buffer, control) }
+    }
+    let engine = || BlockSearch::boxed(Isa::Avx2, compiled::<avx2::Avx2, 3>, compiled::<u32, PLACES>, 5);
+    Kernel::Avx2.is_available().then(engine)
 }
 
 /// The engine on AVX-512; `None` where the machine has none.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn avx512() -> Option<Box<dyn Engine>> {
-    let proof = avx512::Avx512::detect()?;
-    Some(BlockSearch::boxed(Isa::Avx512, avx512::Narrow(proof), avx512::Wide(proof), 8))
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
+    unsafe fn compiled<V: Vector, const VECTORS: usize>(
+        schedule: &Schedule,
+        buffer: &mut Buffer,
+        control: &Control,
+    ) -> Result<Tally, Stopped> {
+        // SAFETY: the caller promises the same.
+        unsafe { search::<V, VECTORS>(schedule, buffer, control) }
+    }
+    let engine =
+        || BlockSearch::boxed(Isa::Avx512, compiled::<avx512::Avx512, 3>, compiled::<u32, PLACES>, 8);
+    Kernel::Avx512.is_available().then(engine)
 }
 
-impl<N: Steps, W: Steps> BlockSearch<N, W> {
-    fn boxed(isa: Isa, narrow: N, wide: W, excess_max: u32) -> Box<dyn Engine> {
+impl BlockSearch {
+    fn boxed(isa: Isa, narrow: Search, wide: Search, excess_max: u32) -> Box<dyn Engine> {
         Box::new(Self { isa, narrow, wide, excess_max, buffer: Buffer::default(), largest: None })
     }
 
@@ -112,17 +112,21 @@ impl<N: Steps, W: Steps> BlockSearch<N, W> {
     }
 }
 
-impl<N: Steps, W: Steps> Engine for BlockSearch<N, W> {
+impl Engine for BlockSearch {
     fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
         let Some(schedule) = Schedule::of(problem) else {
             return super::reference::Reference.count(problem, control);
         };
         self.reserve(problem.n());
-        match schedule.span().saturating_sub(N::Word::BITS) {
-            0 => search(self.narrow, &schedule, &mut self.buffer, control),
-            excess if excess <= self.excess_max => self.count_all(&split_off_a_column(problem), control),
-            _ => search(self.wide, &schedule, &mut self.buffer, control),
-        }
+        let search = match schedule.span().saturating_sub(u16::BITS) {
+            0 => self.narrow,
+            excess if excess <= self.excess_max => {
+                return self.count_all(&split_off_a_column(problem), control);
+            }
+            _ => self.wide,
+        };
+        // SAFETY: there is an engine only where the machine has its instructions.
+        unsafe { search(&schedule, &mut self.buffer, control) }
     }
 
     fn isa(&self) -> Option<Isa> {
@@ -146,13 +150,16 @@ fn split_off_a_column(problem: &Subproblem) -> Vec<Subproblem> {
 /// Counts the completions of the root of `schedule`.
 ///
 /// States are the nodes expanded: partial boards with three rows or more left that passed the look ahead.
-fn search<L: Steps>(
-    isa: L,
+///
+/// # Safety
+/// The machine has the vector's instructions.
+#[inline(always)]
+unsafe fn search<V: Vector, const VECTORS: usize>(
     schedule: &Schedule,
     buffer: &mut Buffer,
     control: &Control,
 ) -> Result<Tally, Stopped> {
-    let mut stacks = buffer.stacks::<L::Word>(schedule);
+    let mut stacks = buffer.stacks::<V::Word>(schedule);
     stacks[0].push([0, 0, schedule.free]);
     let mut tally = Tally::default();
     let mut next = Some(0);
@@ -163,10 +170,11 @@ fn search<L: Steps>(
         match (level.filter, below.first_mut()) {
             (Some(filter), Some(children)) => {
                 assert!(!is_ready(children.len()), "the room of a level counts on this");
-                expand(isa, filter, level, &parents, children);
+                // SAFETY: the caller promises the instructions.
+                unsafe { expand::<V, VECTORS>(filter, level, &parents, children) };
             }
-            _ if level.adjacent => tally.completions += isa.leaf::<true>(level, &parents),
-            _ => tally.completions += isa.leaf::<false>(level, &parents),
+            // SAFETY: the caller promises the instructions.
+            _ => tally.completions += unsafe { leaf::<V>(level, &parents) },
         }
         let expanded = parents.count() as u64;
         tally.states += expanded;
@@ -186,21 +194,44 @@ fn next_level<W: Word>(stacks: &[Stack<'_, W>], at: usize) -> Option<usize> {
     (0..=at).rev().find(has_nodes).or_else(|| (at + 1..stacks.len()).find(has_nodes))
 }
 
-fn expand<L: Steps>(
-    isa: L,
+/// [`step::expand`] with the filter of the level.
+///
+/// # Safety
+/// The machine has the vector's instructions.
+#[inline(always)]
+unsafe fn expand<V: Vector, const VECTORS: usize>(
     filter: Filter,
     level: &Level,
-    parents: &Parents<'_, L::Word>,
-    children: &mut Stack<'_, L::Word>,
+    parents: &Parents<'_, V::Word>,
+    children: &mut Stack<'_, V::Word>,
 ) {
-    match (filter, level.adjacent) {
-        (Filter::All3, true) => isa.expand::<true, 2, true>(level, parents, children),
-        (Filter::All3, false) => isa.expand::<false, 2, true>(level, parents, children),
-        (Filter::All4, true) => isa.expand::<true, 3, true>(level, parents, children),
-        (Filter::All4, false) => isa.expand::<false, 3, true>(level, parents, children),
-        (Filter::All5, true) => isa.expand::<true, 4, true>(level, parents, children),
-        (Filter::All5, false) => isa.expand::<false, 4, true>(level, parents, children),
-        (Filter::Next3, true) => isa.expand::<true, 2, false>(level, parents, children),
-        (Filter::Next3, false) => isa.expand::<false, 2, false>(level, parents, children),
+    // SAFETY: the caller promises the instructions.
+    unsafe {
+        match (filter, level.adjacent) {
+            (Filter::All3, true) => step::expand::<V, VECTORS, true, 2, true>(level, parents, children),
+            (Filter::All3, false) => step::expand::<V, VECTORS, false, 2, true>(level, parents, children),
+            (Filter::All4, true) => step::expand::<V, VECTORS, true, 3, true>(level, parents, children),
+            (Filter::All4, false) => step::expand::<V, VECTORS, false, 3, true>(level, parents, children),
+            (Filter::All5, true) => step::expand::<V, VECTORS, true, 4, true>(level, parents, children),
+            (Filter::All5, false) => step::expand::<V, VECTORS, false, 4, true>(level, parents, children),
+            (Filter::Next3, true) => step::expand::<V, VECTORS, true, 2, false>(level, parents, children),
+            (Filter::Next3, false) => step::expand::<V, VECTORS, false, 2, false>(level, parents, children),
+        }
+    }
+}
+
+/// [`step::leaf`] of the level.
+///
+/// # Safety
+/// The machine has the vector's instructions.
+#[inline(always)]
+unsafe fn leaf<V: Vector>(level: &Level, parents: &Parents<'_, V::Word>) -> u64 {
+    // SAFETY: the caller promises the instructions.
+    unsafe {
+        if level.adjacent {
+            step::leaf::<V, true>(level, parents)
+        } else {
+            step::leaf::<V, false>(level, parents)
+        }
     }
 }
