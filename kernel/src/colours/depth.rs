@@ -1,7 +1,7 @@
 //! How many queens filter lists before what is left of these is tabled.
 
 use super::lines::Lines;
-use super::lists::{CellClass, ColumnSets, Placed};
+use super::lists::{CellClass, ColumnSets, Placed, placements};
 use super::trie::Set;
 use crate::board::take_lowest;
 use crate::engine::{Control, Stopped};
@@ -85,17 +85,25 @@ impl Costs {
 }
 
 impl Listed {
-    /// Lists of so many placements of so many queens, for some column sets, of which as many as there are `lanes` are
-    /// joined at once.
+    /// Lists of the placements on these rows, of which as many as there are `lanes` are joined at once. Some column sets
+    /// stand for all.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn new(
-        placements: usize,
-        sets: usize,
-        queens: u32,
+        class: &CellClass<'_>,
+        rows: &[u32],
+        columns: &ColumnSets,
         lanes: usize,
         costs: &'static Costs,
     ) -> Self {
-        Self { mean: placements as f64 / sets as f64, queens: queens.into(), lanes: lanes as f64, costs }
+        const SAMPLES: usize = 16;
+        let mut found = Vec::new();
+        let samples = SAMPLES.min(columns.len());
+        for sample in 0..samples {
+            let place = sample * columns.len() / samples;
+            placements(class, rows, columns.used(class.colour, place), &mut found);
+        }
+        let mean = found.len() as f64 / samples as f64;
+        Self { mean, queens: rows.len() as f64, lanes: lanes as f64, costs }
     }
 }
 
@@ -138,23 +146,14 @@ impl Shape {
         Ok(())
     }
 
-    /// Memory that the tree takes for each row set, in bytes: about two words a leaf.
+    /// Memory that the tree takes for each row set, in bytes: about a word and a half a leaf.
     pub(super) fn bytes(&self) -> usize {
         let leaves = self.placements[self.placements.len() - 1];
-        usize::try_from(8 * leaves).unwrap_or(usize::MAX)
+        usize::try_from((6 * leaves).max(1)).unwrap_or(usize::MAX)
     }
 
-    /// The cheapest number of queens in a branch for these sorted sets of rows: from `least` to one less than there are
-    /// rows, or 0.
-    pub(super) fn depth(&self, lines: Lines, sets: &[Set], least: usize) -> usize {
-        let queens = self.placements.len() - 1;
-        let cost = |depth: &usize| self.cost(lines, sets, *depth);
-        let depths = least.max(1)..queens;
-        depths.min_by(|one, other| cost(one).total_cmp(&cost(other))).unwrap_or(0)
-    }
-
-    /// A guess at the time of one group of column sets, in clocks.
-    fn cost(&self, lines: Lines, sets: &[Set], depth: usize) -> f64 {
+    /// A guess at the time of one group of column sets, in clocks, if so many queens of these sorted sets filter.
+    pub(super) fn cost(&self, lines: Lines, sets: &[Set], depth: usize) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let real = |count: usize| count as f64;
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]

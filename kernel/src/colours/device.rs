@@ -4,11 +4,14 @@ use std::mem;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::depth::Costs;
-use super::lists::{self, CellClass, Factor, PlacementLists};
-use super::product::{Planted, Product, Products};
-use super::trie::{Step, Trie, words};
-use crate::engine::{MaskLists, ProductCounter, ProductPart, ProductWork, Stopped, Tree, TreeStep};
+use super::depth::{Costs, Listed, Shape};
+use super::diagonals::{Colour, Diagonals};
+use super::lines::{Lines, Parity};
+use super::lists::{self, CellClass, ColumnSets, Factor, Only, PlacementLists};
+use super::multiply::{TileCounter, columns};
+use super::row_sets::{Major, Stratum, Tile, TilePart};
+use super::trie::{Plot, Step, Trie, words};
+use crate::engine::{Control, MaskLists, ProductCounter, ProductPart, ProductWork, Stopped, Tree, TreeStep};
 
 /// Column sets that a device joins at once.
 const LANES: usize = 64;
@@ -16,9 +19,268 @@ const LANES: usize = 64;
 /// Products of a call at most: as many as there are in a tile.
 const PARTS_MAX: usize = 16;
 
+/// Makes lists, and trees of minor rows, and has somebody else join them.
+#[derive(Debug)]
+pub(super) struct DeviceCounter {
+    products: DeviceProducts,
+    cells: Vec<Cells>,
+    found: Vec<(u16, u64)>,
+    /// One for each colour.
+    tries: [Trie; 2],
+}
+
+/// Memory for the trees and lists of a tile, in bytes.
+const MEMORY_MAX: usize = 1 << 29;
+
+/// One colour of a tile: the placements in minor rows are the leaves of a tree, those in major rows are listed.
+#[derive(Debug)]
+struct Side<'a> {
+    colour: Colour,
+    diagonals: &'a Diagonals,
+    leaves: &'a ColumnSets,
+    lanes: &'a ColumnSets,
+}
+
+/// The placements of both colours in some major rows.
+#[derive(Debug)]
+struct Cells {
+    key: Key,
+    lists: [PlacementLists; 2],
+}
+
+/// By this the placements are known again: N, the stratum's queens and major parity, the ranks of its batch, the rows, and
+/// the columns if only some are counted.
+type Key = (Lines, u32, Parity, [u32; 2], Major, [Only; 2]);
+
+/// What the orbits of a tile are counted with.
+struct TileSpec<'a> {
+    tile: &'a Tile<'a>,
+    only: [Only; 2],
+    columns: &'a [ColumnSets; 2],
+    /// First the colour with fewer queens in minor rows.
+    sides: &'a [Side<'a>; 2],
+    control: &'a Control,
+}
+
+impl TileCounter for DeviceCounter {
+    fn count(
+        &mut self,
+        tile: &Tile<'_>,
+        only: [Only; 2],
+        found: &mut dyn FnMut(u64, u64),
+        control: &Control,
+    ) -> Result<(), Stopped> {
+        let Stratum { lines, white, major, .. } = *tile.stratum;
+        let minor = major.other();
+        let Some(columns) = columns(tile, only) else { return Ok(()) };
+        let diagonals = Colour::ALL.map(|colour| Diagonals::new(lines, colour));
+        let mut sides = Colour::ALL.map(|colour| Side {
+            colour,
+            diagonals: &diagonals[colour as usize],
+            leaves: &columns[colour.columns(minor) as usize],
+            lanes: &columns[colour.columns(major) as usize],
+        });
+        let black = lines.count(minor) - lines.white(minor, white);
+        if black <= lines.white(minor, white) {
+            sides.reverse();
+        }
+        let spec = TileSpec { tile, only, columns: &columns, sides: &sides, control };
+        let wanted = tile.parts.iter().map(|part| &part.minors);
+        let from = wanted.clone().map(|minors| minors.start).min().unwrap_or(0);
+        let to = wanted.map(|minors| minors.end).max().unwrap_or(0);
+        let middle = tile.block[usize::midpoint(from, to)].0;
+        let shape = |side: &Side<'_>| {
+            let class = CellClass::new(lines, side.colour, minor, side.diagonals);
+            let rows = lines.in_order(minor, side.colour.of(lines, minor, middle));
+            let lists = CellClass::new(lines, side.colour, major, side.diagonals);
+            let listed = lines.in_order(major, side.colour.of(lines, major, tile.parts[0].major.rows));
+            let listed = Listed::new(&lists, &listed, side.lanes, LANES, &Costs::DEVICE);
+            Shape::new(&class, &rows, side.leaves, listed, control)
+        };
+        let shapes = [shape(&sides[0])?, shape(&sides[1])?];
+        // As many row sets at once as memory allows; if it is not enough for one, its matrix in pieces. Cells of both
+        // colours, for every part.
+        let memory = self.products.matrices_max;
+        let row = sides[1].leaves.len() * LANES * 2 * size_of::<u32>() * PARTS_MAX;
+        let places = sides[1].lanes.len();
+        let matrix = places.div_ceil(LANES) * row;
+        let trees: usize = shapes.iter().map(Shape::bytes).sum();
+        let (at_once, width) = if matrix <= memory {
+            ((memory / matrix).min(MEMORY_MAX / 4 / trees).max(1), places)
+        } else {
+            (1, (memory / row).max(1).saturating_mul(LANES).min(places))
+        };
+        for first in (from..to).step_by(at_once) {
+            let minors = first..to.min(first + at_once);
+            self.plant(&spec, 1, &shapes[1], minors.clone(), 0..sides[1].leaves.len())?;
+            for place in (0..places).step_by(width) {
+                let window = place..places.min(place + width);
+                self.plant(&spec, 0, &shapes[0], minors.clone(), window.clone())?;
+                for parts in tile.parts.chunks(PARTS_MAX) {
+                    self.multiply(&spec, parts, &minors, &window, found)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_states(&mut self) -> u64 {
+        mem::take(&mut self.products.states)
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.products.shared().counter.fault().map(str::to_owned)
+    }
+}
+
+impl DeviceCounter {
+    /// One for each of the counter's threads.
+    pub(super) fn of(counter: Box<dyn ProductCounter>) -> Vec<Self> {
+        let products = DeviceProducts::of(counter).into_iter();
+        products
+            .map(|products| Self {
+                products,
+                cells: Vec::new(),
+                found: Vec::new(),
+                tries: Default::default(),
+            })
+            .collect()
+    }
+
+    /// Counts what is planted of some parts of a tile.
+    fn multiply(
+        &mut self,
+        spec: &TileSpec<'_>,
+        parts: &[TilePart],
+        minors: &Range<usize>,
+        window: &Range<usize>,
+        found: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), Stopped> {
+        let TileSpec { tile, columns, sides, control, .. } = *spec;
+        let major = tile.stratum.major;
+        let own = |part: &TilePart| part.minors.start.max(minors.start)..part.minors.end.min(minors.end);
+        let parts: Vec<_> = parts.iter().filter(|part| !own(part).is_empty()).cloned().collect();
+        let cells = self.cells(spec, &parts)?;
+        let factors: Vec<_> = parts
+            .iter()
+            .map(|part| columns.each_ref().map(|columns| columns.factors(part.major.rank)))
+            .collect();
+        let mut products = Vec::with_capacity(parts.len());
+        for ((part, cells), factors) in parts.iter().zip(&cells).zip(&factors) {
+            let factors = |rows| &factors[sides[1].colour.columns(rows) as usize][..];
+            products.push(Product {
+                lists: &self.cells[*cells].lists,
+                factors: [factors(major.other()), factors(major)],
+                row_sets: own(part).start - minors.start..own(part).end - minors.start,
+            });
+        }
+        let planted = Planted {
+            sides,
+            tries: &self.tries,
+            window: window.clone(),
+            lines: tile.stratum.lines,
+            minor: major.other(),
+            row_sets: &tile.block[minors.clone()],
+            control,
+        };
+        let sums = self.products.count(&planted, &products)?;
+        for (part, sums) in parts.iter().zip(sums) {
+            for (minor, sum) in own(part).zip(sums) {
+                let weight = tile.stratum.weight(part.major, tile.block[minor].0);
+                let solutions =
+                    sum.checked_mul(weight.into()).expect("a row set has fewer than 2^64 solutions");
+                found(part.first + minor as u64, solutions);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the tree of the `number`-th side for some row sets of the block, with leaves at some places.
+    fn plant(
+        &mut self,
+        spec: &TileSpec<'_>,
+        number: usize,
+        shape: &Shape,
+        minors: Range<usize>,
+        places: Range<usize>,
+    ) -> Result<(), Stopped> {
+        let TileSpec { tile, control, .. } = *spec;
+        let side = &spec.sides[number];
+        let (lines, minor) = (tile.stratum.lines, tile.stratum.major.other());
+        let rows = |&(white, _): &(u32, u32)| side.colour.of(lines, minor, white);
+        let sets: Vec<u32> = tile.block[minors].iter().map(rows).collect();
+        let class = CellClass::new(lines, side.colour, minor, side.diagonals);
+        let plot = Plot { lines, class, columns: side.leaves, control };
+        plot.plant(&sets, places, shape, &mut self.tries[side.colour as usize])
+    }
+
+    /// Where the placements in the major rows of these parts are among those that are kept.
+    fn cells(&mut self, spec: &TileSpec<'_>, parts: &[TilePart]) -> Result<Vec<usize>, Stopped> {
+        let TileSpec { tile, only, sides, control, .. } = *spec;
+        let Stratum { lines, white, major, .. } = *tile.stratum;
+        let key = |rows| (lines, white, major, [*tile.ranks().start(), *tile.ranks().end()], rows, only);
+        let bytes = |cells: &Cells| cells.lists.iter().map(PlacementLists::bytes).sum::<usize>();
+        let is_kept = |cells: &[Cells], rows| cells.iter().position(|cells| cells.key == key(rows));
+        if parts.iter().any(|part| is_kept(&self.cells, part.major).is_none()) {
+            self.cells.retain(|cells| tile.batch.iter().any(|&rows| cells.key == key(rows)));
+        }
+        for part in parts {
+            if is_kept(&self.cells, part.major).is_some() {
+                continue;
+            }
+            while self.cells.iter().map(bytes).sum::<usize>() > MEMORY_MAX / 8 {
+                let is_free = |cells: &Cells| parts.iter().all(|part| cells.key != key(part.major));
+                let Some(at) = self.cells.iter().position(is_free) else { break };
+                self.cells.remove(at);
+            }
+            let mut cells = Cells { key: key(part.major), lists: Default::default() };
+            for side in sides {
+                let class = CellClass::new(lines, side.colour, major, side.diagonals);
+                let order = lines.in_order(major, side.colour.of(lines, major, part.major.rows));
+                cells.lists[side.colour as usize].fill(
+                    &class,
+                    &order,
+                    side.lanes,
+                    &mut self.found,
+                    control,
+                )?;
+            }
+            self.cells.push(cells);
+        }
+        Ok(parts.iter().map(|part| is_kept(&self.cells, part.major).expect("just made")).collect())
+    }
+}
+
+/// What products have in common.
+#[derive(Debug)]
+struct Planted<'a> {
+    /// First the colour whose matrix is kept.
+    sides: &'a [Side<'a>; 2],
+    /// By colour.
+    tries: &'a [Trie; 2],
+    /// The column sets of the first colour's leaves, and so of the second one's lanes, that are counted.
+    window: Range<usize>,
+    lines: Lines,
+    minor: Parity,
+    /// The white minor rows of the trees' row sets, and their ranks.
+    row_sets: &'a [(u32, u32)],
+    control: &'a Control,
+}
+
+/// Row sets with the same major rows, ready to be counted.
+#[derive(Debug)]
+struct Product<'a> {
+    /// By colour.
+    lists: &'a [PlacementLists; 2],
+    /// How often the column sets of the second colour's leaves and lanes count.
+    factors: [&'a [Factor]; 2],
+    /// Which ones of the trees' row sets they are.
+    row_sets: Range<usize>,
+}
+
 /// Hands products on.
 #[derive(Debug)]
-pub(super) struct DeviceProducts {
+struct DeviceProducts {
     shared: Arc<Mutex<Shared>>,
     matrices_max: usize,
     trees: [DeviceTree; 2],
@@ -35,7 +297,7 @@ struct Shared {
 
 impl DeviceProducts {
     /// One for each of the counter's threads.
-    pub(super) fn of(counter: Box<dyn ProductCounter>) -> Vec<Self> {
+    fn of(counter: Box<dyn ProductCounter>) -> Vec<Self> {
         let threads = counter.threads().max(1);
         let matrices_max = usize::try_from(counter.matrices_max()).unwrap_or(usize::MAX);
         let shared = Arc::new(Mutex::new(Shared { counter, version: 0 }));
@@ -49,28 +311,8 @@ impl DeviceProducts {
     }
 }
 
-impl Products for DeviceProducts {
-    fn lanes(&self) -> usize {
-        LANES
-    }
-
-    fn costs(&self) -> &'static Costs {
-        &Costs::DEVICE
-    }
-
-    fn cell_bytes(&self) -> usize {
-        // Those of both colours, for every part.
-        2 * size_of::<u32>() * PARTS_MAX
-    }
-
-    fn matrices_max(&self, _: usize) -> usize {
-        self.matrices_max
-    }
-
-    fn parts_max(&self) -> usize {
-        PARTS_MAX
-    }
-
+impl DeviceProducts {
+    /// For each product the solutions of each of its row sets, unweighted.
     fn count(&mut self, planted: &Planted<'_>, products: &[Product<'_>]) -> Result<Vec<Vec<u64>>, Stopped> {
         if products.is_empty() {
             return Ok(Vec::new());
@@ -97,7 +339,10 @@ impl Products for DeviceProducts {
             let (side, height) = (&sides[number], heights[number]);
             let class = CellClass::new(lines, side.colour, minor, side.diagonals);
             let rows = lines.in_order(minor, side.colour.of(lines, minor, row_sets[row / height].0));
-            lists::placements(&class, &rows, side.leaves.used(side.colour, firsts[number] + row % height))
+            let mut found = Vec::new();
+            let columns = side.leaves.used(side.colour, firsts[number] + row % height);
+            lists::placements(&class, &rows, columns, &mut found);
+            found
         };
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         for tree in self.trees.iter_mut().filter(|tree| tree.version == 0) {
@@ -109,14 +354,6 @@ impl Products for DeviceProducts {
         let (sums, states) = shared.counter.count(&work, control)?;
         self.states += states;
         Ok(sums)
-    }
-
-    fn take_states(&mut self) -> u64 {
-        mem::take(&mut self.states)
-    }
-
-    fn fault(&self) -> Option<String> {
-        self.shared().counter.fault().map(str::to_owned)
     }
 }
 

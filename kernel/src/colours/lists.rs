@@ -1,6 +1,6 @@
 //! Placements of one class of cells, by the columns that they use.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use super::diagonals::{Colour, Diagonals};
 use super::lines::{Lines, Parity};
@@ -184,6 +184,26 @@ impl PlacementLists {
         Ok(())
     }
 
+    /// Makes the lists of the placements on these rows with the column sets at some places.
+    pub(super) fn fill_some(
+        &mut self,
+        class: &CellClass<'_>,
+        rows: &[u32],
+        columns: &ColumnSets,
+        places: Range<usize>,
+        control: &Control,
+    ) -> Result<(), Stopped> {
+        self.starts.clear();
+        self.starts.push(0);
+        self.masks.clear();
+        for place in places {
+            control.advance(0)?;
+            placements(class, rows, columns.used(class.colour, place), &mut self.masks);
+            self.starts.push(u32::try_from(self.masks.len()).expect("placements of a few column sets"));
+        }
+        Ok(())
+    }
+
     /// The number of placements with the column set at `place`.
     pub(super) fn length(&self, place: usize) -> u32 {
         self.starts[place + 1] - self.starts[place]
@@ -195,8 +215,8 @@ impl PlacementLists {
     }
 }
 
-/// All placements on these rows and columns, as masks of diagonals: there are as many of both.
-pub(super) fn placements(class: &CellClass<'_>, rows: &[u32], columns: u32) -> Vec<u64> {
+/// Finds all placements on these rows and columns, as masks of diagonals: there are as many of both.
+pub(super) fn placements(class: &CellClass<'_>, rows: &[u32], columns: u32, found: &mut Vec<u64>) {
     fn search(
         class: &CellClass<'_>,
         rows: &[u32],
@@ -215,9 +235,7 @@ pub(super) fn placements(class: &CellClass<'_>, rows: &[u32], columns: u32) -> V
             search(class, rest, left & !bit, CellClass::place(placed, row, bit), mask, found);
         }
     }
-    let mut found = Vec::new();
-    search(class, rows, columns, Placed::default(), 0, &mut found);
-    found
+    search(class, rows, columns, Placed::default(), 0, found);
 }
 
 /// Rows left where a search asks whether it is wanted still.

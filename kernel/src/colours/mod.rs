@@ -3,6 +3,7 @@
 //!
 //! `docs/colours.md` has the method, its measurements and what did not pay.
 
+mod cover;
 mod dense;
 mod depth;
 mod device;

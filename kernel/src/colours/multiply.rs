@@ -1,18 +1,16 @@
 //! Orbits of row sets, counted: the matrices of both colours, multiplied.
 
+use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
-use super::depth::{Listed, Shape};
-use super::device::DeviceProducts;
-use super::diagonals::{Colour, Diagonals};
-use super::lines::{Lines, Parity};
-use super::lists::{CellClass, ColumnSets, Only, PlacementLists};
+use super::device::DeviceCounter;
+use super::lines::Parity;
+use super::lists::{ColumnSets, Only};
 use super::loops;
-use super::product::{CpuProducts, Planted, Product, Products, Side};
-use super::row_sets::{Major, RowSets, Stratum, Tile, TilePart};
-use super::trie::{REST_MAX, Set, Trie, TrieSpec};
+use super::product::CpuCounter;
+use super::row_sets::{RowSets, Stratum, Tile};
 use super::{ColourTally, Part};
 use crate::engine::{Control, ProductCounter, Stopped};
 use crate::isa::Isa;
@@ -21,69 +19,52 @@ use crate::isa::Isa;
 #[derive(Debug)]
 pub struct Multiplier {
     /// One, or one for each thread that makes trees for a device.
-    counters: Vec<TileCounter>,
+    counters: Vec<Box<dyn TileCounter>>,
     fault: Option<String>,
 }
 
 /// Counts tile after tile.
-#[derive(Debug)]
-struct TileCounter {
-    products: Box<dyn Products>,
-    memory_max: usize,
-    cells: Vec<Cells>,
-    found: Vec<(u16, u64)>,
-    /// One for each colour.
-    tries: [Trie; 2],
-}
+pub(super) trait TileCounter: Debug + Send {
+    /// The solutions of a tile's orbits, each with its weight; with white queens in `only` some even and some odd columns.
+    /// Together they are what `found` gets for an orbit.
+    fn count(
+        &mut self,
+        tile: &Tile<'_>,
+        only: [Only; 2],
+        found: &mut dyn FnMut(u64, u64),
+        control: &Control,
+    ) -> Result<(), Stopped>;
 
-/// The placements of both colours in some major rows.
-#[derive(Debug)]
-struct Cells {
-    key: Key,
-    lists: [PlacementLists; 2],
-}
+    /// Pairs of placements compared since the last call.
+    fn take_states(&mut self) -> u64;
 
-/// By this the placements are known again: N, the stratum's queens and major parity, the ranks of its batch, the rows, and
-/// the columns if only some are counted.
-type Key = (Lines, u32, Parity, [u32; 2], Major, [Only; 2]);
-
-/// What the orbits of a tile are counted with.
-struct TileSpec<'a> {
-    tile: &'a Tile<'a>,
-    only: [Only; 2],
-    columns: &'a [ColumnSets; 2],
-    /// First the colour with fewer queens in minor rows.
-    sides: &'a [Side<'a>; 2],
-    control: &'a Control,
+    /// Why it can't count any more.
+    fn fault(&self) -> Option<String> {
+        None
+    }
 }
 
 impl Multiplier {
     /// A multiplier on instruction set `isa` that keeps about `memory_max` bytes or less, if that is possible: with less
     /// memory the same lists are filtered several times over. `None` if this machine can't run it.
     pub fn new(isa: Isa, memory_max: u64) -> Option<Self> {
-        let products: Box<dyn Products> = match isa {
-            Isa::Portable => Box::new(CpuProducts::<_, 32>::new(loops::Portable)),
+        let memory_max = usize::try_from(memory_max).unwrap_or(usize::MAX);
+        let counter: Box<dyn TileCounter> = match isa {
+            Isa::Portable => Box::new(CpuCounter::<_, 32>::new(loops::Portable, memory_max)),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Box::new(CpuProducts::<_, 32>::new(loops::Avx2::new()?)),
+            Isa::Avx2 => Box::new(CpuCounter::<_, 32>::new(loops::Avx2::new()?, memory_max)),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => Box::new(CpuProducts::<_, 64>::new(loops::Avx512::new()?)),
+            Isa::Avx512 => Box::new(CpuCounter::<_, 64>::new(loops::Avx512::new()?, memory_max)),
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx2 | Isa::Avx512 => return None,
         };
-        Some(Self::with(products, usize::try_from(memory_max).unwrap_or(usize::MAX)))
+        Some(Self { counters: vec![counter], fault: None })
     }
 
     /// One that makes lists and trees, and has somebody else join them.
     pub fn by(counter: Box<dyn ProductCounter>) -> Self {
-        /// Memory for the trees and lists of a tile, in bytes.
-        const MEMORY_MAX: usize = 1 << 29;
-        let products = DeviceProducts::of(counter);
-        let counters = products.into_iter().map(|products| TileCounter::new(Box::new(products), MEMORY_MAX));
+        let counters = DeviceCounter::of(counter).into_iter().map(|counter| Box::new(counter) as _);
         Self { counters: counters.collect(), fault: None }
-    }
-
-    fn with(products: Box<dyn Products>, memory_max: usize) -> Self {
-        Self { counters: vec![TileCounter::new(products, memory_max)], fault: None }
     }
 
     /// Why it can't count any more; see [`Engine::fault`](crate::engine::Engine::fault).
@@ -137,9 +118,9 @@ impl Multiplier {
         control: &Control,
     ) -> Result<ColourTally, Stopped> {
         let tiles = Mutex::new(sets.tiles(range));
-        let count = |counter: &mut TileCounter| {
+        let count = |counter: &mut Box<dyn TileCounter>| {
             // What was left when somebody stopped it belongs to nobody.
-            counter.products.take_states();
+            counter.take_states();
             let mut orbits = Vec::new();
             let next = || tiles.lock().unwrap_or_else(PoisonError::into_inner).next();
             while let Some(tile) = next() {
@@ -150,7 +131,7 @@ impl Multiplier {
                     control,
                 )?;
             }
-            Ok((orbits, counter.products.take_states()))
+            Ok((orbits, counter.take_states()))
         };
         let counted: Result<Vec<_>, Stopped> = if let [counter] = &mut self.counters[..] {
             count(counter).map(|counted| vec![counted])
@@ -164,7 +145,7 @@ impl Multiplier {
                 threads.into_iter().map(join).collect()
             })
         };
-        let counted = counted.inspect_err(|Stopped| self.fault = self.counters[0].products.fault())?;
+        let counted = counted.inspect_err(|Stopped| self.fault = self.counters[0].fault())?;
         let mut tally = ColourTally::default();
         for (orbits, states) in counted {
             tally.states += states;
@@ -178,189 +159,8 @@ impl Multiplier {
     }
 }
 
-impl TileCounter {
-    fn new(products: Box<dyn Products>, memory_max: usize) -> Self {
-        Self { products, memory_max, cells: Vec::new(), found: Vec::new(), tries: Default::default() }
-    }
-
-    /// The solutions of a tile's orbits, each with its weight; with white queens in `only` some even and some odd columns.
-    /// Together they are what `found` gets for an orbit.
-    fn count(
-        &mut self,
-        tile: &Tile<'_>,
-        only: [Only; 2],
-        found: &mut dyn FnMut(u64, u64),
-        control: &Control,
-    ) -> Result<(), Stopped> {
-        let Stratum { lines, white, major, .. } = *tile.stratum;
-        let minor = major.other();
-        let Some(columns) = columns(tile, only) else { return Ok(()) };
-        let diagonals = Colour::ALL.map(|colour| Diagonals::new(lines, colour));
-        let mut sides = Colour::ALL.map(|colour| Side {
-            colour,
-            diagonals: &diagonals[colour as usize],
-            leaves: &columns[colour.columns(minor) as usize],
-            lanes: &columns[colour.columns(major) as usize],
-        });
-        let black = lines.count(minor) - lines.white(minor, white);
-        if black <= lines.white(minor, white) {
-            sides.reverse();
-        }
-        let spec = TileSpec { tile, only, columns: &columns, sides: &sides, control };
-        let wanted = tile.parts.iter().map(|part| &part.minors);
-        let from = wanted.clone().map(|minors| minors.start).min().unwrap_or(0);
-        let to = wanted.map(|minors| minors.end).max().unwrap_or(0);
-        let first = self.cells(&spec, &tile.parts[..1])?[0];
-        let middle = tile.block[usize::midpoint(from, to)].0;
-        let (lanes, costs) = (self.products.lanes(), self.products.costs());
-        let shape = |side: &Side<'_>| {
-            let class = CellClass::new(lines, side.colour, minor, side.diagonals);
-            let rows = lines.in_order(minor, side.colour.of(lines, minor, middle));
-            let placements = self.cells[first].lists[side.colour as usize].masks.len();
-            let queens = side.colour.of(lines, major, tile.parts[0].major.rows).count_ones();
-            let listed = Listed::new(placements, side.lanes.len(), queens, lanes, costs);
-            Shape::new(&class, &rows, side.leaves, listed, control)
-        };
-        let shapes = [shape(&sides[0])?, shape(&sides[1])?];
-        // As many row sets at once as memory allows; if it is not enough for one, its matrix in pieces.
-        let memory = self.products.matrices_max(self.memory_max);
-        let row = sides[1].leaves.len() * lanes * self.products.cell_bytes();
-        let places = sides[1].lanes.len();
-        let matrix = places.div_ceil(lanes) * row;
-        let trees: usize = shapes.iter().map(|shape| shape.bytes().max(1)).sum();
-        let (at_once, width) = if matrix <= memory {
-            ((memory / matrix).min(self.memory_max / 4 / trees).max(1), places)
-        } else {
-            (1, (memory / row).max(1).saturating_mul(lanes).min(places))
-        };
-        for first in (from..to).step_by(at_once) {
-            let minors = first..to.min(first + at_once);
-            self.plant(&spec, 1, &shapes[1], minors.clone(), 0..sides[1].leaves.len())?;
-            for place in (0..places).step_by(width) {
-                let window = place..places.min(place + width);
-                self.plant(&spec, 0, &shapes[0], minors.clone(), window.clone())?;
-                for parts in tile.parts.chunks(self.products.parts_max()) {
-                    self.multiply(&spec, parts, &minors, &window, found)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Counts what is planted of some parts of a tile.
-    fn multiply(
-        &mut self,
-        spec: &TileSpec<'_>,
-        parts: &[TilePart],
-        minors: &Range<usize>,
-        window: &Range<usize>,
-        found: &mut dyn FnMut(u64, u64),
-    ) -> Result<(), Stopped> {
-        let TileSpec { tile, columns, sides, control, .. } = *spec;
-        let major = tile.stratum.major;
-        let own = |part: &TilePart| part.minors.start.max(minors.start)..part.minors.end.min(minors.end);
-        let parts: Vec<_> = parts.iter().filter(|part| !own(part).is_empty()).cloned().collect();
-        let cells = self.cells(spec, &parts)?;
-        let factors: Vec<_> = parts
-            .iter()
-            .map(|part| columns.each_ref().map(|columns| columns.factors(part.major.rank)))
-            .collect();
-        let mut products = Vec::with_capacity(parts.len());
-        for ((part, cells), factors) in parts.iter().zip(&cells).zip(&factors) {
-            let factors = |rows| &factors[sides[1].colour.columns(rows) as usize][..];
-            products.push(Product {
-                lists: &self.cells[*cells].lists,
-                factors: [factors(major.other()), factors(major)],
-                row_sets: own(part).start - minors.start..own(part).end - minors.start,
-            });
-        }
-        let planted = Planted {
-            sides,
-            tries: &self.tries,
-            window: window.clone(),
-            lines: tile.stratum.lines,
-            minor: major.other(),
-            row_sets: &tile.block[minors.clone()],
-            control,
-        };
-        let sums = self.products.count(&planted, &products)?;
-        for (part, sums) in parts.iter().zip(sums) {
-            for (minor, sum) in own(part).zip(sums) {
-                let weight = tile.stratum.weight(part.major, tile.block[minor].0);
-                let solutions =
-                    sum.checked_mul(weight.into()).expect("a row set has fewer than 2^64 solutions");
-                found(part.first + minor as u64, solutions);
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the tree of the `number`-th side for some row sets of the block, with leaves at some places.
-    fn plant(
-        &mut self,
-        spec: &TileSpec<'_>,
-        number: usize,
-        shape: &Shape,
-        minors: Range<usize>,
-        places: Range<usize>,
-    ) -> Result<(), Stopped> {
-        let TileSpec { tile, control, .. } = *spec;
-        let side = &spec.sides[number];
-        let (lines, minor) = (tile.stratum.lines, tile.stratum.major.other());
-        let order = |&(white, _): &(u32, u32)| lines.in_order(minor, side.colour.of(lines, minor, white));
-        let mut sets: Vec<Set> = tile.block[minors].iter().map(order).zip(0..).collect();
-        sets.sort_unstable();
-        let least = sets[0].0.len().saturating_sub(REST_MAX);
-        let wanted = TrieSpec {
-            class: CellClass::new(lines, side.colour, minor, side.diagonals),
-            sets: &sets,
-            depth: shape.depth(lines, &sets, least),
-            columns: side.leaves,
-            places,
-            control,
-        };
-        self.tries[side.colour as usize].fill(&wanted)
-    }
-
-    /// Where the placements in the major rows of these parts are among those that are kept.
-    fn cells(&mut self, spec: &TileSpec<'_>, parts: &[TilePart]) -> Result<Vec<usize>, Stopped> {
-        let TileSpec { tile, only, sides, control, .. } = *spec;
-        let Stratum { lines, white, major, .. } = *tile.stratum;
-        let key = |rows| (lines, white, major, [*tile.ranks().start(), *tile.ranks().end()], rows, only);
-        let bytes = |cells: &Cells| cells.lists.iter().map(PlacementLists::bytes).sum::<usize>();
-        let is_kept = |cells: &[Cells], rows| cells.iter().position(|cells| cells.key == key(rows));
-        if parts.iter().any(|part| is_kept(&self.cells, part.major).is_none()) {
-            self.cells.retain(|cells| tile.batch.iter().any(|&rows| cells.key == key(rows)));
-        }
-        for part in parts {
-            if is_kept(&self.cells, part.major).is_some() {
-                continue;
-            }
-            while self.cells.iter().map(bytes).sum::<usize>() > self.memory_max / 8 {
-                let is_free = |cells: &Cells| parts.iter().all(|part| cells.key != key(part.major));
-                let Some(at) = self.cells.iter().position(is_free) else { break };
-                self.cells.remove(at);
-            }
-            let mut cells = Cells { key: key(part.major), lists: Default::default() };
-            for side in sides {
-                let class = CellClass::new(lines, side.colour, major, side.diagonals);
-                let order = lines.in_order(major, side.colour.of(lines, major, part.major.rows));
-                cells.lists[side.colour as usize].fill(
-                    &class,
-                    &order,
-                    side.lanes,
-                    &mut self.found,
-                    control,
-                )?;
-            }
-            self.cells.push(cells);
-        }
-        Ok(parts.iter().map(|part| is_kept(&self.cells, part.major).expect("just made")).collect())
-    }
-}
-
 /// The sets of even and of odd columns that are counted for a tile; `None` if there are none of a parity.
-fn columns(tile: &Tile<'_>, only: [Only; 2]) -> Option<[ColumnSets; 2]> {
+pub(super) fn columns(tile: &Tile<'_>, only: [Only; 2]) -> Option<[ColumnSets; 2]> {
     let Stratum { lines, white, .. } = *tile.stratum;
     let columns = Parity::ALL.map(|parity| {
         ColumnSets::new(lines, parity, lines.white(parity, white), tile.ranks(), only[parity as usize])

@@ -1,15 +1,15 @@
-//! The matrices of both colours for row sets with the same major rows, and their product.
+//! The matrices of both colours, and their products: tile by tile, one group of column sets after the other.
 
-use std::fmt::Debug;
 use std::ops::Range;
 
 use super::dense::{ByteRows, FitCount, LaneGroup, MatrixRow, Scratch};
-use super::depth::Costs;
+use super::depth::{Listed, Shape};
 use super::diagonals::{Colour, Diagonals};
-use super::lines::{Lines, Parity};
-use super::lists::{ColumnSets, Factor, PlacementLists};
+use super::lists::{CellClass, ColumnSets, Factor, Only, PlacementLists};
 use super::loops::Loops;
-use super::trie::Trie;
+use super::multiply::{TileCounter, columns};
+use super::row_sets::{Stratum, Tile, TilePart};
+use super::trie::{Plot, Trie};
 use crate::engine::{Control, Stopped};
 
 /// What one group of column sets after the other is counted with.
@@ -33,28 +33,27 @@ impl<const L: usize> Buffers<L> {
     }
 }
 
-/// The counts of both colours.
+/// The counts for a group of column sets.
 #[derive(Debug)]
-pub(super) struct Matrices<C, const L: usize> {
-    /// Of the first colour, ready to be multiplied: by row set, group of the second one's lanes, and its leaves' column set.
-    first: Vec<MatrixRow<C, L>>,
-    /// Of a group of column sets: by row set, and leaves' column set.
-    group: Vec<MatrixRow<C, L>>,
+struct Matrices<C, const L: usize> {
+    /// Of white queens: by major rows, minor rows, and leaves' column set.
+    white: Vec<MatrixRow<C, L>>,
+    /// Of black queens, for some minor rows: by major rows, and leaves' column set.
+    black: Vec<MatrixRow<C, L>>,
 }
 
 impl<C, const L: usize> Default for Matrices<C, L> {
     fn default() -> Self {
-        Self { first: Vec::new(), group: Vec::new() }
+        Self { white: Vec::new(), black: Vec::new() }
     }
 }
 
-/// One colour of a tile: the placements in minor rows are the leaves of a tree, those in major rows fill lanes.
-#[derive(Debug)]
-pub(super) struct Side<'a> {
-    pub(super) colour: Colour,
-    pub(super) diagonals: &'a Diagonals,
-    pub(super) leaves: &'a ColumnSets,
-    pub(super) lanes: &'a ColumnSets,
+/// One colour of a tile: the placements in rows of one parity are the leaves of a tree, those in rows of the other fill
+/// lanes. White trees are of minor rows, black ones of major rows, so that both colours have the same lanes.
+#[derive(Clone, Copy, Debug)]
+struct Side<'a> {
+    plot: Plot<'a>,
+    listed: CellClass<'a>,
 }
 
 /// What a cell of a matrix is kept in.
@@ -163,113 +162,113 @@ impl<const L: usize> Cell<L> for u32 {
     }
 }
 
-/// Somebody who multiplies the matrices of both colours.
-pub(super) trait Products: Debug + Send {
-    /// Column sets that are joined at once.
-    fn lanes(&self) -> usize;
-
-    /// What it takes to join them.
-    fn costs(&self) -> &'static Costs;
-
-    /// Bytes that a cell of a row set's matrix takes.
-    fn cell_bytes(&self) -> usize;
-
-    /// Bytes for matrices, if there are `memory_max` for everything.
-    fn matrices_max(&self, memory_max: usize) -> usize;
-
-    /// Products that are counted together, at most; at least 1.
-    fn parts_max(&self) -> usize;
-
-    /// For each product the solutions of each of its row sets, unweighted.
-    fn count(&mut self, planted: &Planted<'_>, products: &[Product<'_>]) -> Result<Vec<Vec<u64>>, Stopped>;
-
-    /// Pairs of placements compared since the last call.
-    fn take_states(&mut self) -> u64;
-
-    /// Why it can't count any more.
-    fn fault(&self) -> Option<String> {
-        None
-    }
-}
-
-/// What products have in common.
-#[derive(Debug)]
-pub(super) struct Planted<'a> {
-    /// First the colour whose matrix is kept.
-    pub(super) sides: &'a [Side<'a>; 2],
-    /// By colour.
-    pub(super) tries: &'a [Trie; 2],
-    /// The column sets of the first colour's leaves, and so of the second one's lanes, that are counted.
-    pub(super) window: Range<usize>,
-    pub(super) lines: Lines,
-    pub(super) minor: Parity,
-    /// The white minor rows of the trees' row sets, and their ranks.
-    pub(super) row_sets: &'a [(u32, u32)],
-    pub(super) control: &'a Control,
-}
-
-/// Row sets with the same major rows, ready to be counted.
-#[derive(Debug)]
-pub(super) struct Product<'a> {
-    /// By colour.
-    pub(super) lists: &'a [PlacementLists; 2],
-    /// How often the column sets of the second colour's leaves and lanes count.
-    pub(super) factors: [&'a [Factor]; 2],
-    /// Which ones of the trees' row sets they are.
-    pub(super) row_sets: Range<usize>,
-}
-
 /// The multiplication by a thread, with `L` lanes.
 #[derive(Debug)]
-pub(super) struct CpuProducts<M, const L: usize> {
+pub(super) struct CpuCounter<M, const L: usize> {
     loops: M,
+    memory_max: usize,
     buffers: Buffers<L>,
+    lists: PlacementLists,
     narrow: Matrices<u16, L>,
     wide: Matrices<u32, L>,
+    /// One for each colour.
+    tries: [Trie; 2],
     /// Whether narrow cells are too small from the start: for tests.
     pub(super) wide_only: bool,
 }
 
-impl<M, const L: usize> CpuProducts<M, L> {
-    pub(super) fn new(loops: M) -> Self {
-        let (buffers, narrow, wide) = (Buffers::new(), Matrices::default(), Matrices::default());
-        Self { loops, buffers, narrow, wide, wide_only: false }
+impl<M, const L: usize> CpuCounter<M, L> {
+    pub(super) fn new(loops: M, memory_max: usize) -> Self {
+        Self {
+            loops,
+            memory_max,
+            buffers: Buffers::new(),
+            lists: PlacementLists::default(),
+            narrow: Matrices::default(),
+            wide: Matrices::default(),
+            tries: Default::default(),
+            wide_only: false,
+        }
     }
 }
 
-impl<M: Loops<L>, const L: usize> Products for CpuProducts<M, L> {
-    fn lanes(&self) -> usize {
-        L
-    }
-
-    fn costs(&self) -> &'static Costs {
-        M::COSTS
-    }
-
-    fn cell_bytes(&self) -> usize {
-        size_of::<u16>()
-    }
-
-    fn matrices_max(&self, memory_max: usize) -> usize {
-        memory_max / 2
-    }
-
-    fn parts_max(&self) -> usize {
-        1
-    }
-
-    fn count(&mut self, planted: &Planted<'_>, products: &[Product<'_>]) -> Result<Vec<Vec<u64>>, Stopped> {
-        let Self { loops, buffers, .. } = self;
-        let mut all = Vec::with_capacity(products.len());
-        for product in products {
-            let multiply = Multiply { loops: *loops, planted, product };
-            let narrow = if self.wide_only { None } else { multiply.count(buffers, &mut self.narrow)? };
-            all.push(match narrow {
-                Some(sums) => sums,
-                None => multiply.count(buffers, &mut self.wide)?.expect("no two column sets have 2^32 fits"),
-            });
+impl<M: Loops<L>, const L: usize> TileCounter for CpuCounter<M, L> {
+    fn count(
+        &mut self,
+        tile: &Tile<'_>,
+        only: [Only; 2],
+        found: &mut dyn FnMut(u64, u64),
+        control: &Control,
+    ) -> Result<(), Stopped> {
+        let Stratum { lines, major, .. } = *tile.stratum;
+        let minor = major.other();
+        let Some(columns) = columns(tile, only) else { return Ok(()) };
+        let [leaves, lanes] = [minor, major].map(|parity| &columns[parity as usize]);
+        let diagonals = Colour::ALL.map(|colour| Diagonals::new(lines, colour));
+        let sides = Colour::ALL.map(|colour| {
+            let class = |parity| CellClass::new(lines, colour, parity, &diagonals[colour as usize]);
+            let (planted, listed) = if colour == Colour::White { (minor, major) } else { (major, minor) };
+            Side {
+                plot: Plot { lines, class: class(planted), columns: leaves, control },
+                listed: class(listed),
+            }
+        });
+        let wanted = tile.parts.iter().map(|part| &part.minors);
+        let from = wanted.clone().map(|minors| minors.start).min().unwrap_or(0);
+        let to = wanted.map(|minors| minors.end).max().unwrap_or(0);
+        let middles = [tile.block[usize::midpoint(from, to)].0, tile.parts[tile.parts.len() / 2].major.rows];
+        let shape = |side: &Side<'_>| {
+            let rows = |class: &CellClass<'_>| {
+                let white = if class.rows == minor { middles[0] } else { middles[1] };
+                lines.in_order(class.rows, class.colour.of(lines, class.rows, white))
+            };
+            let listed = Listed::new(&side.listed, &rows(&side.listed), lanes, L, M::COSTS);
+            Shape::new(&side.plot.class, &rows(&side.plot.class), leaves, listed, control)
+        };
+        let shapes = [shape(&sides[0])?, shape(&sides[1])?];
+        // As many row sets at once as memory allows.
+        let trees = shapes.each_ref().map(|shape| (self.memory_max / 8 * 3 / shape.bytes()).max(1));
+        let matrices = (self.memory_max / 4 / (leaves.len() * L * size_of::<u16>())).max(1);
+        let minors_max = trees[0].min(matrices);
+        let parts_max = trees[1].min(matrices / minors_max.min(to - from)).max(1);
+        for start in (from..to).step_by(minors_max) {
+            let minors = start..to.min(start + minors_max);
+            let rows: Vec<u32> = tile.block[minors.clone()].iter().map(|(rows, _)| *rows).collect();
+            sides[0].plot.plant(&rows, 0..leaves.len(), &shapes[0], &mut self.tries[0])?;
+            for parts in tile.parts.chunks(parts_max) {
+                let rows = parts.iter().map(|part| Colour::Black.of(lines, major, part.major.rows));
+                let rows: Vec<u32> = rows.collect();
+                sides[1].plot.plant(&rows, 0..leaves.len(), &shapes[1], &mut self.tries[1])?;
+                let mut multiply = Multiply {
+                    loops: self.loops,
+                    tries: &self.tries,
+                    sides: &sides,
+                    lanes,
+                    tile,
+                    parts,
+                    minors: minors.clone(),
+                    buffers: &mut self.buffers,
+                    lists: &mut self.lists,
+                };
+                let narrow = if self.wide_only { None } else { multiply.count(&mut self.narrow)? };
+                let sums = match narrow {
+                    Some(sums) => sums,
+                    None => multiply.count(&mut self.wide)?.expect("no two column sets have 2^32 fits"),
+                };
+                for (part, sums) in parts.iter().zip(sums) {
+                    for (minor, sum) in minors.clone().zip(sums) {
+                        if part.minors.contains(&minor) {
+                            let weight = tile.stratum.weight(part.major, tile.block[minor].0);
+                            let solutions = sum
+                                .checked_mul(weight.into())
+                                .expect("a row set has fewer than 2^64 solutions");
+                            found(part.first + minor as u64, solutions);
+                        }
+                    }
+                }
+            }
         }
-        Ok(all)
+        Ok(())
     }
 
     fn take_states(&mut self) -> u64 {
@@ -277,101 +276,106 @@ impl<M: Loops<L>, const L: usize> Products for CpuProducts<M, L> {
     }
 }
 
-/// One product, and the loops that count it.
-struct Multiply<'a, M> {
+/// Some orbits of a tile whose trees are planted.
+struct Multiply<'a, M, const L: usize> {
     loops: M,
-    planted: &'a Planted<'a>,
-    product: &'a Product<'a>,
+    tries: &'a [Trie; 2],
+    sides: &'a [Side<'a>; 2],
+    lanes: &'a ColumnSets,
+    tile: &'a Tile<'a>,
+    parts: &'a [TilePart],
+    minors: Range<usize>,
+    buffers: &'a mut Buffers<L>,
+    lists: &'a mut PlacementLists,
 }
 
-impl<M> Multiply<'_, M> {
-    /// The solutions of each row set; `None` if a cell of a matrix is too large for its type.
-    fn count<C: Cell<L>, const L: usize>(
-        &self,
-        buffers: &mut Buffers<L>,
-        matrices: &mut Matrices<C, L>,
-    ) -> Result<Option<Vec<u64>>, Stopped>
-    where
-        M: Loops<L>,
-    {
-        let Matrices { first, group } = matrices;
-        let Planted { sides: [stored, asked], ref window, row_sets: all, .. } = *self.planted;
-        let Product { factors, ref row_sets, .. } = *self.product;
-        let (height, wide) = (window.len(), asked.leaves.len());
-        let groups = height.div_ceil(L);
-        first.clear();
-        first.resize(all.len() * groups * wide, MatrixRow([C::ZERO; L]));
-        for lane in (0..wide).step_by(L) {
-            let count = L.min(wide - lane);
-            if !self.fits(stored, lane, count, height, buffers, group)? {
-                return Ok(None);
-            }
-            // Rows become lanes.
-            for row_set in row_sets.clone() {
-                for (place, counts) in group[row_set * height..(row_set + 1) * height].iter().enumerate() {
-                    let to = &mut first[(row_set * groups + place / L) * wide + lane..][..count];
-                    let byte = M::byte(place % L);
-                    for (l, to) in to.iter_mut().enumerate() {
-                        to.0[byte] = counts.0[M::byte(l)];
-                    }
+impl<M: Loops<L>, const L: usize> Multiply<'_, M, L> {
+    /// The solutions of each part's orbits, by minor rows, unweighted; `None` if a cell of a matrix is too large for its
+    /// type.
+    fn count<C: Cell<L>>(&mut self, matrices: &mut Matrices<C, L>) -> Result<Option<Vec<Vec<u64>>>, Stopped> {
+        let Matrices { white, black } = matrices;
+        let (parts, lanes, leaves) = (self.parts, self.lanes, self.sides[0].plot.columns);
+        let height = leaves.len();
+        let factors: Vec<_> = parts
+            .iter()
+            .map(|part| [leaves, lanes].map(|columns| columns.factors(part.major.rank)))
+            .collect();
+        let mut sums = vec![vec![0_u64; self.minors.len()]; parts.len()];
+        for first in (0..lanes.len()).step_by(L) {
+            let places = first..lanes.len().min(first + L);
+            // Parts of low rank have no use for the last column sets.
+            let is_counted =
+                |part: &usize| factors[*part][1][places.clone()].iter().any(|factor| factor.any > 0);
+            let counted: Vec<usize> = (0..parts.len()).filter(is_counted).collect();
+            let size = self.minors.len() * height;
+            white.clear();
+            white.resize(counted.len() * size, MatrixRow([C::ZERO; L]));
+            for (part, matrix) in counted.iter().zip(white.chunks_exact_mut(size)) {
+                if !self.fits(Colour::White, parts[*part].major.rows, places.clone(), matrix)? {
+                    return Ok(None);
                 }
             }
-        }
-        let mut sums = vec![0_u64; row_sets.len()];
-        for (number, lane) in window.clone().step_by(L).enumerate() {
-            let count = L.min(window.end - lane);
-            if !self.fits(asked, lane, count, wide, buffers, group)? {
-                return Ok(None);
-            }
-            let mut lanes = [[0; L]; 2];
-            for (l, factor) in factors[1][lane..lane + count].iter().enumerate() {
-                lanes[0][M::byte(l)] = factor.any;
-                lanes[1][M::byte(l)] = factor.below;
-            }
-            for (row_set, sum) in row_sets.clone().zip(&mut sums) {
-                let one = &group[row_set * wide..(row_set + 1) * wide];
-                let other = &first[(row_set * groups + number) * wide..][..wide];
-                let product = C::products(self.loops, one, other, lanes.each_ref(), factors[0]);
-                *sum = sum.checked_add(product).expect("a row set has fewer than 2^64 solutions");
+            for (number, minor) in self.minors.clone().enumerate() {
+                if !counted.iter().any(|part| parts[*part].minors.contains(&minor)) {
+                    continue;
+                }
+                black.clear();
+                black.resize(parts.len() * height, MatrixRow([C::ZERO; L]));
+                if !self.fits(Colour::Black, self.tile.block[minor].0, places.clone(), black)? {
+                    return Ok(None);
+                }
+                for (&part, white) in counted.iter().zip(white.chunks_exact(size)) {
+                    if !parts[part].minors.contains(&minor) {
+                        continue;
+                    }
+                    let [rows, factors] = &factors[part];
+                    let mut lanes = [[0; L]; 2];
+                    for (l, factor) in factors[places.clone()].iter().enumerate() {
+                        lanes[0][M::byte(l)] = factor.any;
+                        lanes[1][M::byte(l)] = factor.below;
+                    }
+                    let [white, black] = [&white[number * height..], &black[part * height..]];
+                    let [white, black] = [&white[..height], &black[..height]];
+                    let product = C::products(self.loops, white, black, lanes.each_ref(), rows);
+                    let sum = &mut sums[part][number];
+                    *sum = sum.checked_add(product).expect("a row set has fewer than 2^64 solutions");
+                }
             }
         }
         Ok(Some(sums))
     }
 
-    /// Counts the fits of one colour for the column sets of some lanes; `false` if there are too many for a cell.
-    fn fits<C: Cell<L>, const L: usize>(
-        &self,
-        side: &Side<'_>,
-        first: usize,
-        count: usize,
-        height: usize,
-        buffers: &mut Buffers<L>,
-        matrix: &mut Vec<MatrixRow<C, L>>,
-    ) -> Result<bool, Stopped>
-    where
-        M: Loops<L>,
-    {
-        let colour = side.colour as usize;
-        let (trie, lists) = (&self.planted.tries[colour], &self.product.lists[colour]);
-        matrix.clear();
-        matrix.resize(self.planted.row_sets.len() * height, MatrixRow([C::ZERO; L]));
+    /// Counts the fits of one colour for the column sets of some lanes, with its queens in the rows of its lists that go
+    /// with these white ones; `false` if there are too many for a cell.
+    fn fits<C: Cell<L>>(
+        &mut self,
+        colour: Colour,
+        rows: u32,
+        places: Range<usize>,
+        matrix: &mut [MatrixRow<C, L>],
+    ) -> Result<bool, Stopped> {
+        let Side { plot: Plot { lines, control, .. }, ref listed } = self.sides[colour as usize];
+        let trie = &self.tries[colour as usize];
+        let rows = lines.in_order(listed.rows, colour.of(lines, listed.rows, rows));
+        let count = places.len();
+        self.lists.fill_some(listed, &rows, self.lanes, places, control)?;
         if trie.rest == 0 {
             // The tree is one placement, of no queen, which fits all.
             for row in matrix.iter_mut() {
                 for l in 0..count {
-                    let fits = u8::try_from(lists.length(first + l))
+                    let fits = u8::try_from(self.lists.length(l))
                         .expect("at most one placement of at most one queen");
                     row.0[M::byte(l)] = C::ZERO.add(fits);
                 }
             }
             return Ok(true);
         }
-        let bits = side.diagonals.bits();
+        let bits = listed.diagonals.bits();
         let lanes_max = LaneGroup::lanes_max(bits, L);
         for lane in (0..count).step_by(lanes_max) {
             let count = lanes_max.min(count - lane);
-            let group = LaneGroup { trie, lists, bits, first: first + lane, count, lane };
-            if !C::join(self.loops, group, buffers, matrix, self.planted.control)? {
+            let group = LaneGroup { trie, lists: self.lists, bits, first: lane, count, lane };
+            if !C::join(self.loops, group, self.buffers, matrix, control)? {
                 return Ok(false);
             }
         }

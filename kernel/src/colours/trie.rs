@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use super::cover::families;
+use super::depth::Shape;
+use super::lines::Lines;
 use super::lists::{CellClass, ColumnSets, Placed};
 use crate::board::take_lowest;
 use crate::engine::{Control, Stopped};
@@ -47,11 +50,59 @@ pub(super) struct Step {
 }
 
 /// Leaf rows at most: their queens but one are the bytes of two words.
-pub(super) const REST_MAX: usize = 9;
+const REST_MAX: usize = 9;
 
 /// Words for the queens of a node, four a word.
 pub(super) const fn words(queens: usize) -> usize {
     queens.div_ceil(4)
+}
+
+/// What trees of some row sets of one class are made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plot<'a> {
+    pub(super) lines: Lines,
+    pub(super) class: CellClass<'a>,
+    pub(super) columns: &'a ColumnSets,
+    pub(super) control: &'a Control,
+}
+
+impl Plot<'_> {
+    /// Makes the tree of these sets of rows, as deep as costs least, with leaves at some places. Rows that many sets have
+    /// in common are filled first.
+    pub(super) fn plant(
+        &self,
+        sets: &[u32],
+        places: Range<usize>,
+        shape: &Shape,
+        trie: &mut Trie,
+    ) -> Result<(), Stopped> {
+        let Self { lines, class, columns, control } = *self;
+        let rows = sets[0].count_ones() as usize;
+        let depths = rows.saturating_sub(REST_MAX).max(1)..rows;
+        let ways = depths.map(|depth| {
+            let sets = self.arrange(sets, depth);
+            (shape.cost(lines, &sets, depth), depth, sets)
+        });
+        let best = ways.min_by(|one, other| one.0.total_cmp(&other.0));
+        let (_, depth, sets) = best.unwrap_or_else(|| (0.0, 0, self.arrange(sets, 0)));
+        trie.fill(&TrieSpec { class, sets: &sets, depth, columns, places, control })
+    }
+
+    /// The rows of each set in an order with which few branches of so many queens do for all.
+    fn arrange(&self, sets: &[u32], depth: usize) -> Vec<Set> {
+        let (lines, rows) = (self.lines, self.class.rows);
+        let mut all = Vec::with_capacity(sets.len());
+        for (common, family) in families(lines, rows, sets, u32::try_from(depth).expect("rows")) {
+            for set in family {
+                let mut order = lines.in_order(rows, common);
+                order.extend(lines.in_order(rows, set & !common));
+                all.push((order, set));
+            }
+        }
+        all.sort_unstable();
+        let place = |set| (0..).zip(sets).find(|(_, other)| **other == set).expect("one of them").0;
+        all.into_iter().map(|(order, set)| (order, place(set))).collect()
+    }
 }
 
 /// The rows of a set in the order in which they are filled, and the set's place in the matrix.
