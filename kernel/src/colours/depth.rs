@@ -53,7 +53,7 @@ impl Costs {
         leaf: [2.5, 5.0, 0.0],
     };
 
-    /// The same by AVX2.
+    /// The same by AVX2, adjusted by hand and not fitted anew.
     pub(super) const AVX2: Self = Self {
         sift: [0.5, 1.0],
         deal: [1.5, 2.2],
@@ -63,7 +63,7 @@ impl Costs {
         leaf: [2.5, 2.5, 0.0],
     };
 
-    /// The same by AVX-512, which takes octets of 64 lanes.
+    /// The same by AVX-512, which takes octets of 64 lanes; adjusted by hand and not fitted anew.
     pub(super) const AVX512: Self = Self {
         sift: [0.5, 0.45],
         deal: [1.5, 2.2],
