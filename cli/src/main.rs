@@ -1,31 +1,42 @@
 //! `nqueens`: counts all solutions of the N-Queens problem, on one machine or on a cluster.
 //!
-//! Thin by intent: arguments in, calls into the other crates, text out. Each command is one file of `command`.
-//! Modules import in one direction: `exit`, `build`, `output` and `runtime` at the bottom; `console`, `signals`,
-//! `variables`, `client`, `tls` and other shared parts on top of them; then the commands, and `main`.
-//! `command::target` is where an operator's command goes: a coordinator or a database.
+//! Thin by intent: arguments in, calls into the other crates, text out. Each command is one file of `command`: its options, a
+//! call, an answer. What commands share is here: `target` is where an operator's command goes, a coordinator or a database.
 
 #![forbid(unsafe_code)]
 
 mod authority;
+mod bfile;
 mod build;
 mod cells;
+mod checkup;
+mod choices;
 mod client;
 mod command;
 mod confirm;
 mod console;
+mod count_columns;
+mod counting;
+mod devices;
 mod engines;
 mod exit;
+mod finding_lines;
 mod headings;
 mod join;
+mod ledger_file;
+mod ledger_source;
 mod machine;
+mod manual;
+mod measuring;
 mod memory;
 mod names;
 mod output;
 mod permissions;
 mod progress;
 mod runtime;
+mod sampling;
 mod signals;
+mod target;
 mod time;
 mod tls;
 mod token;

@@ -157,7 +157,7 @@ async fn trust_is_of_a_name_under_a_credential() {
     // All of a credential, under names that do not exist yet, too.
     set_trust(MachineName::All { credential: of_lab.clone() }, false).await;
     let refusal = house.register_by(Some(&token("lab")), registration(3)).await.err().unwrap();
-    assert!(refusal.message().contains("readmit --credential 'lab'"), "{refusal}");
+    assert!(refusal.message().contains("distrust --undo --credential 'lab'"), "{refusal}");
     club.sync(v1::SyncRequest::default()).await.unwrap();
     set_trust(MachineName::All { credential: of_lab }, true).await;
     lab.sync(v1::SyncRequest::default()).await.unwrap();

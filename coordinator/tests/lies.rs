@@ -112,7 +112,7 @@ async fn a_liar_is_found_out_whatever_its_lie() {
     for (kind, replicate_ppm, lie) in lies {
         let refusal = count_with_a_liar(lie, replicate_ppm).await;
         assert_eq!(refusal.code(), Code::PermissionDenied, "{kind}: {refusal}");
-        for part in ["machine worker 9 is untrusted", "nqueens readmit 'worker 9'"] {
+        for part in ["machine worker 9 is untrusted", "nqueens distrust --undo 'worker 9'"] {
             assert!(refusal.message().contains(part), "{kind}: {refusal}");
         }
     }

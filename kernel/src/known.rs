@@ -22,6 +22,11 @@ pub struct Published {
     pub orbits: Totals,
 }
 
+impl Published {
+    /// The last board whose solutions are published.
+    pub const N_MAX: u32 = 27;
+}
+
 /// Who counted the board first; `None` up to N = 20, where the sources name nobody.
 pub fn first_counted(n: BoardSize) -> Option<&'static str> {
     match n.get() {
@@ -38,7 +43,7 @@ pub fn first_counted(n: BoardSize) -> Option<&'static str> {
 static TABLE: LazyLock<Vec<Published>> =
     LazyLock::new(|| (1..).zip(include_str!("../data/known_counts.csv").lines().skip(1)).map(read).collect());
 
-/// The published counts of an `n` by `n` board; `None` beyond N = 27, where nothing is published.
+/// The published counts of an `n` by `n` board; `None` beyond [`Published::N_MAX`].
 pub fn published(n: BoardSize) -> Option<Published> {
     TABLE.get(n.index() - 1).copied()
 }

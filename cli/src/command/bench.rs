@@ -9,9 +9,9 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_worker::{Crew, prove};
 use serde_json::json;
 
-use crate::command::choices::{EngineChoice, KernelChoice, PlanChoice, suited, threads};
-use crate::command::counting;
-use crate::command::devices::Devices;
+use crate::choices::{EngineChoice, KernelChoice, PlanChoice, suited, threads};
+use crate::counting;
+use crate::devices::Devices;
 use crate::engines::ENGINES;
 use crate::memory::Memory;
 use crate::output::{Json, counted, speed, thousands};

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use clap::Args;
 use nqueens_model::operator::RunState;
 
-use super::target::OperatorTarget;
 use crate::confirm::Confirmation;
 use crate::names::RunChoice;
 use crate::output::{Json, percent};
 use crate::progress::describe_planning;
 use crate::runtime::block_on;
+use crate::target::OperatorTarget;
 
 /// Pauses a run: no more of its jobs are leased, and workers finish the jobs they hold.
 #[derive(Clone, Debug, Args)]

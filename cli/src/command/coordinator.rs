@@ -14,10 +14,10 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::choices::{ConfirmingOptions, JobsMax};
 use super::limits::{ListenerLimits, files_max, page_connections};
 use super::page::PageOptions;
 use crate::build::BUILD;
+use crate::choices::{ConfirmingOptions, JobsMax};
 use crate::client::TOKEN_VARIABLE;
 use crate::exit::INTERRUPTED;
 use crate::exit::misuse;

@@ -15,12 +15,12 @@ use nqueens_web::Probe;
 use nqueens_worker::prove;
 use serde_json::json;
 
-use super::checkup::{self, say};
-use super::measuring::speed;
 use crate::build::{BUILD, TARGET};
+use crate::checkup::{self, say};
 use crate::engines::{ENGINES, device_crew, opencl};
 use crate::headings::CONNECTION;
 use crate::machine::{default_threads, memory_limits, thread_limits};
+use crate::measuring::speed;
 use crate::memory::default_memory;
 use crate::output::{Json, print_line};
 use crate::runtime::block_on;

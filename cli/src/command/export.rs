@@ -14,12 +14,12 @@ use nqueens_kernel::plan::PlanKind;
 use nqueens_kernel::sequence::Sequence;
 use serde_json::{Value, json};
 
-use super::choices::one_of;
-use super::source::LedgerSource;
-use super::{bfile, ledger};
+use crate::choices::one_of;
 use crate::exit::misuse;
+use crate::ledger_source::LedgerSource;
 use crate::output::{create, stdout, thousands};
 use crate::runtime::block_on;
+use crate::{bfile, ledger_file};
 
 /// Prints the results of a run, by job, class or BOUND1.
 #[derive(Clone, Debug, Args)]
@@ -168,8 +168,8 @@ impl ExportCommand {
 
     /// Writes the run's ledger, and its last hash to stderr.
     async fn ledger(&self, reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
-        ledger::outcome(run)?;
-        let (lines, hash) = ledger::write(reader, run, self.out()?).await?;
+        ledger_file::outcome(run)?;
+        let (lines, hash) = ledger_file::write(reader, run, self.out()?).await?;
         let lines = thousands(lines);
         eprintln!(
             "nqueens: {lines} lines; publish the last hash, so that every later change is detected: {hash}"

@@ -2,39 +2,23 @@
 
 mod backup;
 mod bench;
-mod bfile;
 mod certs;
 mod change;
-mod checkup;
-mod choices;
-mod completions;
 mod coordinator;
-mod count_columns;
-mod counting;
-mod devices;
 mod doctor;
 mod estimate;
 mod export;
-mod finding_lines;
 mod fleet;
+mod generate;
 mod join;
-mod known;
-mod ledger;
 mod limits;
-mod man;
-mod measuring;
 mod page;
 mod report;
 mod run;
-mod sampling;
 mod solutions;
-mod source;
 mod status;
 mod submit;
 mod table;
-mod target;
-#[cfg(test)]
-mod tests;
 mod trust;
 mod verify;
 mod watch;
@@ -107,19 +91,16 @@ enum Command {
     Workers(workers::WorkersCommand),
     Drain(workers::DrainCommand),
     Distrust(trust::DistrustCommand),
-    Readmit(trust::ReadmitCommand),
     Export(export::ExportCommand),
     Verify(verify::VerifyCommand),
     Report(report::ReportCommand),
     Backup(backup::BackupCommand),
-    Known(known::KnownCommand),
     Table(table::TableCommand),
     Solutions(solutions::SolutionsCommand),
     Estimate(estimate::EstimateCommand),
     Bench(bench::BenchCommand),
     Doctor(doctor::DoctorCommand),
-    Completions(completions::CompletionsCommand),
-    Man(man::ManCommand),
+    Generate(generate::GenerateCommand),
 }
 
 impl Command {
@@ -161,7 +142,6 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Workers(workers) => workers.execute(),
         Command::Drain(drain) => drain.execute(),
         Command::Distrust(distrust) => distrust.execute(),
-        Command::Readmit(readmit) => readmit.execute(),
         Command::Pause(pause) => pause.execute(),
         Command::Resume(resume) => resume.execute(),
         Command::Cancel(cancel) => cancel.execute(),
@@ -174,10 +154,16 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Certs(certs) => certs.execute(),
         Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),
-        Command::Known(known) => known.execute(),
         Command::Solutions(solutions) => solutions.execute(),
         Command::Doctor(doctor) => doctor.execute(),
-        Command::Completions(completions) => completions.execute(commands()),
-        Command::Man(man) => man.execute(commands()),
+        Command::Generate(generate) => generate.execute(commands()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_commands_are_well_formed() {
+        super::commands().debug_assert();
     }
 }

@@ -12,9 +12,10 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
-use super::{ledger, report};
+use super::report;
 use crate::client::TOKEN_VARIABLE;
 use crate::exit::misuse;
+use crate::ledger_file;
 
 /// Default address of the page.
 const ADDRESS: &str = "127.0.0.1:7328";
@@ -114,7 +115,7 @@ fn write_document(
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     runtime.block_on(async {
         match document {
-            Document::Ledger => drop(ledger::write(reader, run, out).await?),
+            Document::Ledger => drop(ledger_file::write(reader, run, out).await?),
             Document::Report => out.write_all(report::html(reader, run).await?.as_bytes())?,
         }
         Ok(())

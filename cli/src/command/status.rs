@@ -8,11 +8,11 @@ use nqueens_evidence::confidence::share_met;
 use nqueens_model::operator::{CheckCounts, Interval, Progress, Recounts, RunStatus, Standing};
 use serde_json::json;
 
-use super::checkup::describe_disk;
-use super::target::OperatorTarget;
+use crate::checkup::describe_disk;
 use crate::names::{RunChoice, RunPrefix};
 use crate::output::{Json, counted, duration, percent, print_line, thousands};
 use crate::runtime::block_on;
+use crate::target::OperatorTarget;
 
 /// Lists the runs of a coordinator or a database, with progress and results.
 #[derive(Clone, Debug, Args)]

@@ -10,9 +10,8 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_model::operator::{RunState, RunStatus, Submission, WorkerStatus};
 use nqueens_proto::random_bytes;
 
-use super::choices::PlanChoice;
-use super::target::Contact;
 use crate::cells::Drawing;
+use crate::choices::PlanChoice;
 use crate::client::OperatorClient;
 use crate::exit::INTERRUPTED;
 use crate::headings::{CHECKS, LIMITS};
@@ -20,6 +19,7 @@ use crate::output::{Json, print_line};
 use crate::progress::{Bar, PICTURE_EVERY};
 use crate::runtime::block_on;
 use crate::signals::{signals, stopped};
+use crate::target::Contact;
 
 /// Plans a run on a coordinator and prints its id.
 ///

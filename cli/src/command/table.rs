@@ -1,4 +1,4 @@
-//! `nqueens table`: the classic table, counted by any algorithm and compared with the published counts.
+//! `nqueens table`: the classic table, counted by any algorithm, or as published.
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -6,24 +6,29 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Instant;
 
+use anyhow::ensure;
 use clap::Args;
 use clap::builder::{ValueParser, ValueParserFactory};
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::UnknownKernel;
+use nqueens_kernel::known::{Published, first_counted, published};
 use nqueens_kernel::ladder::{Form, LadderCount, Rung};
+use nqueens_kernel::sequence::Sequence;
+use serde_json::json;
 
-use crate::command::choices::{AUTO, KernelChoice, PlanChoice, one_of};
-use crate::command::count_columns::CountColumns;
-use crate::command::counting::{self, BoardCount};
+use crate::choices::{AUTO, KernelChoice, PlanChoice, one_of};
+use crate::count_columns::CountColumns;
+use crate::counting::{self, BoardCount};
 use crate::exit::misuse;
 use crate::memory::default_memory;
 use crate::output::{hours, stdout, thousands};
 
-/// Counts boards and prints the classic table: solutions, all and by symmetry, and time.
+/// Prints the classic table: solutions, all and by symmetry, counted here or as published.
 ///
 /// The second line has the numbers under which the OEIS lists the columns. The last column compares each line with the
-/// published counts, which end at N = 27 ('nqueens known'); a line that differs is an error. Below stand the solutions that are
-/// equal to their half turn, and to their quarter turn.
+/// published counts, which end at N = 27; a line that differs is an error. Below stand the solutions that are equal to their half
+/// turn, and to their quarter turn.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens table --to 12 --algorithm backtracking --iterative")]
 pub(crate) struct TableCommand {
@@ -31,7 +36,7 @@ pub(crate) struct TableCommand {
     #[arg(long, value_name = "N", default_value_t = BoardSize::MIN, allow_negative_numbers = true)]
     from: BoardSize,
 
-    /// Last board size [default: the largest that takes seconds]
+    /// Last board size [default: the largest that takes seconds; of published counts the last]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     to: Option<BoardSize>,
 
@@ -42,18 +47,43 @@ pub(crate) struct TableCommand {
     /// Use the iterative form of a ladder algorithm instead of the recursive one
     #[arg(long)]
     iterative: bool,
+
+    /// Count nothing: print the published counts, their sources, and who counted them first
+    #[arg(long)]
+    published: bool,
+
+    /// With --published: print JSON; counts are decimal strings because they can exceed 2^53
+    #[arg(short, long, requires = "published")]
+    json: bool,
 }
 
 impl TableCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let last = self.to.unwrap_or_else(|| self.algorithm.n_quick().max(self.from));
+        let last = self.to.unwrap_or_else(|| self.n_usual().max(self.from));
         if self.from > last {
             misuse(format_args!("--from {} is greater than --to {last}", self.from)).exit();
         }
+        if self.published {
+            self.print_published(last)?;
+        } else {
+            self.count(last)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The last board where none was asked for.
+    fn n_usual(&self) -> BoardSize {
+        match self.algorithm {
+            _ if self.published => BoardSize::new(Published::N_MAX).expect("a board"),
+            Algorithm::Rung(rung) => BoardSize::new(rung.n_max().get() - 2).expect("no rung ends so low"),
+            Algorithm::Kernel(_) => BoardSize::new(16).expect("in 1..=31"),
+        }
+    }
+
+    fn count(&self, last: BoardSize) -> anyhow::Result<()> {
         let count = self.way_to_count(last)?;
         let columns = CountColumns::of_orbits(last, thousands);
-        let symmetric = CountColumns::of_symmetric(last, thousands);
-        let mut symmetric_rows = Vec::new();
+        let mut counted = Vec::new();
         let mut out = stdout();
         writeln!(out, " N  {}  hh:mm:ss.ms  published", columns.titles())?;
         writeln!(out, "    {}", columns.sequences())?;
@@ -63,14 +93,49 @@ impl TableCommand {
             let (counts, time) = (columns.row(n, count.orbits)?, hours(count.elapsed));
             writeln!(out, "{n:>2}  {counts}  {time:>11}  {published}")?;
             out.flush()?;
-            symmetric_rows.push(format!("{n:>2}  {}", symmetric.row(n, count.orbits)?));
+            counted.push((n, count.orbits));
         }
         // On their own, so that the table above fits a terminal.
-        writeln!(out, "\n N  {}\n    {}", symmetric.titles(), symmetric.sequences())?;
-        for row in symmetric_rows {
-            writeln!(out, "{row}")?;
+        write!(out, "\n{}", CountColumns::of_symmetric(last, thousands).table(&counted)?)?;
+        Ok(())
+    }
+
+    fn print_published(&self, last: BoardSize) -> anyhow::Result<()> {
+        let boards: Vec<_> = self.from.up_to(last).filter_map(|n| Some((n, published(n)?.orbits))).collect();
+        ensure!(
+            !boards.is_empty(),
+            "the published counts end at N = {}; 'nqueens estimate {}' estimates",
+            Published::N_MAX,
+            self.from
+        );
+        let first = boards.iter().filter_map(|(n, _)| Some((n, first_counted(*n)?)));
+        let mut out = stdout();
+        if self.json {
+            let board = |(n, orbits): &(BoardSize, Totals)| {
+                let mut board = json!({ "n": n.get(), "first_counted": first_counted(*n) });
+                for sequence in Sequence::ALL {
+                    board[sequence.name()] = sequence.term(*n, *orbits)?.to_string().into();
+                }
+                anyhow::Ok(board)
+            };
+            let sequences = Sequence::ALL.map(|it| json!({ "oeis": it.name(), "counts": it.describe() }));
+            let boards = boards.iter().map(board).collect::<anyhow::Result<Vec<_>>>()?;
+            writeln!(out, "{}", json!({ "boards": boards, "sequences": sequences }))?;
+            return Ok(());
         }
-        Ok(ExitCode::SUCCESS)
+        let plain = |count: u128| count.to_string();
+        writeln!(out, "{}", CountColumns::of_orbits(last, plain).table(&boards)?)?;
+        writeln!(out, "{}", CountColumns::of_symmetric(last, plain).table(&boards)?)?;
+        writeln!(out, "Sources: https://oeis.org/A000170 and the other numbers")?;
+        for sequence in Sequence::ALL {
+            writeln!(out, "{sequence}  {}", sequence.describe())?;
+        }
+        writeln!(out, "N = 1: A260318 has 1 here; this program's three counts leave out the only queen")?;
+        writeln!(out, "\nFirst counted by")?;
+        for (n, who) in first {
+            writeln!(out, "N = {n}: {who}")?;
+        }
+        Ok(())
     }
 
     fn way_to_count(
@@ -112,16 +177,6 @@ fn climb(rung: Rung, form: Form, n: BoardSize) -> BoardCount {
 enum Algorithm {
     Rung(Rung),
     Kernel(KernelChoice),
-}
-
-impl Algorithm {
-    /// The largest board that takes a few seconds.
-    fn n_quick(self) -> BoardSize {
-        match self {
-            Self::Rung(rung) => BoardSize::new(rung.n_max().get() - 2).expect("no rung ends so low"),
-            Self::Kernel(_) => BoardSize::new(16).expect("in 1..=31"),
-        }
-    }
 }
 
 impl ValueParserFactory for Algorithm {

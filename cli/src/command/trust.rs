@@ -1,4 +1,4 @@
-//! `nqueens requeue`, `distrust` and `readmit`.
+//! `nqueens requeue` and `distrust`.
 
 use std::process::ExitCode;
 
@@ -6,12 +6,12 @@ use clap::Args;
 use nqueens_model::credential::Credential;
 use nqueens_model::operator::{Blamed, MachineName, TrustChange};
 
-use super::target::OperatorTarget;
 use crate::confirm::Confirmation;
 use crate::exit::misuse;
 use crate::names::{RunChoice, WorkerChoice};
 use crate::output::{Json, counted, thousands};
 use crate::runtime::block_on;
+use crate::target::OperatorTarget;
 
 /// Voids accepted results of a run and counts their jobs again.
 ///
@@ -78,32 +78,6 @@ impl RequeueCommand {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens distrust west")]
 pub(crate) struct DistrustCommand {
-    #[command(flatten)]
-    machine: MachineTarget,
-}
-
-impl DistrustCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        self.machine.mark(false, "untrusted: it gets no more jobs")
-    }
-}
-
-/// Marks a machine trusted again; its results are checked like those of a new machine.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens readmit west")]
-pub(crate) struct ReadmitCommand {
-    #[command(flatten)]
-    machine: MachineTarget,
-}
-
-impl ReadmitCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        self.machine.mark(true, "trusted again")
-    }
-}
-
-#[derive(Clone, Debug, Args)]
-struct MachineTarget {
     /// Name that the machine's workers register with, as listed by 'nqueens workers'
     #[arg(value_name = "MACHINE")]
     name: Option<String>,
@@ -112,6 +86,10 @@ struct MachineTarget {
     #[arg(long, value_name = "NAME", value_parser = credential)]
     credential: Option<Credential>,
 
+    /// Trust it again, whoever marked it; its results are checked like those of a new machine
+    #[arg(long)]
+    undo: bool,
+
     #[command(flatten)]
     target: OperatorTarget,
 
@@ -119,15 +97,16 @@ struct MachineTarget {
     json: Json,
 }
 
-impl MachineTarget {
-    fn mark(self, trusted: bool, state: &str) -> anyhow::Result<ExitCode> {
+impl DistrustCommand {
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let (machines, what) = match (self.name, self.credential) {
             (Some(name), credential) => (MachineName::One { name, credential }, "machine "),
             (None, Some(credential)) => (MachineName::All { credential }, ""),
             (None, None) => misuse("give MACHINE or --credential NAME").exit(),
         };
+        let state = if self.undo { "trusted again" } else { "untrusted: it gets no more jobs" };
         let said = format!("{what}{machines} is {state}");
-        let change = TrustChange { machines, trusted };
+        let change = TrustChange { machines, trusted: self.undo };
         let line = serde_json::to_value(&change)?;
         block_on(self.target.set_trust(change))?;
         self.json.print(line, said)?;

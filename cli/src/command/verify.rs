@@ -15,14 +15,14 @@ use nqueens_evidence::verdict::Verdict;
 use nqueens_evidence::verify::{Report, Unread, verify};
 use nqueens_kernel::engine::{Control, Stopped};
 
-use super::finding_lines::{print_finding, print_run, print_verdict};
-use super::ledger::{self, Checked};
-use super::sampling::{Interrupt, SamplingOptions};
-use super::source::LedgerSource;
 use crate::exit::{INTERRUPTED, NOT_CONFIRMED, misuse};
+use crate::finding_lines::{print_finding, print_run, print_verdict};
+use crate::ledger_file::{self, Checked};
+use crate::ledger_source::LedgerSource;
 use crate::names::RunPrefix;
 use crate::output::{Json, thousands};
 use crate::runtime::block_on;
+use crate::sampling::{Interrupt, SamplingOptions};
 
 /// Checks a ledger file written by 'nqueens export --format ledger', or with --db a run in a database.
 ///
@@ -121,7 +121,7 @@ impl VerifyCommand {
     ) -> anyhow::Result<Checked> {
         print_run(self.json, (run.id, &run.plan.subject()), run.plan.kind(), run.jobs.into())?;
         if run.outcome.is_some() {
-            return ledger::check(reader, run, sample, Arc::clone(control)).await;
+            return ledger_file::check(reader, run, sample, Arc::clone(control)).await;
         }
         let mut report = Report::default();
         let mut next = 0;

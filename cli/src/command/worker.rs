@@ -16,9 +16,9 @@ use nqueens_worker::{
 };
 use tracing::info;
 
-use super::choices::{EngineChoice, KernelChoice, threads};
-use super::devices::Devices;
 use crate::build::BUILD;
+use crate::choices::{EngineChoice, KernelChoice, threads};
+use crate::devices::Devices;
 use crate::engines::ENGINES;
 use crate::exit::{INTERRUPTED, NO_MORE_WORK, TIME_IS_UP, misuse};
 use crate::headings::{CONNECTION, LIMITS};

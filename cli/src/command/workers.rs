@@ -10,10 +10,10 @@ use nqueens_model::message::Registration;
 use nqueens_model::operator::WorkerStatus;
 use serde_json::{Value, json};
 
-use super::target::{Contact, OperatorTarget, read};
 use crate::names::WorkerChoice;
 use crate::output::{Json, print_line, span, speed, thousands};
 use crate::runtime::block_on;
+use crate::target::{Contact, OperatorTarget, read};
 
 /// Lists the workers of a coordinator that are present or untrusted, or all workers in a database.
 ///

@@ -44,11 +44,11 @@ fn each_owner_of_workers_has_a_token() {
     let said = place.stdout(&format!("distrust --credential lab {at}"));
     assert_eq!(said, "every machine of lab is untrusted: it gets no more jobs\n");
     let sent_away = eventually("it is told", || (!lab.is_running()).then(|| lab.end()));
-    assert!(sent_away.stderr.contains("nqueens readmit --credential 'lab'"), "{}", sent_away.stderr);
-    let said = place.stdout(&format!("readmit --credential lab {at} --json"));
+    assert!(sent_away.stderr.contains("nqueens distrust --undo --credential 'lab'"), "{}", sent_away.stderr);
+    let said = place.stdout(&format!("distrust --undo --credential lab {at} --json"));
     let said: Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!(said, serde_json::json!({ "machine": null, "credential": "lab", "trusted": true }));
-    let neither = place.run(&format!("readmit {at}"));
+    let neither = place.run(&format!("distrust --undo {at}"));
     assert_eq!(
         (neither.code, neither.stderr.contains("give MACHINE or --credential NAME")),
         (2, true),

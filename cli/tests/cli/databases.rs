@@ -153,7 +153,6 @@ fn no_file_at_all() {
         "cancel 123456789abc --yes",
         "requeue 123456789abc --job 1 --yes",
         "distrust west",
-        "readmit west",
         "verify --sample 3",
         "report",
         "export --format ledger",

@@ -1,4 +1,4 @@
-//! The terms of OEIS sequences: published (`nqueens known`), and counted (`nqueens export --format bfile`).
+//! The terms of OEIS sequences: published (`nqueens table --published`), and counted (`nqueens export --format bfile`).
 
 use insta::assert_snapshot;
 use nqueens_kernel::board::BoardSize;
@@ -17,7 +17,7 @@ fn term(sequence: &str, n: u32) -> String {
 
 #[test]
 fn all_that_is_known_fits_a_terminal() {
-    let known = stdout("known");
+    let known = stdout("table --published");
     let (table, sources) = known.split_once("\n\n").expect("two parts");
     for line in known.lines() {
         assert!(line.chars().count() <= 80, "{line}");
@@ -48,39 +48,22 @@ fn all_that_is_known_fits_a_terminal() {
 }
 
 #[test]
-fn what_is_known_of_one_board() {
-    assert_snapshot!(stdout("known 12"), @r"
-    N = 12
-    A000170  14,200  TOTAL: all solutions
-    A002562   1,787  UNIQUE: solutions up to rotation and reflection
-    A260318       4  COUNT2: orbits of 2, solutions equal to their quarter turn
-    A260319      18  COUNT4: orbits of 4, solutions equal to their half turn only
-    A260320   1,765  COUNT8: orbits of 8, solutions without symmetry
-    A032522      80  all solutions equal to their half turn: 2 COUNT2 + 4 COUNT4
-    A033148       8  all solutions equal to their quarter turn: 2 COUNT2
-    source: https://oeis.org/ and the number
-    ");
-    assert!(stdout("known 26").contains("\nfirst counted by project Queens@TUD, 2009"));
-    let only = "A260318 has 1 here; this program's three counts leave out the only queen\n";
-    assert!(
-        stdout("known 1").contains(only)
-            && stdout("known").contains(only)
-            && !stdout("known 2").contains(only)
-    );
-    let board = &Place::new().json("known 12 --json")["boards"][0];
-    assert_eq!(board["n"], json!(12));
+fn published_boards_are_told_one_by_one() {
+    let table = stdout("table --published --from 26 --to 26");
+    assert!(table.ends_with(
+        "\n\nFirst counted by\nN = 26: project Queens@TUD, 2009; confirmed by project MC#, 2009\n"
+    ));
+    assert_eq!(table.lines().filter(|line| line.starts_with("26  ")).count(), 2, "{table}");
+    let board = &Place::new().json("table --published --from 12 --to 12 --json")["boards"][0];
+    assert_eq!((&board["n"], &board["first_counted"]), (&json!(12), &Value::Null));
     for sequence in Sequence::ALL.map(Sequence::name) {
         assert_eq!(board[sequence], json!(term(sequence, 12)));
     }
-    assert_snapshot!(stdout("known 29"), @r"
-    N = 29
-    nothing is published: the counts end at 27; 'nqueens estimate 29' estimates
-    source: https://oeis.org/ and the number
-    ");
-    let known = Place::new().json("known --json");
-    assert_eq!(known["boards"].as_array().expect("boards").len(), 31);
-    assert_eq!(known["boards"][28]["A000170"], Value::Null);
+    let known = Place::new().json("table --published --to 31 --json");
+    assert_eq!(known["boards"].as_array().expect("boards").len(), 27);
     assert_eq!(known["sequences"].as_array().expect("sequences").len(), 7);
+    let beyond = Place::new().failure("table --published --from 28 --to 29");
+    assert_eq!(beyond, "the published counts end at N = 27; 'nqueens estimate 28' estimates");
 }
 
 #[test]
@@ -123,7 +106,7 @@ fn the_single_queen_is_one_solution_in_none_of_the_three_counts() {
     }
     assert_eq!(place.json("bench --n 1 --json")["total"], "1");
     assert_eq!(place.stdout("solutions 1 --unique --format rows"), "0  quarter-turn\n");
-    for table in [place.stdout("table --to 1"), place.stdout("known")] {
+    for table in [place.stdout("table --to 1"), place.stdout("table --published")] {
         let first: Vec<_> = table.lines().nth(2).expect("a row").split_whitespace().take(6).collect();
         assert_eq!(first, ["1", "1", "1", "0", "0", "0"]);
     }

@@ -22,7 +22,7 @@ fn each_source_wins_over_the_next() {
 
 #[test]
 fn a_misspelt_variable_is_an_error() {
-    let with = |name| Place::new().run_with(&[(name, "2")], "known");
+    let with = |name| Place::new().run_with(&[(name, "2")], "table --published");
     let outcome = with("NQUEENS_THREDS");
     assert_eq!((outcome.code, &*outcome.stdout), (2, ""));
     assert_snapshot!(outcome.stderr, @"error: the variable NQUEENS_THREDS sets nothing; did you mean NQUEENS_THREADS? If not, unset it");

@@ -41,14 +41,14 @@ fn stdout_that_is_full_is_named() {
         "run 6",
         "status --db nqueens-6.db",
         "table --to 3",
-        "known",
+        "table --published",
         "solutions 6",
         "export --db nqueens-6.db",
         "export --db nqueens-6.db --format ledger",
         "export --db nqueens-6.db --format bfile",
         "report --db nqueens-6.db",
         "verify 6.ledger",
-        "completions bash",
+        "generate completions bash",
         "--help",
         "--version",
     ] {
@@ -67,13 +67,13 @@ fn stdout_that_is_full_is_named() {
 fn stdout_that_is_closed_is_told() {
     let place = Place::new();
     let mut closed = place.program("sh");
-    closed.args(["-c", "exec \"$0\" known >&-", NQUEENS]);
+    closed.args(["-c", "exec \"$0\" table --published >&-", NQUEENS]);
     let output = closed.output().expect("a shell");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(said, "nqueens: stdout is closed: what this command prints is lost\n");
     // What is thrown away on purpose is nobody's loss.
     let mut discarded = place.program("sh");
-    discarded.args(["-c", "exec \"$0\" known >/dev/null", NQUEENS]);
+    discarded.args(["-c", "exec \"$0\" table --published >/dev/null", NQUEENS]);
     assert_eq!(Outcome::of(&mut discarded).stderr, "");
 }
 
@@ -152,7 +152,7 @@ fn commands() -> Vec<String> {
         name.split(' ').next().map(str::to_owned)
     });
     let names: Vec<_> = names.filter(|name| name != "help").collect();
-    assert!(names.len() > 20 && names.contains(&"man".to_owned()), "{names:?}");
+    assert!(names.len() > 20 && names.contains(&"generate".to_owned()), "{names:?}");
     names
 }
 
@@ -179,7 +179,7 @@ fn the_version_tells_the_build() {
 #[test]
 fn completions_know_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let script = stdout(&format!("completions {shell}"));
+        let script = stdout(&format!("generate completions {shell}"));
         assert!(script.contains("solutions") && script.contains("algorithm"), "{shell}");
     }
 }
@@ -187,7 +187,10 @@ fn completions_know_the_commands() {
 #[test]
 fn every_command_has_a_manual_page() {
     let place = Place::new();
-    assert_eq!(place.stdout("man --dir new/man1"), "new/man1: read them with 'man -l new/man1/nqueens.1'\n");
+    assert_eq!(
+        place.stdout("generate man new/man1"),
+        "new/man1: read them with 'man -l new/man1/nqueens.1'\n"
+    );
     let page =
         |name: &str| std::fs::read_to_string(place.path(&format!("new/man1/{name}.1"))).expect("a page");
     for command in commands() {
@@ -216,7 +219,7 @@ fn every_command_has_a_manual_page() {
     assert!(page("nqueens-run").contains("[default: one per processor]"));
     // Written again, they are the same.
     let before = page("nqueens-run");
-    place.stdout("man --dir new/man1");
+    place.stdout("generate man new/man1");
     assert_eq!(page("nqueens-run"), before);
-    assert_snapshot!(place.with_file("file", "").failure("man --dir file"), @"writing manual pages to file; --dir must be a writable directory: File exists (os error 17)");
+    assert_snapshot!(place.with_file("file", "").failure("generate man file"), @"writing manual pages to file, which must be a writable directory: File exists (os error 17)");
 }

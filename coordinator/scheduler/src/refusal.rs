@@ -23,7 +23,7 @@ pub enum Refusal {
     /// It was wrong too often.
     #[error(
         "{machine:#} is untrusted, and its results are refused: {reason}; examine it, then trust it again with \
-         'nqueens readmit {}'",
+         'nqueens distrust --undo {}'",
         .machine.arguments()
     )]
     Distrusted {

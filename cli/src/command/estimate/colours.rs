@@ -9,8 +9,8 @@ use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::Random;
 use nqueens_kernel::sampling::{Estimate, stratified};
 
-use super::super::measuring::timed;
 use super::sample::{Sampling, SpeedSource, WorkEstimate, interval, real};
+use crate::measuring::timed;
 
 /// Boards of no more work than this are counted, in seconds of a core.
 const SECONDS_COUNTED: u64 = 2;

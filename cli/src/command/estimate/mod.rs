@@ -18,7 +18,7 @@ use nqueens_model::numbers;
 use nqueens_model::operator::Interval;
 use serde_json::{Value, json};
 
-use super::choices::{KernelChoice, PlanChoice, amount, threads};
+use crate::choices::{KernelChoice, PlanChoice, amount, threads};
 use crate::headings::COSTS;
 use crate::machine::default_threads;
 use crate::memory::Memory;

@@ -15,9 +15,9 @@ use nqueens_kernel::solver::Solver;
 use nqueens_model::operator::Interval;
 use strum::IntoStaticStr;
 
-use super::super::measuring::{BOARD, TIME, count_pieces};
 use super::progress::SamplingProgress;
 use crate::engines::ENGINES;
+use crate::measuring::{BOARD, TIME, count_pieces};
 
 pub(super) struct Sampling {
     pub(super) n: BoardSize,

@@ -15,10 +15,10 @@ use super::demand::ask;
 use super::now;
 use super::settings::FleetSettings;
 use crate::client::OperatorClient;
-use crate::command::target::Contact;
 use crate::exit::INTERRUPTED;
 use crate::runtime::beside_counting;
 use crate::signals::{Signal, SignalReceiver, signals, stopped};
+use crate::target::Contact;
 
 /// Time between two looks at what ended allocations have left behind.
 const SWEEP: Duration = Duration::from_mins(5);

@@ -17,11 +17,11 @@ use super::FleetDir;
 use super::demand::ask;
 use super::lead::{Leader, lead};
 use super::settings::{BatchSystem, FleetSettings};
-use crate::command::choices::threads;
-use crate::command::target::Contact;
+use crate::choices::threads;
 use crate::exit::misuse;
 use crate::output::print_line;
 use crate::runtime::block_on;
+use crate::target::Contact;
 use crate::time::duration;
 
 /// What each fleet is started with.

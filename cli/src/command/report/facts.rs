@@ -18,7 +18,7 @@ use nqueens_model::message::Registration;
 use nqueens_model::operator::{Moment, RunState, RunStatus, WallTime};
 use nqueens_web::MAP_CELLS;
 
-use super::super::ledger;
+use crate::ledger_file;
 use crate::output::harmless;
 
 /// All that a report tells.
@@ -158,7 +158,7 @@ impl Facts {
             facts.devices.extend(device.filter(|_| is_other));
         }
         if run.outcome.is_some() {
-            let checked = ledger::check(reader, run, Sample::new(0, 0), Arc::default()).await?;
+            let checked = ledger_file::check(reader, run, Sample::new(0, 0), Arc::default()).await?;
             facts.findings = checked.ok().map(|(report, _)| report.findings);
         }
         Ok(facts)

@@ -13,8 +13,8 @@ use anyhow::Context;
 use clap::Args;
 use nqueens_coordinator::{Reader, RunRow};
 
-use super::choices::amount;
-use super::source::LedgerSource;
+use crate::choices::amount;
+use crate::ledger_source::LedgerSource;
 use crate::output::{create, stdout};
 use crate::runtime::block_on;
 use facts::Facts;

@@ -25,10 +25,10 @@ use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
 use self::end::{RunEnd, TakenUp};
-use super::choices::{ConfirmingOptions, EngineChoice, JobsMax, KernelChoice, PlanChoice, suited, threads};
-use super::devices::Devices;
 use crate::build::BUILD;
 use crate::cells::Drawing;
+use crate::choices::{ConfirmingOptions, EngineChoice, JobsMax, KernelChoice, PlanChoice, suited, threads};
+use crate::devices::Devices;
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
 use crate::headings::LIMITS;

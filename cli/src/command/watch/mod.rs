@@ -17,12 +17,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use self::source::Source;
-use super::target::OperatorTarget;
 use crate::exit::INTERRUPTED;
 use crate::names::{RunChoice, RunPrefix};
 use crate::output::Json;
 use crate::runtime::block_on;
 use crate::signals::{signals, stopped};
+use crate::target::OperatorTarget;
 use clap::Args;
 
 /// Between two tries to reach a coordinator that went away.

@@ -6,9 +6,9 @@ use nqueens_coordinator::{Reader, Refusal, wall_time};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{Event, RunDetail, RunState, RunStatus, WallTime, WorkerStatus};
 
+use crate::checkup::describe_disk;
 use crate::client::OperatorClient;
-use crate::command::checkup::describe_disk;
-use crate::command::target::{OperatorTarget, read, runs_with_cost};
+use crate::target::{OperatorTarget, read, runs_with_cost};
 
 /// A change that an operator has confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

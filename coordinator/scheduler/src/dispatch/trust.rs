@@ -30,7 +30,7 @@ impl Machine {
         Self { credential, name: "".into() }
     }
 
-    /// What names it on the command line of `nqueens distrust` and `readmit`.
+    /// What names it on the command line of `nqueens distrust`.
     pub fn arguments(&self) -> String {
         let Self { credential, name } = self;
         match (name.is_empty(), credential.is_shared()) {

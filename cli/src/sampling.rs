@@ -17,9 +17,9 @@ use nqueens_evidence::verify::{CHECKS_MIN, Report};
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_proto::random_bytes;
 
-use super::choices::{KernelChoice, threads};
-use super::finding_lines::print_finding;
+use crate::choices::{KernelChoice, threads};
 use crate::engines::ENGINES;
+use crate::finding_lines::print_finding;
 use crate::machine::default_threads;
 use crate::output::{Json, thousands};
 use crate::progress::LINE_EVERY;

@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::ensure;
 use nqueens_kernel::sequence::Sequence;
 
-use super::source::LedgerSource;
+use crate::ledger_source::LedgerSource;
 
 /// Writes one line `INDEX TERM` for each board that the runs have counted, in order.
 pub(crate) async fn write(

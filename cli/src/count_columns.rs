@@ -65,6 +65,13 @@ impl CountColumns {
         Ok(self.line(counts.into_iter().map(self.written)))
     }
 
+    /// The lines of titles, of the OEIS's numbers, and of these boards.
+    pub(crate) fn table(&self, boards: &[(BoardSize, Totals)]) -> Result<String, Overflow> {
+        let rows = boards.iter().map(|(n, orbits)| Ok(format!("{n:>2}  {}\n", self.row(*n, *orbits)?)));
+        let rows = rows.collect::<Result<String, _>>()?;
+        Ok(format!(" N  {}\n    {}\n{rows}", self.titles(), self.sequences()))
+    }
+
     fn line(&self, cells: impl Iterator<Item = String>) -> String {
         let padded = cells.zip(&self.widths).map(|(cell, width)| format!("{cell:>width$}"));
         padded.collect::<Vec<_>>().join("  ")

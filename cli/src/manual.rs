@@ -1,40 +1,25 @@
-//! `nqueens man`: manual pages, made from the help, with what the help leaves out: exit status, files, examples.
+//! Manual pages, made from the help, with what the help leaves out: exit status, files, examples.
 
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::Path;
 
 use anyhow::Context;
-use clap::{Args, Command};
+use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::build::BUILD;
 use crate::exit::statuses;
 use crate::machine::default_threads;
-use crate::output::print_line;
 
-/// Writes manual pages, one for each command.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens man --dir ~/.local/share/man/man1")]
-pub(crate) struct ManCommand {
-    /// Directory for the pages, created if it does not exist; existing pages are replaced
-    #[arg(long, value_name = "DIR")]
-    dir: PathBuf,
-}
-
-impl ManCommand {
-    pub(crate) fn execute(self, commands: Command) -> anyhow::Result<ExitCode> {
-        let dir = &self.dir;
-        let mut commands = for_any_machine(commands.disable_help_subcommand(true)).long_version(BUILD);
-        commands.build();
-        fs::create_dir_all(dir).and_then(|()| write(&commands, dir)).with_context(|| {
-            format!("writing manual pages to {}; --dir must be a writable directory", dir.display())
-        })?;
-        print_line(format_args!("{0}: read them with 'man -l {0}/nqueens.1'", dir.display()))?;
-        Ok(ExitCode::SUCCESS)
-    }
+/// Writes a page for each command into a directory, which is created if it does not exist.
+pub(crate) fn write(commands: Command, dir: &Path) -> anyhow::Result<()> {
+    let mut commands = for_any_machine(commands.disable_help_subcommand(true)).long_version(BUILD);
+    commands.build();
+    fs::create_dir_all(dir).and_then(|()| write_page(&commands, dir)).with_context(|| {
+        format!("writing manual pages to {}, which must be a writable directory", dir.display())
+    })
 }
 
 /// The commands without what is true of this machine alone: the number of its processors.
@@ -51,9 +36,9 @@ fn for_any_machine(commands: Command) -> Command {
 }
 
 /// Writes the page of a command and those of the commands below it.
-fn write(command: &Command, dir: &Path) -> io::Result<()> {
+fn write_page(command: &Command, dir: &Path) -> io::Result<()> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        write(below, dir)?;
+        write_page(below, dir)?;
     }
     let page = Man::new(command.clone());
     let mut file = File::create(dir.join(page.get_filename()))?;

@@ -6,8 +6,8 @@ use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::{Reader, RunRow};
 
-use super::target::read;
 use crate::names::RunPrefix;
+use crate::target::read;
 
 /// Which run of which database.
 #[derive(Clone, Debug, Args)]

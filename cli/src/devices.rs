@@ -8,7 +8,7 @@ use clap::Args;
 use nqueens_gpu::Device;
 use nqueens_worker::Crew;
 
-use super::choices::{AUTO, EngineChoice};
+use crate::choices::{AUTO, EngineChoice};
 use crate::engines::{device_crew, opencl};
 use crate::exit::misuse;
 use crate::output::speed;

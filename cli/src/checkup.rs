@@ -9,11 +9,11 @@ use nqueens_coordinator::Reader;
 use nqueens_model::operator::{CoordinatorStatus, DiskRoom, RunStatus};
 use nqueens_proto::PROTOCOL_VERSION;
 
-use super::target::{all_runs, read};
 use crate::build::BUILD;
 use crate::client::{OperatorClient, TOKEN_VARIABLE};
 use crate::output::{counted, percent, print_line};
 use crate::runtime::block_on;
+use crate::target::{all_runs, read};
 use crate::tls::CallerTls;
 use crate::token;
 
