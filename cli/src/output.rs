@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use nqueens_model::name::is_printable;
@@ -37,6 +39,22 @@ impl Json {
 /// Prints a line to stdout. A reader that has gone is an error here, where `println!` would panic.
 pub(crate) fn print_line(line: impl Display) -> io::Result<()> {
     writeln!(stdout(), "{line}")
+}
+
+/// Prints rows under their heads. A head that begins with `>` is one of numbers, which stand on the right.
+pub(crate) fn print_table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> io::Result<()> {
+    let mut table = Table::new();
+    table
+        .load_preset(NOTHING)
+        .set_header(heads.iter().map(|head| head.trim_start_matches('>')))
+        .add_rows(rows);
+    for (column, head) in table.column_iter_mut().zip(heads) {
+        column.set_padding((0, 2));
+        if head.starts_with('>') {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    print_line(table.trim_fmt())
 }
 
 /// Where results go. An error names it.

@@ -141,7 +141,7 @@ pub fn log(folder: &Path, id: &AllocationId) -> PathBuf {
 }
 
 /// Text as one word for `sh`.
-fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();

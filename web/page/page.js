@@ -48,8 +48,8 @@ function rowFor(body) {
 }
 
 /** Jobs that are leased, and how many of them are being counted: the others wait in their workers' queues. */
-function leasedOf({ id, leased }) {
-  const counting = detail?.run === id ? Math.min(detail.counting, leased) : 0;
+function leasedOf({ run, leased }) {
+  const counting = detail?.run === run ? Math.min(detail.counting, leased) : 0;
   return `leased ${thousands(leased)}${leased ? `: ${thousands(counting)} being counted, ${thousands(leased - counting)} queued` : ""}`;
 }
 
@@ -97,9 +97,9 @@ function showEnd({ time_left_s: left }, open) {
 function showDocuments(run) {
   by("documents").hidden = !run.total || picture.documents !== true;
   by("commands").hidden = !run.total || picture.documents !== false;
-  for (const name of ["report", "ledger"]) by(name).href = `/${name}?run=${encodeURIComponent(run.id)}`;
-  put(by("report-command"), `nqueens report ${run.id} --db FILE --html --output ${run.file_stem}.html`);
-  put(by("ledger-command"), `nqueens export ${run.id} --db FILE --format ledger --output ${run.file_stem}.ledger`);
+  for (const name of ["report", "ledger"]) by(name).href = `/${name}?run=${encodeURIComponent(run.run)}`;
+  put(by("report-command"), `nqueens report ${run.run} --db FILE --html --output ${run.file_stem}.html`);
+  put(by("ledger-command"), `nqueens export ${run.run} --db FILE --format ledger --output ${run.file_stem}.ledger`);
 }
 
 function showRun(run) {
@@ -110,7 +110,7 @@ function showRun(run) {
   put(by("run-title"), run.subject);
   put(by("run-state"), run.stuck ? "needs attention" : run.state);
   by("run-state").className = `state ${run.stuck ? "stuck" : run.state}`;
-  put(by("run-name"), `run ${run.id}`);
+  put(by("run-name"), `run ${run.run}`);
   by("bar").value = run.share;
   put(by("share"), percent(run.share));
   document.title = `${percent(run.share)} of ${run.subject} - N-Queens`;
@@ -155,9 +155,9 @@ function showRuns(runs, chosen) {
   };
   fill(by("runs"), [...runs].reverse(), make, (row, run) => {
     const link = row.firstElementChild.firstElementChild;
-    put(link, run.id);
-    link.href = `/?run=${encodeURIComponent(run.id)}`;
-    if (run.id === chosen) link.setAttribute("aria-current", "true");
+    put(link, run.run);
+    link.href = `/?run=${encodeURIComponent(run.run)}`;
+    if (run.run === chosen) link.setAttribute("aria-current", "true");
     else link.removeAttribute("aria-current");
     const total = run.total ? thousands(run.total) : run.estimated_total ? `≈ ${about(run.estimated_total.value)}` : "-";
     const left = run.time_left_s ? span(run.time_left_s.value) : "-";
@@ -262,17 +262,17 @@ function showMap({ map }, run) {
 }
 
 function showDetail() {
-  const run = picture?.runs.find((each) => each.id === detail?.run);
+  const run = picture?.runs.find((each) => each.run === detail?.run);
   showRun(run);
-  if (!run || detail.run !== run.id) return;
+  if (!run || detail.run !== run.run) return;
   showHistory(detail, run);
   showMap(detail, run);
 }
 
 function showPicture() {
-  const run = picture.runs.find((each) => each.id === detail?.run);
+  const run = picture.runs.find((each) => each.run === detail?.run);
   if (picture.runs.length === 0 || run) showRun(run);
-  showRuns(picture.runs, run?.id);
+  showRuns(picture.runs, run?.run);
   showWorkers(picture);
   showHosts(picture.workers);
   showEvents(picture.events);
@@ -280,7 +280,7 @@ function showPicture() {
 }
 
 by("map").addEventListener("mousemove", (event) => {
-  const run = picture?.runs.find((each) => each.id === detail?.run);
+  const run = picture?.runs.find((each) => each.run === detail?.run);
   const index = cellAt(event.offsetX, event.offsetY);
   if (!run || index === undefined || index >= detail.map.cells.length) return;
   const first = index * detail.map.jobs_per_cell;
@@ -379,14 +379,13 @@ function reportTable({ heading, texts, columns, rows }) {
 }
 
 /** What a saved page tells beside its run. */
-function showReport({ title, reputation, in_doubt: inDoubt, story, tables, commands, written }) {
-  const told = story.flatMap(([heading, sentences]) => [["h2", heading], ...sentences.map((text) => ["p", text])]);
-  const parts = [["h1", title], ["p", reputation, inDoubt ? "notice" : ""], ...told, ["h2", "How to verify it"],
+function showReport({ title, reputation, in_doubt: inDoubt, tables, commands, written }) {
+  const parts = [["h1", title], ["p", reputation, inDoubt ? "notice" : ""], ["h2", "How to verify it"],
     ...commands.flatMap(([command, does]) => [["pre", command], ["p", does, "muted"]])];
   const section = element("section", parts.map(([kind, , style]) => [kind, style]));
   parts.forEach(([, text], index) => { section.children[index].textContent = text; });
   by("report-story").append(section);
-  by("report-tables").append(...tables.filter(({ rows }) => rows.length > 0).map(reportTable));
+  by("report-tables").append(...tables.map(reportTable));
   put(by("build"), written);
 }
 

@@ -1,13 +1,14 @@
 //! `nqueens export`: a run's results as tables, or as a ledger that others can check.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use nqueens_coordinator::{LedgerRow, Reader, RunRow};
+use nqueens_evidence::line::LedgerResult;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::plan::PlanKind;
@@ -99,23 +100,22 @@ impl ExportCommand {
 
     /// Writes rows of jobs or sums.
     async fn table(&self, reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
-        let plan = run.plan.kind();
         if matches!(self.by, By::Bound1)
             && let Some(why) = no_bounds(run)
         {
             bail!("{why}");
         }
-        let columns = self.columns(plan);
-        let mut out = RowWriter::new(self.format, &columns, self.out()?);
+        let mut out = RowWriter::new(self.format, self.columns(run.plan.kind()), self.out()?);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);
         let workers = reader.workers().await?;
-        let workers = workers.into_iter().map(|row| (row.id.get(), row.registration.name)).collect();
+        let workers =
+            workers.into_iter().map(|row| (row.id.get(), row.registration.name)).collect::<HashMap<_, _>>();
         loop {
             let rows = reader.ledger(run.id, jobs).await?;
             let Some(last) = rows.last() else { break };
             jobs = last.number + 1;
-            for row in &rows {
+            for row in rows {
                 let key = (row.job.class, if matches!(self.by, By::Class) { 0 } else { row.job.bound1 });
                 let sum = sums.entry(key).or_default();
                 match &row.accepted {
@@ -123,18 +123,19 @@ impl ExportCommand {
                     None => open += 1,
                 }
                 if matches!(self.by, By::Job) {
-                    out.row(&by_job(row, &workers)?)?;
+                    let damaged =
+                        || format!("job {} in the database is damaged; restore it from a backup", row.number);
+                    let job = row.job.decode().with_context(damaged)?;
+                    let row = JobRow { row, job, workers: &workers };
+                    out.row(&JOB_COLUMNS.map(|(_, cell)| cell(&row)))?;
                 }
             }
         }
-        for ((class, bound1), sum) in sums {
-            let mut row = match self.by {
-                By::Job => break,
-                By::Class => vec![json!(class.name()), json!(run.plan.n().get())],
-                By::Bound1 => vec![json!(class.name()), json!(run.plan.n().get()), json!(bound1)],
-            };
-            let counts = [sum.count2, sum.count4, sum.count8, sum.solutions];
-            row.extend(counts.iter().take(columns.len() - row.len()).map(|count| json!(count.to_string())));
+        let sums = sums.into_iter().filter(|_| !matches!(self.by, By::Job));
+        for ((class, bound1), Totals { count2, count4, count8, solutions }) in sums {
+            let mut row = vec![json!(class.name()), json!(run.plan.n().get())];
+            row.extend(matches!(self.by, By::Bound1).then(|| json!(bound1)));
+            row.extend([count2, count4, count8, solutions].map(|count| json!(count.to_string())));
             out.row(&row)?;
         }
         out.end()?;
@@ -146,17 +147,14 @@ impl ExportCommand {
     }
 
     fn columns(&self, plan: PlanKind) -> Vec<&'static str> {
-        let mut columns = match self.by {
-            By::Job => return JOB_COLUMNS.to_vec(),
-            By::Class => vec!["class", "n"],
-            By::Bound1 => vec!["class", "n", "bound1"],
+        let columns: &[&str] = match self.by {
+            By::Job => return JOB_COLUMNS.map(|(name, _)| name).to_vec(),
+            By::Class => &["class", "n", "count2", "count4", "count8", "solutions"],
+            By::Bound1 => &["class", "n", "bound1", "count2", "count4", "count8", "solutions"],
         };
-        columns.extend(["count2", "count4", "count8"]);
         // These find orbits alone.
-        if !matches!(plan, PlanKind::Rows | PlanKind::Border) {
-            columns.push("solutions");
-        }
-        columns
+        let has_orbits_alone = matches!(plan, PlanKind::Rows | PlanKind::Border);
+        columns[..columns.len() - usize::from(has_orbits_alone)].to_vec()
     }
 
     fn out(&self) -> anyhow::Result<Box<dyn Write>> {
@@ -194,50 +192,45 @@ fn no_bounds(run: &RunRow) -> Option<String> {
     })
 }
 
-const JOB_COLUMNS: [&str; 16] = [
-    "job",
-    "class",
-    "n",
-    "bound1",
-    "bound2",
-    "prefixes",
-    "state",
-    "count2",
-    "count4",
-    "count8",
-    "solutions",
-    "kernel",
-    "worker",
-    "states",
-    "elapsed_us",
-    "cpu_us",
-];
-
-fn by_job(row: &LedgerRow, workers: &HashMap<u64, String>) -> anyhow::Result<[Value; JOB_COLUMNS.len()]> {
-    let job = row.job.decode().with_context(|| {
-        format!("job {} in the database is damaged; restore it from a backup", row.number)
-    })?;
-    let text = |number: Option<u64>| json!(number.map(|number| number.to_string()));
-    let accepted = row.accepted.as_ref();
-    Ok([
-        json!(row.number),
-        json!(job.class().name()),
-        json!(job.n().get()),
-        json!(job.bound1()),
-        json!(job.bound2()),
-        json!(prefixes(&job)),
-        json!(row.state.name()),
-        text(accepted.map(|result| result.counts.count2)),
-        text(accepted.map(|result| result.counts.count4)),
-        text(accepted.map(|result| result.counts.count8)),
-        text(accepted.map(|result| result.counts.solutions)),
-        json!(accepted.map(|result| result.kernel.as_str())),
-        json!(accepted.map(|result| workers.get(&result.worker))),
-        text(accepted.map(|result| result.states)),
-        text(accepted.map(|result| result.elapsed_us)),
-        text(accepted.and_then(|result| result.cpu_us)),
-    ])
+/// A job on its way out.
+struct JobRow<'a> {
+    row: LedgerRow,
+    job: Job,
+    workers: &'a HashMap<u64, String>,
 }
+
+impl JobRow<'_> {
+    /// A number of its accepted result, as text.
+    fn text(&self, number: fn(&LedgerResult) -> Option<u64>) -> Value {
+        json!(self.row.accepted.as_ref().and_then(number).map(|number| number.to_string()))
+    }
+
+    fn worker(&self) -> Option<&String> {
+        self.workers.get(&self.row.accepted.as_ref()?.worker)
+    }
+}
+
+/// A column's name and its cell.
+type JobColumn = (&'static str, fn(&JobRow) -> Value);
+
+const JOB_COLUMNS: [JobColumn; 16] = [
+    ("job", |it| json!(it.row.number)),
+    ("class", |it| json!(it.job.class().name())),
+    ("n", |it| json!(it.job.n().get())),
+    ("bound1", |it| json!(it.job.bound1())),
+    ("bound2", |it| json!(it.job.bound2())),
+    ("prefixes", |it| json!(prefixes(&it.job))),
+    ("state", |it| json!(it.row.state.name())),
+    ("count2", |it| it.text(|result| Some(result.counts.count2))),
+    ("count4", |it| it.text(|result| Some(result.counts.count4))),
+    ("count8", |it| it.text(|result| Some(result.counts.count8))),
+    ("solutions", |it| it.text(|result| Some(result.counts.solutions))),
+    ("kernel", |it| json!(it.row.accepted.as_ref().map(|result| result.kernel.as_str()))),
+    ("worker", |it| json!(it.worker())),
+    ("states", |it| it.text(|result| Some(result.states))),
+    ("elapsed_us", |it| it.text(|result| Some(result.elapsed_us))),
+    ("cpu_us", |it| it.text(|result| result.cpu_us)),
+];
 
 /// Columns joined by '-', prefixes by a space: `0-2-4 0-2-5`; of colours the first row set and the last: `0..255`.
 fn prefixes(job: &Job) -> String {
@@ -249,62 +242,46 @@ fn prefixes(job: &Job) -> String {
 }
 
 /// Rows on their way out.
-struct RowWriter<'a> {
+struct RowWriter {
     out: BufWriter<Box<dyn Write>>,
-    format: ExportFormat,
-    columns: &'a [&'static str],
+    is_json: bool,
+    columns: Vec<&'static str>,
     rows: usize,
 }
 
-impl<'a> RowWriter<'a> {
-    fn new(format: ExportFormat, columns: &'a [&'static str], out: Box<dyn Write>) -> Self {
-        Self { out: BufWriter::new(out), format, columns, rows: 0 }
-    }
-
-    fn head(&mut self) -> std::io::Result<()> {
-        writeln!(self.out, "{}", self.columns.join(","))
+impl RowWriter {
+    fn new(format: ExportFormat, columns: Vec<&'static str>, out: Box<dyn Write>) -> Self {
+        let is_json = matches!(format, ExportFormat::Json);
+        Self { out: BufWriter::new(out), is_json, columns, rows: 0 }
     }
 
     /// One cell for each column.
-    fn row(&mut self, cells: &[Value]) -> std::io::Result<()> {
-        match self.format {
-            ExportFormat::Csv => {
-                if self.rows == 0 {
-                    self.head()?;
-                }
-                let values: Vec<_> = cells.iter().map(csv_cell).collect();
-                writeln!(self.out, "{}", values.join(","))?;
-            }
-            ExportFormat::Ledger | ExportFormat::Bfile => unreachable!("no tables"),
-            ExportFormat::Json => {
-                write!(self.out, "{}", if self.rows == 0 { "[\n" } else { ",\n" })?;
-                let names = self.columns.iter().map(|&name| name.to_owned());
-                let object: serde_json::Map<_, _> = names.zip(cells.iter().cloned()).collect();
-                write!(self.out, "{}", Value::Object(object))?;
-            }
+    fn row(&mut self, cells: &[Value]) -> anyhow::Result<()> {
+        let cells = &cells[..self.columns.len()];
+        if self.is_json {
+            write!(self.out, "{}", if self.rows == 0 { "[\n" } else { ",\n" })?;
+            let names = self.columns.iter().map(|&name| name.to_owned());
+            let object: serde_json::Map<_, _> = names.zip(cells.iter().cloned()).collect();
+            write!(self.out, "{}", Value::Object(object))?;
+        } else {
+            self.head()?;
+            csv::Writer::from_writer(&mut self.out).serialize(cells)?;
         }
         self.rows += 1;
         Ok(())
     }
 
-    fn end(mut self) -> std::io::Result<()> {
-        match self.format {
-            ExportFormat::Json => writeln!(self.out, "{}", if self.rows == 0 { "[]" } else { "\n]" })?,
-            ExportFormat::Csv if self.rows == 0 => self.head()?,
-            _ => {}
+    /// The line of names, before the first row of CSV.
+    fn head(&mut self) -> io::Result<()> {
+        if self.rows == 0 { writeln!(self.out, "{}", self.columns.join(",")) } else { Ok(()) }
+    }
+
+    fn end(mut self) -> io::Result<()> {
+        match (self.is_json, self.rows) {
+            (true, 0) => writeln!(self.out, "[]")?,
+            (true, _) => writeln!(self.out, "\n]")?,
+            (false, _) => self.head()?,
         }
         self.out.flush()
-    }
-}
-
-/// A cell, quoted where it has to be (RFC 4180).
-fn csv_cell(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) if text.contains([',', '"', '\n', '\r']) => {
-            format!("\"{}\"", text.replace('"', "\"\""))
-        }
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }

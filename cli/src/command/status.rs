@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::checkup::describe_disk;
 use crate::names::{RunChoice, RunPrefix};
-use crate::output::{Json, counted, duration, percent, print_line, thousands};
+use crate::output::{Json, counted, duration, percent, print_line, print_table, span, thousands};
 use crate::runtime::block_on;
 use crate::target::OperatorTarget;
 
@@ -47,31 +47,11 @@ impl StatusCommand {
             }
             print_line(all)?;
         } else {
-            let head = format!(
-                "{:<12}  {:>2}  {:<7}  {:<9}  {:>24}  {:>36}  TOTAL",
-                "RUN", "N", "PLAN", "STATE", "JOBS DONE", "TIME LEFT"
-            );
-            print_line(head)?;
+            let heads = ["RUN", ">N", "PLAN", "STATE", ">JOBS DONE", ">TIME LEFT", "TOTAL"];
+            print_table(&heads, runs.iter().map(row))?;
             for run in &runs {
-                print_line(in_line(run))?;
-            }
-            for run in runs.iter().filter(|run| run.progress.plan.cells().is_some()) {
-                print_line(format_args!("{}: {}", run.progress.run, run.progress.plan.subject()))?;
-            }
-            for run in runs.iter().filter(|run| run.progress.quarantined > 0) {
-                print_line(describe_quarantine(&run.progress))?;
-            }
-            for run in runs.iter().filter(|run| run.progress.checks != CheckCounts::default()) {
-                print_line(format_args!("{}: {}", run.progress.run, describe_checks(run.progress.checks)))?;
-            }
-            for run in runs.iter().filter(|run| run.recounts != Recounts::default()) {
-                let described = describe_recounts(run.recounts, run.parts_estimate());
-                print_line(format_args!("{}: {described}", run.progress.run))?;
-            }
-            for run in &runs {
-                if let Some(standing) = run.standing().filter(|standing| *standing != Standing::Published) {
-                    print_line(format_args!("{}: {standing}", run.progress.run))?;
-                }
+                let id = run.progress.run;
+                remarks(run).into_iter().try_for_each(|remark| print_line(format_args!("{id}: {remark}")))?;
             }
             if let Some(disk) = disk.filter(|disk| disk.is_short) {
                 print_line(describe_disk(&disk))?;
@@ -81,23 +61,45 @@ impl StatusCommand {
     }
 }
 
-fn in_line(run: &RunStatus) -> String {
+fn row(run: &RunStatus) -> Vec<String> {
     let progress = &run.progress;
     let jobs = thousands(progress.jobs);
     let done = match progress.planned {
         Some(planned) => format!("{} of ~{jobs} planned", thousands(planned)),
         None => format!("{} of {jobs} ({})", thousands(progress.done), percent(progress.share_done)),
     };
-    let total = match (&run.outcome, &run.reason) {
-        (Some(outcome), _) => thousands(outcome.total),
-        (None, Some(reason)) => reason.clone(),
-        (None, None) => progress
-            .estimated_total
-            .map_or_else(|| "-".to_owned(), |total| format!("about {}", total.describe_count())),
-    };
-    let left = progress.time_left_s.map_or_else(|| "-".to_owned(), Interval::describe_time);
-    let (n, plan, state) = (progress.plan.n(), progress.plan.kind(), progress.state.name());
-    format!("{:<12}  {n:>2}  {plan:<7}  {state:<9}  {done:>24}  {left:>36}  {total}", progress.run)
+    let about = |total: Interval| format!("about {}", total.describe_count());
+    let total = run.outcome.map(|outcome| thousands(outcome.total)).or_else(|| run.reason.clone());
+    let total = total.or_else(|| progress.estimated_total.map(about));
+    let left = progress.time_left_s.map(|left| span(left.value));
+    let unknown = || "-".to_owned();
+    vec![
+        progress.run.to_string(),
+        progress.plan.n().to_string(),
+        progress.plan.kind().to_string(),
+        progress.state.name().to_owned(),
+        done,
+        left.unwrap_or_else(unknown),
+        total.unwrap_or_else(unknown),
+    ]
+}
+
+/// What there is to say of a run beside its row.
+fn remarks(run: &RunStatus) -> Vec<String> {
+    let progress = &run.progress;
+    let standing = run.standing().filter(|standing| *standing != Standing::Published);
+    let left = progress.time_left_s.map(|left| format!("{} left", left.describe_time()));
+    let checks = (progress.checks != CheckCounts::default()).then(|| describe_checks(progress.checks));
+    let recounts = run.recounts != Recounts::default();
+    let remarks = [
+        progress.plan.cells().map(|_| progress.plan.subject()),
+        left,
+        (progress.quarantined > 0).then(|| describe_quarantine(progress)),
+        checks,
+        recounts.then(|| describe_recounts(run.recounts, run.parts_estimate())),
+        standing.map(|standing| standing.to_string()),
+    ];
+    remarks.into_iter().flatten().collect()
 }
 
 /// Jobs that wait for somebody's eye, and what opens them again.
@@ -108,7 +110,7 @@ fn describe_quarantine(progress: &Progress) -> String {
     } else {
         format!("the run is {}, so they are not counted again", progress.state.name())
     };
-    format!("{run}: {jobs} in quarantine; {what}")
+    format!("{jobs} in quarantine; {what}")
 }
 
 /// What became of results that a second machine was to count, in words.
@@ -125,13 +127,17 @@ fn describe_checks(CheckCounts { open, agreed, settled, waived, confirmed }: Che
     format!("second counts: {}", parts.join(", "))
 }
 
+/// Below this many recounts wrong results could hide easily.
+const RECOUNTS_TOLD: u32 = 30;
+
 /// What the coordinator has counted itself, of about so many parts, and what that shows, in words.
 pub(crate) fn describe_recounts(Recounts { agreed, differing, elapsed_us }: Recounts, parts: u64) -> String {
     let (recounted, parts) = (thousands(agreed + differing), thousands(parts));
     let time = duration(Duration::from_micros(elapsed_us));
     let outcome = match differing {
+        0 if agreed < RECOUNTS_TOLD => "none differs".to_owned(),
         0 => format!(
-            "none differs; a share of {:.2} % falsified parts or more would have been found with a probability of 95 %",
+            "none differs; if {:.2} % of the parts were wrong, this would have found it with 95 % probability",
             100.0 * share_met(agreed)
         ),
         some => format!("differing: {}", thousands(some)),
@@ -151,7 +157,7 @@ mod tests {
     fn recounts_say_what_they_show() {
         let elapsed_us = 3_723_450_000;
         let told = describe_recounts(Recounts { agreed: 300, differing: 0, elapsed_us }, 64_000);
-        assert_snapshot!(told, @"counted by the coordinator itself: 300 of about 64,000 parts in 1 h 2 min of processor time, none differs; a share of 0.99 % falsified parts or more would have been found with a probability of 95 %");
+        assert_snapshot!(told, @"counted by the coordinator itself: 300 of about 64,000 parts in 1 h 2 min of processor time, none differs; if 0.99 % of the parts were wrong, this would have found it with 95 % probability");
         let told = describe_recounts(Recounts { agreed: 2, differing: 1, elapsed_us }, 64_000);
         assert_snapshot!(told, @"counted by the coordinator itself: 3 of about 64,000 parts in 1 h 2 min of processor time, differing: 1");
     }

@@ -11,7 +11,7 @@ use nqueens_model::operator::WorkerStatus;
 use serde_json::{Value, json};
 
 use crate::names::WorkerChoice;
-use crate::output::{Json, print_line, span, speed, thousands};
+use crate::output::{Json, print_line, print_table, span, speed, thousands};
 use crate::runtime::block_on;
 use crate::target::{Contact, OperatorTarget, read};
 
@@ -40,42 +40,38 @@ impl WorkersCommand {
                 Ok(mut client) => {
                     let mut workers = client.workers().await?;
                     workers.retain(|worker| self.all || worker.is_listed());
-                    list(&workers, self.json, live_head(), live_line, |worker| json!(worker))
+                    self.print(&workers, &LIVE_HEADS, live_row, |worker| json!(worker))
                 }
                 Err(db) => {
                     let workers = read(db, async |reader| Ok(reader.workers().await?)).await?;
-                    list(&workers, self.json, row_head(), row_line, row_json)
+                    self.print(&workers, &STORED_HEADS, stored_row, stored_json)
                 }
             }
         })
     }
-}
 
-fn list<Worker>(
-    workers: &[Worker],
-    json: Json,
-    head: String,
-    line: fn(&Worker) -> String,
-    in_json: fn(&Worker) -> Value,
-) -> anyhow::Result<ExitCode> {
-    if json.json {
-        print_line(json!({ "workers": workers.iter().map(in_json).collect::<Vec<_>>() }))?;
-    } else {
-        print_line(head)?;
-        workers.iter().try_for_each(|worker| print_line(line(worker)))?;
+    fn print<Worker>(
+        &self,
+        workers: &[Worker],
+        heads: &[&str],
+        row: fn(&Worker) -> Vec<String>,
+        in_json: fn(&Worker) -> Value,
+    ) -> anyhow::Result<ExitCode> {
+        if self.json.json {
+            print_line(json!({ "workers": workers.iter().map(in_json).collect::<Vec<_>>() }))?;
+        } else {
+            print_table(heads, workers.iter().map(row))?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-fn live_head() -> String {
-    format!(
-        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {:>15}  {:>11}  {:>13}  {:<10}  DEVICE",
-        "WORKER", "NAME", "THREADS", "KERNEL", "LEASES", "RESULTS", "PACE", "SILENT", "CHECKS", "STATE"
-    )
-}
+const LIVE_HEADS: [&str; 11] = [
+    ">WORKER", "NAME", ">THREADS", "KERNEL", ">LEASES", ">RESULTS", ">PACE", ">SILENT", ">CHECKS", "STATE",
+    "DEVICE",
+];
 
-fn live_line(worker: &WorkerStatus) -> String {
-    let pace = worker.states_per_s.map_or_else(|| "-".to_owned(), speed);
+fn live_row(worker: &WorkerStatus) -> Vec<String> {
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     let silent = span(worker.silent_ms as f64 / 1e3);
     let state = match &worker.distrusted {
@@ -85,17 +81,19 @@ fn live_line(worker: &WorkerStatus) -> String {
         None => "-".to_owned(),
     };
     let (passed, failed) = (thousands(worker.checks_passed), thousands(worker.checks_failed));
-    let checks = if worker.checks_failed > 0 { format!("{passed}, {failed} failed") } else { passed };
-    format!(
-        "{:>6}  {:<20}  {:>7}  {:<10}  {:>6}  {:>9}  {pace:>15}  {silent:>11}  {checks:>13}  {state:<10}  {}",
-        worker.id.get(),
+    vec![
+        worker.id.to_string(),
         named(&worker.name, &worker.credential),
-        worker.threads,
-        worker.kernels.first().map_or("-", String::as_str),
-        worker.leases,
+        worker.threads.to_string(),
+        worker.kernels.first().cloned().unwrap_or_default(),
+        worker.leases.to_string(),
         thousands(worker.accepted),
-        worker.device,
-    )
+        worker.states_per_s.map_or_else(|| "-".to_owned(), speed),
+        silent,
+        if worker.checks_failed > 0 { format!("{passed}, {failed} failed") } else { passed },
+        state,
+        worker.device.clone(),
+    ]
 }
 
 /// Its name; where workers have credentials of their own, that too.
@@ -103,26 +101,24 @@ fn named(name: &str, credential: &Credential) -> String {
     if credential.is_shared() { name.to_owned() } else { format!("{name} of {credential}") }
 }
 
-fn row_head() -> String {
-    format!("{:>6}  {:<20}  {:>7}  {:<10}  {:<20}  DEVICE", "WORKER", "NAME", "THREADS", "KERNEL", "BUILD")
-}
+const STORED_HEADS: [&str; 6] = [">WORKER", "NAME", ">THREADS", "KERNEL", "BUILD", "DEVICE"];
 
-fn row_line(row: &WorkerRow) -> String {
+fn stored_row(row: &WorkerRow) -> Vec<String> {
     let Registration { name, build, kernels, threads, .. } = &row.registration;
-    let name = named(name, &row.credential);
-    format!("{:>6}  {name:<20}  {threads:>7}  {:<10}  {build:<20}  {}", row.id.get(), kernels[0], device(row))
+    let (name, kernel) = (named(name, &row.credential), kernels[0].to_string());
+    vec![row.id.to_string(), name, threads.to_string(), kernel, build.clone(), device(row).to_owned()]
 }
 
 fn device(row: &WorkerRow) -> &str {
     row.registration.capability.as_ref().map_or("", |capability| &capability.device)
 }
 
-fn row_json(row: &WorkerRow) -> Value {
+fn stored_json(row: &WorkerRow) -> Value {
     let Registration { name, build, kernels, threads, .. } = &row.registration;
     json!({
-        "id": row.id.get(),
+        "id": row.id,
         "name": name,
-        "credential": row.credential.as_str(),
+        "credential": row.credential,
         "build": build,
         "kernels": kernels.iter().map(KernelName::as_str).collect::<Vec<_>>(),
         "device": device(row),

@@ -46,7 +46,7 @@ fn a_backup_is_whole_and_a_run_restored_from_it_ends_well() {
         assert!(now <= kept && kept <= done(&place, "queens.db"));
         check_rules(&place, backup);
         let status = &place.json(&format!("status --db {backup} --json"))["runs"][0];
-        assert_eq!((&status["id"], &status["done"]), (&run.into(), &kept.into()));
+        assert_eq!((&status["run"], &status["done"]), (&run.into(), &kept.into()));
         let [head, of_run] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
         assert!(head.starts_with(&format!("{backup}: a checked copy of queens.db, ")), "{said}");
         assert!(of_run.starts_with(&format!("run {run}: N = 17, active, ")), "{said}");

@@ -53,7 +53,7 @@ fn two_runs_at_once_are_counted_by_two_workers() {
     done(&eleven, 11, "2,680");
     let online = runs(&place, &url);
     assert_eq!(online.len(), 2);
-    let of = |id: &str| online.iter().find(|run| run["id"] == id).expect("listed");
+    let of = |id: &str| online.iter().find(|run| run["run"] == id).expect("listed");
     let facts = |run: &Value| {
         [&run["n"], &run["plan"], &run["state"], &run["total"], &run["priority"]].map(Value::to_string)
     };
@@ -94,7 +94,7 @@ fn runs_change_at_an_operators_word_online_and_offline() {
     let place = Place::new();
     let coordinator = Coordinator::start(&place, &[], "");
     let at = format!("--coordinator {}", coordinator.url());
-    let run = place.json(&format!("submit 9 {at} --json"))["id"].as_str().expect("an id").to_owned();
+    let run = place.json(&format!("submit 9 {at} --json"))["run"].as_str().expect("an id").to_owned();
     assert_eq!(place.stdout(&format!("pause {run} {at}")), format!("run {run} is paused\n"));
     assert_eq!(place.stdout(&format!("resume {run} {at} --quarantined")), format!("run {run} is active\n"));
     assert_eq!(
@@ -114,7 +114,7 @@ fn runs_change_at_an_operators_word_online_and_offline() {
     assert_eq!(process.end().code, 130);
 
     let paused = place.json(&format!("pause {run} --db queens.db --json"));
-    assert_eq!((&paused["id"], &paused["state"]), (&Value::from(&*run), &Value::from("paused")));
+    assert_eq!((&paused["run"], &paused["state"]), (&Value::from(&*run), &Value::from("paused")));
     assert_eq!(place.stdout(&format!("resume {run} --db queens.db")), format!("run {run} is active\n"));
     assert_eq!(place.failure("pause 0123456789ab --db queens.db"), unknown);
     let careful = place.run_with(&[], &format!("cancel {run} --db queens.db"));

@@ -203,7 +203,7 @@ fn with_a_run_that_has_no_total() {
         "UPDATE run SET state = 'failed', reason = 'the sum is odd', count2 = NULL, count4 = NULL, count8 = NULL,
              total = NULL, checked = NULL",
     );
-    let run = place.json("status --db five.db --json")["runs"][0]["id"].as_str().expect("a name").to_owned();
+    let run = place.json("status --db five.db --json")["runs"][0]["run"].as_str().expect("a name").to_owned();
     let expected = format!("run {run} has no total because a check failed: the sum is odd");
     assert_eq!(place.failure("run 5 --db five.db"), expected);
     let status = &place.json("status --db five.db --json")["runs"][0];
@@ -217,7 +217,7 @@ fn with_a_run_that_has_no_total() {
         "UPDATE run SET state = 'active', count2 = NULL, count4 = NULL, count8 = NULL, total = NULL, checked = NULL;
          UPDATE job SET state = 3 WHERE number = 1",
     );
-    let run = place.json("status --db five.db --json")["runs"][0]["id"].as_str().expect("a name").to_owned();
+    let run = place.json("status --db five.db --json")["runs"][0]["run"].as_str().expect("a name").to_owned();
     let expected = format!(
         "run {run} has no total: 1 of 3 jobs are in quarantine because attempts failed or results disagree; 'nqueens \
          export --by job' lists them"
@@ -235,7 +235,7 @@ fn with_results_that_someone_has_tampered_with() {
          UPDATE result SET count8 = 1 - count8 WHERE job = 0;
          UPDATE run SET state = 'active', count2 = NULL, count4 = NULL, count8 = NULL, total = NULL, checked = NULL",
     );
-    let run = place.json("status --db five.db --json")["runs"][0]["id"].as_str().expect("a name").to_owned();
+    let run = place.json("status --db five.db --json")["runs"][0]["run"].as_str().expect("a name").to_owned();
     let outcome = place.run("run 5 --db five.db");
     assert_eq!((outcome.code, &*outcome.stdout), (1, ""));
     let expected = format!(

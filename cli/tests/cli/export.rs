@@ -225,7 +225,7 @@ fn status_of_a_finished_run() {
         assert_ne!(run[states].take().as_str().expect("decimal").parse(), Ok(0_u128));
     }
     let expected = json!({"runs": [{
-        "id": result["run"], "n": 8, "subject": "N = 8", "cells": null, "plan": "rows", "state": "done", "priority": 0,
+        "run": result["run"], "n": 8, "subject": "N = 8", "cells": null, "plan": "rows", "state": "done", "priority": 0,
         "recounts": { "agreed": 0, "differing": 0, "parts": 8, "share_found": 1.0, "elapsed_us": 0 },
         "replicate": 0.0, "replicate_ppm": 0, "checks": { "open": 0, "agreed": 0, "settled": 0, "waived": 0, "confirmed": 0 },
         "jobs": 8, "planned": null, "done": 8, "leased": 0, "quarantined": 0, "share": 1.0, "states": null,
@@ -240,8 +240,8 @@ fn status_of_a_finished_run() {
     let table = place.stdout("status --db nqueens-8.db");
     let name = result["run"].as_str().expect("a name");
     assert_snapshot!(table.replace(name, "RUNRUNRUNRUN"), @r"
-    RUN            N  PLAN     STATE                     JOBS DONE                             TIME LEFT  TOTAL
-    RUNRUNRUNRUN   8  rows     done               8 of 8 (100.0 %)                                     -  92
+    RUN           N  PLAN  STATE         JOBS DONE  TIME LEFT  TOTAL
+    RUNRUNRUNRUN  8  rows  done   8 of 8 (100.0 %)          -  92
     ");
 }
 

@@ -103,7 +103,7 @@ fn all_places_tell_the_same_of_a_run_and_nothing_of_one_that_waits() {
         |lines: [String; 2]| lines.map(|line| Figures::of_json(&serde_json::from_str(&line).expect("JSON")));
     let everywhere = |run: &str, metrics: &str, picture: &Value| {
         let runs = picture["runs"].as_array().expect("a list");
-        let on_page = runs.iter().find(|each| each["id"] == run).expect("it is shown");
+        let on_page = runs.iter().find(|each| each["run"] == run).expect("it is shown");
         let log = Figures::of_log(&coordinator.process.said(), run).expect("a line a second");
         (Figures::of_metrics(metrics, run), Figures::of_json(on_page), log)
     };

@@ -130,7 +130,7 @@ fn a_program_of_others_counts_every_job() {
         assert_eq!(serde_json::from_str::<Vec<[u64; 4]>>(parts).expect("JSON"), counted, "{line}");
     }
 
-    let run = &place.json("status --db queens.db --json")["runs"][2]["id"];
+    let run = &place.json("status --db queens.db --json")["runs"][2]["run"];
     let run = run.as_str().expect("an id");
     let ledger = place.run(&format!("export {run} --db queens.db --format ledger")).stdout;
     assert!(ledger.contains(r#""kernels":"python-dicts""#) && ledger.contains(r#""kernel":"python-dicts""#));

@@ -45,7 +45,7 @@ fn a_plan_is_seen_cancelled_and_gone() {
     let id = submitting.run.clone();
     let run = place.json(&format!("status {id} --json {at}"))["runs"][0].take();
     assert_eq!(
-        (&run["id"], &run["state"], &run["done"]),
+        (&run["run"], &run["state"], &run["done"]),
         (&Value::from(&*id), &"planning".into(), &0.into())
     );
     let number = |name: &str| run[name].as_u64().expect("a number");
@@ -67,8 +67,8 @@ fn a_plan_is_seen_cancelled_and_gone() {
         events.filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data:")?).ok());
     let mut event = || events.next().expect("an event");
     let (picture, detail) = (event(), event());
-    assert_eq!((&picture["runs"][0]["id"], &picture["runs"][0]["state"]), (&run["id"], &"planning".into()));
-    assert_eq!((&detail["run"], &detail["map"]["cells"]), (&run["id"], &"".into()));
+    assert_eq!((&picture["runs"][0]["run"], &picture["runs"][0]["state"]), (&run["run"], &"planning".into()));
+    assert_eq!((&detail["run"], &detail["map"]["cells"]), (&run["run"], &"".into()));
     let refused = format!("run {id} is being planned; wait for its end, or cancel it");
     assert_eq!(place.failure(&format!("pause {id} {at}")), refused);
     assert_eq!(place.run(&format!("cancel {id} {at}")).code, 2, "nobody confirms it");

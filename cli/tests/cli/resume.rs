@@ -55,7 +55,7 @@ fn killed_again_and_again_it_loses_nothing_that_was_done() {
     let status = &place.json("status --db long.db --json")["runs"][0];
     assert_eq!((&status["state"], &status["total"]), (&"active".into(), &Value::Null));
     let result = place.json(LONG);
-    assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["id"]));
+    assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["run"]));
     // All the time is either of the counting or of an interruption.
     let seconds = |name: &str| result[name].as_f64().expect("seconds");
     let all = (seconds("finished_at_ms") - seconds("started_at_ms")) / 1e3;
@@ -84,12 +84,12 @@ fn interrupted_it_says_how_to_go_on() {
         let resumed = place.run("run 15 --db long.db");
         let percent = 100.0 * status["share"].as_f64().expect("a share");
         let expected =
-            format!("nqueens: run {} is resumed at {percent:.1} %", status["id"].as_str().expect("a name"));
+            format!("nqueens: run {} is resumed at {percent:.1} %", status["run"].as_str().expect("a name"));
         assert!(resumed.stderr.starts_with(&expected), "{}", resumed.stderr);
         let how = resumed.stdout.lines().last().expect("a line");
         assert!(how.contains(" and interrupted for ") && how.contains(", the last "), "{how}");
         let result = place.json(LONG);
-        assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["id"]));
+        assert_eq!((&result["total"], &result["run"]), (&LONG_TOTAL.into(), &status["run"]));
         let all = done_jobs(&place, "long.db");
         assert!(kept.iter().all(|(job, row)| all[job] == *row), "none of them was counted again");
     }

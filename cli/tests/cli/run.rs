@@ -50,17 +50,14 @@ fn for_programs() {
     assert!(result["elapsed_s"].as_f64().expect("seconds") > 0.0);
     let run = result["run"].as_str().expect("a name").to_owned();
     assert!(run.len() == 12 && run.bytes().all(|byte| byte.is_ascii_hexdigit()), "{run}");
-    for time in ["elapsed_s", "started_at_ms", "finished_at_ms"] {
-        result[time] = Value::Null;
+    for time in ["elapsed_s", "interrupted_s", "kernel"] {
+        result.as_object_mut().expect("an object").remove(time).expect(time);
     }
-    let expected = json!({
-        "n": 10, "subject": "N = 10", "cells": null, "total": "724", "unique": "92",
-        "count2": "0", "count4": "3", "count8": "89", "run": run,
-        "plan": "rows", "jobs": 11, "elapsed_s": null, "interrupted_s": 0.0, "started_at_ms": null,
-        "finished_at_ms": null, "kernel": "reference", "check": "published",
-        "confirmed": true,
-    });
-    assert_eq!(result.to_string(), expected.to_string(), "these fields, in this order");
+    assert_eq!(result, place.json("status --db nqueens-10.db --json")["runs"][0], "and nothing else");
+    assert_eq!(
+        (&result["total"], &result["unique"], &result["confirmed"]),
+        (&json!("724"), &json!("92"), &json!(true))
+    );
     let files: Vec<_> = place.files().into_keys().collect();
     assert_eq!(files, ["nqueens-10.db"]);
 }

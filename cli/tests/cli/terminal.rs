@@ -288,7 +288,7 @@ fn a_plan_is_watched_and_cancelled() {
     submit.wait_for("planning, ");
     submit.wait_for(" jobs stored");
     let run = place.json(&format!("status --json {at}"))["runs"][0].take();
-    let run = run["id"].as_str().expect("an id");
+    let run = run["run"].as_str().expect("an id");
     assert!(submit.screen().contents().starts_with(run), "{}", submit.screen().contents());
     let mut watch = AtTerminal::start(&mut place.command(&format!("watch --interval 0.2 {at}")));
     watch.wait_for("planning");

@@ -10,8 +10,7 @@ use crate::json;
 /// How far a run is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Its name.
-    #[serde(rename = "id")]
+    /// Its id.
     pub run: RunId,
     /// What it counts, and how that is cut into jobs.
     #[serde(flatten, with = "json::plan")]

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::settings::FleetSettings;
 use super::{FleetDir, now};
-use crate::output::{Json, print_line};
+use crate::output::{Json, print_line, print_table};
 
 /// Shows a fleet: its allocations with their logs, why it is paused, what the coordinator can use.
 ///
@@ -45,13 +45,10 @@ impl FleetStatusCommand {
         for line in summary(&file, is_led) {
             print_line(line)?;
         }
-        let head = format!("{:<16}  {:<22}  {:>10}  {:<16}  LOG", "ALLOCATION", "STATE", "SINCE", "NODE");
-        print_line(head)?;
         let mut shown: Vec<_> = file.state.allocations.iter().filter(|(_, a)| self.shows(a)).collect();
         shown.sort_by_key(|(_, allocation)| allocation.since);
-        for (id, allocation) in shown {
-            print_line(line(&folder, id, allocation))?;
-        }
+        let rows = shown.into_iter().map(|(id, allocation)| row(&folder, id, allocation));
+        print_table(&["ALLOCATION", "STATE", ">SINCE", "NODE", "LOG"], rows)?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -61,15 +58,17 @@ impl FleetStatusCommand {
     }
 }
 
-fn line(folder: &FleetFolder, id: &AllocationId, allocation: &Allocation) -> String {
+fn row(folder: &FleetFolder, id: &AllocationId, allocation: &Allocation) -> Vec<String> {
     let mut state = allocation.state.name().to_owned();
     if allocation.restarts > 0 {
         state = format!("{state}, restarts: {}", allocation.restarts);
     }
     let node = if allocation.node.is_empty() { "-" } else { &allocation.node };
-    let log = folder.log(id);
-    let why = if allocation.why.is_empty() { String::new() } else { format!("\n    {}", allocation.why) };
-    format!("{id:<16}  {state:<22}  {:>10}  {node:<16}  {}{why}", ago(allocation.since), log.display())
+    let mut log = folder.log(id).display().to_string();
+    if !allocation.why.is_empty() {
+        log = format!("{log}\n{}", allocation.why);
+    }
+    vec![id.to_string(), state, ago(allocation.since), node.to_owned(), log]
 }
 
 /// The time since a moment, for people.

@@ -5,9 +5,9 @@ use std::io;
 use nqueens_coordinator::Effort;
 use nqueens_model::kernel::KernelName;
 use nqueens_model::operator::{Outcome, RunStatus};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::output::{Json, duration, local_time, print_line, thousands};
+use crate::output::{Json, counted, duration, local_time, print_line, thousands};
 
 /// How far a run was when this process took it up.
 #[derive(Clone, Copy, Debug)]
@@ -31,44 +31,17 @@ pub(super) struct RunEnd {
 
 impl RunEnd {
     pub(super) fn print(&self, json: Json) -> io::Result<()> {
-        let outcome = self.run.outcome.as_ref().expect("a run that is done has a result");
-        let unique =
-            outcome.totals.unique(self.run.progress.plan.n()).expect("checked when the run was done");
-        if json.json { print_line(self.json(outcome, unique)) } else { self.print_text(outcome, unique) }
-    }
-
-    fn json(&self, Outcome { totals, total, checked, .. }: &Outcome, unique: u128) -> Value {
-        let run = &self.run;
-        let of_orbits = |count: u128| run.progress.plan.cells().is_none().then(|| count.to_string());
-        json!({
-            "n": run.progress.plan.n().get(),
-            "subject": run.progress.plan.subject(),
-            "cells": run.progress.plan.cells().map(|cells| cells.to_string()),
-            "total": total.to_string(),
-            "unique": of_orbits(unique),
-            "count2": of_orbits(totals.count2),
-            "count4": of_orbits(totals.count4),
-            "count8": of_orbits(totals.count8),
-            "run": run.progress.run.to_string(),
-            "plan": run.progress.plan.kind().name(),
-            "jobs": run.progress.jobs,
-            "elapsed_s": self.effort.counted().as_secs_f64(),
-            "interrupted_s": self.effort.interrupted().as_secs_f64(),
-            "started_at_ms": run.started_at,
-            "finished_at_ms": run.finished_at,
-            "kernel": self.kernels(),
-            "check": checked.name(),
-            "confirmed": run.standing().is_some_and(|standing| standing.is_confirmed()),
-        })
-    }
-
-    fn print_text(&self, Outcome { totals, total, .. }: &Outcome, unique: u128) -> io::Result<()> {
+        if json.json {
+            return print_line(self.json());
+        }
+        let Outcome { totals, total, .. } = self.run.outcome.expect("a run that is done has a result");
+        let unique = totals.unique(self.run.progress.plan.n()).expect("checked when the run was done");
         let rows = [
             ("COUNT2", totals.count2),
             ("COUNT4", totals.count4),
             ("COUNT8", totals.count8),
             ("UNIQUE", unique),
-            ("TOTAL", *total),
+            ("TOTAL", total),
         ];
         // With blocked cells solutions are not sorted into orbits.
         let rows = if self.run.progress.plan.cells().is_some() { &rows[4..] } else { &rows };
@@ -83,6 +56,14 @@ impl RunEnd {
         print_line(self.how())
     }
 
+    fn json(&self) -> Value {
+        let mut json = nqueens_coordinator::json::run(&self.run);
+        json["elapsed_s"] = self.effort.counted().as_secs_f64().into();
+        json["interrupted_s"] = self.effort.interrupted().as_secs_f64().into();
+        json["kernel"] = self.kernels().into();
+        json
+    }
+
     /// The engines that counted; `None` for a board without jobs.
     fn kernels(&self) -> Option<String> {
         let names: Vec<_> = self.effort.kernels.iter().map(KernelName::as_str).collect();
@@ -92,8 +73,7 @@ impl RunEnd {
     /// How long it took, on what, by which plan.
     fn how(&self) -> String {
         let took = duration(self.effort.counted());
-        let threads =
-            if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
+        let threads = counted(self.threads, "thread");
         let what = match self.taken_up {
             TakenUp::New => format!("counted in {took} on {threads}"),
             TakenUp::Resumed(share) => {

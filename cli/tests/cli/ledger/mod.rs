@@ -129,7 +129,7 @@ fn every_check_is_told() {
 fn results_that_were_taken_back_stay_in_the_ledger() {
     let place = Place::new();
     place.stdout("run 8 --plan rows --db run.db");
-    let run = place.json("status --db run.db --json")["runs"][0]["id"].as_str().expect("an id").to_owned();
+    let run = place.json("status --db run.db --json")["runs"][0]["run"].as_str().expect("an id").to_owned();
     let said = place.stdout(&format!("requeue {run} --job 3 --yes --db run.db"));
     assert_eq!(said, format!("run {run} is active: 1 result voided\n"));
     let again = place.json(&format!("requeue {run} --worker 1 --db run.db --json"));
