@@ -3,11 +3,14 @@
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
+use anyhow::Context;
 use bytesize::ByteSize;
 use nqueens_coordinator::Reader;
 use nqueens_model::operator::{CoordinatorStatus, DiskRoom, RunStatus};
 use nqueens_proto::PROTOCOL_VERSION;
+use tokio::time::timeout;
 
 use crate::build::BUILD;
 use crate::client::{OperatorClient, TOKEN_VARIABLE};
@@ -16,6 +19,9 @@ use crate::runtime::block_on;
 use crate::target::{all_runs, read};
 use crate::tls::CallerTls;
 use crate::token;
+
+/// A health check has its answer within this time.
+const READY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Prints one finding, under its heading.
 pub(super) fn say(what: &str, how: impl Display) -> io::Result<()> {
@@ -91,6 +97,12 @@ async fn ask(url: &str, token_file: Option<&Path>, tls: &CallerTls) -> anyhow::R
     let runs = client.runs().await?;
     let workers = client.workers().await?.len();
     Ok(CoordinatorFacts { coordinator, shown, runs, workers })
+}
+
+/// Fails unless a coordinator says in time that it is ready.
+pub(super) async fn ready(url: &str, tls: &CallerTls) -> anyhow::Result<()> {
+    let mut client = OperatorClient::new(url, None, tls.read()?.as_ref());
+    timeout(READY_WITHIN, client.ready()).await.with_context(|| format!("no answer from {url}"))?
 }
 
 /// Examines a database and reads its runs; false if it can't be, or is not well.

@@ -62,6 +62,12 @@ impl OperatorClient {
         self.get("/v1/coordinator").await
     }
 
+    /// Asks whether it is ready.
+    pub(crate) async fn ready(&mut self) -> anyhow::Result<()> {
+        let inner = self.inner.clone();
+        self.patiently(async || inner.ready().await).await
+    }
+
     /// Has a run planned; returns it as it is before long, planned or being planned.
     pub(crate) async fn submit(&mut self, submission: Submission) -> anyhow::Result<RunStatus> {
         self.post("/v1/runs", &submission).await

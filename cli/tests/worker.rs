@@ -21,7 +21,7 @@ struct Service {
     coordinator: Coordinator,
     address: SocketAddr,
     stop: oneshot::Sender<()>,
-    server: JoinHandle<Result<(), nqueens_coordinator::Error>>,
+    server: JoinHandle<()>,
 }
 
 impl Service {
@@ -51,7 +51,7 @@ impl Service {
 
     async fn stop(self) {
         drop(self.stop);
-        self.server.await.expect("no panic").expect("it served");
+        self.server.await.expect("no panic");
         self.coordinator.close().await;
     }
 }

@@ -74,7 +74,8 @@ impl Access {
         self.guard(Role::Worker, &self.workers, &self.operators_tokens())
     }
 
-    pub(crate) fn operators(&self) -> Guard {
+    /// Decides which requests an operator may make.
+    pub fn operators(&self) -> Guard {
         self.guard(Role::Operator, &self.operators_tokens(), &self.workers)
     }
 
@@ -90,7 +91,7 @@ impl Access {
 
 /// Looks at who calls before anything else of a call is read.
 #[derive(Clone)]
-pub(crate) struct Guard {
+pub struct Guard {
     role: Role,
     wanted: Arc<[(Credential, Token)]>,
     /// The other service's tokens: known, but not for these calls.
@@ -136,6 +137,30 @@ impl Guard {
             Err(Status::unauthenticated(format!("the {role}'s certificate is missing")))
         }
     }
+
+    /// Why a request over HTTP is not let in, if that is so. `is_known` says that its caller is known by something else
+    /// than a token.
+    pub fn refusal(&self, request: &HttpRequest, is_known: bool) -> Option<(StatusCode, String)> {
+        let caller = Caller::of(request);
+        if self.is_open && caller.0.address().ip().to_canonical().is_loopback() && !names_loopback(request) {
+            let why = "without a token, call a coordinator on this machine as localhost or 127.0.0.1";
+            return Some((StatusCode::MISDIRECTED_REQUEST, why.to_owned()));
+        }
+        let admitted =
+            if is_known { caller.admit() } else { self.admit(request.headers(), &caller).map(drop) };
+        let refusal = admitted.err()?;
+        let status = match refusal.code() {
+            Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Code::PermissionDenied => StatusCode::FORBIDDEN,
+            _ => StatusCode::TOO_MANY_REQUESTS,
+        };
+        Some((status, refusal.message().to_owned()))
+    }
+
+    /// Whether this is the token that is asked for.
+    pub fn accepts(&self, token: &[u8]) -> bool {
+        self.wanted.iter().fold(false, |found, (_, wanted)| found | wanted.is(token))
+    }
 }
 
 impl Interceptor for Guard {
@@ -147,29 +172,21 @@ impl Interceptor for Guard {
     }
 }
 
-/// The same for calls of operators. Web pages make none, neither with a browser's certificate nor where nothing is asked for: a
-/// browser names the page's origin with each change, and all else that a page may read it calls by the page's own host.
+/// Lets calls of operators through. Web pages make none, neither with a browser's certificate nor where nothing is asked
+/// for: a browser names the page's origin with each change, and all else that a page may read it calls by the page's own host.
 pub(crate) async fn guard(State(guard): State<Guard>, request: HttpRequest, next: Next) -> Response {
-    let caller = request.extensions().get().expect("each connection has its caller");
-    let Caller(connection) = caller;
-    let is_misled =
-        guard.is_open && connection.address().ip().to_canonical().is_loopback() && !names_loopback(&request);
-    if is_misled || request.headers().contains_key(ORIGIN) {
-        let why = "web pages can't call; without a token, call a coordinator on this machine as localhost or 127.0.0.1";
-        return (StatusCode::MISDIRECTED_REQUEST, why).into_response();
+    if request.headers().contains_key(ORIGIN) {
+        return (StatusCode::MISDIRECTED_REQUEST, "web pages can't call").into_response();
     }
-    let Err(refusal) = guard.admit(request.headers(), caller) else { return next.run(request).await };
-    let status = match refusal.code() {
-        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Code::PermissionDenied => StatusCode::FORBIDDEN,
-        _ => StatusCode::TOO_MANY_REQUESTS,
-    };
-    (status, refusal.message().to_owned()).into_response()
+    match guard.refusal(&request, false) {
+        Some(refusal) => refusal.into_response(),
+        None => next.run(request).await,
+    }
 }
 
 /// Whether a request's own words name this machine. A web page from elsewhere whose name was made to lead here (DNS
 /// rebinding) calls it by that name.
-pub fn names_loopback(request: &HttpRequest) -> bool {
+fn names_loopback(request: &HttpRequest) -> bool {
     let is_loopback = |authority: &str| {
         let Ok(authority) = authority.parse::<Authority>() else { return false };
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
@@ -192,7 +209,7 @@ mod tests {
 
     #[test]
     fn names_of_this_machine() {
-        for host in ["localhost", "LOCALHOST:7328", "127.0.0.1:80", "127.3.2.1", "[::1]:7328"] {
+        for host in ["localhost", "LOCALHOST:7327", "127.0.0.1:80", "127.3.2.1", "[::1]:7327"] {
             assert!(names_loopback(&request("/", host)), "{host}");
         }
         for host in

@@ -10,34 +10,31 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use nqueens_ledger::database::Database;
 use nqueens_model::id::{Incarnation, RunId};
 use nqueens_model::operator::RunState;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
-use nqueens_proto::{MESSAGE_BYTES_MAX, random_bytes, request_id};
+use nqueens_proto::{MESSAGE_BYTES_MAX, random_bytes};
 use nqueens_scheduler::request::{Expire, FinishRun};
 use nqueens_scheduler::{Dispatch, Policy, Run};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tonic::codegen::http;
 use tonic::service::Routes;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::Server;
-use tower::layer::layer_fn;
-use tracing::{Span, debug, error_span, field, warn};
 
 use crate::access::{Access, guard};
 use crate::api::{Api, routes};
 use crate::canary;
 use crate::disk::Disk;
+use crate::door::{App, Door};
 use crate::error::Error;
 use crate::history::Histories;
 use crate::journal;
 use crate::limits::CountLimits;
-use crate::listener::{self, Watching};
 use crate::operator::Operator;
 use crate::plans::Plans;
 use crate::reader::Reader;
@@ -47,21 +44,6 @@ use crate::writer::{Handle, Timing, Writer};
 
 /// How often leases are looked through for those that have run out.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
-
-/// A call is answered within this time, or refused. Watching counts from its first answer.
-const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Keep-alive interval of silent connections, and the time to answer.
-const KEEPALIVE: Duration = Duration::from_secs(20);
-
-/// Time for calls in progress to end, when the coordinator stops.
-const DRAIN: Duration = Duration::from_secs(3);
-
-/// Calls at once on one connection.
-const CALLS_MAX: u32 = 64;
-
-/// Bytes of metadata that come with a call.
-const HEADER_BYTES_MAX: u32 = 16 << 10;
 
 /// A coordinator at work on one database.
 pub struct Coordinator {
@@ -92,7 +74,7 @@ impl Coordinator {
         let limits = Arc::clone(&writer.limits);
         let (writer, work) = writer.spawn();
         let writing = tokio::spawn(watch_writer(work, faults.clone()));
-        let (build, jobs_max, refused) = (build.into(), pace.jobs_max, Arc::default());
+        let (build, jobs_max) = (build.into(), pace.jobs_max);
         let operator = Operator {
             writer,
             reader,
@@ -103,7 +85,6 @@ impl Coordinator {
             build,
             plans,
             jobs_max,
-            refused,
         };
         let mut chores = vec![
             tokio::spawn(expire(operator.writer.clone(), disk)),
@@ -138,8 +119,17 @@ impl Coordinator {
         listener: TcpListener,
         access: &Access,
         stop: impl Future<Output = ()> + Send + 'static,
-    ) -> JoinHandle<Result<(), Error>> {
-        let (stopping, stopped) = watch::channel(false);
+    ) -> JoinHandle<()> {
+        self.serve_at(Door::open(listener, access), Router::new(), stop)
+    }
+
+    /// The same at a door that is open, with pages beside the calls.
+    pub fn serve_at(
+        &self,
+        door: Door,
+        pages: Router,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<()> {
         let workers = Workers {
             writer: self.operator.writer.clone(),
             reader: self.operator.reader.clone(),
@@ -147,41 +137,21 @@ impl Coordinator {
             next_sync_ms: self.pace.policy.beat_ms,
             snapshot: self.operator.watch(),
             faults: self.faults.clone(),
-            stopping: stopped.clone(),
+            stopping: door.stopping(),
         };
         let workers = WorkerServiceServer::new(workers).max_decoding_message_size(MESSAGE_BYTES_MAX);
-        let workers = InterceptedService::new(workers, access.workers());
-        let api = Api { operator: self.operator.clone(), stopping: stopped.clone() };
-        let api = routes(api).layer(from_fn_with_state(access.operators(), guard));
-        let services = Routes::new(workers).into_axum_router().merge(api);
+        let workers = InterceptedService::new(workers, door.access.workers());
+        let api = Api { operator: self.operator.clone(), stopping: door.stopping() };
+        let api = routes(api).layer(from_fn_with_state(door.operators(), guard));
         // A caller over gRPC reads that as a call that is not known.
-        let services = Routes::from(services.fallback(StatusCode::NOT_FOUND));
-        let (limits, tls, refused) = (access.limits, access.tls.clone(), Arc::clone(&self.operator.refused));
+        let routes =
+            Routes::new(workers).into_axum_router().merge(api).merge(pages).fallback(StatusCode::NOT_FOUND);
+        door.app.send_replace(Some(App { operator: self.operator.clone(), routes }));
         tokio::spawn(async move {
-            let serving = Server::builder()
-                // With TLS the server speaks first, which tells a caller that its certificate is accepted; only HTTP/2 does.
-                .accept_http1(tls.is_none())
-                .trace_fn(call_span)
-                .timeout(CALL_TIMEOUT)
-                .max_concurrent_streams(CALLS_MAX)
-                .http2_max_header_list_size(HEADER_BYTES_MAX)
-                .http2_keepalive_interval(Some(KEEPALIVE))
-                .http2_keepalive_timeout(Some(KEEPALIVE))
-                .layer(layer_fn(Watching))
-                .add_routes(services)
-                .serve_with_incoming_shutdown(
-                    listener::open(listener, limits, tls, refused),
-                    // Streams end when they see it, which a server that drains would wait for.
-                    async move {
-                        stop.await;
-                        stopping.send_replace(true);
-                    },
-                );
-            tokio::select! {
-                outcome = serving => outcome?,
-                () = overdue(stopped) => warn!("some calls were still open and are aborted"),
-            }
-            Ok(())
+            stop.await;
+            // Streams end when they see it, which whoever waits for the last call would wait for.
+            door.stopping.send_replace(true);
+            door.serving.await.expect("it only accepts");
         })
     }
 
@@ -202,23 +172,6 @@ async fn watch_writer(work: JoinHandle<Result<(), Arc<Error>>>, faults: watch::S
     if let Err(error) = end {
         faults.send_replace(Some(error));
     }
-}
-
-/// What all log lines of one call have in common: the name that its caller's log has for it too.
-fn call_span(request: &http::Request<()>) -> Span {
-    // As high as any line in it, so that no filter that lets the line through drops the name.
-    let span = error_span!("call", method = request.uri().path(), request = field::Empty);
-    if let Some(id) = request_id::read(request.headers()) {
-        span.record("request", field::display(id));
-    }
-    debug!(parent: &span, "called");
-    span
-}
-
-/// Waits until draining has taken too long.
-async fn overdue(mut stopped: watch::Receiver<bool>) {
-    let is_told = stopped.wait_for(|stopped| *stopped).await.is_ok();
-    if is_told { tokio::time::sleep(DRAIN).await } else { std::future::pending().await }
 }
 
 /// Listens on an address.

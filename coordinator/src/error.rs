@@ -79,9 +79,6 @@ pub enum Error {
     /// The listening address can't be had.
     #[error("can't listen on {0}: {1}; choose another address, or stop what uses this one")]
     CantListen(String, String),
-    /// Serving broke off.
-    #[error("serving failed: {0}")]
-    Serve(#[from] tonic::transport::Error),
 }
 
 impl Error {

@@ -22,8 +22,8 @@
 //!   leave in random order.
 //! * `history` has the latest events, and tells from their results how the runs went over time. An event is published after its
 //!   commit.
-//! * `listener` accepts connections, `access` decides which calls a caller may make, and `service` and `api`
-//!   answer them.
+//! * `door` is the one port. `listener` accepts its connections, `access` decides which calls a caller may make, and `service`
+//!   and `api` answer them.
 
 #![forbid(unsafe_code)]
 
@@ -34,6 +34,7 @@ mod canary;
 mod clock;
 mod coordinator;
 mod disk;
+mod door;
 mod error;
 mod history;
 mod journal;
@@ -50,13 +51,14 @@ mod speed;
 mod total;
 mod writer;
 
-pub use access::{Access, names_loopback};
+pub use access::{Access, Guard};
 pub use backup::backup;
 pub use clock::wall_time;
 pub use coordinator::{Coordinator, listen};
+pub use door::Door;
 pub use error::Error;
 pub use history::Events;
-pub use listener::{Bucket, Caller, CallerLimits, Connection, Rate, connections};
+pub use listener::{Bucket, Caller, CallerLimits, Rate};
 pub use nqueens_ledger::rules::RULES;
 pub use nqueens_ledger::{Effort, LedgerRow, RunRow, WorkerRow};
 pub use nqueens_scheduler::{JobState, Policy, Refusal, Room, Sums, request};

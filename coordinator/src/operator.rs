@@ -1,7 +1,6 @@
 //! What an operator can ask of a coordinator, over gRPC or on a database file.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::plan::Plan;
@@ -44,8 +43,6 @@ pub struct Operator {
     pub(crate) plans: Plans,
     /// A plan of more jobs is refused.
     pub(crate) jobs_max: u32,
-    /// Calls without the right token or certificate.
-    pub(crate) refused: Arc<AtomicU64>,
 }
 
 impl Operator {
@@ -77,11 +74,6 @@ impl Operator {
     /// The program that answers here.
     pub fn build(&self) -> &str {
         &self.build
-    }
-
-    /// Calls of workers and operators since the start that were refused without the right token or certificate.
-    pub fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
     }
 
     /// All runs in full, oldest first; those that are being planned come last.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use tonic::body::Body;
+use tonic::codegen::Bytes;
 use tonic::codegen::http::header::{CONTENT_TYPE, HeaderValue};
 use tonic::codegen::http::{Method, Request, StatusCode};
 use tonic::transport::Channel;
@@ -54,6 +55,11 @@ impl JsonClient {
         self.call(Method::GET, path, Vec::new()).await
     }
 
+    /// Asks whether the coordinator is ready; needs no token.
+    pub async fn ready(&self) -> Result<(), CallFailure> {
+        self.send(Method::GET, "/readyz", Vec::new()).await.map(drop)
+    }
+
     /// Asks for a change.
     pub async fn post<Answer: DeserializeOwned>(
         &self,
@@ -70,6 +76,11 @@ impl JsonClient {
         path: &str,
         message: Vec<u8>,
     ) -> Result<Answer, CallFailure> {
+        let answer = self.send(method, path, message).await?;
+        serde_json::from_slice(&answer).map_err(|error| CallFailure::Broken(error.into()))
+    }
+
+    async fn send(&self, method: Method, path: &str, message: Vec<u8>) -> Result<Bytes, CallFailure> {
         let broken = |error: Box<dyn Error + Send + Sync>| CallFailure::Broken(error);
         let mut request = Request::builder().method(method).uri(path).body(Body::new(Full::from(message)));
         let request = request.as_mut().map_err(|error| CallFailure::Broken(error.to_string().into()))?;
@@ -86,7 +97,7 @@ impl JsonClient {
                 let text = String::from_utf8_lossy(&body).into_owned();
                 return Err(CallFailure::Refused(status, text));
             }
-            serde_json::from_slice(&body).map_err(|error| broken(error.into()))
+            Ok(body)
         };
         timeout(CALL_TIMEOUT, calling).await.unwrap_or(Err(CallFailure::Late))
     }

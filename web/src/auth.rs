@@ -1,4 +1,4 @@
-//! Who may look: everyone on this machine, callers with the operator token, or everyone.
+//! Who may look: whoever may call as an operator. A browser shows the token once, and then a cookie.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,30 +6,20 @@ use std::time::Duration;
 
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, COOKIE, SET_COOKIE, WWW_AUTHENTICATE};
+use axum::http::header::{COOKIE, SET_COOKIE, WWW_AUTHENTICATE};
+use axum::http::uri::Scheme;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::{Extension, Form};
-use nqueens_coordinator::{Bucket, Caller, Rate, names_loopback};
-use nqueens_proto::{Token, random_bytes};
+use nqueens_coordinator::{Bucket, Caller, Guard, Rate};
+use nqueens_proto::random_bytes;
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
 use crate::headers::{LOGIN, login_again};
-
-/// Who may look.
-#[derive(Clone, Debug)]
-pub enum Admission {
-    /// Everyone on this machine. For a listener on a loopback address.
-    Loopback,
-    /// Callers with this token.
-    Token(Token),
-    /// Everybody.
-    Public,
-}
 
 /// Browsers that are let in at once; of more, the first to come have to show their token again.
 const SESSIONS_MAX: usize = 64;
@@ -44,16 +34,18 @@ const NAME: &str = "nqueens";
 
 /// Access to the page: the rule, and who has come in.
 pub(crate) struct Auth {
-    admission: Admission,
+    operators: Guard,
+    /// Whether everybody may look.
+    public: bool,
     /// Oldest first.
     sessions: Mutex<VecDeque<(String, Instant)>>,
     complaints: Mutex<Bucket>,
 }
 
 impl Auth {
-    pub(crate) fn new(admission: Admission) -> Self {
+    pub(crate) fn new(operators: Guard, public: bool) -> Self {
         let complaints = Mutex::new(Bucket::new(COMPLAINTS, std::time::Instant::now()));
-        Self { admission, sessions: Mutex::default(), complaints }
+        Self { operators, public, sessions: Mutex::default(), complaints }
     }
 
     /// Lets a browser in: the value of its cookie.
@@ -81,12 +73,6 @@ impl Auth {
         let what = "wrong token on the page";
         if complaints.take(std::time::Instant::now()) { info!("{what}") } else { debug!("{what}") }
     }
-
-    fn admits(&self, token: &Token, headers: &HeaderMap) -> bool {
-        let bearer = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-        bearer.is_some_and(|bearer| token.is(bearer))
-            || cookie(headers).is_some_and(|value| self.knows(value))
-    }
 }
 
 /// The value of our cookie.
@@ -97,42 +83,22 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Lets a request through, or says why not.
-pub(crate) async fn keep(
-    State(auth): State<Arc<Auth>>,
-    Extension(caller): Extension<Caller>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let refusal = match &auth.admission {
-        Admission::Loopback if !names_loopback(&request) => {
-            let why = "this page is only for this machine: open it as localhost or 127.0.0.1";
-            Some((StatusCode::MISDIRECTED_REQUEST, why).into_response())
-        }
-        Admission::Token(token) if !auth.admits(token, request.headers()) => Some(ask(request.uri().path())),
-        _ => caller
-            .admit()
-            .err()
-            .map(|too_many| (StatusCode::TOO_MANY_REQUESTS, too_many.message().to_owned()).into_response()),
-    };
-    match refusal {
+pub(crate) async fn keep(State(auth): State<Arc<Auth>>, request: Request, next: Next) -> Response {
+    let is_known = auth.public || cookie(request.headers()).is_some_and(|value| auth.knows(value));
+    match auth.operators.refusal(&request, is_known) {
         None => next.run(request).await,
-        Some(refusal) => {
-            if refusal.status() == StatusCode::UNAUTHORIZED {
-                caller.refuse().await;
-            }
-            debug!(path = request.uri().path(), status = refusal.status().as_u16(), "request refused");
-            refusal
-        }
+        Some((StatusCode::UNAUTHORIZED, why)) => ask(request.uri().path(), why),
+        Some(refusal) => refusal.into_response(),
     }
 }
 
 /// People are led to the form, programs are told.
-fn ask(path: &str) -> Response {
+fn ask(path: &str, why: String) -> Response {
     if matches!(path, "/" | "/solutions") {
         return Redirect::to(LOGIN.path).into_response();
     }
     let challenge = [(WWW_AUTHENTICATE, "Bearer realm=\"nqueens\"")];
-    (StatusCode::UNAUTHORIZED, challenge, "the operator's token is missing or wrong").into_response()
+    (StatusCode::UNAUTHORIZED, challenge, why).into_response()
 }
 
 #[derive(Deserialize)]
@@ -144,20 +110,21 @@ pub(crate) struct Shown {
 pub(crate) async fn enter(
     State(auth): State<Arc<Auth>>,
     Extension(caller): Extension<Caller>,
+    Extension(scheme): Extension<Scheme>,
     headers: HeaderMap,
     shown: Result<Form<Shown>, FormRejection>,
 ) -> Response {
-    let Admission::Token(token) = &auth.admission else { return Redirect::to("/").into_response() };
-    if !shown.is_ok_and(|Form(Shown { token: shown })| token.is(shown.trim_ascii().as_bytes())) {
+    if !shown.is_ok_and(|Form(Shown { token })| auth.operators.accepts(token.trim_ascii().as_bytes())) {
         auth.complain();
-        caller.refuse().await;
+        caller.refuse();
         return login_again();
     }
     // Too many calls are refused where they are made.
     drop(caller.admit());
     let value = auth.begin_session();
-    // Over TLS, which only a proxy before this can speak, the cookie stays there.
-    let secure = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
+    // Over TLS, ours or that of a proxy before this, the cookie stays there.
+    let secure =
+        scheme == Scheme::HTTPS || headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
     let secure = if secure { "; Secure" } else { "" };
     let seconds = SESSION_LIFE.as_secs();
     let cookie = format!("{NAME}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
@@ -166,11 +133,17 @@ pub(crate) async fn enter(
 
 #[cfg(test)]
 mod tests {
+    use nqueens_coordinator::Access;
+
     use super::*;
+
+    fn auth() -> Auth {
+        Auth::new(Access::default().operators(), false)
+    }
 
     #[tokio::test(start_paused = true)]
     async fn sessions_end_after_their_time() {
-        let auth = Auth::new(Admission::Public);
+        let auth = auth();
         let value = auth.begin_session();
         tokio::time::advance(SESSION_LIFE.saturating_sub(Duration::from_secs(1))).await;
         assert!(auth.knows(&value));
@@ -180,7 +153,7 @@ mod tests {
 
     #[test]
     fn sessions_are_few_and_their_own() {
-        let auth = Auth::new(Admission::Public);
+        let auth = auth();
         let values: Vec<_> = (0..=SESSIONS_MAX).map(|_| auth.begin_session()).collect();
         assert!(!auth.knows(&values[0]), "the first had to go");
         assert!(values[1..].iter().all(|value| auth.knows(value)));

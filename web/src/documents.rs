@@ -8,11 +8,10 @@ use std::io::{self, PipeReader, PipeWriter, Read};
 use std::sync::Arc;
 use std::thread;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use hyper::body::Bytes;
 use nqueens_coordinator::{Reader, RunRow};
 use nqueens_model::id::RunId;
 use tokio::runtime::Handle;

@@ -5,14 +5,13 @@
 //!          +------> metrics, documents
 //! ```
 //!
-//! * `server` is an HTTP/1.1 listener of its own. `auth` decides who may look: by the Host header on loopback,
-//!   elsewhere by the operator token and then a session cookie. `health` is open to everybody.
+//! * `router` is what there is. `auth` lets in whoever may call as an operator, with the token or with a session cookie.
 //! * `live` sends pictures as server-sent events. They are computed when somebody looks, once for all (`fresh`).
 //!   `documents` are the report and the ledger of a run, as files. `saved` is the page with a finished run inside.
 //! * `metrics` are written anew for each scrape.
 //! * `page/` is HTML, CSS and modules without a build step. Its policy allows no other scripts.
 //!
-//! Connections, streams, sessions, request sizes and stored data have limits. A slow reader misses pictures and
+//! Streams, sessions, request sizes and stored data have limits. A slow reader misses pictures and
 //! delays nobody.
 
 #![forbid(unsafe_code)]
@@ -21,20 +20,16 @@ mod auth;
 mod documents;
 mod fresh;
 mod headers;
-mod health;
 mod live;
 mod metrics;
 mod picture;
-mod probe;
+mod router;
 mod saved;
-mod server;
 mod shared;
 mod solutions;
 mod words;
 
-pub use auth::Admission;
 pub use documents::{Document, DocumentWriter};
 pub use picture::MAP_CELLS;
-pub use probe::{InvalidPage, NotReady, Probe};
+pub use router::pages;
 pub use saved::Saved;
-pub use server::Server;

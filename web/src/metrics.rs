@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Add;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -28,21 +27,14 @@ pub(crate) async fn metrics(State(shared): State<Arc<PageState>>) -> Response {
     match operator.workers().await {
         Ok(workers) => {
             let (snapshot, events) = (operator.watch().borrow().clone(), operator.events().borrow().clone());
-            let refused = [("grpc", operator.refused()), ("http", shared.refused.load(Ordering::Relaxed))];
-            let text = text(operator.build(), &snapshot, &workers, &events, refused);
+            let text = text(operator.build(), &snapshot, &workers, &events, (shared.refused)());
             ([(CONTENT_TYPE, TEXT_FORMAT)], text).into_response()
         }
         Err(error) => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()).into_response(),
     }
 }
 
-fn text(
-    build: &str,
-    snapshot: &Snapshot,
-    workers: &[WorkerStatus],
-    events: &Events,
-    refused: [(&str, u64); 2],
-) -> String {
+fn text(build: &str, snapshot: &Snapshot, workers: &[WorkerStatus], events: &Events, refused: u64) -> String {
     let build_help = "The program that answers here; always 1.";
     let mut families =
         vec![MetricSamples::gauge("nqueens_build_info", build_help).with(&[("version", build)], 1.0)];
@@ -57,12 +49,7 @@ fn text(
     }
     families.push(of_events(events));
     let help = "Calls refused because their token or certificate is missing or wrong.";
-    let family = MetricSamples::new(COUNTER, "nqueens_refused_calls_total", help);
-    families.push(
-        refused
-            .iter()
-            .fold(family, |family, (listener, calls)| family.with(&[("listener", listener)], real(*calls))),
-    );
+    families.push(MetricSamples::new(COUNTER, "nqueens_refused_calls_total", help).with(&[], real(refused)));
     let families: Vec<_> = families.into_iter().filter_map(MetricSamples::done).collect();
     TextEncoder::new().encode_to_string(&families).expect("families have names and samples")
 }

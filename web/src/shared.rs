@@ -1,7 +1,6 @@
 //! State that all requests share.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,8 +8,7 @@ use nqueens_coordinator::{Error, Operator};
 use nqueens_model::id::RunId;
 use tokio::sync::{Semaphore, watch};
 
-use crate::auth::{Admission, Auth};
-use crate::documents::{DocumentWriter, Documents};
+use crate::documents::Documents;
 use crate::fresh::Fresh;
 use crate::picture::{Overview, paint};
 
@@ -25,13 +23,11 @@ const DETAIL_AGE: Duration = Duration::from_secs(2);
 
 pub(crate) struct PageState {
     pub(crate) operator: Operator,
-    pub(crate) auth: Arc<Auth>,
     picture: Fresh<Overview>,
     pub(crate) streams: Arc<Semaphore>,
-    /// None where everyone can see the page, for they cost processor time.
     pub(crate) documents: Documents,
-    /// Requests to this listener without the right token.
-    pub(crate) refused: Arc<AtomicU64>,
+    /// Counts the calls that were refused without the right token.
+    pub(crate) refused: Box<dyn Fn() -> u64 + Send + Sync>,
     /// True once the coordinator stops.
     pub(crate) stopping: watch::Receiver<bool>,
     details: Mutex<HashMap<RunId, Arc<Fresh<Arc<str>>>>>,
@@ -40,18 +36,16 @@ pub(crate) struct PageState {
 impl PageState {
     pub(crate) fn new(
         operator: Operator,
-        admission: Admission,
-        documents: DocumentWriter,
-        refused: Arc<AtomicU64>,
+        documents: Documents,
+        refused: impl Fn() -> u64 + Send + Sync + 'static,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Self {
             operator,
-            documents: Documents::new((!matches!(admission, Admission::Public)).then_some(documents)),
-            auth: Arc::new(Auth::new(admission)),
+            documents,
             picture: Fresh::new(PICTURE_EVERY / 2),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
-            refused,
+            refused: Box::new(refused),
             stopping,
             details: Mutex::default(),
         }

@@ -9,13 +9,14 @@ use std::time::Duration;
 use anyhow::Context;
 use bytesize::ByteSize;
 use clap::Args;
-use nqueens_coordinator::{Access, Coordinator, Error, Policy, Reader, Timing, listen};
+use nqueens_coordinator::{Access, Coordinator, Door, Error, Policy, Reader, Timing, listen};
+use nqueens_web::pages;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::limits::{ListenerLimits, files_max, page_connections};
-use super::page::PageOptions;
+use super::limits::{ListenerLimits, files_max};
+use super::page::write_document;
 use crate::build::BUILD;
 use crate::choices::{ConfirmingOptions, JobsMax};
 use crate::client::TOKEN_VARIABLE;
@@ -41,7 +42,7 @@ const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 /// stops it immediately, and so does the end of these 5 seconds; both with exit code 130. Acknowledged results
 /// are safe in all cases.
 ///
-/// On this machine, `http://127.0.0.1:7328/` shows all runs in a browser and serves Prometheus metrics at /metrics.
+/// The same address shows all runs in a browser, and serves Prometheus metrics at /metrics and health at /healthz and /readyz.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens coordinator --db queens.db")]
 pub(crate) struct CoordinatorCommand {
@@ -53,8 +54,9 @@ pub(crate) struct CoordinatorCommand {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7327")]
     listen: String,
 
-    #[command(flatten)]
-    page: PageOptions,
+    /// Show the page and the metrics without a token; both are read-only
+    #[arg(long)]
+    public_page: bool,
 
     /// File with the token that workers must present, or with a line NAME TOKEN for each owner of workers
     #[arg(long, value_name = "FILE", help_heading = CONNECTION)]
@@ -143,7 +145,7 @@ impl CoordinatorCommand {
     async fn serve(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
         let workers = token::read_named(self.worker_token_file.as_deref(), WORKER_TOKEN_VARIABLE)?;
         let operator = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
-        let access = self.tls.apply(Access::new(workers, operator.clone())?)?;
+        let access = self.tls.apply(Access::new(workers, operator)?)?;
         let (listener, address) = listen(&self.listen).await?;
         if !address.ip().is_loopback() && !access.is_complete() {
             if !self.insecure {
@@ -156,9 +158,7 @@ impl CoordinatorCommand {
             }
             warn!(%address, "insecure: everyone who can reach this address has full access");
         }
-        let files_max = files_max()?;
-        let access = access.with_limits(self.limits.within(files_max));
-        let page = self.page.prepare(operator.as_ref(), page_connections(files_max)).await?;
+        let door = Door::open(listener, &access.with_limits(self.limits.within(files_max()?)));
         let mut coordinator = tokio::select! {
             coordinator = Coordinator::open(&self.db, self.pace(), BUILD) => coordinator?,
             () = stopped(told.clone()) => {
@@ -167,17 +167,14 @@ impl CoordinatorCommand {
             }
         };
         coordinator.keep_journal(Duration::from_secs(self.progress_seconds.into()));
-        let mut serving = coordinator.serve(listener, &access, stopped(told.clone()));
+        let pages = pages(coordinator.operator(), &door, write_document, self.public_page);
+        let mut serving = coordinator.serve_at(door, pages, stopped(told.clone()));
         print_line(format_args!("listening on {address}"))?;
         info!(%address, db = %self.db.display(), build = BUILD, "coordinator is up");
-        let shown = page.open(&coordinator, stopped(told.clone()));
         tokio::select! {
-            served = &mut serving => served.context("the server panicked")??,
+            served = &mut serving => served.context("the server panicked")?,
             error = damage(coordinator.operator().reader()) => return Err(error.into()),
             error = end(coordinator.faults()) => return Err(anyhow::Error::new(error)),
-        }
-        if let Some(task) = shown {
-            task.abort();
         }
         info!("no more calls are accepted; closing the database");
         coordinator.close().await;

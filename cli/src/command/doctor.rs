@@ -11,7 +11,6 @@ use nqueens_gpu::Found;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::numbers;
 use nqueens_proto::{PLANS, PROTOCOL_VERSION};
-use nqueens_web::Probe;
 use nqueens_worker::prove;
 use serde_json::json;
 
@@ -52,10 +51,10 @@ pub(crate) struct DoctorCommand {
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
 
-    /// Only ask whether a coordinator is ready, at the address of its web page: exit code 0 if it is, 1 if it is not. For
-    /// health checks of containers: quick, and needs no token
-    #[arg(long, value_name = "URL", conflicts_with = "protocol")]
-    ready: Option<Probe>,
+    /// Only ask whether the coordinator is ready: exit code 0 if it is, 1 if it is not. For health checks of containers:
+    /// quick, and needs no token
+    #[arg(long, requires = "coordinator", conflicts_with = "protocol")]
+    ready: bool,
 
     /// Only print the version of the workers' protocol and the hash of the plans: what a worker must present
     #[arg(long)]
@@ -68,8 +67,8 @@ pub(crate) struct DoctorCommand {
 
 impl DoctorCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        if let Some(probe) = &self.ready {
-            block_on(async { Ok(probe.ask().await?) })?;
+        if let (true, Some(url)) = (self.ready, &self.coordinator) {
+            block_on(checkup::ready(url, &self.tls))?;
             print_line("ready")?;
             return Ok(ExitCode::SUCCESS);
         }

@@ -13,9 +13,6 @@ use tracing::warn;
 /// Open files beside connections: the database, its log, its readers, and what the runtime has.
 const FILES_RESERVED: u64 = 100;
 
-/// Connections to the page; fewer if that would be more than a quarter of the files that the process may open.
-const PAGE_CONNECTIONS_MAX: usize = 1_280;
-
 /// Limits on connections and calls; a peer is an IPv4 address, or an IPv6 network of 64 bits.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ListenerLimits {
@@ -55,8 +52,7 @@ pub(crate) struct ListenerLimits {
 impl ListenerLimits {
     /// The limits, with no more connections than this process may open files.
     pub(crate) fn within(self, files_max: u64) -> CallerLimits {
-        let most = usize::try_from(files_max.saturating_sub(FILES_RESERVED)).unwrap_or(usize::MAX);
-        let most = most.saturating_sub(page_connections(files_max)).max(1);
+        let most = usize::try_from(files_max.saturating_sub(FILES_RESERVED)).unwrap_or(usize::MAX).max(1);
         let connections = self.connections_max as usize;
         if connections > most {
             warn!(
@@ -77,11 +73,6 @@ impl ListenerLimits {
             write_timeout: Duration::from_secs(self.answer_seconds.into()),
         }
     }
-}
-
-/// How many connections the page may have in a process that may open so many files.
-pub(crate) fn page_connections(files_max: u64) -> usize {
-    PAGE_CONNECTIONS_MAX.min(usize::try_from(files_max / 4).unwrap_or(usize::MAX))
 }
 
 /// Has the system let this process open as many files as it ever will; says how many.

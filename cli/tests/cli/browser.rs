@@ -115,7 +115,7 @@ fn the_page_follows_a_run_to_its_end() {
         return;
     }
     let place = Place::new();
-    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let (url, page) = (coordinator.url(), format!("http://{}", page_of(&coordinator)));
     let run = place.stdout(&format!("submit 13 --plan border --job-states 20000 --coordinator {url}"));
     let browser = Browser::start();
@@ -229,7 +229,7 @@ fn axe_finds_nothing_on_any_page() {
     }
     let Some(axe) = Axe::read() else { return };
     let place = Place::new();
-    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let (url, page) = (coordinator.url(), format!("http://{}", page_of(&coordinator)));
     let browser = Browser::start();
     browser.open(&format!("{page}/"));
@@ -256,7 +256,7 @@ fn axe_finds_nothing_on_any_page() {
     }
     let tokens = [("NQUEENS_WORKER_TOKEN", WORKER_TOKEN), ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
     let place = Place::new();
-    let closed = Coordinator::start(&place, &tokens, "--http 0.0.0.0:0");
+    let closed = Coordinator::start(&place, &tokens, "");
     browser.open(&format!("http://{}/login", page_of(&closed)));
     axe.finds_nothing(&browser, "the question for the token");
     browser.type_into("input[name=token]", "wrong\n");
@@ -270,7 +270,7 @@ fn a_run_that_is_counted_tells_how_far_it_is() {
         return;
     }
     let place = Place::new();
-    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let (url, page) = (coordinator.url(), format!("http://{}", page_of(&coordinator)));
     // The oldest run is open, too, but nobody counts it.
     let paused = place.stdout(&format!("submit 12 --coordinator {url}"));
@@ -362,7 +362,7 @@ fn the_token_opens_the_page() {
     }
     let place = Place::new();
     let tokens = [("NQUEENS_WORKER_TOKEN", WORKER_TOKEN), ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
-    let coordinator = Coordinator::start(&place, &tokens, "--http 0.0.0.0:0");
+    let coordinator = Coordinator::start(&place, &tokens, "");
     let page = format!("http://{}", page_of(&coordinator));
     let browser = Browser::start();
     browser.open(&format!("{page}/"));

@@ -38,7 +38,7 @@ fn a_total_that_one_process_counted_is_not_confirmed() {
 #[test]
 fn a_total_that_the_coordinator_checked_is_confirmed() {
     let place = Place::new();
-    let options = "--unpublished --checks-min 3 --sync-seconds 1 --http 127.0.0.1:0";
+    let options = "--unpublished --checks-min 3 --sync-seconds 1";
     let coordinator = Coordinator::start(&place, &[], options);
     let url = coordinator.url();
     let submitted = place.stdout(&format!("submit 10 --plan rows --replicate 100 --coordinator {url}"));

@@ -31,8 +31,8 @@ fn assert_like(one: f64, other: f64, what: &str) {
 fn second_counts_are_in_the_core_hours() {
     let tokens = "lab token-for-the-lab-0123456789\nclub token-for-the-club-0123456789\n";
     let place = Place::new().with_file("workers.token", tokens).with_file("operator.token", OPERATOR_TOKEN);
-    let options = "--worker-token-file workers.token --operator-token-file operator.token --http 127.0.0.1:0 \
-                   --sync-seconds 1";
+    let options = "--worker-token-file workers.token --operator-token-file operator.token \
+                   --public-page --sync-seconds 1";
     let coordinator = Coordinator::start(&place, &[], options);
     let (address, page) = (coordinator.address.clone(), page_of(&coordinator));
     let at = format!("--coordinator {} --operator-token-file operator.token", coordinator.url());

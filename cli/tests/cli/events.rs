@@ -10,8 +10,7 @@ use crate::processes::{Coordinator, eventually};
 #[test]
 fn events_are_told_in_their_order() {
     let place = Place::new();
-    let coordinator =
-        Coordinator::start(&place, &[], "--lease-seconds 3 --sync-seconds 1 --http 127.0.0.1:0");
+    let coordinator = Coordinator::start(&place, &[], "--lease-seconds 3 --sync-seconds 1");
     let at = coordinator.url();
     let large = place.stdout(&format!("submit 22 --coordinator {at}")).trim_end().to_owned();
     let mut worker = coordinator.worker(&place, "west", &[]);

@@ -82,7 +82,7 @@ fn progress_lines(coordinator: &Coordinator) -> usize {
 fn all_places_tell_the_same_of_a_run_and_nothing_of_one_that_waits() {
     let place = Place::new();
     // Results come in every few seconds, and meanwhile no figure changes.
-    let options = "--sync-seconds 5 --progress-seconds 1 --http 127.0.0.1:0";
+    let options = "--sync-seconds 5 --progress-seconds 1";
     let coordinator = Coordinator::start(&place, &[], options);
     let (page, at) = (page_of(&coordinator), format!("--coordinator {}", coordinator.url()));
     // Both outlast any test; the jobs of the second are larger than all that a worker asks for at once.
@@ -149,7 +149,7 @@ fn all_places_tell_the_same_of_a_run_and_nothing_of_one_that_waits() {
 #[test]
 fn a_worker_that_is_untrusted_and_gone_is_listed_and_not_seen() {
     let place = Place::new();
-    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1 --http 127.0.0.1:0");
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let (page, at) = (page_of(&coordinator), format!("--coordinator {}", coordinator.url()));
     let run = place.stdout(&format!("submit 8 {at}")).trim_end().to_owned();
     let mut worker = coordinator.worker(&place, "west", &[]);

@@ -5,7 +5,8 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::processes::{Coordinator, eventually};
+use crate::processes::Coordinator;
+use crate::{Outcome, Place};
 
 /// What a server answered.
 pub(crate) struct Answer {
@@ -64,16 +65,12 @@ pub(crate) fn get(address: &str, path: &str) -> Answer {
 
 /// Where a coordinator shows its page; of a wildcard address the loopback one.
 pub(crate) fn page_of(coordinator: &Coordinator) -> String {
-    let address = eventually("the page is up", || {
-        let said = coordinator.process.said();
-        let line = said.lines().find(|line| line.contains("page is up"))?.to_owned();
-        let (_, url) = line.split_once("url=http://")?;
-        url.split_once('/').map(|(address, _)| address.to_owned())
-    });
-    let address = address.replace("0.0.0.0", "127.0.0.1");
-    // It is up before the coordinator has taken it over.
-    eventually("the page is the coordinator's", || (get(&address, "/").status != 503).then_some(()));
-    address
+    coordinator.address.replace("0.0.0.0", "127.0.0.1")
+}
+
+/// What curl gets there; fails if the answer is an error.
+pub(crate) fn curl(place: &Place, arguments: &str) -> Outcome {
+    Outcome::of(place.program("curl").args(["--silent", "--show-error", "--fail"]).args(arguments.split(' ')))
 }
 
 /// Whether a program is here that only some machines have. Where it is not, the test is skipped, and says so whatever

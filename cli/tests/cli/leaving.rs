@@ -152,7 +152,7 @@ fn a_join_file_carries_certificates() {
 
 #[test]
 fn series_end_with_a_worker_and_go_on_with_the_next() {
-    let (place, coordinator) = cluster("--http 127.0.0.1:0");
+    let (place, coordinator) = cluster("--public-page");
     let page = page_of(&coordinator);
     let metric = |name: &str| {
         let body = get(&page, "/metrics").body;

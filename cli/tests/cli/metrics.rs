@@ -25,7 +25,7 @@ fn names(text: &str) -> BTreeSet<&str> {
 /// A run at work for long enough that everything is measured.
 fn scrape() -> String {
     let place = Place::new();
-    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0 --sync-seconds 1");
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let page = page_of(&coordinator);
     let submit = format!("submit 18 --plan border --job-states 3000000 --coordinator {}", coordinator.url());
     place.stdout(&submit);

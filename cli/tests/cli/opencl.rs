@@ -154,7 +154,7 @@ fn a_device_and_processors_check_each_other_in_a_cluster() {
     if !has_device(&place) {
         return;
     }
-    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1 --http 127.0.0.1:0");
+    let coordinator = Coordinator::start(&place, &[], "--sync-seconds 1");
     let url = coordinator.url();
     let arguments = |name: &str| coordinator.worker_arguments("http", name, name);
     let device = arguments("device").replace("scalar", "opencl");

@@ -42,7 +42,7 @@ fn assert_private(folder: &Path) {
 fn results_are_their_owner_s_whatever_the_umask() {
     for umask in ["000", "022", "077"] {
         let place = Place::new();
-        let arguments = "coordinator --db queens.db --listen 127.0.0.1:0 --http off --sync-seconds 1";
+        let arguments = "coordinator --db queens.db --listen 127.0.0.1:0 --sync-seconds 1";
         let coordinator = Coordinator::of(&mut under(umask, &place, arguments));
         let at = format!("--coordinator {}", coordinator.url());
         let run = place.stdout(&format!("submit 12 --plan border --job-states 300 {at}"));
@@ -71,7 +71,7 @@ fn a_file_that_was_opened_to_others_stays_open_to_them() {
     let place = Place::new();
     place.stdout("run 6 --db queens.db");
     place.set_mode("queens.db", 0o640);
-    let arguments = "coordinator --db queens.db --listen 127.0.0.1:0 --http off";
+    let arguments = "coordinator --db queens.db --listen 127.0.0.1:0";
     let coordinator = Coordinator::of(&mut under("077", &place, arguments));
     for file in ["queens.db", "queens.db-wal", "queens.db-shm"] {
         assert_eq!(mode(&place.path(file)), 0o640, "{file}");
@@ -120,7 +120,7 @@ fn secrets_that_others_can_read_are_warned_of() {
         stderr.contains(&format!("other users can read the secret in {file}; run '{remedy} {file}'"))
     };
     let options = "--tls-cert c/coordinator.pem --tls-key c/coordinator.key --worker-token-file worker.token \
-                   --operator-token-file operator.token --http off";
+                   --operator-token-file operator.token";
     let coordinator = Coordinator::start(&place, &[], options);
     let ask = |coordinator: &Coordinator| {
         let at = format!("--coordinator https://{} --tls-ca c/ca.pem", coordinator.address);

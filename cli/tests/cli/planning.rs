@@ -39,7 +39,7 @@ impl Submitting {
 #[test]
 fn a_plan_is_seen_cancelled_and_gone() {
     let place = Place::new();
-    let coordinator = Coordinator::start(&place, &[], "--http 127.0.0.1:0");
+    let coordinator = Coordinator::start(&place, &[], "");
     let at = format!("--coordinator {}", coordinator.url());
     let submitting = Submitting::start(&place, &at);
     let id = submitting.run.clone();

@@ -116,7 +116,7 @@ impl Drop for AtTerminal {
 
 /// A coordinator with a run that outlasts any test, in short jobs, and one who counts it.
 fn cluster(place: &Place) -> (Coordinator, Background, String) {
-    let coordinator = Coordinator::start(place, &[], "--sync-seconds 1 --http off");
+    let coordinator = Coordinator::start(place, &[], "--sync-seconds 1");
     let submit = format!("submit 20 --plan border --job-states 50000000 --coordinator {}", coordinator.url());
     let run = place.stdout(&submit).trim_end().to_owned();
     let worker = coordinator.worker(place, "west", &[]);
@@ -227,7 +227,7 @@ fn a_lost_coordinator_is_waited_for_and_signals_restore_the_terminal() {
     assert!(cells.all(|cell| cell.fgcolor() == Color::Default && cell.bgcolor() == Color::Default));
     coordinator.process.kill();
     watch.wait_for("out of date");
-    let coordinator = Coordinator::start_at(&coordinator.address, &place, &[], "--http off");
+    let coordinator = Coordinator::start_at(&coordinator.address, &place, &[], "");
     // A worker that only this life of the coordinator knows.
     let _late = coordinator.worker(&place, "latecomer", &[]);
     watch.wait_for("latecomer");
@@ -281,7 +281,7 @@ fn what_can_not_be_undone_is_asked() {
 #[test]
 fn a_plan_is_watched_and_cancelled() {
     let place = Place::new();
-    let coordinator = Coordinator::start(&place, &[], "--http off");
+    let coordinator = Coordinator::start(&place, &[], "");
     let at = format!("--coordinator {}", coordinator.url());
     let submit =
         AtTerminal::start(&mut place.command(&format!("submit 17 --plan rows --job-states 1000 {at}")));

@@ -3,6 +3,7 @@
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, Issuer, KeyPair, SanType};
 use time::{Duration, OffsetDateTime};
 
+use crate::http::{curl, is_here};
 use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually, own_address};
 use crate::{Outcome, Place};
 
@@ -132,6 +133,36 @@ fn tokens_travel_encrypted_and_certificates_do_as_well() {
         assert_eq!(certificate.code == 0, !ca.is_empty(), "{}", certificate.stderr);
         assert_eq!(coordinator.stop().code, 0);
     }
+}
+
+#[test]
+fn page_metrics_and_api_are_behind_tls_in_either_version_of_http() {
+    if !is_here("curl") {
+        return;
+    }
+    let place = certified();
+    let tokens = [("NQUEENS_WORKER_TOKEN", WORKER_TOKEN), ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
+    let own = "--tls-cert c/coordinator.pem --tls-key c/coordinator.key";
+    let coordinator = Coordinator::start(&place, &tokens, own);
+    let url = https(&coordinator);
+    for version in ["--http1.1", "--http2"] {
+        let ask = |arguments: &str, path: &str| {
+            curl(&place, &format!("{version} --cacert c/ca.pem {arguments} {url}{path}"))
+        };
+        for path in ["/metrics", "/v1/runs", "/solution?n=8&number=1"] {
+            let outcome = ask(&format!("--oauth2-bearer {OPERATOR_TOKEN}"), path);
+            assert_eq!(outcome.code, 0, "{version} {path}: {}", outcome.stderr);
+            assert_eq!(ask("", path).code, 22, "{version} {path}");
+            assert_ne!(ask(&format!("--oauth2-bearer {WORKER_TOKEN}"), path).code, 0, "{version} {path}");
+        }
+        assert_eq!(ask("", "/readyz").stdout, "ok");
+        let entered = ask(&format!("--include --data token={OPERATOR_TOKEN}"), "/login").stdout;
+        assert!(entered.contains("SameSite=Strict") && entered.contains("; Secure"), "{entered}");
+        let plain = curl(&place, &format!("{version} {}/readyz", coordinator.url()));
+        assert_ne!(plain.code, 0, "nothing is told without TLS");
+    }
+    place.stdout(&format!("doctor --ready --coordinator {url} {TRUSTING}"));
+    assert_eq!(coordinator.stop().code, 0);
 }
 
 #[test]

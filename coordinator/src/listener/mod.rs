@@ -1,5 +1,5 @@
 //! Accepts connections, and limits how many there are and how long they stay. `access` and the services handle the
-//! calls. The web page has a listener of its own with the same rules ([`connections`]).
+//! calls.
 //!
 //! A connection is unauthenticated until one of its calls is allowed (health checks do not count). Unauthenticated
 //! connections are closed after 10 seconds, after 16 refused calls, and when there are too many: first those of peers
@@ -19,22 +19,49 @@ mod connection_table;
 mod tls;
 mod write_timeout;
 
-use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
+use axum::Router;
+use axum::http::Request;
+use axum::http::uri::Scheme;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, oneshot};
-use tokio_stream::wrappers::ReceiverStream;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tower::ServiceExt;
 use tracing::{debug, warn};
 
 pub use bucket::{Bucket, Rate};
-pub use connection::{Caller, Connection};
+pub use connection::Caller;
 pub(crate) use tls::{Certified, ClientAuthorities, Tls};
-pub(crate) use write_timeout::Watching;
+pub(crate) use write_timeout::watched;
 
+use crate::access::Access;
+use connection::Connection;
 use connection_table::{ConnectionGuard, ConnectionTable, Full};
+
+/// A request's head comes within this time.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Keep-alive interval of silent connections, and the time to answer.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
+/// Time for calls in progress to end, when the coordinator stops.
+const DRAIN: Duration = Duration::from_secs(3);
+
+/// Calls at once on one connection.
+const CALLS_MAX: u32 = 64;
+
+/// Bytes of a request's head.
+const HEADER_BYTES_MAX: u32 = 16 << 10;
 
 /// How often those are looked for who have said nothing for too long.
 const DISMISS_EVERY: Duration = Duration::from_millis(500);
@@ -88,30 +115,35 @@ impl Default for CallerLimits {
     }
 }
 
-/// Takes connections without TLS from `listener` until the stream that it returns is dropped; that closes the listener.
-///
-/// The limits on registrations and on responses that are not read are up to the caller. `refused` counts
+/// Accepts connections on `listener`, and has `app` answer their requests, which carry their [`Caller`]. Once `stopped` it
+/// accepts no more, and ends when those that are open have their answers, within a few seconds. `refused` counts the
 /// [refusals](Caller::refuse).
-pub fn connections(
+pub(crate) async fn serve(
     listener: TcpListener,
-    limits: CallerLimits,
+    access: Access,
     refused: Arc<AtomicU64>,
-) -> ReceiverStream<io::Result<Connection>> {
-    open(listener, limits, None, refused)
+    app: Router,
+    stopped: watch::Receiver<bool>,
+) {
+    let complaints = std::sync::Mutex::new(Bucket::new(COMPLAINTS, Instant::now()));
+    let porter = Porter { tls: access.tls, complaints, http: http(), app, stopped };
+    Arc::new(porter).attend(listener, Arc::new(ConnectionTable::new(access.limits, refused))).await;
 }
 
-/// Takes connections from `listener` until the stream that it returns is dropped; that closes the listener.
-pub(crate) fn open(
-    listener: TcpListener,
-    limits: CallerLimits,
-    tls: Option<Tls>,
-    refused: Arc<AtomicU64>,
-) -> ReceiverStream<io::Result<Connection>> {
-    let (sender, connections) = mpsc::channel(16);
-    let complaints = std::sync::Mutex::new(Bucket::new(COMPLAINTS, Instant::now()));
-    let porter = Porter { tls, complaints, sender };
-    tokio::spawn(Arc::new(porter).attend(listener, Arc::new(ConnectionTable::new(limits, refused))));
-    ReceiverStream::new(connections)
+/// What both versions of HTTP may take up on a connection.
+fn http() -> auto::Builder<TokioExecutor> {
+    let mut http = auto::Builder::new(TokioExecutor::new());
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(HEADER_BYTES_MAX as usize);
+    http.http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(CALLS_MAX)
+        .max_header_list_size(HEADER_BYTES_MAX)
+        .keep_alive_interval(KEEPALIVE)
+        .keep_alive_timeout(KEEPALIVE);
+    http
 }
 
 /// Whether a caller has reset its connection.
@@ -122,19 +154,24 @@ fn has_gone(stream: &TcpStream) -> bool {
 struct Porter {
     tls: Option<Tls>,
     complaints: std::sync::Mutex<Bucket>,
-    sender: mpsc::Sender<io::Result<Connection>>,
+    http: auto::Builder<TokioExecutor>,
+    app: Router,
+    /// True, or its sender gone, once no more is to be accepted.
+    stopped: watch::Receiver<bool>,
 }
 
 impl Porter {
     async fn attend(self: Arc<Self>, listener: TcpListener, connection_table: Arc<ConnectionTable>) {
+        let (mut open, mut stopped) = (JoinSet::new(), self.stopped.clone());
         let mut rounds = tokio::time::interval(DISMISS_EVERY);
         loop {
             let accepted = tokio::select! {
-                () = self.sender.closed() => return,
+                _ = stopped.wait_for(|stopped| *stopped) => break,
                 _ = rounds.tick() => {
                     connection_table.dismiss(Instant::now());
                     continue;
                 }
+                Some(_) = open.join_next() => continue,
                 accepted = listener.accept() => accepted,
             };
             let (stream, address) = match accepted {
@@ -156,52 +193,79 @@ impl Porter {
             let Some(entered) = entered else { continue };
             match entered {
                 Ok((connection_guard, ended)) => {
-                    tokio::spawn(Arc::clone(&self).welcome(stream, connection_guard, ended));
+                    let porter = Arc::clone(&self);
+                    open.spawn(async move {
+                        tokio::select! {
+                            () = porter.welcome(stream, connection_guard) => {}
+                            _ = ended => debug!(caller = %address, "connection closed"),
+                        }
+                    });
                 }
                 Err(full) => self.complain(&format_args!("connection from {address} refused: {full}")),
             }
         }
+        drop(listener);
+        let all = async { while open.join_next().await.is_some() {} };
+        if timeout(DRAIN, all).await.is_err() {
+            warn!("some calls were still open and are aborted");
+        }
     }
 
-    async fn welcome(
-        self: Arc<Self>,
-        stream: TcpStream,
-        connection_guard: ConnectionGuard,
-        mut ended: oneshot::Receiver<()>,
-    ) {
+    async fn welcome(&self, stream: TcpStream, connection_guard: ConnectionGuard) {
         let address = connection_guard.address();
         if let Err(error) = stream.set_nodelay(true) {
             debug!(caller = %address, %error, "without TCP_NODELAY");
         }
-        let stream: Box<dyn connection::ByteStream> = match &self.tls {
-            None => Box::new(stream),
-            Some(tls) => {
-                // A handshake takes several steps in any case.
-                connection_guard.set_slow();
-                let shaken = tokio::select! {
-                    shaken = tls.accept(stream) => shaken,
-                    _ = &mut ended => return debug!(caller = %address, "connection closed: no handshake in time"),
-                };
-                match shaken {
-                    Ok(stream) => {
-                        if let Some(certified) = Certified::of(&stream) {
-                            connection_guard.set_certified(certified);
-                        }
-                        Box::new(stream)
-                    }
-                    Err(error) => {
-                        return self.complain(&format_args!(
-                            "connection from {address} refused: {}",
-                            tls::explain(&error)
-                        ));
-                    }
-                }
+        let Some(tls) = &self.tls else {
+            return self.converse(stream, Scheme::HTTP, &self.http, connection_guard).await;
+        };
+        // A handshake takes several steps in any case.
+        connection_guard.set_slow();
+        let stream = match tls.accept(stream).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                let why = tls::explain(&error);
+                return self.complain(&format_args!("connection from {address} refused: {why}"));
             }
         };
-        let connection =
-            Connection { stream, caller: Caller(Arc::new(connection_guard)), ended: Some(ended) };
-        // An error means that the server is going.
-        drop(self.sender.send(Ok(connection)).await);
+        if let Some(certified) = Certified::of(&stream) {
+            connection_guard.set_certified(certified);
+        }
+        // The version is agreed. The server speaks first in HTTP/2, which tells a caller that its certificate is accepted.
+        let http = self.http.clone();
+        let http = if tls::is_http2(&stream) { http.http2_only() } else { http.http1_only() };
+        self.converse(stream, Scheme::HTTPS, &http, connection_guard).await;
+    }
+
+    /// Answers the requests of a connection, to its end.
+    async fn converse<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
+        &self,
+        stream: S,
+        scheme: Scheme,
+        http: &auto::Builder<TokioExecutor>,
+        connection_guard: ConnectionGuard,
+    ) {
+        let caller = Caller(Arc::new(connection_guard));
+        let stream = TokioIo::new(Connection { stream, caller: caller.clone() });
+        let (app, address) = (self.app.clone(), caller.0.address());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(caller.clone());
+            request.extensions_mut().insert(scheme.clone());
+            app.clone().oneshot(request)
+        });
+        let mut connection = pin!(http.serve_connection(stream, service));
+        let mut stopped = self.stopped.clone();
+        let stopping = async { drop(stopped.wait_for(|stopped| *stopped).await) };
+        let outcome = tokio::select! {
+            outcome = &mut connection => outcome,
+            () = stopping => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = outcome {
+            debug!(caller = %address, %error, "connection ended");
+        }
     }
 
     fn complain(&self, what: &std::fmt::Arguments<'_>) {

@@ -26,6 +26,9 @@ use crate::error::Error;
 /// Time for a caller whose handshake failed to read the reason.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// What a caller that speaks HTTP/2 asks for; browsers and Prometheus may speak HTTP/1.1.
+const HTTP2: &[u8] = b"h2";
+
 /// Proves who the coordinator is, and reads who calls.
 #[derive(Clone)]
 pub(crate) struct Tls {
@@ -75,7 +78,7 @@ impl Tls {
         let key = private_key(key).map_err(|error| wrong("--tls-key", &error))?;
         let config = builder.with_single_cert(certificate, key);
         let mut config = config.map_err(|error| wrong("--tls-key", &InvalidPem::from(error)))?;
-        config.alpn_protocols.push(b"h2".to_vec());
+        config.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
         // Every connection shows its certificate: a session that is taken up again would outlive it.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
@@ -99,6 +102,11 @@ impl Tls {
         drop(tokio::time::timeout(LINGER, farewell).await);
         Err(error)
     }
+}
+
+/// Whether a caller has asked for HTTP/2.
+pub(crate) fn is_http2(stream: &TlsStream<TcpStream>) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(HTTP2)
 }
 
 /// What the certificate of a connection says.

@@ -1,61 +1,44 @@
 //! What becomes of responses. Connections that do not read theirs are closed, because unread responses take memory; those
 //! to callers without the right token wait.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::Response;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
-use tonic::body::Body;
-use tonic::codegen::{BoxFuture, Service, http};
-use tonic::service::Routes;
 use tonic::{Code, Status};
 
 use super::connection::Caller;
 
-/// All services, with an eye on what becomes of their answers.
-#[derive(Clone)]
-pub(crate) struct Watching(pub(crate) Routes);
-
-impl Service<http::Request<Body>> for Watching {
-    type Response = http::Response<Watched>;
-    type Error = Infallible;
-    type Future = BoxFuture<Self::Response, Infallible>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Service::<http::Request<Body>>::poll_ready(&mut self.0, context)
+/// Looks at what becomes of an answer.
+pub(crate) async fn watched(request: Request, next: Next) -> Response {
+    let caller = Caller::of(&request);
+    let answer = next.run(request).await;
+    let status = Status::from_header_map(answer.headers());
+    let is_refused = answer.status() == StatusCode::UNAUTHORIZED
+        || status.is_some_and(|status| status.code() == Code::Unauthenticated);
+    if is_refused {
+        sleep(caller.0.slow_down(Instant::now())).await;
     }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let caller = request.extensions().get::<Caller>().cloned();
-        let answer = self.0.call(request);
-        Box::pin(async move {
-            let answer = answer.await?;
-            let status = Status::from_header_map(answer.headers());
-            let is_refused = answer.status() == http::StatusCode::UNAUTHORIZED
-                || status.is_some_and(|status| status.code() == Code::Unauthenticated);
-            if let Some(Caller(connection_guard)) = &caller
-                && is_refused
-            {
-                sleep(connection_guard.slow_down(Instant::now())).await;
-            }
-            Ok(answer.map(|body| Watched { body, caller, watch: None }))
-        })
-    }
+    answer.map(|body| Body::new(Watched { body, caller, watch: None }))
 }
 
 /// A response. The caller must read each piece of it in time; waiting for the next piece does not count.
-pub(crate) struct Watched {
+struct Watched {
     body: Body,
-    caller: Option<Caller>,
+    caller: Caller,
     watch: Option<WriteDeadline>,
 }
 
-impl tonic::codegen::Body for Watched {
-    type Data = <Body as tonic::codegen::Body>::Data;
-    type Error = tonic::Status;
+impl http_body::Body for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -67,7 +50,7 @@ impl tonic::codegen::Body for Watched {
         if let Poll::Ready(Some(Ok(frame))) = &frame
             && frame.is_data()
         {
-            self.watch = self.caller.clone().map(WriteDeadline::begin);
+            self.watch = Some(WriteDeadline::begin(self.caller.clone()));
         }
         frame
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nqueens_coordinator::progress::RunProgress;
-use nqueens_coordinator::{Access, Coordinator, Error, Policy, RULES, Timing, listen};
+use nqueens_coordinator::{Access, Coordinator, Policy, RULES, Timing, listen};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::{Control, Kernel};
@@ -55,7 +55,7 @@ pub(crate) struct House {
     pub(crate) coordinator: Coordinator,
     url: String,
     stop: oneshot::Sender<()>,
-    serving: JoinHandle<Result<(), Error>>,
+    serving: JoinHandle<()>,
 }
 
 impl House {
@@ -84,7 +84,7 @@ impl House {
     /// Ends this life of the coordinator.
     pub(crate) async fn close(self) {
         drop(self.stop);
-        self.serving.await.unwrap().unwrap();
+        self.serving.await.unwrap();
         self.coordinator.close().await;
     }
 

@@ -296,7 +296,7 @@ impl RunCommand {
             working.await.context("the worker panicked")??;
         }
         drop(stop_serving);
-        server.await.context("the server panicked")??;
+        server.await.context("the server panicked")?;
         Ok(if end? { Some(coordinator.operator().run(id).await?) } else { None })
     }
 }
