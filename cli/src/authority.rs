@@ -34,7 +34,6 @@ pub(crate) struct Made {
 pub(crate) enum Holder {
     /// The coordinator, at these names and addresses.
     Coordinator(Vec<String>),
-    /// One who calls it.
     Caller(Role),
 }
 
@@ -108,7 +107,6 @@ fn params(name: &str, until: OffsetDateTime) -> CertificateParams {
     params
 }
 
-/// An authority that can sign.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     facts: CertificateFacts,

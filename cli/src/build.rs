@@ -1,6 +1,5 @@
 //! The source revision and the target of this program.
 
-/// The version and the source revision.
 pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("BUILD_REVISION"), ")");
 
 /// The compiler's name of the platform.

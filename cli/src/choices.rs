@@ -33,16 +33,13 @@ where
 /// One of several by name, or leaving the choice to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice<T> {
-    /// The best for the occasion.
     Auto,
-    /// This one.
     Given(T),
 }
 
 /// An engine for the processor, or the one for devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EngineName {
-    /// An engine for the processor.
     Cpu(Kernel),
     /// Devices, and no thread of the processor.
     OpenCl,
@@ -57,7 +54,6 @@ pub(crate) type KernelChoice = Choice<Kernel>;
 /// How a board is to be split into jobs.
 pub(crate) type PlanChoice = Choice<PlanKind>;
 
-/// What can be chosen by name.
 pub(crate) trait Named:
     FromStr<Err: Error + Send + Sync> + Copy + fmt::Display + Send + Sync + 'static
 {
@@ -111,12 +107,10 @@ impl Named for PlanKind {
 }
 
 impl<T: Named> Choice<T> {
-    /// `auto` and all names.
     pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         std::iter::once(AUTO).chain(T::names())
     }
 
-    /// What was asked for by name.
     pub(crate) fn given(self) -> Option<T> {
         if let Self::Given(it) = self { Some(it) } else { None }
     }

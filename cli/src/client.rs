@@ -73,7 +73,6 @@ impl OperatorClient {
         self.post("/v1/runs", &submission).await
     }
 
-    /// All runs, oldest first.
     pub(crate) async fn runs(&mut self) -> anyhow::Result<Vec<RunStatus>> {
         self.get("/v1/runs").await
     }
@@ -82,7 +81,6 @@ impl OperatorClient {
         self.get(&format!("/v1/runs/{run}")).await
     }
 
-    /// Pauses, resumes or cancels a run.
     pub(crate) async fn set_state(&mut self, run: RunId, state: RunState) -> anyhow::Result<RunStatus> {
         self.post(&format!("/v1/runs/{run}/state"), &state).await
     }
@@ -98,7 +96,6 @@ impl OperatorClient {
         Ok((self.run(run).await?, jobs))
     }
 
-    /// Marks machines trusted or untrusted.
     pub(crate) async fn set_trust(&mut self, change: &TrustChange) -> anyhow::Result<()> {
         self.post("/v1/trust", change).await
     }

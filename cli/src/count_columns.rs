@@ -8,7 +8,6 @@ use nqueens_kernel::sequence::Sequence;
 /// Titles, and the sequences of the OEIS.
 type Columns = [(&'static str, Sequence)];
 
-/// TOTAL, UNIQUE and the three counts.
 const ORBITS: &Columns = &[
     ("TOTAL", Sequence::Solutions),
     ("UNIQUE", Sequence::Unique),
@@ -48,12 +47,10 @@ impl CountColumns {
         Self { columns, widths: columns.iter().map(width).collect(), written }
     }
 
-    /// The line of titles.
     pub(crate) fn titles(&self) -> String {
         self.line(self.columns.iter().map(|(title, _)| (*title).to_owned()))
     }
 
-    /// The line of the OEIS's numbers.
     pub(crate) fn sequences(&self) -> String {
         self.line(self.columns.iter().map(|(_, sequence)| sequence.name().to_owned()))
     }

@@ -16,13 +16,10 @@ use crate::output::speed;
 /// Devices of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceChoice {
-    /// No device.
     None,
     /// Each GPU that is measured to be faster than the threads beside it.
     Auto,
-    /// All that are not processors.
     All,
-    /// Those of these numbers.
     These(BTreeSet<usize>),
 }
 
@@ -112,13 +109,11 @@ impl Devices {
     }
 }
 
-/// The devices with their numbers.
 fn numbered() -> anyhow::Result<impl Iterator<Item = (usize, Device)>> {
     let found = opencl().map_err(|reason| anyhow::Error::new(reason.clone()))?;
     Ok(found.devices.iter().copied().enumerate())
 }
 
-/// Those that are not processors.
 fn gpus(devices: impl Iterator<Item = (usize, Device)>) -> Vec<(usize, Device)> {
     devices.filter(|(_, device)| !device.is_cpu()).collect()
 }
@@ -178,7 +173,6 @@ mod tests {
         }
     }
 
-    /// A device of this speed.
     fn device(states_per_s: f64) -> Crew {
         let proof = Proof { kernel: Kernel::Scalar, states_per_s };
         Crew::of_cpu(proof, NonZeroUsize::MIN)

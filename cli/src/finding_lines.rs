@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::output::{Json, harmless, print_line, thousands};
 
-/// Prints which run is checked.
 pub(crate) fn print_run(
     json: Json,
     (run, subject): (impl Display, &str),

@@ -19,7 +19,6 @@ const BYTES_MAX: u64 = 1 << 20;
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Join {
-    /// Address of the coordinator.
     pub(crate) coordinator: String,
     /// The worker's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,7 +63,6 @@ impl Join {
             .context(path.display().to_string())
     }
 
-    /// The connection that it describes.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let token = self.token.as_deref().map(str::parse::<Token>).transpose().context("token")?;
         let own = self.certificate.as_deref().zip(self.key.as_deref());

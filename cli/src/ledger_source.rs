@@ -25,7 +25,6 @@ impl LedgerSource {
         Self { run, db }
     }
 
-    /// The database, as it was named.
     pub(crate) fn path(&self) -> &Path {
         &self.db
     }

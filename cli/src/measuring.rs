@@ -61,7 +61,6 @@ pub(crate) fn timed<T>(count: impl FnOnce() -> Result<T, Stopped>) -> anyhow::Re
     Ok((found, processor_time().saturating_sub(begun).as_secs_f64()))
 }
 
-/// Processor time of this thread.
 fn processor_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }

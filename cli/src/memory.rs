@@ -17,7 +17,6 @@ pub(crate) struct Memory {
     memory: Option<ByteSize>,
 }
 
-/// Reads a size in bytes.
 pub(crate) fn size(text: &str) -> Result<ByteSize, String> {
     text.parse().map_err(|_| "a size is a number with a unit, such as 500MB or 8GiB".to_owned())
 }
@@ -28,7 +27,6 @@ pub(crate) fn default_memory() -> u64 {
 }
 
 impl Memory {
-    /// Bytes for all threads together.
     pub(crate) fn bytes(self) -> u64 {
         self.bytes_beside(None)
     }

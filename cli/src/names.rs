@@ -7,7 +7,6 @@ use anyhow::bail;
 use clap::Args;
 use nqueens_model::id::{RunId, WorkerId};
 
-/// Digits of a run id.
 const DIGITS: usize = 12;
 
 /// A run, or none where there is one to choose.
@@ -72,7 +71,6 @@ impl FromStr for WorkerChoice {
 }
 
 impl WorkerChoice {
-    /// The only worker of this name.
     pub(crate) fn choose<'a>(
         &self,
         workers: impl Iterator<Item = (WorkerId, &'a str)>,

@@ -12,7 +12,6 @@ use tracing::warn;
 /// The owner whom every process trusts.
 const ROOT: u32 = 0;
 
-/// Bits of a file's mode.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const ACCESSIBLE_TO_GROUP: u32 = 0o070;
 const ACCESSIBLE_TO_ALL: u32 = 0o007;

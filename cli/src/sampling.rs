@@ -56,7 +56,6 @@ impl SamplingOptions {
     }
 }
 
-/// A sample to be drawn.
 pub(crate) struct SampleDraw {
     size: Option<u32>,
     seed: u64,
@@ -68,7 +67,6 @@ pub(crate) struct SampleDraw {
 struct RecountTally {
     recounted: u64,
     wrong: u64,
-    /// By these engines.
     kernels: BTreeSet<Kernel>,
     /// Parts of jobs whose solutions were found one by one.
     parts: u64,

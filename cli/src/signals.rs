@@ -63,7 +63,6 @@ pub(crate) fn signals(end_within: Option<Duration>) -> io::Result<SignalReceiver
     Ok(told)
 }
 
-/// Waits until a signal was delivered.
 pub(crate) async fn stopped(mut told: SignalReceiver) {
     // Its sender lives as long as the process.
     drop(told.wait_for(Option::is_some).await);

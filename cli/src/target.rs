@@ -51,7 +51,6 @@ pub(crate) struct OperatorTarget {
 }
 
 impl OperatorTarget {
-    /// All runs, oldest first.
     pub(crate) async fn runs(&self) -> anyhow::Result<Vec<RunStatus>> {
         match self.place()? {
             Ok(mut client) => client.runs().await,
@@ -119,7 +118,6 @@ impl OperatorTarget {
         self.db.as_ref().map_or_else(|| self.contact.coordinator.clone(), |db| db.display().to_string())
     }
 
-    /// The coordinator's client, or the database.
     pub(crate) fn place(&self) -> anyhow::Result<Result<OperatorClient, &Path>> {
         match &self.db {
             Some(db) => Ok(Err(db)),
@@ -162,7 +160,6 @@ impl OperatorTarget {
         }
     }
 
-    /// Marks a machine trusted or untrusted.
     pub(crate) async fn set_trust(&self, change: TrustChange) -> anyhow::Result<()> {
         match self.place()? {
             Ok(mut client) => client.set_trust(&change).await,

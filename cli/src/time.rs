@@ -26,9 +26,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) enum TimeLimit {
     /// At the end of its Slurm job.
     Auto,
-    /// After this time.
     After(Duration),
-    /// At this moment.
     At(Timestamp),
 }
 

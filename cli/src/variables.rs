@@ -76,7 +76,6 @@ fn with_variable(arg: Arg, beaten: &[&str]) -> Arg {
     arg.env(variable)
 }
 
-/// The variable that sets an option.
 fn variable(long: &str) -> String {
     format!("{PREFIX}{}", long.replace('-', "_").to_uppercase())
 }

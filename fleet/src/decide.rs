@@ -19,7 +19,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::stop::{stop, tell};
+use self::stop::tell;
 use crate::UnixSeconds;
 use crate::backend::SubmitError;
 use crate::state::{
@@ -79,7 +79,6 @@ pub struct FleetLimits {
 /// Something to do now, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FleetAction {
-    /// Submit so many allocations.
     Submit(u32),
     /// Send these SIGTERM: their workers drain and end.
     Terminate(Vec<AllocationId>),
@@ -90,7 +89,6 @@ pub enum FleetAction {
 /// The outcome of a look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// What to do.
     pub actions: Vec<FleetAction>,
     /// What happened and what is done about it, a line each, for the log.
     pub notes: Vec<String>,
@@ -113,25 +111,25 @@ pub fn decide(
     queue: Option<&[QueueEntry]>,
     demand: Option<Demand>,
 ) -> Decision {
-    let mut decision = Decision::default();
-    note_coordinator(now, state, demand, &mut decision);
+    let mut look = Look { now, state, limits, demand, decision: Decision::default() };
+    look.note_coordinator();
     let slow = now.saturating_sub(asked_at).saturating_mul(SLOWDOWN).min(PAUSE_MAX_S);
-    state.look_at = now.saturating_add(slow.max(QUIET_S));
-    let Some(queue) = queue else { return decision };
-    state.queue_seen_at = Some(now);
-    let fruitless = observe(now, state, queue, demand, &mut decision);
-    judge(now, state, fruitless, demand, &mut decision);
-    if state.open_submit.is_some_and(|open| open.until <= asked_at) {
-        (state.open_submit, state.filled) = (None, None);
+    look.state.look_at = now.saturating_add(slow.max(QUIET_S));
+    let Some(queue) = queue else { return look.decision };
+    let fruitless = look.observe(queue) | look.miss(queue);
+    look.judge(fruitless);
+    if look.state.open_submit.is_some_and(|open| open.until <= asked_at) {
+        (look.state.open_submit, look.state.filled) = (None, None);
     }
-    if state.stopping.is_some() {
-        stop(now, state, &mut decision);
+    if look.state.stopping.is_some() {
+        look.stop();
     } else {
-        give_up_held(now, state, &mut decision);
-        withdraw(now, state, limits, demand, &mut decision);
-        ramp(now, state);
-        grow(now, state, limits, demand, &mut decision);
+        look.give_up_held();
+        look.withdraw();
+        look.ramp();
+        look.grow();
     }
+    let Look { state, mut decision, .. } = look;
     state.demand = demand.or(state.demand);
     state.forget();
     let is_young =
@@ -199,92 +197,192 @@ pub fn submitted(
     (format!("{why}; the next is in {wait} s at the earliest"), None)
 }
 
-fn note_coordinator(
+/// What a look has before it, and what it has decided so far.
+struct Look<'a> {
     now: UnixSeconds,
-    state: &mut FleetState,
+    state: &'a mut FleetState,
+    limits: &'a FleetLimits,
     demand: Option<Demand>,
-    decision: &mut Decision,
-) {
-    if demand.is_some() {
-        state.coordinator_seen_at = Some(now);
+    decision: Decision,
+}
+
+impl Look<'_> {
+    fn note(&mut self, what: String) {
+        self.decision.notes.push(what);
     }
-    match demand {
-        Some(demand) if demand.open == 0 => {
-            if state.idle_since.is_none() {
-                decision.notes.push("nothing to count".to_owned());
-            }
-            state.idle_since.get_or_insert(now);
+
+    fn note_coordinator(&mut self) {
+        let Some(demand) = self.demand else { return };
+        self.state.coordinator_seen_at = Some(self.now);
+        if demand.open > 0 {
+            self.state.idle_since = None;
+        } else if self.state.idle_since.is_none() {
+            self.state.idle_since = Some(self.now);
+            self.note("nothing to count".to_owned());
         }
-        Some(_) => state.idle_since = None,
-        None => {}
+    }
+
+    /// Takes over what the batch system lists. Returns whether an allocation ended without a job done by anybody, or could
+    /// not be started.
+    fn observe(&mut self, queue: &[QueueEntry]) -> bool {
+        let Self { now, state, demand, decision, .. } = self;
+        let (now, demand) = (*now, *demand);
+        let mut fruitless = false;
+        let mut seen_so = BTreeMap::<&str, Vec<String>>::new();
+        for QueueEntry { id, state: seen, node, why } in queue {
+            let Some(allocation) = state.allocations.get_mut(id) else {
+                // Of an earlier life of this fleet, or of a submit without an answer.
+                if !matches!(seen, AllocationState::Ended(_)) {
+                    let mut allocation = Allocation::queued(now);
+                    (allocation.state, allocation.node) = (*seen, node.clone());
+                    state.allocations.insert(id.clone(), allocation);
+                    decision.notes.push(format!("{id} is ours: {}", seen.name()));
+                }
+                continue;
+            };
+            allocation.absent_since = None;
+            if !node.is_empty() {
+                allocation.node.clone_from(node);
+            }
+            if allocation.state == *seen {
+                continue;
+            }
+            let told = allocation.told_at.is_some();
+            let in_vain = is_in_vain(allocation, demand);
+            change(now, allocation, *seen, demand);
+            allocation.why.clone_from(why);
+            if why.is_empty() {
+                seen_so.entry(seen.name()).or_default().push(id.to_string());
+            } else {
+                decision.notes.push(format!("{id} is {}: {why}", seen.name()));
+            }
+            match seen {
+                AllocationState::Ended(Ending::Failed) if demand.is_some() && !told => state.failed += 1,
+                AllocationState::Ended(Ending::Refused) => fruitless |= in_vain,
+                AllocationState::Ended(Ending::Completed | Ending::TimeLimit) => {
+                    state.failed = 0;
+                    fruitless |= !told && in_vain;
+                }
+                AllocationState::Held => {
+                    fruitless = true;
+                    (state.ramp, state.filled) = (0, None);
+                }
+                _ => {}
+            }
+            if state.failed >= FAILED_MAX && state.pause.is_none() {
+                let why = if why.is_empty() { String::new() } else { format!(", {why}") };
+                let reason = format!("{FAILED_MAX} allocations in a row failed; the last: {id}{why}");
+                decision.notes.push(format!("paused: {reason}"));
+                state.pause(now, reason);
+            }
+        }
+        decision.notes.extend(seen_so.into_iter().map(|(name, ids)| match ids.len() {
+            1 => format!("{} is {name}", ids[0]),
+            2..=3 => format!("{} are {name}", ids.join(", ")),
+            count => format!("{count} allocations are {name}"),
+        }));
+        fruitless
+    }
+
+    /// Allocations that the batch system does not list. Returns whether one of them ran in vain.
+    fn miss(&mut self, queue: &[QueueEntry]) -> bool {
+        let mut fruitless = false;
+        let listed: BTreeSet<_> = queue.iter().map(|entry| &entry.id).collect();
+        for (id, allocation) in self.state.allocations.iter_mut().filter(|(id, _)| !listed.contains(id)) {
+            if matches!(allocation.state, AllocationState::Ended(_)) {
+                continue;
+            }
+            let since = *allocation.absent_since.get_or_insert(self.now);
+            let told = allocation.told_at.is_some();
+            if told || self.now.saturating_sub(since) >= VANISH_S {
+                let ending = if told { Ending::Cancelled } else { Ending::Vanished };
+                fruitless |= is_in_vain(allocation, self.demand) && !told;
+                change(self.now, allocation, AllocationState::Ended(ending), None);
+                self.decision.notes.push(format!("{id} is {}", allocation.state.name()));
+            }
+        }
+        fruitless
+    }
+
+    /// Holds it against a fleet if its allocations come and go, and nothing is counted: no job may fit into their time.
+    fn judge(&mut self, fruitless: bool) {
+        let Some(demand) = self.demand else { return };
+        let is_new = |earlier: Demand| demand.done != earlier.done || demand.open > earlier.open;
+        if demand.open == 0 || self.state.demand.is_none_or(is_new) {
+            self.state.fruitless = Retry::default();
+        } else if fruitless {
+            self.state.fruitless.again(self.now);
+            let wait = self.state.fruitless.not_before.saturating_sub(self.now);
+            self.note(format!(
+                "an allocation ended or could not start, and no job was done meanwhile: do jobs fit into the time limit? \
+                 The next submit is in {wait} s at the earliest, or when a job is done"
+            ));
+        }
+    }
+
+    /// Removes allocations that the batch system could not start: they would wait for an operator.
+    fn give_up_held(&mut self) {
+        let held = self.state.allocations.iter_mut().filter(|(_, a)| a.state == AllocationState::Held);
+        let ids = tell(self.now, held);
+        if !ids.is_empty() {
+            self.note(format!("ending {} allocations that could not be started", ids.len()));
+            self.decision.actions.push(FleetAction::End(ids));
+        }
+    }
+
+    /// Removes queued allocations that nobody needs.
+    fn withdraw(&mut self) {
+        let alive = self.state.count(AllocationState::is_alive);
+        let is_idle = self.demand.is_some()
+            && self.state.idle_since.is_some_and(|since| self.now.saturating_sub(since) >= IDLE_S);
+        let surplus = if is_idle { alive } else { alive.saturating_sub(self.limits.workers_max) };
+        let Ok(surplus) = usize::try_from(surplus) else { return };
+        let queued = self.state.allocations.iter_mut().filter(|(_, a)| a.state == AllocationState::Queued);
+        let mut queued: Vec<_> = queued.collect();
+        // Those that never ran go first: a spool may have results of the others.
+        queued.sort_by_key(|(_, allocation)| (allocation.restarts, u64::MAX - allocation.since));
+        let ids = tell(self.now, queued.into_iter().take(surplus));
+        if !ids.is_empty() {
+            self.note(format!("withdrawing {} queued allocations: they are not needed", ids.len()));
+            self.decision.actions.push(FleetAction::End(ids));
+        }
+    }
+
+    /// Doubles the backlog when half of it has started at once, and takes it back when most of it waits.
+    fn ramp(&mut self) {
+        let (Some((at, full)), None) = (self.state.filled, self.state.open_submit) else { return };
+        if queued(self.state) <= full / 2 {
+            (self.state.ramp, self.state.filled) = (full.saturating_mul(2).min(ARRAY_MAX), None);
+        } else if self.now.saturating_sub(at) > START_S {
+            (self.state.ramp, self.state.filled) = (0, None);
+        }
+    }
+
+    /// Submits what the demand and the limits allow.
+    fn grow(&mut self) {
+        let Some(demand) = self.demand else { return };
+        let Ok(count) = u32::try_from(wanted(self.now, self.state, self.limits, demand)) else { return };
+        if count == 0 {
+            return;
+        }
+        let (alive, queued) = (self.state.count(AllocationState::is_alive), queued(self.state));
+        self.note(format!(
+            "submitting {count}: {} threads have something to count, {} count; {alive} allocations are alive, {queued} of \
+             them queued",
+            demand.open, demand.threads
+        ));
+        let full = backlog(self.state, self.limits);
+        if queued + u64::from(count) >= full {
+            self.state.filled.get_or_insert((self.now, full));
+        }
+        self.state.open_submit = Some(OpenSubmit { until: self.now.saturating_add(SETTLE_S) });
+        self.decision.actions.push(FleetAction::Submit(count));
     }
 }
 
-/// Takes over what the batch system lists. Returns whether an allocation ended without a job done by anybody, or could not
-/// be started.
-fn observe(
-    now: UnixSeconds,
-    state: &mut FleetState,
-    queue: &[QueueEntry],
-    demand: Option<Demand>,
-    decision: &mut Decision,
-) -> bool {
-    let mut fruitless = false;
-    let mut seen_so = BTreeMap::<&str, Vec<String>>::new();
-    for QueueEntry { id, state: seen, node, why } in queue {
-        let Some(allocation) = state.allocations.get_mut(id) else {
-            // Of an earlier life of this fleet, or of a submit without an answer.
-            if !matches!(seen, AllocationState::Ended(_)) {
-                let mut allocation = Allocation::queued(now);
-                (allocation.state, allocation.node) = (*seen, node.clone());
-                state.allocations.insert(id.clone(), allocation);
-                decision.notes.push(format!("{id} is ours: {}", seen.name()));
-            }
-            continue;
-        };
-        allocation.absent_since = None;
-        if !node.is_empty() {
-            allocation.node.clone_from(node);
-        }
-        if allocation.state == *seen {
-            continue;
-        }
-        let told = allocation.told_at.is_some();
-        let in_vain = demand.is_some_and(|demand| allocation.done_at_start == Some(demand.done));
-        change(now, allocation, *seen, demand);
-        allocation.why.clone_from(why);
-        if why.is_empty() {
-            seen_so.entry(seen.name()).or_default().push(id.to_string());
-        } else {
-            decision.notes.push(format!("{id} is {}: {why}", seen.name()));
-        }
-        match seen {
-            AllocationState::Ended(Ending::Failed) if demand.is_some() && !told => state.failed += 1,
-            AllocationState::Ended(Ending::Refused) => fruitless |= in_vain,
-            AllocationState::Ended(Ending::Completed | Ending::TimeLimit) => {
-                state.failed = 0;
-                fruitless |= !told && in_vain;
-            }
-            AllocationState::Held => {
-                fruitless = true;
-                (state.ramp, state.filled) = (0, None);
-            }
-            _ => {}
-        }
-        if state.failed >= FAILED_MAX && state.pause.is_none() {
-            let why = if why.is_empty() { String::new() } else { format!(", {why}") };
-            let reason = format!("{FAILED_MAX} allocations in a row failed; the last: {id}{why}");
-            decision.notes.push(format!("paused: {reason}"));
-            state.pause(now, reason);
-        }
-    }
-    decision.notes.extend(seen_so.into_iter().map(|(name, ids)| match ids.len() {
-        1 => format!("{} is {name}", ids[0]),
-        2..=3 => format!("{} are {name}", ids.join(", ")),
-        count => format!("{count} allocations are {name}"),
-    }));
-    fruitless |= miss(now, state, queue, demand, decision);
-    fruitless
+/// Whether no job was done anywhere since it began to run.
+fn is_in_vain(allocation: &Allocation, demand: Option<Demand>) -> bool {
+    demand.is_some_and(|demand| allocation.done_at_start == Some(demand.done))
 }
 
 fn change(now: UnixSeconds, allocation: &mut Allocation, to: AllocationState, demand: Option<Demand>) {
@@ -298,90 +396,6 @@ fn change(now: UnixSeconds, allocation: &mut Allocation, to: AllocationState, de
     (allocation.state, allocation.since) = (to, now);
 }
 
-/// Allocations that the batch system does not list. Returns whether one of them ran in vain.
-fn miss(
-    now: UnixSeconds,
-    state: &mut FleetState,
-    queue: &[QueueEntry],
-    demand: Option<Demand>,
-    decision: &mut Decision,
-) -> bool {
-    let mut fruitless = false;
-    let listed: BTreeSet<_> = queue.iter().map(|entry| &entry.id).collect();
-    let unlisted = state.allocations.iter_mut().filter(|(id, _)| !listed.contains(id));
-    for (id, allocation) in unlisted {
-        if matches!(allocation.state, AllocationState::Ended(_)) {
-            continue;
-        }
-        let since = *allocation.absent_since.get_or_insert(now);
-        let told = allocation.told_at.is_some();
-        if told || now.saturating_sub(since) >= VANISH_S {
-            let ending = if told { Ending::Cancelled } else { Ending::Vanished };
-            fruitless |= demand.is_some_and(|demand| allocation.done_at_start == Some(demand.done)) && !told;
-            change(now, allocation, AllocationState::Ended(ending), None);
-            decision.notes.push(format!("{id} is {}", allocation.state.name()));
-        }
-    }
-    fruitless
-}
-
-/// Holds it against a fleet if its allocations come and go, and nothing is counted: no job may fit into their time.
-fn judge(
-    now: UnixSeconds,
-    state: &mut FleetState,
-    fruitless: bool,
-    demand: Option<Demand>,
-    decision: &mut Decision,
-) {
-    let Some(demand) = demand else { return };
-    let is_new = |earlier: Demand| demand.done != earlier.done || demand.open > earlier.open;
-    if demand.open == 0 || state.demand.is_none_or(is_new) {
-        state.fruitless = Retry::default();
-    } else if fruitless {
-        state.fruitless.again(now);
-        let wait = state.fruitless.not_before.saturating_sub(now);
-        decision.notes.push(format!(
-            "an allocation ended or could not start, and no job was done meanwhile: do jobs fit into the time limit? \
-             The next submit is in {wait} s at the earliest, or when a job is done"
-        ));
-    }
-}
-
-/// Removes allocations that the batch system could not start: they would wait for an operator.
-fn give_up_held(now: UnixSeconds, state: &mut FleetState, decision: &mut Decision) {
-    let held = state.allocations.iter_mut().filter(|(_, a)| a.state == AllocationState::Held);
-    let ids = tell(now, held);
-    if !ids.is_empty() {
-        decision.notes.push(format!("ending {} allocations that could not be started", ids.len()));
-        decision.actions.push(FleetAction::End(ids));
-    }
-}
-
-/// Removes queued allocations that nobody needs.
-fn withdraw(
-    now: UnixSeconds,
-    state: &mut FleetState,
-    limits: &FleetLimits,
-    demand: Option<Demand>,
-    decision: &mut Decision,
-) {
-    let alive = state.count(AllocationState::is_alive);
-    let is_idle =
-        demand.is_some() && state.idle_since.is_some_and(|since| now.saturating_sub(since) >= IDLE_S);
-    let surplus = if is_idle { alive } else { alive.saturating_sub(limits.workers_max) };
-    let Ok(surplus) = usize::try_from(surplus) else { return };
-    let queued = state.allocations.iter_mut().filter(|(_, a)| a.state == AllocationState::Queued);
-    let mut queued: Vec<_> = queued.collect();
-    // Those that never ran go first: a spool may have results of the others.
-    queued.sort_by_key(|(_, allocation)| (allocation.restarts, u64::MAX - allocation.since));
-    let ids = tell(now, queued.into_iter().take(surplus));
-    if !ids.is_empty() {
-        decision.notes.push(format!("withdrawing {} queued allocations: they are not needed", ids.len()));
-        decision.actions.push(FleetAction::End(ids));
-    }
-}
-
-/// Allocations that may be queued.
 fn backlog(state: &FleetState, limits: &FleetLimits) -> u64 {
     limits.backlog.max(state.ramp)
 }
@@ -396,16 +410,6 @@ fn taken(now: UnixSeconds, state: &FleetState) -> u64 {
     let leaves =
         |a: &&Allocation| a.state == AllocationState::Leaving && now.saturating_sub(a.since) < LEAVE_S;
     state.count(AllocationState::is_alive) + state.allocations.values().filter(leaves).count() as u64
-}
-
-/// Doubles the backlog when half of it has started at once, and takes it back when most of it waits.
-fn ramp(now: UnixSeconds, state: &mut FleetState) {
-    let (Some((at, full)), None) = (state.filled, state.open_submit) else { return };
-    if queued(state) <= full / 2 {
-        (state.ramp, state.filled) = (full.saturating_mul(2).min(ARRAY_MAX), None);
-    } else if now.saturating_sub(at) > START_S {
-        (state.ramp, state.filled) = (0, None);
-    }
 }
 
 /// Allocations to submit now, as the demand and the limits allow.
@@ -424,34 +428,6 @@ pub fn wanted(now: UnixSeconds, state: &FleetState, limits: &FleetLimits, demand
         .saturating_sub(taken)
         .min(backlog(state, limits).saturating_sub(queued(state)))
         .min(ARRAY_MAX)
-}
-
-/// Submits what the demand and the limits allow.
-fn grow(
-    now: UnixSeconds,
-    state: &mut FleetState,
-    limits: &FleetLimits,
-    demand: Option<Demand>,
-    decision: &mut Decision,
-) {
-    let Some(demand) = demand else { return };
-    let Ok(count) = u32::try_from(wanted(now, state, limits, demand)) else { return };
-    if count > 0 {
-        decision.notes.push(format!(
-            "submitting {count}: {} threads have something to count, {} count; {} allocations are alive, \
-             {} of them queued",
-            demand.open,
-            demand.threads,
-            state.count(AllocationState::is_alive),
-            queued(state),
-        ));
-        let full = backlog(state, limits);
-        if queued(state) + u64::from(count) >= full {
-            state.filled.get_or_insert((now, full));
-        }
-        state.open_submit = Some(OpenSubmit { until: now.saturating_add(SETTLE_S) });
-        decision.actions.push(FleetAction::Submit(count));
-    }
 }
 
 /// The number of allocations that the open runs can use beside workers that are not of this fleet.

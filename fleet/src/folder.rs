@@ -17,9 +17,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::script::log;
+use crate::settings::FleetSettings;
 use crate::state::{AllocationId, AllocationState, FleetState};
 
 /// Attempts to lead a fleet, and the time between two.
@@ -32,42 +34,32 @@ const STRANGE_FOR: Duration = Duration::from_mins(10);
 /// Why a folder can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// There is no fleet.
     #[error(
         "there is no fleet in {0}; 'nqueens fleet slurm --help' tells how to start one, --dir where it is"
     )]
     Missing(PathBuf),
-    /// Another process leads this fleet.
     #[error("another process leads the fleet in {0}")]
     InUse(PathBuf),
     /// The state is damaged, or of a later version.
     #[error("can't read {path}: {problem}")]
-    Damaged {
-        /// The state's file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A file can't be read or written.
+    Damaged { path: PathBuf, problem: String },
     #[error("{path}: {source}")]
-    Unusable {
-        /// Which one.
-        path: PathBuf,
-        /// In the system's words.
-        source: io::Error,
-    },
+    Unusable { path: PathBuf, source: io::Error },
 }
 
-/// What `state.json` holds: `settings` are what the fleet was started with, in the form of their owner.
+/// What `state.json` holds: how the fleet was started, and what it knows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FleetFile<Settings> {
-    /// How to go on with this fleet.
-    pub settings: Settings,
-    /// What it knows.
+pub struct FleetFile {
+    pub settings: FleetSettings,
     pub state: FleetState,
 }
 
-/// The folder of a fleet.
+/// What a new life of a fleet keeps of the last one's file, whatever settings that has.
+#[derive(Deserialize)]
+struct Kept {
+    state: FleetState,
+}
+
 #[derive(Clone, Debug)]
 pub struct FleetFolder(PathBuf);
 
@@ -96,12 +88,10 @@ impl FleetFolder {
         }
     }
 
-    /// Its absolute path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Where an allocation writes its log.
     pub fn log(&self, id: &AllocationId) -> PathBuf {
         log(&self.0, id)
     }
@@ -120,7 +110,6 @@ impl FleetFolder {
         Err(FolderError::InUse(self.0.clone()))
     }
 
-    /// Whether a process leads the fleet.
     pub fn is_led(&self) -> Result<bool, FolderError> {
         match self.lock_file("fleet.lock")?.try_lock_shared() {
             Ok(()) => Ok(false),
@@ -129,33 +118,25 @@ impl FleetFolder {
         }
     }
 
-    /// The state, if there is one.
-    pub fn read<Settings: for<'a> Deserialize<'a>>(
-        &self,
-    ) -> Result<Option<FleetFile<Settings>>, FolderError> {
-        let text = match fs::read_to_string(self.0.join("state.json")) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+    pub fn read(&self) -> Result<FleetFile, FolderError> {
+        self.parse()
+    }
+
+    fn parse<T: DeserializeOwned>(&self) -> Result<T, FolderError> {
+        let path = self.0.join("state.json");
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(FolderError::Missing(self.0.clone()));
+            }
             text => text.map_err(|source| self.unusable("state.json", source))?,
         };
-        let file = serde_json::from_str(&text);
-        let problem = |error: serde_json::Error| error.to_string();
-        file.map(Some).map_err(|error| FolderError::Damaged {
-            path: self.0.join("state.json"),
-            problem: problem(error),
-        })
+        serde_json::from_str(&text).map_err(|error| FolderError::Damaged { path, problem: error.to_string() })
     }
 
     /// Reads the state, changes it and replaces it; no other process does so at the same time.
-    pub fn change<Settings, T>(
-        &self,
-        change: impl FnOnce(&mut FleetFile<Settings>) -> T,
-    ) -> Result<T, FolderError>
-    where
-        Settings: Serialize + for<'a> Deserialize<'a> + Clone + PartialEq,
-    {
-        let lock = self.lock_file("state.lock")?;
-        lock.lock().map_err(|source| self.unusable("state.lock", source))?;
-        let mut file = self.read()?.ok_or_else(|| FolderError::Missing(self.0.clone()))?;
+    pub fn change<T>(&self, change: impl FnOnce(&mut FleetFile) -> T) -> Result<T, FolderError> {
+        let _lock = self.lock_state()?;
+        let mut file = self.read()?;
         let before = file.clone();
         let answer = change(&mut file);
         if file != before {
@@ -165,15 +146,20 @@ impl FleetFolder {
     }
 
     /// Begins a life of the fleet with these settings, as the last one left it.
-    pub fn begin<Settings>(&self, settings: Settings) -> Result<(), FolderError>
-    where
-        Settings: Serialize + for<'a> Deserialize<'a>,
-    {
-        let lock = self.lock_file("state.lock")?;
-        lock.lock().map_err(|source| self.unusable("state.lock", source))?;
-        let mut state = self.read::<serde_json::Value>()?.map(|file| file.state).unwrap_or_default();
+    pub fn begin(&self, settings: FleetSettings) -> Result<(), FolderError> {
+        let _lock = self.lock_state()?;
+        let mut state = match self.parse::<Kept>() {
+            Err(FolderError::Missing(_)) => FleetState::default(),
+            kept => kept?.state,
+        };
         (state.stopping, state.look_at) = (None, 0);
         self.replace(&FleetFile { settings, state })
+    }
+
+    fn lock_state(&self) -> Result<File, FolderError> {
+        let lock = self.lock_file("state.lock")?;
+        lock.lock().map_err(|source| self.unusable("state.lock", source))?;
+        Ok(lock)
     }
 
     /// Removes what allocations that have ended leave behind: spools without results, and all of those that the state has
@@ -203,7 +189,7 @@ impl FleetFolder {
         Ok(())
     }
 
-    fn replace<Settings: Serialize>(&self, file: &FleetFile<Settings>) -> Result<(), FolderError> {
+    fn replace(&self, file: &FleetFile) -> Result<(), FolderError> {
         let path = self.0.join("state.json");
         let unusable = |source| FolderError::Unusable { path: path.clone(), source };
         let text = serde_json::to_string_pretty(file).map_err(|error| unusable(error.into()))?;
@@ -231,7 +217,6 @@ fn age(path: &Path) -> Duration {
     changed.ok().and_then(|at| SystemTime::now().duration_since(at).ok()).unwrap_or_default()
 }
 
-/// Whether a spool has no results.
 fn is_empty(spool: &Path) -> bool {
     ["results", "rejected"]
         .iter()

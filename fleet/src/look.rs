@@ -3,6 +3,7 @@
 use crate::UnixSeconds;
 use crate::backend::Backend;
 use crate::decide::{FleetAction, FleetLimits, decide, submitted};
+use crate::folder::{FleetFolder, FolderError};
 use crate::state::{Demand, FleetState};
 
 /// Where the state of a fleet lies.
@@ -12,6 +13,14 @@ pub trait StateStore {
 
     /// Reads the state, changes it, and returns when it is safe.
     fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> Result<T, Self::Error>;
+}
+
+impl StateStore for &FleetFolder {
+    type Error = FolderError;
+
+    fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> Result<T, FolderError> {
+        FleetFolder::change(self, |file| change(&mut file.state))
+    }
 }
 
 /// Looks once, and acts. `clock` tells the time. `demand` is what the coordinator answered a moment ago, `None` if it did

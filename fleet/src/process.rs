@@ -24,38 +24,20 @@ const POLL: Duration = Duration::from_millis(10);
 /// Why a command gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It did not start.
     #[error("{program} does not start: {source}")]
-    Start {
-        /// Its name.
-        program: String,
-        /// In the system's words.
-        source: io::Error,
-    },
-    /// It said no.
+    Start { program: String, source: io::Error },
     #[error("{program}: {complaint}")]
     Failed {
-        /// Its name.
         program: String,
         /// What it printed on stderr, or its exit code.
         complaint: String,
     },
     /// It did not end in time, and was killed.
     #[error("{program} did not answer within {} s", timeout.as_secs())]
-    TimedOut {
-        /// Its name.
-        program: String,
-        /// The time it had.
-        timeout: Duration,
-    },
+    TimedOut { program: String, timeout: Duration },
     /// Its answer is too long or makes no sense.
     #[error("{program}: {problem}")]
-    Answer {
-        /// Its name.
-        program: String,
-        /// What is wrong.
-        problem: String,
-    },
+    Answer { program: String, problem: String },
 }
 
 /// Runs a command to its end and returns what it printed; [`TIMEOUT`] is its time. It has its own process group: Ctrl-C does

@@ -16,7 +16,6 @@ const LOG_PART: u64 = 8 << 10;
 /// What the workers of a fleet are started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerScript {
-    /// The program `nqueens`.
     pub program: PathBuf,
     /// The fleet's folder, on storage that all nodes share.
     pub folder: PathBuf,
@@ -25,7 +24,6 @@ pub struct WorkerScript {
 }
 
 impl WorkerScript {
-    /// Where the script lies.
     pub fn path(&self) -> PathBuf {
         self.folder.join("worker.sh")
     }
@@ -96,7 +94,6 @@ exit $code
         Some(entry)
     }
 
-    /// All records of ends.
     pub(crate) fn all_ended(&self) -> io::Result<Vec<QueueEntry>> {
         let names = fs::read_dir(self.folder.join("ended"))?
             .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
@@ -135,7 +132,6 @@ exit $code
     }
 }
 
-/// Where an allocation writes its log.
 pub fn log(folder: &Path, id: &AllocationId) -> PathBuf {
     folder.join("logs").join(format!("{id}.log"))
 }

@@ -24,7 +24,6 @@ impl AllocationId {
         is_name.then(|| Self(text.to_owned()))
     }
 
-    /// As the batch system writes it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -52,7 +51,6 @@ pub enum AllocationState {
     Queued,
     /// The batch system could not start it, and keeps it for an operator. One that somebody holds on purpose is queued.
     Held,
-    /// Has its processors.
     Running,
     /// Its processes are stopped, and know nothing of it. It runs again, or ends.
     Suspended,
@@ -60,7 +58,6 @@ pub enum AllocationState {
     Leaving,
     /// In a state that this version does not know.
     Unknown,
-    /// Gone.
     Ended(Ending),
 }
 
@@ -72,13 +69,10 @@ pub enum Ending {
     Completed,
     /// Somebody cancelled it, or a job with more priority took its place.
     Cancelled,
-    /// It reached its time limit.
     TimeLimit,
-    /// Its worker or its script failed.
     Failed,
     /// The coordinator refused its worker: perhaps one of the two is of another version for a while.
     Refused,
-    /// Its node failed.
     NodeLost,
     /// The batch system does not list it any more, and nobody saw its end.
     Vanished,
@@ -95,7 +89,6 @@ impl AllocationState {
         matches!(self, Self::Ended(Ending::NodeLost | Ending::Vanished))
     }
 
-    /// For people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -118,13 +111,10 @@ impl AllocationState {
 /// An allocation as the batch system shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueEntry {
-    /// Its name there.
     pub id: AllocationId,
-    /// What it does.
     pub state: AllocationState,
     /// Where it runs or ran; empty if that is not known.
     pub node: String,
-    /// How it failed, for people; empty if it did not.
     pub why: String,
 }
 
@@ -138,13 +128,9 @@ impl QueueEntry {
 /// One job of the batch system, with one worker in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
-    /// What it does.
     pub state: AllocationState,
-    /// Since when.
     pub since: UnixSeconds,
-    /// Where it runs or ran; empty until it does.
     pub node: String,
-    /// How often it was queued again.
     pub restarts: u32,
     /// Since when the batch system has not listed it.
     pub absent_since: Option<UnixSeconds>,
@@ -152,14 +138,12 @@ pub struct Allocation {
     pub told_at: Option<UnixSeconds>,
     /// Jobs done in all runs when it began to run.
     pub done_at_start: Option<u64>,
-    /// How it failed, for people; empty if it did not.
     pub why: String,
     /// Counting threads, as its worker has reported; 0 until it has.
     pub threads: u64,
 }
 
 impl Allocation {
-    /// One that waits for its turn.
     pub(crate) fn queued(now: UnixSeconds) -> Self {
         Self {
             state: AllocationState::Queued,
@@ -178,20 +162,16 @@ impl Allocation {
 /// Why a fleet submits nothing until somebody resumes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
-    /// When it began.
     pub at: UnixSeconds,
-    /// For people.
     pub reason: String,
 }
 
 /// A submit limit of the batch system, as its refusals teach it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cap {
-    /// Most allocations at once.
     pub most: u64,
     /// One more is tried then.
     pub probe_at: UnixSeconds,
-    /// What the batch system said.
     pub why: String,
 }
 
@@ -205,9 +185,7 @@ pub struct OpenSubmit {
 /// Repeated bad luck, and the time to wait because of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
-    /// How often in a row.
     pub times: u32,
-    /// Nothing is submitted before.
     pub not_before: UnixSeconds,
 }
 
@@ -215,7 +193,6 @@ impl Retry {
     /// Waiting times in seconds after one failure, two, and so on.
     const PAUSES: [u64; 5] = [0, 60, 900, 1_800, 3_600];
 
-    /// One more time.
     pub(crate) fn again(&mut self, now: UnixSeconds) {
         let pause = Self::PAUSES.get(self.times as usize).unwrap_or(&3_600);
         self.times = self.times.saturating_add(1);
@@ -228,7 +205,6 @@ impl Retry {
 pub struct Stopping {
     /// Allocations that are left then are ended.
     pub deadline: UnixSeconds,
-    /// Whether nothing is left.
     pub is_over: bool,
 }
 
@@ -243,7 +219,6 @@ pub struct Demand {
     pub threads: u64,
 }
 
-/// What a fleet knows. It is on disk between two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetState {
     /// Its allocations, and the last that have ended.
@@ -260,18 +235,13 @@ pub struct FleetState {
     pub filled: Option<(UnixSeconds, u64)>,
     /// Allocations in a row that ended without a job done by anybody since they began.
     pub fruitless: Retry,
-    /// Failed allocations in a row.
     pub failed: u32,
     /// Set: it submits nothing.
     pub pause: Option<Pause>,
     /// Set: it ends its allocations.
     pub stopping: Option<Stopping>,
-    /// What the coordinator said last.
     pub demand: Option<Demand>,
-    /// When it was last there.
     pub coordinator_seen_at: Option<UnixSeconds>,
-    /// When the batch system last showed its list.
-    pub queue_seen_at: Option<UnixSeconds>,
     /// Since when there has been nothing to count.
     pub idle_since: Option<UnixSeconds>,
     /// When to look at the batch system again, at the latest.
@@ -304,7 +274,6 @@ impl FleetState {
         }
     }
 
-    /// The number of allocations in this state.
     pub fn count(&self, is_meant: impl Fn(AllocationState) -> bool) -> u64 {
         self.allocations.values().filter(|allocation| is_meant(allocation.state)).count() as u64
     }

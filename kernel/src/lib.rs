@@ -20,6 +20,8 @@
 //! * [`fingerprint`](plan::Plan::fingerprint) identifies a plan with all its jobs.
 //! * [`cells`] are boards with given queens and blocked cells.
 
+#![warn(missing_docs)]
+
 pub mod board;
 mod border;
 pub mod cells;

@@ -5,6 +5,7 @@
 //! back.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod credential;
 pub mod id;

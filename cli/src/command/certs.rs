@@ -18,7 +18,6 @@ use crate::exit::misuse;
 use crate::output::print_line;
 use crate::permissions::warn_of_readers;
 
-/// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CertsAction {
     /// Create what is missing: the authority, and one certificate each for coordinator, workers and operators

@@ -98,7 +98,6 @@ impl ExportCommand {
         }
     }
 
-    /// Writes rows of jobs or sums.
     async fn table(&self, reader: &Reader, run: &RunRow) -> anyhow::Result<()> {
         if matches!(self.by, By::Bound1)
             && let Some(why) = no_bounds(run)
@@ -192,7 +191,6 @@ fn no_bounds(run: &RunRow) -> Option<String> {
     })
 }
 
-/// A job on its way out.
 struct JobRow<'a> {
     row: LedgerRow,
     job: Job,
@@ -210,7 +208,6 @@ impl JobRow<'_> {
     }
 }
 
-/// A column's name and its cell.
 type JobColumn = (&'static str, fn(&JobRow) -> Value);
 
 const JOB_COLUMNS: [JobColumn; 16] = [
@@ -241,7 +238,6 @@ fn prefixes(job: &Job) -> String {
     job.prefixes().map(columns).collect::<Vec<_>>().join(" ")
 }
 
-/// Rows on their way out.
 struct RowWriter {
     out: BufWriter<Box<dyn Write>>,
     is_json: bool,
@@ -255,7 +251,6 @@ impl RowWriter {
         Self { out: BufWriter::new(out), is_json, columns, rows: 0 }
     }
 
-    /// One cell for each column.
     fn row(&mut self, cells: &[Value]) -> anyhow::Result<()> {
         let cells = &cells[..self.columns.len()];
         if self.is_json {

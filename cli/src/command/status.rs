@@ -84,7 +84,6 @@ fn row(run: &RunStatus) -> Vec<String> {
     ]
 }
 
-/// What there is to say of a run beside its row.
 fn remarks(run: &RunStatus) -> Vec<String> {
     let progress = &run.progress;
     let standing = run.standing().filter(|standing| *standing != Standing::Published);

@@ -107,7 +107,6 @@ impl SubmitCommand {
     }
 }
 
-/// A percentage, in millionths.
 fn ppm(text: &str) -> Result<u32, String> {
     let percent = text.parse().ok().filter(|percent: &f64| (0.0..=100.0).contains(percent));
     let percent = percent.ok_or_else(|| format!("a percentage is a number from 0 to 100, not '{text}'"))?;

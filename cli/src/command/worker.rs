@@ -113,7 +113,6 @@ pub(crate) struct WorkerCommand {
     lifetime_stagger: Option<Duration>,
 }
 
-/// Reads a worker's name.
 fn name(text: &str) -> Result<String, String> {
     let text = text.trim();
     name::check(text).map_err(|error| format!("a worker name {error}"))?;
@@ -167,7 +166,6 @@ impl WorkerCommand {
         Ok(farewell(&summary, *told.borrow()))
     }
 
-    /// The connection to the coordinator.
     fn client(&self) -> anyhow::Result<Client> {
         if let Some(join) = &self.join {
             return Join::read(join)?.client();

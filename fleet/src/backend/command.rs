@@ -25,27 +25,21 @@ const CANCELLED_AT_ONCE: usize = 500;
 /// The commands, for `sh`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Templates {
-    /// Submits one job.
     pub submit: String,
-    /// Lists all.
     pub list: String,
-    /// Removes some.
     pub cancel: String,
 }
 
-/// A fleet in a batch system that is known by its commands.
 pub struct CommandBackend {
     worker: WorkerScript,
     templates: Templates,
 }
 
 impl CommandBackend {
-    /// A fleet by these commands.
     pub fn new(worker: WorkerScript, templates: Templates) -> Self {
         Self { worker, templates }
     }
 
-    /// What submits an allocation, for people.
     pub fn describe(&self) -> String {
         let (path, name) = (self.worker.path(), self.worker.name());
         let script = self.worker.script();

@@ -28,7 +28,6 @@ const LIMITS: [&str; 6] =
 /// Parts of what they say where the answer got lost, and the job may be in the queue.
 const SILENCES: [&str; 2] = ["timed out", "zero bytes were transmitted"];
 
-/// What a failed submit means.
 pub(crate) fn submit_error(error: CommandError) -> SubmitError {
     match error {
         CommandError::Failed { complaint, .. } => {

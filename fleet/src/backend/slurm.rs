@@ -20,10 +20,8 @@ const OWN: [&str; 10] =
 /// Jobs in one call of `scancel`: their names have to fit into a command line.
 const CANCELLED_AT_ONCE: usize = 500;
 
-/// A fleet in Slurm.
 pub struct Slurm {
     worker: WorkerScript,
-    /// Time limit in seconds.
     time_limit: Option<u64>,
     /// The operator's own options of `sbatch`.
     options: Vec<String>,
@@ -154,7 +152,6 @@ fn time(seconds: u64) -> String {
     format!("{}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }
 
-/// Lines of `squeue`.
 fn parse_queue(text: &str) -> Result<Vec<QueueEntry>, String> {
     let mut entries = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {

@@ -39,7 +39,6 @@ struct PieceFigures {
 /// Row sets with as many white queens in even rows stand together, so the strata part those.
 struct WorkStratum {
     orbits: Range<u64>,
-    /// Orbits of a piece at most.
     length: u64,
 }
 

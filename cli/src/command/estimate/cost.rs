@@ -6,10 +6,8 @@ use nqueens_model::operator::Interval;
 
 /// What the counting takes on a fleet.
 pub(super) struct Cost {
-    /// Hours of one thread.
     pub(super) core_hours: Interval,
     pub(super) threads: u32,
-    /// Power of one thread.
     pub(super) watts: Option<f64>,
     /// Price of one thread for an hour.
     pub(super) price: Option<f64>,

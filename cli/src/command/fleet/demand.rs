@@ -12,7 +12,6 @@ use crate::client::OperatorClient;
 /// A coordinator that needs longer is away.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Asks a coordinator.
 pub(super) async fn ask(client: &mut OperatorClient) -> anyhow::Result<Demand> {
     let asked = async {
         let runs = client.runs().await?;

@@ -7,13 +7,13 @@ use anyhow::Context;
 use nqueens_fleet::backend::Backend;
 use nqueens_fleet::decide::{FleetLimits, is_due};
 use nqueens_fleet::folder::{FleetFolder, FolderError, Lead};
-use nqueens_fleet::look::{StateStore, look};
+use nqueens_fleet::look::look;
+use nqueens_fleet::settings::FleetSettings;
 use nqueens_fleet::state::{AllocationState, Demand, FleetState};
 use tracing::{info, warn};
 
 use super::demand::ask;
 use super::now;
-use super::settings::FleetSettings;
 use crate::client::OperatorClient;
 use crate::exit::INTERRUPTED;
 use crate::runtime::beside_counting;
@@ -31,17 +31,6 @@ pub(super) struct Leader {
     swept: Option<Instant>,
     /// Keeps other leaders out.
     _held: Lead,
-}
-
-/// The state in a fleet's folder.
-struct StateFile<'a>(&'a FleetFolder);
-
-impl StateStore for StateFile<'_> {
-    type Error = FolderError;
-
-    fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> Result<T, FolderError> {
-        self.0.change(|file: &mut nqueens_fleet::folder::FleetFile<FleetSettings>| change(&mut file.state))
-    }
 }
 
 /// Leads a fleet until a signal comes or it has stopped. Without a coordinator it submits nothing.
@@ -128,8 +117,7 @@ impl Leader {
     /// Looks once, if it is time to. Returns whether the fleet has stopped.
     fn look(&mut self, demand: Option<Demand>) -> Result<bool, FolderError> {
         if is_due(now(), &self.state()?, &self.limits, demand) {
-            let mut disk = StateFile(&self.folder);
-            look(now, &mut disk, &mut *self.backend, &self.limits, demand, |line| info!("{line}"))?;
+            look(now, &mut &self.folder, &mut *self.backend, &self.limits, demand, |line| info!("{line}"))?;
             let state = self.state()?;
             if self.swept.is_none_or(|at| at.elapsed() >= SWEEP) {
                 self.swept = Some(Instant::now());
@@ -146,7 +134,6 @@ impl Leader {
     }
 
     fn state(&self) -> Result<FleetState, FolderError> {
-        let file = self.folder.read::<FleetSettings>()?;
-        file.map(|file| file.state).ok_or_else(|| FolderError::Missing(self.folder.path().to_owned()))
+        Ok(self.folder.read()?.state)
     }
 }

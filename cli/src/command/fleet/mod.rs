@@ -2,8 +2,6 @@
 
 mod demand;
 mod lead;
-mod pause;
-mod settings;
 mod start;
 mod status;
 mod stop;
@@ -14,6 +12,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use nqueens_fleet::UnixSeconds;
 use nqueens_fleet::folder::{FleetFolder, FolderError};
+
+use crate::output::print_line;
 
 /// Starts and keeps workers by way of a batch system, for the open runs of a coordinator.
 ///
@@ -32,8 +32,12 @@ enum FleetVerb {
     Slurm(start::SlurmCommand),
     Command(start::CommandCommand),
     Status(status::FleetStatusCommand),
-    Pause(pause::PauseFleetCommand),
-    Resume(pause::ResumeFleetCommand),
+    /// Pauses a fleet: it submits nothing, and its allocations go on
+    #[command(after_help = "Example: nqueens fleet pause")]
+    Pause(FleetDir),
+    /// Resumes a fleet that an operator paused or that paused itself, and forgets what it held against the batch system
+    #[command(after_help = "Example: nqueens fleet resume")]
+    Resume(FleetDir),
     Stop(stop::StopFleetCommand),
 }
 
@@ -49,9 +53,24 @@ impl FleetDir {
     fn open(&self) -> Result<FleetFolder, FolderError> {
         FleetFolder::open(&self.dir)
     }
+
+    fn pause(&self) -> anyhow::Result<ExitCode> {
+        self.open()?.change(|file| file.state.pause(now(), "an operator paused it".to_owned()))?;
+        print_line("the fleet is paused: it submits nothing until 'nqueens fleet resume'")?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn resume(&self) -> anyhow::Result<ExitCode> {
+        let was_paused = self.open()?.change(|file| {
+            let was_paused = file.state.pause.is_some();
+            file.state.resume();
+            was_paused
+        })?;
+        print_line(if was_paused { "the fleet submits again" } else { "the fleet was not paused" })?;
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
-/// The time of day.
 fn now() -> UnixSeconds {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.unwrap_or_default().as_secs()
@@ -68,8 +87,8 @@ impl FleetCommand {
             FleetVerb::Slurm(slurm) => slurm.execute(),
             FleetVerb::Command(command) => command.execute(),
             FleetVerb::Status(status) => status.execute(),
-            FleetVerb::Pause(pause) => pause.execute(),
-            FleetVerb::Resume(resume) => resume.execute(),
+            FleetVerb::Pause(dir) => dir.pause(),
+            FleetVerb::Resume(dir) => dir.resume(),
             FleetVerb::Stop(stop) => stop.execute(),
         }
     }

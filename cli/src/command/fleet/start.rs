@@ -11,12 +11,12 @@ use nqueens_fleet::backend::command::{CommandBackend, Templates};
 use nqueens_fleet::backend::slurm::Slurm;
 use nqueens_fleet::decide::{target, wanted};
 use nqueens_fleet::folder::FleetFolder;
+use nqueens_fleet::settings::{BatchSystem, FleetSettings};
 use nqueens_fleet::state::{Demand, FleetState};
 
 use super::FleetDir;
 use super::demand::ask;
 use super::lead::{Leader, lead};
-use super::settings::{BatchSystem, FleetSettings};
 use crate::choices::threads;
 use crate::exit::misuse;
 use crate::output::print_line;

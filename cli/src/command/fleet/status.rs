@@ -4,11 +4,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use nqueens_fleet::UnixSeconds;
-use nqueens_fleet::folder::{FleetFile, FleetFolder, FolderError};
+use nqueens_fleet::folder::{FleetFile, FleetFolder};
 use nqueens_fleet::state::{Allocation, AllocationId, AllocationState};
 use serde_json::json;
 
-use super::settings::FleetSettings;
 use super::{FleetDir, now};
 use crate::output::{Json, print_line, print_table};
 
@@ -32,14 +31,12 @@ pub(super) struct FleetStatusCommand {
 impl FleetStatusCommand {
     pub(super) fn execute(self) -> anyhow::Result<ExitCode> {
         let folder = self.dir.open()?;
-        let file: FleetFile<FleetSettings> =
-            folder.read()?.ok_or_else(|| FolderError::Missing(folder.path().to_owned()))?;
+        let file = folder.read()?;
         let is_led = folder.is_led()?;
         if self.json.json {
             let FleetFile { settings, state } = file;
-            print_line(
-                json!({"led": is_led, "folder": folder.path(), "settings": settings, "state": state}),
-            )?;
+            let shown = json!({"led": is_led, "folder": folder.path(), "settings": settings, "state": state});
+            print_line(shown)?;
             return Ok(ExitCode::SUCCESS);
         }
         for line in summary(&file, is_led) {
@@ -81,7 +78,7 @@ fn ago(moment: UnixSeconds) -> String {
     }
 }
 
-fn summary(file: &FleetFile<FleetSettings>, is_led: bool) -> Vec<String> {
+fn summary(file: &FleetFile, is_led: bool) -> Vec<String> {
     let FleetFile { settings, state } = file;
     let count = |meant: AllocationState| state.count(|state| state == meant);
     let lost = state.count(AllocationState::is_lost);

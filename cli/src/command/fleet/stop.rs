@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
-use nqueens_fleet::folder::{FleetFile, FleetFolder, FolderError};
+use nqueens_fleet::folder::FolderError;
+use nqueens_fleet::settings::FleetSettings;
 use tracing::info;
 
 use super::lead::{Leader, lead};
-use super::settings::FleetSettings;
 use super::{FleetDir, now};
 
 /// Time for a worker that drains to return what it could not finish, beyond its own time to drain.
@@ -37,12 +37,12 @@ pub(super) struct StopFleetCommand {
 impl StopFleetCommand {
     pub(super) fn execute(self) -> anyhow::Result<ExitCode> {
         let folder = self.dir.open()?;
-        folder.change(|file: &mut FleetFile<FleetSettings>| {
+        folder.change(|file| {
             let drain_s = self.drain_seconds.unwrap_or(file.settings.drain_seconds + RETURN_S);
             file.state.stop(now(), drain_s);
         })?;
         loop {
-            let file = read(&folder)?;
+            let file = folder.read()?;
             match folder.lead() {
                 Ok(held) => {
                     let settings = FleetSettings { interval: INTERVAL.as_secs(), ..file.settings };
@@ -63,8 +63,4 @@ impl StopFleetCommand {
             }
         }
     }
-}
-
-fn read(folder: &FleetFolder) -> Result<FleetFile<FleetSettings>, FolderError> {
-    folder.read()?.ok_or_else(|| FolderError::Missing(folder.path().to_owned()))
 }

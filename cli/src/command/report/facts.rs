@@ -21,7 +21,6 @@ use nqueens_web::MAP_CELLS;
 use crate::ledger_file;
 use crate::output::harmless;
 
-/// All that a report tells.
 pub(super) struct Facts {
     pub(super) run: RunStatus,
     /// What the exported ledger's checks say; of a run that is done.
@@ -31,10 +30,8 @@ pub(super) struct Facts {
     /// All stored results: also second counts, and those that do not stand.
     pub(super) all: WorkSums,
     pub(super) classes: BTreeMap<Class, (WorkSums, Totals)>,
-    /// By the workers' names.
     pub(super) hosts: BTreeMap<String, Host>,
     pub(super) kernels: BTreeMap<String, WorkSums>,
-    /// Programs of the workers that counted.
     pub(super) builds: BTreeSet<String>,
     /// Devices of workers whose engine is none for processors.
     pub(super) devices: BTreeSet<String>,
@@ -42,16 +39,13 @@ pub(super) struct Facts {
     pub(super) results: Option<(WallTime, WallTime)>,
     /// How its jobs stand, in groups of neighbours; for a map.
     pub(super) groups: Vec<[u32; 4]>,
-    /// How it went over time.
     pub(super) moments: Vec<Moment>,
     pub(super) sums: Sums,
-    /// When it was counted.
     pub(super) effort: Effort,
     /// Results that did not stand, by what became of them.
     pub(super) others: BTreeMap<&'static str, u64>,
     /// The database, as it was named; `None` for readers who have the exported ledger alone.
     pub(super) db: Option<PathBuf>,
-    /// Power of a counting thread.
     pub(super) watts: Option<f64>,
 }
 
@@ -85,12 +79,10 @@ impl WorkSums {
         self.unmeasured += u64::from(result.cpu_us.is_none());
     }
 
-    /// Of processors.
     pub(super) fn core_hours(&self) -> f64 {
         self.cpu().as_secs_f64() / 3600.0
     }
 
-    /// The same as a time.
     pub(super) fn cpu(&self) -> Duration {
         Duration::from_micros(u64::try_from(self.cpu_us).unwrap_or(u64::MAX))
     }

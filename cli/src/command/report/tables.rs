@@ -17,7 +17,6 @@ use crate::output::{counted, duration, harmless, local_time, percent, quantity, 
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) title: String,
-    /// How the run stands.
     pub(super) reputation: String,
     in_doubt: bool,
     pub(super) tables: Vec<Table>,
@@ -35,7 +34,6 @@ pub(super) struct Table {
     pub(super) rows: Vec<Vec<String>>,
 }
 
-/// Columns about work.
 const WORK: [&str; 4] = ["Jobs", "Core-hours", "Visited states", "States/s per core"];
 
 impl Report {

@@ -12,15 +12,12 @@ use crate::output::{Json, counted, duration, local_time, print_line, thousands};
 /// How far a run was when this process took it up.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TakenUp {
-    /// Just planned.
     New,
     /// This share of its work was done.
     Resumed(f64),
-    /// All was done.
     Done,
 }
 
-/// A run that is done.
 pub(super) struct RunEnd {
     pub(super) run: RunStatus,
     pub(super) effort: Effort,

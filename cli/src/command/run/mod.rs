@@ -310,7 +310,6 @@ fn failure(run: &RunRow) -> String {
     format!("run {} has no total because a check failed: {reason}", run.id)
 }
 
-/// What counts.
 struct Engines {
     /// The engine for the processor; none where devices alone are to count.
     cpu: Option<Proof>,
@@ -334,14 +333,12 @@ impl Engines {
         suited(n, self.cpu.map(|proof| proof.kernel), !self.devices.is_empty())
     }
 
-    /// For people.
     fn name(&self) -> String {
         let cpu = self.cpu.map(|proof| proof.kernel.name());
         let device = (!self.devices.is_empty()).then_some(nqueens_gpu::NAME);
         cpu.into_iter().chain(device).collect::<Vec<_>>().join(" + ")
     }
 
-    /// The threads that count.
     fn crews(&self, threads: NonZeroUsize) -> Vec<Crew> {
         if self.cpu.is_none() && threads != default_threads() {
             eprintln!("nqueens: --threads is not used, since devices count alone");

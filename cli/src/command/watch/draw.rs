@@ -22,7 +22,6 @@ const DETAIL: [u16; 4] = [1, 1, 5, 1];
 const ALARM: u16 = 3;
 const ANSWER: u16 = 2;
 
-/// Matters less.
 const QUIET: Style = Style::new().add_modifier(Modifier::DIM);
 
 /// Colours, unless they are not wanted.

@@ -74,7 +74,6 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 impl WatchCommand {
-    /// Whether it draws on the terminal.
     pub(crate) fn takes_terminal(&self) -> bool {
         let able = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
         let wanted = !self.plain && !self.json.json;

@@ -11,7 +11,6 @@ use crate::client::Unreachable;
 use crate::output::{counted, print_line, thousands};
 use crate::progress::describe;
 
-/// Default interval between two lines.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 impl WatchCommand {

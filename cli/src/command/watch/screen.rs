@@ -23,7 +23,6 @@ enum Message {
     Snapshot(Snapshot),
     /// There is no snapshot, for this reason; the next try is under way.
     Lost(String),
-    /// The outcome of a command.
     Answer(Result<String, String>),
 }
 

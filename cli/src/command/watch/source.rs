@@ -41,7 +41,6 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Connects at the first snapshot.
     pub(super) fn new(target: &OperatorTarget, only: Option<RunId>) -> anyhow::Result<Self> {
         Ok(Self { place: target.place()?.map_err(Path::to_owned), only })
     }
@@ -50,7 +49,6 @@ impl Source {
         self.place.is_err()
     }
 
-    /// The runs that are watched.
     pub(super) async fn runs(&mut self) -> anyhow::Result<Vec<RunStatus>> {
         match (&mut self.place, self.only) {
             (Ok(client), Some(run)) => Ok(vec![client.run(run).await?]),

@@ -76,7 +76,6 @@ impl View {
         self.selected = self.selected.filter(|row| self.rows().contains(row));
     }
 
-    /// All rows, from the top down.
     pub(super) fn rows(&self) -> Vec<Row> {
         let runs = self.snapshot.runs.iter().map(|run| Row::Run(run.progress.run));
         runs.chain(self.snapshot.workers.iter().map(|worker| Row::Worker(worker.id))).collect()
@@ -179,7 +178,6 @@ impl View {
     }
 }
 
-/// Smaller is more urgent.
 fn urgency_of_run(run: &RunStatus) -> u8 {
     match run.progress.state {
         RunState::Failed => 0,
