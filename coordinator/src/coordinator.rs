@@ -38,7 +38,7 @@ use crate::limits::CountLimits;
 use crate::operator::Operator;
 use crate::plans::Plans;
 use crate::reader::Reader;
-use crate::service::Workers;
+use crate::service::{WorkerServer, Workers};
 use crate::total::{Confirming, References, conclude};
 use crate::writer::{Handle, Timing, Writer};
 
@@ -58,7 +58,7 @@ pub struct Coordinator {
 impl Coordinator {
     /// Opens a database, creates it if need be, and sets to work. `build` names the program for the record.
     pub async fn open(path: &Path, pace: Timing, build: &str) -> Result<Self, Error> {
-        let database = Database::open(path).await?;
+        let database = Database::open(path, pace.sync_every).await?;
         let incarnation = Incarnation::from_random(u64::from_ne_bytes(random_bytes()));
         let reader = Reader::new(path, database.readers.clone());
         let disk = Disk::new(path, reader.clone(), pace.disk_reserve).await;
@@ -113,6 +113,19 @@ impl Coordinator {
         self.faults.subscribe()
     }
 
+    /// Answers workers in this process.
+    pub fn workers(&self) -> Workers {
+        Workers {
+            writer: self.operator.writer.clone(),
+            reader: self.operator.reader.clone(),
+            limits: Arc::clone(&self.limits),
+            next_sync_ms: self.pace.policy.beat_ms,
+            snapshot: self.operator.watch(),
+            faults: self.faults.clone(),
+            stopping: watch::channel(false).1,
+        }
+    }
+
     /// Serves workers and operators on `listener` until `stop`; then answers what has begun, for a few seconds at most.
     pub fn serve(
         &self,
@@ -130,15 +143,7 @@ impl Coordinator {
         pages: Router,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
-        let workers = Workers {
-            writer: self.operator.writer.clone(),
-            reader: self.operator.reader.clone(),
-            limits: Arc::clone(&self.limits),
-            next_sync_ms: self.pace.policy.beat_ms,
-            snapshot: self.operator.watch(),
-            faults: self.faults.clone(),
-            stopping: door.stopping(),
-        };
+        let workers = WorkerServer(Workers { stopping: door.stopping(), ..self.workers() });
         let workers = WorkerServiceServer::new(workers).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let workers = InterceptedService::new(workers, door.access.workers());
         let api = Api { operator: self.operator.clone(), stopping: door.stopping() };

@@ -65,5 +65,6 @@ pub use nqueens_scheduler::{JobState, Policy, Refusal, Room, Sums, request};
 pub use operator::Operator;
 pub use plans::UnplannedRun;
 pub use reader::Reader;
+pub use service::Workers;
 pub use total::Confirming;
 pub use writer::Timing;

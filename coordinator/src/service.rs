@@ -1,4 +1,4 @@
-//! The workers' gRPC service: calls in, requests to the writer out.
+//! What workers ask of a coordinator, in the types of the model, and the gRPC service before it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use nqueens_kernel::counts::Counts;
 use nqueens_ledger::damaged;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, WorkerId};
-use nqueens_model::message::{EncodedJob, Lease, Registration, SyncRequest, SyncResponse};
+use nqueens_model::message::{EncodedJob, Lease, Registration, Session, SyncRequest, SyncResponse};
 use nqueens_proto::v1::worker_service_server::WorkerService;
 use nqueens_proto::{InvalidMessage, MESSAGE_BYTES_MAX, PLANS, PROTOCOL_VERSION, random_bytes, v1};
 use nqueens_scheduler::Refusal;
@@ -29,7 +29,9 @@ const LEASE_BYTES_MAX: usize = MESSAGE_BYTES_MAX / 2;
 /// Bytes of a lease beside its job's prefixes, at most.
 const LEASE_BYTES: usize = 100;
 
-pub(crate) struct Workers {
+/// Answers workers; cheap to clone.
+#[derive(Clone)]
+pub struct Workers {
     pub(crate) writer: Handle,
     pub(crate) reader: Reader,
     pub(crate) limits: Arc<CountLimits>,
@@ -38,11 +40,40 @@ pub(crate) struct Workers {
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
     /// Told when jobs can't be read; the worker only sees a call that fails, and asks again.
     pub(crate) faults: watch::Sender<Option<Arc<Error>>>,
-    /// Turns true when the server is to go.
+    /// True once the server shuts down.
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
 impl Workers {
+    /// Registers a worker that has shown `credential`.
+    pub async fn register(
+        &self,
+        worker: Registration,
+        credential: Credential,
+    ) -> Result<Session, Arc<Error>> {
+        self.writer.ask(Register { worker, credential, secret: random_bytes() }).await
+    }
+
+    /// Takes a worker's results and gives it jobs; `None` if it has to register first. A worker with nothing to do and nothing
+    /// to say is kept waiting until there is work, at most until its next heartbeat is due.
+    pub async fn sync(
+        &self,
+        sync: SyncRequest,
+        credential: Credential,
+    ) -> Result<Option<SyncResponse>, Arc<Error>> {
+        let idle = sync.results.is_empty() && sync.held.is_empty() && sync.returned.is_empty();
+        let request = Sync { sync, credential };
+        let again = (idle && request.sync.wanted.jobs > 0).then(|| request.clone());
+        let answer = self.answer(request).await?;
+        match (again, answer) {
+            (Some(again), Some(answer)) if answer.leases.is_empty() && !answer.drain => {
+                self.work_or_timeout(answer.next_sync_ms).await;
+                self.answer(again).await
+            }
+            (_, answer) => Ok(answer),
+        }
+    }
+
     /// Waits for work, at most until the worker's next heartbeat is due.
     async fn work_or_timeout(&self, wait_ms: u32) {
         let (mut snapshot, mut stopping) = (self.snapshot.clone(), self.stopping.clone());
@@ -50,19 +81,18 @@ impl Workers {
         tokio::select! {
             // An error means that the coordinator closes, which the writer will tell.
             _ = snapshot.wait_for(|now| now.has_ready || now.checks_waiting > before) => {}
-            _ = stopping.wait_for(|stopping| *stopping) => {}
+            Ok(_) = stopping.wait_for(|stopping| *stopping) => {}
             () = tokio::time::sleep(Duration::from_millis(wait_ms.into())) => {}
         }
     }
 
-    async fn answer(&self, request: Sync) -> Result<SyncResponse, Status> {
+    async fn answer(&self, request: Sync) -> Result<Option<SyncResponse>, Arc<Error>> {
         let worker = request.sync.session.worker;
-        let synced = self.writer.ask(request).await.map_err(refused)?;
-        let Some(Synced { acks, granted, revoked, drain }) = synced else {
-            return Err(Status::not_found(format!("worker {worker} is not registered here; register again")));
+        let Some(Synced { acks, granted, revoked, drain }) = self.writer.ask(request).await? else {
+            return Ok(None);
         };
-        let leases = self.leases(worker, granted).await.map_err(refused)?;
-        Ok(SyncResponse { acks, leases, revoked, next_sync_ms: self.next_sync_ms, drain })
+        let leases = self.leases(worker, granted).await?;
+        Ok(Some(SyncResponse { acks, leases, revoked, next_sync_ms: self.next_sync_ms, drain }))
     }
 
     /// The content of leases. If it can't be read, the worker gets its leases with its next sync. Leases that do not
@@ -120,8 +150,11 @@ fn refused(error: Arc<Error>) -> Status {
     }
 }
 
+/// [`Workers`] over gRPC.
+pub(crate) struct WorkerServer(pub(crate) Workers);
+
 #[tonic::async_trait]
-impl WorkerService for Workers {
+impl WorkerService for WorkerServer {
     async fn register(
         &self,
         request: Request<v1::RegisterRequest>,
@@ -144,30 +177,17 @@ impl WorkerService for Workers {
             ));
         }
         let worker = Registration::try_from(wire).map_err(invalid)?;
-        let session = self
-            .writer
-            .ask(Register { worker, credential, secret: random_bytes() })
-            .await
-            .map_err(refused)?;
+        let session = self.0.register(worker, credential).await.map_err(refused)?;
         Ok(Response::new(session.into()))
     }
 
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Result<Response<v1::SyncResponse>, Status> {
         let credential = credential(&request);
         let sync = SyncRequest::try_from(request.into_inner()).map_err(invalid)?;
-        // A worker with nothing to do and nothing to say is kept waiting until there is work, instead of asking again
-        // and again.
-        let idle = sync.results.is_empty() && sync.held.is_empty() && sync.returned.is_empty();
-        let request = Sync { sync, credential };
-        let again = (idle && request.sync.wanted.jobs > 0).then(|| request.clone());
-        let mut answer = self.answer(request).await?;
-        if let Some(again) = again
-            && answer.leases.is_empty()
-            && !answer.drain
-        {
-            self.work_or_timeout(answer.next_sync_ms).await;
-            answer = self.answer(again).await?;
-        }
-        Ok(Response::new(answer.into()))
+        let worker = sync.session.worker;
+        let answer = self.0.sync(sync, credential).await.map_err(refused)?;
+        let unregistered =
+            || Status::not_found(format!("worker {worker} is not registered here; register again"));
+        Ok(Response::new(answer.ok_or_else(unregistered)?.into()))
     }
 }

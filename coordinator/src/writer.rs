@@ -24,7 +24,7 @@
 mod request;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nqueens_ledger as ledger;
 use nqueens_ledger::database::Database;
@@ -65,6 +65,9 @@ pub struct Timing {
     pub jobs_max: u32,
     /// How totals are confirmed.
     pub confirming: Confirming,
+    /// Commits of this time go to the disk together, and a power cut may cost them. Zero where workers of other processes
+    /// rely on what is acknowledged.
+    pub sync_every: Duration,
     /// Whether the coordinator counts a few jobs itself, to hold results of workers against them, and decides where they
     /// differ.
     pub canaries: bool,
@@ -77,6 +80,7 @@ impl Default for Timing {
             disk_reserve: 0,
             jobs_max: JOBS_MAX,
             confirming: Confirming::default(),
+            sync_every: Duration::ZERO,
             canaries: false,
         }
     }

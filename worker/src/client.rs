@@ -1,6 +1,7 @@
-//! Calls to the coordinator: register, sync, and the meaning of their errors.
+//! The coordinator as a worker sees it, and its calls over gRPC.
 
 use std::error::Error;
+use std::future::Future;
 use std::time::Duration;
 
 use nqueens_model::message::{Registration, Session, SyncRequest, SyncResponse};
@@ -12,6 +13,18 @@ use tonic::{Code, Request, Status};
 
 /// Timeout of a call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A coordinator, as its workers see it: [`Client`] over gRPC, or one in the same process.
+pub trait Coordinator: Clone + Send + Sync + 'static {
+    /// Its address, for the log.
+    fn address(&self) -> &str;
+
+    /// Introduces the worker.
+    fn register(&self, worker: Registration) -> impl Future<Output = Result<Session, CallError>> + Send;
+
+    /// Reports and asks for work; also the heartbeat.
+    fn sync(&self, sync: SyncRequest) -> impl Future<Output = Result<SyncResponse, CallError>> + Send;
+}
 
 /// Why a worker can't go on.
 #[derive(Debug, thiserror::Error)]
@@ -73,28 +86,30 @@ impl Client {
         Ok(Self { url: url.to_owned(), token, inner })
     }
 
-    pub(crate) fn url(&self) -> &str {
-        &self.url
-    }
-
-    pub(crate) async fn register(&mut self, worker: Registration) -> Result<Session, CallError> {
-        let request = self.request("register", v1::RegisterRequest::from(worker));
-        let answer = self.inner.register(request).await.map_err(call_error)?;
-        Session::try_from(answer.into_inner()).map_err(|error| CallError::Answer(error.to_string()))
-    }
-
-    pub(crate) async fn sync(&mut self, sync: SyncRequest) -> Result<SyncResponse, CallError> {
-        let request = self.request("sync", v1::SyncRequest::from(sync));
-        let answer = self.inner.sync(request).await.map_err(call_error)?;
-        SyncResponse::try_from(answer.into_inner()).map_err(|error| CallError::Answer(error.to_string()))
-    }
-
     /// A call with its time limit, its token, and a name by which both sides' logs can be held together.
     fn request<T>(&self, call: &str, message: T) -> Request<T> {
         let mut request = Request::new(message);
         request.set_timeout(CALL_TIMEOUT);
         request_id::identify(request.metadata_mut().as_mut(), call, self.token.as_ref());
         request
+    }
+}
+
+impl Coordinator for Client {
+    fn address(&self) -> &str {
+        &self.url
+    }
+
+    async fn register(&self, worker: Registration) -> Result<Session, CallError> {
+        let request = self.request("register", v1::RegisterRequest::from(worker));
+        let answer = self.inner.clone().register(request).await.map_err(call_error)?;
+        Session::try_from(answer.into_inner()).map_err(|error| CallError::Answer(error.to_string()))
+    }
+
+    async fn sync(&self, sync: SyncRequest) -> Result<SyncResponse, CallError> {
+        let request = self.request("sync", v1::SyncRequest::from(sync));
+        let answer = self.inner.clone().sync(request).await.map_err(call_error)?;
+        SyncResponse::try_from(answer.into_inner()).map_err(|error| CallError::Answer(error.to_string()))
     }
 }
 

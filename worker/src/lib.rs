@@ -2,7 +2,7 @@
 //! acknowledged. With a [`Spool`], its results survive its process.
 //!
 //! [`nqueens_worker_protocol`] decides what to send and when. Here are the network, the threads, the disk and the
-//! clock: `runtime` carries out actions, `client` calls the coordinator, `spool` writes to disk, `pool` runs the
+//! clock: `runtime` carries out actions, `client` calls the coordinator, where that is another process, `spool` writes to disk, `pool` runs the
 //! engines. A thread takes a job, or helps with a job that another thread has begun. A panic costs the job and no
 //! thread. `selftest` has each engine count small boards before the worker offers it.
 //!
@@ -18,7 +18,7 @@ mod runtime;
 mod selftest;
 mod spool;
 
-pub use client::{Client, WorkerError};
+pub use client::{Client, Coordinator, WorkerError};
 pub use crew::Crew;
 pub use nqueens_worker_protocol::{CallError, EndReason, Summary};
 pub use runtime::{Config, work};

@@ -15,7 +15,7 @@ use nqueens_worker_protocol::{
 };
 use tokio::time::{Instant, sleep_until};
 
-use crate::client::{Client, WorkerError};
+use crate::client::{Coordinator, WorkerError};
 use crate::crew::{self, Crew};
 use crate::pool::Pool;
 use crate::spool::Spool;
@@ -54,7 +54,7 @@ pub struct Config {
 /// Waits for an unreachable coordinator without a limit; an error is one that does not pass by waiting.
 pub async fn work(
     config: Config,
-    client: Client,
+    coordinator: impl Coordinator,
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, WorkerError> {
     let begun = Instant::now();
@@ -78,28 +78,28 @@ pub async fn work(
         drain: config.drain,
         deadline: config.time_max,
         idle_max: config.idle_max,
-        coordinator: client.url().to_owned(),
+        coordinator: coordinator.address().to_owned(),
         spool: spool.as_mut().map(|spool| SpoolContents {
             name: spool.dir().display().to_string(),
             results: spool.take_recovered(),
         }),
     });
-    let worker = Runtime { client, pool, spool: spool.map(Arc::new), call: None, end: None };
+    let worker = Runtime { coordinator, pool, spool: spool.map(Arc::new), call: None, end: None };
     worker.live(begun, conversation, stop).await
 }
 
 /// A call to the coordinator and what comes of it.
 type CallFuture = Pin<Box<dyn Future<Output = ProtocolEvent> + Send>>;
 
-struct Runtime {
-    client: Client,
+struct Runtime<C> {
+    coordinator: C,
     pool: Pool,
     spool: Option<Arc<Spool>>,
     call: Option<CallFuture>,
     end: Option<Result<Summary, CallError>>,
 }
 
-impl Runtime {
+impl<C: Coordinator> Runtime<C> {
     async fn live(
         mut self,
         begun: Instant,
@@ -153,12 +153,14 @@ impl Runtime {
     async fn perform(&mut self, action: Action) -> Option<ProtocolEvent> {
         match action {
             Action::Register(registration) => {
-                let mut client = self.client.clone();
-                self.call(async move { client.register(registration).await.map(ProtocolEvent::Registered) });
+                let coordinator = self.coordinator.clone();
+                self.call(
+                    async move { coordinator.register(registration).await.map(ProtocolEvent::Registered) },
+                );
             }
             Action::Sync(sync) => {
-                let mut client = self.client.clone();
-                self.call(async move { client.sync(sync).await.map(ProtocolEvent::Answered) });
+                let coordinator = self.coordinator.clone();
+                self.call(async move { coordinator.sync(sync).await.map(ProtocolEvent::Answered) });
             }
             Action::Count(leases) => self.pool.add(leases),
             Action::Revoke(tokens) => self.pool.revoke(&tokens),

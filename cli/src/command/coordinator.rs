@@ -139,6 +139,7 @@ impl CoordinatorCommand {
             jobs_max: self.jobs_max.jobs_max,
             confirming: self.confirming.into(),
             canaries: !self.no_canaries,
+            ..Timing::default()
         }
     }
 

@@ -16,11 +16,16 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 /// Marks a file as ours: `NQns` in SQLite's application id.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"NQns");
 
-/// FULL: a commit is on the disk when it returns, also through a power cut. Jobs leave in random order, so that nearly
-/// each touches a page of its own: 64 MB of pages are kept in memory, and 32 MB of them gather in the log before they
-/// move to the database.
-const DURABLE: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;
-                       PRAGMA wal_autocheckpoint = 8192;";
+/// Jobs leave in random order, so that nearly each touches a page of its own: 64 MB of pages are kept in memory, and 32 MB of
+/// them gather in the log before they move to the database.
+const SETTINGS: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -65536;
+                        PRAGMA wal_autocheckpoint = 8192;";
+
+/// A commit is on the disk when it returns, with all before it: it survives a power cut.
+const DURABLE: &str = "PRAGMA synchronous = FULL";
+
+/// A commit survives the death of the process, and is on the disk with the next durable one.
+const SWIFT: &str = "PRAGMA synchronous = NORMAL";
 
 /// Connections that read.
 const READERS: u32 = 4;
@@ -41,11 +46,15 @@ pub struct Database {
     pub readers: SqlitePool,
     lock: Lock,
     checkpointed: Instant,
+    sync_every: Duration,
+    synced: Instant,
+    is_durable: bool,
 }
 
 impl Database {
-    /// Opens a database to write to it; creates and migrates it where needed.
-    pub async fn open(path: &Path) -> Result<Self, Error> {
+    /// Opens a database to write to it; creates and migrates it where needed. A power cut may cost the commits of the last
+    /// `sync_every`; none if that is zero.
+    pub async fn open(path: &Path, sync_every: Duration) -> Result<Self, Error> {
         let mut lock = Lock::take(path)?;
         let found = if lock.is_empty()? { 0 } else { recognise(path).await? };
         let fail = |error| storage_error(path, error);
@@ -58,12 +67,31 @@ impl Database {
         // All of them now: one that opens a file moved here later would play this database's log back into it.
         let readers = connect_readers(path, READERS).await?;
         lock.take_log()?;
-        Ok(Self { path: path.to_owned(), writer, readers, lock, checkpointed: Instant::now() })
+        let now = Instant::now();
+        let path = path.to_owned();
+        Ok(Self {
+            path,
+            writer,
+            readers,
+            lock,
+            checkpointed: now,
+            sync_every,
+            synced: now,
+            is_durable: false,
+        })
     }
 
     /// Begins to write, if the path still leads to the file that is locked.
     pub async fn begin(&mut self) -> Result<Transaction<'_, Sqlite>, Error> {
         self.lock.check()?;
+        let is_due = self.synced.elapsed() >= self.sync_every;
+        if is_due {
+            self.synced = Instant::now();
+        }
+        if is_due != self.is_durable {
+            self.writer.execute(if is_due { DURABLE } else { SWIFT }).await?;
+            self.is_durable = is_due;
+        }
         Ok(self.writer.begin_with("BEGIN IMMEDIATE").await?)
     }
 
@@ -98,6 +126,7 @@ impl Database {
     pub async fn reconnect(&mut self) -> Result<(), Error> {
         self.lock.check()?;
         let old = std::mem::replace(&mut self.writer, connect_writer(&self.path).await?);
+        self.is_durable = false;
         old.close().await.map_err(|error| storage_error(&self.path, error))
     }
 }
@@ -121,7 +150,7 @@ pub async fn open_readers(path: &Path) -> Result<SqlitePool, Error> {
 async fn connect_writer(path: &Path) -> Result<SqliteConnection, Error> {
     let connecting = async {
         let mut writer = SqliteConnection::connect_with(&options(path)).await?;
-        writer.execute(DURABLE).await?;
+        writer.execute(SETTINGS).await?;
         Ok(writer)
     };
     connecting.await.map_err(|error| storage_error(path, error))

@@ -131,6 +131,8 @@ pub async fn planned_work(db: &SqlitePool, run: RunId) -> Result<f64, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use nqueens_model::operator::EventKind;
 
     use super::*;
@@ -139,7 +141,8 @@ mod tests {
     #[tokio::test]
     async fn the_oldest_events_go() {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut database = Database::open(&folder.path().join("ledger.db")).await.expect("a database");
+        let mut database =
+            Database::open(&folder.path().join("ledger.db"), Duration::ZERO).await.expect("a database");
         let of = |run| NewEvent { kind: EventKind::RunStalled, run, worker: None, text: String::new() };
         let (one, other) = (RunId::new(1), RunId::new(2));
         let db = &mut database.writer;

@@ -1,11 +1,12 @@
 //! The ledger in memory that simulations use has the same as this one, whatever is stored.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use nqueens_model::id::Incarnation;
 use nqueens_scheduler::{Dispatch, Needs, Policy, Scheduler};
 use nqueens_simulation::{Record, Scenario, record};
-use sqlx::Connection;
+use sqlx::{Connection, query_scalar};
 
 use super::*;
 use crate::database::Database;
@@ -28,7 +29,8 @@ fn text(scheduler: &Scheduler) -> String {
 async fn holds_the_same(scenario: &Scenario) {
     let memory = record(scenario, RECORDS);
     let folder = tempfile::tempdir().expect("a folder");
-    let mut database = Database::open(&folder.path().join("ledger.db")).await.expect("a database");
+    let mut database =
+        Database::open(&folder.path().join("ledger.db"), Duration::ZERO).await.expect("a database");
     for stored in memory.records() {
         match stored {
             Record::Life(incarnation) => {
@@ -73,5 +75,25 @@ async fn the_ledger_of_simulations_has_the_same() {
              faults=death,failure,hang,lie,crash,refusal,operator,duplicate,loss,freeze"
         );
         holds_the_same(&text.parse().expect("a scenario")).await;
+    }
+}
+
+#[tokio::test]
+async fn commits_are_on_the_disk_at_once_unless_a_later_one_takes_them_there() {
+    // SQLite's names of NORMAL and FULL.
+    for (sync_every, synchronous) in [(Duration::ZERO, 2), (Duration::from_hours(1), 1)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut database =
+            Database::open(&folder.path().join("ledger.db"), sync_every).await.expect("a database");
+        for _ in 0..2 {
+            let mut db = database.begin().await.expect("a transaction");
+            let set: i64 = query_scalar("PRAGMA synchronous").fetch_one(&mut *db).await.expect("a number");
+            assert_eq!(set, synchronous, "{sync_every:?}");
+        }
+        database.reconnect().await.expect("a connection");
+        drop(database.begin().await.expect("a transaction"));
+        let db = &mut database.writer;
+        let set: i64 = query_scalar("PRAGMA synchronous").fetch_one(db).await.expect("a number");
+        assert_eq!(set, synchronous, "{sync_every:?}");
     }
 }

@@ -1,30 +1,31 @@
 //! `nqueens run`: counts a board on one machine.
 
 mod end;
+mod here;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
 use nqueens_coordinator::request::ReleaseAll;
-use nqueens_coordinator::{Access, CallerLimits, Coordinator, Error, Policy, RunRow, Timing, listen};
+use nqueens_coordinator::{Coordinator, Error, Policy, RunRow, Timing};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::cells::{Cells, file_stem, subject};
 use nqueens_kernel::engine::Kernel;
-use nqueens_model::credential::Credential;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{RunState, RunStatus, Submission};
-use nqueens_proto::{PLANS, Token, random_bytes};
-use nqueens_worker::{Client, Config, Crew, Proof, prove, proven_kernels, work};
+use nqueens_proto::random_bytes;
+use nqueens_worker::{Config, Crew, Proof, prove, proven_kernels, work};
 use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
 use self::end::{RunEnd, TakenUp};
+use self::here::Here;
 use crate::build::BUILD;
 use crate::cells::Drawing;
 use crate::choices::{ConfirmingOptions, EngineChoice, JobsMax, KernelChoice, PlanChoice, suited, threads};
@@ -98,6 +99,9 @@ pub(crate) struct RunCommand {
 /// Heartbeats inside one process can be brisk: they cost nothing, and keep the bar moving.
 const BEAT_MS: u32 = 500;
 
+/// A power cut may cost the work of this time. The only worker is in this process, so it relies on nothing after one.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
 impl RunCommand {
     pub(crate) fn execute(mut self) -> anyhow::Result<ExitCode> {
         self.cells = self.drawing.read(self.n)?;
@@ -118,12 +122,11 @@ impl RunCommand {
     async fn count(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
         let (kernel, devices, threads) = (self.kernel, self.devices.clone(), self.threads);
         let proving = tokio::task::spawn_blocking(move || Engines::proven(kernel, &devices, threads));
-        // The worker shows it when it registers. It takes 25 ms, so it begins now.
-        tokio::task::spawn_blocking(|| LazyLock::force(&PLANS));
         let pace = Timing {
             policy: Policy { beat_ms: BEAT_MS, ..Policy::default() },
             jobs_max: self.jobs_max.jobs_max,
             confirming: self.confirming.into(),
+            sync_every: SYNC_EVERY,
             ..Timing::default()
         };
         let path = self.path();
@@ -243,7 +246,7 @@ impl RunCommand {
         }
     }
 
-    /// Serves one worker, this process's own, until the run is done; `None` if it was interrupted.
+    /// Counts with a worker in this process until the run is done; `None` if it was interrupted.
     async fn drive(
         &self,
         coordinator: &Coordinator,
@@ -251,14 +254,6 @@ impl RunCommand {
         crews: Vec<Crew>,
         told: SignalReceiver,
     ) -> anyhow::Result<Option<RunStatus>> {
-        let (listener, address) = listen("127.0.0.1:0").await?;
-        // Nobody else on this machine is to report results, or to meddle.
-        let token = random_token();
-        let limits = CallerLimits { connections: 64, unauthenticated: 32, ..CallerLimits::default() };
-        let access = Access::new(vec![(Credential::shared(), token.clone())], Some(random_token()))?
-            .with_limits(limits);
-        let (stop_serving, serving_stopped) = oneshot::channel::<()>();
-        let server = coordinator.serve(listener, &access, async { drop(serving_stopped.await) });
         let (stop_working, working_stopped) = oneshot::channel::<()>();
         let worker = Config {
             name: "this process".to_owned(),
@@ -272,8 +267,8 @@ impl RunCommand {
             time_max: None,
             idle_max: None,
         };
-        let client = Client::new(&format!("http://{address}"), Some(token), None)?;
-        let mut working = tokio::spawn(work(worker, client, async { drop(working_stopped.await) }));
+        let here = Here(coordinator.workers());
+        let mut working = tokio::spawn(work(worker, here, async { drop(working_stopped.await) }));
         let mut faults = coordinator.faults();
         let end = tokio::select! {
             run = ended(coordinator.operator().watch(), id) => match run.state {
@@ -295,14 +290,8 @@ impl RunCommand {
         if !working.is_finished() {
             working.await.context("the worker panicked")??;
         }
-        drop(stop_serving);
-        server.await.context("the server panicked")?;
         Ok(if end? { Some(coordinator.operator().run(id).await?) } else { None })
     }
-}
-
-fn random_token() -> Token {
-    hex::encode(random_bytes::<16>()).parse().expect("32 digits are a token")
 }
 
 fn failure(run: &RunRow) -> String {
