@@ -1,339 +1,225 @@
 //! AVX2: 8 lanes of 32 columns or 16 lanes of 16 columns.
 //!
-//! Masks are vectors with all bits of a chosen lane set. Lanes are moved by shuffles looked up in tables: across
-//! the whole register for 32-bit lanes, within each half for 16-bit lanes, whose halves are therefore read and
-//! written one after the other.
+//! Masks are vectors with all bits of a chosen lane set. Lanes are moved by shuffles looked up in tables.
 
 #![allow(clippy::wildcard_imports, reason = "intrinsics carry their vendor's prefix")]
 
 use std::arch::x86_64::*;
+use std::ops::{BitAnd, BitOr, BitXor, Not};
 
-use super::Steps;
-use super::lanes::{Lanes, compiled_for};
-use super::schedule::Level;
-use super::stacks::{Parents, Stack};
-use super::step;
-use crate::engine::Kernel;
+use super::plain::CHOSEN;
+use super::simd::{self, on_values, vector};
+use super::vector::{Node, Nodes, Vector, Work};
 
-/// Proof that the machine has what [`Kernel::Avx2`] needs.
-#[derive(Clone, Copy)]
-pub(super) struct Avx2(());
-
-impl Avx2 {
-    /// The proof, if this machine has the instructions.
-    pub(super) fn detect() -> Option<Self> {
-        Kernel::Avx2.is_available().then_some(Self(()))
-    }
-}
-
-/// 8 lanes of `u32`.
-#[derive(Clone, Copy)]
-pub(super) struct Wide(pub(super) Avx2);
-
-/// 16 lanes of `u16`.
-#[derive(Clone, Copy)]
-pub(super) struct Narrow(pub(super) Avx2);
-
-/// For a mask of 8 lanes: which lane moves to each place (packing), or from which place each lane comes
-/// (spreading).
-type Moves = [[u8; 8]; 256];
-
-/// The numbers of the chosen lanes, ascending.
-const PACKING: Moves = {
-    let mut moves = [[0; 8]; 256];
-    let mut mask = 0;
-    while mask < 256 {
-        let (mut lane, mut place) = (0, 0);
+/// How many lanes are chosen before each lane, for each choice of eight.
+static BEFORE: [[u8; 8]; 256] = {
+    let mut before = [[0; 8]; 256];
+    let mut choice: usize = 0;
+    while choice < 256 {
+        let mut lane = 1;
         while lane < 8 {
-            if mask >> lane & 1 == 1 {
-                moves[mask][place] = lane;
-                place += 1;
-            }
+            before[choice][lane] =
+                before[choice][lane - 1] + if choice >> (lane - 1) & 1 == 1 { 1 } else { 0 };
             lane += 1;
         }
-        mask += 1;
+        choice += 1;
     }
-    moves
+    before
 };
 
-/// For each chosen lane, how many are chosen before it.
-const SPREADING: Moves = {
-    let mut moves = [[0; 8]; 256];
-    let mut mask: usize = 0;
-    while mask < 256 {
-        let (mut lane, mut before) = (0, 0);
-        while lane < 8 {
-            moves[mask][lane] = before;
-            before += if mask >> lane & 1 == 1 { 1 } else { 0 };
-            lane += 1;
-        }
-        mask += 1;
-    }
-    moves
-};
-
-/// The same moves for lanes of two bytes, in bytes.
-const fn in_bytes(moves: &Moves) -> [[u8; 16]; 256] {
+/// Moves of eight lanes of two bytes, byte by byte.
+const fn in_bytes(moves: &[[u8; 8]; 256]) -> [[u8; 16]; 256] {
     let mut bytes = [[0; 16]; 256];
-    let mut mask = 0;
-    while mask < 256 {
-        let mut place = 0;
-        while place < 16 {
-            bytes[mask][place] = 2 * moves[mask][place / 2] + if place % 2 == 1 { 1 } else { 0 };
-            place += 1;
+    let mut choice = 0;
+    while choice < 256 {
+        let mut byte = 0;
+        while byte < 16 {
+            bytes[choice][byte] = 2 * moves[choice][byte / 2] + if byte % 2 == 1 { 1 } else { 0 };
+            byte += 1;
         }
-        mask += 1;
+        choice += 1;
     }
     bytes
 }
 
-static PACKING_WIDE: Moves = PACKING;
-static SPREADING_WIDE: Moves = SPREADING;
-static PACKING_NARROW: [[u8; 16]; 256] = in_bytes(&PACKING);
-static SPREADING_NARROW: [[u8; 16]; 256] = in_bytes(&SPREADING);
-
-/// A bit for each chosen lane of 32 columns.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,popcnt")]
-fn wide_bits(mask: __m256i) -> usize {
-    _mm256_movemask_ps(_mm256_castsi256_ps(mask)).cast_unsigned() as usize
-}
-
-/// The moves for the chosen lanes of 32 columns, and their number.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,popcnt")]
-fn wide_moves(table: &Moves, mask: __m256i) -> (__m256i, usize) {
-    let bits = wide_bits(mask);
-    let moves = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(i64::from_le_bytes(table[bits])));
-    (moves, bits.count_ones() as usize)
-}
-
-/// The moves for the chosen lanes of 16 columns, and their number.
-#[inline]
-#[target_feature(enable = "avx2,bmi1,popcnt")]
-fn narrow_moves(table: &[[u8; 16]; 256], mask: __m256i) -> (Halves, usize) {
-    let bytes = _mm_packs_epi16(_mm256_castsi256_si128(mask), _mm256_extracti128_si256::<1>(mask));
-    let bits = _mm_movemask_epi8(bytes).cast_unsigned() as usize;
-    let (lower, upper) = (bits & 0xff, bits >> 8);
-    // SAFETY: each entry is as large as half a vector.
-    let moves = unsafe { _mm256_loadu2_m128i(table[upper].as_ptr().cast(), table[lower].as_ptr().cast()) };
-    (Halves { moves, lower: lower.count_ones() as usize }, bits.count_ones() as usize)
-}
-
-/// Moves within the two halves of a register.
-#[derive(Clone, Copy)]
-pub(super) struct Halves {
-    moves: __m256i,
-    /// Lanes chosen in the lower half.
+/// How the lanes of a mask move, and how many they are.
+struct Moves {
+    shuffle: __m256i,
+    /// Of the lower half, where halves move on their own.
     lower: usize,
+    all: usize,
 }
 
-macro_rules! avx2_lanes {
+/// Lanes of 32 columns move across the whole register.
+mod wide {
+    use super::*;
+
+    pub(super) static PACKING: &[[u8; 8]; 256] = &CHOSEN;
+    pub(super) static SPREADING: &[[u8; 8]; 256] = &BEFORE;
+
+    #[inline(always)]
+    pub(super) fn moves(table: &[[u8; 8]; 256], mask: __m256i) -> Moves {
+        let choice = on_values!(_mm256_movemask_ps(_mm256_castsi256_ps(mask))).cast_unsigned() as usize;
+        let numbers = i64::from_le_bytes(table[choice]);
+        let shuffle = on_values!(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(numbers)));
+        Moves { shuffle, lower: 0, all: choice.count_ones() as usize }
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn load(words: *const u32, moves: &Moves) -> __m256i {
+        // SAFETY: the caller lets a vector be read.
+        unsafe { _mm256_permutevar8x32_epi32(_mm256_loadu_si256(words.cast()), moves.shuffle) }
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn store(words: *mut u32, moves: &Moves, lanes: __m256i) {
+        // SAFETY: the caller lets a vector be written.
+        unsafe { _mm256_storeu_si256(words.cast(), _mm256_permutevar8x32_epi32(lanes, moves.shuffle)) }
+    }
+}
+
+/// Lanes of 16 columns move within each half of the register; the halves are read and written one after the other.
+mod narrow {
+    use super::*;
+
+    pub(super) static PACKING: &[[u8; 16]; 256] = &in_bytes(&CHOSEN);
+    pub(super) static SPREADING: &[[u8; 16]; 256] = &in_bytes(&BEFORE);
+
+    #[inline(always)]
+    pub(super) fn moves(table: &[[u8; 16]; 256], mask: __m256i) -> Moves {
+        let halves = on_values!((_mm256_castsi256_si128(mask), _mm256_extracti128_si256::<1>(mask)));
+        let choice =
+            on_values!(_mm_movemask_epi8(_mm_packs_epi16(halves.0, halves.1))).cast_unsigned() as usize;
+        let [lower, upper] = [choice & 0xff, choice >> 8];
+        // SAFETY: each entry is as large as half a vector.
+        let shuffle =
+            unsafe { _mm256_loadu2_m128i(table[upper].as_ptr().cast(), table[lower].as_ptr().cast()) };
+        Moves { shuffle, lower: lower.count_ones() as usize, all: choice.count_ones() as usize }
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn load(words: *const u16, moves: &Moves) -> __m256i {
+        // SAFETY: the caller lets a vector be read; the lower half takes no more lanes than it has.
+        let words = unsafe { _mm256_loadu2_m128i(words.add(moves.lower).cast(), words.cast()) };
+        on_values!(_mm256_shuffle_epi8(words, moves.shuffle))
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn store(words: *mut u16, moves: &Moves, lanes: __m256i) {
+        // SAFETY: the caller lets a vector be written; the lower half keeps no more lanes than it has.
+        unsafe {
+            let packed = _mm256_shuffle_epi8(lanes, moves.shuffle);
+            _mm_storeu_si128(words.cast(), _mm256_castsi256_si128(packed));
+            _mm_storeu_si128(words.add(moves.lower).cast(), _mm256_extracti128_si256::<1>(packed));
+        }
+    }
+}
+
+macro_rules! lanes {
     (
-        $isa:ident, $word:ty, $lanes:literal, $set1:ident, $add:ident, $cmpeq:ident,
-        { $($types_and_moves:tt)* } { $($compiled:tt)* }
+        $vector:ident, $word:ty, $lanes:literal; $set1:ident, $sub:ident, $sll:ident, $srl:ident, $cmpeq:ident,
+        $width:ident
     ) => {
-        impl Steps for $isa {
+        vector!($vector, __m256i, _mm256_and_si256, _mm256_or_si256, _mm256_xor_si256, _mm256_set1_epi32(-1));
+
+        impl Vector for $vector {
             type Word = $word;
+            /// All bits of a chosen lane.
+            type Mask = Self;
+            const LANES: usize = $lanes;
 
-            compiled_for! {
-                "avx2,bmi1,popcnt", isa: $isa;
-
-                fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-                    level: &Level,
-                    parents: &Parents<'_, $word>,
-                    children: &mut Stack<'_, $word>
-                ) {
-                    step::expand::<$isa, 3, ADJACENT, AHEAD, COVER>(isa, level, parents, children);
-                }
-                fn leaf<const ADJACENT: bool>(level: &Level, parents: &Parents<'_, $word>) -> u64 {
-                    step::leaf::<$isa, 3, ADJACENT>(isa, level, parents)
-                }
+            #[inline(always)]
+            unsafe fn none() -> Self {
+                // SAFETY: the caller promises the instructions.
+                Self(unsafe { _mm256_setzero_si256() })
+            }
+            #[inline(always)]
+            fn splat(self, bitmap: $word) -> Self {
+                Self(on_values!($set1(bitmap.cast_signed())))
+            }
+            #[inline(always)]
+            fn load(self, words: &[$word]) -> Self {
+                let words = &words[..$lanes];
+                // SAFETY: `self` exists; there are as many words as lanes.
+                Self(unsafe { _mm256_loadu_si256(words.as_ptr().cast()) })
+            }
+            #[inline(always)]
+            fn lowest(self) -> Self {
+                self & Self(on_values!($sub(_mm256_setzero_si256(), self.0)))
+            }
+            #[inline(always)]
+            fn raise(self, rows: u32) -> Self {
+                Self(on_values!($sll(self.0, _mm_cvtsi32_si128(rows.cast_signed()))))
+            }
+            #[inline(always)]
+            fn lower(self, rows: u32) -> Self {
+                Self(on_values!($srl(self.0, _mm_cvtsi32_si128(rows.cast_signed()))))
+            }
+            #[inline(always)]
+            fn equals(self, other: Self) -> Self {
+                Self(on_values!($cmpeq(self.0, other.0)))
+            }
+            #[inline(always)]
+            fn is_empty(self) -> Self {
+                self.equals(Self(on_values!(_mm256_setzero_si256())))
+            }
+            #[inline(always)]
+            fn count(mask: Self) -> u32 {
+                on_values!(_mm256_movemask_epi8(mask.0)).count_ones() / (<$word>::BITS / u8::BITS)
+            }
+            #[inline(always)]
+            fn refill<const VECTORS: usize>(
+                work: &mut Work<Self, VECTORS>,
+                from: [&[$word]; 3],
+                left: usize,
+                allowed: Self,
+            ) -> usize {
+                simd::refill(work, from, left, allowed)
+            }
+            #[inline(always)]
+            fn pack<const VECTORS: usize>(
+                keep: &[Self],
+                nodes: &Nodes<Self, VECTORS>,
+                to: [&mut [$word]; 3],
+            ) -> usize {
+                simd::pack(keep, nodes, to)
             }
         }
 
-        impl Lanes for $isa {
-            type Vector = __m256i;
-            /// All bits of a chosen lane.
-            type Mask = __m256i;
-            const LANES: usize = $lanes;
-
-            $($types_and_moves)*
-
-            compiled_for! {
-                "avx2,bmi1,popcnt", isa: $isa;
-
-                $($compiled)*
-
-                fn splat(bitmap: $word) -> __m256i {
-                    $set1(bitmap.cast_signed())
+        impl simd::Moves for $vector {
+            #[inline(always)]
+            unsafe fn spread(node: Node<Self>, idle: Self, from: [*const $word; 3]) -> (Node<Self>, usize) {
+                let moves = $width::moves($width::SPREADING, idle.0);
+                let mut lanes = [node.left, node.right, node.free];
+                for (lanes, words) in lanes.iter_mut().zip(from) {
+                    // SAFETY: the caller lets a vector be read.
+                    *lanes = lanes.replace(idle, Self(unsafe { $width::load(words, &moves) }));
                 }
-                fn and(a: __m256i, b: __m256i) -> __m256i {
-                    _mm256_and_si256(a, b)
+                let [left, right, free] = lanes;
+                (Node { left, right, free }, moves.all)
+            }
+            #[inline(always)]
+            unsafe fn compress(node: Node<Self>, keep: Self, to: [*mut $word; 3]) -> usize {
+                let moves = $width::moves($width::PACKING, keep.0);
+                for (words, lanes) in to.into_iter().zip([node.left, node.right, node.free]) {
+                    // SAFETY: the caller lets a vector be written.
+                    unsafe { $width::store(words, &moves, lanes.0) };
                 }
-                fn or(a: __m256i, b: __m256i) -> __m256i {
-                    _mm256_or_si256(a, b)
-                }
-                fn xor(a: __m256i, b: __m256i) -> __m256i {
-                    _mm256_xor_si256(a, b)
-                }
-                fn unattacked(free: __m256i, left: __m256i, right: __m256i) -> __m256i {
-                    _mm256_andnot_si256(_mm256_or_si256(left, right), free)
-                }
-                fn split_lowest(columns: __m256i) -> (__m256i, __m256i) {
-                    let less_one = $add(columns, $set1(-1));
-                    (_mm256_andnot_si256(less_one, columns), _mm256_and_si256(columns, less_one))
-                }
-                fn every() -> __m256i {
-                    _mm256_set1_epi32(-1)
-                }
-                fn empty(x: __m256i) -> __m256i {
-                    $cmpeq(x, _mm256_setzero_si256())
-                }
-                fn occupied(x: __m256i) -> __m256i {
-                    _mm256_xor_si256(isa.empty(x), isa.every())
-                }
-                fn keep_meeting(mask: __m256i, a: __m256i, b: __m256i) -> __m256i {
-                    _mm256_andnot_si256(isa.empty(_mm256_and_si256(a, b)), mask)
-                }
-                fn keep_disjoint(mask: __m256i, a: __m256i, b: __m256i) -> __m256i {
-                    _mm256_and_si256(mask, isa.empty(_mm256_and_si256(a, b)))
-                }
-                fn keep_equal(mask: __m256i, a: __m256i, b: __m256i) -> __m256i {
-                    _mm256_and_si256(mask, $cmpeq(a, b))
-                }
-                fn first(mask: __m256i, count: usize) -> __m256i {
-                    if count >= $lanes {
-                        return mask;
-                    }
-                    let mut lanes = [0 as $word; $lanes];
-                    // SAFETY: the array is as large as a vector.
-                    unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), mask) };
-                    let mut left = count;
-                    for lane in &mut lanes {
-                        *lane = if left == 0 { 0 } else { *lane };
-                        left -= usize::from(*lane != 0);
-                    }
-                    // SAFETY: the array is as large as a vector.
-                    unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
-                }
-                fn choose(mask: __m256i, old: __m256i, new: __m256i) -> __m256i {
-                    _mm256_blendv_epi8(old, new, mask)
-                }
+                moves.all
+            }
+            #[inline(always)]
+            fn replace(self, mask: Self, new: Self) -> Self {
+                Self(on_values!(_mm256_blendv_epi8(self.0, new.0, mask.0)))
             }
         }
     };
 }
 
-avx2_lanes!(
-    Wide,
-    u32,
-    8,
-    _mm256_set1_epi32,
-    _mm256_add_epi32,
-    _mm256_cmpeq_epi32,
-    {
-        type Shift = __m256i;
-        type Packing = __m256i;
-        type Spreading = (__m256i, __m256i);
-
-        #[inline(always)]
-        unsafe fn pack_to(self, to: *mut u32, packing: __m256i, x: __m256i) {
-            // SAFETY: `self` proves the features; the caller lets a vector be written.
-            unsafe { _mm256_storeu_si256(to.cast(), _mm256_permutevar8x32_epi32(x, packing)) }
-        }
-        #[inline(always)]
-        unsafe fn spread_from(
-            self,
-            onto: __m256i,
-            (mask, moves): (__m256i, __m256i),
-            from: *const u32,
-        ) -> __m256i {
-            // SAFETY: `self` proves the features; the caller lets a vector be read.
-            let lanes = unsafe { _mm256_permutevar8x32_epi32(_mm256_loadu_si256(from.cast()), moves) };
-            self.choose(mask, onto, lanes)
-        }
-    }
-    {
-        fn shift(rows: u32) -> __m256i {
-            _mm256_set1_epi32(rows.cast_signed())
-        }
-        fn raise<const ADJACENT: bool, const K: u32>(x: __m256i, by: __m256i) -> __m256i {
-            _mm256_sllv_epi32(x, if ADJACENT { _mm256_set1_epi32(K.cast_signed()) } else { by })
-        }
-        fn lower<const ADJACENT: bool, const K: u32>(x: __m256i, by: __m256i) -> __m256i {
-            _mm256_srlv_epi32(x, if ADJACENT { _mm256_set1_epi32(K.cast_signed()) } else { by })
-        }
-        fn count(mask: __m256i) -> usize {
-            wide_bits(mask).count_ones() as usize
-        }
-        fn packing(mask: __m256i) -> (__m256i, usize) {
-            wide_moves(&PACKING_WIDE, mask)
-        }
-        fn spreading(mask: __m256i) -> ((__m256i, __m256i), usize) {
-            let (moves, taken) = wide_moves(&SPREADING_WIDE, mask);
-            ((mask, moves), taken)
-        }
-    }
+lanes!(
+    Wide, u32, 8; _mm256_set1_epi32, _mm256_sub_epi32, _mm256_sll_epi32, _mm256_srl_epi32, _mm256_cmpeq_epi32,
+    wide
 );
-
-avx2_lanes!(
-    Narrow,
-    u16,
-    16,
-    _mm256_set1_epi16,
-    _mm256_add_epi16,
-    _mm256_cmpeq_epi16,
-    {
-        type Shift = __m128i;
-        type Packing = Halves;
-        type Spreading = (__m256i, Halves);
-
-        #[inline(always)]
-        unsafe fn pack_to(self, to: *mut u16, Halves { moves, lower }: Halves, x: __m256i) {
-            // SAFETY: `self` proves the features; the caller lets a vector be written, and the upper half goes
-            // no further than behind the 8 lanes of the lower.
-            unsafe {
-                let packed = _mm256_shuffle_epi8(x, moves);
-                _mm_storeu_si128(to.cast(), _mm256_castsi256_si128(packed));
-                _mm_storeu_si128(to.add(lower).cast(), _mm256_extracti128_si256::<1>(packed));
-            }
-        }
-        #[inline(always)]
-        unsafe fn spread_from(
-            self,
-            onto: __m256i,
-            (mask, Halves { moves, lower }): (__m256i, Halves),
-            from: *const u16,
-        ) -> __m256i {
-            // SAFETY: `self` proves the features; the caller lets a vector be read, and the upper half comes from
-            // no further than behind the 8 lanes of the lower.
-            let lanes = unsafe {
-                _mm256_shuffle_epi8(_mm256_loadu2_m128i(from.add(lower).cast(), from.cast()), moves)
-            };
-            self.choose(mask, onto, lanes)
-        }
-    }
-    {
-        fn shift(rows: u32) -> __m128i {
-            _mm_cvtsi32_si128(rows.cast_signed())
-        }
-        fn raise<const ADJACENT: bool, const K: u32>(x: __m256i, by: __m128i) -> __m256i {
-            _mm256_sll_epi16(x, if ADJACENT { _mm_cvtsi32_si128(K.cast_signed()) } else { by })
-        }
-        fn lower<const ADJACENT: bool, const K: u32>(x: __m256i, by: __m128i) -> __m256i {
-            _mm256_srl_epi16(x, if ADJACENT { _mm_cvtsi32_si128(K.cast_signed()) } else { by })
-        }
-        fn count(mask: __m256i) -> usize {
-            // Two bits a lane.
-            _mm256_movemask_epi8(mask).count_ones() as usize / 2
-        }
-        fn packing(mask: __m256i) -> (Halves, usize) {
-            narrow_moves(&PACKING_NARROW, mask)
-        }
-        fn spreading(mask: __m256i) -> ((__m256i, Halves), usize) {
-            let (moves, taken) = narrow_moves(&SPREADING_NARROW, mask);
-            ((mask, moves), taken)
-        }
-    }
+lanes!(
+    Narrow, u16, 16; _mm256_set1_epi16, _mm256_sub_epi16, _mm256_sll_epi16, _mm256_srl_epi16, _mm256_cmpeq_epi16,
+    narrow
 );

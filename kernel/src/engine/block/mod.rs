@@ -3,8 +3,8 @@
 //! A node is a partial board: every open row above some row has its queen. Depth-first search takes them one at a
 //! time; here each row has a stack of nodes, which are expanded by the thousand, so that vectors always are full
 //! and branches always go the same way (after Ren et al., "Efficient Execution of Recursive Programs on Commodity
-//! Vector Hardware", PLDI 2015). [`step`] is the inner loop on SIMD, for whatever [`lanes`] the machine has, and
-//! [`portable`] that of plain code; [`schedule`] holds what they need to know about the rows.
+//! Vector Hardware", PLDI 2015). [`step`] is the inner loop, for any [`Vector`]; it is compiled for each instruction set.
+//! [`schedule`] holds what it needs to know about the rows.
 
 #![expect(
     clippy::inline_always,
@@ -15,50 +15,36 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
-#[cfg(target_arch = "x86_64")]
-mod lanes;
-mod portable;
+mod plain;
 mod schedule;
-mod stacks;
 #[cfg(target_arch = "x86_64")]
+mod simd;
+mod stacks;
 mod step;
 #[cfg(test)]
 mod tests;
-mod word;
+mod vector;
 
+#[cfg(target_arch = "x86_64")]
+use super::Kernel;
 use super::{Control, Engine, Stopped, Tally};
 use crate::board::{BoardSize, columns_of};
 use crate::isa::Isa;
 use crate::subproblem::Subproblem;
 use schedule::{CHUNK, Filter, Level, Schedule, is_ready};
 use stacks::{Buffer, Parents, Stack};
-use word::Word;
+use vector::{Vector, Word};
 
-/// The two steps of the search, compiled for one instruction set.
-///
-/// A value of the type is the proof that this machine has the instructions: whoever makes one has looked.
-trait Steps: Copy + Send + 'static {
-    /// A lane.
-    type Word: Word;
+/// Counts the completions of the root of a schedule, by one instruction set.
+type Search = unsafe fn(&Schedule, &mut Buffer, &Control) -> Result<Tally, Stopped>;
 
-    /// Puts the surviving children of `parents` on the stack of the level below.
-    fn expand<const ADJACENT: bool, const AHEAD: usize, const COVER: bool>(
-        self,
-        level: &Level,
-        parents: &Parents<'_, Self::Word>,
-        children: &mut Stack<'_, Self::Word>,
-    );
-    /// Counts the completions of `parents`, which have three rows left.
-    fn leaf<const ADJACENT: bool>(self, level: &Level, parents: &Parents<'_, Self::Word>) -> u64;
-}
-
-/// The block search with lanes of one instruction set.
-struct BlockSearch<N, W> {
+/// The block search by one instruction set, which this machine has.
+struct BlockSearch {
     isa: Isa,
     /// For free columns that span at most 16.
-    narrow: N,
+    narrow: Search,
     /// For any.
-    wide: W,
+    wide: Search,
     /// How many columns too many for the narrow lanes are worth being taken off first.
     excess_max: u32,
     buffer: Buffer,
@@ -66,27 +52,44 @@ struct BlockSearch<N, W> {
     largest: Option<BoardSize>,
 }
 
+/// The search compiled for an instruction set: by narrow vectors and by wide ones, so many at a time.
+macro_rules! compiled {
+    ($narrow:ty, $wide:ty, $vectors:expr $(, $features:literal)?) => {{
+        $(#[target_feature(enable = $features)])?
+        unsafe fn compiled<V: Vector>(
+            schedule: &Schedule,
+            buffer: &mut Buffer,
+            control: &Control,
+        ) -> Result<Tally, Stopped> {
+            // SAFETY: the caller promises that the machine has the instructions.
+            search::<V, { $vectors }>(unsafe { V::none() }, schedule, buffer, control)
+        }
+        [compiled::<$narrow>, compiled::<$wide>]
+    }};
+}
+
 /// The engine in plain code.
 pub(super) fn portable() -> Box<dyn Engine> {
-    BlockSearch::boxed(Isa::Portable, portable::Narrow, portable::Wide, 5)
+    BlockSearch::boxed(Isa::Portable, compiled!(u16, u32, plain::PLACES), 5)
 }
 
 /// The engine on AVX2; `None` where the machine has none.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn avx2() -> Option<Box<dyn Engine>> {
-    let proof = avx2::Avx2::detect()?;
-    Some(BlockSearch::boxed(Isa::Avx2, avx2::Narrow(proof), avx2::Wide(proof), 5))
+    let compiled = compiled!(avx2::Narrow, avx2::Wide, 3, "avx2,bmi1,popcnt");
+    Kernel::Avx2.is_available().then(|| BlockSearch::boxed(Isa::Avx2, compiled, 5))
 }
 
 /// The engine on AVX-512; `None` where the machine has none.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn avx512() -> Option<Box<dyn Engine>> {
-    let proof = avx512::Avx512::detect()?;
-    Some(BlockSearch::boxed(Isa::Avx512, avx512::Narrow(proof), avx512::Wide(proof), 8))
+    let compiled =
+        compiled!(avx512::Narrow, avx512::Wide, 3, "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt");
+    Kernel::Avx512.is_available().then(|| BlockSearch::boxed(Isa::Avx512, compiled, 8))
 }
 
-impl<N: Steps, W: Steps> BlockSearch<N, W> {
-    fn boxed(isa: Isa, narrow: N, wide: W, excess_max: u32) -> Box<dyn Engine> {
+impl BlockSearch {
+    fn boxed(isa: Isa, [narrow, wide]: [Search; 2], excess_max: u32) -> Box<dyn Engine> {
         Box::new(Self { isa, narrow, wide, excess_max, buffer: Buffer::default(), largest: None })
     }
 
@@ -112,17 +115,24 @@ impl<N: Steps, W: Steps> BlockSearch<N, W> {
     }
 }
 
-impl<N: Steps, W: Steps> Engine for BlockSearch<N, W> {
+impl Engine for BlockSearch {
     fn count(&mut self, problem: &Subproblem, control: &Control) -> Result<Tally, Stopped> {
+        if problem.rows().iter().any(|open| open.allowed == 0) {
+            return Ok(Tally::default());
+        }
         let Some(schedule) = Schedule::of(problem) else {
             return super::reference::Reference.count(problem, control);
         };
         self.reserve(problem.n());
-        match schedule.span().saturating_sub(N::Word::BITS) {
-            0 => search(self.narrow, &schedule, &mut self.buffer, control),
-            excess if excess <= self.excess_max => self.count_all(&split_off_a_column(problem), control),
-            _ => search(self.wide, &schedule, &mut self.buffer, control),
-        }
+        let search = match schedule.span().saturating_sub(u16::BITS) {
+            0 => self.narrow,
+            excess if excess <= self.excess_max => {
+                return self.count_all(&split_off_a_column(problem), control);
+            }
+            _ => self.wide,
+        };
+        // SAFETY: there is an engine only where the machine has its instructions.
+        unsafe { search(&schedule, &mut self.buffer, control) }
     }
 
     fn isa(&self) -> Option<Isa> {
@@ -139,20 +149,20 @@ fn split_off_a_column(problem: &Subproblem) -> Vec<Subproblem> {
     let outermost = [columns_of(problem.free()).next(), columns_of(problem.free()).last()];
     let fewest = outermost.into_iter().flatten().min_by_key(|&column| open_at(column).count());
     let column = fewest.expect("a free column for each open row");
-    let parts = open_at(column).filter_map(|open| problem.place(open.row, column));
-    parts.filter(|part| part.rows().iter().all(|open| open.allowed != 0)).collect()
+    open_at(column).filter_map(|open| problem.place(open.row, column)).collect()
 }
 
 /// Counts the completions of the root of `schedule`.
 ///
 /// States are the nodes expanded: partial boards with three rows or more left that passed the look ahead.
-fn search<L: Steps>(
-    isa: L,
+#[inline(always)]
+fn search<V: Vector, const VECTORS: usize>(
+    none: V,
     schedule: &Schedule,
     buffer: &mut Buffer,
     control: &Control,
 ) -> Result<Tally, Stopped> {
-    let mut stacks = buffer.stacks::<L::Word>(schedule);
+    let mut stacks = buffer.stacks::<V::Word>(schedule);
     stacks[0].push([0, 0, schedule.free]);
     let mut tally = Tally::default();
     let mut next = Some(0);
@@ -163,10 +173,10 @@ fn search<L: Steps>(
         match (level.filter, below.first_mut()) {
             (Some(filter), Some(children)) => {
                 assert!(!is_ready(children.len()), "the room of a level counts on this");
-                expand(isa, filter, level, &parents, children);
+                expand::<V, VECTORS>(none, filter, level, &parents, children);
             }
-            _ if level.adjacent => tally.completions += isa.leaf::<true>(level, &parents),
-            _ => tally.completions += isa.leaf::<false>(level, &parents),
+            _ if level.adjacent => tally.completions += step::leaf::<V, true>(none, level, &parents),
+            _ => tally.completions += step::leaf::<V, false>(none, level, &parents),
         }
         let expanded = parents.count() as u64;
         tally.states += expanded;
@@ -186,21 +196,23 @@ fn next_level<W: Word>(stacks: &[Stack<'_, W>], at: usize) -> Option<usize> {
     (0..=at).rev().find(has_nodes).or_else(|| (at + 1..stacks.len()).find(has_nodes))
 }
 
-fn expand<L: Steps>(
-    isa: L,
+/// [`step::expand`] with the filter of the level.
+#[inline(always)]
+fn expand<V: Vector, const VECTORS: usize>(
+    none: V,
     filter: Filter,
     level: &Level,
-    parents: &Parents<'_, L::Word>,
-    children: &mut Stack<'_, L::Word>,
+    parents: &Parents<'_, V::Word>,
+    children: &mut Stack<'_, V::Word>,
 ) {
     match (filter, level.adjacent) {
-        (Filter::All3, true) => isa.expand::<true, 2, true>(level, parents, children),
-        (Filter::All3, false) => isa.expand::<false, 2, true>(level, parents, children),
-        (Filter::All4, true) => isa.expand::<true, 3, true>(level, parents, children),
-        (Filter::All4, false) => isa.expand::<false, 3, true>(level, parents, children),
-        (Filter::All5, true) => isa.expand::<true, 4, true>(level, parents, children),
-        (Filter::All5, false) => isa.expand::<false, 4, true>(level, parents, children),
-        (Filter::Next3, true) => isa.expand::<true, 2, false>(level, parents, children),
-        (Filter::Next3, false) => isa.expand::<false, 2, false>(level, parents, children),
+        (Filter::All3, true) => step::expand::<V, VECTORS, true, 2, true>(none, level, parents, children),
+        (Filter::All3, false) => step::expand::<V, VECTORS, false, 2, true>(none, level, parents, children),
+        (Filter::All4, true) => step::expand::<V, VECTORS, true, 3, true>(none, level, parents, children),
+        (Filter::All4, false) => step::expand::<V, VECTORS, false, 3, true>(none, level, parents, children),
+        (Filter::All5, true) => step::expand::<V, VECTORS, true, 4, true>(none, level, parents, children),
+        (Filter::All5, false) => step::expand::<V, VECTORS, false, 4, true>(none, level, parents, children),
+        (Filter::Next3, true) => step::expand::<V, VECTORS, true, 2, false>(none, level, parents, children),
+        (Filter::Next3, false) => step::expand::<V, VECTORS, false, 2, false>(none, level, parents, children),
     }
 }

@@ -1,11 +1,10 @@
 //! Where the nodes wait: one stack a level, all in one buffer that a thread keeps from job to job.
 
 use super::schedule::Schedule;
-use super::word::Word;
+use super::vector::Word;
 
-/// Words readable and writable beyond the room of each array, so that whole vectors can be moved at its end: the
-/// widest vector has 32 lanes.
-const SLACK: usize = 32;
+/// Words beyond the room of each array, so that all lanes that are searched at a time can be moved at its end.
+const SLACK: usize = 256;
 /// Size and alignment of the pages asked for, in bytes.
 const PAGE: usize = 2 << 20;
 
@@ -101,16 +100,17 @@ impl<W: Word> Stack<'_, W> {
     }
 
     /// Adds a node: left and right diagonals, free columns.
-    pub(super) fn push(&mut self, [left, right, free]: [u32; 3]) {
-        self.left[self.len] = W::narrow(left);
-        self.right[self.len] = W::narrow(right);
-        self.free[self.len] = W::narrow(free);
+    pub(super) fn push(&mut self, node: [u32; 3]) {
+        let [left, right, free] =
+            node.map(|word| W::try_from(word).expect("a board that the lanes can hold"));
+        (self.left[self.len], self.right[self.len], self.free[self.len]) = (left, right, free);
         self.grow(1);
     }
 
     /// Takes off at most `limit` nodes from the top. They stay readable while the result lives.
     pub(super) fn take(&mut self, limit: usize) -> Parents<'_, W> {
         let count = self.len.min(limit);
+        self.free[self.len..][..SLACK].fill(W::default());
         self.len -= count;
         Parents {
             left: &self.left[self.len..],
@@ -120,26 +120,19 @@ impl<W: Word> Stack<'_, W> {
         }
     }
 
-    /// Where the next node's three words go. At least a vector's worth of words can be written at each pointer
-    /// while the stack is within its room.
-    #[cfg(target_arch = "x86_64")]
-    pub(super) fn top(&mut self) -> [*mut W; 3] {
-        self.spare().map(<[W]>::as_mut_ptr)
-    }
-
-    /// The room for the next nodes' three words.
+    /// The room for the next nodes' three words, and [`SLACK`] more.
     pub(super) fn spare(&mut self) -> [&mut [W]; 3] {
         [&mut self.left[self.len..], &mut self.right[self.len..], &mut self.free[self.len..]]
     }
 
-    /// Says that `count` nodes were written from [`top`](Self::top) on.
+    /// Says that `count` nodes were written to [`spare`](Self::spare).
     pub(super) fn grow(&mut self, count: usize) {
         self.len += count;
         assert!(self.len <= self.room, "the room of a level is an upper bound");
     }
 }
 
-/// Nodes to expand: the first `count` of each array; a vector's worth of words more can be read.
+/// Nodes to expand: the first `count` of each array, and behind them [`SLACK`] without free columns.
 pub(super) struct Parents<'a, W> {
     left: &'a [W],
     right: &'a [W],
@@ -154,20 +147,14 @@ impl<W: Word> Parents<'_, W> {
     }
 
     /// The three arrays: left and right diagonals, free columns.
-    #[cfg(target_arch = "x86_64")]
-    pub(super) fn arrays(&self) -> [*const W; 3] {
-        [self.left.as_ptr(), self.right.as_ptr(), self.free.as_ptr()]
-    }
-
-    /// The same arrays, as long as there are nodes.
-    pub(super) fn slices(&self) -> [&[W]; 3] {
-        [&self.left[..self.count], &self.right[..self.count], &self.free[..self.count]]
+    pub(super) fn arrays(&self) -> [&[W]; 3] {
+        [self.left, self.right, self.free]
     }
 
     /// The `k`-th node: left and right diagonals, free columns.
     #[cfg(test)]
     pub(super) fn node(&self, k: usize) -> [u32; 3] {
         assert!(k < self.count);
-        [self.left[k], self.right[k], self.free[k]].map(W::widen)
+        [self.left[k], self.right[k], self.free[k]].map(W::into)
     }
 }

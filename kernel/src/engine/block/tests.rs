@@ -131,24 +131,28 @@ fn no_candidates_at_all_is_no_completion() {
 /// A node's words: left and right diagonals, free columns.
 type Node = [u32; 3];
 
-/// What is asked of lanes of any kind, as closures can't be generic.
+/// What is asked of vectors of any kind, as closures can't be generic.
 trait Ask {
-    fn of<L: Steps>(&self, isa: L, name: &str);
+    fn of<V: Vector, const VECTORS: usize>(&self, none: V, name: &str);
 }
 
-/// Asks all the lanes that this machine has.
-fn ask_all_lanes(question: &impl Ask) {
-    question.of(portable::Narrow, "portable narrow");
-    question.of(portable::Wide, "portable wide");
+/// Asks all the vectors that this machine has.
+fn ask_all_vectors(question: &impl Ask) {
+    question.of::<_, { plain::PLACES }>(0_u16, "portable narrow");
+    question.of::<_, { plain::PLACES }>(0_u32, "portable wide");
     #[cfg(target_arch = "x86_64")]
     {
-        if let Some(isa) = avx2::Avx2::detect() {
-            question.of(avx2::Wide(isa), "AVX2 wide");
-            question.of(avx2::Narrow(isa), "AVX2 narrow");
+        if Kernel::Avx2.is_available() {
+            // SAFETY: the machine has the instructions.
+            let (narrow, wide) = unsafe { (avx2::Narrow::none(), avx2::Wide::none()) };
+            question.of::<_, 3>(narrow, "AVX2 narrow");
+            question.of::<_, 3>(wide, "AVX2 wide");
         }
-        if let Some(isa) = avx512::Avx512::detect() {
-            question.of(avx512::Wide(isa), "AVX-512 wide");
-            question.of(avx512::Narrow(isa), "AVX-512 narrow");
+        if Kernel::Avx512.is_available() {
+            // SAFETY: the machine has the instructions.
+            let (narrow, wide) = unsafe { (avx512::Narrow::none(), avx512::Wide::none()) };
+            question.of::<_, 3>(narrow, "AVX-512 narrow");
+            question.of::<_, 3>(wide, "AVX-512 wide");
         }
     }
 }
@@ -193,11 +197,11 @@ struct KeepsAllCompletions {
 }
 
 impl Ask for KeepsAllCompletions {
-    fn of<L: Steps>(&self, isa: L, name: &str) {
+    fn of<V: Vector, const VECTORS: usize>(&self, none: V, name: &str) {
         let schedule = Schedule::of(&Subproblem::empty(BoardSize::new(16).unwrap())).unwrap();
         let level = &schedule.levels[self.at];
         let mut buffer = Buffer::default();
-        let mut stacks = buffer.stacks::<L::Word>(&schedule);
+        let mut stacks = buffer.stacks::<V::Word>(&schedule);
         let (above, below) = stacks.split_at_mut(self.at + 1);
         for &count in &self.counts {
             for &node in &self.nodes[..count] {
@@ -207,11 +211,11 @@ impl Ask for KeepsAllCompletions {
             let expected: u64 =
                 self.nodes[..count].iter().map(|&node| completions_below(self.at, node)).sum();
             let found = if let Some(filter) = level.filter {
-                expand(isa, filter, level, &parents, &mut below[0]);
+                expand::<V, VECTORS>(none, filter, level, &parents, &mut below[0]);
                 let children = below[0].take(usize::MAX);
                 (0..children.count()).map(|k| completions_below(self.at + 1, children.node(k))).sum()
             } else {
-                isa.leaf::<true>(level, &parents)
+                step::leaf::<V, true>(none, level, &parents)
             };
             assert_eq!(found, expected, "{count} nodes on level {} of {name}", self.at);
         }
@@ -220,14 +224,14 @@ impl Ask for KeepsAllCompletions {
 
 #[test]
 fn chunks_of_every_length_are_expanded_to_their_last_node() {
-    // 32 lanes in each of 3 streams at most, and the plain version's desk of 256 places, once and again.
+    // 32 lanes in each of 3 streams at most, and 256 places of plain code, once and again.
     let mut counts: Vec<usize> = (0..=if cfg!(miri) { 9 } else { 110 }).rev().collect();
     if !cfg!(miri) {
         counts.extend([255, 256, 257, 700]);
     }
     let most = counts.iter().copied().max().expect("some");
     for at in [9, 10, 11, 12, 13] {
-        ask_all_lanes(&KeepsAllCompletions { at, nodes: nodes(at, most), counts: counts.clone() });
+        ask_all_vectors(&KeepsAllCompletions { at, nodes: nodes(at, most), counts: counts.clone() });
     }
 }
 
@@ -235,12 +239,12 @@ fn chunks_of_every_length_are_expanded_to_their_last_node() {
 struct FillsItsRoom;
 
 impl Ask for FillsItsRoom {
-    fn of<L: Steps>(&self, isa: L, name: &str) {
+    fn of<V: Vector, const VECTORS: usize>(&self, none: V, name: &str) {
         let n = BoardSize::new(16).unwrap();
         let schedule = Schedule::of(&Subproblem::empty(n)).unwrap();
         let at = 5;
         let mut buffer = Buffer::default();
-        let mut stacks = buffer.stacks::<L::Word>(&schedule);
+        let mut stacks = buffer.stacks::<V::Word>(&schedule);
         let (above, below) = stacks.split_at_mut(at + 1);
         let untouched = [0, 0, n.full() >> at];
         while !is_ready(below[0].len() + 1) {
@@ -250,14 +254,14 @@ impl Ask for FillsItsRoom {
             above[at].push(untouched);
         }
         let level = &schedule.levels[at];
-        expand(isa, level.filter.unwrap(), level, &above[at].take(CHUNK), &mut below[0]);
+        expand::<V, VECTORS>(none, level.filter.unwrap(), level, &above[at].take(CHUNK), &mut below[0]);
         assert_eq!(below[0].len(), schedule.levels[at + 1].room, "{name}");
     }
 }
 
 #[test]
 fn a_level_can_be_filled_to_its_room() {
-    ask_all_lanes(&FillsItsRoom);
+    ask_all_vectors(&FillsItsRoom);
 }
 
 #[test]
