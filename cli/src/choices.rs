@@ -12,7 +12,8 @@ use nqueens_coordinator::{Confirming, Timing};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::cells::Cells;
 use nqueens_kernel::colours::RowSets;
-use nqueens_kernel::engine::{Kernel, UnknownKernel};
+use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::names::UnknownName;
 use nqueens_kernel::plan::{Plan, PlanKind, fastest};
 use nqueens_model::message::THREADS_MAX;
 
@@ -73,7 +74,7 @@ impl Named for EngineName {
 }
 
 impl FromStr for EngineName {
-    type Err = UnknownKernel;
+    type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == nqueens_gpu::NAME { Ok(Self::OpenCl) } else { text.parse().map(Self::Cpu) }

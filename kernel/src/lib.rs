@@ -33,6 +33,7 @@ pub mod isa;
 pub mod job;
 pub mod known;
 pub mod ladder;
+pub mod names;
 pub mod plan;
 mod prefix;
 pub mod random;

@@ -11,9 +11,9 @@ use clap::Args;
 use clap::builder::{ValueParser, ValueParserFactory};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Totals;
-use nqueens_kernel::engine::UnknownKernel;
 use nqueens_kernel::known::{Published, first_counted, published};
 use nqueens_kernel::ladder::{Form, LadderCount, Rung};
+use nqueens_kernel::names::UnknownName;
 use nqueens_kernel::sequence::Sequence;
 use serde_json::json;
 
@@ -188,7 +188,7 @@ impl ValueParserFactory for Algorithm {
 }
 
 impl FromStr for Algorithm {
-    type Err = UnknownKernel;
+    type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.parse().map(Self::Rung).or_else(|_| text.parse().map(Self::Kernel))

@@ -9,12 +9,13 @@ mod products;
 mod reference;
 mod scalar;
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 pub use self::products::{MaskLists, ProductCounter, ProductPart, ProductWork, Tree, TreeStep};
 use crate::isa::{self, Isa};
+use crate::names::UnknownName;
 use crate::plan::kind::PlanKind;
 use crate::subproblem::Subproblem;
 
@@ -28,16 +29,9 @@ pub struct Tally {
 }
 
 /// Whoever asked for the count no longer wants it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("counting was stopped")]
 pub struct Stopped;
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("counting was stopped")
-    }
-}
-
-impl std::error::Error for Stopped {}
 
 /// The line between an engine at work and whoever waits for it; shared between their threads.
 #[derive(Debug, Default)]
@@ -167,7 +161,10 @@ impl<'a> Meter<'a> {
 }
 
 /// The engines for CPUs by name, slowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantNames,
+)]
+#[strum(serialize_all = "snake_case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
 pub enum Kernel {
     /// The classic symmetry search with its test at the leaves, written to be read.
     Reference,
@@ -186,14 +183,8 @@ impl Kernel {
     pub const ALL: [Self; 5] = [Self::Reference, Self::Scalar, Self::Portable, Self::Avx2, Self::Avx512];
 
     /// The name used on the command line, the wire and in the database.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reference => "reference",
-            Self::Scalar => "scalar",
-            Self::Portable => "portable",
-            Self::Avx2 => "avx2",
-            Self::Avx512 => "avx512",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The CPU features that the engine is compiled for; empty if any CPU runs it.
@@ -256,32 +247,6 @@ impl Kernel {
     }
 }
 
-impl fmt::Display for Kernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
+fn unknown(name: &str) -> UnknownName {
+    UnknownName::new("kernel", name, Kernel::VARIANTS)
 }
-
-impl FromStr for Kernel {
-    type Err = UnknownKernel;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|kernel| kernel.name() == text)
-            .ok_or_else(|| UnknownKernel(text.to_owned()))
-    }
-}
-
-/// No engine has this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownKernel(String);
-
-impl fmt::Display for UnknownKernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Kernel::ALL.map(Kernel::name).join(", ");
-        write!(f, "unknown kernel '{}'; known are: {names}", self.0)
-    }
-}
-
-impl std::error::Error for UnknownKernel {}

@@ -1,12 +1,15 @@
 //! The classes of solutions, by which jobs are told apart.
 
-use std::fmt;
-use std::str::FromStr;
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
+use crate::names::UnknownName;
 use crate::plan::kind::PlanKind;
 
 /// The classes that solutions are sorted into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantNames,
+)]
+#[strum(serialize_all = "snake_case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
 pub enum Class {
     /// Plan `rows`: the top queen stands on column 0, the second row's on column BOUND1.
     Corner,
@@ -40,39 +43,11 @@ impl Class {
     }
 
     /// The name used on the command line, the wire and in the database.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Corner => "corner",
-            Self::Edge => "edge",
-            Self::Border => "border",
-            Self::Colours => "colours",
-            Self::Cells => "cells",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
+fn unknown(name: &str) -> UnknownName {
+    UnknownName::new("class", name, Class::VARIANTS)
 }
-
-impl FromStr for Class {
-    type Err = UnknownClass;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|class| class.name() == text).ok_or_else(|| UnknownClass(text.to_owned()))
-    }
-}
-
-/// No class has this name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownClass(String);
-
-impl fmt::Display for UnknownClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown class '{}'; known are: {}", self.0, Class::ALL.map(Class::name).join(", "))
-    }
-}
-
-impl std::error::Error for UnknownClass {}

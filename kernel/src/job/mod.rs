@@ -4,7 +4,6 @@ pub(crate) mod class;
 mod parts;
 pub(crate) mod weight;
 
-use std::fmt;
 use std::ops::Range;
 
 use crate::board::BoardSize;
@@ -12,7 +11,7 @@ use crate::colours::RowSets;
 use crate::prefix::{Prefix, class_bounds, width_min};
 use crate::rows::bound2;
 use crate::unit::Unit;
-pub use class::{Class, UnknownClass};
+pub use class::Class;
 pub use weight::Weight;
 
 /// Some prefixes of one class with one BOUND1, all of the same width, counted together.
@@ -188,11 +187,13 @@ fn masks_of(n: BoardSize, bytes: &[u8]) -> Option<(Vec<u32>, &[u8])> {
 }
 
 /// Bytes that are no job.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJob {
     /// There are none.
+    #[error("a job has at least one prefix, not none")]
     Empty,
     /// The class has no such BOUND1.
+    #[error("class {class} of N = {n} has no BOUND1 = {bound1}")]
     Bound1 {
         /// Board size.
         n: BoardSize,
@@ -202,6 +203,7 @@ pub enum InvalidJob {
         bound1: u8,
     },
     /// Prefixes of the class have more queens.
+    #[error("prefixes of class {class} have {} queens or more, not {width}", width_min(*class))]
     Width {
         /// The class.
         class: Class,
@@ -209,11 +211,13 @@ pub enum InvalidJob {
         width: u8,
     },
     /// No masks of all rows of the board.
+    #[error("a job of class cells of N = {n} begins with {n} masks of columns of the board")]
     Masks {
         /// Board size.
         n: BoardSize,
     },
     /// No whole number of prefixes.
+    #[error("{length} bytes are no whole number of prefixes of {width}")]
     Length {
         /// Bytes a prefix.
         width: u8,
@@ -221,6 +225,7 @@ pub enum InvalidJob {
         length: usize,
     },
     /// A prefix has queens off the board, attacking each other, or outside the class.
+    #[error("{queens:?} is no prefix of class {class} of N = {n} with BOUND1 = {bound1}")]
     Prefix {
         /// Board size.
         n: BoardSize,
@@ -232,6 +237,7 @@ pub enum InvalidJob {
         queens: Vec<u8>,
     },
     /// No range of the board's row sets.
+    #[error("{bytes:?} is no range of the {sets} orbits of row sets of N = {n}")]
     Range {
         /// Board size.
         n: BoardSize,
@@ -241,37 +247,9 @@ pub enum InvalidJob {
         bytes: Vec<u8>,
     },
     /// Prefixes do not ascend.
+    #[error("prefix {number} is not larger than the one before it")]
     Order {
         /// Place of the first that is not larger than the one before it.
         number: usize,
     },
 }
-
-impl fmt::Display for InvalidJob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => write!(f, "a job has at least one prefix, not none"),
-            Self::Bound1 { n, class, bound1 } => {
-                write!(f, "class {class} of N = {n} has no BOUND1 = {bound1}")
-            }
-            Self::Width { class, width } => {
-                write!(f, "prefixes of class {class} have {} queens or more, not {width}", width_min(*class))
-            }
-            Self::Masks { n } => {
-                write!(f, "a job of class cells of N = {n} begins with {n} masks of columns of the board")
-            }
-            Self::Length { width, length } => {
-                write!(f, "{length} bytes are no whole number of prefixes of {width}")
-            }
-            Self::Prefix { n, class, bound1, queens } => {
-                write!(f, "{queens:?} is no prefix of class {class} of N = {n} with BOUND1 = {bound1}")
-            }
-            Self::Range { n, sets, bytes } => {
-                write!(f, "{bytes:?} is no range of the {sets} orbits of row sets of N = {n}")
-            }
-            Self::Order { number } => write!(f, "prefix {number} is not larger than the one before it"),
-        }
-    }
-}
-
-impl std::error::Error for InvalidJob {}

@@ -36,6 +36,7 @@ use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::board::BoardSize;
 use crate::counts::Totals;
+use crate::names::UnknownName;
 use crate::solution::{Image, Solution, Symmetry};
 
 /// All solutions of the `n` by `n` board in ascending order, found one at a time as they are asked for.
@@ -82,7 +83,7 @@ pub fn unique_solutions(n: BoardSize) -> impl Iterator<Item = (Solution, Symmetr
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantNames,
 )]
-#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownRung, parse_err_fn = UnknownRung::new)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
 pub enum Rung {
     /// All N^N boards, tested when full.
     BruteForce,
@@ -253,13 +254,6 @@ fn iterative(steps: impl Iterator<Item = Found>, visit: &mut dyn FnMut(Solution,
     states
 }
 
-/// No rung has this name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown algorithm '{0}'; known are: {known}", known = Rung::VARIANTS.join(", "))]
-pub struct UnknownRung(String);
-
-impl UnknownRung {
-    fn new(name: &str) -> Self {
-        Self(name.to_owned())
-    }
+fn unknown(name: &str) -> UnknownName {
+    UnknownName::new("algorithm", name, Rung::VARIANTS)
 }

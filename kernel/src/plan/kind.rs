@@ -2,11 +2,13 @@
 
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
+use crate::names::UnknownName;
+
 /// The ways to cut a board into jobs.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, IntoStaticStr, VariantNames,
 )]
-#[strum(serialize_all = "snake_case", parse_err_ty = UnknownPlan, parse_err_fn = UnknownPlan::new)]
+#[strum(serialize_all = "snake_case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
 pub enum PlanKind {
     /// The classic BOUND1/BOUND2 classes with their first rows placed.
     Rows,
@@ -29,13 +31,6 @@ impl PlanKind {
     }
 }
 
-/// No plan has this name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown plan '{0}'; known are: {known}", known = PlanKind::VARIANTS.join(", "))]
-pub struct UnknownPlan(String);
-
-impl UnknownPlan {
-    fn new(name: &str) -> Self {
-        Self(name.to_owned())
-    }
+fn unknown(name: &str) -> UnknownName {
+    UnknownName::new("plan", name, PlanKind::VARIANTS)
 }

@@ -15,7 +15,7 @@ use crate::engine::Kernel;
 use crate::job::{Class, Job, Weight};
 use crate::prefix::Prefix;
 pub use fingerprint::{Fingerprint, Fingerprinter, InvalidFingerprint};
-pub use kind::{PlanKind, UnknownPlan};
+pub use kind::PlanKind;
 pub use size::PlanSize;
 
 /// The fastest plan for boards of `n`, if this engine counts; `None`: GPUs.
