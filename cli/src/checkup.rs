@@ -30,7 +30,7 @@ pub(super) fn say(what: &str, how: impl Display) -> io::Result<()> {
 
 struct CoordinatorFacts {
     coordinator: CoordinatorStatus,
-    /// What it made of the token or certificate that went with the calls.
+    /// What it made of the token that went with the calls.
     shown: &'static str,
     runs: Vec<RunStatus>,
     workers: usize,
@@ -88,7 +88,6 @@ pub(super) fn describe_disk(disk: &DiskRoom) -> String {
 async fn ask(url: &str, token_file: Option<&Path>, tls: &CallerTls) -> anyhow::Result<CoordinatorFacts> {
     let token = token::read(token_file, TOKEN_VARIABLE)?;
     let shown = match token {
-        _ if tls.shows_certificate() => "it accepts the operator certificate",
         Some(_) => "it accepts the operator token",
         None => "it requires no operator token",
     };

@@ -190,8 +190,7 @@ impl OperatorClient {
             },
             CallFailure::Refused(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, text) => (
                 format!(
-                    "the coordinator refused: {text}; give a token by --operator-token-file or the variable {TOKEN_VARIABLE}, \
-                     or a certificate by --tls-cert"
+                    "the coordinator refused: {text}; give a token by --operator-token-file or the variable {TOKEN_VARIABLE}"
                 ),
                 false,
             ),

@@ -23,15 +23,9 @@ pub(crate) struct Join {
     /// The worker's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
-    /// For https:// addresses: certificate of the authority that signed the coordinator's, as PEM.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) authority: Option<String>,
-    /// Certificate that the worker shows, as PEM, ...
+    /// For https:// addresses: the coordinator's certificate, or that of the authority that signed it, as PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certificate: Option<String>,
-    /// ... and its private key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) key: Option<String>,
 }
 
 impl Join {
@@ -54,9 +48,14 @@ impl Join {
         })
     }
 
+    /// The content of the file.
+    pub(crate) fn text(&self) -> anyhow::Result<String> {
+        serde_json::to_string_pretty(self).context("the join file")
+    }
+
     /// Writes a new file for its owner alone.
     pub(crate) fn write(&self, path: &Path, replace: bool) -> anyhow::Result<()> {
-        let text = serde_json::to_string_pretty(self).context("the join file")?;
+        let text = self.text()?;
         let mut file = output::create(path, replace)?;
         file.write_all(format!("{text}\n").as_bytes())
             .and_then(|()| file.sync_all())
@@ -65,10 +64,8 @@ impl Join {
 
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let token = self.token.as_deref().map(str::parse::<Token>).transpose().context("token")?;
-        let own = self.certificate.as_deref().zip(self.key.as_deref());
-        let own = own.map(|(certificate, key)| (certificate.as_bytes(), key.as_bytes()));
-        let tls = self.authority.as_deref().map(|authority| ClientTls::new(authority.as_bytes(), own));
-        let tls = tls.transpose().context("authority, certificate, key")?;
+        let tls = self.certificate.as_deref().map(|certificate| ClientTls::new(certificate.as_bytes()));
+        let tls = tls.transpose().context("certificate")?;
         Ok(Client::new(&self.coordinator, token, tls.as_ref()).unwrap_or_else(|error| misuse(error).exit()))
     }
 }

@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod authority;
 mod bfile;
 mod build;
 mod cells;

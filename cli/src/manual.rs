@@ -86,15 +86,15 @@ fn section(roff: &mut Roff, title: &str, entries: impl Iterator<Item = (String, 
 fn files(command: &str) -> &'static [(&'static str, &'static str)] {
     match command {
         "run" => &[("nqueens-N.db", "the database of board N, unless --db names another")],
-        "coordinator" => &[(
-            "FILE-wal, FILE-shm",
-            "SQLite's log and index beside the database FILE; part of it, never delete them",
-        )],
+        "coordinator" => &[
+            (
+                "FILE-wal, FILE-shm",
+                "SQLite's log and index beside the database FILE; part of it, never delete them",
+            ),
+            ("FILE.pem, FILE.key", "with --tls: the coordinator's certificate, and its private key"),
+        ],
         "worker" => {
             &[("nqueens-spool/", "results that are not reported yet, unless --spool names another directory")]
-        }
-        "certs" => {
-            &[("nqueens-certs/", "authority, certificates and keys, unless --dir names another directory")]
         }
         _ if command.starts_with("fleet") => {
             &[("nqueens-fleet/", "the fleet's state and logs, unless --dir names another directory")]

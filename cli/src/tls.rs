@@ -1,123 +1,152 @@
-//! Certificates and keys from files.
+//! TLS: certificates from files, and the one that a coordinator makes for itself.
 
+use std::fs::Permissions;
+use std::io::Write;
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use nqueens_coordinator::Access;
 use nqueens_proto::ClientTls;
-use nqueens_proto::tls::{InvalidPem, certificates, private_key};
+use nqueens_proto::tls::{InvalidPem, certificates, is_for, private_key};
+use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair};
+use tempfile::NamedTempFile;
+use time::{Duration, OffsetDateTime};
+use tracing::info;
 
-use crate::authority::warn_of_end;
-use crate::exit::misuse;
 use crate::headings::CONNECTION;
 use crate::permissions::{read_secret, warn_of_readers};
 
-/// How a caller knows its coordinator, and shows who it is.
+/// How long a coordinator's own certificate is valid: it is trusted by itself, so whoever has it must get another one then.
+const VALID: Duration = Duration::days(3_650);
+
+/// Tolerated difference between the clocks of machines.
+const SLACK: Duration = Duration::HOUR;
+
+/// How a caller knows its coordinator.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CallerTls {
-    /// For https:// addresses: certificate of the authority that signed the coordinator's (PEM)
+    /// For https:// addresses: the coordinator's certificate, or that of the authority that signed it (PEM)
     #[arg(long = "tls-ca", value_name = "FILE", help_heading = CONNECTION)]
     ca: Option<PathBuf>,
-
-    /// Certificate to present to the coordinator instead of a token (PEM)
-    #[arg(long = "tls-cert", value_name = "FILE", help_heading = CONNECTION)]
-    cert: Option<PathBuf>,
-
-    /// Private key of that certificate (PEM)
-    #[arg(long = "tls-key", value_name = "FILE", help_heading = CONNECTION)]
-    key: Option<PathBuf>,
 }
 
 impl CallerTls {
-    /// Whether a certificate goes with the calls.
-    pub(crate) fn shows_certificate(&self) -> bool {
-        self.cert.is_some()
-    }
-
-    /// Reads the files; `None` if there are no such settings.
+    /// Reads the file; `None` if there is no such setting.
     pub(crate) fn read(&self) -> anyhow::Result<Option<ClientTls>> {
-        let Some(CallerPems { authority, own }) = self.pems()? else { return Ok(None) };
-        let own = own.as_ref().map(|(certificate, key)| (&**certificate, &**key));
-        Ok(Some(ClientTls::new(&authority, own).context("--tls-ca, --tls-cert, --tls-key")?))
+        self.pem()?.map(|pem| ClientTls::new(&pem)).transpose().context("--tls-ca")
     }
 
-    /// The files' contents; `None` if there are no such settings.
-    pub(crate) fn pems(&self) -> anyhow::Result<Option<CallerPems>> {
-        let pair = pair(self.cert.as_deref(), self.key.as_deref());
-        let Some(ca) = &self.ca else {
-            if pair.is_some() {
-                misuse("--tls-cert requires --tls-ca, which verifies the coordinator").exit();
-            }
-            return Ok(None);
-        };
-        let authority = read(ca, &certificates)?;
-        let own = pair.map(|(certificate, key)| anyhow::Ok((own(certificate)?, own_key(key)?)));
-        Ok(Some(CallerPems { authority, own: own.transpose()? }))
+    /// The file's content; `None` if there is no such setting.
+    pub(crate) fn pem(&self) -> anyhow::Result<Option<Vec<u8>>> {
+        self.ca.as_deref().map(|ca| read(ca, &certificates)).transpose()
     }
 }
 
-/// A caller's certificates as PEM texts.
-pub(crate) struct CallerPems {
-    /// Of the authority that signed the coordinator's.
-    pub(crate) authority: Vec<u8>,
-    /// The caller's own, and its private key.
-    pub(crate) own: Option<(Vec<u8>, Vec<u8>)>,
-}
-
-/// How a coordinator shows who it is, and knows its callers.
+/// How a coordinator shows who it is.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CoordinatorTls {
-    /// The coordinator's certificate (PEM); enables TLS
-    #[arg(long = "tls-cert", value_name = "FILE", help_heading = CONNECTION)]
+    /// Encrypt all connections. The first start makes a certificate and keeps it beside the database, with the endings .pem
+    /// and .key; callers trust it by --tls-ca or their join file
+    #[arg(long, help_heading = CONNECTION)]
+    tls: bool,
+
+    /// Names and addresses in that certificate by which callers reach the coordinator, beside this host's name and localhost
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = host, requires = "tls", help_heading = CONNECTION)]
+    tls_host: Vec<String>,
+
+    /// Encrypt all connections, with this certificate (PEM)
+    #[arg(long = "tls-cert", value_name = "FILE", requires = "key", conflicts_with = "tls", help_heading = CONNECTION)]
     cert: Option<PathBuf>,
 
     /// Private key of that certificate (PEM)
-    #[arg(long = "tls-key", value_name = "FILE", help_heading = CONNECTION)]
+    #[arg(long = "tls-key", value_name = "FILE", requires = "cert", help_heading = CONNECTION)]
     key: Option<PathBuf>,
-
-    /// Certificate of the authority that signs client certificates (PEM); workers and operators with such a
-    /// certificate need no token
-    #[arg(long = "tls-ca", value_name = "FILE", help_heading = CONNECTION)]
-    ca: Option<PathBuf>,
 }
 
 impl CoordinatorTls {
-    /// Reads the files and has the coordinator use them, if there are such settings.
-    pub(crate) fn apply(&self, access: Access) -> anyhow::Result<Access> {
-        let Some((certificate, key)) = pair(self.cert.as_deref(), self.key.as_deref()) else {
-            if self.ca.is_some() {
-                misuse("--tls-ca requires --tls-cert and --tls-key").exit();
-            }
-            return Ok(access);
+    /// Has the coordinator of a database use TLS, if that is wanted.
+    pub(crate) fn apply(&self, access: Access, db: &Path) -> anyhow::Result<Access> {
+        let (certificate, key) = match (&self.cert, &self.key) {
+            (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
+            _ if self.tls => self.own(db)?,
+            _ => return Ok(access),
         };
-        let ca = self.ca.as_deref().map(|ca| read(ca, &certificates)).transpose()?;
-        Ok(access.with_tls(&own(certificate)?, &own_key(key)?, ca.as_deref())?)
+        let name = || key.display().to_string();
+        let secret = read_secret(&key).with_context(name)?;
+        private_key(&secret).with_context(name)?;
+        warn_of_readers(&key);
+        Ok(access.with_tls(&read(&certificate, &certificates)?, &secret)?)
+    }
+
+    /// The files of the certificate of a database's coordinator, and of its key; made if there are none.
+    fn own(&self, db: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
+        let beside = |end: &str| {
+            let mut name = db.as_os_str().to_owned();
+            name.push(end);
+            PathBuf::from(name)
+        };
+        let (certificate, key) = (beside(".pem"), beside(".key"));
+        if !certificate.exists() {
+            make(&certificate, &key, self.tls_host.iter().cloned().chain(own_names()))?;
+            info!(certificate = %certificate.display(), "a certificate is made; callers trust it by --tls-ca or a join file");
+        }
+        let pem = read(&certificate, &certificates)?;
+        if let Some(host) = self.tls_host.iter().find(|host| !is_for(&pem, host)) {
+            let (certificate, key) = (certificate.display(), key.display());
+            bail!(
+                "{certificate} is not for {host}; remove it and {key} to have another made, and give that to all callers"
+            );
+        }
+        Ok((certificate, key))
     }
 }
 
-fn pair<'a>(certificate: Option<&'a Path>, key: Option<&'a Path>) -> Option<(&'a Path, &'a Path)> {
-    match (certificate, key) {
-        (Some(certificate), Some(key)) => Some((certificate, key)),
-        (None, None) => None,
-        _ => misuse("--tls-cert and --tls-key must be given together").exit(),
-    }
+/// Makes a certificate that is signed by its own key.
+fn make(certificate: &Path, key: &Path, hosts: impl Iterator<Item = String>) -> anyhow::Result<()> {
+    let mut params = CertificateParams::new(hosts.collect::<Vec<_>>())?;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, "nqueens coordinator");
+    let now = OffsetDateTime::now_utc();
+    (params.not_before, params.not_after) = (now - SLACK, now + VALID);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let pair = KeyPair::generate()?;
+    // In this order: a key without a certificate is made again.
+    store(key, &pair.serialize_pem(), 0o600)?;
+    store(certificate, &params.self_signed(&pair)?.pem(), 0o644)
 }
 
-/// Reads an own certificate, and says so if it has expired or will soon.
-fn own(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let pem = read(path, &certificates)?;
-    warn_of_end(path, &pem);
-    Ok(pem)
+/// Stores a file, whole or not at all; nobody else can read it before it has its mode.
+fn store(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || {
+        let mut file = NamedTempFile::new_in(folder)?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().set_permissions(Permissions::from_mode(mode))?;
+        file.as_file().sync_all()?;
+        file.persist(path).map(drop).map_err(|error| error.error)
+    };
+    write().with_context(|| path.display().to_string())
 }
 
-/// Reads the key of an own certificate, and says so if others can read it.
-fn own_key(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let name = || path.display().to_string();
-    let pem = read_secret(path).with_context(name)?;
-    private_key(&pem).with_context(name)?;
-    warn_of_readers(path);
-    Ok(pem)
+/// The names by which this machine is likely to be reached.
+fn own_names() -> impl Iterator<Item = String> {
+    let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let own = host(&own).ok().filter(|own| own != "localhost");
+    own.into_iter().chain(["localhost", "127.0.0.1", "::1"].map(str::to_owned))
+}
+
+/// Reads a host's name or address.
+fn host(text: &str) -> Result<String, String> {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let fits = text.parse::<IpAddr>().is_ok() || text.len() <= 253 && text.split('.').all(is_label);
+    fits.then(|| text.to_owned())
+        .ok_or_else(|| "a host is a name or an address, without http:// and port".into())
 }
 
 /// Reads a file that has what it should.

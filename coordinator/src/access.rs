@@ -1,9 +1,8 @@
-//! Which calls a caller may make. Workers have one token or certificate, operators another.
+//! Which calls a caller may make. Workers have tokens, operators another one.
 //!
-//! The role comes from the bearer token, compared in constant time, or from a URI in the client certificate,
-//! `urn:nqueens:worker` or `urn:nqueens:operator`. The credential of a worker is the name of its token, or of its certificate. A missing or wrong token is
-//! `UNAUTHENTICATED` (401), the other role's token or certificate is `PERMISSION_DENIED` (403). The check is made before the message is
-//! read. If there is an authority for client certificates and no token, the handshake fails without a certificate.
+//! The role comes from the bearer token, compared in constant time. The credential of a worker is the name of its token. A
+//! missing or wrong token is `UNAUTHENTICATED` (401), the other role's token is `PERMISSION_DENIED` (403). The check is made
+//! before the message is read.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,13 +15,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use nqueens_model::credential::Credential;
-use nqueens_proto::{Role, Token};
+use nqueens_proto::Token;
 use tonic::service::Interceptor;
 use tonic::{Code, Request, Status};
 use tracing::debug;
 
 use crate::error::Error;
-use crate::listener::{Caller, CallerLimits, Certified, ClientAuthorities, Tls};
+use crate::listener::{Caller, CallerLimits, Tls};
 
 /// What a coordinator asks callers for, and what it lets them take up.
 #[derive(Clone, Debug, Default)]
@@ -46,13 +45,8 @@ impl Access {
     }
 
     /// Speaks TLS only, with this certificate and its key (PEM).
-    ///
-    /// With certificates of authorities in `client_ca`, callers may show one that comes from them instead of a token;
-    /// where there are no tokens at all, they have to, and get no further than the handshake without.
-    pub fn with_tls(self, certificate: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> Result<Self, Error> {
-        let required = self.workers.is_empty() && self.operator.is_none();
-        let clients = client_ca.map(|pem| ClientAuthorities { pem, required });
-        Ok(Self { tls: Some(Tls::new(certificate, key, clients.as_ref())?), ..self })
+    pub fn with_tls(self, certificate: &[u8], key: &[u8]) -> Result<Self, Error> {
+        Ok(Self { tls: Some(Tls::new(certificate, key)?), ..self })
     }
 
     /// Sets the limits on callers.
@@ -61,32 +55,32 @@ impl Access {
         Self { limits, ..self }
     }
 
-    /// Whether nobody is let in without a token or a certificate.
+    /// Whether nobody is let in without a token.
     pub fn is_complete(&self) -> bool {
-        self.asks_for_certificates() || !self.workers.is_empty() && self.operator.is_some()
-    }
-
-    fn asks_for_certificates(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.asks)
+        !self.workers.is_empty() && self.operator.is_some()
     }
 
     pub(crate) fn workers(&self) -> Guard {
-        self.guard(Role::Worker, &self.workers, &self.operators_tokens())
+        Guard::new(Role::Worker, &self.workers, &self.operators_tokens())
     }
 
     /// Decides which requests an operator may make.
     pub fn operators(&self) -> Guard {
-        self.guard(Role::Operator, &self.operators_tokens(), &self.workers)
+        Guard::new(Role::Operator, &self.operators_tokens(), &self.workers)
     }
 
     fn operators_tokens(&self) -> Vec<(Credential, Token)> {
         self.operator.iter().map(|token| (Credential::shared(), token.clone())).collect()
     }
+}
 
-    fn guard(&self, role: Role, wanted: &[(Credential, Token)], other: &[(Credential, Token)]) -> Guard {
-        let is_open = wanted.is_empty() && !self.asks_for_certificates();
-        Guard { role, wanted: wanted.into(), other: other.into(), is_open }
-    }
+/// What a caller may do.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    /// Take jobs and report results.
+    Worker,
+    /// Plan, watch and change runs; look at the page.
+    Operator,
 }
 
 /// Looks at who calls before anything else of a call is read.
@@ -96,14 +90,21 @@ pub struct Guard {
     wanted: Arc<[(Credential, Token)]>,
     /// The other service's tokens: known, but not for these calls.
     other: Arc<[(Credential, Token)]>,
-    /// Whether anybody may call.
-    is_open: bool,
 }
 
 impl Guard {
+    fn new(role: Role, wanted: &[(Credential, Token)], other: &[(Credential, Token)]) -> Self {
+        Self { role, wanted: wanted.into(), other: other.into() }
+    }
+
+    /// Whether anybody may call.
+    fn is_open(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
     /// What the caller has shown, if it may call.
     fn admit(&self, headers: &HeaderMap, Caller(connection): &Caller) -> Result<Credential, Status> {
-        let credential = self.check(headers, connection.certified()).inspect_err(|refusal| {
+        let credential = self.check(headers).inspect_err(|refusal| {
             debug!(caller = %connection.address(), reason = refusal.message(), "call refused");
             connection.refuse();
         })?;
@@ -112,29 +113,24 @@ impl Guard {
     }
 
     /// What the caller has shown, if that is enough.
-    fn check(&self, headers: &HeaderMap, certified: Option<&Certified>) -> Result<Credential, Status> {
-        let role = self.role;
+    fn check(&self, headers: &HeaderMap) -> Result<Credential, Status> {
         let shown = |tokens: &[(Credential, Token)]| {
             // All are compared, so that the time tells nothing.
             let found = tokens.iter().filter(|(_, token)| token.authorizes(headers));
             found.fold(None, |_, (credential, _)| Some(credential.clone()))
         };
-        if self.is_open {
+        let role = match self.role {
+            Role::Worker => "worker",
+            Role::Operator => "operator",
+        };
+        if self.is_open() {
             Ok(Credential::shared())
         } else if let Some(credential) = shown(&self.wanted) {
             Ok(credential)
-        } else if let Some(certified) = certified.filter(|certified| certified.roles.contains(&role)) {
-            Ok(certified.credential.clone())
         } else if shown(&self.other).is_some() {
             Err(Status::permission_denied(format!("this token is not for {role}s; give the {role}'s")))
-        } else if certified.is_some() {
-            Err(Status::permission_denied(format!(
-                "this certificate is not for {role}s; give one that 'nqueens certs' made for the {role}"
-            )))
-        } else if !self.wanted.is_empty() {
-            Err(Status::unauthenticated(format!("the {role}'s token is missing or wrong")))
         } else {
-            Err(Status::unauthenticated(format!("the {role}'s certificate is missing")))
+            Err(Status::unauthenticated(format!("the {role}'s token is missing or wrong")))
         }
     }
 
@@ -142,7 +138,8 @@ impl Guard {
     /// than a token.
     pub fn refusal(&self, request: &HttpRequest, is_known: bool) -> Option<(StatusCode, String)> {
         let caller = Caller::of(request);
-        if self.is_open && caller.0.address().ip().to_canonical().is_loopback() && !names_loopback(request) {
+        if self.is_open() && caller.0.address().ip().to_canonical().is_loopback() && !names_loopback(request)
+        {
             let why = "without a token, call a coordinator on this machine as localhost or 127.0.0.1";
             return Some((StatusCode::MISDIRECTED_REQUEST, why.to_owned()));
         }
@@ -172,8 +169,7 @@ impl Interceptor for Guard {
     }
 }
 
-/// Lets calls of operators through. Web pages make none, neither with a browser's certificate nor where nothing is asked
-/// for: a browser names the page's origin with each change, and all else that a page may read it calls by the page's own host.
+/// Lets calls of operators through. Web pages make none, also where nothing is asked for: a browser names the page's origin with each change, and all else that a page may read it calls by the page's own host.
 pub(crate) async fn guard(State(guard): State<Guard>, request: HttpRequest, next: Next) -> Response {
     if request.headers().contains_key(ORIGIN) {
         return (StatusCode::MISDIRECTED_REQUEST, "web pages can't call").into_response();

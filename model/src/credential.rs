@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::name::{self, InvalidName};
 
-/// The name of what a worker has shown: of its token, or of its certificate. Workers of one credential may all be one
+/// The name of what a worker has shown: of its token. Workers of one credential may all be one
 /// person's, whatever they call themselves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]

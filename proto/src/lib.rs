@@ -28,7 +28,7 @@ pub use connect::{InvalidAddress, connect};
 pub use convert::InvalidMessage;
 pub use http::{CallFailure, JsonClient};
 pub use random::random_bytes;
-pub use tls::{ClientTls, Role};
+pub use tls::ClientTls;
 pub use token::{InvalidToken, Token};
 
 /// Version of the conversation between worker and coordinator. A coordinator refuses every other.

@@ -1,51 +1,29 @@
-//! TLS: the roles in certificates, and the caller's end of a connection.
+//! TLS: the caller's end of a connection.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use tokio::io::AsyncBufReadExt;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::client::verify_server_name;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::version::TLS13;
-use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfig, RootCertStore};
-
-/// What a caller may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
-#[strum(serialize_all = "snake_case")]
-pub enum Role {
-    /// Take jobs and report results.
-    Worker,
-    /// Plan, watch and change runs.
-    Operator,
-}
-
-impl Role {
-    /// Both of them.
-    pub const ALL: [Self; 2] = [Self::Worker, Self::Operator];
-
-    /// How a client certificate says it: as a URI among its subject alternative names. One certificate may say both.
-    pub const fn uri(self) -> &'static str {
-        match self {
-            Self::Worker => "urn:nqueens:worker",
-            Self::Operator => "urn:nqueens:operator",
-        }
-    }
-}
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
 /// What was given is no certificate or no key, or they don't fit; nothing of what was there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPem {
     /// Nothing that begins with `-----BEGIN CERTIFICATE-----`, or it does not end well.
-    #[error("it contains no certificate; it must be PEM text, as 'nqueens certs' writes it")]
+    #[error("it contains no certificate; it must be PEM text")]
     Certificate,
     /// No private key.
-    #[error("it contains no private key; it must be PEM text, as 'nqueens certs' writes it")]
+    #[error("it contains no private key; it must be PEM text")]
     Key,
     /// Both are there and are of no use.
     #[error("{0}")]
@@ -72,44 +50,38 @@ pub fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, InvalidPem> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|_| InvalidPem::Key)
 }
 
-/// By what a caller knows its coordinator, and shows who it is itself. Nothing prints it.
+/// Whether the first certificate in a PEM text is one for this host, a name or an address.
+pub fn is_for(pem: &[u8], host: &str) -> bool {
+    let Ok(found) = certificates(pem) else { return false };
+    let (certificate, name) = (ParsedCertificate::try_from(&found[0]), ServerName::try_from(host));
+    certificate
+        .is_ok_and(|certificate| name.is_ok_and(|name| verify_server_name(&certificate, &name).is_ok()))
+}
+
+/// By what a caller knows its coordinator. Nothing prints it.
 #[derive(Clone)]
 pub struct ClientTls(Arc<ClientConfig>);
 
 impl ClientTls {
-    /// Trusts a coordinator whose certificate comes from one of these authorities, and shows a certificate, with its key,
-    /// to one that asks for it; all as PEM texts.
-    pub fn new(ca: &[u8], own: Option<(&[u8], &[u8])>) -> Result<Self, InvalidPem> {
+    /// Trusts a coordinator whose certificate is one of these, or comes from one of these authorities; PEM texts.
+    pub fn new(trusted: &[u8]) -> Result<Self, InvalidPem> {
         let mut roots = RootCertStore::empty();
-        for ca in certificates(ca)? {
-            roots.add(ca)?;
+        for certificate in certificates(trusted)? {
+            roots.add(certificate)?;
         }
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13])
             .expect("ring has TLS 1.3")
-            .with_root_certificates(roots);
-        let mut config = match own {
-            None => builder.with_no_client_auth(),
-            Some((certificate, key)) => {
-                builder.with_client_auth_cert(certificates(certificate)?, private_key(key)?)?
-            }
-        };
+            .with_root_certificates(roots)
+            .with_no_client_auth();
         config.alpn_protocols.push(b"h2".to_vec());
         Ok(Self(Arc::new(config)))
     }
 
-    /// Shakes hands with the coordinator at this address, and waits for its first word: what it thinks of the caller's
-    /// certificate comes only then.
+    /// Shakes hands with the coordinator at this address.
     pub(crate) async fn connect(&self, stream: TcpStream, host: &str) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-        let mut stream = TlsConnector::from(Arc::clone(&self.0)).connect(name, stream).await?;
-        if stream.fill_buf().await?.is_empty() {
-            return Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "the coordinator closed the connection",
-            ));
-        }
-        Ok(stream)
+        TlsConnector::from(Arc::clone(&self.0)).connect(name, stream).await
     }
 }
 
@@ -129,14 +101,13 @@ pub fn trouble<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error
     std::iter::successors(Some(error), |&error| error.source()).find_map(inside)
 }
 
-/// For a caller whose call failed: what was wrong between the certificates, and what to do; `None` if it was something
-/// else.
+/// For a caller whose call failed: what was wrong with the coordinator's certificate, and what to do; `None` if it was
+/// something else.
 pub fn explain(error: &(dyn Error + 'static)) -> Option<String> {
     match trouble(error) {
         Some(rustls::Error::InvalidCertificate(error)) => Some(distrust(error)),
-        Some(rustls::Error::AlertReceived(alert)) => Some(refusal(*alert)),
         Some(rustls::Error::InvalidMessage(_)) => Some(
-            "it does not use TLS; write http:// where the network is trusted, or give the coordinator a certificate"
+            "it does not use TLS; write http:// where the network is trusted, or start the coordinator with --tls"
                 .to_owned(),
         ),
         Some(error) => Some(format!("TLS failed: {error}")),
@@ -148,28 +119,23 @@ pub fn explain(error: &(dyn Error + 'static)) -> Option<String> {
 fn distrust(error: &CertificateError) -> String {
     match error {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "the coordinator's certificate has expired; make a new one with 'nqueens certs renew' and restart the \
-             coordinator with it, or correct this machine's clock"
+            "the coordinator's certificate has expired; give it a new one and start it again, or correct this machine's \
+             clock"
                 .to_owned()
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "the coordinator's certificate is not valid yet; check the clocks of both machines".to_owned()
         }
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            "the coordinator's certificate comes from another authority than those in --tls-ca; give the ca.pem that \
-             was made together with it"
+            "the coordinator's certificate is neither in --tls-ca or the join file, nor from an authority that is; is it \
+             another coordinator, or has it a new certificate?"
                 .to_owned()
         }
         CertificateError::NotValidForNameContext { expected, presented } => format!(
-            "the coordinator's certificate is not for {}, but for {}; use one of these names in the address, or make \
-             one for this name with 'nqueens certs renew --host'",
+            "the coordinator's certificate is not for {}, but for {}; use one of these names in the address",
             expected.to_str(),
             presented.iter().map(|name| bare(name)).collect::<Vec<_>>().join(", ")
         ),
-        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            "the coordinator's certificate is not for coordinators; start it with coordinator.pem"
-                .to_owned()
-        }
         error => format!("the coordinator's certificate is invalid: {error}"),
     }
 }
@@ -178,26 +144,4 @@ fn distrust(error: &CertificateError) -> String {
 fn bare(name: &str) -> &str {
     let inside = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
     inside.map_or(name, |inside| inside.trim_matches('"'))
-}
-
-/// Why the caller's certificate is not taken.
-fn refusal(alert: AlertDescription) -> String {
-    match alert {
-        AlertDescription::CertificateRequired => {
-            "the coordinator requires a certificate; give --tls-cert and --tls-key".to_owned()
-        }
-        AlertDescription::CertificateExpired => {
-            "the coordinator says that the certificate in --tls-cert has expired or is not valid yet; make a new one \
-             with 'nqueens certs renew' and start again with it, or correct the clocks"
-                .to_owned()
-        }
-        AlertDescription::UnknownCA | AlertDescription::DecryptError => {
-            "the coordinator does not trust the authority of the certificate in --tls-cert; have one made by the \
-             authority in the coordinator's --tls-ca"
-                .to_owned()
-        }
-        alert => format!(
-            "the coordinator rejects the certificate in --tls-cert ({alert:?}); its log says why"
-        ),
-    }
 }

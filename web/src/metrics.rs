@@ -48,7 +48,7 @@ fn text(build: &str, snapshot: &Snapshot, workers: &[WorkerStatus], events: &Eve
             .push(MetricSamples::gauge("nqueens_disk_reserve_bytes", reserve).with(&[], real(room.reserve)));
     }
     families.push(of_events(events));
-    let help = "Calls refused because their token or certificate is missing or wrong.";
+    let help = "Calls refused because their token is missing or wrong.";
     families.push(MetricSamples::new(COUNTER, "nqueens_refused_calls_total", help).with(&[], real(refused)));
     let families: Vec<_> = families.into_iter().filter_map(MetricSamples::done).collect();
     TextEncoder::new().encode_to_string(&families).expect("families have names and samples")

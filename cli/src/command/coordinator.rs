@@ -35,8 +35,7 @@ const WORKER_TOKEN_VARIABLE: &str = "NQUEENS_WORKER_TOKEN";
 /// Plans runs, leases their jobs to workers, stores the results and computes the totals.
 ///
 /// The first line of output is the address that it listens on. On a non-loopback address, workers and operators must
-/// present tokens or certificates. Tokens come from files or from the variables `NQUEENS_WORKER_TOKEN` and
-/// `NQUEENS_OPERATOR_TOKEN`; 'nqueens certs' creates certificates.
+/// present tokens. They come from files or from the variables `NQUEENS_WORKER_TOKEN` and `NQUEENS_OPERATOR_TOKEN`.
 ///
 /// SIGTERM or Ctrl-C stops the coordinator within 5 seconds, after it has answered the calls in progress. A second Ctrl-C
 /// stops it immediately, and so does the end of these 5 seconds; both with exit code 130. Acknowledged results
@@ -69,7 +68,7 @@ pub(crate) struct CoordinatorCommand {
     #[command(flatten)]
     tls: CoordinatorTls,
 
-    /// Allow any address without tokens or certificates: everyone who can reach it has full access
+    /// Allow any address without tokens: everyone who can reach it has full access
     #[arg(long, help_heading = CONNECTION)]
     insecure: bool,
 
@@ -101,7 +100,7 @@ pub(crate) struct CoordinatorCommand {
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "256MiB", help_heading = LIMITS)]
     disk_reserve: ByteSize,
 
-    /// Maximum number of live workers per token or certificate
+    /// Maximum number of live workers per token
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000), default_value_t = 10_000, help_heading = LIMITS)]
     workers_max: u32,
 
@@ -146,14 +145,14 @@ impl CoordinatorCommand {
     async fn serve(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
         let workers = token::read_named(self.worker_token_file.as_deref(), WORKER_TOKEN_VARIABLE)?;
         let operator = token::read(self.operator_token_file.as_deref(), TOKEN_VARIABLE)?;
-        let access = self.tls.apply(Access::new(workers, operator)?)?;
+        let access = self.tls.apply(Access::new(workers, operator)?, &self.db)?;
         let (listener, address) = listen(&self.listen).await?;
         if !address.ip().is_loopback() && !access.is_complete() {
             if !self.insecure {
                 misuse(format_args!(
                     "{address} can be reached from other machines: give --worker-token-file and \
                      --operator-token-file (or the variables {WORKER_TOKEN_VARIABLE} and {TOKEN_VARIABLE}), or \
-                     --tls-cert, --tls-key and --tls-ca, or --insecure to let everyone in"
+                     --insecure to let everyone in"
                 ))
                 .exit();
             }

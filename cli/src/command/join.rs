@@ -10,7 +10,7 @@ use nqueens_proto::Token;
 use serde_json::json;
 
 use crate::join::Join;
-use crate::output::Json;
+use crate::output::{Json, print_line};
 use crate::runtime::block_on;
 use crate::tls::CallerTls;
 use crate::token;
@@ -31,7 +31,7 @@ enum Action {
     Create(CreateCommand),
 }
 
-/// Writes a join file: the coordinator's address, its authority, and a worker's credential.
+/// Writes a join file: the coordinator's address, its certificate, and a worker's token.
 ///
 /// A worker with the file needs nothing else: nqueens worker --join FILE. Only its owner can read the file (mode 0600). Copy
 /// it to the workers' machines in a way that keeps it secret, such as scp, or put it on storage that they share.
@@ -53,7 +53,7 @@ struct CreateCommand {
     #[command(flatten)]
     tls: CallerTls,
 
-    /// File to write
+    /// File to write; - prints it
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
@@ -76,14 +76,14 @@ impl CreateCommand {
     fn execute(self) -> anyhow::Result<ExitCode> {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec());
         let token = self.token()?.map(|token| text(token.as_bytes())).transpose()?;
-        let pems = self.tls.pems()?;
-        let authority = pems.as_ref().map(|pems| text(&pems.authority)).transpose()?;
-        let own = pems.as_ref().and_then(|pems| pems.own.as_ref());
-        let certificate = own.map(|(certificate, _)| text(certificate)).transpose()?;
-        let key = own.map(|(_, key)| text(key)).transpose()?;
-        let join = Join { coordinator: self.coordinator, token, authority, certificate, key };
+        let certificate = self.tls.pem()?.map(|pem| text(&pem)).transpose()?;
+        let join = Join { coordinator: self.coordinator, token, certificate };
         // Looks at all of it; connects to nobody.
         block_on(async { join.client() })?;
+        if self.output.as_os_str() == "-" {
+            print_line(join.text()?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         join.write(&self.output, self.force)?;
         let file = self.output.display();
         self.json.print(

@@ -2,7 +2,6 @@
 
 mod backup;
 mod bench;
-mod certs;
 mod change;
 mod coordinator;
 mod doctor;
@@ -80,7 +79,6 @@ enum Command {
     Worker(worker::WorkerCommand),
     Fleet(fleet::FleetCommand),
     Join(join::JoinCommand),
-    Certs(certs::CertsCommand),
     Submit(submit::SubmitCommand),
     Status(status::StatusCommand),
     Watch(watch::WatchCommand),
@@ -151,7 +149,6 @@ pub(crate) fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Verify(verify) => verify.execute(),
         Command::Report(report) => report.execute(),
         Command::Backup(backup) => backup.execute(),
-        Command::Certs(certs) => certs.execute(),
         Command::Bench(bench) => bench.execute(),
         Command::Table(table) => table.execute(),
         Command::Solutions(solutions) => solutions.execute(),

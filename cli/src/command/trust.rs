@@ -82,7 +82,7 @@ pub(crate) struct DistrustCommand {
     #[arg(value_name = "MACHINE")]
     name: Option<String>,
 
-    /// Name of its token or certificate: only the machine of that, or without MACHINE all machines of that
+    /// Name of its token: only the machine of that, or without MACHINE all machines of that
     #[arg(long, value_name = "NAME", value_parser = credential)]
     credential: Option<Credential>,
 

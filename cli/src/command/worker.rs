@@ -39,16 +39,15 @@ const TOKEN_VARIABLE: &str = "NQUEENS_TOKEN";
 /// While the coordinator is unreachable, the worker counts the jobs it holds, keeps the results in its spool and tries to
 /// reconnect. SIGTERM or Ctrl-C returns jobs that have not started and gives running jobs --drain-seconds to finish; a second
 /// Ctrl-C stops it immediately. What a worker needs to know to join a cluster is best given with --join. If the
-/// coordinator requires a token, --token-file or the variable `NQUEENS_TOKEN` can be used instead; if it requires a
-/// certificate, --tls-cert.
+/// coordinator requires a token, --token-file or the variable `NQUEENS_TOKEN` can be used instead.
 ///
 /// Exit codes: 0 told to go (by a signal, or drained by an operator), 1 failed, 2 wrong usage, 3 no more work
 /// (--idle-timeout), 4 time is up (--time-limit), 5 refused by the coordinator, 130 Ctrl-C, or results are left in the spool.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens worker --join cluster.join --time-limit auto --idle-timeout 5m")]
 pub(crate) struct WorkerCommand {
-    /// File with address, authority and credential, made by 'nqueens join create'
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["coordinator", "token_file", "ca", "cert", "key"])]
+    /// File with address, certificate and token, made by 'nqueens join create'
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["coordinator", "token_file", "ca"])]
     join: Option<PathBuf>,
 
     /// Address of the coordinator

@@ -140,8 +140,7 @@ fn tokens_are_asked_for_and_never_logged() {
     let coordinator = Coordinator::start(&place, &variables, "--operator-token-file operator.token");
     let url = coordinator.url();
 
-    let where_from = "give a token by --operator-token-file or the variable NQUEENS_OPERATOR_TOKEN, or a \
-                      certificate by --tls-cert";
+    let where_from = "give a token by --operator-token-file or the variable NQUEENS_OPERATOR_TOKEN";
     let missing = format!("the coordinator refused: the operator's token is missing or wrong; {where_from}");
     assert_eq!(place.failure(&format!("submit 8 --coordinator {url}")), missing);
     let with = |token: &str, arguments: &str| {

@@ -1,9 +1,9 @@
-//! Tokens and certificates that tell the owners of workers apart.
+//! Tokens that tell the owners of workers apart.
 
 use serde_json::Value;
 
 use crate::Place;
-use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually, own_address};
+use crate::processes::{Coordinator, OPERATOR_TOKEN, eventually};
 
 const LAB: &str = "token-for-the-lab-0123456789";
 const CLUB: &str = "token-for-the-club-0123456789";
@@ -75,28 +75,4 @@ fn a_file_of_tokens_that_tells_nobody_apart_is_refused() {
         assert!(said.contains(reason), "{text}: {said}");
         assert!(!said.contains(LAB) && !said.contains(OPERATOR_TOKEN), "{said}");
     }
-}
-
-#[test]
-fn a_certificate_is_a_credential() {
-    let place =
-        Place::new().with_file("worker.token", WORKER_TOKEN).with_file("operator.token", OPERATOR_TOKEN);
-    place.stdout(&format!("certs --dir c --host {} --worker lab,club", own_address()));
-    let showing = |name: &str| format!("--tls-ca c/ca.pem --tls-cert c/{name}.pem --tls-key c/{name}.key");
-    let tokens = "--worker-token-file worker.token --operator-token-file operator.token";
-    let coordinator = Coordinator::start(&place, &[], &format!("{} {tokens}", showing("coordinator")));
-    let at = format!("--coordinator https://{} {}", coordinator.address, showing("operator"));
-    let start = |name: &str, options: &str| {
-        let worker = coordinator.worker_arguments("https", name, name);
-        Background::start(&mut place.command(&format!("{worker} {options}")))
-    };
-    let _workers = [
-        start("west", &showing("lab")),
-        start("east", &showing("club")),
-        start("attic", "--tls-ca c/ca.pem --token-file worker.token"),
-    ];
-    let mut workers = listed(&place, &at, 3);
-    workers.sort();
-    let expected = [("attic", "shared"), ("east", "club"), ("west", "lab")];
-    assert_eq!(workers, expected.map(|(name, of)| (name.to_owned(), of.to_owned())));
 }

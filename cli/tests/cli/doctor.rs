@@ -162,8 +162,7 @@ fn the_doctor_asks_a_coordinator() {
     let by_variables = [("NQUEENS_COORDINATOR", &*url), ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
     assert_eq!(about(&by_variables, ""), (0, report));
 
-    let where_from = "give a token by --operator-token-file or the variable NQUEENS_OPERATOR_TOKEN, or a \
-                      certificate by --tls-cert";
+    let where_from = "give a token by --operator-token-file or the variable NQUEENS_OPERATOR_TOKEN";
     let refused = |why: &str| (1, vec![format!("FAILED: the coordinator refused: {why}; {where_from}")]);
     let none = about(&[], &format!("--coordinator {url}"));
     assert_eq!(none, refused("the operator's token is missing or wrong"));

@@ -157,25 +157,18 @@ fn command(place: &Place, pod: &Value) -> Command {
 
 /// Puts what the page says into the secrets.
 fn make_secrets(place: &Place) {
-    let host = own_address().to_string();
-    place.stdout(&format!("certs --host {host} --dir certs"));
     for secret in ["nqueens-coordinator", "nqueens-worker", "data", "spool"] {
         std::fs::create_dir(place.path(secret)).expect("a folder");
     }
-    let put = |secret: &str, name: &str, content: &[u8]| {
+    let put = |secret: &str, name: &str, content: &str| {
         let path = format!("{secret}/{name}");
         std::fs::write(place.path(&path), content).expect("a file");
         place.set_mode(&path, 0o600);
     };
-    let certificate = |name: &str| std::fs::read(place.path("certs").join(name)).expect("a file of certs");
     for secret in ["nqueens-coordinator", "nqueens-worker"] {
-        put(secret, "worker.token", WORKER_TOKEN.as_bytes());
-        put(secret, "ca.pem", &certificate("ca.pem"));
+        put(secret, "worker.token", WORKER_TOKEN);
     }
-    put("nqueens-coordinator", "operator.token", OPERATOR_TOKEN.as_bytes());
-    for name in ["coordinator.pem", "coordinator.key"] {
-        put("nqueens-coordinator", name, &certificate(name));
-    }
+    put("nqueens-coordinator", "operator.token", OPERATOR_TOKEN);
 }
 
 #[test]
@@ -188,7 +181,6 @@ fn what_the_pods_run_counts_a_board() {
         make_secrets(&place);
         let [head, node] = ["StatefulSet", "Deployment"].map(|kind| pod(&objects, kind));
         let mut coordinator = Coordinator::of(&mut command(&place, &head));
-        let mut worker = Background::start(&mut command(&place, &node));
         let container = &head["containers"][0];
         for probe in ["livenessProbe", "readinessProbe"] {
             let asked = &container[probe]["httpGet"];
@@ -210,6 +202,15 @@ fn what_the_pods_run_counts_a_board() {
             assert_eq!((outcome.code, &*outcome.stderr), (0, ""), "{overlay}: {arguments}");
             outcome.stdout
         };
+        if overlay == "many" {
+            let (url, tokens) =
+                (format!("https://{}:7327", own_address()), place.path("nqueens-coordinator"));
+            let tokens = format!("--worker-token-file {}/worker.token", tokens.display());
+            let join = exec(&format!("join create --coordinator {url} {tokens} --output -"));
+            std::fs::write(place.path("nqueens-worker/cluster.join"), join).expect("a file");
+            place.set_mode("nqueens-worker/cluster.join", 0o600);
+        }
+        let mut worker = Background::start(&mut command(&place, &node));
         let run = exec("submit 10").trim_end().to_owned();
         let status = || serde_json::from_str::<Value>(&exec("status --json")).expect("JSON");
         let total = eventually("it is counted", || status()["runs"][0]["total"].as_str().map(str::to_owned));

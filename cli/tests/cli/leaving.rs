@@ -135,21 +135,6 @@ fn a_join_file_is_secret_and_complete() {
     );
 }
 
-/// With TLS the file has certificates instead of a token.
-#[test]
-fn a_join_file_carries_certificates() {
-    let place = Place::new();
-    place.stdout("certs --dir tls --host 127.0.0.1 --host localhost");
-    let tls = "--tls-ca tls/ca.pem --tls-cert tls/coordinator.pem --tls-key tls/coordinator.key";
-    let coordinator =
-        Coordinator::of(&mut place.command(&format!("coordinator --db q.db --listen 127.0.0.1:0 {tls}")));
-    let url = format!("https://{}", coordinator.address);
-    let own = "--tls-ca tls/ca.pem --tls-cert tls/worker.pem --tls-key tls/worker.key";
-    place.stdout(&format!("join create --coordinator {url} {own} --output join"));
-    let mut worker = worker(&place, "--idle-timeout 1s");
-    assert_eq!(ended(&mut worker).code, 3);
-}
-
 #[test]
 fn series_end_with_a_worker_and_go_on_with_the_next() {
     let (place, coordinator) = cluster("--public-page");

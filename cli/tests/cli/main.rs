@@ -6,7 +6,6 @@ mod boards;
 mod browser;
 mod calls;
 mod cells;
-mod certs;
 mod citation;
 mod cluster;
 mod confirming;

@@ -1,36 +1,32 @@
-//! TLS between coordinator, workers and operators, with certificates of `nqueens certs`.
+//! TLS between coordinator, workers and operators.
 
-use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, Issuer, KeyPair, SanType};
+use std::os::unix::fs::PermissionsExt;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType};
 use time::{Duration, OffsetDateTime};
 
 use crate::http::{curl, is_here};
-use crate::processes::{Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, eventually, own_address};
+use crate::processes::{
+    Background, Coordinator, OPERATOR_TOKEN, WORKER_TOKEN, ended, eventually, own_address,
+};
 use crate::{Outcome, Place};
 
-/// A place with certificates for the address that this test program's coordinators have.
-fn certified() -> Place {
-    let place = Place::new();
-    place.stdout(&format!("certs --dir c --host {}", own_address()));
-    place
-}
+const TOKENS: [(&str, &str); 3] = [
+    ("NQUEENS_WORKER_TOKEN", WORKER_TOKEN),
+    ("NQUEENS_TOKEN", WORKER_TOKEN),
+    ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN),
+];
 
-const TRUSTING: &str = "--tls-ca c/ca.pem";
+const TRUSTING: &str = "--tls-ca queens.db.pem";
 
-fn showing(name: &str) -> String {
-    format!("{TRUSTING} --tls-cert c/{name}.pem --tls-key c/{name}.key")
+/// A coordinator with a certificate of its own for the address that this test program's coordinators have.
+fn encrypted(place: &Place, more: &[(&str, &str)]) -> Coordinator {
+    let variables = [&TOKENS, more].concat();
+    Coordinator::start(place, &variables, &format!("--tls --tls-host {} --sync-seconds 1", own_address()))
 }
 
 fn https(coordinator: &Coordinator) -> String {
     format!("https://{}", coordinator.address)
-}
-
-fn worker(place: &Place, coordinator: &Coordinator, options: &str, variables: &[(&str, &str)]) -> Background {
-    let url = https(coordinator);
-    // The spool is not to be another's.
-    let spool = format!("spool-{}", options.len());
-    let arguments =
-        format!("worker --coordinator {url} --threads 1 --kernel scalar --spool {spool} {options}");
-    Background::start(place.command(&arguments).envs(variables.iter().copied()))
 }
 
 /// What an operator is told who is not let in.
@@ -38,101 +34,100 @@ fn refusal(place: &Place, coordinator: &Coordinator, options: &str) -> String {
     place.failure(&format!("status --coordinator {} --log error {options}", https(coordinator)))
 }
 
-/// A certificate that `nqueens certs` would not make, from its authority: `NAME.pem` and `NAME.key`.
-fn forge(place: &Place, name: &str, change: impl FnOnce(&mut CertificateParams)) {
-    let [ca, ca_key] =
-        ["c/ca.pem", "c/ca.key"].map(|file| std::fs::read_to_string(place.path(file)).expect("text"));
-    let issuer = Issuer::from_ca_cert_pem(&ca, KeyPair::from_pem(&ca_key).expect("a key")).expect("a CA");
+/// Files `NAME.pem` and `NAME.key`: a certificate, signed by itself or by `issuer`, that is good unless `change` spoils it.
+fn forge(
+    place: &Place,
+    name: &str,
+    issuer: Option<&Issuer<'_, KeyPair>>,
+    change: impl FnOnce(&mut CertificateParams),
+) {
     let mut params = CertificateParams::default();
     params.not_before = OffsetDateTime::now_utc() - Duration::days(2);
     params.not_after = OffsetDateTime::now_utc() + Duration::days(2);
     params.subject_alt_names = vec![SanType::IpAddress(own_address().into())];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     change(&mut params);
     let key = KeyPair::generate().expect("a key");
-    let certificate = params.signed_by(&key, &issuer).expect("signed");
-    std::fs::write(place.path(&format!("c/{name}.pem")), certificate.pem()).expect("written");
-    std::fs::write(place.path(&format!("c/{name}.key")), key.serialize_pem()).expect("written");
+    let certificate = match issuer {
+        Some(issuer) => params.signed_by(&key, issuer),
+        None => params.self_signed(&key),
+    };
+    std::fs::write(place.path(&format!("{name}.pem")), certificate.expect("signed").pem()).expect("written");
+    std::fs::write(place.path(&format!("{name}.key")), key.serialize_pem()).expect("written");
+    place.set_mode(&format!("{name}.key"), 0o600);
 }
 
-fn expired(params: &mut CertificateParams) {
-    params.not_after = OffsetDateTime::now_utc() - Duration::days(1);
+/// An authority, and its certificate in `NAME.pem`.
+fn authority(place: &Place, name: &str) -> Issuer<'static, KeyPair> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    let key = KeyPair::generate().expect("a key");
+    let certificate = params.self_signed(&key).expect("signed");
+    std::fs::write(place.path(&format!("{name}.pem")), certificate.pem()).expect("written");
+    Issuer::new(params, key)
 }
 
-fn of_operator(params: &mut CertificateParams) {
-    params.subject_alt_names = vec![SanType::URI("urn:nqueens:operator".try_into().expect("ASCII"))];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-}
-
-/// The lines of all private keys.
-fn secrets(place: &Place) -> Vec<String> {
-    let keys = ["ca", "coordinator", "worker", "operator"].map(|name| place.path(&format!("c/{name}.key")));
-    let lines = keys.into_iter().flat_map(|path| {
-        let text = std::fs::read_to_string(path).expect("a key");
-        text.lines().filter(|line| !line.starts_with("-----")).map(str::to_owned).collect::<Vec<_>>()
-    });
-    lines.collect()
-}
-
+/// The certificate is made once; a join file carries it, and tokens travel under it.
 #[test]
-fn certificates_do_instead_of_tokens_and_keys_are_never_logged() {
-    let place = certified();
+fn a_coordinator_makes_its_certificate_and_keys_are_never_logged() {
+    let place = Place::new().with_file("worker.token", WORKER_TOKEN);
     let trace = [("NQUEENS_LOG", "trace")];
-    let coordinator = Coordinator::start(&place, &trace, &showing("coordinator"));
-    let at = format!("--coordinator {}", https(&coordinator));
-    let submitted = place.run_with(&trace, &format!("submit 9 {at} {}", showing("operator")));
+    let coordinator = encrypted(&place, &trace);
+    let mode = |file: &str| place.path(file).metadata().expect("it is there").permissions().mode() & 0o777;
+    assert_eq!((mode("queens.db.pem"), mode("queens.db.key")), (0o644, 0o600));
+    let url = https(&coordinator);
+    let at = format!("--coordinator {url} {TRUSTING}");
+    place.stdout(&format!("join create {at} --worker-token-file worker.token --output join"));
+    let printed = place.stdout(&format!("join create {at} --worker-token-file worker.token --output -"));
+    assert_eq!(printed, std::fs::read_to_string(place.path("join")).expect("text"));
+    let submitted = place.run_with(&[trace[0], TOKENS[2]], &format!("submit 9 {at}"));
     assert_eq!(submitted.code, 0, "{}", submitted.stderr);
-    let mut honest = worker(&place, &coordinator, &showing("worker"), &trace);
-    let run = submitted.stdout.trim_end();
-    let watched = place.stdout(&format!("watch {run} --interval 0.2 {at} {}", showing("operator")));
-    assert!(watched.ends_with("TOTAL 352, equal to the published count\n"), "{watched}");
-    let doctor = place.run(&format!("doctor {at} {}", showing("operator")));
-    assert!(doctor.stdout.contains("it accepts the operator certificate"), "{}", doctor.stdout);
+    let joining = "worker --join join --threads 1 --kernel scalar --spool";
+    let mut honest =
+        Background::start(place.command(&format!("{joining} west --idle-timeout 1s")).envs(trace));
+    let worked = ended(&mut honest);
+    assert_eq!(worked.code, 3, "{}", worked.stderr);
+    let doctor = place.run_with(&TOKENS, &format!("doctor {at}"));
+    assert!(doctor.stdout.contains("it accepts the operator token"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("N = 9, done"), "{}", doctor.stdout);
 
-    let denied = refusal(&place, &coordinator, &showing("worker"));
-    assert!(denied.starts_with("the coordinator refused: this certificate is not for operators"), "{denied}");
-    let mut operator = worker(&place, &coordinator, &showing("operator"), &[]);
-    let outcome = operator.end();
-    assert_eq!(outcome.code, 5);
-    assert!(outcome.stderr.contains("this certificate is not for workers"), "{}", outcome.stderr);
-    let nobody = refusal(&place, &coordinator, TRUSTING);
-    assert!(nobody.ends_with("requires a certificate; give --tls-cert and --tls-key"), "{nobody}");
-    let with_token = [("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
-    assert_eq!(
-        place.run_with(&with_token, &format!("status {at} {TRUSTING}")).code,
-        1,
-        "there are no tokens"
+    // The role comes from the token alone.
+    let none = refusal(&place, &coordinator, TRUSTING);
+    assert!(none.contains("the operator's token is missing or wrong"), "{none}");
+    let denied = place.run_with(&[("NQUEENS_OPERATOR_TOKEN", WORKER_TOKEN)], &format!("status {at}"));
+    assert!(
+        denied.code == 1 && denied.stderr.contains("this token is not for operators"),
+        "{}",
+        denied.stderr
     );
+    let operator = coordinator.worker_arguments("https", "east", "east");
+    let operator = place.run_with(&[("NQUEENS_TOKEN", OPERATOR_TOKEN)], &format!("{operator} {TRUSTING}"));
+    assert!(operator.stderr.contains("this token is not for workers"), "{}", operator.stderr);
+    assert_eq!(operator.code, 5);
 
-    honest.signal("-TERM");
-    let logs = [submitted.stderr, honest.end().stderr, coordinator.stop().stderr];
-    assert!(logs[2].contains("refused: it has no certificate"), "{}", logs[2]);
-    let secrets = secrets(&place);
-    assert!(secrets.len() >= 4);
-    for log in logs {
-        assert!(log.contains("TRACE") && !log.contains("PRIVATE KEY"));
+    let key = std::fs::read_to_string(place.path("queens.db.key")).expect("text");
+    let secrets: Vec<_> = key.lines().filter(|line| !line.starts_with("-----")).collect();
+    assert!(secrets.len() >= 2);
+    let first = std::fs::read(place.path("queens.db.pem")).expect("a file");
+    for log in [submitted.stderr, worked.stderr, coordinator.stop().stderr] {
+        assert!(log.contains("DEBUG") && !log.contains("PRIVATE KEY") && !log.contains(OPERATOR_TOKEN));
         assert!(!secrets.iter().any(|secret| log.contains(secret)));
     }
-}
 
-#[test]
-fn tokens_travel_encrypted_and_certificates_do_as_well() {
-    let place = certified();
-    let tokens = [("NQUEENS_WORKER_TOKEN", WORKER_TOKEN), ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
-    for ca in ["", TRUSTING] {
-        let own = format!("--tls-cert c/coordinator.pem --tls-key c/coordinator.key {ca}");
-        let coordinator = Coordinator::start(&place, &tokens, &own);
-        let status = |variables: &[(&str, &str)], options: &str| {
-            place.run_with(variables, &format!("status --coordinator {} {options}", https(&coordinator)))
-        };
-        assert_eq!(status(&tokens, TRUSTING).code, 0);
-        let without = status(&[], TRUSTING);
-        assert_eq!(without.code, 1);
-        assert!(without.stderr.contains("the operator's token is missing or wrong"), "{}", without.stderr);
-        let certificate = status(&[], &showing("operator"));
-        assert_eq!(certificate.code == 0, !ca.is_empty(), "{}", certificate.stderr);
-        assert_eq!(coordinator.stop().code, 0);
-    }
+    // Join files outlive a restart.
+    let coordinator = encrypted(&place, &[]);
+    assert_eq!(std::fs::read(place.path("queens.db.pem")).expect("a file"), first);
+    assert_eq!(coordinator.stop().code, 0);
+    let arguments = "coordinator --db queens.db --listen 127.0.0.1:0 --tls --tls-host head.example";
+    let other = place.failure(&format!("{arguments} --log error"));
+    assert!(
+        other.starts_with("queens.db.pem is not for head.example; remove it and queens.db.key"),
+        "{other}"
+    );
+    std::fs::remove_file(place.path("queens.db.key")).expect("it was there");
+    let half = place.failure("coordinator --db queens.db --listen 127.0.0.1:0 --tls --log error");
+    assert!(half.starts_with("queens.db.key: No such file"), "{half}");
 }
 
 #[test]
@@ -140,14 +135,12 @@ fn page_metrics_and_api_are_behind_tls_in_either_version_of_http() {
     if !is_here("curl") {
         return;
     }
-    let place = certified();
-    let tokens = [("NQUEENS_WORKER_TOKEN", WORKER_TOKEN), ("NQUEENS_OPERATOR_TOKEN", OPERATOR_TOKEN)];
-    let own = "--tls-cert c/coordinator.pem --tls-key c/coordinator.key";
-    let coordinator = Coordinator::start(&place, &tokens, own);
+    let place = Place::new();
+    let coordinator = encrypted(&place, &[]);
     let url = https(&coordinator);
     for version in ["--http1.1", "--http2"] {
         let ask = |arguments: &str, path: &str| {
-            curl(&place, &format!("{version} --cacert c/ca.pem {arguments} {url}{path}"))
+            curl(&place, &format!("{version} --cacert queens.db.pem {arguments} {url}{path}"))
         };
         for path in ["/metrics", "/v1/runs", "/solution?n=8&number=1"] {
             let outcome = ask(&format!("--oauth2-bearer {OPERATOR_TOKEN}"), path);
@@ -167,37 +160,44 @@ fn page_metrics_and_api_are_behind_tls_in_either_version_of_http() {
 
 #[test]
 fn a_coordinator_with_a_wrong_certificate_is_not_trusted_and_both_sides_say_why() {
-    let place = certified();
-    place.stdout("certs --dir other");
-    forge(&place, "expired", expired);
-    forge(&place, "early", |params| params.not_before = OffsetDateTime::now_utc() + Duration::days(1));
+    let place = Place::new();
+    let [ours, others] = ["ours", "others"].map(|name| authority(&place, name));
+    let now = OffsetDateTime::now_utc();
     let elsewhere = SanType::DnsName("elsewhere.example".try_into().expect("ASCII"));
-    forge(&place, "elsewhere", |params| params.subject_alt_names = vec![elsewhere]);
+    forge(&place, "good", Some(&ours), |_| {});
+    forge(&place, "own", None, |_| {});
+    forge(&place, "expired", Some(&ours), |params| params.not_after = now - Duration::days(1));
+    forge(&place, "own-expired", None, |params| params.not_after = now - Duration::days(1));
+    forge(&place, "early", Some(&ours), |params| params.not_before = now + Duration::days(1));
+    forge(&place, "elsewhere", Some(&ours), |params| params.subject_alt_names = vec![elsewhere.clone()]);
+    forge(&place, "own-elsewhere", None, |params| params.subject_alt_names = vec![elsewhere]);
+    forge(&place, "foreign", Some(&others), |_| {});
+    forge(&place, "again", None, |_| {});
+    let start = |name: &str| {
+        Coordinator::start(&place, &TOKENS[..0], &format!("--tls-cert {name}.pem --tls-key {name}.key"))
+    };
+    for (name, trusted) in [("good", "ours"), ("own", "own")] {
+        let coordinator = start(name);
+        place.stdout(&format!("status --coordinator {} --tls-ca {trusted}.pem", https(&coordinator)));
+        assert_eq!(coordinator.stop().code, 0);
+    }
+    let expired = ("has expired; give it a new one", "CertificateExpired");
+    let host = ("but for elsewhere.example; use one of these names in the address", "BadCertificate");
+    let issuer = ("is neither in --tls-ca or the join file, nor from an authority that is", "");
     let cases = [
-        (
-            "expired",
-            TRUSTING,
-            "the coordinator's certificate has expired; make a new one",
-            "CertificateExpired",
-        ),
-        ("early", TRUSTING, "is not valid yet; check the clocks of both machines", "CertificateExpired"),
-        (
-            "elsewhere",
-            TRUSTING,
-            "but for elsewhere.example; use one of these names in the address",
-            "BadCertificate",
-        ),
-        ("operator", TRUSTING, "is not for coordinators; start it with coordinator.pem", ""),
-        (
-            "coordinator",
-            "--tls-ca other/ca.pem",
-            "comes from another authority than those in --tls-ca",
-            "UnknownCA",
-        ),
+        ("expired", "ours", expired),
+        ("own-expired", "own-expired", expired),
+        ("early", "ours", ("is not valid yet; check the clocks of both machines", "CertificateExpired")),
+        ("elsewhere", "ours", host),
+        ("own-elsewhere", "own-elsewhere", host),
+        ("foreign", "ours", issuer),
+        ("good", "others", issuer),
+        ("own", "again", issuer),
+        ("own", "ours", issuer),
     ];
-    for (name, trusting, wrong, alert) in cases {
-        let coordinator = Coordinator::start(&place, &[], &showing(name));
-        let options = format!("{trusting} --tls-cert c/worker.pem --tls-key c/worker.key");
+    for (name, trusted, (wrong, alert)) in cases {
+        let coordinator = start(name);
+        let options = format!("--tls-ca {trusted}.pem");
         let said = refusal(&place, &coordinator, &options);
         assert!(
             said.starts_with(&format!("no secure connection to https://{}: ", coordinator.address)),
@@ -205,7 +205,8 @@ fn a_coordinator_with_a_wrong_certificate_is_not_trusted_and_both_sides_say_why(
         );
         assert!(said.contains(wrong), "{name}: {said}");
         // A worker waits until that is mended.
-        let mut patient = worker(&place, &coordinator, &options, &[]);
+        let arguments = coordinator.worker_arguments("https", "west", &format!("{name}-{trusted}"));
+        let mut patient = Background::start(&mut place.command(&format!("{arguments} {options}")));
         eventually("the worker says so", || patient.said().contains(wrong).then_some(()));
         assert!(patient.is_running());
         let log = coordinator.stop().stderr;
@@ -215,33 +216,9 @@ fn a_coordinator_with_a_wrong_certificate_is_not_trusted_and_both_sides_say_why(
 }
 
 #[test]
-fn a_caller_with_a_wrong_certificate_is_not_let_in_and_both_sides_say_why() {
-    let place = certified();
-    place.stdout("certs --dir other");
-    forge(&place, "expired", |params| {
-        of_operator(params);
-        expired(params);
-    });
-    forge(&place, "nobody", |params| {
-        of_operator(params);
-        params.subject_alt_names = vec![SanType::URI("urn:nqueens:somebody".try_into().expect("ASCII"))];
-    });
-    let coordinator = Coordinator::start(&place, &[], &showing("coordinator"));
-    let other = format!("{TRUSTING} --tls-cert other/operator.pem --tls-key other/operator.key");
-    let cases = [
-        (showing("expired"), "the certificate in --tls-cert has expired", "its certificate has expired"),
-        (other, "does not trust the authority of the certificate in --tls-cert", "from another authority"),
-        (showing("coordinator"), "rejects the certificate in --tls-cert", "no role for workers or operators"),
-    ];
-    for (options, told, logged) in cases {
-        let said = refusal(&place, &coordinator, &options);
-        assert!(said.contains(told), "{said}");
-        eventually("it is logged", || coordinator.process.said().contains(logged).then_some(()));
-    }
-    let said = refusal(&place, &coordinator, &showing("nobody"));
-    assert!(said.contains("this certificate is not for operators"), "{said}");
-
-    // One side speaks TLS, the other does not.
+fn one_side_speaks_tls_and_the_other_does_not() {
+    let place = Place::new();
+    let coordinator = encrypted(&place, &[]);
     let plain = place.failure(&format!("status --coordinator {}", coordinator.url()));
     assert!(plain.contains("whether the address must begin with https://"), "{plain}");
     eventually("it is logged", || coordinator.process.said().contains("it does not use TLS").then_some(()));
@@ -252,72 +229,24 @@ fn a_caller_with_a_wrong_certificate_is_not_let_in_and_both_sides_say_why() {
 }
 
 #[test]
-fn an_authority_is_replaced_while_both_are_trusted() {
-    let place = certified();
-    let read = |file: &str| std::fs::read_to_string(place.path(file)).expect("text");
-    let keep = |from: &str, to: &str| {
-        std::fs::copy(place.path(from), place.path(to)).expect("copied");
-    };
-    std::fs::create_dir(place.path("old")).expect("a directory");
-    for file in ["ca.pem", "coordinator.pem", "coordinator.key", "operator.pem", "operator.key"] {
-        keep(&format!("c/{file}"), &format!("old/{file}"));
-    }
-    let old = "--tls-cert old/operator.pem --tls-key old/operator.key";
-
-    let early = place.failure("certs retire-ca --dir other");
-    assert!(early.contains("other/ca.pem"), "{early}");
-    let said = place.stdout("certs new-ca --dir c");
-    assert!(said.contains("and the old one"), "{said}");
-    assert_eq!(read("c/ca.pem").matches("BEGIN CERTIFICATE").count(), 2);
-    assert!(read("c/ca.pem").ends_with(&read("old/ca.pem")));
-    let early = place.failure("certs retire-ca --dir c");
-    assert!(
-        early.starts_with("coordinator.pem was signed by the old authority; run 'nqueens certs renew' first"),
-        "{early}"
-    );
-    let certificates = place.stdout("certs renew --dir c");
-    assert!(
-        certificates.contains(&format!("coordinator {}", own_address())),
-        "the names are kept: {certificates}"
-    );
-
-    // Old and new certificates meet, as long as both sides have both authorities.
-    for own in ["old/coordinator", "c/coordinator"] {
-        let own = format!("--tls-cert {own}.pem --tls-key {own}.key {TRUSTING}");
-        let coordinator = Coordinator::start(&place, &[], &own);
-        for caller in [&format!("{TRUSTING} {old}"), &showing("operator")] {
-            place.stdout(&format!("status --coordinator {} {caller}", https(&coordinator)));
-        }
-        assert_eq!(coordinator.stop().code, 0);
-    }
-    place.stdout("certs retire-ca --dir c");
-    assert_eq!(read("c/ca.pem").matches("BEGIN CERTIFICATE").count(), 1);
-    let coordinator = Coordinator::start(&place, &[], &showing("coordinator"));
-    let said = refusal(&place, &coordinator, &format!("{TRUSTING} {old}"));
-    assert!(said.contains("does not trust the authority"), "{said}");
-}
-
-#[test]
 fn settings_that_make_no_sense_are_refused() {
-    let place = certified();
+    let place = Place::new();
+    forge(&place, "own", None, |_| {});
+    forge(&place, "other", None, |_| {});
     let everywhere = "coordinator --db queens.db --listen 0.0.0.0:0";
-    let own = "--tls-cert c/coordinator.pem --tls-key c/coordinator.key";
+    let own = "--tls-cert own.pem --tls-key own.key";
     let misuse = [
         (format!("{everywhere} {own}"), "can be reached from other machines"),
-        (format!("{everywhere} {TRUSTING}"), "--tls-ca requires --tls-cert and --tls-key"),
-        (
-            format!("{everywhere} --tls-cert c/coordinator.pem"),
-            "--tls-cert and --tls-key must be given together",
-        ),
+        (format!("{everywhere} --tls-cert own.pem"), "--tls-key <FILE>"),
+        (format!("{everywhere} --tls-key own.key"), "--tls-cert <FILE>"),
+        (format!("{everywhere} --tls {own}"), "cannot be used with"),
+        (format!("{everywhere} --tls-host head"), "--tls"),
+        (format!("{everywhere} --tls --tls-host https://head"), "a host is a name or an address"),
         ("status --coordinator https://head:1".to_owned(), "https:// wants --tls-ca"),
         (
-            format!("status --coordinator http://head:1 {TRUSTING}"),
+            "status --coordinator http://head:1 --tls-ca own.pem".to_owned(),
             "there is --tls-ca, and http:// goes without TLS",
         ),
-        (format!("status {own}"), "--tls-cert requires --tls-ca"),
-        ("certs --host https://head".to_owned(), "a host is a name or an address"),
-        ("certs --worker ca".to_owned(), "is not 'ca' or 'coordinator'"),
-        ("certs --worker one,one".to_owned(), "'one' is given twice"),
     ];
     for (arguments, why) in misuse {
         let Outcome { code, stderr, .. } = place.run(&arguments);
@@ -325,22 +254,14 @@ fn settings_that_make_no_sense_are_refused() {
     }
     let failures = [
         (
-            format!("{everywhere} {TRUSTING} --tls-cert c/coordinator.pem --tls-key c/worker.key"),
+            format!("{everywhere} --tls-cert own.pem --tls-key other.key"),
             "the key does not belong to this certificate",
         ),
+        (format!("{everywhere} --tls-cert none.pem --tls-key own.key"), "none.pem: No such file"),
+        (format!("{everywhere} --tls-cert own.pem --tls-key own.pem"), "own.pem: it contains no private key"),
         (
-            format!("{everywhere} {TRUSTING} --tls-cert c/none.pem --tls-key c/worker.key"),
-            "c/none.pem: No such file",
-        ),
-        (
-            "status --coordinator https://head:1 --tls-ca c/ca.key".to_owned(),
-            "c/ca.key: it contains no certificate",
-        ),
-        (
-            format!(
-                "status --coordinator https://head:1 {TRUSTING} --tls-cert c/worker.pem --tls-key c/worker.pem"
-            ),
-            "c/worker.pem: it contains no private key",
+            "status --coordinator https://head:1 --tls-ca own.key".to_owned(),
+            "own.key: it contains no certificate",
         ),
     ];
     for (arguments, why) in failures {

@@ -29,7 +29,7 @@ fn a_board_without_a_command() {
     Usage: nqueens [OPTIONS] <COMMAND>
     ");
     assert!(!complaint("32").contains("tip"), "no such board");
-    assert!(!complaint("certs 16").contains("tip"), "another command");
+    assert!(!complaint("fleet 16").contains("tip"), "another command");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn every_command_has_a_manual_page() {
             assert!(codes.contains(&format!("\\fB{code}\\fR")), "{command}: {codes}");
         }
         assert_eq!(codes.contains("\\fB5\\fR"), command == "worker", "{codes}");
-        let uses_files = ["run", "coordinator", "worker", "certs", "fleet"].contains(&&*command);
+        let uses_files = ["run", "coordinator", "worker", "fleet"].contains(&&*command);
         assert_eq!(
             files.contains("\\fBnqueens") || files.contains("\\fBFILE"),
             uses_files,

@@ -33,7 +33,7 @@ pub enum Refusal {
         reason: String,
     },
     /// The process is known under another credential.
-    #[error("this process has registered under another token or certificate; start the worker again")]
+    #[error("this process has registered under another token; start the worker again")]
     OtherCredential,
     /// Too many workers of one credential are there.
     #[error("{0} workers of credential {1} are registered and alive, and no more may be (--workers-max)")]

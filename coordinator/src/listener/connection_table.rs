@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -13,7 +13,6 @@ use tonic::Status;
 
 use super::CallerLimits;
 use super::bucket::Bucket;
-use super::tls::Certified;
 
 /// After this many refused calls, an unauthenticated connection is closed.
 const REFUSALS_MAX: u32 = 16;
@@ -179,7 +178,6 @@ impl ConnectionTable {
             address,
             peer,
             number,
-            certified: OnceLock::new(),
             is_known: AtomicBool::new(false),
             is_slow,
             stay: Mutex::new(None),
@@ -263,8 +261,6 @@ pub(crate) struct ConnectionGuard {
     address: SocketAddr,
     peer: Peer,
     number: u64,
-    /// What its certificate says, if it showed one.
-    certified: OnceLock<Certified>,
     /// Whether one of its calls was let in.
     is_known: AtomicBool,
     is_slow: Arc<AtomicBool>,
@@ -277,16 +273,6 @@ pub(crate) struct ConnectionGuard {
 impl ConnectionGuard {
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Notes what its certificate says.
-    pub(crate) fn set_certified(&self, certified: Certified) {
-        self.certified.set(certified).expect("there is one handshake");
-    }
-
-    /// What its certificate says; `None` if it showed none.
-    pub(crate) fn certified(&self) -> Option<&Certified> {
-        self.certified.get()
     }
 
     /// A call was let in, as far as the caller's rates allow.

@@ -8,7 +8,7 @@
 //! network), calls by rate (token buckets per connection and per peer), registrations per peer: see [`CallerLimits`].
 //! Peers without a connection are forgotten when their number exceeds the number of connections by 10,000.
 //!
-//! TLS is rustls with ring, version 1.3 only, without session resumption. Connections whose caller does not read a
+//! TLS is rustls with ring, version 1.3 only. Connections whose caller does not read a
 //! response are closed. Messages over 4 MiB, headers over 16 KiB and more than 64 concurrent calls on a connection
 //! are refused; a call may take 30 seconds. When the process has no file descriptors left, accepting pauses and
 //! continues. Warnings about unauthenticated callers are limited to 10 per minute; the rest are logged at `debug`.
@@ -41,7 +41,7 @@ use tracing::{debug, warn};
 
 pub use bucket::{Bucket, Rate};
 pub use connection::Caller;
-pub(crate) use tls::{Certified, ClientAuthorities, Tls};
+pub(crate) use tls::Tls;
 pub(crate) use write_timeout::watched;
 
 use crate::access::Access;
@@ -228,10 +228,7 @@ impl Porter {
                 return self.complain(&format_args!("connection from {address} refused: {why}"));
             }
         };
-        if let Some(certified) = Certified::of(&stream) {
-            connection_guard.set_certified(certified);
-        }
-        // The version is agreed. The server speaks first in HTTP/2, which tells a caller that its certificate is accepted.
+        // The version is agreed.
         let http = self.http.clone();
         let http = if tls::is_http2(&stream) { http.http2_only() } else { http.http1_only() };
         self.converse(stream, Scheme::HTTPS, &http, connection_guard).await;

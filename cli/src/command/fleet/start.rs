@@ -52,7 +52,7 @@ struct FleetOptions {
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=3_600), default_value_t = 5)]
     interval: u64,
 
-    /// The workers' file with address, authority and credential, made by 'nqueens join create'
+    /// The workers' file with address, certificate and token, made by 'nqueens join create'
     #[arg(long, value_name = "FILE")]
     join: PathBuf,
 

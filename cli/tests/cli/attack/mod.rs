@@ -41,21 +41,16 @@ impl Cluster {
         Self { place, options: "", coordinator, workers, run: String::new() }.submit(submit)
     }
 
-    /// The same with certificates instead of tokens.
+    /// The same with TLS.
     fn start_encrypted(limits: &str, submit: &str) -> Self {
         let place = Place::new();
-        place.stdout(&format!("certs --dir c --host {} --worker west,east", own_address()));
-        let own = "--tls-cert c/coordinator.pem --tls-key c/coordinator.key --tls-ca c/ca.pem";
-        let coordinator = Coordinator::start(&place, &[], &format!("--sync-seconds 1 {own} {limits}"));
+        let own = format!("--tls --tls-host {}", own_address());
+        let coordinator = Coordinator::start(&place, &TOKENS, &format!("--sync-seconds 1 {own} {limits}"));
+        let options = "--tls-ca queens.db.pem";
         let workers = ["west", "east"].map(|name| {
-            let files = [
-                ("NQUEENS_TLS_CA", "c/ca.pem"),
-                ("NQUEENS_TLS_CERT", &format!("c/{name}.pem")),
-                ("NQUEENS_TLS_KEY", &format!("c/{name}.key")),
-            ];
-            Background::start(place.command(&coordinator.worker_arguments("https", name, name)).envs(files))
+            let arguments = format!("{} {options}", coordinator.worker_arguments("https", name, name));
+            Background::start(place.command(&arguments).envs(TOKENS))
         });
-        let options = "--tls-ca c/ca.pem --tls-cert c/operator.pem --tls-key c/operator.key";
         Self { place, options, coordinator, workers: workers.into(), run: String::new() }.submit(submit)
     }
 
@@ -65,11 +60,10 @@ impl Cluster {
     }
 
     fn operator(&self, arguments: &str) -> String {
-        let (scheme, variables) =
-            if self.options.is_empty() { ("http", &TOKENS[..]) } else { ("https", &[][..]) };
+        let scheme = if self.options.is_empty() { "http" } else { "https" };
         let arguments =
             format!("{arguments} --coordinator {scheme}://{} {}", self.coordinator.address, self.options);
-        let outcome = self.place.run_with(variables, &arguments);
+        let outcome = self.place.run_with(&TOKENS, &arguments);
         assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);
         outcome.stdout.trim_end().to_owned()
     }
