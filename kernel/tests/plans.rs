@@ -1,6 +1,6 @@
 //! Every plan covers every solution once, however its jobs are cut.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::slice;
 
 use nqueens_kernel::board::BoardSize;
@@ -9,7 +9,9 @@ use nqueens_kernel::counts::{Counts, Totals};
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::job::{Class, Job};
 use nqueens_kernel::known::published;
+use nqueens_kernel::ladder;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind, fastest};
+use nqueens_kernel::solution::Solution;
 use nqueens_kernel::solver::Solver;
 use nqueens_kernel::symmetric::symmetric_counts;
 use nqueens_kernel::unit::{Unit, UnitTally};
@@ -208,44 +210,21 @@ const FINGERPRINTS: &[&str] = &[
     "31 colours 1 de05594dfe2976130e7aa5b9f5536d4fd1529674d3528025a573c8195eb94257",
 ];
 
-/// All solutions of a small board, as the columns of the rows, by brute force.
-fn solutions(n: usize) -> Vec<Vec<usize>> {
-    fn extend(n: usize, queens: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
-        if queens.len() == n {
-            found.push(queens.clone());
-        }
-        for column in 0..n {
-            let row = queens.len();
-            if row < n && (0..row).all(|r| column != queens[r] && column.abs_diff(queens[r]) != row - r) {
-                queens.push(column);
-                extend(n, queens, found);
-                queens.pop();
-            }
-        }
-    }
-    let mut found = Vec::new();
-    extend(n, &mut Vec::new(), &mut found);
-    found
-}
-
-fn rotated(queens: &[usize]) -> Vec<usize> {
-    let mut turned = vec![0; queens.len()];
-    for (row, &column) in queens.iter().enumerate() {
-        turned[column] = queens.len() - 1 - row;
-    }
-    turned
+/// The columns of a solution's rows.
+fn columns(solution: &Solution) -> Vec<usize> {
+    solution.columns().iter().map(|&column| column.into()).collect()
 }
 
 /// The rotations of a solution, itself first.
-fn rotations(queens: &[usize]) -> [Vec<usize>; 4] {
-    let quarter = rotated(queens);
-    let half = rotated(&quarter);
-    [queens.to_vec(), quarter, half.clone(), rotated(&half)]
-}
-
-fn images(queens: &[usize]) -> BTreeSet<Vec<usize>> {
-    let mirrored: Vec<_> = queens.iter().map(|column| queens.len() - 1 - column).collect();
-    [rotations(queens), rotations(&mirrored)].concat().into_iter().collect()
+fn rotations(queens: &[usize]) -> Vec<Vec<usize>> {
+    let rotated = |queens: &Vec<usize>| {
+        let mut turned = vec![0; queens.len()];
+        for (row, &column) in queens.iter().enumerate() {
+            turned[column] = queens.len() - 1 - row;
+        }
+        Some(turned)
+    };
+    std::iter::successors(Some(queens.to_vec()), rotated).take(4).collect()
 }
 
 /// Top column, right row, bottom column, left row.
@@ -285,11 +264,13 @@ fn means(job: &Job, prefix: &[u8], queens: &[usize]) -> bool {
 
 #[test]
 fn every_orbit_belongs_to_one_prefix_of_one_job() {
-    for n in 4..=10 {
-        let orbits: BTreeSet<_> = solutions(n).iter().map(|queens| images(queens)).collect();
+    for n in board(4).up_to(board(10)) {
+        let orbits: Vec<Vec<_>> = ladder::unique_solutions(n)
+            .map(|(solution, _)| solution.orbit().iter().map(columns).collect())
+            .collect();
         for kind in [PlanKind::Rows, PlanKind::Border] {
             for states_per_job in [20, 100_000] {
-                let plan = Plan::with_states_per_job(board(u32::try_from(n).unwrap()), kind, states_per_job);
+                let plan = Plan::with_states_per_job(n, kind, states_per_job);
                 let jobs: Vec<_> = plan.jobs().collect();
                 let prefixes: Vec<_> =
                     jobs.iter().flat_map(|job| job.prefixes().map(move |prefix| (job, prefix))).collect();
