@@ -17,13 +17,8 @@ impl Weight {
     /// Both together, saturating.
     pub(crate) fn plus(self, other: Self) -> Self {
         let add = |a: u64, b: u64| a.saturating_add(b).min(i64::MAX.unsigned_abs());
-        let (a, b) = (self.counts_max, other.counts_max);
-        let counts_max = Counts {
-            count2: add(a.count2, b.count2),
-            count4: add(a.count4, b.count4),
-            count8: add(a.count8, b.count8),
-            solutions: add(a.solutions, b.solutions),
-        };
+        let [a, b] = [self, other].map(|weight| <[u64; 4]>::from(weight.counts_max));
+        let counts_max = std::array::from_fn(|which| add(a[which], b[which])).into();
         Self { states: add(self.states, other.states).max(1), counts_max }
     }
 }

@@ -117,44 +117,14 @@ mod narrow {
 
 macro_rules! lanes {
     (
-        $vector:ident, $word:ty, $lanes:literal; $set1:ident, $sub:ident, $sll:ident, $srl:ident, $cmpeq:ident,
+        $vector:ident, $word:ty, $lanes:literal; $splat:ident, $sub:ident, $sll:ident, $srl:ident, $cmpeq:ident,
         $width:ident
     ) => {
-        vector!($vector, __m256i, _mm256_and_si256, _mm256_or_si256, _mm256_xor_si256, _mm256_set1_epi32(-1));
+        vector!(
+            $vector(__m256i), $word, Self, $lanes,
+            _mm256_setzero_si256, _mm256_and_si256, _mm256_or_si256,
+            _mm256_xor_si256, _mm256_loadu_si256, $splat, $sub, $sll, $srl;
 
-        impl Vector for $vector {
-            type Word = $word;
-            /// All bits of a chosen lane.
-            type Mask = Self;
-            const LANES: usize = $lanes;
-
-            #[inline(always)]
-            unsafe fn none() -> Self {
-                // SAFETY: the caller promises the instructions.
-                Self(unsafe { _mm256_setzero_si256() })
-            }
-            #[inline(always)]
-            fn splat(self, bitmap: $word) -> Self {
-                Self(on_values!($set1(bitmap.cast_signed())))
-            }
-            #[inline(always)]
-            fn load(self, words: &[$word]) -> Self {
-                let words = &words[..$lanes];
-                // SAFETY: `self` exists; there are as many words as lanes.
-                Self(unsafe { _mm256_loadu_si256(words.as_ptr().cast()) })
-            }
-            #[inline(always)]
-            fn lowest(self) -> Self {
-                self & Self(on_values!($sub(_mm256_setzero_si256(), self.0)))
-            }
-            #[inline(always)]
-            fn raise(self, rows: u32) -> Self {
-                Self(on_values!($sll(self.0, _mm_cvtsi32_si128(rows.cast_signed()))))
-            }
-            #[inline(always)]
-            fn lower(self, rows: u32) -> Self {
-                Self(on_values!($srl(self.0, _mm_cvtsi32_si128(rows.cast_signed()))))
-            }
             #[inline(always)]
             fn equals(self, other: Self) -> Self {
                 Self(on_values!($cmpeq(self.0, other.0)))
@@ -167,24 +137,7 @@ macro_rules! lanes {
             fn count(mask: Self) -> u32 {
                 on_values!(_mm256_movemask_epi8(mask.0)).count_ones() / (<$word>::BITS / u8::BITS)
             }
-            #[inline(always)]
-            fn refill<const VECTORS: usize>(
-                work: &mut Work<Self, VECTORS>,
-                from: [&[$word]; 3],
-                left: usize,
-                allowed: Self,
-            ) -> usize {
-                simd::refill(work, from, left, allowed)
-            }
-            #[inline(always)]
-            fn pack<const VECTORS: usize>(
-                keep: &[Self],
-                nodes: &Nodes<Self, VECTORS>,
-                to: [&mut [$word]; 3],
-            ) -> usize {
-                simd::pack(keep, nodes, to)
-            }
-        }
+        );
 
         impl simd::Moves for $vector {
             #[inline(always)]

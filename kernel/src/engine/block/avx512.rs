@@ -14,43 +14,14 @@ use super::vector::{Node, Nodes, Vector, Work};
 
 macro_rules! lanes {
     (
-        $vector:ident, $word:ty, $lanes:literal, $mask:ty; $set1:ident, $sub:ident, $sll:ident, $srl:ident,
+        $vector:ident, $word:ty, $lanes:literal, $mask:ty; $splat:ident, $sub:ident, $sll:ident, $srl:ident,
         $cmpeq:ident, $testn:ident, $mov:ident, $compress:ident, $expand:ident, $permute:ident
     ) => {
-        vector!($vector, __m512i, _mm512_and_si512, _mm512_or_si512, _mm512_xor_si512, _mm512_set1_epi32(-1));
+        vector!(
+            $vector(__m512i), $word, $mask, $lanes,
+            _mm512_setzero_si512, _mm512_and_si512, _mm512_or_si512,
+            _mm512_xor_si512, _mm512_loadu_si512, $splat, $sub, $sll, $srl;
 
-        impl Vector for $vector {
-            type Word = $word;
-            type Mask = $mask;
-            const LANES: usize = $lanes;
-
-            #[inline(always)]
-            unsafe fn none() -> Self {
-                // SAFETY: the caller promises the instructions.
-                Self(unsafe { _mm512_setzero_si512() })
-            }
-            #[inline(always)]
-            fn splat(self, bitmap: $word) -> Self {
-                Self(on_values!($set1(bitmap.cast_signed())))
-            }
-            #[inline(always)]
-            fn load(self, words: &[$word]) -> Self {
-                let words = &words[..$lanes];
-                // SAFETY: `self` exists; there are as many words as lanes.
-                Self(unsafe { _mm512_loadu_si512(words.as_ptr().cast()) })
-            }
-            #[inline(always)]
-            fn lowest(self) -> Self {
-                self & Self(on_values!($sub(_mm512_setzero_si512(), self.0)))
-            }
-            #[inline(always)]
-            fn raise(self, rows: u32) -> Self {
-                Self(on_values!($sll(self.0, _mm_cvtsi32_si128(rows.cast_signed()))))
-            }
-            #[inline(always)]
-            fn lower(self, rows: u32) -> Self {
-                Self(on_values!($srl(self.0, _mm_cvtsi32_si128(rows.cast_signed()))))
-            }
             #[inline(always)]
             fn equals(self, other: Self) -> $mask {
                 on_values!($cmpeq(self.0, other.0))
@@ -63,24 +34,7 @@ macro_rules! lanes {
             fn count(mask: $mask) -> u32 {
                 mask.count_ones()
             }
-            #[inline(always)]
-            fn refill<const VECTORS: usize>(
-                work: &mut Work<Self, VECTORS>,
-                from: [&[$word]; 3],
-                left: usize,
-                allowed: Self,
-            ) -> usize {
-                simd::refill(work, from, left, allowed)
-            }
-            #[inline(always)]
-            fn pack<const VECTORS: usize>(
-                keep: &[$mask],
-                nodes: &Nodes<Self, VECTORS>,
-                to: [&mut [$word]; 3],
-            ) -> usize {
-                simd::pack(keep, nodes, to)
-            }
-        }
+        );
 
         impl Moves for $vector {
             #[inline(always)]

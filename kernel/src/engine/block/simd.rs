@@ -61,9 +61,12 @@ pub(super) fn pack<V: Moves, const VECTORS: usize>(
     kept
 }
 
-/// A vector type, its operators, and what is the same for all.
+/// A vector type with its operators, and [`Vector`] for it: what is the same for all, and then the rest.
 macro_rules! vector {
-    ($vector:ident, $register:ty, $and:ident, $or:ident, $xor:ident, $ones:expr) => {
+    (
+        $vector:ident($register:ty), $word:ty, $mask:ty, $lanes:literal, $zero:ident, $and:ident, $or:ident, $xor:ident,
+        $load:ident, $splat:ident, $sub:ident, $sll:ident, $srl:ident; $($rest:item)*
+    ) => {
         /// Lanes of one word each.
         #[derive(Clone, Copy)]
         pub(in crate::engine::block) struct $vector($register);
@@ -77,8 +80,60 @@ macro_rules! vector {
 
             #[inline(always)]
             fn not(self) -> Self {
-                self ^ Self(on_values!($ones))
+                self ^ self.splat(<$word>::MAX)
             }
+        }
+
+        impl Vector for $vector {
+            type Word = $word;
+            type Mask = $mask;
+            const LANES: usize = $lanes;
+
+            #[inline(always)]
+            unsafe fn none() -> Self {
+                // SAFETY: the caller promises the instructions.
+                Self(unsafe { $zero() })
+            }
+            #[inline(always)]
+            fn splat(self, bitmap: $word) -> Self {
+                Self(on_values!($splat(bitmap.cast_signed())))
+            }
+            #[inline(always)]
+            fn load(self, words: &[$word]) -> Self {
+                let words = &words[..$lanes];
+                // SAFETY: `self` exists; there are as many words as lanes.
+                Self(unsafe { $load(words.as_ptr().cast()) })
+            }
+            #[inline(always)]
+            fn lowest(self) -> Self {
+                self & Self(on_values!($sub($zero(), self.0)))
+            }
+            #[inline(always)]
+            fn raise(self, rows: u32) -> Self {
+                Self(on_values!($sll(self.0, _mm_cvtsi32_si128(rows.cast_signed()))))
+            }
+            #[inline(always)]
+            fn lower(self, rows: u32) -> Self {
+                Self(on_values!($srl(self.0, _mm_cvtsi32_si128(rows.cast_signed()))))
+            }
+            #[inline(always)]
+            fn refill<const VECTORS: usize>(
+                work: &mut Work<Self, VECTORS>,
+                from: [&[$word]; 3],
+                left: usize,
+                allowed: Self,
+            ) -> usize {
+                simd::refill(work, from, left, allowed)
+            }
+            #[inline(always)]
+            fn pack<const VECTORS: usize>(
+                keep: &[$mask],
+                nodes: &Nodes<Self, VECTORS>,
+                to: [&mut [$word]; 3],
+            ) -> usize {
+                simd::pack(keep, nodes, to)
+            }
+            $($rest)*
         }
     };
     (@operator $vector:ident $operator:ident $method:ident $intrinsic:ident) => {
