@@ -85,11 +85,11 @@ class Listing(unittest.TestCase):
 class Estimating(unittest.TestCase):
     def test_intervals(self):
         estimate = nqueens.estimate(17, samples=2000, seed=7, speed=1_000_000, threads_total=4)
-        self.assertLess(estimate.total.low, estimate.total.estimate)
+        self.assertLess(estimate.total.low, estimate.total.value)
         self.assertEqual((estimate.n, estimate.published, estimate.samples), (17, 95815104, 2000))
-        hours = estimate.states.estimate / 1e6 / 3600
-        self.assertAlmostEqual(estimate.core_hours.estimate, hours, delta=hours / 1e3)
-        self.assertAlmostEqual(estimate.wall_hours.estimate, hours / 4, delta=hours / 1e3)
+        hours = estimate.states.value / 1e6 / 3600
+        self.assertAlmostEqual(estimate.core_hours.value, hours, delta=hours / 1e3)
+        self.assertAlmostEqual(estimate.wall_hours.value, hours / 4, delta=hours / 1e3)
         with self.assertRaisesRegex(nqueens.Error, "N must be"):
             nqueens.estimate(0)
 

@@ -14,7 +14,6 @@ mod client;
 mod command;
 mod confirm;
 mod console;
-mod count_columns;
 mod counting;
 mod devices;
 mod engines;

@@ -1,7 +1,7 @@
 //! The progress of a run on stderr: a bar on a terminal, otherwise a line per interval.
 
 use std::convert::Infallible;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,6 +64,44 @@ impl Drop for Bar {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// Steps of something else than a run: a bar on a terminal, which goes when this is dropped.
+pub(crate) struct StepBar(ProgressBar);
+
+impl StepBar {
+    pub(crate) fn new(template: &str) -> Self {
+        let style = ProgressStyle::with_template(template).expect("a valid template");
+        let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        bar.enable_steady_tick(PICTURE_EVERY);
+        Self(bar.with_style(style))
+    }
+
+    /// Something else begins, which takes so many steps.
+    pub(crate) fn phase(&self, what: &'static str, steps: u64) {
+        self.0.reset();
+        self.0.set_length(steps);
+        self.0.set_message(what);
+    }
+
+    pub(crate) fn step(&self) {
+        self.0.inc(1);
+    }
+
+    /// Prints a line above the bar.
+    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.0.is_hidden()
+    }
+}
+
+impl Drop for StepBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }
 

@@ -1,14 +1,13 @@
 //! Recounts a sample of jobs for `verify`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, IsTerminal};
+use std::io;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nqueens_evidence::confidence::finds;
 use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_evidence::recount::{Recount, recount};
@@ -22,7 +21,7 @@ use crate::engines::ENGINES;
 use crate::finding_lines::print_finding;
 use crate::machine::default_threads;
 use crate::output::{Json, thousands};
-use crate::progress::LINE_EVERY;
+use crate::progress::{LINE_EVERY, StepBar};
 use crate::runtime::block_on;
 use crate::signals::{signals, stopped};
 
@@ -91,7 +90,9 @@ impl SampleDraw {
             return Ok((0, true));
         }
         let claims = sample.into_claims();
-        let mut progress = ProgressLine::of(claims.len());
+        let progress = StepBar::new("{bar:32} {human_pos} of {human_len} jobs recounted, {eta} left");
+        progress.phase("", claims.len() as u64);
+        let mut told = Instant::now();
         let mut tally = RecountTally::default();
         let mut printed = Ok(());
         recount(&claims, self.kernel, self.threads, ENGINES, interrupt.control(), |recount| {
@@ -100,11 +101,15 @@ impl SampleDraw {
             tally.kernels.insert(recount.kernel);
             tally.parts += u64::from(recount.parts);
             if wrong > 0 && printed.is_ok() {
-                printed = progress.bar.suspend(|| print_mismatch(json, &recount, &report.workers));
+                printed = progress.suspend(|| print_mismatch(json, &recount, &report.workers));
             }
             progress.step();
+            if progress.is_hidden() && told.elapsed() >= LINE_EVERY {
+                told = Instant::now();
+                eprintln!("{} of {} jobs recounted", thousands(tally.recounted), thousands(claims.len()));
+            }
         });
-        progress.bar.finish_and_clear();
+        drop(progress);
         printed?;
         let result = tally.describe(report.jobs, self.seed);
         print_finding(json, Check::Sample.name(), &result)?;
@@ -163,32 +168,6 @@ impl RecountTally {
         CheckResult::Passed(format!(
             "{recounted} of {of} jobs recounted by {kernels}{parts}, all equal (seed {seed}){proof}"
         ))
-    }
-}
-
-/// How far the counting is, on stderr: a bar on a terminal, a line now and then elsewhere.
-struct ProgressLine {
-    bar: ProgressBar,
-    told: Instant,
-}
-
-impl ProgressLine {
-    fn of(jobs: usize) -> Self {
-        let style =
-            ProgressStyle::with_template("{bar:32} {human_pos} of {human_len} jobs recounted, {eta} left");
-        let terminal = std::io::stderr().is_terminal();
-        let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(jobs as u64), target);
-        Self { bar: bar.with_style(style.expect("a valid template")), told: Instant::now() }
-    }
-
-    fn step(&mut self) {
-        self.bar.inc(1);
-        if self.bar.is_hidden() && self.told.elapsed() >= LINE_EVERY {
-            self.told = Instant::now();
-            let (done, jobs) = (self.bar.position(), self.bar.length().unwrap_or_default());
-            eprintln!("{} of {} jobs recounted", thousands(done), thousands(jobs));
-        }
     }
 }
 

@@ -82,7 +82,7 @@ class Solution:
 class Interval:
     """An estimate with its 95 % confidence interval."""
 
-    estimate: float
+    value: float
     low: float
     high: float
 
@@ -230,7 +230,7 @@ def estimate(
     answer = json.loads(_run("estimate", str(n), "--json", *options))
 
     def interval(name: str) -> Interval:
-        return Interval(**{end: float(value) for end, value in answer[name].items()})
+        return Interval(**answer[name])
 
     return Estimate(
         n=answer["n"],

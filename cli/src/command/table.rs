@@ -10,7 +10,7 @@ use anyhow::ensure;
 use clap::Args;
 use clap::builder::{ValueParser, ValueParserFactory};
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::counts::Totals;
+use nqueens_kernel::counts::{Overflow, Totals};
 use nqueens_kernel::known::{Published, first_counted, published};
 use nqueens_kernel::ladder::{Form, LadderCount, Rung};
 use nqueens_kernel::names::UnknownName;
@@ -18,11 +18,10 @@ use nqueens_kernel::sequence::Sequence;
 use serde_json::json;
 
 use crate::choices::{AUTO, KernelChoice, PlanChoice, one_of};
-use crate::count_columns::CountColumns;
 use crate::counting::{self, BoardCount};
 use crate::exit::misuse;
 use crate::memory::default_memory;
-use crate::output::{hours, stdout, thousands};
+use crate::output::{hours, print_line, print_table, stdout, thousands};
 
 /// Prints the classic table: solutions, all and by symmetry, counted here or as published.
 ///
@@ -82,22 +81,28 @@ impl TableCommand {
 
     fn count(&self, last: BoardSize) -> anyhow::Result<()> {
         let count = self.way_to_count(last)?;
-        let columns = CountColumns::of_orbits(last, thousands);
+        let widths = widths(last)?;
+        let line = |cells: &[String]| {
+            let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
+            padded.collect::<Vec<_>>().join("  ")
+        };
+        let names = |name: fn(&Column) -> &str| ORBITS.each_ref().map(|column| name(column).to_owned());
         let mut counted = Vec::new();
         let mut out = stdout();
-        writeln!(out, " N  {}  hh:mm:ss.ms  published", columns.titles())?;
-        writeln!(out, "    {}", columns.sequences())?;
+        writeln!(out, " N  {}  hh:mm:ss.ms  published", line(&names(|(title, _)| title)))?;
+        writeln!(out, "    {}", line(&names(|(_, sequence)| sequence.name())))?;
         for n in self.from.up_to(last) {
             let count = count(n)?;
             let published = if count.check(n)? { "equal" } else { "-" };
-            let (counts, time) = (columns.row(n, count.orbits)?, hours(count.elapsed));
+            let (counts, time) = (line(&cells(&ORBITS, n, count.orbits, thousands)?), hours(count.elapsed));
             writeln!(out, "{n:>2}  {counts}  {time:>11}  {published}")?;
             out.flush()?;
             counted.push((n, count.orbits));
         }
+        drop(out);
         // On their own, so that the table above fits a terminal.
-        write!(out, "\n{}", CountColumns::of_symmetric(last, thousands).table(&counted)?)?;
-        Ok(())
+        print_line("")?;
+        print_columns(&SYMMETRIC, &counted, thousands)
     }
 
     fn print_published(&self, last: BoardSize) -> anyhow::Result<()> {
@@ -108,8 +113,6 @@ impl TableCommand {
             Published::N_MAX,
             self.from
         );
-        let first = boards.iter().filter_map(|(n, _)| Some((n, first_counted(*n)?)));
-        let mut out = stdout();
         if self.json {
             let board = |(n, orbits): &(BoardSize, Totals)| {
                 let mut board = json!({ "n": n.get(), "first_counted": first_counted(*n) });
@@ -120,20 +123,19 @@ impl TableCommand {
             };
             let sequences = Sequence::ALL.map(|it| json!({ "oeis": it.name(), "counts": it.describe() }));
             let boards = boards.iter().map(board).collect::<anyhow::Result<Vec<_>>>()?;
-            writeln!(out, "{}", json!({ "boards": boards, "sequences": sequences }))?;
-            return Ok(());
+            return Ok(print_line(json!({ "boards": boards, "sequences": sequences }))?);
         }
-        let plain = |count: u128| count.to_string();
-        writeln!(out, "{}", CountColumns::of_orbits(last, plain).table(&boards)?)?;
-        writeln!(out, "{}", CountColumns::of_symmetric(last, plain).table(&boards)?)?;
-        writeln!(out, "Sources: https://oeis.org/A000170 and the other numbers")?;
+        print_columns(&ORBITS, &boards, |count| count.to_string())?;
+        print_line("")?;
+        print_columns(&SYMMETRIC, &boards, |count| count.to_string())?;
+        print_line("\nSources: https://oeis.org/A000170 and the other numbers")?;
         for sequence in Sequence::ALL {
-            writeln!(out, "{sequence}  {}", sequence.describe())?;
+            print_line(format_args!("{sequence}  {}", sequence.describe()))?;
         }
-        writeln!(out, "N = 1: A260318 has 1 here; this program's three counts leave out the only queen")?;
-        writeln!(out, "\nFirst counted by")?;
-        for (n, who) in first {
-            writeln!(out, "N = {n}: {who}")?;
+        print_line("N = 1: A260318 has 1 here; this program's three counts leave out the only queen")?;
+        print_line("\nFirst counted by")?;
+        for (n, who) in boards.iter().filter_map(|(n, _)| Some((n, first_counted(*n)?))) {
+            print_line(format_args!("N = {n}: {who}"))?;
         }
         Ok(())
     }
@@ -170,6 +172,59 @@ fn climb(rung: Rung, form: Form, n: BoardSize) -> BoardCount {
     let begun = Instant::now();
     let LadderCount { total, orbits, states } = rung.count(form, n);
     BoardCount { total, orbits, states: states.into(), elapsed: begun.elapsed() }
+}
+
+/// A title, and the sequence of the OEIS.
+type Column = (&'static str, Sequence);
+
+/// The three counts leave out the only queen of N = 1, which the OEIS has in A260318.
+const ORBITS: [Column; 5] = [
+    ("TOTAL", Sequence::Solutions),
+    ("UNIQUE", Sequence::Unique),
+    ("COUNT2", Sequence::Count2),
+    ("COUNT4", Sequence::Count4),
+    ("COUNT8", Sequence::Count8),
+];
+
+/// Solutions equal to their half turn, and of these those equal to their quarter turn.
+const SYMMETRIC: [Column; 2] = [("HALF TURN", Sequence::HalfTurn), ("QUARTER TURN", Sequence::QuarterTurn)];
+
+/// A board's row, but for N.
+fn cells(
+    columns: &[Column],
+    n: BoardSize,
+    orbits: Totals,
+    written: fn(u128) -> String,
+) -> Result<Vec<String>, Overflow> {
+    let count = |(_, sequence): &Column| match sequence {
+        Sequence::Count2 => Ok(orbits.count2),
+        other => other.term(n, orbits),
+    };
+    columns.iter().map(|column| count(column).map(written)).collect()
+}
+
+fn print_columns(
+    columns: &[Column],
+    boards: &[(BoardSize, Totals)],
+    written: fn(u128) -> String,
+) -> anyhow::Result<()> {
+    let heads = columns.iter().map(|(title, sequence)| format!(">{title}\n{sequence}"));
+    let heads: Vec<_> = std::iter::once(">N".to_owned()).chain(heads).collect();
+    let row = |(n, orbits): &(BoardSize, Totals)| {
+        Ok([vec![n.to_string()], cells(columns, *n, *orbits, written)?].concat())
+    };
+    let rows = boards.iter().map(row).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(print_table(&heads.iter().map(String::as_str).collect::<Vec<_>>(), rows.into_iter())?)
+}
+
+/// What the columns need up to a board: its rows come one by one.
+fn widths(last: BoardSize) -> Result<[usize; ORBITS.len()], Overflow> {
+    let mut widths = ORBITS.map(|(title, sequence)| title.len().max(sequence.name().len()));
+    for (n, known) in BoardSize::MIN.up_to(last).filter_map(|n| Some((n, published(n)?))) {
+        let cells = cells(&ORBITS, n, known.orbits, thousands)?;
+        widths.iter_mut().zip(cells).for_each(|(width, cell)| *width = (*width).max(cell.len()));
+    }
+    Ok(widths)
 }
 
 /// A way to count a board.

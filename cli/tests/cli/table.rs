@@ -77,11 +77,11 @@ fn a_part_of_the_table() {
      7       40        6        0        2        4  00:00:00.00  equal
      8       92       12        0        1       11  00:00:00.00  equal
 
-     N  HALF TURN  QUARTER TURN
-          A032522       A033148
-     6          4             0
-     7          8             0
-     8          4             0
+    N  HALF TURN  QUARTER TURN
+         A032522       A033148
+    6          4             0
+    7          8             0
+    8          4             0
     ");
     let table = stdout("table --from 8 --to 8");
     assert_eq!(table.lines().count(), 3 + 1 + 3);

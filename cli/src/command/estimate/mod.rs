@@ -1,10 +1,10 @@
 //! `nqueens estimate`: estimates solutions and cost before a run.
 
 mod colours;
-mod cost;
-mod progress;
+mod ledger_size;
 mod sample;
 
+use std::io;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::thread;
@@ -13,19 +13,20 @@ use bytesize::ByteSize;
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::known::published;
-use nqueens_kernel::plan::{Plan, PlanKind};
+use nqueens_kernel::plan::Plan;
 use nqueens_model::numbers;
 use nqueens_model::operator::Interval;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::choices::{KernelChoice, PlanChoice, amount, threads};
 use crate::headings::COSTS;
 use crate::machine::default_threads;
 use crate::memory::Memory;
 use crate::output::{Json, counted, print_line, thousands};
-use cost::{Cost, LedgerSize};
-use progress::SamplingProgress;
-use sample::{Sampling, SpeedSource, WorkEstimate, interval};
+use crate::progress::StepBar;
+use ledger_size::LedgerSize;
+use sample::{Sampling, SpeedSource, interval};
 
 /// Estimates the number of solutions of a board and the cost of counting them, from a random sample.
 ///
@@ -88,14 +89,32 @@ fn speed(text: &str) -> Result<f64, String> {
     speed.ok_or_else(|| format!("a speed is at least 1 state per second, such as 1.5e9, not '{text}'"))
 }
 
-/// All that is said of a board.
+/// All that is said of a board, in JSON.
+#[derive(Serialize)]
 struct Outlook {
+    n: u32,
+    plan: &'static str,
+    kernel: &'static str,
+    samples: u32,
+    seed: u64,
     total: Interval,
     /// By a sample of row sets, for plan `colours`.
-    by_row_sets: Option<Interval>,
-    work: WorkEstimate,
-    cost: Cost,
-    ledger: LedgerSize,
+    total_by_row_sets: Option<Interval>,
+    published: Option<String>,
+    states: Interval,
+    /// Of one thread.
+    states_per_s: f64,
+    speed_from: SpeedSource,
+    scaled_from_n: Option<u32>,
+    /// Of one thread.
+    core_hours: Interval,
+    threads_total: u32,
+    /// From begin to end, if all threads always have work.
+    wall_hours: Interval,
+    jobs: u64,
+    database_bytes: u64,
+    energy_kwh: Option<Interval>,
+    price: Option<Interval>,
 }
 
 impl EstimateCommand {
@@ -107,119 +126,92 @@ impl EstimateCommand {
             strata: self.samples.div_ceil(2),
             seed: self.seed,
             memory_max: self.memory.bytes(),
-            progress: SamplingProgress::new(),
+            progress: StepBar::new("{bar:16} {wide_msg}"),
         };
         let plan = Plan::new(self.n, self.plan.resolve(self.n, Some(sampling.kernel)));
-        sampling.check(plan.kind())?;
+        let (n, kind, kernel) = (self.n, plan.kind(), sampling.kernel);
+        sampling.check(kind)?;
         if !self.json.json {
             // At once, for the rest may take a minute.
-            print_line(format_args!(
-                "N = {}, plan {}, {} kernel; 95 % confidence intervals",
-                self.n,
-                plan.kind(),
-                sampling.kernel
-            ))?;
+            let intervals = "95 % confidence intervals";
+            print_line(format_args!("N = {n}, plan {kind}, {kernel} kernel; {intervals}"))?;
         }
         let (ledger, sampled) = thread::scope(|scope| {
             let ledger = scope.spawn(|| LedgerSize::of(&plan));
-            let sampled = sampling.board(plan.kind(), self.speed);
+            let sampled = sampling.board(kind, self.speed);
             (ledger.join().expect("planning does not panic"), sampled)
         });
+        drop(sampling);
         let (total, by_row_sets, work) = sampled?;
-        let cost = Cost {
-            core_hours: work.core_seconds.map(|seconds| seconds / 3_600.0),
-            threads: self.threads_total.unwrap_or(u32::try_from(self.threads.get())?),
-            watts: self.watts_per_core,
-            price: self.price_per_core_hour,
+        let core_hours = work.core_seconds.map(|seconds| seconds / 3_600.0);
+        let threads_total = self.threads_total.unwrap_or(u32::try_from(self.threads.get())?);
+        let outlook = Outlook {
+            n: n.get(),
+            plan: kind.name(),
+            kernel: kernel.name(),
+            samples: self.samples,
+            seed: self.seed,
+            total: interval(total),
+            total_by_row_sets: by_row_sets.map(interval),
+            published: published(n).map(|known| known.total.to_string()),
+            states: work.states,
+            states_per_s: work.states_per_s,
+            speed_from: work.source,
+            scaled_from_n: work.scaled_from.map(BoardSize::get),
+            core_hours,
+            threads_total,
+            wall_hours: core_hours.map(|hours| hours / f64::from(threads_total)),
+            jobs: ledger.jobs,
+            database_bytes: ledger.bytes,
+            energy_kwh: self.watts_per_core.map(|watts| core_hours.map(|hours| hours * watts / 1_000.0)),
+            price: self.price_per_core_hour.map(|price| core_hours.map(|hours| hours * price)),
         };
-        let by_row_sets = by_row_sets.map(interval);
-        let outlook = Outlook { total: interval(total), by_row_sets, work, cost, ledger };
         if self.json.json {
-            print_line(self.json(plan.kind(), &sampling, &outlook))?;
+            print_line(json!(outlook))?;
         } else {
-            drop(sampling);
-            self.print(&outlook)?;
+            outlook.print()?;
         }
         Ok(ExitCode::SUCCESS)
     }
-
-    fn json(&self, plan: PlanKind, sampling: &Sampling, outlook: &Outlook) -> Value {
-        let Outlook { total, by_row_sets, work, cost, ledger } = outlook;
-        let count = |Interval { value, low, high }| json!({ "estimate": whole(value), "low": whole(low), "high": whole(high) });
-        let real = |Interval { value, low, high }| json!({ "estimate": value, "low": low, "high": high });
-        json!({
-            "n": self.n.get(),
-            "plan": plan.name(),
-            "kernel": sampling.kernel.name(),
-            "samples": self.samples,
-            "seed": self.seed,
-            "total": count(*total),
-            "total_by_row_sets": by_row_sets.map(count),
-            "published": published(self.n).map(|known| known.total.to_string()),
-            "states": count(work.states),
-            "states_per_s": work.states_per_s,
-            "speed_from": <&str>::from(work.source),
-            "scaled_from_n": work.scaled_from.map(BoardSize::get),
-            "core_hours": real(cost.core_hours),
-            "threads_total": cost.threads,
-            "wall_hours": real(cost.wall_hours()),
-            "jobs": ledger.jobs,
-            "database_bytes": ledger.bytes,
-            "energy_kwh": cost.energy_kwh().map(real),
-            "price": cost.total_price().map(real),
-        })
-    }
-
-    fn print(&self, outlook: &Outlook) -> anyhow::Result<()> {
-        let Outlook { total, by_row_sets, work, cost, ledger } = outlook;
-        let say = |what: &str, how: String| print_line(format_args!("{what:<14}{how}"));
-        say("solutions", describe(*total))?;
-        if let Some(by_row_sets) = by_row_sets {
-            say("by row sets", describe(*by_row_sets))?;
-        }
-        if let Some(known) = published(self.n) {
-            say("published", thousands(known.total))?;
-        }
-        say("states", describe(work.states))?;
-        let speed = numbers::speed(work.states_per_s);
-        let source = if work.source == SpeedSource::Given { "as given" } else { "measured here" };
-        say("speed", format!("{speed} per thread, {source}"))?;
-        if let Some(from) = work.scaled_from {
-            let how = "by the plan's own estimate of its work; the interval is 25 % wider per two rows";
-            say("assumed", format!("states scaled up from N = {from}, {how}"))?;
-        }
-        say("core-hours", hours(cost.core_hours))?;
-        let wall = cost.wall_hours().map(|hours| hours * 3_600.0).describe_time();
-        say("wall time", format!("{wall} on {}, fully busy", counted(cost.threads, "thread")))?;
-        say("jobs", thousands(ledger.jobs))?;
-        say("database", format!("about {}", ByteSize(ledger.bytes).display().si()))?;
-        if let Some(energy) = cost.energy_kwh() {
-            say("energy", format!("{} kWh", hours(energy)))?;
-        }
-        if let Some(price) = cost.total_price() {
-            say("price", hours(price))?;
-        }
-        Ok(())
-    }
 }
 
-/// A count without its fraction: decimal digits, however many.
-fn whole(count: f64) -> String {
-    format!("{count:.0}")
+impl Outlook {
+    fn print(&self) -> io::Result<()> {
+        let speed = numbers::speed(self.states_per_s);
+        let source = if self.speed_from == SpeedSource::Given { "as given" } else { "measured here" };
+        let how = "by the plan's own estimate of its work; the interval is 25 % wider per two rows";
+        let wall = self.wall_hours.map(|hours| hours * 3_600.0).describe_time();
+        let lines = [
+            ("solutions", Some(describe(self.total))),
+            ("by row sets", self.total_by_row_sets.map(describe)),
+            ("published", self.published.as_ref().map(thousands)),
+            ("states", Some(describe(self.states))),
+            ("speed", Some(format!("{speed} per thread, {source}"))),
+            ("assumed", self.scaled_from_n.map(|from| format!("states scaled up from N = {from}, {how}"))),
+            ("core-hours", Some(hours(self.core_hours))),
+            ("wall time", Some(format!("{wall} on {}, fully busy", counted(self.threads_total, "thread")))),
+            ("jobs", Some(thousands(self.jobs))),
+            ("database", Some(format!("about {}", ByteSize(self.database_bytes).display().si()))),
+            ("energy", self.energy_kwh.map(|energy| format!("{} kWh", hours(energy)))),
+            ("price", self.price.map(hours)),
+        ];
+        let mut told = lines.into_iter().filter_map(|(what, how)| Some((what, how?)));
+        told.try_for_each(|(what, how)| print_line(format_args!("{what:<14}{how}")))
+    }
 }
 
 fn describe(count: Interval) -> String {
     if count.low < count.high {
         count.describe_count()
     } else {
-        format!("{}, counted", thousands(whole(count.value)))
+        format!("{}, counted", thousands(format_args!("{:.0}", count.value)))
     }
 }
 
 /// An amount with three digits or so, and its bounds.
 fn hours(amount: Interval) -> String {
     let short = |number: f64| match number {
-        100.0.. => thousands(whole(number)),
+        100.0.. => thousands(format_args!("{number:.0}")),
         10.0.. => format!("{number:.1}"),
         0.1.. => format!("{number:.2}"),
         0.001.. => format!("{number:.4}"),

@@ -13,11 +13,11 @@ use nqueens_kernel::random::Random;
 use nqueens_kernel::sampling::{Estimate, Estimates, STATES_LEFT, Sampler};
 use nqueens_kernel::solver::Solver;
 use nqueens_model::operator::Interval;
-use strum::IntoStaticStr;
+use serde::Serialize;
 
-use super::progress::SamplingProgress;
 use crate::engines::ENGINES;
 use crate::measuring::{BOARD, TIME, count_pieces};
+use crate::progress::StepBar;
 
 pub(super) struct Sampling {
     pub(super) n: BoardSize,
@@ -26,7 +26,7 @@ pub(super) struct Sampling {
     pub(super) strata: u32,
     pub(super) seed: u64,
     pub(super) memory_max: u64,
-    pub(super) progress: SamplingProgress,
+    pub(super) progress: StepBar,
 }
 
 /// What there is to do, and how fast it is done.
@@ -43,8 +43,8 @@ pub(super) struct WorkEstimate {
 }
 
 /// Where a speed comes from.
-#[derive(Clone, Copy, PartialEq, Eq, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum SpeedSource {
     Given,
     Measured,
