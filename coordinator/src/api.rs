@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, CoordinatorStatus, DiskRoom, RunDetail, RunState, Submission, TrustChange, WorkerStatus,
+    Blamed, CoordinatorStatus, RunDetail, RunState, Submission, TrustChange, WorkerStatus,
 };
 use nqueens_proto::PROTOCOL_VERSION;
 use nqueens_scheduler::Refusal;
@@ -76,11 +76,7 @@ impl IntoResponse for Refused {
 }
 
 async fn coordinator(State(Api { operator, .. }): State<Api>) -> Json<CoordinatorStatus> {
-    let disk = operator.snapshot.borrow().room.map(|room| DiskRoom {
-        free_bytes: room.free,
-        reserve_bytes: room.reserve,
-        is_short: room.is_short,
-    });
+    let disk = operator.snapshot.borrow().room;
     let build = operator.build.to_string();
     Json(CoordinatorStatus { build, protocol_version: PROTOCOL_VERSION, disk })
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nqueens_scheduler::Room;
+use nqueens_model::operator::DiskRoom;
 use tracing::{info, warn};
 
 use crate::reader::Reader;
@@ -12,7 +12,7 @@ pub(crate) struct Disk {
     reader: Reader,
     reserve: u64,
     /// As last seen; `None` if nothing is to stay free, or the system does not tell.
-    room: Option<Room>,
+    room: Option<DiskRoom>,
 }
 
 impl Disk {
@@ -24,13 +24,13 @@ impl Disk {
     }
 
     /// Measures the free space, and logs when it becomes too small or sufficient again.
-    pub(crate) async fn look(&mut self) -> Option<Room> {
+    pub(crate) async fn look(&mut self) -> Option<DiskRoom> {
         let was_short = self.is_short();
         let free = if self.reserve > 0 { self.free().await } else { None };
         self.room = free.map(|free| {
             // It takes an eighth more to go on, so that it does not flicker.
             let enough = if was_short { self.reserve.saturating_add(self.reserve / 8) } else { self.reserve };
-            Room { free, reserve: self.reserve, is_short: free < enough }
+            DiskRoom { free_bytes: free, reserve_bytes: self.reserve, is_short: free < enough }
         });
         let (database, reserve) = (self.database.display(), self.reserve);
         match (was_short, self.is_short()) {
@@ -52,7 +52,7 @@ impl Disk {
         Some(beside.saturating_add(within.min(beside)))
     }
 
-    pub(crate) fn room(&self) -> Option<Room> {
+    pub(crate) fn room(&self) -> Option<DiskRoom> {
         self.room
     }
 

@@ -3,8 +3,8 @@
 use nqueens_kernel::plan::Plan;
 use nqueens_ledger::RunRow;
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Interval, Progress, RunState, RunStatus};
-use nqueens_scheduler::{AcceptedSums, Room, Run, Scheduler, Sums};
+use nqueens_model::operator::{DiskRoom, Interval, Progress, RunState, RunStatus};
+use nqueens_scheduler::{AcceptedSums, Run, Scheduler, Sums};
 
 pub use crate::speed::Measured;
 use crate::speed::{DOUBT_MAX, Speeds};
@@ -17,7 +17,7 @@ pub struct Snapshot {
     /// Workers that are present and hold a lease.
     pub busy_workers: usize,
     /// The room on the disk with the database, if somebody watches it.
-    pub room: Option<Room>,
+    pub room: Option<DiskRoom>,
     /// Whether some run has a job that can be leased.
     pub(crate) has_ready: bool,
     /// Open checks that nobody counts.

@@ -29,9 +29,9 @@ use std::time::{Duration, Instant};
 use nqueens_ledger as ledger;
 use nqueens_ledger::database::Database;
 use nqueens_model::id::Incarnation;
-use nqueens_model::operator::WallTime;
+use nqueens_model::operator::{DiskRoom, WallTime};
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::{Change, Dispatch, Millis, Needs, NewEvent, Policy, Room, Scheduler, Stalls};
+use nqueens_scheduler::{Change, Dispatch, Millis, Needs, NewEvent, Policy, Scheduler, Stalls};
 use sqlx::{Executor, Sqlite, Transaction};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, warn};
@@ -116,7 +116,7 @@ impl Writer {
     /// Reads the whole state of a database.
     pub(crate) async fn new(
         mut database: Database,
-        room: Option<Room>,
+        room: Option<DiskRoom>,
         policy: Policy,
         incarnation: Incarnation,
         build: &str,

@@ -5,9 +5,9 @@ mod common;
 
 use common::{House, Ledger, Operators, board, operator, refusal, submission};
 use nqueens_coordinator::request::Expire;
-use nqueens_coordinator::{Coordinator, Policy, Reader, Room, Timing};
+use nqueens_coordinator::{Coordinator, Policy, Reader, Timing};
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_model::operator::{Progress, RunState, Submission};
+use nqueens_model::operator::{DiskRoom, Progress, RunState, Submission};
 
 /// Plan `rows` with jobs of 1,000 states.
 fn fine(request: u8, n: u32) -> Submission {
@@ -172,7 +172,7 @@ async fn planning_ends_where_the_disk_gets_short_and_leaves_nothing() {
         while client.run(run).await.unwrap().progress.planned < Some(50_000) {}
         let gone = loop {
             // As seen by who watches a disk. Nobody here does, and says so every second.
-            let room = Some(Room { free: 1, reserve: 2, is_short: true });
+            let room = Some(DiskRoom { free_bytes: 1, reserve_bytes: 2, is_short: true });
             house.coordinator.operator().ask(Expire { room }).await.unwrap();
             if let Err(gone) = client.run(run).await {
                 break gone;

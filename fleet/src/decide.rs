@@ -23,7 +23,7 @@ use self::stop::tell;
 use crate::UnixSeconds;
 use crate::backend::SubmitError;
 use crate::state::{
-    Allocation, AllocationId, AllocationState, Cap, Demand, Ending, FleetState, OpenSubmit, QueueEntry, Retry,
+    Allocation, AllocationId, AllocationState, Cap, Demand, Ending, FleetState, QueueEntry, Retry,
 };
 
 /// A submit without an answer has reached the batch system within so many seconds, or never does. A backend gives up
@@ -118,7 +118,7 @@ pub fn decide(
     let Some(queue) = queue else { return look.decision };
     let fruitless = look.observe(queue) | look.miss(queue);
     look.judge(fruitless);
-    if look.state.open_submit.is_some_and(|open| open.until <= asked_at) {
+    if look.state.open_submit.is_some_and(|until| until <= asked_at) {
         (look.state.open_submit, look.state.filled) = (None, None);
     }
     if look.state.stopping.is_some() {
@@ -176,7 +176,7 @@ pub fn submitted(
             state.cap = Some(Cap { most, probe_at: now.saturating_add(PROBE_S), why });
             let fewer = (count > 1).then_some(count / 2);
             let until = now.saturating_add(SETTLE_S);
-            state.open_submit = fewer.map(|_| OpenSubmit { until });
+            state.open_submit = fewer.map(|_| until);
             return (note, fewer);
         }
         Err(SubmitError::Refused(why)) => {
@@ -184,7 +184,7 @@ pub fn submitted(
             format!("the submit was refused: {why}")
         }
         Err(SubmitError::Uncertain(why)) => {
-            state.open_submit = Some(OpenSubmit { until: now.saturating_add(SETTLE_S) });
+            state.open_submit = Some(now.saturating_add(SETTLE_S));
             format!("the submit had no answer: {why}")
         }
     };
@@ -375,7 +375,7 @@ impl Look<'_> {
         if queued + u64::from(count) >= full {
             self.state.filled.get_or_insert((self.now, full));
         }
-        self.state.open_submit = Some(OpenSubmit { until: self.now.saturating_add(SETTLE_S) });
+        self.state.open_submit = Some(self.now.saturating_add(SETTLE_S));
         self.decision.actions.push(FleetAction::Submit(count));
     }
 }

@@ -175,13 +175,6 @@ pub struct Cap {
     pub why: String,
 }
 
-/// A submit that may or may not have reached the batch system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenSubmit {
-    /// If the batch system's list shows nothing of it from then on, it has not.
-    pub until: UnixSeconds,
-}
-
 /// Repeated bad luck, and the time to wait because of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
@@ -223,8 +216,9 @@ pub struct Demand {
 pub struct FleetState {
     /// Its allocations, and the last that have ended.
     pub allocations: BTreeMap<AllocationId, Allocation>,
-    /// Set before a submit, removed after its answer.
-    pub open_submit: Option<OpenSubmit>,
+    /// Set before a submit, removed after its answer: if the batch system's list shows nothing of it from then on, it has not
+    /// arrived.
+    pub open_submit: Option<UnixSeconds>,
     /// Refused submits in a row, limits aside.
     pub refused: Retry,
     /// The batch system's submit limit, if it has met one.

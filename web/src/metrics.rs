@@ -43,9 +43,10 @@ fn text(build: &str, snapshot: &Snapshot, workers: &[WorkerStatus], events: &Eve
     if let Some(room) = snapshot.room {
         let free = "Bytes that the coordinator may still write to the disk with its database.";
         let reserve = "Free bytes below which no more jobs are leased.";
-        families.push(MetricSamples::gauge("nqueens_disk_free_bytes", free).with(&[], real(room.free)));
-        families
-            .push(MetricSamples::gauge("nqueens_disk_reserve_bytes", reserve).with(&[], real(room.reserve)));
+        families.push(MetricSamples::gauge("nqueens_disk_free_bytes", free).with(&[], real(room.free_bytes)));
+        families.push(
+            MetricSamples::gauge("nqueens_disk_reserve_bytes", reserve).with(&[], real(room.reserve_bytes)),
+        );
     }
     families.push(of_events(events));
     let help = "Calls refused because their token is missing or wrong.";

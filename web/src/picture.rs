@@ -53,9 +53,7 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
         "at_ms": wall_time(),
         "documents": has_documents,
         "build": operator.build(),
-        "disk": snapshot.room.map(|room| json!({
-            "free_bytes": room.free, "reserve_bytes": room.reserve, "is_short": room.is_short,
-        })),
+        "disk": snapshot.room,
         "busy_workers": snapshot.busy_workers,
         "workers_seen": seen,
         "workers_listed": listed,

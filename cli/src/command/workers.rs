@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
 use nqueens_coordinator::WorkerRow;
 use nqueens_model::credential::Credential;
@@ -145,14 +146,14 @@ impl DrainCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let worker = block_on(async {
             let mut client = self.contact.client()?;
-            let known = client.workers().await?;
+            let mut known = client.workers().await?;
             let present = known.iter().filter(|worker| worker.present);
             let worker = self.worker.choose(present.map(|worker| (worker.id, &*worker.name)))?;
             client.drain(worker).await?;
-            Ok(worker)
+            known.retain(|known| known.id == worker);
+            known.pop().map(|worker| WorkerStatus { draining: true, ..worker }).context("it has just gone")
         })?;
-        let line = json!({ "id": worker.get(), "draining": true });
-        self.json.print(line, format_args!("worker {worker} is draining"))?;
+        self.json.print(json!(worker), format_args!("worker {} is draining", worker.id))?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,6 +1,7 @@
 //! Reads the whole state of the scheduler.
 
-use nqueens_scheduler::{Dispatch, Millis, Room, Run, Scheduler};
+use nqueens_model::operator::DiskRoom;
+use nqueens_scheduler::{Dispatch, Millis, Run, Scheduler};
 use sqlx::sqlite::SqlitePool;
 
 use crate::checks::{open_checks, reputations};
@@ -13,7 +14,7 @@ use crate::{runs, slots, stored_sums, worker_rows};
 pub async fn restore(
     db: &SqlitePool,
     mut dispatch: Dispatch,
-    room: Option<Room>,
+    room: Option<DiskRoom>,
     now: Millis,
 ) -> Result<Scheduler, Error> {
     let mut sums = stored_sums(db).await?;

@@ -31,4 +31,4 @@ pub use dispatch::{
 pub use new_event::{NewEvent, Stalls};
 pub use refusal::Refusal;
 pub use request::Request;
-pub use transaction::{Loaded, Needs, Room, Scheduler, StoredJob, Suspicion, Transaction};
+pub use transaction::{Loaded, Needs, Scheduler, StoredJob, Suspicion, Transaction};

@@ -6,7 +6,7 @@ use nqueens_kernel::counts::Counts;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{JobResult, Registration, ResultAck, Session, Verdict};
-use nqueens_model::operator::{Blamed, RunState};
+use nqueens_model::operator::{Blamed, DiskRoom, RunState};
 use tracing::{error, warn};
 
 use crate::change::{Change, JudgedResult};
@@ -35,17 +35,6 @@ pub struct StoredJob {
 /// What the ledger has found of the jobs in [`Needs`]; those that do not exist are left out.
 pub type Loaded = HashMap<JobId, StoredJob>;
 
-/// The room on the disk with the ledger at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Bytes that the coordinator may still write.
-    pub free: u64,
-    /// Bytes that are to stay free.
-    pub reserve: u64,
-    /// No jobs are leased until there is more space.
-    pub is_short: bool,
-}
-
 /// All that decisions are made by: the state machine, and what it takes to speak for it.
 #[derive(Debug)]
 pub struct Scheduler {
@@ -56,7 +45,7 @@ pub struct Scheduler {
     secrets: HashMap<WorkerId, [u8; 16]>,
     /// Jobs in quarantine that were told about.
     told: BTreeSet<JobId>,
-    pub(crate) room: Option<Room>,
+    pub(crate) room: Option<DiskRoom>,
 }
 
 impl Scheduler {
@@ -64,7 +53,7 @@ impl Scheduler {
     pub fn new(
         dispatch: Dispatch,
         processes: impl IntoIterator<Item = ([u8; 16], Session)>,
-        room: Option<Room>,
+        room: Option<DiskRoom>,
     ) -> Self {
         let (processes, secrets) = processes
             .into_iter()
@@ -79,7 +68,7 @@ impl Scheduler {
     }
 
     /// The room on the disk when it was last looked at.
-    pub fn room(&self) -> Option<Room> {
+    pub fn room(&self) -> Option<DiskRoom> {
         self.room
     }
 

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use nqueens_kernel::random::Random;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
-use nqueens_model::operator::RunState;
+use nqueens_model::operator::{DiskRoom, RunState};
 use nqueens_scheduler::request::{Expire, FinishRun};
-use nqueens_scheduler::{Basis, CheckOutcome, Millis, Policy, Room};
+use nqueens_scheduler::{Basis, CheckOutcome, Millis, Policy};
 use nqueens_worker_protocol::ProtocolEvent;
 
 use self::planning::Submission;
@@ -269,7 +269,7 @@ impl World {
             Event::Commit { life } if self.is_alive(life) => self.commit(),
             Event::Tick { life } if self.is_alive(life) => {
                 let is_short = self.short_until > now;
-                let room = Room { free: u64::from(!is_short), reserve: 1, is_short };
+                let room = DiskRoom { free_bytes: u64::from(!is_short), reserve_bytes: 1, is_short };
                 self.ask(Ask::Expire(Expire { room: Some(room) }), Asker::Nobody);
                 self.schedule(1_000, Event::Tick { life });
             }

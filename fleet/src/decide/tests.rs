@@ -175,7 +175,7 @@ fn a_stop_drains_then_ends() {
 
 #[test]
 fn a_stop_waits_for_a_submit_without_an_answer() {
-    let open_submit = Some(OpenSubmit { until: SETTLE_S });
+    let open_submit = Some(SETTLE_S);
     let mut state = FleetState { open_submit, ..FleetState::default() };
     state.stop(1, 10);
     look(5, &mut state, &[], None);

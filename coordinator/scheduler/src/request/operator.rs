@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{Blamed, EventKind, MachineName, RunState};
+use nqueens_model::operator::{Blamed, DiskRoom, EventKind, MachineName, RunState};
 use tracing::{debug, info};
 
 use super::Request;
 use crate::new_event::NewEvent;
 use crate::refusal::Refusal;
-use crate::transaction::{Needs, Room, Transaction};
+use crate::transaction::{Needs, Transaction};
 
 /// Pauses, resumes or cancels a run that is not over.
 #[derive(Clone, Copy, Debug)]
@@ -174,7 +174,7 @@ impl Request for ReleaseAll {
 #[derive(Clone, Copy, Debug)]
 pub struct Expire {
     /// The room on the disk now; `None` if nobody watches it.
-    pub room: Option<Room>,
+    pub room: Option<DiskRoom>,
 }
 
 impl Request for Expire {

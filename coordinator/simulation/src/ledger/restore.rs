@@ -4,13 +4,14 @@ use std::num::NonZeroU32;
 
 use nqueens_model::id::LeaseToken;
 use nqueens_model::message::JobResult;
-use nqueens_scheduler::{Dispatch, JobState, Room, Run, Scheduler, Sums};
+use nqueens_model::operator::DiskRoom;
+use nqueens_scheduler::{Dispatch, JobState, Run, Scheduler, Sums};
 
 use super::Ledger;
 
 impl Ledger {
     /// Has a state machine that knows nothing yet take up all that the ledger has.
-    pub fn restore(&self, mut dispatch: Dispatch, room: Option<Room>, now: u64) -> Scheduler {
+    pub fn restore(&self, mut dispatch: Dispatch, room: Option<DiskRoom>, now: u64) -> Scheduler {
         for run in self.runs() {
             let (mut slots, mut sums) = (Vec::new(), Sums::default());
             for (_, job) in self.jobs_of(run.settings.id) {
