@@ -52,9 +52,12 @@ cd {folder} || exit 2
 exec >> logs/\"$id\".log 2>&1
 rm -f ended/\"$id\"
 # The signals that announce an end reach all processes of a job, or this shell alone. The worker drains, this waits.
+worker=
+told=
+trap 'told=1; kill -TERM $worker 2> /dev/null' TERM USR1 USR2
 (trap '' USR1 USR2; exec {program} worker {arguments} --spool spool/\"$id\") &
 worker=$!
-trap 'kill -TERM $worker' TERM USR1 USR2
+[ -z \"$told\" ] || kill -TERM $worker
 while :; do
     wait $worker
     code=$?
