@@ -12,7 +12,8 @@ use crate::engine::{Control, Stopped};
 pub(super) struct ColumnSets {
     lines: Lines,
     parity: Parity,
-    /// First those that count alike for all row sets of the batch, then the others; ascending in both.
+    /// First those that count alike for all row sets of the batch, then the others; in both such that neighbours have
+    /// their outer columns in common, for what a branch leaves of their lists is then of similar length.
     sets: Vec<u32>,
     /// For every set its place among them, or [`NONE`](Self::NONE).
     places: Vec<u16>,
@@ -47,13 +48,15 @@ impl ColumnSets {
     ) -> Self {
         let mirrored = if lines.has_mirrored(parity) { 2 } else { 1 };
         let weigh = |set| lines.weigh(parity, set, *ranks.end()).map(|weight| (weight, set));
-        let (alike, others): (Vec<_>, Vec<_>) = lines
-            .sets(parity, white)
-            .filter(|&set| set & only.given == only.white)
-            .filter_map(weigh)
-            .partition(|(weight, set)| {
-                weight.mirrored == mirrored && lines.rank(parity, *set) < *ranks.start()
-            });
+        let central: Vec<u32> = lines.central_lines(parity).collect();
+        let outer_first =
+            |set: &u32| (0..).zip(&central).fold(0, |key, (i, line)| key | (set >> line & 1) << i);
+        let mut sets: Vec<u32> = lines.sets(parity, white).collect();
+        sets.sort_by_cached_key(outer_first);
+        let (alike, others): (Vec<_>, Vec<_>) =
+            sets.into_iter().filter(|&set| set & only.given == only.white).filter_map(weigh).partition(
+                |(weight, set)| weight.mirrored == mirrored && lines.rank(parity, *set) < *ranks.start(),
+            );
         let sets: Vec<u32> = alike.iter().chain(&others).map(|(_, set)| *set).collect();
         let mut places = vec![Self::NONE; 1 << lines.count(parity)];
         for (place, set) in sets.iter().enumerate() {
