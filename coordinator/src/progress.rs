@@ -1,5 +1,6 @@
 //! The progress of runs: a snapshot for operators.
 
+use nqueens_kernel::counts::to_f64;
 use nqueens_kernel::plan::Plan;
 use nqueens_ledger::RunRow;
 use nqueens_model::id::RunId;
@@ -119,16 +120,14 @@ impl RunProgress {
         if self.jobs == self.sums.done {
             return 1.0;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a share, for people")]
-        let share = self.sums.estimate_done as f64 / self.sums.estimate as f64;
-        share
+        to_f64(self.sums.estimate_done) / to_f64(self.sums.estimate)
     }
 
     /// The total of the whole board, estimated from the jobs that are done; `None` while they are too few to say, and
     /// once all are done.
     pub fn estimated_total(&self) -> Option<Interval> {
         let AcceptedSums { found, moments, .. } = &self.sums.accepted;
-        let solutions = real(self.plan.total(*found).ok()?);
+        let solutions = to_f64(self.plan.total(*found).ok()?);
         let sample = self.sample(JOBS_MIN)?;
         Some(sample.total(solutions, moments.xy, moments.yy))
     }
@@ -147,7 +146,7 @@ impl RunProgress {
     fn estimated_work_left_s(&self) -> Option<Interval> {
         let sample = self.sample(1)?;
         let AcceptedSums { elapsed_us, moments, .. } = self.sums.accepted;
-        let ratio = real(elapsed_us) / sample.x;
+        let ratio = to_f64(elapsed_us) / sample.x;
         let variance = sample.residual_variance(ratio, moments.xt, moments.tt);
         let (all, open) = (sample.jobs, sample.jobs - sample.done);
         let value = ratio * (sample.x_all - sample.x) / 1e6;
@@ -165,8 +164,8 @@ impl RunProgress {
         (done >= jobs_min && done < self.jobs).then(|| JobSample {
             jobs: f64::from(self.jobs),
             done: f64::from(done),
-            x_all: real(estimate),
-            x: real(estimate_done),
+            x_all: to_f64(estimate),
+            x: to_f64(estimate_done),
             xx: accepted.moments.xx,
         })
     }
@@ -203,11 +202,6 @@ const ROUGHLY: f64 = 2.0;
 
 /// Standard errors on either side of an interval: it holds the truth 95 times of 100.
 const Z: f64 = 1.96;
-
-#[expect(clippy::cast_precision_loss, reason = "statistics")]
-fn real(number: u128) -> f64 {
-    number as f64
-}
 
 /// The done jobs as a sample of all, with the estimated work x of each.
 pub(crate) struct JobSample {
@@ -267,14 +261,14 @@ mod tests {
             let counts = Counts::only8(estimate * (500 + random() % 1_000) / 700);
             let elapsed_us = estimate * (800 + random() % 400);
             sums.estimate += u128::from(estimate);
-            total += real(counts.total());
+            total += to_f64(counts.total());
             // 60 of 400 on average; the exact number does not matter.
             if random() % 400 < 60 {
                 sums.done += 1;
                 sums.estimate_done += u128::from(estimate);
                 sums.accepted.add(estimate, counts, 0, elapsed_us, elapsed_us).unwrap();
             } else {
-                time_left += real(elapsed_us.into()) / 1e6;
+                time_left += to_f64(elapsed_us) / 1e6;
             }
         }
         let plan = Plan::with_states_per_job(BoardSize::MAX, PlanKind::Border, 1);

@@ -7,6 +7,12 @@ use std::fmt;
 
 use crate::board::BoardSize;
 
+/// The nearest floating-point number, for estimates and for people.
+#[expect(clippy::cast_precision_loss, reason = "nothing exact is made of it")]
+pub fn to_f64(number: impl Into<u128>) -> f64 {
+    number.into() as f64
+}
+
 /// A sum left the width of its type; nothing was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a count overflowed its integer width")]

@@ -13,7 +13,7 @@
 //! every machine, except for the states of another engine.
 
 use crate::board::BoardSize;
-use crate::counts::Totals;
+use crate::counts::{Totals, to_f64};
 use crate::engine::{Control, Stopped};
 use crate::plan::{Plan, PlanKind};
 use crate::random::Random;
@@ -68,7 +68,7 @@ impl Sampler {
             Some(*sum)
         };
         let ends = roots.iter().scan(0.0, grow).collect();
-        let lone = real(plan.total(Totals::default()).expect("0 or 1"));
+        let lone = to_f64(plan.total(Totals::default()).expect("0 or 1"));
         Self { lone, roots, ends }
     }
 
@@ -108,8 +108,8 @@ impl Sampler {
     pub fn count(&self, solver: &mut Solver, control: &Control) -> Result<Estimates, Stopped> {
         let (mut solutions, mut states) = (self.lone, 0.0);
         for tally in solver.count(&self.roots, control)? {
-            solutions += real(tally.counts.total());
-            states += real(tally.states.into());
+            solutions += to_f64(tally.counts.total());
+            states += to_f64(tally.states);
         }
         Ok(Estimates { solutions: Estimate::exact(solutions), states: Estimate::exact(states) })
     }
@@ -129,10 +129,9 @@ impl Sampler {
             let place = (f64::from(number) + random.fraction()) / f64::from(strata);
             if let Some(Descent { unit, weight, passed }) = self.descend(place, states_max, &mut random) {
                 let tally = solver.count_unit(&unit, control)?;
-                let times = |count: u128| weight * real(count);
                 *draw = Draw {
-                    solutions: times(tally.counts.total()),
-                    states: passed + times(tally.states.into()),
+                    solutions: weight * to_f64(tally.counts.total()),
+                    states: passed + weight * to_f64(tally.states),
                 };
             }
         }
@@ -151,7 +150,7 @@ impl Sampler {
 /// Two draws from each of some strata; each draw is scaled to the whole.
 pub fn stratified(strata: impl Iterator<Item = [f64; 2]> + Clone) -> Estimate {
     let squares = || strata.clone().map(|[a, b]| (a - b) * (a - b));
-    let (number, sum) = (real(strata.clone().count() as u128), squares().sum::<f64>());
+    let (number, sum) = (to_f64(strata.clone().count() as u128), squares().sum::<f64>());
     let mean = strata.clone().map(|[a, b]| a + b).sum::<f64>() / (2.0 * number);
     let error = sum.sqrt() / (2.0 * number);
     // As many as there are strata, if all scatter alike: the fourth moment is three times the square of the second.
@@ -216,10 +215,5 @@ fn student(freedom: f64) -> f64 {
 }
 
 fn guess(unit: &Unit) -> f64 {
-    real(unit.states_estimate().into())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "statistics")]
-fn real(number: u128) -> f64 {
-    number as f64
+    to_f64(unit.states_estimate())
 }

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use nqueens_coordinator::Events;
 use nqueens_coordinator::Sums;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
+use nqueens_kernel::counts::to_f64;
 use nqueens_model::operator::{EventKind, Interval, RunState, WorkerStatus};
 use prometheus::proto::MetricType::{COUNTER, GAUGE};
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
@@ -43,14 +44,16 @@ fn text(build: &str, snapshot: &Snapshot, workers: &[WorkerStatus], events: &Eve
     if let Some(room) = snapshot.room {
         let free = "Bytes that the coordinator may still write to the disk with its database.";
         let reserve = "Free bytes below which no more jobs are leased.";
-        families.push(MetricSamples::gauge("nqueens_disk_free_bytes", free).with(&[], real(room.free_bytes)));
+        families
+            .push(MetricSamples::gauge("nqueens_disk_free_bytes", free).with(&[], to_f64(room.free_bytes)));
         families.push(
-            MetricSamples::gauge("nqueens_disk_reserve_bytes", reserve).with(&[], real(room.reserve_bytes)),
+            MetricSamples::gauge("nqueens_disk_reserve_bytes", reserve).with(&[], to_f64(room.reserve_bytes)),
         );
     }
     families.push(of_events(events));
     let help = "Calls refused because their token is missing or wrong.";
-    families.push(MetricSamples::new(COUNTER, "nqueens_refused_calls_total", help).with(&[], real(refused)));
+    families
+        .push(MetricSamples::new(COUNTER, "nqueens_refused_calls_total", help).with(&[], to_f64(refused)));
     let families: Vec<_> = families.into_iter().filter_map(MetricSamples::done).collect();
     TextEncoder::new().encode_to_string(&families).expect("families have names and samples")
 }
@@ -63,16 +66,16 @@ const OF_A_RUN: [MetricDefinition<RunProgress>; 6] = [
         Some(run.share_done())
     }),
     (COUNTER, "nqueens_run_visited_states_total", "States visited by the jobs that are done.", |run| {
-        Some(whole(run.sums.accepted.states))
+        Some(to_f64(run.sums.accepted.states))
     }),
     (COUNTER, "nqueens_run_thread_seconds_total", "Thread time spent on the jobs that are done.", |run| {
-        Some(whole(run.sums.accepted.elapsed_us) / 1e6)
+        Some(to_f64(run.sums.accepted.elapsed_us) / 1e6)
     }),
     (
         COUNTER,
         "nqueens_run_processor_seconds_total",
         "Processor time of all results of the run, also of second counts and of results that do not stand.",
-        |run| Some(whole(run.sums.cpu_us) / 1e6),
+        |run| Some(to_f64(run.sums.cpu_us) / 1e6),
     ),
     (
         GAUGE,
@@ -179,16 +182,16 @@ const OF_A_MACHINE: [MetricDefinition<MachineSeries>; 4] = [
         GAUGE,
         "nqueens_worker_silence_seconds",
         "Time since the last heartbeat of the machine's workers.",
-        |machine| Some(real(machine.silent_ms?) / 1e3),
+        |machine| Some(to_f64(machine.silent_ms?) / 1e3),
     ),
     (GAUGE, "nqueens_worker_jobs_leased", "Jobs that the machine's workers hold.", |machine| {
-        Some(real(machine.leases))
+        Some(to_f64(machine.leases))
     }),
     (
         COUNTER,
         "nqueens_worker_results_total",
         "Results accepted from the machine since the coordinator started.",
-        |machine| Some(real(machine.accepted)),
+        |machine| Some(to_f64(machine.accepted)),
     ),
     (
         GAUGE,
@@ -205,9 +208,9 @@ fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<MetricSample
         machines.entry(labels).or_default().add(worker);
     }
     machines.retain(|_, machine| machine.workers > 0);
-    let all = |number: fn(&MachineSeries) -> u64| real(machines.values().map(number).sum());
+    let all = |number: fn(&MachineSeries) -> u64| to_f64(machines.values().map(number).sum::<u64>());
     let (seen, threads) = (all(|machine| machine.workers), all(|machine| machine.threads));
-    let busy = whole(snapshot.busy_workers as u128);
+    let busy = to_f64(snapshot.busy_workers as u128);
     let sum = |name, help, value| MetricSamples::gauge(name, help).with(&[], value);
     let mut families = vec![
         sum("nqueens_workers_seen", "Workers whose last two heartbeats are not missing.", seen),
@@ -220,7 +223,7 @@ fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<MetricSample
         *engines.entry([("kernel", kernel), ("device", &worker.device)]).or_default() += 1;
     }
     let help = "Present workers by the engine in use and what it runs on.";
-    let each = engines.iter().take(MACHINES_MAX).map(|(labels, number)| (*labels, Some(real(*number))));
+    let each = engines.iter().take(MACHINES_MAX).map(|(labels, number)| (*labels, Some(to_f64(*number))));
     families.push(MetricSamples::gauge("nqueens_workers_by_device", help).with_each(each));
     families.extend(OF_A_MACHINE.map(|(kind, name, help, value)| {
         let each = machines.iter().take(MACHINES_MAX).map(|(labels, machine)| (*labels, value(machine)));
@@ -235,7 +238,7 @@ fn of_events(events: &Events) -> MetricSamples {
     for kind in EventKind::ALL {
         let last = events.iter().rev().find(|event| event.kind == *kind);
         let at = last.map_or(0, |event| event.at);
-        family = family.with(&[("kind", kind.name())], whole(at.unsigned_abs().into()) / 1e3);
+        family = family.with(&[("kind", kind.name())], to_f64(at.unsigned_abs()) / 1e3);
     }
     family
 }
@@ -292,13 +295,4 @@ impl MetricSamples {
         self.family.set_metric(self.samples);
         (!is_empty).then_some(self.family)
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "all numbers of Prometheus are doubles")]
-fn whole(number: u128) -> f64 {
-    number as f64
-}
-
-fn real(number: u64) -> f64 {
-    whole(number.into())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nqueens_coordinator::{Error, Operator, Sums, json, wall_time};
+use nqueens_kernel::counts::to_f64;
 use nqueens_kernel::known::published;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{Moment, RunStatus, WorkerStatus, foremost};
@@ -66,8 +67,7 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
 
 /// A run, with the processor time of all its results and of those that stand.
 pub(crate) fn shown(run: &RunStatus, sums: &Sums) -> Value {
-    #[expect(clippy::cast_precision_loss, reason = "for people")]
-    let hours = |us: u128| us as f64 / 3.6e9;
+    let hours = |us: u128| to_f64(us) / 3.6e9;
     let mut json = json::run(run);
     json["core_hours"] = hours(sums.cpu_us).into();
     json["core_hours_standing"] = hours(sums.accepted.cpu_us).into();

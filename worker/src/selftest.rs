@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::counts::Totals;
+use nqueens_kernel::counts::{Totals, to_f64};
 use nqueens_kernel::engine::{Control, Factory, Kernel};
 use nqueens_kernel::known::published;
 use nqueens_kernel::plan::{Plan, PlanKind};
@@ -62,9 +62,7 @@ fn measure_device(factory: &Factory, engine: &str) -> Result<f64, String> {
         let (totals, states) = counted.map_err(|_stopped| fault_of(&solver))?;
         let elapsed = begun.elapsed();
         compare(engine, n, PlanKind::Border, totals)?;
-        #[expect(clippy::cast_precision_loss, reason = "a speed")]
-        let of_this_board = states as f64 / elapsed.as_secs_f64();
-        speed = of_this_board.max(1.0);
+        speed = (to_f64(states) / elapsed.as_secs_f64()).max(1.0);
         if elapsed > BATCH_TIME {
             break;
         }
@@ -108,9 +106,7 @@ fn states_per_s(solver: &mut Solver) -> f64 {
     let begun = Instant::now();
     let jobs = plan.jobs().take_while(|_| begun.elapsed() < TIME);
     let (_, states) = solver.count_jobs(jobs, &Control::default()).expect("nobody stops it");
-    #[expect(clippy::cast_precision_loss, reason = "a speed")]
-    let speed = states as f64 / begun.elapsed().as_secs_f64();
-    speed.max(1.0)
+    (to_f64(states) / begun.elapsed().as_secs_f64()).max(1.0)
 }
 
 /// The engines that this machine can run and that proved themselves, fastest first. Those that fail are logged.

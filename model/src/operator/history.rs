@@ -1,5 +1,6 @@
 //! How a run went over time.
 
+use nqueens_kernel::counts::to_f64;
 use serde::{Deserialize, Serialize};
 
 use super::{Interval, WallTime};
@@ -31,8 +32,7 @@ pub struct RunDetail {
 
 impl RunDetail {
     /// The processor time, for people.
-    #[expect(clippy::cast_precision_loss, reason = "for people")]
     pub fn core_hours(&self) -> Option<f64> {
-        self.cpu_us.map(|us| us as f64 / 3.6e9)
+        self.cpu_us.map(|us| to_f64(us) / 3.6e9)
     }
 }

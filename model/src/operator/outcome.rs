@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use nqueens_kernel::counts::Totals;
+use nqueens_kernel::counts::{Totals, to_f64};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
@@ -94,13 +94,12 @@ impl TotalEstimate {
     }
 
     /// All that it holds.
-    #[expect(clippy::cast_precision_loss, reason = "for people")]
     pub fn interval(&self) -> Interval {
         let reach = self.reach.saturating_mul(Self::REACHES);
         Interval {
-            value: self.value as f64,
-            low: self.value.saturating_sub(reach) as f64,
-            high: self.value.saturating_add(reach) as f64,
+            value: to_f64(self.value),
+            low: to_f64(self.value.saturating_sub(reach)),
+            high: to_f64(self.value.saturating_add(reach)),
         }
     }
 }

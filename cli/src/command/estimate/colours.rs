@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
+use nqueens_kernel::counts::to_f64;
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::random::Random;
 use nqueens_kernel::sampling::{Estimate, stratified};
 
-use super::sample::{Sampling, SpeedSource, WorkEstimate, interval, real};
+use super::sample::{Sampling, SpeedSource, WorkEstimate, interval};
 use crate::measuring::timed;
 
 /// Boards of no more work than this are counted, in seconds of a core.
@@ -90,7 +91,7 @@ impl Sampling {
             self.sample_row_sets(&sets, all)?
         };
         let wanted = RowSets::new(self.n).expect("a larger board");
-        let scale = real(wanted.work_of_all()) / real(all);
+        let scale = to_f64(wanted.work_of_all()) / to_f64(all);
         let unsure = REACH_SCALED * f64::from((self.n.get() - board.get()) / 2);
         let times = |Estimate { value, reach }| Estimate {
             value: value * scale,
@@ -135,8 +136,8 @@ impl Sampling {
             }
             for unit in self.share(thread, jobs.iter()).flat_map(|job| job.units(false)) {
                 let (tally, seconds) = timed(|| solver.count_unit(&unit, &control))?;
-                sum.solutions += real(tally.counts.solutions);
-                sum.states += real(tally.states);
+                sum.solutions += to_f64(tally.counts.solutions);
+                sum.states += to_f64(tally.states);
                 sum.seconds += seconds;
             }
             Ok(sum)
@@ -158,7 +159,7 @@ impl Sampling {
             strata.push(WorkStratum::new(sets, from..end, sampled / (2 * number)));
             from = end;
         }
-        let each = real(strata.len() as u64);
+        let each = to_f64(strata.len() as u64);
         self.progress.phase("row sets", strata.len() as u64);
         let parts = self.on_threads(|thread, solver| {
             let control = Control::default();
@@ -171,12 +172,12 @@ impl Sampling {
                 for draw in &mut pair {
                     let piece = stratum.draw(sets, &mut random);
                     let (tally, seconds) = timed(|| solver.count_colours(sets, piece.clone(), &control))?;
-                    let share = real(sets.work(&stratum.orbits)) / real(sets.work(&piece));
+                    let share = to_f64(sets.work(&stratum.orbits)) / to_f64(sets.work(&piece));
                     *draw = PieceFigures {
                         // A piece is drawn as often as it has orbits.
-                        solutions: each * real(stratum.len()) / real(piece.end - piece.start)
-                            * real(tally.weighted_solutions),
-                        states: each * share * real(tally.states),
+                        solutions: each * to_f64(stratum.len()) / to_f64(piece.end - piece.start)
+                            * to_f64(tally.weighted_solutions),
+                        states: each * share * to_f64(tally.states),
                         seconds: each * share * seconds,
                     };
                 }

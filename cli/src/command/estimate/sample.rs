@@ -160,8 +160,3 @@ impl Sampling {
 pub(super) fn interval(sampled: Estimate) -> Interval {
     Interval { value: sampled.value, low: sampled.low(), high: sampled.high() }
 }
-
-#[expect(clippy::cast_precision_loss, reason = "statistics")]
-pub(super) fn real(number: impl Into<u128>) -> f64 {
-    number.into() as f64
-}
