@@ -1,8 +1,7 @@
-//! `nqueens workers` and `nqueens drain`.
+//! `nqueens workers`: lists and drains workers.
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::Args;
 use nqueens_coordinator::WorkerRow;
 use nqueens_model::credential::Credential;
@@ -11,12 +10,13 @@ use nqueens_model::message::Registration;
 use nqueens_model::operator::WorkerStatus;
 use serde_json::{Value, json};
 
+use crate::client::OperatorClient;
 use crate::names::WorkerChoice;
 use crate::output::{Json, print_line, print_table, span, speed, thousands};
 use crate::runtime::block_on;
-use crate::target::{Contact, OperatorTarget, read};
+use crate::target::{OperatorTarget, read};
 
-/// Lists the workers of a coordinator that are present or untrusted, or all workers in a database.
+/// Lists the workers of a coordinator that are present or untrusted, or all workers in a database; drains one of them.
 ///
 /// A worker is present until it ends, or until its last two heartbeats are missing (--sync-seconds of the coordinator). PACE is
 /// the states per second of all its threads while they count; the speed of a run has their waiting in it, too.
@@ -30,6 +30,10 @@ pub(crate) struct WorkersCommand {
     #[arg(long)]
     all: bool,
 
+    /// Drain this worker, by its number or name: it gets no more jobs, finishes or returns those it holds, and stops
+    #[arg(long, value_name = "WORKER", conflicts_with_all = ["db", "all"])]
+    drain: Option<WorkerChoice>,
+
     #[command(flatten)]
     json: Json,
 }
@@ -40,6 +44,9 @@ impl WorkersCommand {
             match self.target.place()? {
                 Ok(mut client) => {
                     let mut workers = client.workers().await?;
+                    if let Some(worker) = &self.drain {
+                        return self.drain(worker, client, workers).await;
+                    }
                     workers.retain(|worker| self.all || worker.is_listed());
                     self.print(&workers, &LIVE_HEADS, live_row, |worker| json!(worker))
                 }
@@ -49,6 +56,21 @@ impl WorkersCommand {
                 }
             }
         })
+    }
+
+    async fn drain(
+        &self,
+        worker: &WorkerChoice,
+        mut client: OperatorClient,
+        mut known: Vec<WorkerStatus>,
+    ) -> anyhow::Result<ExitCode> {
+        let present = known.iter().filter(|worker| worker.present);
+        let id = worker.choose(present.map(|worker| (worker.id, &*worker.name)))?;
+        client.drain(id).await?;
+        known.retain(|known| known.id == id);
+        let worker = known.pop().map(|worker| WorkerStatus { draining: true, ..worker });
+        self.json.print(json!(worker), format_args!("worker {id} is draining"))?;
+        Ok(ExitCode::SUCCESS)
     }
 
     fn print<Worker>(
@@ -126,34 +148,4 @@ fn stored_json(row: &WorkerRow) -> Value {
         "threads": threads,
         "registered_at_ms": row.registered_at,
     })
-}
-
-/// Drains a worker: it gets no more jobs, finishes or returns those it holds, and stops.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "Example: nqueens drain west")]
-pub(crate) struct DrainCommand {
-    /// Number or name of the worker, as listed by 'nqueens workers'
-    worker: WorkerChoice,
-
-    #[command(flatten)]
-    contact: Contact,
-
-    #[command(flatten)]
-    json: Json,
-}
-
-impl DrainCommand {
-    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let worker = block_on(async {
-            let mut client = self.contact.client()?;
-            let mut known = client.workers().await?;
-            let present = known.iter().filter(|worker| worker.present);
-            let worker = self.worker.choose(present.map(|worker| (worker.id, &*worker.name)))?;
-            client.drain(worker).await?;
-            known.retain(|known| known.id == worker);
-            known.pop().map(|worker| WorkerStatus { draining: true, ..worker }).context("it has just gone")
-        })?;
-        self.json.print(json!(worker), format_args!("worker {} is draining", worker.id))?;
-        Ok(ExitCode::SUCCESS)
-    }
 }

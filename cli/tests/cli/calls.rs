@@ -24,7 +24,7 @@ fn both_ends_log_a_call_under_one_name() {
     let (_, paused) = operator(&format!("pause {run}"));
     let mut worker = coordinator.worker(&place, "west", &[("NQUEENS_LOG", "debug")]);
     eventually("it is there", || operator("workers").0.contains("west").then_some(()));
-    let (_, drained) = operator("drain 1");
+    let (_, drained) = operator("workers --drain 1");
     let worked = worker.end().stderr;
 
     let served = coordinator.stop().stderr;

@@ -70,7 +70,7 @@ fn two_runs_at_once_are_counted_by_two_workers() {
     names.sort_unstable();
     assert_eq!(names, ["east", "west"]);
     for worker in listed {
-        let said = place.stdout(&format!("drain {} --coordinator {url}", worker["id"]));
+        let said = place.stdout(&format!("workers --drain {} --coordinator {url}", worker["id"]));
         assert_eq!(said, format!("worker {} is draining\n", worker["id"]));
     }
     for mut worker in workers {
@@ -106,7 +106,7 @@ fn runs_change_at_an_operators_word_online_and_offline() {
         assert_eq!(place.failure(&format!("{command} 0123456789ab {at}")), unknown);
     }
     assert_eq!(
-        place.failure(&format!("drain 7 {at}")),
+        place.failure(&format!("workers --drain 7 {at}")),
         "no worker 7 has registered here; 'nqueens workers' lists them"
     );
     let mut process = coordinator.process;
@@ -219,7 +219,7 @@ fn addresses_that_cant_be_had() {
     assert!(said.starts_with("can't listen on nonsense: "), "{said}");
     let address = address.clone();
     assert_eq!(coordinator.stop().code, 0);
-    let commands = ["status", "workers", "submit 8", "pause 0123456789ab", "drain 7", "watch all"];
+    let commands = ["status", "workers", "submit 8", "pause 0123456789ab", "workers --drain 7", "watch all"];
     let start =
         |command| Background::start(&mut place.command(&format!("{command} --coordinator http://{address}")));
     for mut command in commands.map(start) {

@@ -76,7 +76,7 @@ impl Cluster {
             let worker = workers.iter().find(|worker| worker["name"] == name && worker["leases"] != 0)?;
             worker["id"].as_u64()
         });
-        self.operator(&format!("drain {id}"));
+        self.operator(&format!("workers --drain {id}"));
         let last_words = self.farewell(worker);
         assert!(last_words.contains("worker has stopped reason=\"an operator\" "), "{last_words}");
         assert!(last_words.ends_with(" unreported=0 unreturned=0"), "{last_words}");
