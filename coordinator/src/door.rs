@@ -54,7 +54,8 @@ impl Door {
         let (stopping, stopped) = watch::channel(false);
         let refused = Arc::<AtomicU64>::default();
         let entrance = entrance(apps, stopped.clone());
-        let accepting = listener::serve(listener, access.clone(), Arc::clone(&refused), entrance, stopped);
+        let rules = (access.limits, access.tls.clone());
+        let accepting = listener::serve(listener, rules, Arc::clone(&refused), entrance, stopped);
         Self { access: access.clone(), app, stopping, serving: tokio::spawn(accepting), refused }
     }
 

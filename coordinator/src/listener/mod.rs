@@ -44,7 +44,6 @@ pub use connection::Caller;
 pub(crate) use tls::Tls;
 pub(crate) use write_timeout::watched;
 
-use crate::access::Access;
 use connection::Connection;
 use connection_table::{ConnectionGuard, ConnectionTable, Full};
 
@@ -120,14 +119,14 @@ impl Default for CallerLimits {
 /// [refusals](Caller::refuse).
 pub(crate) async fn serve(
     listener: TcpListener,
-    access: Access,
+    (limits, tls): (CallerLimits, Option<Tls>),
     refused: Arc<AtomicU64>,
     app: Router,
     stopped: watch::Receiver<bool>,
 ) {
     let complaints = std::sync::Mutex::new(Bucket::new(COMPLAINTS, Instant::now()));
-    let porter = Porter { tls: access.tls, complaints, http: http(), app, stopped };
-    Arc::new(porter).attend(listener, Arc::new(ConnectionTable::new(access.limits, refused))).await;
+    let porter = Porter { tls, complaints, http: http(), app, stopped };
+    Arc::new(porter).attend(listener, Arc::new(ConnectionTable::new(limits, refused))).await;
 }
 
 /// What both versions of HTTP may take up on a connection.
