@@ -101,8 +101,9 @@ impl Dispatch {
     /// anyway.
     fn drawn(&self, run: &Run) -> Option<Task> {
         let order = run.order_of_recounts();
-        let min = (self.policy.recounts_min as usize).max(run.recounts_begun());
-        let max = if run.is_counted() { min } else { 2 * min };
+        // Second counts that were left to the coordinator lie anywhere in the order: a run that is counted waits for none beyond.
+        let min = self.policy.recounts_min as usize;
+        let max = if run.is_counted() { min } else { 2 * min.max(run.recounts_begun()) };
         let places =
             (0..max.min(order.len() * ROUNDS)).map(|place| (place / order.len(), order[place % order.len()]));
         let mut due = places.filter_map(|(round, number)| {
