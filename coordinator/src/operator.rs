@@ -1,4 +1,4 @@
-//! What an operator can ask of a coordinator, over gRPC or on a database file.
+//! What an operator can ask of a coordinator, by the JSON API or on a database file.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
