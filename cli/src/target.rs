@@ -190,6 +190,7 @@ async fn operate<T>(
 ) -> anyhow::Result<T> {
     Reader::open(db).await?.close().await;
     let coordinator = Coordinator::open(db, Timing::default(), BUILD).await?;
+    coordinator.warn_of_cut_plans();
     let outcome = change(coordinator.operator()).await;
     coordinator.close().await;
     outcome

@@ -19,12 +19,13 @@ use nqueens_model::operator::RunState;
 use nqueens_proto::v1::worker_service_server::WorkerServiceServer;
 use nqueens_proto::{MESSAGE_BYTES_MAX, random_bytes};
 use nqueens_scheduler::request::{Expire, FinishRun};
-use nqueens_scheduler::{Dispatch, Policy, Run};
+use nqueens_scheduler::{Dispatch, Policy, Run, RunSettings};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tonic::service::Routes;
 use tonic::service::interceptor::InterceptedService;
+use tracing::warn;
 
 use crate::access::{Access, guard};
 use crate::api::{Api, routes};
@@ -50,6 +51,7 @@ pub struct Coordinator {
     operator: Operator,
     limits: Arc<CountLimits>,
     pace: Timing,
+    cut_short: Vec<RunSettings>,
     writing: JoinHandle<()>,
     chores: Vec<JoinHandle<()>>,
     faults: watch::Sender<Option<Arc<Error>>>,
@@ -72,6 +74,7 @@ impl Coordinator {
             writer.faults.clone(),
         );
         let limits = Arc::clone(&writer.limits);
+        let cut_short = writer.cut_short.clone();
         let (writer, work) = writer.spawn();
         let writing = tokio::spawn(watch_writer(work, faults.clone()));
         let (build, jobs_max) = (build.into(), pace.jobs_max);
@@ -93,13 +96,22 @@ impl Coordinator {
         if pace.canaries {
             chores.push(tokio::spawn(canary::count(operator.clone())));
         }
-        Ok(Self { operator, limits, pace, writing, chores, faults })
+        Ok(Self { operator, limits, pace, cut_short, writing, chores, faults })
     }
 
     /// Logs the progress of every active run at this interval, and the [faults](Self::faults). Without this journal,
     /// the caller has to report those.
     pub fn keep_journal(&mut self, every: Duration) {
+        self.warn_of_cut_plans();
         self.chores.push(tokio::spawn(journal::keep(self.operator.watch(), self.faults(), every)));
+    }
+
+    /// Warns of runs whose planning was cut short before the start: nothing of them is kept. Who plans his run again himself
+    /// need not say so.
+    pub fn warn_of_cut_plans(&self) {
+        for run in &self.cut_short {
+            warn!(run = %run.id, n = run.plan.n().get(), "the planning of this run was cut short: submit it again");
+        }
     }
 
     /// An operator's hands and eyes.

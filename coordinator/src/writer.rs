@@ -31,7 +31,7 @@ use nqueens_ledger::database::Database;
 use nqueens_model::id::Incarnation;
 use nqueens_model::operator::{DiskRoom, WallTime};
 use nqueens_proto::random_bytes;
-use nqueens_scheduler::{Change, Dispatch, Millis, Needs, NewEvent, Policy, Scheduler, Stalls};
+use nqueens_scheduler::{Change, Dispatch, Millis, Needs, NewEvent, Policy, RunSettings, Scheduler, Stalls};
 use sqlx::{Executor, Sqlite, Transaction};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, error, warn};
@@ -100,6 +100,8 @@ pub(crate) struct Writer {
     speeds: Speeds,
     stalls: Stalls,
     pub(crate) events: watch::Sender<Events>,
+    /// Runs whose planning was cut short; they are gone.
+    pub(crate) cut_short: Vec<RunSettings>,
     /// Events that the next transaction stores.
     untold: Vec<NewEvent>,
     /// The most that leased jobs can count.
@@ -129,15 +131,13 @@ impl Writer {
             let began_at = wall_time().max(ledger::latest_time(&mut db).await?);
             ledger::insert_incarnation(&mut db, incarnation, build, began_at).await?;
             db.commit().await?;
-            for (run, ..) in ledger::unplanned_runs(&mut database.writer).await? {
-                warn!(run = %run.id, n = run.plan.n().get(), "the planning of this run was cut short: submit it again");
-            }
+            let unplanned = ledger::unplanned_runs(&mut database.writer).await?;
             while !discard(&mut database, incarnation).await? {}
             let dispatch = Dispatch::new(policy, incarnation, secret);
             let events = Events::from(ledger::events(&database.readers).await?);
-            Ok((began_at, events, ledger::restore(&database.readers, dispatch, room, 0).await?))
+            Ok((began_at, events, ledger::restore(&database.readers, dispatch, room, 0).await?, unplanned))
         };
-        let (began_at, events, scheduler) =
+        let (began_at, events, scheduler, unplanned) =
             begun.await.map_err(|error: Error| error.explain(&database.path))?;
         let speeds = Speeds::default();
         let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, &speeds, Vec::new())));
@@ -154,6 +154,7 @@ impl Writer {
             speeds,
             stalls: Stalls::default(),
             events,
+            cut_short: unplanned.into_iter().map(|(run, ..)| run).collect(),
             untold: Vec::new(),
             limits: Arc::default(),
             snapshot,
