@@ -85,9 +85,9 @@ fn all_places_tell_the_same_of_a_run_and_nothing_of_one_that_waits() {
     let options = "--sync-seconds 5 --progress-seconds 1";
     let coordinator = Coordinator::start(&place, &[], options);
     let (page, at) = (page_of(&coordinator), format!("--coordinator {}", coordinator.url()));
-    // Both outlast any test; the jobs of the second are larger than all that a worker asks for at once.
+    // Both outlast any test. A job of the first takes some seconds; the jobs of the second are larger than all that a worker asks for at once.
     let submit = |run: &str| place.stdout(&format!("submit {run} {at}")).trim_end().to_owned();
-    let counted = submit("20 --plan border --job-states 50000000 --priority 1");
+    let counted = submit("20 --plan border --job-states 300000000 --priority 1");
     let waiting = submit("24 --plan rows --job-states 1000000000000");
     let _worker = coordinator.worker(&place, "west", &[]);
     let status = |run: &str| place.json(&format!("status {run} --json {at}"))["runs"][0].take();
