@@ -3,15 +3,21 @@
 --   run --plan--> job --lease--> worker --report--> result --sum--> run.total
 --
 -- Three rules hold at every commit:
---   1. A job is 'done' if and only if it has exactly one accepted result, and no other result disagrees with it.
+--   1. A job is 'done' if and only if it has exactly one accepted result, and no second count that differs is undecided.
 --   2. A job's epoch only grows, with every lease given out.
 --   3. Results are only ever added. A verdict can change once, from 'accepted' to 'voided'.
 --
 -- Numbers that can outgrow 63 bits (totals, sums over jobs) are decimal text; SQLite would turn them into
 -- floating point. Times are milliseconds since 1970, UTC, for people to read: nothing is decided by them.
 
--- One row for each life of a coordinator process. Lease tokens name it, so that a database restored from a backup,
--- where epochs repeat, does not take old tokens for new ones.
+-- The key of this database: tokens of leases are made with it, and it decides what is drawn to be counted again. Backups have
+-- it, exported ledgers do not.
+CREATE TABLE secret (
+    id  INTEGER PRIMARY KEY CHECK (id = 1),
+    key BLOB    NOT NULL CHECK (length(key) = 32)
+) STRICT;
+
+-- One row for each life of a coordinator process.
 CREATE TABLE coordinator (
     incarnation INTEGER PRIMARY KEY CHECK (incarnation > 0),
     build       TEXT    NOT NULL,
@@ -39,7 +45,7 @@ CREATE TABLE run (
     seed           INTEGER NOT NULL,
     -- Among active runs, higher goes first.
     priority       INTEGER NOT NULL DEFAULT 0,
-    -- At least this share of the results is counted twice, in millionths; 0 for none.
+    -- This share of the results is counted twice, in millionths; 0 for none.
     replicate_ppm  INTEGER NOT NULL DEFAULT 0 CHECK (replicate_ppm BETWEEN 0 AND 1000000),
     state          TEXT    NOT NULL CHECK (state IN ('planning', 'active', 'paused', 'cancelled', 'done', 'failed')),
     -- The check that a failed run did not pass, for people.
@@ -57,15 +63,16 @@ CREATE TABLE run (
     checked        TEXT CHECK (checked IN ('published', 'symmetric', 'none')),
     -- The coordinator's estimate of the total, by random descents: the seed of the random numbers, the parts of the search
     -- with two descents each, the estimate, and half the width of its 95 % confidence interval (decimal, like the counts).
-    -- These, and checks_wanted, are NULL where a published count confirms the total, and in runs that are not done.
+    -- These, checks_wanted and recounts_wanted, are NULL where a published count confirms the total, and in runs that are not done.
     estimate_seed   INTEGER,
     estimate_strata INTEGER CHECK (estimate_strata > 0),
     estimate_value  TEXT,
     estimate_reach  TEXT,
-    -- Results that must have been counted a second time, under another credential or by the coordinator.
+    -- Second counts under another credential and recounts that there must be, and how many of them must be recounts.
     checks_wanted   INTEGER CHECK (checks_wanted >= 0),
-    -- Recounts: parts that had the same counts as the accepted result, each counted once however often it was recounted;
-    -- recounts that had others; and the processor time of all, in microseconds.
+    recounts_wanted INTEGER CHECK (recounts_wanted >= 0),
+    -- Recounts: jobs, or parts, that had the same counts as the result that stands, once the run is done; those that had
+    -- others; and the processor time of all, in microseconds.
     recounts_agreed    INTEGER NOT NULL DEFAULT 0 CHECK (recounts_agreed >= 0),
     recounts_differing INTEGER NOT NULL DEFAULT 0 CHECK (recounts_differing >= 0),
     recounts_us        INTEGER NOT NULL DEFAULT 0 CHECK (recounts_us >= 0),
@@ -119,8 +126,10 @@ CREATE TABLE job (
     solutions_max INTEGER NOT NULL CHECK (solutions_max >= 0),
     -- 0 ready, 1 leased, 2 done, 3 quarantined: a digit instead of a word, for there are millions.
     state         INTEGER NOT NULL DEFAULT 0 CHECK (state BETWEEN 0 AND 3),
-    -- 1 if the result of a done job was counted alike under another credential, or by the coordinator.
+    -- 1 if the result of a done job was counted alike under another credential.
     confirmed     INTEGER NOT NULL DEFAULT 0 CHECK (confirmed IN (0, 1) AND (confirmed = 0 OR state = 2)),
+    -- Parts of a done job that the coordinator has recounted to the same, up to 64; 255 if it has counted all of it.
+    recounted     INTEGER NOT NULL DEFAULT 0 CHECK (recounted BETWEEN 0 AND 255 AND (recounted = 0 OR state = 2)),
     -- Leases given out so far; the number of the latest.
     epoch         INTEGER NOT NULL DEFAULT 0 CHECK (epoch >= 0),
     -- Attempts that failed (the worker said so, or its counts could not be right), and leases that expired.
@@ -128,21 +137,19 @@ CREATE TABLE job (
     lapses        INTEGER NOT NULL DEFAULT 0 CHECK (lapses >= 0),
     -- The latest lease, while the job is leased.
     worker        INTEGER REFERENCES worker (id),
-    incarnation   INTEGER REFERENCES coordinator (incarnation),
     PRIMARY KEY (run, number),
-    CHECK ((state = 1) = (worker IS NOT NULL) AND (state = 1) = (incarnation IS NOT NULL))
+    CHECK ((state = 1) = (worker IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 
 -- Few jobs are ever quarantined.
 CREATE INDEX job_quarantined ON job (run, number) WHERE state = 3;
 
--- Every report that names a job of ours, in the order of its commit. Append-only.
+-- Every accepted result, and every second count that was asked for, in the order of their commits. Append-only.
 CREATE TABLE result (
     id          INTEGER PRIMARY KEY,
     run         INTEGER NOT NULL,
     job         INTEGER NOT NULL,
     epoch       INTEGER NOT NULL CHECK (epoch > 0),
-    incarnation INTEGER NOT NULL,
     worker      INTEGER NOT NULL REFERENCES worker (id),
     kernel      TEXT    NOT NULL,
     count2      INTEGER NOT NULL CHECK (count2 >= 0),
@@ -158,9 +165,9 @@ CREATE TABLE result (
     states      INTEGER NOT NULL CHECK (states >= 0),
     elapsed_us  INTEGER NOT NULL CHECK (elapsed_us >= 0),
     cpu_us      INTEGER CHECK (cpu_us >= 0),
-    -- 'voided' results were accepted until they were found in doubt.
-    verdict     TEXT    NOT NULL CHECK (verdict IN ('accepted', 'voided', 'duplicate', 'conflict', 'implausible',
-                                                    'set_aside')),
+    -- 'voided' results were accepted until they were found in doubt. A second count is a 'duplicate' or a 'conflict' of the
+    -- result that was accepted at the time.
+    verdict     TEXT    NOT NULL CHECK (verdict IN ('accepted', 'voided', 'duplicate', 'conflict')),
     reported_at INTEGER NOT NULL,
     FOREIGN KEY (run, job) REFERENCES job (run, number)
 ) STRICT;
@@ -173,9 +180,9 @@ CREATE INDEX result_other ON result (run, job) WHERE verdict <> 'accepted';
 
 CREATE TRIGGER result_is_append_only_update BEFORE UPDATE ON result
 WHEN (OLD.verdict, NEW.verdict) <> ('accepted', 'voided')
-  OR (OLD.id, OLD.run, OLD.job, OLD.epoch, OLD.incarnation, OLD.worker, OLD.kernel, OLD.count2, OLD.count4, OLD.count8,
+  OR (OLD.id, OLD.run, OLD.job, OLD.epoch, OLD.worker, OLD.kernel, OLD.count2, OLD.count4, OLD.count8,
       OLD.solutions, OLD.parts, OLD.states, OLD.elapsed_us, OLD.cpu_us, OLD.reported_at)
-  IS NOT (NEW.id, NEW.run, NEW.job, NEW.epoch, NEW.incarnation, NEW.worker, NEW.kernel, NEW.count2, NEW.count4,
+  IS NOT (NEW.id, NEW.run, NEW.job, NEW.epoch, NEW.worker, NEW.kernel, NEW.count2, NEW.count4,
       NEW.count8, NEW.solutions, NEW.parts, NEW.states, NEW.elapsed_us, NEW.cpu_us, NEW.reported_at)
 BEGIN
     SELECT RAISE(ABORT, 'results are append-only');
@@ -186,7 +193,7 @@ END;
 
 -- Results as exported ledgers have them: one JSON object each (docs/ledger.md).
 CREATE VIEW ledger_result AS
-SELECT id, run, job, verdict,
+SELECT id, run, job, verdict, coalesce(json_array_length(parts), 1) AS parts,
        json_object('counts', json_object('count2', CAST(count2 AS TEXT), 'count4', CAST(count4 AS TEXT),
                                          'count8', CAST(count8 AS TEXT), 'solutions', CAST(solutions AS TEXT)),
                    'kernel', kernel, 'worker', worker, 'epoch', epoch, 'states', CAST(states AS TEXT),
@@ -199,16 +206,13 @@ CREATE TABLE recheck (
     id      INTEGER PRIMARY KEY,
     run     INTEGER NOT NULL,
     job     INTEGER NOT NULL,
-    -- NULL while it is open. 'agreed': both counted the same. 'settled': they differed (the job was quarantined), and one
-    -- more agreed with one of them. 'waived': there was no other machine. 'dropped': the result was taken back.
-    outcome TEXT CHECK (outcome IN ('agreed', 'settled', 'waived', 'dropped')),
+    -- NULL while it is open. 'agreed': both counted the same. 'settled': they differed, and the coordinator counted the job.
+    -- 'unmade': the run ended, and nobody had made it. 'dropped': the result was taken back.
+    outcome TEXT CHECK (outcome IN ('agreed', 'settled', 'unmade', 'dropped')),
     FOREIGN KEY (run, job) REFERENCES job (run, number)
 ) STRICT;
 
 CREATE UNIQUE INDEX recheck_open ON recheck (run, job) WHERE outcome IS NULL;
-
--- Finds the results of an untrusted machine that no second count confirms; without it that took seconds.
-CREATE INDEX recheck_agreed ON recheck (run, job) WHERE outcome = 'agreed';
 
 CREATE TRIGGER recheck_is_append_only_update BEFORE UPDATE ON recheck
 WHEN OLD.outcome IS NOT NULL OR (OLD.id, OLD.run, OLD.job) IS NOT (NEW.id, NEW.run, NEW.job)
@@ -257,11 +261,11 @@ END;
 CREATE TABLE machine (
     credential TEXT    NOT NULL,
     name       TEXT    NOT NULL,
-    -- Checks in which its result was found right, and wrong.
+    -- Its results that were counted a second time to the same; those that the coordinator found wrong; and those that were
+    -- refused and not kept.
     passed     INTEGER NOT NULL CHECK (passed >= 0),
     failed     INTEGER NOT NULL CHECK (failed >= 0),
-    -- Of those passed: with another credential, or the coordinator.
-    confirmed  INTEGER NOT NULL CHECK (confirmed BETWEEN 0 AND passed),
+    refused    INTEGER NOT NULL CHECK (refused >= 0),
     -- Why it gets no more jobs; NULL as long as it is trusted.
     distrusted TEXT,
     PRIMARY KEY (credential, name)

@@ -124,7 +124,8 @@ fn header(run: &RunRow, outcome: &Outcome) -> Header {
 }
 
 fn job_line(row: LedgerRow) -> anyhow::Result<JobLine> {
-    let LedgerRow { number, job: EncodedJob { class, bound1, prefixes: bytes, .. }, state, accepted } = row;
+    let LedgerRow { number, job: EncodedJob { class, bound1, prefixes: bytes, .. }, state, accepted, .. } =
+        row;
     let result = accepted.filter(|_| state == JobState::Done);
     let result =
         result.with_context(|| format!("job {number} is not done: the run changed during the export"))?;

@@ -29,7 +29,6 @@ use tracing::warn;
 
 use crate::access::{Access, guard};
 use crate::api::{Api, routes};
-use crate::canary;
 use crate::disk::Disk;
 use crate::door::{App, Door};
 use crate::error::Error;
@@ -39,6 +38,7 @@ use crate::limits::CountLimits;
 use crate::operator::Operator;
 use crate::plans::Plans;
 use crate::reader::Reader;
+use crate::recounting;
 use crate::service::{WorkerServer, Workers};
 use crate::total::{Confirming, References, conclude};
 use crate::writer::{Handle, Timing, Writer};
@@ -65,7 +65,8 @@ impl Coordinator {
         let reader = Reader::new(path, database.readers.clone());
         let disk = Disk::new(path, reader.clone(), pace.disk_reserve).await;
         let plans = Plans::default();
-        let policy = Policy { arbiter: pace.canaries, ..pace.policy };
+        let Confirming { recounts_min, published, .. } = pace.confirming;
+        let policy = Policy { arbiter: pace.canaries, recounts_min, published, ..pace.policy };
         let writer = Writer::new(database, disk.room(), policy, incarnation, build, plans.clone()).await?;
         let (snapshot, events, committed, faults) = (
             writer.snapshot.subscribe(),
@@ -94,7 +95,7 @@ impl Coordinator {
             tokio::spawn(conclude_runs(operator.clone(), pace.confirming, faults.clone())),
         ];
         if pace.canaries {
-            chores.push(tokio::spawn(canary::count(operator.clone())));
+            chores.push(tokio::spawn(recounting::count(operator.clone())));
         }
         Ok(Self { operator, limits, pace, cut_short, writing, chores, faults })
     }
@@ -248,8 +249,9 @@ async fn conclude_run(
     id: RunId,
     references: &mut References,
 ) -> Result<bool, Arc<Error>> {
-    let basis =
-        move |dispatch: &Dispatch, _| dispatch.run(id).filter(|run| run.is_complete()).map(Run::basis);
+    let basis = move |dispatch: &Dispatch, now| {
+        dispatch.run(id).filter(|run| dispatch.is_over(now, run)).map(Run::basis)
+    };
     let Some(basis) = operator.writer.look(basis).await? else { return Ok(false) };
     let concluding = async {
         let run = operator.reader.run(id).await?;

@@ -10,8 +10,8 @@
 //! * `writer` is the only task that changes the ledger. The crate [`nqueens_ledger`] has all SQL.
 //! * `plans` are the runs that are being planned, one at a time. `planner` makes the jobs of a plan on a thread of its own:
 //!   to store them, or to compare stored ones.
-//! * `total` adds up a complete ledger, or says which check failed. `canary` counts a few jobs, or parts of
-//!   them, in this process to check the workers, and what has to be decided.
+//! * `total` adds up a complete ledger, or says which check failed. `recounting` counts jobs, or parts of
+//!   them, in this process: those that are drawn, and what has to be decided.
 //! * `reader` reads a ledger while another process may write to it. A coordinator stops if SQLite's `quick_check`, made
 //!   after the start, finds damage.
 //! * `backup` copies a ledger with `VACUUM INTO`, examines the copy, and then gives it its name.
@@ -30,7 +30,6 @@
 mod access;
 mod api;
 mod backup;
-mod canary;
 mod clock;
 mod coordinator;
 mod disk;
@@ -46,6 +45,7 @@ mod planner;
 mod plans;
 pub mod progress;
 mod reader;
+mod recounting;
 mod service;
 mod speed;
 mod total;

@@ -283,7 +283,6 @@ fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStat
         draining: worker.draining,
         checks_passed: reputation.passed,
         checks_failed: reputation.failed,
-        checks_open: reputation.open,
         distrusted: reputation.distrusted,
     })
 }

@@ -5,7 +5,7 @@ use nqueens_kernel::plan::Plan;
 use nqueens_ledger::RunRow;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{DiskRoom, Interval, Progress, RunState, RunStatus};
-use nqueens_scheduler::{AcceptedSums, Run, Scheduler, Sums};
+use nqueens_scheduler::{AcceptedSums, Millis, Run, Scheduler, Sums};
 
 pub use crate::speed::Measured;
 use crate::speed::{DOUBT_MAX, Speeds};
@@ -27,12 +27,18 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// `unplanned` are the runs that are being planned.
-    pub(crate) fn of(scheduler: &Scheduler, speeds: &Speeds, unplanned: Vec<RunProgress>) -> Self {
+    pub(crate) fn of(
+        scheduler: &Scheduler,
+        now: Millis,
+        speeds: &Speeds,
+        unplanned: Vec<RunProgress>,
+    ) -> Self {
         let (dispatch, room) = (scheduler.dispatch(), scheduler.room());
         let planned = dispatch.runs().map(|run| RunProgress {
             measured: speeds.of(run),
             threads: speeds.threads(run),
             workers: speeds.workers(run),
+            is_over: run.state().is_open() && dispatch.is_over(now, run),
             ..RunProgress::of(run)
         });
         // One may just have been planned to its end.
@@ -49,14 +55,9 @@ impl Snapshot {
         }
     }
 
-    /// The runs whose jobs are all done and checked, and that have no total yet.
+    /// The runs that have come to their end, and have no total yet.
     pub(crate) fn complete(&self) -> Vec<RunId> {
-        let waiting = |run: &&RunProgress| {
-            matches!(run.state, RunState::Active | RunState::Paused)
-                && run.sums.done == run.jobs
-                && run.sums.checks.open == 0
-        };
-        self.runs.iter().filter(waiting).map(|run| run.id).collect()
+        self.runs.iter().filter(|run| run.is_over).map(|run| run.id).collect()
     }
 
     /// One run.
@@ -86,6 +87,8 @@ pub struct RunProgress {
     pub threads: Option<f64>,
     /// Workers that are present and hold leases of it.
     pub workers: usize,
+    /// Nothing is left to be counted of it, and it has no total yet.
+    pub(crate) is_over: bool,
 }
 
 impl RunProgress {
@@ -93,7 +96,8 @@ impl RunProgress {
     pub(crate) fn of(run: &Run) -> Self {
         let (id, plan, state, jobs) = (run.id(), *run.plan(), run.state(), run.jobs());
         let (sums, measured, threads, workers) = (*run.sums(), None, None, 0);
-        Self { id, plan, state, jobs, planned: None, sums, measured, threads, workers }
+        let is_over = false;
+        Self { id, plan, state, jobs, planned: None, sums, measured, threads, workers, is_over }
     }
 
     /// The run in full; its state is the row's.
@@ -284,6 +288,7 @@ mod tests {
                 measured: None,
                 threads: None,
                 workers: 0,
+                is_over: false,
             },
             total,
             time_left,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nqueens_evidence::estimate::{STRATA, estimate_total};
 use nqueens_evidence::total;
-use nqueens_evidence::verify::CHECKS_MIN;
+use nqueens_evidence::verify::{CHECKS_MIN, RECOUNTS_MIN};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::cells::Cells;
 use nqueens_kernel::counts::{SymmetricCounts, Totals};
@@ -25,16 +25,18 @@ use crate::error::Error;
 /// How totals are confirmed.
 #[derive(Clone, Copy, Debug)]
 pub struct Confirming {
-    /// Results that must have been counted a second time, under another credential or by the coordinator, for a total that is
-    /// not compared with a published count.
+    /// Second counts under another credential and recounts that must agree, for a total that is not compared with a published
+    /// count.
     pub checks_min: u32,
+    /// So many of them must be recounts.
+    pub recounts_min: u32,
     /// Whether totals are compared with published counts. For rehearsals of larger boards they are not.
     pub published: bool,
 }
 
 impl Default for Confirming {
     fn default() -> Self {
-        Self { checks_min: CHECKS_MIN, published: true }
+        Self { checks_min: CHECKS_MIN, recounts_min: RECOUNTS_MIN, published: true }
     }
 }
 
@@ -103,7 +105,7 @@ pub(crate) async fn conclude(
 ) -> Result<Result<Outcome, String>, Error> {
     let mut found = Totals::default();
     let mut fingerprint = Fingerprinter::new(&run.plan);
-    let mut jobs = 0;
+    let (mut jobs, mut parts) = (0, 0_u32);
     loop {
         let rows = ledger::rows(db, run.id, jobs).await?;
         if rows.is_empty() {
@@ -118,6 +120,7 @@ pub(crate) async fn conclude(
             let Some(accepted) = row.accepted.filter(|_| row.state == JobState::Done) else {
                 return Ok(Err(format!("job {} is not done", row.number)));
             };
+            parts = parts.saturating_add(row.parts);
             match found.checked_add(accepted.counts) {
                 Ok(sum) => found = sum,
                 Err(overflow) => return Ok(Err(overflow.to_string())),
@@ -131,8 +134,10 @@ pub(crate) async fn conclude(
     let reference = found_reference.wait_for(Option::is_some).await.map(|reference| *reference);
     let TotalReference { symmetric, estimate } =
         reference.ok().flatten().expect("the search ends early only with its coordinator");
-    let checks_wanted = references.confirming.checks_min.min(run.jobs);
-    let grounds = estimate.map(|estimate| Grounds { estimate, checks_wanted });
+    let Confirming { checks_min, recounts_min, .. } = references.confirming;
+    let checks_wanted = checks_min.min(run.jobs);
+    let recounts_wanted = recounts_min.min(parts);
+    let grounds = estimate.map(|estimate| Grounds { estimate, checks_wanted, recounts_wanted });
     Ok(total::conclude(&run.plan, found, symmetric, grounds).map_err(|doubt| doubt.to_string()))
 }
 

@@ -15,8 +15,8 @@
 //! Each request is answered after the commit, so every answer survives a power cut. When a transaction fails, nothing
 //! of it has happened: the state is read again from the database, and all its requests get the error.
 //!
-//! When a machine turns out to be wrong, the same transaction reads the ledger a second time: for that machine's past
-//! results that nobody has confirmed.
+//! When a machine turns out to be wrong, the same transaction reads the ledger a second time: for what nobody but that machine
+//! has counted.
 //!
 //! Jobs of a run that was not planned to its end are removed in transactions of their own, some in each. Questions do not
 //! enter a transaction: `Handle::look` shows them the committed state.
@@ -68,8 +68,7 @@ pub struct Timing {
     /// Commits of this time go to the disk together, and a power cut may cost them. Zero where workers of other processes
     /// rely on what is acknowledged.
     pub sync_every: Duration,
-    /// Whether the coordinator counts a few jobs itself, to hold results of workers against them, and decides where they
-    /// differ.
+    /// Whether the coordinator recounts jobs itself, and decides where results differ.
     pub canaries: bool,
 }
 
@@ -91,7 +90,7 @@ pub(crate) struct Writer {
     pub(crate) database: Database,
     scheduler: Scheduler,
     incarnation: Incarnation,
-    secret: [u8; 32],
+    key: [u8; 32],
     policy: Policy,
     started: Instant,
     /// What the ledger's clock showed then.
@@ -124,29 +123,31 @@ impl Writer {
         build: &str,
         plans: Plans,
     ) -> Result<Self, Error> {
-        let secret = random_bytes();
         let started = Instant::now();
         let begun = async {
             let mut db = database.begin().await?;
             let began_at = wall_time().max(ledger::latest_time(&mut db).await?);
             ledger::insert_incarnation(&mut db, incarnation, build, began_at).await?;
+            let key = ledger::key(&mut db, random_bytes()).await?;
             db.commit().await?;
             let unplanned = ledger::unplanned_runs(&mut database.writer).await?;
             while !discard(&mut database, incarnation).await? {}
-            let dispatch = Dispatch::new(policy, incarnation, secret);
+            let dispatch = Dispatch::new(policy, &key);
             let events = Events::from(ledger::events(&database.readers).await?);
-            Ok((began_at, events, ledger::restore(&database.readers, dispatch, room, 0).await?, unplanned))
+            let times = (0, began_at);
+            let scheduler = ledger::restore(&database.readers, dispatch, room, times).await?;
+            Ok((began_at, key, events, scheduler, unplanned))
         };
-        let (began_at, events, scheduler, unplanned) =
+        let (began_at, key, events, scheduler, unplanned) =
             begun.await.map_err(|error: Error| error.explain(&database.path))?;
         let speeds = Speeds::default();
-        let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, &speeds, Vec::new())));
+        let snapshot = watch::Sender::new(Arc::new(Snapshot::of(&scheduler, 0, &speeds, Vec::new())));
         let (faults, events) = (watch::Sender::new(None), watch::Sender::new(events));
         Ok(Self {
             database,
             scheduler,
             incarnation,
-            secret,
+            key,
             policy,
             started,
             began_at,
@@ -246,9 +247,9 @@ impl Writer {
         let changes = transaction.settle();
         let is_planned = changes.iter().any(|change| matches!(change, Change::RunActivated { .. }));
         ledger::persist(&mut db, &changes, at).await?;
-        for suspicion in transaction.take_suspicions() {
-            let results = ledger::unconfirmed(&mut db, &suspicion.machine).await?;
-            transaction.suspect(suspicion, results);
+        for outcast in transaction.take_outcasts() {
+            let in_doubt = ledger::in_doubt(&mut db, &outcast.machine).await?;
+            transaction.doubt(&outcast, in_doubt);
         }
         ledger::persist(&mut db, &transaction.take_changes(), at).await?;
         let news: Vec<_> = self.untold.iter().cloned().chain(transaction.into_news()).collect();
@@ -284,7 +285,12 @@ impl Writer {
 
     fn show(&self) {
         let unplanned = self.plans.runs().iter().map(UnplannedRun::progress).collect();
-        self.snapshot.send_replace(Arc::new(Snapshot::of(&self.scheduler, &self.speeds, unplanned)));
+        self.snapshot.send_replace(Arc::new(Snapshot::of(
+            &self.scheduler,
+            self.now(),
+            &self.speeds,
+            unplanned,
+        )));
     }
 
     /// A transaction failed: what is in memory may be ahead of the disk, so it is read again. Returns the cause; if the ledger
@@ -298,10 +304,10 @@ impl Writer {
         if let Err(error) = self.database.reconnect().await {
             error!(%error, "connecting to the database again; it is tried again at the next transaction");
         }
-        let dispatch = Dispatch::new(self.policy, self.incarnation, self.secret);
+        let dispatch = Dispatch::new(self.policy, &self.key);
         let dispatch = dispatch.in_place_of(self.scheduler.dispatch());
         let (readers, room) = (&self.database.readers, self.scheduler.room());
-        match ledger::restore(readers, dispatch, room, self.now()).await {
+        match ledger::restore(readers, dispatch, room, (self.now(), self.ledger_time())).await {
             Ok(scheduler) => self.scheduler = scheduler,
             Err(error) => {
                 let error = error.explain(&self.database.path);

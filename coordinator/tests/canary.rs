@@ -14,26 +14,26 @@ use nqueens_model::operator::{RunState, Submission};
 use nqueens_proto::v1;
 
 /// The niceness of each thread that counts for the coordinator.
-fn canaries() -> Vec<i32> {
+fn recounts() -> Vec<i32> {
     let threads = fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
     // A thread may end while it is looked at.
     let stats = threads.filter_map(|thread| fs::read_to_string(thread.join("stat")).ok());
     let niceness = |stat: String| {
         let (name, numbers) = stat.split_once(") ")?;
         // The 19th field, and the third is the first of these.
-        name.ends_with("(canary").then(|| numbers.split(' ').nth(16).unwrap().parse().unwrap())
+        name.ends_with("(recount").then(|| numbers.split(' ').nth(16).unwrap().parse().unwrap())
     };
     stats.filter_map(niceness).collect()
 }
 
 async fn until(like: impl Fn(&[i32]) -> bool) {
-    while !like(&canaries()) {
+    while !like(&recounts()) {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
-async fn a_canary_is_modest_and_ends_with_its_run() {
+async fn a_recount_is_modest_and_ends_with_its_run() {
     let ledger = Ledger::new();
     let pace = Timing { canaries: true, ..Timing::default() };
     let house = House::on(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap()).await;
@@ -50,6 +50,8 @@ async fn a_canary_is_modest_and_ends_with_its_run() {
         count8: parts as u64,
         parts: [0, 0, 1, 0].repeat(parts),
         kernel: "avx2".to_owned(),
+        states: 1,
+        elapsed_us: 1,
         ..v1::JobResult::default()
     };
     assert_eq!(liar.report(&[invented]).await, [v1::Verdict::Accepted]);

@@ -101,16 +101,18 @@ async fn counts_that_can_not_be_right_are_refused() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
     house.coordinator.operator().submit_once(submission("....\n..#.\n....\n....")).await.unwrap();
-    let mut worker = house.worker(1).await;
-    let result = honest(&worker.take(1).await[0]);
-    for wrong in [
-        v1::JobResult { solutions: 100, ..result.clone() },
-        v1::JobResult { count8: 1, ..result.clone() },
-        v1::JobResult { count2: 1, ..result.clone() },
-    ] {
+    let lies: [fn(v1::JobResult) -> v1::JobResult; 3] = [
+        |right| v1::JobResult { solutions: 100, ..right },
+        |right| v1::JobResult { count8: 1, ..right },
+        |right| v1::JobResult { count2: 1, ..right },
+    ];
+    for (number, lie) in (1..).zip(lies) {
+        let mut worker = house.worker(number).await;
+        let wrong = lie(honest(&worker.take(1).await[0]));
         let verdicts = worker.report(std::slice::from_ref(&wrong)).await;
         assert_eq!(verdicts, [v1::Verdict::Implausible], "{wrong:?}");
-        worker.take(1).await;
+        let refusal = worker.sync(v1::SyncRequest::default()).await.unwrap_err();
+        assert_eq!(refusal.code(), tonic::Code::PermissionDenied, "more than there can be is a proof");
     }
     house.close().await;
 }

@@ -10,6 +10,7 @@ use nqueens_proto::{Token, v1};
 
 /// Of a run with eight jobs.
 const CHECKS_MIN: u32 = 5;
+const RECOUNTS_MIN: u32 = 2;
 
 fn token(of: &str) -> Token {
     format!("the-token-of-the-{of}").parse().unwrap()
@@ -20,13 +21,13 @@ fn token(of: &str) -> Token {
 async fn count(
     ledger: &Ledger,
     owners: &[&str],
-    replicate_ppm: u32,
+    (replicate_ppm, canaries): (u32, bool),
     tell: impl Fn(v1::JobResult) -> v1::JobResult,
 ) -> RunStatus {
     let tokens = ["lab", "club", "school"].map(|name| (Credential::named(name).unwrap(), token(name)));
     let access = Access::new(tokens.into(), None).unwrap();
-    let confirming = Confirming { checks_min: CHECKS_MIN, published: false };
-    let pace = Timing { confirming, ..Timing::default() };
+    let confirming = Confirming { checks_min: CHECKS_MIN, recounts_min: RECOUNTS_MIN, published: false };
+    let pace = Timing { confirming, canaries, ..Timing::default() };
     let house =
         House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await;
     let submission = Submission { request: [7; 16], plan: rows_8(), priority: 0, replicate_ppm };
@@ -61,46 +62,51 @@ async fn count(
 async fn a_total_made_up_by_all_is_not_confirmed() {
     let ledger = Ledger::new();
     let nothing = |right| v1::JobResult { count8: 0, ..right };
-    let run = count(&ledger, &["lab", "club", "school"], 1_000_000, nothing).await;
+    let run = count(&ledger, &["lab", "club", "school"], (1_000_000, false), nothing).await;
     let outcome = run.outcome.unwrap();
     assert_eq!(outcome.total, 4, "the symmetric ones alone, as symmetric searches find them");
     assert_eq!(run.progress.checks.confirmed, 8, "they confirm each other");
     let estimate = outcome.grounds.unwrap().estimate;
     assert!(estimate.holds(92));
-    assert_eq!(run.standing(), Some(Standing::Counted(vec![Missing::Agreement(estimate)])));
+    let recounts = Missing::Recounts { made: 0, wanted: RECOUNTS_MIN };
+    assert_eq!(run.standing(), Some(Standing::Counted(vec![Missing::Agreement(estimate), recounts])));
     let kept = ledger
-        .ask("SELECT json_array(estimate_strata, estimate_value, estimate_reach, checks_wanted) FROM run");
+        .ask("SELECT json_array(estimate_strata, estimate_value, estimate_reach, checks_wanted, recounts_wanted) FROM run");
     let (strata, value, reach) = (estimate.strata, estimate.value, estimate.reach);
-    assert_eq!(kept.await, [format!("[{strata},\"{value}\",\"{reach}\",{CHECKS_MIN}]")]);
+    assert_eq!(kept.await, [format!("[{strata},\"{value}\",\"{reach}\",{CHECKS_MIN},{RECOUNTS_MIN}]")]);
 }
 
 #[tokio::test]
 async fn a_total_that_two_credentials_checked_is_confirmed() {
     let ledger = Ledger::new();
-    let run = count(&ledger, &["lab", "club"], 1_000_000, |right| right).await;
+    let run = count(&ledger, &["lab", "club"], (1_000_000, true), |right| right).await;
     assert_eq!(run.outcome.unwrap().total, 92);
     let standing = run.standing().unwrap();
-    assert!(matches!(standing, Standing::Confirmed(estimate, 8) if estimate.holds(92)), "{standing:?}");
+    assert!(
+        matches!(standing, Standing::Confirmed { estimate, recounts, .. } if estimate.holds(92) && recounts >= 2),
+        "{standing:?}"
+    );
 }
 
 /// Machines of one owner find accidents, not lies.
 #[tokio::test]
 async fn a_total_that_one_credential_checked_is_counted_only() {
     let ledger = Ledger::new();
-    let run = count(&ledger, &["lab", "lab"], 1_000_000, |right| right).await;
+    let run = count(&ledger, &["lab", "lab"], (1_000_000, false), |right| right).await;
     assert_eq!(run.outcome.unwrap().total, 92);
     assert_eq!(run.progress.checks.agreed, 8);
     let checks = Missing::Checks { made: 0, wanted: CHECKS_MIN };
-    assert_eq!(run.standing(), Some(Standing::Counted(vec![checks])));
+    let recounts = Missing::Recounts { made: 0, wanted: RECOUNTS_MIN };
+    assert_eq!(run.standing(), Some(Standing::Counted(vec![checks, recounts])));
 }
 
 #[tokio::test]
 async fn a_total_without_checks_is_counted_only() {
     let ledger = Ledger::new();
-    let run = count(&ledger, &["lab"], 0, |right| right).await;
+    let run = count(&ledger, &["lab"], (0, false), |right| right).await;
     let standing = run.standing().unwrap();
     assert!(!standing.is_confirmed());
     assert!(
-        standing.to_string().starts_with("counted, not confirmed: 0 of 5 results were counted a second time")
+        standing.to_string().starts_with("counted, not confirmed: 0 of 5 second counts and recounts agree")
     );
 }

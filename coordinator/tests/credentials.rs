@@ -82,8 +82,7 @@ async fn who_fails_everything_stops_nothing() {
         }
     }
     assert_eq!(house.progress(run.id).sums.quarantined, 0);
-    assert!(ledger.ask("SELECT number FROM job WHERE failures > 2").await.len() > 4, "they failed");
-    // The coordinator counts what failed too often, and somebody else the rest.
+    // The coordinator, or somebody else, counts what failed too often.
     let mut other = worker(&house, "club", 20).await;
     let done = |run: &nqueens_coordinator::progress::RunProgress| run.state == RunState::Done;
     while !done(&house.progress(run.id)) {
@@ -91,10 +90,6 @@ async fn who_fails_everything_stops_nothing() {
         let results: Vec<_> = other.sync(sync).await.unwrap().leases.iter().map(honest).collect();
         other.report(&results).await;
     }
-    let accepted = ledger.ask(
-        "SELECT count(*) FROM result JOIN worker ON worker.id = worker WHERE name = '(the coordinator)'",
-    );
-    assert_ne!(accepted.await, ["0"]);
     house.close().await;
     ledger.audit().await;
 }
@@ -161,6 +156,63 @@ async fn trust_is_of_a_name_under_a_credential() {
     club.sync(v1::SyncRequest::default()).await.unwrap();
     set_trust(MachineName::All { credential: of_lab }, true).await;
     lab.sync(v1::SyncRequest::default()).await.unwrap();
+    house.close().await;
+    ledger.audit().await;
+}
+
+/// Results for jobs that were never leased to whoever reports them, or to anybody: 1,000 of 1,000 were accepted in one call.
+#[tokio::test]
+async fn a_result_needs_a_ticket_of_its_own_credential() {
+    let ledger = Ledger::new();
+    let house = house(&ledger).await;
+    let run = submit(&house).await;
+    let (mut honest_one, mut thief) = (worker(&house, "lab", 1).await, worker(&house, "club", 2).await);
+    let leases = honest_one.take(4).await;
+    let stolen: Vec<_> = leases.iter().map(|lease| falsified(&honest(lease))).collect();
+    let guess = |job| {
+        let token = v1::LeaseToken { run: run.id.get(), job, epoch: 1, ticket: 1 };
+        v1::JobResult { token: Some(token), ..stolen[0].clone() }
+    };
+    let guessed: Vec<_> = (0..8).map(guess).collect();
+    assert_eq!(thief.report(&stolen).await, [v1::Verdict::Unknown; 4]);
+    assert_eq!(thief.report(&guessed).await, [v1::Verdict::Unknown; 8]);
+    assert_eq!(house.progress(run.id).sums.done, 0);
+    assert_eq!(ledger.ask("SELECT credential || ' ' || refused FROM machine").await, ["club 12"]);
+    let right: Vec<_> = leases.iter().map(honest).collect();
+    assert_eq!(honest_one.report(&right).await, [v1::Verdict::Accepted; 4], "they are still its own");
+    house.close().await;
+    ledger.audit().await;
+}
+
+/// Two owners who agreed on every lie confirmed each other.
+#[tokio::test]
+async fn credentials_that_collude_are_found_by_recounts() {
+    let ledger = Ledger::new();
+    let tokens = ["lab", "club"].map(|name| (Credential::named(name).unwrap(), token(name)));
+    let access = Access::new(tokens.into(), None).unwrap();
+    let confirming = nqueens_coordinator::Confirming { published: false, ..Default::default() };
+    let pace = Timing { canaries: true, confirming, ..Timing::default() };
+    let house =
+        House::serving(Coordinator::open(&ledger.path, pace, "test 1.0").await.unwrap(), &access).await;
+    let run = submit(&house).await;
+    let mut liars = [worker(&house, "lab", 1).await, worker(&house, "club", 2).await];
+    let mut refused = 0;
+    while refused < 2 {
+        refused = 0;
+        for liar in &mut liars {
+            let sync = v1::SyncRequest { wanted_states: ALL, wanted_jobs: 8, ..v1::SyncRequest::default() };
+            let Ok(answer) = liar.sync(sync).await else {
+                refused += 1;
+                continue;
+            };
+            let results = answer.leases.iter().map(|lease| falsified(&honest(lease))).collect();
+            let _ = liar.sync(v1::SyncRequest { results, ..v1::SyncRequest::default() }).await;
+        }
+    }
+    assert_eq!(house.progress(run.id).state, RunState::Active, "nobody honest is there: there is no total");
+    let standing = "SELECT count(*) FROM result JOIN worker ON worker.id = worker
+                    WHERE verdict = 'accepted' AND credential <> '(the coordinator)'";
+    assert_eq!(ledger.ask(standing).await, ["0"], "nothing stands of who is out");
     house.close().await;
     ledger.audit().await;
 }

@@ -121,7 +121,7 @@ async fn runs_are_paused_resumed_and_cancelled() {
     assert!(!idle.take(8).await.is_empty());
     let cancelled = client.set(run, RunState::Cancelled).await.unwrap();
     assert_eq!(cancelled.progress.state, RunState::Cancelled);
-    assert_eq!(worker.report(&[honest(&held[1])]).await, [v1::Verdict::SetAside]);
+    assert_eq!(worker.report(&[honest(&held[1])]).await, [v1::Verdict::Duplicate]);
     let (status, words) = refusal(client.set(run, RunState::Active).await.unwrap_err());
     assert_eq!(status, 409);
     assert!(words.ends_with("is cancelled; only active and paused runs can be changed"), "{words}");
@@ -134,14 +134,18 @@ async fn quarantined_jobs_are_counted_anew() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
     let client = operator(&house).await;
-    let run = client.submit(submission(1)).await.unwrap().progress.run;
+    let twice = Submission { replicate_ppm: 1_000_000, ..submission(1) };
+    let run = client.submit(twice).await.unwrap().progress.run;
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let leases = one.take(1).await;
     assert_eq!(one.report(&[honest(&leases[0])]).await, [v1::Verdict::Accepted]);
-    assert_eq!(two.report(&[falsified(&honest(&leases[0]))]).await, [v1::Verdict::Conflict]);
-    assert_eq!(client.run(run).await.unwrap().progress.quarantined, 1);
+    let second = two.take(1).await;
+    assert_eq!(second[0].token.unwrap().job, leases[0].token.unwrap().job);
+    assert_eq!(two.report(&[falsified(&honest(&second[0]))]).await, [v1::Verdict::Conflict]);
+    assert_eq!(client.run(run).await.unwrap().progress.quarantined, 1, "this coordinator does not count");
     assert_eq!(client.retry(run).await.unwrap().progress.quarantined, 0);
     one.count_all().await;
+    two.count_all_as(v1::Verdict::Duplicate).await;
     house.wait_for(run, |run| run.state == RunState::Done).await;
     house.close().await;
     ledger.audit().await;
@@ -381,7 +385,8 @@ async fn what_happens_is_told() {
     let policy = Policy { lease_ms: 250, stall_ms: 250, ..Policy::default() };
     let house = House::open(&ledger.path, policy).await;
     let client: Operators = operator(&house).await;
-    let run = client.submit(submission(1)).await.unwrap().progress.run;
+    let twice = Submission { replicate_ppm: 1_000_000, ..submission(1) };
+    let run = client.submit(twice).await.unwrap().progress.run;
     let told = async |after: u64, wanted: EventKind| {
         let mut events = house.coordinator.operator().events();
         let is_it = |event: &Event| event.number > after && event.kind == wanted;
@@ -402,10 +407,11 @@ async fn what_happens_is_told() {
         "{}",
         lost.text
     );
-    // Late results are taken; another one for the same job that differs quarantines it.
-    let result = honest(&leases[0]);
-    worker.report(std::slice::from_ref(&result)).await;
-    worker.report(&[falsified(&result)]).await;
+    // Late results are taken; a second count that differs quarantines the job.
+    worker.report(&[honest(&leases[0])]).await;
+    let mut second = house.worker(2).await;
+    let check = second.take(1).await;
+    second.report(&[falsified(&honest(&check[0]))]).await;
     let quarantined = told(lost.number, EventKind::JobsQuarantined).await;
     assert_eq!(quarantined.run, Some(run));
     let job = leases[0].token.unwrap().job;
@@ -413,6 +419,7 @@ async fn what_happens_is_told() {
     assert!(quarantined.text.starts_with(&what), "{} instead of {what}", quarantined.text);
     client.retry(run).await.unwrap();
     worker.count_all().await;
+    second.count_all_as(v1::Verdict::Duplicate).await;
     let done = told(quarantined.number, EventKind::RunDone).await;
     assert_eq!(done.text, "N = 8: done, TOTAL 92: equal to the published count.");
     house.close().await;

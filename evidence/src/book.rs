@@ -236,7 +236,7 @@ impl Book {
                     .others
                     .note(|| format!("job {number} has a conflicting result that equals the others"));
             }
-            OtherVerdict::Conflict | OtherVerdict::Implausible | OtherVerdict::SetAside => {}
+            OtherVerdict::Conflict => {}
         }
     }
 

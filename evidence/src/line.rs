@@ -97,7 +97,7 @@ pub struct JobLine {
     pub result: LedgerResult,
 }
 
-/// A result that is not accepted: it came second, was voided, or is impossible.
+/// A result that does not stand: it was voided, or is a second count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OtherLine {
@@ -141,16 +141,12 @@ pub struct LedgerResult {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum OtherVerdict {
-    /// It was accepted and later voided: wrong, in doubt, or replaced by one that two workers agree on.
+    /// It was accepted and later voided: wrong, or in doubt.
     Voided,
     /// It is equal to the result that was accepted at the time.
     Duplicate,
     /// It differs from the result that was accepted at the time.
     Conflict,
-    /// It can't be right.
-    Implausible,
-    /// It came while its job was in quarantine or its run cancelled.
-    SetAside,
 }
 
 /// A worker as it registered.

@@ -23,8 +23,8 @@ pub(crate) struct RunRow {
     pub(crate) total: Option<String>,
 }
 
-/// Run, job, epoch and incarnation; the four counts; the verdict.
-type ResultRow = (i64, i64, i64, i64, i64, i64, i64, i64, String);
+/// Run, job and epoch; the four counts; the verdict.
+type ResultRow = (i64, i64, i64, i64, i64, i64, i64, String);
 
 /// A ledger at one moment, compared with its own rules.
 pub(crate) struct Ledger {
@@ -63,7 +63,7 @@ impl Ledger {
         let runs: Vec<(i64, String, Option<String>)> =
             query_as("SELECT id, state, total FROM run").fetch_all(&mut *db).await.expect("runs");
         let results: Vec<ResultRow> = query_as(
-            "SELECT run, job, epoch, incarnation, count2, count4, count8, solutions, verdict FROM result ORDER BY id",
+            "SELECT run, job, epoch, count2, count4, count8, solutions, verdict FROM result ORDER BY id",
         )
         .fetch_all(&mut *db)
         .await
@@ -71,14 +71,14 @@ impl Ledger {
         let (lapses,): (i64,) =
             query_as("SELECT coalesce(sum(lapses), 0) FROM job").fetch_one(db).await.expect("jobs");
         let results = results.into_iter().map(|row| {
-            let accepted = match row.8.as_str() {
+            let accepted = match row.7.as_str() {
                 "accepted" => true,
                 "duplicate" => false,
                 other => panic!("nobody has lied, and a result is {other}: {row:?}"),
             };
             Stored {
-                token: [row.0, row.1, row.2, row.3].map(natural),
-                counts: [row.4, row.5, row.6, row.7].map(natural),
+                token: [row.0, row.1, row.2].map(natural),
+                counts: [row.3, row.4, row.5, row.6].map(natural),
                 accepted,
             }
         });

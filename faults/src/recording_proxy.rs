@@ -26,8 +26,8 @@ use crate::wal::Mark;
 /// So many of the latest calls are remembered.
 const CALLS_MAX: usize = 500;
 
-/// A lease under which something was reported: run, job, epoch, incarnation.
-pub(crate) type Token = [u64; 4];
+/// A lease under which something was reported: run, job, epoch.
+pub(crate) type Token = [u64; 3];
 
 /// What a result found: orbits of 2, 4 and 8, and single solutions.
 pub(crate) type Counts = [u64; 4];
@@ -159,8 +159,8 @@ impl Record {
         if result.token != ack.token {
             return self.findings.push(format!("{result:?} is answered by {ack:?}"));
         }
-        let Some(LeaseToken { run, job, epoch, incarnation }) = result.token else { return };
-        let token = [run, job.into(), epoch.into(), incarnation];
+        let Some(LeaseToken { run, job, epoch, .. }) = result.token else { return };
+        let token = [run, job.into(), epoch.into()];
         let counts = [result.count2, result.count4, result.count8, result.solutions];
         // The first time is the one whose promise is older.
         self.acknowledged.entry((token, accepted)).or_insert(Acknowledged { counts, mark });

@@ -132,8 +132,8 @@ pub struct LeaseToken {
     pub job: JobId,
     /// Which lease of the job, counted from 1 and never reset.
     pub epoch: NonZeroU32,
-    /// Which life of the coordinator gave it.
-    pub incarnation: Incarnation,
+    /// A keyed hash of the two and of the holder's credential: only the coordinator can make one.
+    pub ticket: u64,
 }
 
 #[cfg(test)]

@@ -212,15 +212,13 @@ pub struct ResultAck {
 pub enum Verdict {
     /// It is the job's result.
     Accepted,
-    /// Equal to the accepted one.
+    /// The job needs none; or a second count that was asked for, and equal.
     Duplicate,
-    /// Differs from the accepted one.
+    /// A second count that was asked for, and differs.
     Conflict,
     /// Can't be right.
     Implausible,
-    /// Kept, not counted.
-    SetAside,
-    /// Of nothing that was given out here.
+    /// Its token is none that was given to its credential.
     Unknown,
 }
 

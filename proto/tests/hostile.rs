@@ -11,7 +11,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
-use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::kernel::{Capability, KernelName};
 use nqueens_model::message::{
     EncodedJob, HeldLease, JobResult, Lease, Registration, ResultAck, ReturnedLease, Session, SyncRequest,
@@ -35,11 +35,7 @@ proptest! {
 /// Messages of every kind that a program has to read, as the target `wire` takes them.
 fn messages() -> Vec<(&'static str, Vec<u8>)> {
     let job = JobId { run: RunId::from_random(0xabc), number: 7 };
-    let token = |epoch| LeaseToken {
-        job,
-        epoch: NonZeroU32::new(epoch).expect("not 0"),
-        incarnation: Incarnation::from_random(u64::MAX),
-    };
+    let token = |epoch| LeaseToken { job, epoch: NonZeroU32::new(epoch).expect("not 0"), ticket: u64::MAX };
     let name = |text: &str| text.parse::<KernelName>().expect("a name");
     let registration = Registration {
         instance: *b"12345678abcdefgh",

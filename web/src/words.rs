@@ -24,9 +24,9 @@ pub(crate) fn checks(run: &RunStatus) -> Option<(&'static str, String)> {
     };
     let made = [
         (checks.agreed, "jobs counted twice alike".to_owned()),
-        (checks.settled, "settled by a third count".to_owned()),
+        (checks.settled, "decided by the coordinator".to_owned()),
         (checks.open, "second counts pending".to_owned()),
-        (checks.waived, "skipped: only one machine".to_owned()),
+        (checks.unmade, "not made: only one machine".to_owned()),
         (parts, format!("parts counted again by the coordinator, {differing} differing")),
     ];
     let made: Vec<_> = made

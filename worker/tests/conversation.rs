@@ -121,7 +121,7 @@ fn leases(n: u32, jobs: std::ops::Range<u32>) -> Vec<v1::Lease> {
     let n = BoardSize::new(n).expect("a board");
     let plan = Plan::new(n, PlanKind::Border).weighed_jobs();
     let lease = |((job, weight), number): ((nqueens_kernel::job::Job, nqueens_kernel::job::Weight), u32)| {
-        let token = v1::LeaseToken { run: 1, job: number, epoch: 1, incarnation: 1 };
+        let token = v1::LeaseToken { run: 1, job: number, epoch: 1, ticket: 1 };
         v1::Lease {
             token: Some(token),
             n: n.get(),

@@ -113,12 +113,12 @@ fn describe_quarantine(progress: &Progress) -> String {
 }
 
 /// What became of results that a second machine was to count, in words.
-fn describe_checks(CheckCounts { open, agreed, settled, waived, confirmed }: CheckCounts) -> String {
+fn describe_checks(CheckCounts { open, agreed, settled, unmade, confirmed, .. }: CheckCounts) -> String {
     let parts = [
         (agreed, "agree"),
         (settled, "settled by a third count"),
         (open, "pending"),
-        (waived, "skipped: only one machine"),
+        (unmade, "not made: only one machine"),
         (confirmed, "under another credential or by the coordinator"),
     ];
     let parts = parts.iter().filter(|(jobs, _)| *jobs > 0);

@@ -154,7 +154,6 @@ mod tests {
             draining: false,
             checks_passed: 0,
             checks_failed: 0,
-            checks_open: 0,
             distrusted: None,
         };
         let fleet = [worker("avx512", 64), worker("avx2", 48), worker("avx2", 48), worker("quantum", 1000)];

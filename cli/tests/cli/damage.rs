@@ -115,7 +115,7 @@ fn the_doctor_finds_what_does_not_hold() {
         ),
         (
             "UPDATE job SET state = 0 WHERE number = 5",
-            "it does not hold that a job is done if and only if it has one accepted result and no later one disagrees",
+            "it does not hold that a job is done, or in dispute, if and only if it has one accepted result",
         ),
         ("UPDATE job SET bound1 = bound1 + 1 WHERE number = 5", "are not the plan that it began with"),
         ("UPDATE run SET jobs = jobs + 1", "it does not hold that a planned run has all its jobs"),

@@ -227,7 +227,7 @@ fn status_of_a_finished_run() {
     let expected = json!({"runs": [{
         "run": result["run"], "n": 8, "subject": "N = 8", "cells": null, "plan": "rows", "state": "done", "priority": 0,
         "recounts": { "agreed": 0, "differing": 0, "parts": 8, "share_found": 1.0, "elapsed_us": 0 },
-        "replicate": 0.0, "replicate_ppm": 0, "checks": { "open": 0, "agreed": 0, "settled": 0, "waived": 0, "confirmed": 0 },
+        "replicate": 0.0, "replicate_ppm": 0, "checks": { "open": 0, "agreed": 0, "settled": 0, "unmade": 0, "confirmed": 0, "recounted": 0 },
         "jobs": 8, "planned": null, "done": 8, "leased": 0, "quarantined": 0, "share": 1.0, "states": null,
         "estimated_states": null, "estimated_total": null, "states_per_job": 500_000,
         "time_left_s": null, "busy_workers": null, "fingerprint": null, "total": "92", "count2": "0", "count4": "1",

@@ -1,18 +1,19 @@
 //! Second counts, and the reputation of machines.
 
-use std::collections::{BTreeMap, HashMap};
-use std::num::NonZeroU32;
+use std::collections::HashMap;
 
-use nqueens_model::id::{JobId, RunId};
+use nqueens_kernel::counts::Counts;
+use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::operator::CheckCounts;
-use nqueens_scheduler::{CheckOutcome, CheckVote, Machine, MachineReputation};
+use nqueens_scheduler::{Accepted, CheckOutcome, InDoubt, Machine, MachineReputation};
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
 
 use crate::error::{Error, damaged};
-use crate::{all_written, credential, job_id, json, parsed, rows_of, run_id, within, worker_id};
+use crate::jobs::accepted;
+use crate::{all_written, credential, job_id, json, rows_of, run_id, within, worker_id};
 
-/// Writes checks that were opened or ended so, in this order.
+/// Writes second counts that were opened or ended so, in this order.
 pub(super) async fn insert_checks(
     db: &mut SqliteConnection,
     changes: &[(JobId, Option<CheckOutcome>)],
@@ -33,79 +34,87 @@ pub(super) async fn insert_checks(
             )
             .execute(&mut *db),
         };
-        all_written(&done.await?, alike.len(), "a check is opened once and ended once")?;
+        all_written(&done.await?, alike.len(), "a second count is opened once and ended once")?;
     }
     Ok(())
 }
 
-/// Every open check with what has been counted: the accepted result, and the first after it that differs.
-pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<(JobId, Vec<CheckVote>)>, Error> {
+/// An open second count: the accepted result, and who counted otherwise.
+type OpenCheck = (JobId, Accepted, Option<(WorkerId, Counts)>);
+
+/// Every open second count.
+pub(super) async fn open_checks(db: &SqlitePool) -> Result<Vec<OpenCheck>, Error> {
     let accepted = query_scalar!(
-        r#"SELECT json_group_array(json_array(result.run, result.job, worker, json_array(credential, name), kernel, epoch,
-                                              json_array(count2, count4, count8, solutions))) AS "rows!: String"
+        r#"SELECT json_group_array(json_array(result.run, result.job, json_array(worker, epoch), kernel,
+                                              json_array(count2, count4, count8, solutions),
+                                              json_array(states, elapsed_us, coalesce(cpu_us, elapsed_us)))) AS "rows!: String"
            FROM recheck JOIN result ON result.run = recheck.run AND result.job = recheck.job
-           JOIN worker ON worker.id = worker WHERE outcome IS NULL AND verdict = 'accepted'"#
+           WHERE outcome IS NULL AND verdict = 'accepted'"#
     );
+    // The latest, of a job that is in dispute.
     let differing = query_scalar!(
-        r#"SELECT json_group_array(json_array(result.run, result.job, worker, json_array(credential, name), kernel, epoch,
+        r#"SELECT json_group_array(json_array(recheck.run, recheck.job, result.worker,
                                               json_array(count2, count4, count8, solutions))) AS "rows!: String"
-           FROM recheck JOIN result ON result.run = recheck.run AND result.job = recheck.job
-           JOIN worker ON worker.id = worker
-           WHERE outcome IS NULL AND verdict <> 'accepted' AND verdict = 'conflict' AND result.id = (
-             SELECT min(other.id) FROM result AS other WHERE other.run = recheck.run AND other.job = recheck.job
-               AND other.verdict <> 'accepted' AND other.verdict = 'conflict' AND other.id > (
-                 SELECT accepted.id FROM result AS accepted WHERE accepted.run = recheck.run
-                   AND accepted.job = recheck.job AND accepted.verdict = 'accepted'))"#
+           FROM recheck JOIN job ON job.run = recheck.run AND number = recheck.job AND job.state = 3
+           JOIN result ON result.id = (
+             SELECT max(other.id) FROM result AS other WHERE other.run = recheck.run AND other.job = recheck.job
+                                                         AND other.verdict <> 'accepted' AND other.verdict = 'conflict')
+           WHERE outcome IS NULL"#
     );
-    let mut checks = BTreeMap::<JobId, Vec<CheckVote>>::new();
-    for text in [accepted.fetch_one(db).await?, differing.fetch_one(db).await?] {
-        for row in rows_of::<ResultRecord>(&text)? {
-            let (job, vote) = vote(row)?;
-            checks.entry(job).or_default().push(vote);
-        }
+    let mut differs = HashMap::new();
+    for (run, job, worker, counts) in rows_of::<(i64, i64, i64, [u64; 4])>(&differing.fetch_one(db).await?)? {
+        differs.insert(job_id(run, job)?, (worker_id(worker)?, counts.into()));
     }
-    Ok(checks.into_iter().collect())
+    let accepted = accepted.fetch_one(db).await?;
+    rows_of::<ResultRecord>(&accepted)?
+        .into_iter()
+        .map(|record| {
+            let (job, accepted) = result(record)?;
+            Ok((job, accepted, differs.remove(&job)))
+        })
+        .collect()
 }
 
-type ResultRecord = (i64, i64, i64, [String; 2], String, u32, [u64; 4]);
+type ResultRecord = (i64, i64, [u64; 2], String, [u64; 4], [u64; 3]);
 
-fn vote(record: ResultRecord) -> Result<(JobId, CheckVote), Error> {
-    let (run, job, worker, [of, name], kernel, epoch, counts) = record;
-    let vote = CheckVote {
-        worker: worker_id(worker)?,
-        machine: Machine::new(credential(&of)?, &name),
-        kernel: parsed(&kernel)?,
-        epoch: NonZeroU32::new(epoch).ok_or_else(|| damaged("a result's epoch is zero"))?,
-        counts: counts.into(),
-    };
-    Ok((job_id(run, job)?, vote))
+fn result((run, job, lease, kernel, counts, work): ResultRecord) -> Result<(JobId, Accepted), Error> {
+    Ok((job_id(run, job)?, accepted((lease, kernel, counts, work))?))
 }
 
-/// The accepted results of a machine in runs that go on, less those that another machine has counted alike; or of all of a
-/// credential, less those that somebody else has.
-pub async fn unconfirmed(
-    db: &mut SqliteConnection,
-    machine: &Machine,
-) -> Result<Vec<(JobId, CheckVote)>, Error> {
+/// What nobody but an outcast has counted, in runs that are open. All of a credential are asked for by an empty name.
+pub async fn in_doubt(db: &mut SqliteConnection, machine: &Machine) -> Result<InDoubt, Error> {
     let (credential, name) = (machine.credential.as_str(), &*machine.name);
-    let text = query_scalar!(
-        r#"SELECT json_group_array(json_array(result.run, job, worker, json_array(credential, name), kernel, epoch,
-                                              json_array(result.count2, result.count4, result.count8, solutions)))
-                  AS "rows!: String"
+    let counted = query_scalar!(
+        r#"SELECT json_group_array(json_array(result.run, result.job, json_array(result.worker, result.epoch), kernel,
+                      json_array(result.count2, result.count4, result.count8, result.solutions),
+                      json_array(result.states, elapsed_us, coalesce(cpu_us, elapsed_us)))) AS "rows!: String"
            FROM worker JOIN result ON result.worker = worker.id JOIN run ON run.id = result.run
+           JOIN job ON job.run = result.run AND number = result.job
            WHERE credential = ?1 AND ?2 IN ('', name) AND verdict = 'accepted' AND run.state IN ('active', 'paused')
-             AND iif(?2 = '', 0 = (SELECT confirmed FROM job AS it WHERE it.run = result.run AND number = result.job),
-                     NOT EXISTS (SELECT 1 FROM recheck AS it
-                                 WHERE it.run = result.run AND it.job = result.job AND outcome = 'agreed'))"#,
+             AND confirmed = 0 AND recounted < 255"#,
         credential,
         name
-    )
-    .fetch_one(db)
-    .await?;
-    rows_of::<ResultRecord>(&text)?.into_iter().map(vote).collect()
+    );
+    let counted = counted.fetch_one(&mut *db).await?;
+    let confirmed = query_scalar!(
+        r#"SELECT json_group_array(json_array(result.run, result.job, json_array(result.worker, result.epoch), result.kernel,
+                      json_array(result.count2, result.count4, result.count8, result.solutions),
+                      json_array(result.states, result.elapsed_us, coalesce(result.cpu_us, result.elapsed_us))))
+                  AS "rows!: String"
+           FROM worker JOIN result AS second ON second.worker = worker.id AND second.verdict <> 'accepted'
+             AND second.verdict = 'duplicate'
+           JOIN run ON run.id = second.run JOIN job ON job.run = second.run AND number = second.job
+           JOIN result ON result.run = second.run AND result.job = second.job AND result.verdict = 'accepted'
+           WHERE credential = ?1 AND ?2 IN ('', name) AND run.state IN ('active', 'paused') AND confirmed = 1"#,
+        credential,
+        name
+    );
+    let confirmed = confirmed.fetch_one(db).await?;
+    let all = |text: &str| rows_of::<ResultRecord>(text)?.into_iter().map(result).collect::<Result<_, _>>();
+    Ok(InDoubt { counted: all(&counted)?, confirmed: all(&confirmed)? })
 }
 
-/// How many checks of each run came out how.
+/// How many second counts of each run came out how.
 pub(super) async fn check_sums(db: impl SqliteExecutor<'_>) -> Result<HashMap<RunId, CheckCounts>, Error> {
     let rows =
         query!(r#"SELECT run, outcome, count(*) AS "checks!: i64" FROM recheck GROUP BY run, outcome"#)
@@ -130,18 +139,18 @@ pub(super) async fn check_sums(db: impl SqliteExecutor<'_>) -> Result<HashMap<Ru
 pub(super) async fn reputations(
     db: impl SqliteExecutor<'_>,
 ) -> Result<Vec<(Machine, MachineReputation)>, Error> {
-    let rows =
-        query!("SELECT credential, name, passed, failed, confirmed, distrusted FROM machine ORDER BY credential, name")
-            .fetch_all(db)
-            .await?;
+    let rows = query!(
+        "SELECT credential, name, passed, failed, refused, distrusted FROM machine ORDER BY credential, name"
+    )
+    .fetch_all(db)
+    .await?;
     rows.into_iter()
         .map(|row| {
             let reputation = MachineReputation {
                 passed: within("machine.passed", row.passed)?,
                 failed: within("machine.failed", row.failed)?,
-                confirmed: within("machine.confirmed", row.confirmed)?,
+                refused: within("machine.refused", row.refused)?,
                 distrusted: row.distrusted,
-                open: 0,
             };
             Ok((Machine::new(credential(&row.credential)?, &row.name), reputation))
         })
@@ -154,16 +163,16 @@ pub(super) async fn upsert_reputations(
     reputations: &[(Machine, MachineReputation)],
 ) -> Result<(), Error> {
     let rows = reputations.iter().map(|(machine, reputation)| {
-        let MachineReputation { passed, failed, confirmed, distrusted, open: _ } = reputation;
-        (machine.credential.as_str(), &*machine.name, passed, failed, confirmed, distrusted)
+        let MachineReputation { passed, failed, refused, distrusted } = reputation;
+        (machine.credential.as_str(), &*machine.name, passed, failed, refused, distrusted)
     });
     let rows = json(&rows.collect::<Vec<_>>());
     query!(
-        "INSERT INTO machine (credential, name, passed, failed, confirmed, distrusted)
+        "INSERT INTO machine (credential, name, passed, failed, refused, distrusted)
          SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
          FROM jsonb_each(?) WHERE true
          ON CONFLICT (credential, name)
-         DO UPDATE SET passed = excluded.passed, failed = excluded.failed, confirmed = excluded.confirmed,
+         DO UPDATE SET passed = excluded.passed, failed = excluded.failed, refused = excluded.refused,
                        distrusted = excluded.distrusted",
         rows
     )

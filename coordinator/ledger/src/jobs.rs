@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::job::{Job, Weight};
-use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::Blamed;
 use nqueens_scheduler::{Accepted, ChangedJob, JobState, JobStatus, Loaded, Needs, StoredJob};
@@ -15,8 +15,8 @@ use sqlx::{query, query_scalar};
 
 use crate::error::{Error, damaged};
 use crate::{
-    ROWS_MAX, all_written, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, token,
-    within, worker_id,
+    ROWS_MAX, all_written, column, counts, encoded_job, job_id, json, json_of_ids, parsed, rows_of, within,
+    worker_id,
 };
 
 /// Writes the jobs of a plan from number `first` on.
@@ -97,7 +97,7 @@ pub async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<JobStat
     let mut slots = Vec::with_capacity(jobs as usize);
     for first in (0..jobs).step_by(ROWS_MAX as usize) {
         let text = query_scalar!(
-            r#"SELECT json_group_array(json_array(number, state, epoch, failures, lapses, states, confirmed)) AS "rows!: String"
+            r#"SELECT json_group_array(json_array(number, state, epoch, failures, lapses, states, confirmed, recounted)) AS "rows!: String"
                FROM (SELECT * FROM job WHERE run = ?1 AND number >= ?2 AND number < ?2 + ?3 ORDER BY number)"#,
             id,
             first,
@@ -105,8 +105,8 @@ pub async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<JobStat
         )
         .fetch_one(db)
         .await?;
-        for (number, state, epoch, failures, lapses, estimate, confirmed) in
-            rows_of::<(u32, i64, u32, u16, u16, u64, u8)>(&text)?
+        for (number, state, epoch, failures, lapses, estimate, confirmed, recounted) in
+            rows_of::<(u32, i64, u32, u16, u16, u64, u8, u8)>(&text)?
         {
             if number as usize != slots.len() {
                 return Err(damaged(format!(
@@ -116,7 +116,8 @@ pub async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<JobStat
             }
             let state =
                 JobState::from_stored(state).ok_or_else(|| damaged(format!("job.state is {state}")))?;
-            slots.push(JobStatus { state, epoch, failures, lapses, confirmed: confirmed == 1, estimate });
+            let confirmed = confirmed == 1;
+            slots.push(JobStatus { state, epoch, failures, lapses, confirmed, recounted, estimate });
         }
     }
     if slots.len() != jobs as usize {
@@ -126,19 +127,14 @@ pub async fn slots(db: &SqlitePool, run: RunId, jobs: u32) -> Result<Vec<JobStat
 }
 
 /// All jobs that were leased when the coordinator last stopped, with their holders.
-pub(super) async fn leases(db: &SqlitePool) -> Result<Vec<(WorkerId, LeaseToken)>, Error> {
-    let rows = query!(
-        r#"SELECT run, number, epoch, worker AS "worker!", incarnation AS "incarnation!" FROM job WHERE state = 1"#
-    )
-    .fetch_all(db)
-    .await?;
-    rows.into_iter()
-        .map(|row| Ok((worker_id(row.worker)?, token(row.run, row.number, row.epoch, row.incarnation)?)))
-        .collect()
+pub(super) async fn leases(db: &SqlitePool) -> Result<Vec<(WorkerId, JobId)>, Error> {
+    let rows = query!(r#"SELECT run, number, worker AS "worker!" FROM job WHERE state = 1"#);
+    let rows = rows.fetch_all(db).await?;
+    rows.into_iter().map(|row| Ok((worker_id(row.worker)?, job_id(row.run, row.number)?))).collect()
 }
 
-/// A result's lease (its worker, epoch and incarnation), engine, counts, states and times.
-type AcceptedRecord = ([u64; 3], String, [u64; 4], [u64; 3]);
+/// A result's lease (its worker and epoch), engine, counts, states and times.
+type AcceptedRecord = ([u64; 2], String, [u64; 4], [u64; 3]);
 
 /// Looks up what requests need.
 pub async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loaded, Error> {
@@ -154,7 +150,7 @@ pub async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loaded, Er
         r#"SELECT json_group_array(json_array(job.run, job.number,
                                               json_array(count2_max, count4_max, count8_max, solutions_max),
                     CASE WHEN result.id IS NOT NULL THEN json_array(
-                        json_array(result.worker, result.epoch, result.incarnation), kernel,
+                        json_array(result.worker, result.epoch), kernel,
                         json_array(count2, count4, count8, solutions),
                         json_array(result.states, elapsed_us, coalesce(cpu_us, elapsed_us))) END))
                   AS "rows!: String"
@@ -174,13 +170,12 @@ pub async fn load(db: &mut SqliteConnection, needs: &Needs) -> Result<Loaded, Er
         .collect()
 }
 
-fn accepted(record: AcceptedRecord) -> Result<Accepted, Error> {
-    let ([worker, epoch, incarnation], kernel, counts, [states, elapsed_us, cpu_us]) = record;
+pub(super) fn accepted(record: AcceptedRecord) -> Result<Accepted, Error> {
+    let ([worker, epoch], kernel, counts, [states, elapsed_us, cpu_us]) = record;
     let missing = || damaged("a result's lease is out of range");
     Ok(Accepted {
         worker: WorkerId::new(worker).ok_or_else(missing)?,
         epoch: u32::try_from(epoch).ok().and_then(NonZeroU32::new).ok_or_else(missing)?,
-        incarnation: Incarnation::new(incarnation).ok_or_else(missing)?,
         kernel: parsed(&kernel)?,
         counts: counts.into(),
         states,
@@ -237,7 +232,6 @@ pub async fn encoded_jobs(
 /// Writes what became of jobs.
 pub(super) async fn update_jobs(db: &mut SqliteConnection, changes: &[ChangedJob]) -> Result<(), Error> {
     let row = |(id, slot, lease): &ChangedJob| {
-        let lease = lease.map(|(worker, incarnation)| (worker.get(), incarnation.get()));
         let (run, state) = (id.run.get(), slot.state as u8);
         (
             run,
@@ -246,18 +240,18 @@ pub(super) async fn update_jobs(db: &mut SqliteConnection, changes: &[ChangedJob
             slot.epoch,
             slot.failures,
             slot.lapses,
-            lease.map(|l| l.0),
-            lease.map(|l| l.1),
+            lease.map(WorkerId::get),
             u8::from(slot.confirmed),
+            slot.recounted,
         )
     };
     let rows = json(&changes.iter().map(row).collect::<Vec<_>>());
     let done = query!(
         "UPDATE job SET state = new.state, epoch = new.epoch, failures = new.failures, lapses = new.lapses,
-                        worker = new.worker, incarnation = new.incarnation, confirmed = new.confirmed
+                        worker = new.worker, confirmed = new.confirmed, recounted = new.recounted
          FROM (SELECT value ->> 0 AS run, value ->> 1 AS number, value ->> 2 AS state, value ->> 3 AS epoch,
-                      value ->> 4 AS failures, value ->> 5 AS lapses, value ->> 6 AS worker, value ->> 7 AS incarnation,
-                      value ->> 8 AS confirmed
+                      value ->> 4 AS failures, value ->> 5 AS lapses, value ->> 6 AS worker, value ->> 7 AS confirmed,
+                      value ->> 8 AS recounted
                FROM jsonb_each(?)) AS new
          WHERE job.run = new.run AND job.number = new.number AND job.epoch <= new.epoch",
         rows

@@ -27,30 +27,29 @@ mod runs;
 mod tests;
 mod workers;
 
-use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_model::credential::Credential;
-use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::message::EncodedJob;
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::SqliteQueryResult;
 
-pub use checks::unconfirmed;
+pub use checks::in_doubt;
 pub use effort::{Effort, effort};
 pub use error::{Error, damaged, storage_error};
 pub use history::{SpanSums, events, insert_events, planned_work, spans};
 pub use jobs::{PlannedJob, encoded_jobs, load, planned_jobs, slots};
 pub use persist::persist;
-pub use recounts::{AcceptedResult, accepted_from, claim};
+pub use recounts::{SecondCount, Subject, subject};
 pub use restore::restore;
 pub use results::{LedgerRow, others, rows, stored_sums};
 pub use runs::RunRow;
 pub use runs::{delete_unplanned, runs, unplanned_runs};
 pub use workers::WorkerRow;
-pub use workers::{insert_incarnation, latest_time, newest_incarnation, worker_rows};
+pub use workers::{insert_incarnation, key, latest_time, newest_incarnation, worker_rows};
 
 /// Rows read or written by one statement.
 const ROWS_MAX: u32 = 10_000;
@@ -100,15 +99,6 @@ fn credential(name: &str) -> Result<Credential, Error> {
 
 fn run_id(number: i64) -> Result<RunId, Error> {
     RunId::new(within("run", number)?).ok_or_else(|| damaged("a run's id is out of range"))
-}
-
-fn token(run: i64, job: i64, epoch: i64, incarnation: i64) -> Result<LeaseToken, Error> {
-    Ok(LeaseToken {
-        job: JobId { run: run_id(run)?, number: within("job", job)? },
-        epoch: NonZeroU32::new(within("epoch", epoch)?).ok_or_else(|| damaged("a lease's epoch is zero"))?,
-        incarnation: Incarnation::new(within("incarnation", incarnation)?)
-            .ok_or_else(|| damaged("an incarnation is zero"))?,
-    })
 }
 
 fn json_of_ids(ids: impl Iterator<Item = JobId>) -> String {

@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 use crate::checks::{insert_checks, upsert_reputations};
 use crate::error::Error;
 use crate::jobs::{insert_jobs, update_jobs};
-use crate::recounts::insert_recount;
+use crate::recounts::{add_recount_time, insert_recount};
 use crate::results::{insert_results, void_results};
 use crate::runs::{finish_planning, finish_run, insert_run, note_started, update_run_state};
 use crate::workers::insert_worker;
@@ -36,7 +36,8 @@ pub async fn persist(db: &mut SqliteConnection, changes: &[Change], now: WallTim
                 note_started(db, leased.map(|(job, ..)| *job), now).await?;
             }
             Change::Checks(checks) => insert_checks(db, checks).await?,
-            Change::Recounted(recounted) => insert_recount(db, recounted, now).await?,
+            Change::Recounted(recount) => insert_recount(db, recount, now).await?,
+            Change::RecountTime(run, elapsed_us) => add_recount_time(db, *run, *elapsed_us).await?,
             Change::Reputations(reputations) => upsert_reputations(db, reputations).await?,
         }
     }

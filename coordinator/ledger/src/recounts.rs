@@ -3,68 +3,46 @@
 use nqueens_evidence::sample::Claim;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
-use nqueens_model::id::{JobId, LeaseToken, RunId};
+use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::operator::WallTime;
-use nqueens_scheduler::request::Recounted;
+use nqueens_scheduler::Recount;
 use sqlx::query;
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 
 use crate::error::{Error, damaged};
-use crate::{ROWS_MAX, all, column, counts, encoded_job, parsed, rows_of, token, within};
+use crate::{all, column, counts, encoded_job, parsed, rows_of, within, worker_id};
 
-/// The accepted result of a job.
-pub struct AcceptedResult {
-    /// Its lease.
-    pub token: LeaseToken,
-    /// The job, and what was found.
+/// A job to be counted by the coordinator.
+pub struct Subject {
+    /// The job, and what its accepted result says; nothing if it has none.
     pub claim: Claim,
     /// Estimated states of the job.
     pub states: u64,
-    /// What was found in each part; empty if the result does not tell.
+    /// Worker and lease of the accepted result.
+    pub accepted: Option<(WorkerId, u32)>,
+    /// What that says of each part; empty if it does not tell.
+    pub parts: Vec<Counts>,
+    /// The second counts of that result, in the order of their commits.
+    pub seconds: Vec<SecondCount>,
+}
+
+/// A second count of the result that stands.
+pub struct SecondCount {
+    /// Who counted.
+    pub worker: WorkerId,
+    /// What it says of the job.
+    pub counts: Counts,
+    /// And of each part; empty if it does not tell.
     pub parts: Vec<Counts>,
 }
 
-/// The accepted result of the first job from a number on that a worker has counted; `None` if there is none nearby.
-pub async fn accepted_from(db: &SqlitePool, run: RunId, first: u32) -> Result<Option<AcceptedResult>, Error> {
-    let run = column(run.get());
-    let row = query!(
-        r#"SELECT number, n, class, bound1, prefixes, job.states, result.epoch, result.incarnation, result.worker, kernel,
-                  result.count2, result.count4, result.count8, solutions, parts
-           FROM job JOIN run ON run.id = job.run
-           JOIN result ON result.run = job.run AND result.job = number AND verdict = 'accepted'
-           JOIN worker ON worker.id = result.worker AND credential <> '(the coordinator)'
-           WHERE job.run = ?1 AND number >= ?2 AND number < ?2 + ?3 AND job.state = 2
-           ORDER BY number LIMIT 1"#,
-        run,
-        first,
-        ROWS_MAX
-    )
-    .fetch_optional(db)
-    .await?;
-    let Some(row) = row else { return Ok(None) };
-    let claim = Claim {
-        number: within("job.number", row.number)?,
-        job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
-        counts: counts([row.count2, row.count4, row.count8, row.solutions])?,
-        kernel: parsed(&row.kernel)?,
-        worker: within("result.worker", row.worker)?,
-    };
-    let parts = row.parts.as_deref().map_or_else(|| Ok(Vec::new()), rows_of::<[u64; 4]>)?;
-    Ok(Some(AcceptedResult {
-        token: token(run, row.number, row.epoch, row.incarnation)?,
-        claim,
-        states: within("job.states", row.states)?,
-        parts: parts.into_iter().map(Counts::from).collect(),
-    }))
-}
-
-/// A job with its estimated work and its accepted result. Where it has none, the result is taken for one of nothing.
-pub async fn claim(db: &SqlitePool, id: JobId) -> Result<(Claim, u64), Error> {
+/// Looks up a job to be counted.
+pub async fn subject(db: &SqlitePool, id: JobId) -> Result<Subject, Error> {
     let (run, number) = (column(id.run.get()), id.number);
     let row = query!(
-        r#"SELECT n, class, bound1, prefixes, job.states, result.worker AS "worker?", kernel AS "kernel?",
-                  result.count2 AS "count2?", result.count4 AS "count4?", result.count8 AS "count8?",
-                  solutions AS "solutions?"
+        r#"SELECT n, class, bound1, prefixes, job.states, result.worker AS "worker?", result.epoch AS "epoch?",
+                  kernel AS "kernel?", result.count2 AS "count2?", result.count4 AS "count4?", result.count8 AS "count8?",
+                  solutions AS "solutions?", parts, result.id AS "id?"
            FROM job JOIN run ON run.id = job.run
            LEFT JOIN result ON result.run = job.run AND result.job = number AND verdict = 'accepted'
            WHERE job.run = ?1 AND number = ?2"#,
@@ -75,38 +53,61 @@ pub async fn claim(db: &SqlitePool, id: JobId) -> Result<(Claim, u64), Error> {
     .await?;
     let row = row.ok_or_else(|| damaged(format!("job {id} is gone")))?;
     let found = all([row.count2, row.count4, row.count8, row.solutions]).unwrap_or_default();
-    let kernel = row.kernel.unwrap_or_else(|| Kernel::Portable.name().to_owned());
+    let accepted = row.worker.zip(row.epoch);
+    let accepted = accepted
+        .map(|(worker, epoch)| Ok::<_, Error>((worker_id(worker)?, within("result.epoch", epoch)?)))
+        .transpose()?;
     let claim = Claim {
         number,
         job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
         counts: counts(found)?,
-        kernel: parsed(&kernel)?,
-        worker: within("result.worker", row.worker.unwrap_or_default())?,
+        kernel: parsed(row.kernel.as_deref().unwrap_or(Kernel::Portable.name()))?,
+        worker: accepted.map_or(0, |(worker, _)| worker.get()),
     };
-    Ok((claim, within("job.states", row.states)?))
+    let seconds = query!(
+        "SELECT worker, count2, count4, count8, solutions, parts FROM result
+         WHERE run = ?1 AND job = ?2 AND verdict <> 'accepted' AND verdict <> 'voided' AND id > ?3 ORDER BY id",
+        run,
+        number,
+        row.id
+    );
+    let seconds = seconds.fetch_all(db).await?.into_iter().map(|row| {
+        let counts = counts([row.count2, row.count4, row.count8, row.solutions])?;
+        let (worker, parts) = (worker_id(row.worker)?, parts(row.parts.as_deref())?);
+        Ok::<_, Error>(SecondCount { worker, counts, parts })
+    });
+    let seconds = seconds.collect::<Result<_, _>>()?;
+    let (states, parts) = (within("job.states", row.states)?, parts(row.parts.as_deref())?);
+    Ok(Subject { claim, states, accepted, parts, seconds })
+}
+
+fn parts(text: Option<&str>) -> Result<Vec<Counts>, Error> {
+    let parts = text.map_or_else(|| Ok(Vec::new()), rows_of::<[u64; 4]>)?;
+    Ok(parts.into_iter().map(Counts::from).collect())
+}
+
+/// The coordinator has spent processor time on a run.
+pub(super) async fn add_recount_time(
+    db: &mut SqliteConnection,
+    run: RunId,
+    elapsed_us: u64,
+) -> Result<(), Error> {
+    let (run, elapsed_us) = (column(run.get()), column(elapsed_us));
+    query!("UPDATE run SET recounts_us = recounts_us + ? WHERE id = ?", elapsed_us, run).execute(db).await?;
+    Ok(())
 }
 
 /// Adds to the ledger what the coordinator has counted itself.
 pub(super) async fn insert_recount(
     db: &mut SqliteConnection,
-    recounted: &Recounted,
+    recount: &Recount,
     now: WallTime,
 ) -> Result<(), Error> {
-    let Recounted { job, part, kernel, agrees, elapsed_us } = *recounted;
+    let Recount { job, part, kernel, agrees, elapsed_us } = *recount;
     let (run, kernel, elapsed_us) = (column(job.run.get()), kernel.to_string(), column(elapsed_us));
-    query!(
-        "UPDATE run SET recounts_differing = recounts_differing + 1 - ?4, recounts_us = recounts_us + ?5,
-                        recounts_agreed = recounts_agreed + (?4 AND NOT EXISTS (
-                            SELECT 1 FROM recount WHERE run = ?1 AND job = ?2 AND part IS ?3 AND agrees))
-         WHERE id = ?1",
-        run,
-        job.number,
-        part,
-        agrees,
-        elapsed_us
-    )
-    .execute(&mut *db)
-    .await?;
+    query!("UPDATE run SET recounts_differing = recounts_differing + 1 - ? WHERE id = ?", agrees, run)
+        .execute(&mut *db)
+        .await?;
     query!(
         "INSERT INTO recount (run, job, part, kernel, agrees, elapsed_us, counted_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
         run,

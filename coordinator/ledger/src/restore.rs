@@ -1,7 +1,7 @@
 //! Reads the whole state of the scheduler.
 
-use nqueens_model::operator::DiskRoom;
-use nqueens_scheduler::{Dispatch, Millis, Run, Scheduler};
+use nqueens_model::operator::{DiskRoom, WallTime};
+use nqueens_scheduler::{Dispatch, Millis, Run, Scheduler, Sums};
 use sqlx::sqlite::SqlitePool;
 
 use crate::checks::{open_checks, reputations};
@@ -10,17 +10,21 @@ use crate::jobs::leases;
 use crate::workers::sessions;
 use crate::{runs, slots, stored_sums, worker_rows};
 
-/// Has a state machine that knows nothing yet take up all that the ledger has.
+/// Has a state machine that knows nothing yet take up all that the ledger has. `now` is the time by its clock, and by the
+/// ledger's.
 pub async fn restore(
     db: &SqlitePool,
     mut dispatch: Dispatch,
     room: Option<DiskRoom>,
-    now: Millis,
+    (now, at): (Millis, WallTime),
 ) -> Result<Scheduler, Error> {
     let mut sums = stored_sums(db).await?;
     for row in runs(db).await? {
         let slots = slots(db, row.id, row.jobs).await?;
-        let run = Run::new(&row.settings(), row.state, slots, sums.remove(&row.id).unwrap_or_default());
+        let recounts_us = row.recounts.elapsed_us.into();
+        let stored = Sums { recounts_us, ..sums.remove(&row.id).unwrap_or_default() };
+        let begun = now.cast_signed().saturating_sub(at.saturating_sub(row.created_at));
+        let run = Run::new(&row.settings(), row.state, slots, stored).begun_at(begun);
         let (done, found) = (run.sums().done, run.sums().accepted.results);
         if found != u64::from(done) {
             return Err(damaged(format!("run {} has {done} jobs done but {found} accepted results", row.id)));
@@ -33,11 +37,11 @@ pub async fn restore(
     for (machine, reputation) in reputations(db).await? {
         dispatch.add_reputation(machine, reputation);
     }
-    for (job, votes) in open_checks(db).await? {
-        dispatch.add_check(job, votes);
+    for (job, accepted, differing) in open_checks(db).await? {
+        dispatch.add_check(job, accepted, differing);
     }
-    for (worker, token) in leases(db).await? {
-        dispatch.add_lease(now, worker, token);
+    for (worker, job) in leases(db).await? {
+        dispatch.add_lease(now, worker, job);
     }
     Ok(Scheduler::new(dispatch, sessions(db).await?, room))
 }

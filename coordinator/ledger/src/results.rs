@@ -55,7 +55,7 @@ pub async fn stored_sums(db: &SqlitePool) -> Result<HashMap<RunId, Sums>, Error>
     Ok(sums)
 }
 
-/// The accepted results of these jobs stand no longer.
+/// Marks the accepted results of these jobs voided.
 pub(super) async fn void_results(db: &mut SqliteConnection, jobs: &[JobId]) -> Result<(), Error> {
     let jobs = json_of_ids(jobs.iter().copied());
     query!(
@@ -75,8 +75,8 @@ pub(super) async fn insert_results(
     now: WallTime,
 ) -> Result<(), Error> {
     let rows = results.iter().map(|(worker, result, verdict)| {
-        let LeaseToken { job, epoch, incarnation } = result.token;
-        let lease = (job.run.get(), job.number, epoch.get(), incarnation.get(), worker.get());
+        let LeaseToken { job, epoch, .. } = result.token;
+        let lease = (job.run.get(), job.number, epoch.get(), worker.get());
         (
             lease,
             result.kernel.as_str(),
@@ -91,11 +91,11 @@ pub(super) async fn insert_results(
     });
     let rows = json(&rows.collect::<Vec<_>>());
     let done = query!(
-        "INSERT INTO result (run, job, epoch, incarnation, worker, kernel, count2, count4, count8, solutions, states,
+        "INSERT INTO result (run, job, epoch, worker, kernel, count2, count4, count8, solutions, states,
                              elapsed_us, verdict, parts, cpu_us, reported_at)
          SELECT value ->> '$[0][0]', value ->> '$[0][1]', value ->> '$[0][2]', value ->> '$[0][3]',
-                value ->> '$[0][4]', value ->> 1, value ->> '$[2][0]', value ->> '$[2][1]', value ->> '$[2][2]',
-                value ->> '$[2][3]', value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, ?2
+                value ->> 1, value ->> '$[2][0]', value ->> '$[2][1]', value ->> '$[2][2]', value ->> '$[2][3]',
+                value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, ?2
          FROM jsonb_each(?1)",
         rows,
         now
@@ -116,13 +116,16 @@ pub struct LedgerRow {
     pub state: JobState,
     /// What it came to.
     pub accepted: Option<LedgerResult>,
+    /// Parts of the job that the result tells of; 1 without one.
+    pub parts: u32,
 }
 
 /// Up to 10,000 jobs of a run from number `first` on, with their accepted results; empty past the last.
 pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerRow>, Error> {
     let id = column(run.get());
     let rows = query!(
-        r#"SELECT job.number, run.n, job.class, job.bound1, job.prefixes, job.state, object AS "object?: String"
+        r#"SELECT job.number AS "number!", run.n AS "n!", job.class, job.bound1, job.prefixes, job.state, object AS "object?: String",
+                  coalesce(parts, 1) AS "parts!: u32"
            FROM job JOIN run ON run.id = job.run
            LEFT JOIN ledger_result AS result
              ON result.run = job.run AND result.job = job.number AND result.verdict = 'accepted'
@@ -144,6 +147,7 @@ pub async fn rows(db: &SqlitePool, run: RunId, first: u32) -> Result<Vec<LedgerR
             number,
             job: encoded_job(row.n, &row.class, row.bound1, row.prefixes)?,
             state: JobState::from_stored(row.state).ok_or_else(|| damaged("job.state is out of range"))?,
+            parts: row.parts,
             accepted: row.object.as_deref().map(object).transpose()?,
         });
     }

@@ -17,18 +17,15 @@ pub const RULES: [(&str, &str); 11] = [
         "SELECT id FROM run WHERE jobs <> (SELECT count(*) FROM job WHERE run = run.id)",
     ),
     (
-        // Nobody disagrees with the coordinator's own count: that is final.
-        "a job is done if and only if it has one accepted result and no later one disagrees",
+        "a job is done, or in dispute, if and only if it has one accepted result",
         "SELECT job.run || '/' || number FROM job LEFT JOIN (
-             SELECT run, job, count(*) FILTER (WHERE verdict = 'accepted') = 1 AND
-                    (max(result.id) FILTER (WHERE verdict = 'accepted') >
-                        coalesce(max(result.id) FILTER (WHERE verdict = 'conflict'), 0) OR
-                     max(credential = '(the coordinator)') FILTER (WHERE verdict = 'accepted')) AS stands
-             FROM result JOIN worker ON worker.id = worker GROUP BY run, job) AS result ON result.run = job.run AND result.job = number
-         WHERE (state = 2) <> coalesce(stands, FALSE)",
+             SELECT run, job, count(*) = 1 AS stands FROM result WHERE verdict = 'accepted' GROUP BY run, job) AS result
+           ON result.run = job.run AND result.job = number
+         LEFT JOIN recheck ON recheck.run = job.run AND recheck.job = number AND outcome IS NULL
+         WHERE (state = 2 OR state = 3 AND outcome IS NULL AND recheck.id IS NOT NULL) <> coalesce(stands, FALSE)",
     ),
     (
-        "whatever disagrees is a conflict, whatever agrees is none",
+        "a second count disagrees if it is a conflict, and agrees if it is a duplicate",
         "SELECT other.id FROM result AS other JOIN result AS accepted USING (run, job)
          WHERE accepted.verdict = 'accepted' AND other.id > accepted.id AND other.verdict <> iif(
             (accepted.count2, accepted.count4, accepted.count8, accepted.solutions) =
@@ -43,11 +40,18 @@ pub const RULES: [(&str, &str); 11] = [
     ),
     (
         "a run has the sums of its recounts",
-        "SELECT id FROM run LEFT JOIN (
-             SELECT run, count(DISTINCT iif(agrees, job << 8 | coalesce(part, 255), NULL)) AS agreed,
-                    sum(NOT agrees) AS differing, sum(elapsed_us) AS us FROM recount GROUP BY run) ON run = id
-         WHERE (recounts_agreed, recounts_differing, recounts_us)
-            <> (coalesce(agreed, 0), coalesce(differing, 0), coalesce(us, 0))",
+        "SELECT id FROM run WHERE recounts_differing <> (SELECT count(*) FROM recount WHERE run = run.id AND NOT agrees)
+            OR state = 'done' AND recounts_agreed <> (SELECT coalesce(sum(iif(recounted = 255, 1, recounted)), 0)
+                                                      FROM job WHERE run = run.id)",
+    ),
+    (
+        "what is recounted has its recounts, or is the coordinator's own",
+        "SELECT run || '/' || number FROM job WHERE recounted > 0 AND NOT EXISTS (
+            SELECT 1 FROM recount WHERE recount.run = job.run AND recount.job = number AND agrees
+              AND (part IS NULL OR recounted < 255))
+         AND NOT EXISTS (SELECT 1 FROM result JOIN worker ON worker.id = result.worker
+            WHERE result.run = job.run AND result.job = number AND verdict = 'accepted'
+              AND credential = '(the coordinator)')",
     ),
     (
         // SQLite adds up in 63 bits, and says so where they do not do: enough for all boards up to N = 28.
@@ -65,21 +69,12 @@ pub const RULES: [(&str, &str); 11] = [
                                    AND verdict = 'accepted'))",
     ),
     (
-        "a check that agreed has a result of another machine that does",
-        "SELECT run || '/' || job FROM recheck WHERE outcome = 'agreed' AND (run, job) NOT IN (
-            SELECT run, job FROM result JOIN worker ON worker.id = worker
-            WHERE verdict IN ('accepted', 'voided', 'duplicate')
-            GROUP BY run, job, count2, count4, count8, solutions
-            HAVING count(DISTINCT json_array(credential, name)) > 1)",
-    ),
-    (
-        "what is confirmed was counted alike under another credential, or by the coordinator",
+        "what is confirmed was counted alike under another credential",
         "SELECT job.run || '/' || number FROM job WHERE confirmed AND (run, number) NOT IN (
             SELECT run, job FROM result JOIN worker ON worker.id = worker
-            WHERE verdict IN ('accepted', 'voided', 'duplicate', 'conflict')
+            WHERE verdict IN ('accepted', 'duplicate')
             GROUP BY run, job, count2, count4, count8, solutions
-            HAVING max(verdict = 'accepted') AND
-                   (count(DISTINCT credential) > 1 OR max(credential = '(the coordinator)')))",
+            HAVING max(verdict = 'accepted') AND count(DISTINCT credential) > 1)",
     ),
 ];
 

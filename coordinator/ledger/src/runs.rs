@@ -31,7 +31,7 @@ pub struct RunRow {
     pub seed: u64,
     /// Among active runs, higher goes first.
     pub priority: i32,
-    /// At least this share of its results is counted twice, in millionths.
+    /// This share of its results is counted twice, in millionths.
     pub replicate_ppm: u32,
     /// What it is doing.
     pub state: RunState,
@@ -182,6 +182,7 @@ struct RunRecord {
     estimate_value: Option<String>,
     estimate_reach: Option<String>,
     checks_wanted: Option<i64>,
+    recounts_wanted: Option<i64>,
     recounts_agreed: i64,
     recounts_differing: i64,
     recounts_us: i64,
@@ -239,14 +240,17 @@ impl TryFrom<RunRecord> for RunRow {
 
 /// What confirms a run's total where no published count does.
 fn grounds(row: &RunRecord) -> Result<Option<Grounds>, Error> {
-    let parts = (row.estimate_seed, row.estimate_strata, row.checks_wanted);
+    let wanted = row.checks_wanted.zip(row.recounts_wanted);
+    let parts = (row.estimate_seed, row.estimate_strata, wanted);
     let texts = (row.estimate_value.as_deref(), row.estimate_reach.as_deref());
     match (parts, texts) {
-        ((Some(seed), Some(strata), Some(checks_wanted)), (Some(value), Some(reach))) => {
+        ((Some(seed), Some(strata), Some((checks, recounts))), (Some(value), Some(reach))) => {
             let strata = within("run.estimate_strata", strata)?;
             let (value, reach) = (parsed(value)?, parsed(reach)?);
             let estimate = TotalEstimate { seed: seed.cast_unsigned(), strata, value, reach };
-            Ok(Some(Grounds { estimate, checks_wanted: within("run.checks_wanted", checks_wanted)? }))
+            let checks_wanted = within("run.checks_wanted", checks)?;
+            let recounts_wanted = within("run.recounts_wanted", recounts)?;
+            Ok(Some(Grounds { estimate, checks_wanted, recounts_wanted }))
         }
         ((None, None, None), (None, None)) => Ok(None),
         _ => Err(damaged("a run has an estimate in part")),
@@ -274,7 +278,7 @@ pub async fn runs(db: impl SqliteExecutor<'_>) -> Result<Vec<RunRow>, Error> {
         RunRecord,
         r#"SELECT id AS "id!", n, plan, cells, states_per_job, jobs AS "jobs!", fingerprint AS "fingerprint!", seed,
                   priority, replicate_ppm, state, reason, created_at, started_at, finished_at, count2, count4, count8, total,
-                  checked, estimate_seed, estimate_strata, estimate_value, estimate_reach, checks_wanted,
+                  checked, estimate_seed, estimate_strata, estimate_value, estimate_reach, checks_wanted, recounts_wanted,
                   recounts_agreed, recounts_differing, recounts_us
            FROM run WHERE state <> 'planning' ORDER BY created_at, id"#
     )
@@ -295,7 +299,7 @@ pub(super) async fn update_run_state(
     let done = query!(
         "UPDATE run SET state = ?, reason = ?, finished_at = NULL, count2 = NULL, count4 = NULL, count8 = NULL,
                         total = NULL, checked = NULL, estimate_seed = NULL, estimate_strata = NULL, estimate_value = NULL,
-                        estimate_reach = NULL, checks_wanted = NULL
+                        estimate_reach = NULL, checks_wanted = NULL, recounts_wanted = NULL, recounts_agreed = 0
          WHERE id = ?",
         state,
         reason,
@@ -326,10 +330,12 @@ pub(super) async fn finish_run(
     let value = estimate.map(|estimate| estimate.value.to_string());
     let reach = estimate.map(|estimate| estimate.reach.to_string());
     let checks_wanted = outcome.grounds.map(|grounds| grounds.checks_wanted);
+    let recounts_wanted = outcome.grounds.map(|grounds| grounds.recounts_wanted);
     let done = query!(
         "UPDATE run SET state = 'done', finished_at = ?1, count2 = ?2, count4 = ?3, count8 = ?4, total = ?5,
                         checked = ?6, estimate_seed = ?8, estimate_strata = ?9, estimate_value = ?10,
-                        estimate_reach = ?11, checks_wanted = ?12
+                        estimate_reach = ?11, checks_wanted = ?12, recounts_wanted = ?13,
+                        recounts_agreed = (SELECT coalesce(sum(iif(recounted = 255, 1, recounted)), 0) FROM job WHERE run = ?7)
          WHERE id = ?7 AND state IN ('active', 'paused')
            AND NOT EXISTS (SELECT 1 FROM job WHERE run = ?7 AND state <> 2)",
         now,
@@ -343,7 +349,8 @@ pub(super) async fn finish_run(
         strata,
         value,
         reach,
-        checks_wanted
+        checks_wanted,
+        recounts_wanted
     )
     .execute(db)
     .await?;

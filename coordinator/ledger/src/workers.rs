@@ -31,6 +31,16 @@ pub async fn insert_incarnation(
     Ok(())
 }
 
+/// The key of the database: these bytes, if it has none.
+pub async fn key(db: &mut SqliteConnection, random: [u8; 32]) -> Result<[u8; 32], Error> {
+    let new = random.to_vec();
+    query!("INSERT INTO secret (id, key) VALUES (1, ?) ON CONFLICT DO NOTHING", new)
+        .execute(&mut *db)
+        .await?;
+    let key = query_scalar!("SELECT key FROM secret").fetch_one(db).await?;
+    key.try_into().map_err(|_| damaged("secret.key has not 32 bytes"))
+}
+
 /// The latest time in the ledger; 0 if there is none.
 pub async fn latest_time(db: &mut SqliteConnection) -> Result<WallTime, Error> {
     let latest = query_scalar!(

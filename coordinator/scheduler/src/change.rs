@@ -13,10 +13,9 @@ use crate::dispatch::{ChangedJob, CheckOutcome, Machine, MachineReputation, RunS
 /// A result with what became of it.
 pub type JudgedResult = (WorkerId, JobResult, Verdict);
 
-/// The coordinator has counted a job, or a part of one, itself. For the record: what follows if the counts differ is up to
-/// [`Compare`](crate::request::Compare).
+/// The coordinator has counted a job, or a part of one, that has a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recounted {
+pub struct Recount {
     /// The job.
     pub job: JobId,
     /// Number of the part; `None` if all of the job was counted.
@@ -71,10 +70,12 @@ pub enum Change {
     Voided(Vec<JobId>),
     /// Jobs stand elsewhere than before.
     Jobs(Vec<ChangedJob>),
-    /// Checks were opened (`None`) or ended so, in this order.
+    /// Second counts were opened (`None`) or ended so, in this order.
     Checks(Vec<(JobId, Option<CheckOutcome>)>),
     /// The coordinator has counted something itself.
-    Recounted(Recounted),
+    Recounted(Recount),
+    /// The coordinator has spent so many microseconds of processor time on a run.
+    RecountTime(RunId, u64),
     /// What machines have shown.
     Reputations(Vec<(Machine, MachineReputation)>),
 }

@@ -22,13 +22,13 @@ mod refusal;
 pub mod request;
 mod transaction;
 
-pub use change::{Change, JudgedResult};
+pub use change::{Change, JudgedResult, Recount};
 pub use dispatch::{
-    Accepted, AcceptedSums, Basis, Busy, ChangedJob, CheckOutcome, CheckVote, Dispatch, Held, JobState,
-    JobStatus, Judgement, Machine, MachineReputation, Millis, Moments, Policy, Run, RunSettings, Sums,
-    TrustEvent, Worker,
+    Accepted, AcceptedSums, Basis, Busy, ChangedJob, CheckOutcome, Differing, Dispatch, Held, InDoubt,
+    JobState, JobStatus, Judgement, Machine, MachineReputation, Millis, Moments, Outcast, Policy, Run,
+    RunSettings, Sums, Task, Why, Worker,
 };
 pub use new_event::{NewEvent, Stalls};
 pub use refusal::Refusal;
 pub use request::Request;
-pub use transaction::{Loaded, Needs, Scheduler, StoredJob, Suspicion, Transaction};
+pub use transaction::{Loaded, Needs, Scheduler, StoredJob, Transaction};

@@ -65,22 +65,12 @@ impl NewEvent {
     }
 
     /// A machine whose results were wrong.
-    pub(crate) fn distrusted(machine: &Machine, reason: &str, suspects: usize) -> Self {
-        let suspects = thousands(suspects);
+    pub(crate) fn distrusted(machine: &Machine, reason: &str, jobs: usize) -> Self {
+        let jobs = thousands(jobs);
         let text = format!(
-            "Untrusted: {machine:#}. It gets no more jobs; {suspects} of its results are counted again. {reason}"
+            "Untrusted: {machine:#}. It gets no more jobs; {jobs} of its results are counted again. {reason}"
         );
         Self { kind: EventKind::MachineDistrusted, run: None, worker: None, text }
-    }
-
-    /// A machine that failed to count job after job.
-    pub(crate) fn rests(machine: &Machine, failures: u32, seconds: u64) -> Self {
-        warn!(%machine, failures, seconds, "machine fails job after job: it gets none for a while");
-        let (failures, seconds) = (thousands(failures), thousands(seconds));
-        let text = format!(
-            "Machine {machine} failed to count {failures} jobs in a row and gets none for {seconds} s."
-        );
-        Self { kind: EventKind::MachineRests, run: None, worker: None, text }
     }
 
     /// Jobs that went into quarantine, among all that changed: a line for each run. `told` are those in quarantine that

@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 
 use nqueens_kernel::counts::Counts;
 use nqueens_model::credential::Credential;
-use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::message::{JobResult, Registration, ResultAck, Session, Verdict};
 use nqueens_model::operator::{Blamed, DiskRoom, RunState};
 use tracing::{error, warn};
 
 use crate::change::{Change, JudgedResult};
-use crate::dispatch::{Accepted, CheckVote, Dispatch, Judgement, Machine, Millis, Run, TrustEvent, Worker};
+use crate::dispatch::{Accepted, Dispatch, InDoubt, Judgement, Machine, Millis, Outcast, Run, Worker};
 use crate::new_event::NewEvent;
 use crate::refusal::Refusal;
 
@@ -74,8 +74,8 @@ impl Scheduler {
 
     /// Begins a transaction, with what its requests need.
     pub fn begin(&mut self, now: Millis, loaded: Loaded) -> Transaction<'_> {
-        let (changes, results, suspicions, news) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Transaction { scheduler: self, now, loaded, changes, results, suspicions, news }
+        let (changes, results, news) = (Vec::new(), Vec::new(), Vec::new());
+        Transaction { scheduler: self, now, loaded, changes, results, news }
     }
 
     pub(crate) fn is_short(&self) -> bool {
@@ -98,19 +98,6 @@ impl Scheduler {
         });
         untrusted.map_or(Ok(()), Err)
     }
-
-    fn has_total(&self, run: RunId) -> bool {
-        self.dispatch.run(run).is_some_and(|run| run.state() == RunState::Done)
-    }
-}
-
-/// Past results of a wrong machine must be counted again.
-#[derive(Clone, Debug)]
-pub struct Suspicion {
-    /// The machine.
-    pub machine: Machine,
-    /// Why it is distrusted; `None` if it was before, and was wrong once more: then all of its results are in doubt.
-    pub reason: Option<String>,
 }
 
 /// A transaction that requests are applied to.
@@ -123,7 +110,6 @@ pub struct Transaction<'a> {
     changes: Vec<Change>,
     /// Results that are not among the changes yet.
     results: Vec<JudgedResult>,
-    suspicions: Vec<Suspicion>,
     news: Vec<NewEvent>,
 }
 
@@ -135,55 +121,35 @@ impl Transaction<'_> {
 
     /// Applies the consequences of the requests, and returns all changes so far.
     pub fn settle(&mut self) -> Vec<Change> {
-        self.scheduler.dispatch.waive(self.now);
+        self.scheduler.dispatch.note_counted(self.now);
+        self.take_changes()
+    }
+
+    /// Who was put out. After the changes are persisted, call [`doubt`](Self::doubt) for each.
+    pub fn take_outcasts(&mut self) -> Vec<Outcast> {
+        self.scheduler.dispatch.take_outcasts()
+    }
+
+    /// Has what nobody but an outcast has counted be counted again.
+    pub fn doubt(&mut self, outcast: &Outcast, in_doubt: InDoubt) {
+        let Outcast { machine, reason } = outcast;
+        let void = self.scheduler.dispatch.doubt(machine, in_doubt);
+        let jobs = void.len();
+        self.news.push(NewEvent::distrusted(machine, reason, jobs));
+        error!(%machine, reason, jobs, "machine is untrusted: it gets no more jobs, and its results that nobody else has \
+                                        confirmed are counted again");
+        self.void(void);
+    }
+
+    /// Returns the changes that were not returned before.
+    pub fn take_changes(&mut self) -> Vec<Change> {
         self.give_out_results();
-        for event in self.scheduler.dispatch.take_trust_events() {
-            match event {
-                TrustEvent::Waived { run, jobs } => {
-                    warn!(%run, jobs, "second counts waived: there is no other machine to count these jobs");
-                }
-                TrustEvent::Distrusted { machine, reason } => {
-                    self.suspicions.push(Suspicion { machine, reason: Some(reason) });
-                }
-                TrustEvent::Rests { machine, failures, seconds } => {
-                    self.news.push(NewEvent::rests(&machine, failures, seconds));
-                }
-                TrustEvent::WrongAgain { machine } => {
-                    self.suspicions.push(Suspicion { machine, reason: None });
-                }
-            }
-        }
         let Scheduler { dispatch, told, .. } = &mut *self.scheduler;
         let changed: Vec<_> = dispatch.take_dirty().into_iter().map(|job| dispatch.changed(job)).collect();
         self.news.extend(NewEvent::quarantined(&changed, dispatch, told));
         if !changed.is_empty() {
             self.changes.push(Change::Jobs(changed));
         }
-        self.take_changes()
-    }
-
-    /// Machines whose past results must be counted again. After the changes are persisted, call
-    /// [`suspect`](Self::suspect) for each.
-    pub fn take_suspicions(&mut self) -> Vec<Suspicion> {
-        std::mem::take(&mut self.suspicions)
-    }
-
-    /// Has past results of a machine counted again: `results` are those that no other machine has confirmed.
-    pub fn suspect(&mut self, suspicion: Suspicion, results: Vec<(JobId, CheckVote)>) {
-        let Suspicion { machine, reason } = suspicion;
-        let suspects = self.scheduler.dispatch.suspect(&machine, results, reason.is_none());
-        if let Some(reason) = reason {
-            self.news.push(NewEvent::distrusted(&machine, &reason, suspects));
-            error!(%machine, reason, suspects, "machine is untrusted: it gets no more jobs, and its past results are \
-                                                counted again");
-        } else {
-            error!(%machine, suspects, "machine was wrong again: all its results are counted again");
-        }
-    }
-
-    /// Returns the changes that were not returned before.
-    pub fn take_changes(&mut self) -> Vec<Change> {
-        let dispatch = &mut self.scheduler.dispatch;
         let (checks, reputations) = (dispatch.take_checks(), dispatch.take_standings());
         if !checks.is_empty() {
             self.changes.push(Change::Checks(checks));
@@ -247,11 +213,12 @@ impl Transaction<'_> {
     }
 
     /// Refuses one worker too many of a credential.
-    pub(crate) fn has_place(&self, credential: &Credential) -> Result<(), Refusal> {
-        let dispatch = &self.scheduler.dispatch;
+    pub(crate) fn has_place(&mut self, machine: &Machine) -> Result<(), Refusal> {
+        let (credential, now) = (&machine.credential, self.now);
+        let dispatch = &mut self.scheduler.dispatch;
         let own = dispatch.workers().filter(|(_, worker)| worker.machine.credential == *credential);
-        let alive = own.filter(|(id, _)| dispatch.is_live(self.now, *id)).count();
-        if alive < dispatch.policy().workers_max {
+        let alive = own.filter(|(id, _)| dispatch.is_live(now, *id)).count();
+        if alive < dispatch.policy().workers_max && dispatch.may_register(now, machine) {
             Ok(())
         } else {
             Err(Refusal::TooManyWorkers(alive, credential.clone()))
@@ -269,36 +236,37 @@ impl Transaction<'_> {
     }
 
     fn judge(&mut self, worker: WorkerId, result: &JobResult) -> ResultAck {
-        let LeaseToken { job, epoch, incarnation } = result.token;
+        let job = result.token.job;
         let stored = self.loaded.get(&job);
         let accepted = stored.and_then(|stored| stored.accepted);
         let plausible = stored.is_some_and(|stored| result.counts.within(stored.counts_max));
-        let had_total = self.scheduler.has_total(job.run);
-        let Judgement { verdict, keep, supersedes, reason } =
-            self.scheduler.dispatch.report(self.now, worker, result, accepted.as_ref(), plausible);
-        if had_total && !self.scheduler.has_total(job.run) {
-            self.change(Change::RunState { run: job.run, state: RunState::Active, reason: None });
-        }
-        if supersedes {
-            self.void(vec![job]);
-        }
+        let dispatch = &mut self.scheduler.dispatch;
+        let Judgement { verdict, keep, reason } =
+            dispatch.report(self.now, worker, result, accepted.as_ref(), plausible);
         match verdict {
-            Verdict::Accepted if keep => {
-                let JobResult { counts, kernel, states, elapsed_us, .. } = *result;
-                let stored = self.loaded.get_mut(&job).expect("it was judged by what is stored");
-                let cpu_us = result.processor_us();
-                stored.accepted =
-                    Some(Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us, cpu_us });
-            }
             Verdict::Accepted | Verdict::Duplicate => {}
-            Verdict::Conflict => error!(%worker, %job, reason, "results differ: job quarantined"),
-            _ => warn!(%worker, %job, reason, "result not accepted"),
+            Verdict::Conflict => error!(%worker, %job, reason, "results differ: the coordinator decides"),
+            Verdict::Implausible | Verdict::Unknown => {
+                let machine = dispatch.worker(worker).map(|worker| worker.machine.clone());
+                if machine.is_some_and(|machine| dispatch.may_tell(self.now, &machine)) {
+                    warn!(%worker, %job, reason, "result refused");
+                }
+            }
         }
         if keep {
-            self.scheduler.dispatch.spend(result);
-            self.results.push((worker, result.clone(), verdict));
+            self.store(worker, result.clone(), verdict);
         }
         ResultAck { token: result.token, verdict, reason }
+    }
+
+    /// Stores a result.
+    pub(crate) fn store(&mut self, worker: WorkerId, result: JobResult, verdict: Verdict) {
+        if verdict == Verdict::Accepted {
+            let stored = self.loaded.get_mut(&result.token.job).expect("it was judged by what is stored");
+            stored.accepted = Some(Accepted::new(worker, &result));
+        }
+        self.scheduler.dispatch.spend(&result);
+        self.results.push((worker, result, verdict));
     }
 
     /// The accepted results of these jobs stand no longer, those of this transaction included.

@@ -3,7 +3,7 @@
 use nqueens_model::id::RunId;
 use nqueens_model::message::Session;
 use nqueens_scheduler::request::{
-    ActivateRun, CheckWhole, Compare, Drain, Expire, FinishRun, GiveBack, GiveUp, PlanJobs, PlanRun,
+    ActivateRun, CheckWhole, Drain, Expire, FinishRun, GiveBack, GiveUp, PlanJobs, PlanRun, Recounted,
     Register, Requeue, RetryQuarantined, SetRunState, SetTrust, Sync, Synced,
 };
 use nqueens_scheduler::{Needs, Refusal, Request, Transaction};
@@ -16,7 +16,7 @@ pub(crate) enum Ask {
     Register(Register),
     Sync(Sync),
     GiveBack(GiveBack),
-    Compare(Compare),
+    Recounted(Recounted),
     GiveUp(GiveUp),
     CheckWhole(CheckWhole),
     PlanRun(PlanRun),
@@ -71,7 +71,7 @@ impl Ask {
     pub(crate) fn needs(&self, needs: &mut Needs) {
         match self {
             Self::Sync(sync) => sync.needs(needs),
-            Self::Compare(compare) => compare.needs(needs),
+            Self::Recounted(recounted) => recounted.needs(needs),
             Self::CheckWhole(check) => check.needs(needs),
             Self::Requeue(requeue) => requeue.needs(needs),
             _ => {}
@@ -87,7 +87,7 @@ impl Ask {
             Self::FinishRun(finish) => transaction.apply(finish).map(Answer::Finished),
             Self::Requeue(requeue) => transaction.apply(requeue).map(|_| Answer::Done),
             Self::GiveBack(request) => transaction.apply(request).map(done),
-            Self::Compare(request) => transaction.apply(request).map(done),
+            Self::Recounted(request) => transaction.apply(request).map(done),
             Self::GiveUp(request) => transaction.apply(request).map(done),
             Self::CheckWhole(request) => transaction.apply(request).map(done),
             Self::PlanRun(request) => transaction.apply(request).map(done),

@@ -2,12 +2,12 @@
 //! each is answered after its commit. The scheduler is the one that ships; the order of steps is that of the coordinator's
 //! `writer`, with the [`Ledger`] in memory.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use nqueens_kernel::random::Random;
-use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId};
+use nqueens_model::id::{Incarnation, JobId, RunId};
 use nqueens_scheduler::request::Sync;
-use nqueens_scheduler::{Basis, Change, Dispatch, Millis, Needs, Policy, Run, Scheduler};
+use nqueens_scheduler::{Basis, Change, Dispatch, Millis, Needs, Policy, Run, Scheduler, Task};
 
 use crate::ask::{Answer, Ask, Asker, Failure};
 use crate::invariants::{Before, Invariants};
@@ -30,8 +30,6 @@ pub(crate) struct Coordinator {
     pub(crate) life: u64,
     pub(crate) scheduler: Scheduler,
     policy: Policy,
-    incarnation: Incarnation,
-    secret: [u8; 32],
     started: Millis,
     /// How far its clock has leapt ahead of the world's.
     pub(crate) leapt: Millis,
@@ -53,18 +51,14 @@ impl Coordinator {
         now: Millis,
         ledger: &mut Ledger,
     ) -> Self {
-        let incarnation = Incarnation::from_random(random.bits());
-        let secret = std::array::from_fn(|_| random.bits().to_le_bytes()[0]);
-        ledger.begin(incarnation);
-        let scheduler = ledger.restore(Dispatch::new(policy, incarnation, secret), None, 0);
+        ledger.begin(Incarnation::from_random(random.bits()), random);
+        let scheduler = ledger.restore(Dispatch::new(policy, ledger.key()), None, 0);
         let (queue, committing) = (VecDeque::new(), None);
         let (concluding, parked) = (BTreeSet::new(), Vec::new());
         Self {
             life,
             scheduler,
             policy,
-            incarnation,
-            secret,
             started: now,
             leapt: 0,
             queue,
@@ -76,8 +70,8 @@ impl Coordinator {
     }
 
     /// What it has to count itself.
-    pub(crate) fn undecided(&self, now: Millis) -> Option<(LeaseToken, bool)> {
-        self.scheduler.dispatch().undecided(self.clock(now), &HashSet::new())
+    pub(crate) fn task(&self, now: Millis) -> Option<Task> {
+        self.scheduler.dispatch().task(self.clock(now))
     }
 
     fn clock(&self, now: Millis) -> Millis {
@@ -96,7 +90,7 @@ impl Coordinator {
             ask.needs(&mut needs);
         }
         let mut transaction = self.scheduler.begin(now, ledger.load(&needs));
-        invariants.begin(now, self.incarnation);
+        invariants.begin(now, self.life);
         let mut answers = Vec::with_capacity(group.len());
         for (ask, asker) in group {
             let before = Before::of(transaction.dispatch(), &ask);
@@ -106,15 +100,15 @@ impl Coordinator {
         }
         let mut changes = transaction.settle();
         ledger.persist(&changes);
-        let suspicions = transaction.take_suspicions();
-        for suspicion in suspicions.clone() {
-            let results = ledger.unconfirmed(&suspicion.machine);
-            transaction.suspect(suspicion, results);
+        let outcasts = transaction.take_outcasts();
+        for outcast in &outcasts {
+            let in_doubt = ledger.in_doubt(&outcast.machine);
+            transaction.doubt(outcast, in_doubt);
         }
         let more = transaction.take_changes();
         ledger.persist(&more);
         changes.extend(more);
-        invariants.persisted(ledger, self.scheduler.dispatch(), &changes, &suspicions);
+        invariants.persisted(ledger, self.scheduler.dispatch(), &changes, &outcasts);
         let voided = changes.iter().filter_map(|change| match change {
             Change::Voided(jobs) => Some(jobs),
             _ => None,
@@ -126,7 +120,7 @@ impl Coordinator {
     /// A transaction failed: the state is read again, and everyone in it gets the error.
     pub(crate) fn recover(&mut self, now: Millis, ledger: &Ledger, invariants: &mut Invariants) -> Group {
         invariants.reread(self.clock(now));
-        let dispatch = Dispatch::new(self.policy, self.incarnation, self.secret);
+        let dispatch = Dispatch::new(self.policy, ledger.key());
         let dispatch = dispatch.in_place_of(self.scheduler.dispatch());
         self.scheduler = ledger.restore(dispatch, self.scheduler.room(), self.clock(now));
         let mut group = self.committing.take().expect("it was on its way");
@@ -135,9 +129,9 @@ impl Coordinator {
     }
 
     /// Runs to be added up now, each with what its total is made of.
-    pub(crate) fn conclude(&mut self) -> Vec<(RunId, Basis)> {
-        let complete = self.scheduler.dispatch().runs();
-        let complete = complete.filter(|run| run.state().is_open() && run.is_complete());
+    pub(crate) fn conclude(&mut self, now: Millis) -> Vec<(RunId, Basis)> {
+        let (now, dispatch) = (self.clock(now), self.scheduler.dispatch());
+        let complete = dispatch.runs().filter(|run| run.state().is_open() && dispatch.is_over(now, run));
         let complete: Vec<_> = complete.map(|run| (run.id(), run.basis())).collect();
         self.concluding.retain(|run| complete.iter().any(|(complete, _)| complete == run));
         let new = complete.into_iter().filter(|(run, _)| self.concluding.insert(*run));

@@ -6,11 +6,13 @@ mod sync;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use nqueens_kernel::counts::Counts;
-use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_kernel::random::Random;
+use nqueens_model::credential::Credential;
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{SyncRequest, Verdict};
 use nqueens_model::operator::RunState;
 use nqueens_scheduler::request::{Granted, Sync, Synced};
-use nqueens_scheduler::{Change, CheckOutcome, Dispatch, JobState, Machine, Millis, Policy, Suspicion};
+use nqueens_scheduler::{Change, CheckOutcome, Dispatch, JobState, Machine, Millis, Outcast, Policy};
 
 use crate::ask::{Answer, Ask, Failure};
 use crate::job::truth;
@@ -39,25 +41,29 @@ impl Before {
 }
 
 /// A lease that went out.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Issued {
     process: [u8; 16],
-    /// By the clock of the life that its token names.
+    credential: Credential,
+    /// By the clock of this life of the coordinator.
+    life: u64,
     at: Millis,
-    /// The job had a result: it is to be counted a second time.
-    is_check: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Invariants {
     /// The machines that may lie.
     liars: BTreeSet<Machine>,
+    /// They tell the same lies.
+    conspire: bool,
     /// What somebody was told is safe.
     safe: BTreeMap<JobId, Counts>,
     /// Every lease that ever went out.
     issued: HashMap<LeaseToken, Issued>,
+    /// Those of jobs that had a result.
+    second_counts: BTreeSet<LeaseToken>,
     now: Millis,
-    incarnation: Incarnation,
+    life: u64,
     policy: Policy,
     /// Jobs with a result that was accepted in this transaction, and the machine that it is of.
     accepted: BTreeMap<JobId, Machine>,
@@ -68,28 +74,45 @@ pub(crate) struct Invariants {
     reread: Millis,
     /// The disk has no room, so that no leases go out.
     is_short: bool,
+    /// Tokens of earlier lives than this may be given again: a backup was restored.
+    restored_in: u64,
 }
 
 impl Invariants {
-    pub(crate) fn new(liars: BTreeSet<Machine>, policy: Policy) -> Self {
+    pub(crate) fn new(liars: BTreeSet<Machine>, conspire: bool, policy: Policy) -> Self {
         Self {
             liars,
+            conspire,
             safe: BTreeMap::new(),
             issued: HashMap::new(),
+            second_counts: BTreeSet::new(),
             now: 0,
-            incarnation: Incarnation::from_random(0),
+            life: 0,
             policy,
             accepted: BTreeMap::new(),
             taken_back: BTreeSet::new(),
             fruitless: 0,
             reread: 0,
             is_short: false,
+            restored_in: 0,
         }
     }
 
+    /// A token that somebody of another credential got, if there is one.
+    pub(crate) fn ticket_of_others(
+        &self,
+        credential: &Credential,
+        random: &mut Random,
+    ) -> Option<LeaseToken> {
+        let others = self.issued.iter().filter(|(_, issued)| issued.credential != *credential);
+        let mut others: Vec<_> = others.map(|(token, _)| *token).collect();
+        others.sort_unstable();
+        (!others.is_empty() && random.permille(500)).then(|| others[random.index(others.len())])
+    }
+
     /// A transaction begins.
-    pub(crate) fn begin(&mut self, now: Millis, incarnation: Incarnation) {
-        (self.now, self.incarnation) = (now, incarnation);
+    pub(crate) fn begin(&mut self, now: Millis, life: u64) {
+        (self.now, self.life) = (now, life);
         self.accepted.clear();
         self.taken_back.clear();
     }
@@ -135,7 +158,7 @@ impl Invariants {
         ledger: &Ledger,
         dispatch: &Dispatch,
         changes: &[Change],
-        suspicions: &[Suspicion],
+        outcasts: &[Outcast],
     ) {
         let checks = changes.iter().filter_map(|change| match change {
             Change::Checks(checks) => Some(checks),
@@ -153,9 +176,12 @@ impl Invariants {
                 }
                 Change::Voided(jobs) => {
                     for job in jobs {
+                        let is_open =
+                            ledger.run(job.run).is_some_and(|run| run.state.is_some_and(RunState::is_open));
+                        let is_wrong = |change: &Change| matches!(change, Change::Recounted(recount) if recount.job == *job && !recount.agrees);
+                        let is_refuted = is_open && (!outcasts.is_empty() || changes.iter().any(is_wrong));
                         assert!(
-                            self.taken_back.contains(&job.run)
-                                || checks.contains(&(*job, Some(CheckOutcome::Settled))),
+                            self.taken_back.contains(&job.run) || is_refuted,
                             "the result of job {job} was taken back by nobody"
                         );
                     }
@@ -176,58 +202,37 @@ impl Invariants {
             }
         }
         for (job, outcome) in checks {
-            self.checked(ledger, dispatch, job, outcome);
+            self.checked(ledger, job, outcome);
         }
-        for suspicion in suspicions {
-            let suspects = match suspicion.reason {
-                Some(_) => dispatch.reputation(&suspicion.machine).suspects(),
-                None => usize::MAX,
-            };
-            let results = ledger.unconfirmed(&suspicion.machine);
-            let done = results.iter().filter_map(|(job, _)| ledger.job(*job));
-            let done: Vec<_> = done.filter(|row| row.slot.state == JobState::Done).collect();
-            let unchecked = done.iter().filter(|row| !row.is_checked_now()).count();
+        for Outcast { machine, .. } in outcasts {
+            let in_doubt = ledger.in_doubt(machine);
             assert!(
-                unchecked <= done.len().saturating_sub(suspects),
-                "results of {} are counted again",
-                suspicion.machine
+                in_doubt.counted.is_empty(),
+                "results of {machine} that nobody else has confirmed still stand"
             );
+            assert!(in_doubt.confirmed.is_empty(), "what {machine} has confirmed still is");
+            let held = dispatch
+                .workers()
+                .filter(|(_, worker)| worker.leases() > 0 && dispatch.distrusts(&worker.machine).is_some());
+            assert_eq!(held.count(), 0, "who is out holds nothing");
         }
     }
 
-    /// A check ended: what two machines agree on is true, unless both are of an owner who lies; what is confirmed is true in
-    /// any case. It is waived only if no other machine could make it.
-    fn checked(&self, ledger: &Ledger, dispatch: &Dispatch, job: JobId, outcome: Option<CheckOutcome>) {
+    /// A second count ended: nobody was asked who should not, and what two credentials agree on is true, unless they lie alike.
+    fn checked(&self, ledger: &Ledger, job: JobId, outcome: Option<CheckOutcome>) {
         let row = ledger.job(job).expect("what is checked is there");
-        match outcome {
-            Some(CheckOutcome::Agreed | CheckOutcome::Settled) if !self.taken_back.contains(&job.run) => {
-                let was_asked = |row: &ResultRow| {
-                    self.issued.get(&row.result.token).is_some_and(|issued| issued.is_check)
-                };
-                let is_own = |row: &ResultRow| ledger.machine(row.worker).credential.is_own();
-                let was_asked = row.results.iter().any(|row| was_asked(row) || is_own(row));
-                assert!(was_asked, "nobody was asked about job {job}");
-                let stands = row.accepted().map(|(_, row)| row.result.counts);
-                let conspiracy =
-                    self.policy.arbiter && outcome == Some(CheckOutcome::Agreed) && !row.slot.confirmed;
-                assert!(
-                    stands == Some(truth(job)) || row.is_checked_now() || conspiracy,
-                    "two machines agree on a lie about job {job}"
-                );
-            }
-            Some(CheckOutcome::Waived) => {
-                let counted: BTreeSet<_> = row.results.iter().map(|row| ledger.machine(row.worker)).collect();
-                let able = dispatch.workers().find(|(_, worker)| {
-                    let seen =
-                        worker.seen.is_some_and(|seen| self.now.saturating_sub(seen) <= self.policy.lease_ms);
-                    seen && !worker.draining
-                        && dispatch.distrusts(&worker.machine).is_none()
-                        && !counted.contains(&worker.machine)
-                });
-                assert!(able.is_none(), "the check of job {job} is waived, but {able:?} could make it");
-            }
-            _ => {}
+        if outcome != Some(CheckOutcome::Agreed) || self.taken_back.contains(&job.run) {
+            return;
         }
+        let was_asked = |row: &ResultRow| self.second_counts.contains(&row.result.token);
+        let was_asked = row.results.iter().any(was_asked) || row.slot.is_recounted();
+        assert!(was_asked || row.slot.state != JobState::Done, "nobody was asked about job {job}");
+        let stands = row.accepted().map(|(_, row)| row.result.counts);
+        let is_true = stands.is_none_or(|stands| stands == truth(job));
+        assert!(
+            is_true || self.conspire || row.is_checked_now(),
+            "two machines agree on a lie about job {job}"
+        );
     }
 
     /// A transaction has reached the disk: what was taken back in it is safe no more.
@@ -244,6 +249,7 @@ impl Invariants {
 
     /// The ledger was replaced by an older copy: what is not in that is not safe any more, and nobody is to blame.
     pub(crate) fn restored(&mut self, ledger: &Ledger) {
+        self.restored_in = self.life + 1;
         self.safe.retain(|job, counts| {
             let accepted = ledger.job(*job).and_then(JobRow::accepted);
             accepted.is_some_and(|(_, row)| row.result.counts == *counts)
@@ -259,29 +265,33 @@ impl Invariants {
         synced: &Synced,
         voided: &BTreeSet<JobId>,
     ) {
+        let own = |worker| ledger.machine(worker);
         for (ack, result) in synced.acks.iter().zip(&sync.results) {
             let (job, verdict) = (ack.token.job, ack.verdict);
             let row = ledger.job(job);
-            if verdict != Verdict::Unknown {
+            if matches!(verdict, Verdict::Accepted | Verdict::Conflict) {
                 let is_kept = |row: &JobRow| {
                     row.results.iter().any(|kept| {
-                        (kept.worker, kept.result.token, kept.result.counts)
-                            == (sync.session.worker, result.token, result.counts)
+                        let (kept, worker) = (&kept.result, kept.worker);
+                        (kept.token.epoch, worker) == (result.token.epoch, sync.session.worker)
                     })
                 };
                 assert!(row.is_some_and(is_kept), "job {job}: what is acknowledged is kept");
             }
-            if matches!(verdict, Verdict::Accepted | Verdict::Duplicate) && !voided.contains(&job) {
+            if verdict == Verdict::Accepted && !voided.contains(&job) {
                 let stored = row.and_then(JobRow::accepted).map(|(_, row)| row.result.counts);
-                assert_eq!(stored, Some(result.counts), "job {job} is acknowledged");
-                self.safe.insert(job, result.counts);
+                self.safe.extend(stored.map(|counts| (job, counts)));
             }
         }
         for Granted { token, .. } in &synced.granted {
-            let at = self.now;
-            let is_check = ledger.job(token.job).and_then(JobRow::accepted).is_some();
-            let holder = self.issued.entry(*token).or_insert(Issued { process, at, is_check }).process;
-            assert_eq!(holder, process, "a lease of job {} goes to two processes", token.job);
+            let (at, life) = (self.now, self.life);
+            let credential = own(sync.session.worker).credential.clone();
+            let issued = Issued { process, credential, life, at };
+            let holder = self.issued.entry(*token).or_insert_with(|| issued.clone());
+            if holder.life < self.restored_in && holder.process != process {
+                *holder = issued;
+            }
+            assert_eq!(holder.process, process, "a lease of job {} goes to two processes", token.job);
         }
     }
 }

@@ -9,12 +9,13 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use nqueens_kernel::counts::{Counts, Totals};
-use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_kernel::random::Random;
+use nqueens_model::id::{Incarnation, JobId, RunId, WorkerId};
 use nqueens_model::message::{JobResult, Registration, Session, Verdict};
 use nqueens_model::operator::{Blamed, Checked, Outcome, RunState};
 use nqueens_scheduler::{
-    Accepted, Change, CheckOutcome, CheckVote, JobState, JobStatus, Loaded, Machine, MachineReputation,
-    Needs, RunSettings, StoredJob,
+    Accepted, Change, CheckOutcome, InDoubt, JobState, JobStatus, Loaded, Machine, MachineReputation, Needs,
+    RunSettings, StoredJob,
 };
 
 use self::table::Table;
@@ -27,6 +28,7 @@ pub(crate) struct RunRow {
     /// `None` while it is being planned.
     pub(crate) state: Option<RunState>,
     pub(crate) outcome: Option<Outcome>,
+    pub(crate) recounts_us: u64,
 }
 
 /// A row of the table `result`.
@@ -42,7 +44,7 @@ pub(crate) struct ResultRow {
 #[derive(Clone, Debug)]
 pub(crate) struct JobRow {
     pub(crate) slot: JobStatus,
-    pub(crate) lease: Option<(WorkerId, Incarnation)>,
+    pub(crate) lease: Option<WorkerId>,
     pub(crate) counts_max: Counts,
     /// In the order of their arrival.
     pub(crate) results: Vec<ResultRow>,
@@ -61,10 +63,17 @@ impl JobRow {
         self.results.iter().map(|row| u128::from(row.result.processor_us())).sum()
     }
 
-    /// The first result after the accepted one that differs.
+    /// The second counts of the result that stands.
+    pub(crate) fn seconds(&self) -> impl Iterator<Item = &ResultRow> {
+        let accepted = self.accepted().map_or(0, |(place, _)| place);
+        let is_second = |verdict| matches!(verdict, Some(Verdict::Duplicate | Verdict::Conflict));
+        self.results[accepted..].iter().filter(move |row| is_second(row.verdict))
+    }
+
+    /// The second count that differs, while nobody has decided.
     pub(crate) fn conflict(&self) -> Option<&ResultRow> {
-        let (at, _) = self.accepted()?;
-        self.results[at..].iter().find(|row| row.verdict == Some(Verdict::Conflict))
+        let is_open = self.slot.state == JobState::Quarantined && self.is_checked_now();
+        self.results.iter().rev().find(|row| is_open && row.verdict == Some(Verdict::Conflict))
     }
 
     pub(crate) fn is_checked_now(&self) -> bool {
@@ -116,6 +125,7 @@ pub enum Record {
 #[derive(Debug, Default)]
 pub struct Ledger {
     tables: Tables,
+    key: Option<[u8; 32]>,
     backup: Option<Tables>,
     /// All that was stored, if somebody wants to know.
     records: Option<Vec<Record>>,
@@ -135,9 +145,15 @@ impl Ledger {
     }
 
     /// A life of the coordinator begins: runs whose planning was given up half-way are gone.
-    pub(crate) fn begin(&mut self, incarnation: Incarnation) {
+    pub(crate) fn begin(&mut self, incarnation: Incarnation, random: &mut Random) {
         self.drop_unplanned();
+        self.key.get_or_insert_with(|| std::array::from_fn(|_| random.bits().to_le_bytes()[0]));
         self.records.iter_mut().for_each(|records| records.push(Record::Life(incarnation)));
+    }
+
+    /// The key of the database.
+    pub fn key(&self) -> &[u8; 32] {
+        self.key.as_ref().expect("its first life has drawn it")
     }
 
     /// Removes the runs whose planning was given up half-way.
@@ -256,42 +272,31 @@ impl Ledger {
         let jobs = needs.reported.iter().copied().chain(blamed);
         let stored = jobs.filter_map(|job| {
             let row = self.job(job)?;
-            let accepted = row.accepted().map(|(_, row)| row.accepted_result());
+            let accepted = row.accepted().map(|(_, row)| Accepted::new(row.worker, &row.result));
             Some((job, StoredJob { counts_max: row.counts_max, accepted }))
         });
         stored.collect()
     }
 
-    /// The accepted results of a machine in runs that go on, less those that another machine has counted alike; or of all of
-    /// a credential, less those that somebody else has.
-    pub fn unconfirmed(&self, machine: &Machine) -> Vec<(JobId, CheckVote)> {
+    /// What nobody but an outcast has counted, in runs that are open.
+    pub fn in_doubt(&self, machine: &Machine) -> InDoubt {
         let goes_on =
             |job: &JobId| self.run(job.run).is_some_and(|run| run.state.is_some_and(RunState::is_open));
-        let accepted = self.jobs().filter_map(|(job, row)| Some((job, row, row.accepted()?.1)));
-        let is_all = machine.name.is_empty();
-        let own = accepted.filter(|(.., accepted)| {
-            let counted_on = self.machine(accepted.worker);
-            counted_on == machine || is_all && counted_on.credential == machine.credential
-        });
-        let is_counted_alike = |row: &JobRow| {
-            if is_all { row.slot.confirmed } else { row.checks.contains(&Some(CheckOutcome::Agreed)) }
+        let is_own = |row: &ResultRow| {
+            let counted_on = self.machine(row.worker);
+            counted_on == machine || machine.name.is_empty() && counted_on.credential == machine.credential
         };
-        let unconfirmed = own.filter(|(job, row, _)| goes_on(job) && !is_counted_alike(row));
-        unconfirmed.map(|(job, _, accepted)| (job, self.vote(accepted))).collect()
-    }
-
-    fn vote(&self, row: &ResultRow) -> CheckVote {
-        let JobResult { token, counts, kernel, .. } = row.result;
-        let machine = self.machine(row.worker).clone();
-        CheckVote { worker: row.worker, machine, kernel, epoch: token.epoch, counts }
-    }
-}
-
-impl ResultRow {
-    fn accepted_result(&self) -> Accepted {
-        let LeaseToken { epoch, incarnation, .. } = self.result.token;
-        let JobResult { counts, kernel, states, elapsed_us, .. } = self.result;
-        let (worker, cpu_us) = (self.worker, self.result.processor_us());
-        Accepted { worker, epoch, incarnation, kernel, counts, states, elapsed_us, cpu_us }
+        let mut in_doubt = InDoubt::default();
+        for (job, row) in self.jobs().filter(|(job, _)| goes_on(job)) {
+            let Some((_, accepted)) = row.accepted() else { continue };
+            let result = (job, Accepted::new(accepted.worker, &accepted.result));
+            let is_second = |row: &&ResultRow| row.verdict == Some(Verdict::Duplicate) && is_own(row);
+            if !row.slot.confirmed && !row.slot.is_recounted() && is_own(accepted) {
+                in_doubt.counted.push(result);
+            }
+            let seconds = row.results.iter().filter(is_second).filter(|_| row.slot.confirmed);
+            in_doubt.confirmed.extend(seconds.map(|_| result));
+        }
+        in_doubt
     }
 }

@@ -31,8 +31,11 @@ pub enum Fault {
     Hang,
     /// A change of a worker's spool fails.
     Spool,
-    /// A minority of the machines counts wrong: all jobs, or one of a few.
+    /// Machines count wrong, all jobs or one of a few: a minority, each in its own way; those of two credentials, or all, in the
+    /// same way.
     Lie,
+    /// Who lies reports results under tokens that he never got, or that others got.
+    Forge,
     /// The coordinator's process dies; a commit on its way has reached the disk, or it has not.
     Crash,
     /// A transaction fails; all the same it has reached the disk, or it has not.

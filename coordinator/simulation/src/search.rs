@@ -108,11 +108,11 @@ impl Figures {
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { steps, transactions, results, lies, done, distrusted, simulated_ms, .. } = self;
-        let [agreed, settled, waived, dropped] = self.checks;
+        let [agreed, settled, unmade, dropped] = self.checks;
         let hours = simulated_ms / 3_600_000;
         write!(f, "steps {steps}, transactions {transactions}, simulated hours {hours}, jobs done {done}, ")?;
         write!(f, "results {results}, lies {lies}, machines distrusted {distrusted}, ")?;
-        write!(f, "checks agreed {agreed}, settled {settled}, waived {waived}, dropped {dropped}; faults:")?;
+        write!(f, "checks agreed {agreed}, settled {settled}, unmade {unmade}, dropped {dropped}; faults:")?;
         let struck = Fault::ALL.iter().zip(self.struck).filter(|(fault, _)| **fault != Fault::Lie);
         for (fault, times) in struck {
             write!(f, " {} {times}", fault.name())?;

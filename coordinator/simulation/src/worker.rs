@@ -52,7 +52,7 @@ pub(crate) struct Engine {
     pub(crate) machine: usize,
     /// Number of its owner, whose machines all show the same credential; `None` where all owners do.
     pub(crate) owner: Option<usize>,
-    /// The machines of an owner who lies all tell the same lies.
+    /// Tells the same lies as the others that do.
     pub(crate) conspires: bool,
     /// It lies about one job of this many, if it lies.
     pub(crate) lies_in: Option<u64>,
@@ -318,6 +318,11 @@ impl Process {
         self.calls += 1;
         self.call = Some((self.calls, now + CALL_TIMEOUT));
         self.calls
+    }
+
+    /// From now on it counts as it should.
+    pub(crate) fn reform(&mut self) {
+        self.pool.engine.lies_in = None;
     }
 
     fn look(&mut self, now: Millis) -> Look {

@@ -7,7 +7,7 @@ mod strikes;
 use std::collections::{BTreeMap, BTreeSet};
 
 use nqueens_kernel::random::Random;
-use nqueens_model::id::{JobId, RunId};
+use nqueens_model::id::RunId;
 use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::{DiskRoom, RunState};
 use nqueens_scheduler::request::{Expire, FinishRun};
@@ -47,7 +47,7 @@ pub struct Figures {
     pub lies: u64,
     /// Jobs with an accepted result at the end.
     pub done: u64,
-    /// Checks in the ledger at the end that ended so: agreed, settled, waived, dropped.
+    /// Checks in the ledger at the end that ended so: agreed, settled, unmade, dropped.
     pub checks: [u64; 4],
     /// Machines that were distrusted at the end.
     pub distrusted: u64,
@@ -74,7 +74,7 @@ enum Event {
     /// A worker has waited long enough for work.
     Unpark { life: u64, caller: Caller },
     /// The coordinator counts a job itself.
-    Canary { life: u64 },
+    Recount { life: u64 },
     /// An operator submits what is not stored.
     Plan,
     /// A worker acts.
@@ -101,6 +101,8 @@ pub(crate) struct World {
     /// Estimated work of a job, about.
     estimate: u64,
     has_canaries: bool,
+    /// Nobody is honest, until faults cease.
+    all_lie: bool,
     luck: Luck,
     now: Millis,
     events: BTreeMap<(Millis, u64), Event>,
@@ -117,8 +119,6 @@ pub(crate) struct World {
     planning: Option<usize>,
     /// Runs of which an operator takes a result back while they are added up, which takes long then.
     doubted: BTreeSet<RunId>,
-    /// Jobs that this life of the coordinator has counted itself.
-    counted: BTreeSet<JobId>,
     job: EncodedJob,
     figures: Figures,
     invariants: Invariants,
@@ -143,11 +143,17 @@ impl World {
         let estimate =
             (10_000 << random.below(10)).min(enough / u64::from(scenario.runs * scenario.jobs)).max(10);
         let sync_ms = random.number(500..=4_999).min(policy.lease_ms / 4);
-        let has_canaries = random.permille(300);
-        let policy = Policy { arbiter: has_canaries, ..policy };
-        Self::own(&mut workers, scenario, has_canaries);
+        let conspire = Self::own(&mut workers, scenario);
+        let has_canaries = random.permille(300) || conspire;
+        let policy = Policy {
+            arbiter: has_canaries,
+            recounts_min: 1 + 59 * u32::from(random.permille(700)),
+            ..policy
+        };
         let engines = workers.iter().map(|worker| &worker.engine);
-        let lying = engines.filter(|engine| engine.lies_in.is_some()).map(Engine::machine).collect();
+        let lying: BTreeSet<_> =
+            engines.clone().filter(|engine| engine.lies_in.is_some()).map(Engine::machine).collect();
+        let all_lie = engines.clone().all(|engine| engine.lies_in.is_some());
         let mut world = Self {
             scenario: scenario.clone(),
             policy,
@@ -168,10 +174,10 @@ impl World {
             submitted: Vec::new(),
             planning: None,
             doubted: BTreeSet::new(),
-            counted: BTreeSet::new(),
             job: template().1,
             figures: Figures::default(),
-            invariants: Invariants::new(lying, policy),
+            invariants: Invariants::new(lying, conspire, policy),
+            all_lie,
         };
         (0..scenario.runs).for_each(|_| world.submit());
         world.schedule(0, Event::Start);
@@ -180,16 +186,23 @@ impl World {
         world
     }
 
-    /// Half of all clusters have a few owners, each with a credential. Where the coordinator decides, the machines of one
-    /// owner tell the same lies.
-    fn own(workers: &mut [Worker], scenario: &Scenario, conspires: bool) {
+    /// Half of all clusters have a few owners, each with a credential. In a quarter of those where machines lie two owners
+    /// conspire, in a quarter all machines do: they tell the same lies. Returns whether some do.
+    fn own(workers: &mut [Worker], scenario: &Scenario) -> bool {
         let mut random = Random::new(scenario.seed ^ 0x0bea);
-        if random.permille(500) {
-            let owners = random.index(4) + 1;
-            for Worker { engine, .. } in workers {
-                (engine.owner, engine.conspires) = (Some(engine.machine % owners), conspires);
+        let conspiracy = if scenario.faults.contains(&Fault::Lie) { random.below(4) } else { 0 };
+        if conspiracy > 1 || random.permille(500) {
+            let owners = if conspiracy == 2 { 3 } else { 1 } + random.index(4);
+            for Worker { engine, .. } in &mut *workers {
+                engine.owner = Some(engine.machine % owners);
             }
         }
+        let lies_in = [1, 3, 10, 100][random.index(4)];
+        for Worker { engine, .. } in workers.iter_mut().filter(|_| conspiracy > 1) {
+            engine.conspires = conspiracy == 3 || engine.owner.is_some_and(|owner| owner < 2);
+            engine.lies_in = engine.conspires.then_some(lies_in);
+        }
+        conspiracy > 1
     }
 
     /// Has a minority of the machines lie, if machines lie at all.
@@ -246,7 +259,7 @@ impl World {
                 figures.checks[match outcome {
                     CheckOutcome::Agreed => 0,
                     CheckOutcome::Settled => 1,
-                    CheckOutcome::Waived => 2,
+                    CheckOutcome::Unmade => 2,
                     CheckOutcome::Dropped => 3,
                 }] += 1;
             }
@@ -276,13 +289,13 @@ impl World {
             Event::Conclude { life, run, basis } if self.is_alive(life) => self.conclude(run, basis),
             Event::Finish { life, finish } if self.is_alive(life) => self.finish(*finish),
             Event::Unpark { life, caller } if self.is_alive(life) => self.unpark(caller),
-            Event::Canary { life } if self.is_alive(life) => self.count_canary(),
+            Event::Recount { life } if self.is_alive(life) => self.recount(),
             Event::Commit { .. }
             | Event::Tick { .. }
             | Event::Conclude { .. }
             | Event::Finish { .. }
             | Event::Unpark { .. }
-            | Event::Canary { .. } => {}
+            | Event::Recount { .. } => {}
             Event::Plan => self.plan_next(),
             Event::Alarm(place) => {
                 if self.workers[place].alarm == Some(now) {
@@ -326,12 +339,11 @@ impl World {
         let (random, ledger) = (&mut self.luck.random, &mut self.ledger);
         let life = self.lives;
         self.coordinator = Some(Coordinator::begin(life, random, self.policy, self.now, ledger));
-        self.counted.clear();
         self.invariants.begin_life();
         self.look();
         self.schedule(1, Event::Tick { life });
         if self.has_canaries {
-            self.schedule(1_000, Event::Canary { life });
+            self.schedule(1_000, Event::Recount { life });
         }
         self.plan_next();
     }

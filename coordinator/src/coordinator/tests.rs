@@ -6,6 +6,7 @@ use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::message::{JobResult, Registration, Session, SyncRequest, Verdict, Wanted};
+use nqueens_model::operator::Submission;
 use nqueens_scheduler::request::{Register, RetryQuarantined, Sync, Synced};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection, Executor};
@@ -16,7 +17,7 @@ use super::*;
 async fn worker(writer: &Handle, number: u8) -> Session {
     let registration = Registration {
         instance: [number; 16],
-        name: "worker".to_owned(),
+        name: format!("worker {number}"),
         build: "test".to_owned(),
         kernels: vec![Kernel::Reference.into()],
         capability: None,
@@ -38,19 +39,18 @@ fn verdict(answer: Result<Option<Synced>, Arc<Error>>) -> Verdict {
     answer.expect("a commit").expect("a worker that has registered").acks[0].verdict
 }
 
-/// A result, another that differs, and the word to open the job again: all in one transaction.
+/// A second count that differs, the word to open the job again, and a result of that: all in one transaction.
 #[tokio::test]
 async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("ledger.db");
     let coordinator = Coordinator::open(&path, Timing::default(), "test").await.expect("a new database");
     let plan = Plan::new(BoardSize::new(8).expect("a board"), PlanKind::Rows);
-    let run = coordinator.operator().submit(plan, 0).await.expect("a run").id;
+    let twice = Submission { request: [7; 16], plan, priority: 0, replicate_ppm: 1_000_000 };
+    let run = coordinator.operator().submit_once(twice).await.expect("a run").id;
     let writer = coordinator.operator().writer.clone();
     let [one, two] = [worker(&writer, 1).await, worker(&writer, 2).await];
-    let answer = writer.ask(sync(one, vec![], 1)).await.expect("a commit");
-    let token = answer.expect("it has registered").granted[0].token;
-    let result = |count8| JobResult {
+    let result = |token, count8| JobResult {
         token,
         counts: Counts::only8(count8),
         parts: Vec::new(),
@@ -59,15 +59,26 @@ async fn a_result_disputed_and_voided_at_once_stands_for_nothing() {
         elapsed_us: 1,
         cpu_us: None,
     };
+    let take = async |session| {
+        let answer = writer.ask(sync(session, vec![], 1)).await.expect("a commit");
+        answer.expect("it has registered").granted[0].token
+    };
+    let first = take(one).await;
+    let accepted = writer.ask(sync(one, vec![result(first, 0)], 0)).await;
+    assert_eq!(verdict(accepted), Verdict::Accepted);
+    let second = take(two).await;
+    assert_eq!(second.job, first.job);
     // None of them waits before all have asked, so that the writer takes them together.
-    let (first, second, _) = tokio::join!(
-        writer.ask(sync(one, vec![result(0)], 0)),
-        writer.ask(sync(two, vec![result(1)], 0)),
+    let (differing, _, again) = tokio::join!(
+        writer.ask(sync(two, vec![result(second, 1)], 0)),
         writer.ask(RetryQuarantined(run)),
+        writer.ask(sync(two, vec![result(second, 1)], 0)),
     );
-    assert_eq!([verdict(first), verdict(second)], [Verdict::Accepted, Verdict::Conflict]);
-    let again = writer.ask(sync(two, vec![result(0)], 0)).await;
-    assert_eq!(verdict(again), Verdict::Accepted, "the job was open again");
+    assert_eq!(
+        [verdict(differing), verdict(again)],
+        [Verdict::Conflict, Verdict::Accepted],
+        "it was open again"
+    );
     coordinator.close().await;
     Coordinator::open(&path, Timing::default(), "test").await.expect("a sound database").close().await;
 }

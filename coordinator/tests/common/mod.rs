@@ -229,6 +229,11 @@ impl Worker {
 
     /// Counts whatever it can get, a few jobs at a time, until there is nothing more.
     pub(crate) async fn count_all(&mut self) {
+        self.count_all_as(v1::Verdict::Accepted).await;
+    }
+
+    /// The same, where every result becomes this.
+    pub(crate) async fn count_all_as(&mut self, verdict: v1::Verdict) {
         let mut results = Vec::new();
         loop {
             let reported = !results.is_empty();
@@ -239,7 +244,7 @@ impl Worker {
                 ..v1::SyncRequest::default()
             };
             let answer = self.sync(sync).await.unwrap();
-            assert!(answer.acks.iter().all(|ack| ack.verdict() == v1::Verdict::Accepted), "{answer:?}");
+            assert!(answer.acks.iter().all(|ack| ack.verdict() == verdict), "{answer:?}");
             results = answer.leases.iter().map(honest).collect();
             if results.is_empty() && !reported {
                 return;
@@ -304,8 +309,8 @@ impl Ledger {
     /// Everything that has to last: runs, jobs, results, workers.
     pub(crate) async fn everything(&self) -> Vec<String> {
         let mut all = self.ask("SELECT json_array(id, n, plan, states_per_job, jobs, hex(fingerprint), seed, state, reason, total, checked) FROM run ORDER BY id").await;
-        all.extend(self.ask("SELECT json_array(run, number, class, bound1, hex(prefixes), states, state, epoch, failures, lapses, worker, incarnation) FROM job ORDER BY run, number").await);
-        all.extend(self.ask("SELECT json_array(id, run, job, epoch, incarnation, worker, kernel, count2, count4, count8, states, elapsed_us, verdict, reported_at) FROM result ORDER BY id").await);
+        all.extend(self.ask("SELECT json_array(run, number, class, bound1, hex(prefixes), states, state, epoch, failures, lapses, worker) FROM job ORDER BY run, number").await);
+        all.extend(self.ask("SELECT json_array(id, run, job, epoch, worker, kernel, count2, count4, count8, states, elapsed_us, verdict, reported_at) FROM result ORDER BY id").await);
         all.extend(
             self.ask(
                 "SELECT json_array(id, hex(instance), name, build, kernels, threads) FROM worker ORDER BY id",

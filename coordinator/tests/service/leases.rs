@@ -115,7 +115,7 @@ async fn a_token_of_another_lease_moves_nothing() {
         v1::LeaseToken { job: 8, ..token },
         v1::LeaseToken { run: token.run ^ 1, ..token },
         v1::LeaseToken { epoch: 2, ..token },
-        v1::LeaseToken { incarnation: token.incarnation ^ 1, ..token },
+        v1::LeaseToken { ticket: token.ticket ^ 1, ..token },
     ];
     let before = ledger.everything().await;
     for token in strange {

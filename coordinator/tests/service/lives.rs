@@ -1,7 +1,7 @@
 //! Restarts of a coordinator: what survives its end, a failed transaction, a second process.
 
 use nqueens_coordinator::{Coordinator, Error, Events, Policy, Timing};
-use nqueens_model::operator::{EventKind, RunState};
+use nqueens_model::operator::{EventKind, RunState, Submission};
 use nqueens_proto::v1::{self, Verdict};
 use sqlx::{AssertSqlSafe, Connection, Executor};
 use tonic::Code;
@@ -13,12 +13,14 @@ use crate::{ids, nothing, returned};
 async fn everything_acknowledged_outlives_the_coordinator() {
     let ledger = Ledger::new();
     let house = House::open(&ledger.path, Policy::default()).await;
-    let run = house.coordinator.operator().submit(rows_8(), 0).await.unwrap();
+    let twice = Submission { request: [7; 16], plan: rows_8(), priority: 0, replicate_ppm: 1_000_000 };
+    let run = house.coordinator.operator().submit_once(twice).await.unwrap();
     let (mut one, mut two) = (house.worker(1).await, house.worker(2).await);
     let leases = one.take(5).await;
     let results: Vec<_> = leases.iter().map(honest).collect();
     one.report(&results[..3]).await;
-    two.report(&[falsified(&results[0])]).await;
+    let second = two.take(1).await;
+    assert_eq!(two.report(&[falsified(&honest(&second[0]))]).await, [v1::Verdict::Conflict]);
     one.sync(v1::SyncRequest { returned: vec![returned(&leases[3], "no luck")], ..nothing() }).await.unwrap();
     let (before, progress) = (ledger.everything().await, house.progress(run.id));
     house.close().await;
@@ -77,9 +79,7 @@ async fn workers_go_on_over_a_restart_with_the_leases_they_have() {
     assert_eq!(worker.report(&results[..2]).await, [Verdict::Accepted; 2]);
     let others = house.worker(2).await.take(8).await;
     assert_eq!(others.len(), 2, "what is leased is not handed out again");
-    assert!(
-        others.iter().all(|lease| lease.token.unwrap().incarnation != leases[0].token.unwrap().incarnation)
-    );
+    assert!(others.iter().all(|lease| lease.token.unwrap().ticket != leases[0].token.unwrap().ticket));
     house.close().await;
 
     // Third life, without grace: the leases end, the work under them is welcome all the same.

@@ -218,7 +218,7 @@ impl Owner {
     fn forged(&mut self) -> Vec<v1::JobResult> {
         let tokens = self.scene.tokens.lock().expect("no panic").clone();
         let mut token = match tokens.len() {
-            0 => v1::LeaseToken { run: 1, job: 1, epoch: 1, incarnation: 1 },
+            0 => v1::LeaseToken { run: 1, job: 1, epoch: 1, ticket: 1 },
             length => tokens[self.random.index(length)],
         };
         if self.random.permille(500) {

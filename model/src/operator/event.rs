@@ -51,8 +51,6 @@ pub enum EventKind {
     EngineFailed,
     /// A machine's results were wrong: it gets no more jobs.
     MachineDistrusted,
-    /// A machine failed to count job after job: it gets none for a while.
-    MachineRests,
     /// The disk is nearly full: no more jobs are leased.
     DiskShort,
     /// The disk has room again.
@@ -79,7 +77,6 @@ impl EventKind {
             | Self::WorkerStalled
             | Self::EngineFailed
             | Self::MachineDistrusted
-            | Self::MachineRests
             | Self::DiskShort => true,
         }
     }
@@ -93,7 +90,7 @@ mod tests {
     fn programs_know_the_kinds_by_these_names() {
         let names: Vec<_> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
         let known = "run_planned run_changed run_done run_failed run_stalled jobs_quarantined worker_lost \
-                     worker_stalled engine_failed machine_distrusted machine_rests disk_short disk_roomy";
+                     worker_stalled engine_failed machine_distrusted disk_short disk_roomy";
         assert_eq!(names.join(" "), known);
         for kind in EventKind::ALL {
             assert_eq!(kind.name().parse(), Ok(*kind));

@@ -63,8 +63,10 @@ pub struct Grounds {
     /// The coordinator's own.
     #[serde(flatten)]
     pub estimate: TotalEstimate,
-    /// Results that must have been counted a second time.
+    /// Second counts under another credential and recounts that must agree.
     pub checks_wanted: u32,
+    /// So many of them must be recounts.
+    pub recounts_wanted: u32,
 }
 
 /// A total estimated by random descents. Whoever repeats it with the same seed comes to the same numbers.
@@ -111,14 +113,21 @@ pub enum Missing {
     Estimate,
     /// It is not what was estimated.
     Agreement(TotalEstimate),
-    /// Too few results were counted a second time under another credential, or by the coordinator.
+    /// Too few second counts and recounts.
     Checks {
-        /// So many were.
+        /// So many agree.
         made: u64,
-        /// So many must be.
+        /// So many must.
         wanted: u32,
     },
-    /// So many second counts have not ended.
+    /// Too few recounts.
+    Recounts {
+        /// So many agree.
+        made: u64,
+        /// So many must.
+        wanted: u32,
+    },
+    /// So many second counts were not made.
     Open(u32),
 }
 
@@ -138,10 +147,13 @@ impl fmt::Display for Missing {
             }
             Self::Checks { made, wanted } => write!(
                 f,
-                "{made} of {wanted} results were counted a second time under another credential or by the coordinator \
-                 (export the ledger; 'nqueens verify --sample {wanted}' counts more)"
+                "{made} of {wanted} second counts and recounts agree (export the ledger; 'nqueens verify --sample {wanted}' \
+                 counts more)"
             ),
-            Self::Open(checks) => write!(f, "{checks} second counts have not ended (let the run go on)"),
+            Self::Recounts { made, wanted } => write!(f, "{made} of {wanted} recounts agree"),
+            Self::Open(checks) => {
+                write!(f, "{checks} second counts were not made: no other machine was there")
+            }
         }
     }
 }
@@ -151,25 +163,40 @@ impl fmt::Display for Missing {
 pub enum Standing {
     /// It is the published count.
     Published,
-    /// Nothing is missing: it agrees with the estimate, and so many results were counted a second time.
-    Confirmed(TotalEstimate, u64),
+    /// Nothing is missing.
+    Confirmed {
+        /// It agrees with this.
+        estimate: TotalEstimate,
+        /// Second counts that agree, each under another credential.
+        second_counts: u64,
+        /// Recounts that agree.
+        recounts: u64,
+    },
     /// It was counted, but not confirmed.
     Counted(Vec<Missing>),
 }
 
 impl Standing {
-    /// Whether a total is confirmed of which so many results were counted a second time, under another credential or by
-    /// somebody who is trusted, and so many such counts have not ended.
-    pub fn new(outcome: &Outcome, made: u64, open: u32) -> Self {
+    /// Whether a total is confirmed of which so many second counts under another credential and so many recounts agree, none
+    /// differs, and so many second counts were not made.
+    pub fn new(outcome: &Outcome, second_counts: u64, recounts: u64, open: u32) -> Self {
         let is_open = (open > 0).then_some(Missing::Open(open));
         match outcome.grounds {
             None if outcome.checked == Checked::Published => Self::Published,
             None => Self::Counted([Some(Missing::Estimate), is_open].into_iter().flatten().collect()),
-            Some(Grounds { estimate, checks_wanted: wanted }) => {
+            Some(Grounds { estimate, checks_wanted, recounts_wanted }) => {
                 let is_off = (!estimate.holds(outcome.total)).then_some(Missing::Agreement(estimate));
+                let (made, wanted) = (second_counts + recounts, checks_wanted);
                 let is_unchecked = (made < wanted.into()).then_some(Missing::Checks { made, wanted });
-                let missing: Vec<_> = [is_off, is_unchecked, is_open].into_iter().flatten().collect();
-                if missing.is_empty() { Self::Confirmed(estimate, made) } else { Self::Counted(missing) }
+                let (made, wanted) = (recounts, recounts_wanted);
+                let is_not_recounted = (made < wanted.into()).then_some(Missing::Recounts { made, wanted });
+                let missing = [is_off, is_unchecked, is_not_recounted, is_open];
+                let missing: Vec<_> = missing.into_iter().flatten().collect();
+                if missing.is_empty() {
+                    Self::Confirmed { estimate, second_counts, recounts }
+                } else {
+                    Self::Counted(missing)
+                }
             }
         }
     }
@@ -183,7 +210,7 @@ impl Standing {
     pub fn missing(&self) -> &[Missing] {
         match self {
             Self::Counted(missing) => missing,
-            Self::Published | Self::Confirmed(..) => &[],
+            Self::Published | Self::Confirmed { .. } => &[],
         }
     }
 }
@@ -192,12 +219,12 @@ impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Published => f.write_str(Checked::Published.describe()),
-            Self::Confirmed(estimate, made) => {
+            Self::Confirmed { estimate, second_counts, recounts } => {
                 let estimate = estimate.interval().describe_count();
                 write!(
                     f,
-                    "confirmed: within six standard errors of its estimate, {estimate}, and {made} results were counted a \
-                     second time"
+                    "confirmed: within six standard errors of its estimate, {estimate}; {recounts} recounts and \
+                     {second_counts} second counts agree, and none differs"
                 )
             }
             Self::Counted(missing) => {
@@ -215,43 +242,47 @@ mod tests {
     const ESTIMATE: TotalEstimate = TotalEstimate { seed: 1, strata: 10_000, value: 1_000, reach: 10 };
 
     fn outcome(total: u128) -> Outcome {
-        let grounds = Grounds { estimate: ESTIMATE, checks_wanted: 300 };
+        let grounds = Grounds { estimate: ESTIMATE, checks_wanted: 300, recounts_wanted: 60 };
         Outcome { totals: Totals::default(), total, checked: Checked::Symmetric, grounds: Some(grounds) }
     }
 
     #[test]
     fn a_total_is_confirmed_if_nothing_is_missing() {
-        assert_eq!(Standing::new(&outcome(1_031), 300, 0), Standing::Confirmed(ESTIMATE, 300));
-        assert_eq!(Standing::new(&outcome(969), 301, 0), Standing::Confirmed(ESTIMATE, 301));
-        let missing = |total, made, open| Standing::new(&outcome(total), made, open).missing().to_vec();
+        let confirmed =
+            |second_counts, recounts| Standing::Confirmed { estimate: ESTIMATE, second_counts, recounts };
+        assert_eq!(Standing::new(&outcome(1_031), 240, 60, 0), confirmed(240, 60));
+        assert_eq!(Standing::new(&outcome(969), 0, 300, 0), confirmed(0, 300));
+        let missing = |total, second, recounts, open| {
+            Standing::new(&outcome(total), second, recounts, open).missing().to_vec()
+        };
         for total in [968, 1_032, 0, u128::MAX] {
-            assert_eq!(missing(total, 300, 0), [Missing::Agreement(ESTIMATE)]);
+            assert_eq!(missing(total, 240, 60, 0), [Missing::Agreement(ESTIMATE)]);
         }
-        assert_eq!(missing(1_000, 299, 0), [Missing::Checks { made: 299, wanted: 300 }]);
-        assert_eq!(missing(1_000, 300, 2), [Missing::Open(2)]);
-        assert_eq!(missing(0, 0, 1).len(), 3);
+        assert_eq!(missing(1_000, 239, 60, 0), [Missing::Checks { made: 299, wanted: 300 }]);
+        assert_eq!(missing(1_000, 1_000, 59, 0), [Missing::Recounts { made: 59, wanted: 60 }]);
+        assert_eq!(missing(1_000, 240, 60, 2), [Missing::Open(2)]);
+        assert_eq!(missing(0, 0, 0, 1).len(), 4);
     }
 
     #[test]
     fn without_grounds_only_a_published_count_confirms() {
         let bare = |checked| Outcome { checked, grounds: None, ..outcome(92) };
-        assert_eq!(Standing::new(&bare(Checked::Published), 0, 0), Standing::Published);
-        let counted = Standing::new(&bare(Checked::Symmetric), 1_000, 0);
+        assert_eq!(Standing::new(&bare(Checked::Published), 0, 0, 0), Standing::Published);
+        let counted = Standing::new(&bare(Checked::Symmetric), 1_000, 1_000, 0);
         assert_eq!(counted, Standing::Counted(vec![Missing::Estimate]));
         assert!(!counted.is_confirmed());
     }
 
     #[test]
     fn what_is_missing_is_said() {
-        let told = Standing::new(&outcome(2_000), 12, 0).to_string();
+        let told = Standing::new(&outcome(2_000), 10, 2, 0).to_string();
         let expected = "counted, not confirmed: it is more than six standard errors away from its estimate, 1.0000e3 \
-                        (9.7000e2..1.0300e3) ('nqueens verify --sample 300' looks for wrong results); 12 of 300 results were \
-                        counted a second time under another credential or by the coordinator (export the ledger; 'nqueens \
-                        verify --sample 300' counts more)";
+                        (9.7000e2..1.0300e3) ('nqueens verify --sample 300' looks for wrong results); 12 of 300 second counts and \
+                        recounts agree (export the ledger; 'nqueens verify --sample 300' counts more); 2 of 60 recounts agree";
         assert_eq!(told, expected);
-        let told = Standing::new(&outcome(1_000), 300, 0).to_string();
-        let expected = "confirmed: within six standard errors of its estimate, 1.0000e3 (9.7000e2..1.0300e3), and 300 \
-                        results were counted a second time";
+        let told = Standing::new(&outcome(1_000), 240, 60, 0).to_string();
+        let expected = "confirmed: within six standard errors of its estimate, 1.0000e3 (9.7000e2..1.0300e3); 60 recounts and \
+                        240 second counts agree, and none differs";
         assert_eq!(told, expected);
     }
 }

@@ -70,12 +70,14 @@ pub struct CheckCounts {
     pub open: u32,
     /// Both counted the same.
     pub agreed: u32,
-    /// They differed, and a third machine agreed with one of them.
+    /// They differed, and the coordinator counted the job.
     pub settled: u32,
-    /// There was no other machine to ask.
-    pub waived: u32,
-    /// Done jobs whose result was counted alike under another credential, or by the coordinator.
+    /// The run ended, and nobody had made them.
+    pub unmade: u32,
+    /// Done jobs whose result was counted alike under another credential.
     pub confirmed: u32,
+    /// Done jobs, or parts of them, that the coordinator has recounted to the same.
+    pub recounted: u32,
 }
 
 /// How fast a run goes: an average over its latest results.

@@ -114,9 +114,9 @@ impl RunStatus {
     /// How far its total may be believed, once there is one.
     pub fn standing(&self) -> Option<Standing> {
         let checks = self.progress.checks;
-        // A job that the coordinator has counted whole stands in both.
-        let made = checks.confirmed.max(self.recounts.agreed);
-        self.outcome.as_ref().map(|outcome| Standing::new(outcome, made.into(), checks.open))
+        let (second_counts, open) = (checks.confirmed.into(), checks.open + checks.unmade);
+        let outcome = self.outcome.as_ref();
+        outcome.map(|outcome| Standing::new(outcome, second_counts, self.recounts.agreed.into(), open))
     }
 
     /// How long it waited for its first lease.
@@ -238,7 +238,7 @@ mod tests {
                 estimated_total: Some(interval),
                 speed: Some(Speed { threads: 0.7, states_per_s: 1e300 }),
                 time_left_s: Some(interval),
-                checks: CheckCounts { open: 1, agreed: 2, settled: 3, waived: 4, confirmed: 5 },
+                checks: CheckCounts { open: 1, agreed: 2, settled: 3, unmade: 4, confirmed: 5, recounted: 6 },
                 workers: Some(5),
             },
             fingerprint: Some(Fingerprint([0xa5; 32])),
@@ -252,7 +252,7 @@ mod tests {
                 totals: Totals { count2: 1, count4: 2, count8: u128::MAX, solutions: 0 },
                 total: u128::MAX,
                 checked: Checked::Symmetric,
-                grounds: Some(Grounds { estimate, checks_wanted: 300 }),
+                grounds: Some(Grounds { estimate, checks_wanted: 300, recounts_wanted: 60 }),
             }),
             recounts: Recounts { agreed: 1, differing: 2, elapsed_us: u64::MAX },
         }

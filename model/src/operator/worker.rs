@@ -102,8 +102,6 @@ pub struct WorkerStatus {
     pub checks_passed: u64,
     /// Checks that its machine failed.
     pub checks_failed: u64,
-    /// Checks of its machine's results that are open.
-    pub checks_open: u64,
     /// Why its machine gets no more jobs; `None` while it is trusted.
     pub distrusted: Option<String>,
 }

@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::job::Job;
-use nqueens_model::id::{Incarnation, JobId, LeaseToken};
+use nqueens_model::id::{JobId, LeaseToken};
 use nqueens_model::kernel::Capability;
 use nqueens_model::message::{
     BATCH_MAX, EncodedJob, FAILURE_BYTES_MAX, FAULTS_MAX, HeldLease, JobResult, Lease, Registration,
@@ -68,7 +68,7 @@ impl From<LeaseToken> for v1::LeaseToken {
             run: token.job.run.get(),
             job: token.job.number,
             epoch: token.epoch.get(),
-            incarnation: token.incarnation.get(),
+            ticket: token.ticket,
         }
     }
 }
@@ -80,8 +80,7 @@ impl TryFrom<v1::LeaseToken> for LeaseToken {
         Ok(Self {
             job: JobId { run: run_id("token.run", wire.run)?, number: wire.job },
             epoch: NonZeroU32::new(wire.epoch).ok_or_else(|| invalid("token.epoch", "must be at least 1"))?,
-            incarnation: Incarnation::new(wire.incarnation)
-                .ok_or_else(|| invalid("token.incarnation", "must be in 1..2^63"))?,
+            ticket: wire.ticket,
         })
     }
 }
@@ -352,7 +351,6 @@ impl From<Verdict> for v1::Verdict {
             Verdict::Duplicate => Self::Duplicate,
             Verdict::Conflict => Self::Conflict,
             Verdict::Implausible => Self::Implausible,
-            Verdict::SetAside => Self::SetAside,
             Verdict::Unknown => Self::Unknown,
         }
     }

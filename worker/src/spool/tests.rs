@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::Job;
-use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId};
+use nqueens_model::id::{JobId, LeaseToken, RunId};
 use nqueens_proto::v1;
 use proptest::prelude::*;
 use prost::Message;
@@ -17,8 +17,8 @@ use super::*;
 
 fn result(seed: u64) -> JobResult {
     let job = JobId { run: RunId::from_random(seed.wrapping_mul(0x9e37)), number: 7 };
-    let incarnation = Incarnation::from_random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let token = LeaseToken { job, epoch: NonZeroU32::MIN, incarnation };
+    let ticket = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let token = LeaseToken { job, epoch: NonZeroU32::MIN, ticket };
     let counts = Counts { count4: seed % 3, count8: seed, ..Counts::ZERO };
     // Every other one has parts.
     let parts = if seed.is_multiple_of(2) { vec![Counts::ZERO, counts, Counts::ZERO] } else { Vec::new() };

@@ -36,6 +36,6 @@ fn demand(runs: &[RunStatus], workers: &[WorkerStatus]) -> Demand {
 
 /// Jobs and second counts that are done.
 fn done(progress: &Progress) -> u64 {
-    let CheckCounts { agreed, settled, waived, .. } = progress.checks;
-    [progress.done, agreed, settled, waived].map(u64::from).iter().sum()
+    let CheckCounts { agreed, settled, unmade, .. } = progress.checks;
+    [progress.done, agreed, settled, unmade].map(u64::from).iter().sum()
 }

@@ -1,62 +1,27 @@
-//! Jobs that are to be counted once more, by another machine than those that have counted them.
+//! Second counts: jobs that another machine is to count, too.
 //!
-//! A check is open until two machines agree, until nobody is left to ask (then it is waived), or until the job's result
-//! is taken back. Leases for it are leases of the job like any other, and live in memory alone: after a restart
-//! somebody else is asked.
+//! One is open until it agrees, or the coordinator has decided what differs, or the job's result is taken back. Leases for it
+//! are leases of the job like any other, and live in memory alone: after a restart somebody else is asked.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
-use nqueens_model::credential::Credential;
-use nqueens_model::id::{JobId, LeaseToken, WorkerId};
-use nqueens_model::kernel::KernelName;
-use nqueens_model::message::JobResult;
+use nqueens_model::id::{JobId, RunId, WorkerId};
 use nqueens_model::operator::CheckCounts;
 use strum::{EnumString, IntoStaticStr};
 
 use super::{Accepted, Machine};
 
-/// Leases remembered for one check: results of earlier ones settle nothing.
-const ASKED_MAX: usize = 8;
-
-/// What one worker counted for a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckVote {
-    /// Who counted.
-    pub worker: WorkerId,
-    /// On which machine.
-    pub machine: Machine,
-    /// By which engine.
-    pub kernel: KernelName,
-    /// Under which lease.
-    pub epoch: NonZeroU32,
-    /// What came out.
-    pub counts: Counts,
-}
-
-impl CheckVote {
-    pub(super) fn accepted(accepted: &Accepted, machine: Machine) -> Self {
-        let Accepted { worker, kernel, epoch, counts, .. } = *accepted;
-        Self { worker, machine, kernel, epoch, counts }
-    }
-
-    pub(super) fn reported(worker: WorkerId, result: &JobResult, machine: Machine) -> Self {
-        let JobResult { kernel, counts, token, .. } = *result;
-        Self { worker, machine, kernel, epoch: token.epoch, counts }
-    }
-}
-
-/// How a check ended; the names are the database's.
+/// How a second count ended; the names are the database's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum CheckOutcome {
-    /// Another machine counted the same.
+    /// Another machine, or the coordinator, counted the same.
     Agreed,
-    /// Two machines differed; another one agreed with one of them, or the coordinator counted the job.
+    /// Two machines differed, and the coordinator counted the job.
     Settled,
-    /// There was no other machine to ask.
-    Waived,
+    /// The run ended, and nobody had made it.
+    Unmade,
     /// The result in question was taken back.
     Dropped,
 }
@@ -67,57 +32,40 @@ impl CheckOutcome {
         self.into()
     }
 
-    /// Adds so many checks that ended so.
+    /// Adds so many second counts that ended so.
     pub fn add_to(self, counts: &mut CheckCounts, checks: u32) {
         match self {
             Self::Agreed => counts.agreed += checks,
             Self::Settled => counts.settled += checks,
-            Self::Waived => counts.waived += checks,
+            Self::Unmade => counts.unmade += checks,
             Self::Dropped => {}
         }
     }
 }
 
+/// A second count that differs from the accepted result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Differing {
+    /// Who counted.
+    pub worker: WorkerId,
+    /// On which machine.
+    pub machine: Machine,
+    /// What came out.
+    pub counts: Counts,
+}
+
 /// A job that somebody else is to count, too.
 #[derive(Clone, Debug)]
 pub(super) struct OpenCheck {
-    /// What has been counted so far; the first is the accepted result.
-    pub(super) votes: Vec<CheckVote>,
-    /// The leases given for it in this life of the coordinator. A result of nobody who was asked settles nothing, or
-    /// a liar under a second name could confirm itself.
-    asked: Vec<(WorkerId, NonZeroU32)>,
+    pub(super) accepted: Accepted,
+    /// Where that was counted.
+    pub(super) machine: Machine,
+    /// The coordinator is to decide.
+    pub(super) differing: Option<Differing>,
     estimate: u64,
 }
 
-impl OpenCheck {
-    /// Whether its votes differ.
-    pub(super) fn is_dispute(&self) -> bool {
-        self.votes.len() > 1
-    }
-
-    pub(super) fn was_asked(&self, worker: WorkerId, token: &LeaseToken) -> bool {
-        self.asked.contains(&(worker, token.epoch))
-    }
-
-    /// Whether a machine has not counted the job yet.
-    pub(super) fn is_new_to(&self, machine: &Machine) -> bool {
-        self.votes.iter().all(|vote| vote.machine != *machine)
-    }
-
-    /// Whether nobody of a credential has counted the job yet.
-    pub(super) fn is_new_under(&self, credential: &Credential) -> bool {
-        self.votes.iter().all(|vote| vote.machine.credential != *credential)
-    }
-
-    pub(super) fn ask(&mut self, worker: WorkerId, epoch: NonZeroU32) {
-        if self.asked.len() == ASKED_MAX {
-            self.asked.remove(0);
-        }
-        self.asked.push((worker, epoch));
-    }
-}
-
-/// All open checks.
+/// All open second counts.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
     open: BTreeMap<JobId, OpenCheck>,
@@ -125,43 +73,70 @@ pub(super) struct Checks {
     waiting: BTreeMap<Machine, BTreeSet<JobId>>,
     /// Estimated work of those, in states.
     estimate_waiting: u128,
+    /// Jobs with two results that differ.
+    disputed: BTreeSet<JobId>,
     /// What changed since it was last stored: opened, or ended how.
     changes: Vec<(JobId, Option<CheckOutcome>)>,
 }
 
 impl Checks {
-    /// Takes up a check that the database has.
-    pub(super) fn add(&mut self, job: JobId, votes: Vec<CheckVote>, estimate: u64) {
-        self.open.insert(job, OpenCheck { votes, asked: Vec::new(), estimate });
+    /// Takes up one that the database has.
+    pub(super) fn add(
+        &mut self,
+        job: JobId,
+        (accepted, machine): (Accepted, Machine),
+        differing: Option<Differing>,
+        estimate: u64,
+    ) {
+        if differing.is_some() {
+            self.disputed.insert(job);
+        }
+        self.open.insert(job, OpenCheck { accepted, machine, differing, estimate });
         self.wait(job);
     }
 
-    /// Asks for a check of an accepted result. Does nothing if one is open.
-    pub(super) fn open(&mut self, job: JobId, accepted: CheckVote, estimate: u64) -> bool {
+    /// Asks for a second count of an accepted result. Does nothing if one is open.
+    pub(super) fn open(&mut self, job: JobId, accepted: (Accepted, Machine), estimate: u64) -> bool {
         if self.open.contains_key(&job) {
             return false;
         }
-        self.add(job, vec![accepted], estimate);
+        self.add(job, accepted, None, estimate);
         self.changes.push((job, None));
         true
-    }
-
-    /// The first job whose check is like this.
-    pub(super) fn find(&self, is: impl Fn(&JobId, &OpenCheck) -> bool) -> Option<JobId> {
-        self.open.iter().find(|(job, check)| is(job, check)).map(|(job, _)| *job)
     }
 
     pub(super) fn get(&self, job: JobId) -> Option<&OpenCheck> {
         self.open.get(&job)
     }
 
-    pub(super) fn get_mut(&mut self, job: JobId) -> Option<&mut OpenCheck> {
-        self.open.get_mut(&job)
+    /// Two results differ, or no longer do.
+    pub(super) fn set_differing(&mut self, job: JobId, differing: Option<Differing>) {
+        self.begin(job);
+        let Some(check) = self.open.get_mut(&job) else { return };
+        if differing.is_some() {
+            self.disputed.insert(job)
+        } else {
+            self.disputed.remove(&job)
+        };
+        check.differing = differing;
+        self.wait(job);
     }
 
-    /// Ends a check.
+    /// The jobs with two results that differ.
+    pub(super) fn disputed(&self) -> impl Iterator<Item = (JobId, &OpenCheck)> {
+        self.disputed.iter().map(|job| (*job, &self.open[job]))
+    }
+
+    /// Those of a run.
+    pub(super) fn of(&self, run: RunId) -> impl Iterator<Item = (JobId, &OpenCheck)> {
+        let job = |number| JobId { run, number };
+        self.open.range(job(0)..=job(u32::MAX)).map(|(job, check)| (*job, check))
+    }
+
+    /// Ends one.
     pub(super) fn close(&mut self, job: JobId, outcome: CheckOutcome) -> Option<OpenCheck> {
         self.begin(job);
+        self.disputed.remove(&job);
         let check = self.open.remove(&job)?;
         self.changes.push((job, Some(outcome)));
         Some(check)
@@ -169,22 +144,20 @@ impl Checks {
 
     /// Somebody counts it.
     pub(super) fn begin(&mut self, job: JobId) {
-        let Some(check) = self.open.get(&job) else { return };
-        let machine = &check.votes[0].machine;
+        let Some(OpenCheck { machine, estimate, .. }) = self.open.get(&job) else { return };
         let Some(waiting) = self.waiting.get_mut(machine) else { return };
         if waiting.remove(&job) {
-            self.estimate_waiting -= u128::from(check.estimate);
+            self.estimate_waiting -= u128::from(*estimate);
         }
         if waiting.is_empty() {
             self.waiting.remove(machine);
         }
     }
 
-    /// Nobody counts it any more.
+    /// Nobody counts it any more. Those that the coordinator is to decide wait for nobody else.
     pub(super) fn wait(&mut self, job: JobId) {
-        let Some(check) = self.open.get(&job) else { return };
-        let machine = check.votes[0].machine.clone();
-        if self.waiting.entry(machine).or_default().insert(job) {
+        let Some(check) = self.open.get(&job).filter(|check| check.differing.is_none()) else { return };
+        if self.waiting.entry(check.machine.clone()).or_default().insert(job) {
             self.estimate_waiting += u128::from(check.estimate);
         }
     }

@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
-use nqueens_model::id::{Incarnation, JobId, LeaseToken, WorkerId};
+use nqueens_model::id::{JobId, LeaseToken, WorkerId};
 use nqueens_model::message::{HeldLease, ReturnedLease};
 
+use super::ticket::Purpose;
 use super::{Dispatch, JobState, Millis, RunState};
 
 /// One holder's claim on one job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ActiveLease {
     pub(super) epoch: NonZeroU32,
-    pub(super) incarnation: Incarnation,
+    pub(super) ticket: u64,
     pub(super) worker: WorkerId,
     pub(super) granted: Millis,
     /// Its place among those that were granted with it: its holder counts them in this order.
@@ -29,11 +30,11 @@ pub(super) struct ActiveLease {
 
 impl ActiveLease {
     pub(super) fn answers_to(&self, worker: WorkerId, token: &LeaseToken) -> bool {
-        self.worker == worker && self.epoch == token.epoch && self.incarnation == token.incarnation
+        self.worker == worker && self.epoch == token.epoch && self.ticket == token.ticket
     }
 
     pub(super) fn token(&self, job: JobId) -> LeaseToken {
-        LeaseToken { job, epoch: self.epoch, incarnation: self.incarnation }
+        LeaseToken { job, epoch: self.epoch, ticket: self.ticket }
     }
 }
 
@@ -55,16 +56,20 @@ pub(super) enum LeaseEnd {
     Failed,
     /// It expired, and its holder may have begun it.
     Lapsed,
+    /// It has reached the greatest age.
+    Aged,
 }
 
 impl Dispatch {
     /// Restores a lease from before a restart of the coordinator; it ends after the grace period unless renewed.
-    pub fn add_lease(&mut self, now: Millis, worker: WorkerId, token: LeaseToken) {
-        let slot = self.runs[&token.job.run].slot(token.job.number);
-        assert_eq!((slot.state, slot.epoch), (JobState::Leased, token.epoch.get()), "job {}", token.job);
+    pub fn add_lease(&mut self, now: Millis, worker: WorkerId, job: JobId) {
+        let slot = self.runs[&job.run].slot(job.number);
+        assert_eq!(slot.state, JobState::Leased, "job {job}");
+        let epoch = NonZeroU32::new(slot.epoch).expect("a leased job has had a lease");
+        let token = self.key.token(Purpose::First, job, epoch, &self.workers[&worker].machine.credential);
         let lease = ActiveLease {
-            epoch: token.epoch,
-            incarnation: token.incarnation,
+            epoch,
+            ticket: token.ticket,
             worker,
             granted: now,
             turn: 0,
@@ -73,21 +78,13 @@ impl Dispatch {
             states: 0,
             inherited: true,
         };
-        self.insert_lease(token.job, lease);
+        self.insert_lease(job, lease);
     }
 
     /// A worker returns a lease. A token without a lease is ignored.
-    pub fn give_back(&mut self, now: Millis, worker: WorkerId, returned: &ReturnedLease) {
-        let has_failed = returned.failure.is_some();
-        if has_failed && self.holds(worker, &returned.token) {
-            self.note_failure(now, worker, returned.token.job);
-        }
-        let outcome = if has_failed { LeaseEnd::Failed } else { LeaseEnd::Unneeded };
+    pub fn give_back(&mut self, worker: WorkerId, returned: &ReturnedLease) {
+        let outcome = if returned.failure.is_some() { LeaseEnd::Failed } else { LeaseEnd::Unneeded };
         self.end_lease(worker, &returned.token, outcome);
-    }
-
-    pub(super) fn holds(&self, worker: WorkerId, token: &LeaseToken) -> bool {
-        self.leases.get(&token.job).into_iter().flatten().any(|lease| lease.answers_to(worker, token))
     }
 
     /// A worker names all the leases that it holds: they are renewed.
@@ -112,16 +109,17 @@ impl Dispatch {
     /// The token of a lease whose holder does not know of it. One from the database gets a new number: the one that it
     /// has there may have been another worker's, whose second lease has ended.
     fn give_again(&mut self, worker: WorkerId, job: JobId) -> LeaseToken {
-        let leap = self.leap(job);
         let leases = self.leases.get_mut(&job).expect("leased to it");
         let at = leases.iter().position(|lease| lease.worker == worker).expect("leased to it");
         if leases[at].inherited {
             let run = self.runs.get_mut(&job.run).expect("a leased job has a run");
-            let (epoch, incarnation) = (run.next_epoch(job.number, leap), self.incarnation);
+            let epoch = run.next_epoch(job.number);
+            let credential = &self.workers[&worker].machine.credential;
+            let token = self.key.token(Purpose::First, job, epoch, credential);
             let lease = leases.remove(at);
-            leases.push(ActiveLease { epoch, incarnation, inherited: false, ..lease });
+            leases.push(ActiveLease { epoch, ticket: token.ticket, inherited: false, ..lease });
             self.dirty.insert(job);
-            return LeaseToken { job, epoch, incarnation };
+            return token;
         }
         leases[at].token(job)
     }
@@ -158,17 +156,18 @@ impl Dispatch {
                 })
                 .is_some();
         }
-        let trusted = self.distrusts(&self.workers[&worker].machine).is_none();
-        let Some(run) = self.runs.get_mut(&token.job.run).filter(|_| trusted) else { return false };
-        let latest = token.incarnation == self.incarnation
-            && run.contains(token.job.number)
-            && run.slot(token.job.number).epoch == token.epoch.get();
+        let machine = &self.workers[&worker].machine;
+        let is_own = self.distrusts(machine).is_none()
+            && self.key.purpose(token, &machine.credential) == Some(Purpose::First)
+            && !self.failing.contains(&token.job);
+        let Some(run) = self.runs.get_mut(&token.job.run).filter(|_| is_own) else { return false };
+        let latest = run.contains(token.job.number) && run.slot(token.job.number).epoch == token.epoch.get();
         let revived = latest && run.state() == RunState::Active && run.revive(token.job.number);
         if revived {
-            let LeaseToken { epoch, incarnation, .. } = *token;
-            let (granted, turn, states, inherited) = (now, 0, held.states, false);
+            let LeaseToken { epoch, ticket, .. } = *token;
+            let (granted, turn, states, inherited) = (now, 0, held.states, true);
             let lease =
-                ActiveLease { epoch, incarnation, worker, granted, turn, expires, stalls, states, inherited };
+                ActiveLease { epoch, ticket, worker, granted, turn, expires, stalls, states, inherited };
             self.insert_lease(token.job, lease);
             self.dirty.insert(token.job);
         }
@@ -199,16 +198,20 @@ impl Dispatch {
     /// An expiry counts only against jobs that the holder may have begun.
     pub fn expire(&mut self, now: Millis) -> Vec<(WorkerId, LeaseToken)> {
         let all = self.leases.iter().flat_map(|(job, leases)| leases.iter().map(|lease| (*job, lease)));
-        let ended = all.filter(|(_, lease)| lease.expires.min(lease.stalls) <= now);
-        let ended: Vec<_> = ended.map(|(job, lease)| (lease.worker, lease.token(job))).collect();
-        let holders: BTreeSet<_> = ended.iter().map(|(worker, _)| *worker).collect();
+        let aged = |lease: &ActiveLease| lease.granted.saturating_add(self.policy.lease_age_ms) <= now;
+        let ended = all.filter(|(_, lease)| lease.expires.min(lease.stalls) <= now || aged(lease));
+        let ended: Vec<_> = ended.map(|(job, lease)| (lease.worker, lease.token(job), aged(lease))).collect();
+        let holders: BTreeSet<_> = ended.iter().map(|(worker, ..)| *worker).collect();
         let begun: BTreeSet<_> = holders.into_iter().flat_map(|worker| self.begun(worker)).collect();
-        for (worker, token) in &ended {
-            let has_begun = begun.contains(&(*worker, token.job));
-            let outcome = if has_begun { LeaseEnd::Lapsed } else { LeaseEnd::Unneeded };
+        for (worker, token, aged) in &ended {
+            let outcome = match begun.contains(&(*worker, token.job)) {
+                _ if *aged => LeaseEnd::Aged,
+                true => LeaseEnd::Lapsed,
+                false => LeaseEnd::Unneeded,
+            };
             self.end_lease(*worker, token, outcome);
         }
-        ended
+        ended.into_iter().map(|(worker, token, _)| (worker, token)).collect()
     }
 
     /// Which of its jobs a worker may be counting: those of which it has said so, and otherwise the oldest, one a thread.
@@ -238,6 +241,8 @@ impl Dispatch {
         let worker = self.workers.get_mut(&lease.worker).expect("holders have registered");
         worker.jobs.insert(job);
         worker.estimate += estimate;
+        let machine = worker.machine.clone();
+        self.share(&machine).leases += 1;
         let leases = self.leases.entry(job).or_default();
         assert!(
             leases.iter().all(|other| other.worker != lease.worker),
@@ -258,6 +263,8 @@ impl Dispatch {
         let worker = self.workers.get_mut(&worker).expect("holders are known");
         assert!(worker.jobs.remove(&job), "job {job} was leased to it");
         worker.estimate -= estimate;
+        let machine = worker.machine.clone();
+        self.share(&machine).leases -= 1;
     }
 
     /// Ends one lease, if it is alive. The job stays leased if another worker holds it too.
@@ -279,13 +286,11 @@ impl Dispatch {
 
     /// The last lease of a job ended: it waits for another, and if it is done already, its check does.
     pub(super) fn reopen(&mut self, job: JobId, outcome: LeaseEnd) {
-        if outcome == LeaseEnd::Lapsed {
-            self.failed_by.entry(job).or_default();
-        }
-        let is_proven_bad = self.is_proven_bad(job);
         let run = self.runs.get_mut(&job.run).expect("a leased job has a run");
         if run.slot(job.number).state == JobState::Leased {
-            run.reopen(job.number, outcome, &self.policy, is_proven_bad);
+            if run.reopen(job.number, outcome, &self.policy) {
+                self.failing.insert(job);
+            }
         } else {
             run.blame(job.number, outcome);
             self.checks.wait(job);

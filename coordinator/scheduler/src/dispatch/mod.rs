@@ -12,48 +12,55 @@
 //!                    +--------------------------> quarantined
 //! ```
 //!
-//! A result is accepted while its job is open, whoever holds the lease by then: late work is not lost. The lease
-//! token protects the lease only: its renewal, its failure and its return.
+//! A result is accepted while its job is open, whoever holds the lease by then, if its token was given to its credential:
+//! late work is not lost, and nothing is made up. Once it is accepted no worker takes it back.
 //!
-//! A share of the results is counted a second time, by another machine. `docs/trust.md` has the rules.
+//! A share of the results is counted a second time by another machine, or by the coordinator. `docs/trust.md` has the rules.
 //!
 //! | module | decides |
 //! |---|---|
-//! | `grant` | which worker gets which job; `worker_summary` is the summary of workers that it uses, `engines` tells by what each counts |
+//! | `grant` | which worker gets which job; `worker_summary` is the summary of workers that it uses |
+//! | `share` | how much each credential may take up |
+//! | `ticket` | which tokens are ours, and what falls to which lot |
 //! | `lease` | how long a lease lasts, and how it ends |
 //! | `report` | what a result is worth |
 //! | `checks` | which second counts are open |
-//! | `review` | what follows when results agree or differ |
-//! | `arbiter` | what the coordinator has to count itself |
-//! | `trust` | which machines are checked, how often, and which are untrusted |
+//! | `review` | what follows when results agree, or somebody was wrong |
+//! | `recounts` | what the coordinator counts itself |
+//! | `trust` | which machines are out |
 
-mod arbiter;
 mod checks;
-mod engines;
 mod grant;
 mod lease;
+mod order;
+mod recounts;
 mod report;
 mod review;
 mod run;
+mod share;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod ticket;
 mod trust;
 mod worker;
 mod worker_summary;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nqueens_kernel::counts::Counts;
+use nqueens_kernel::known::published;
 use nqueens_model::credential::Credential;
-use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{JobResult, Registration};
 use nqueens_model::operator::RunState;
-use sha2::{Digest, Sha256};
 
-pub use checks::{CheckOutcome, CheckVote};
+pub use checks::{CheckOutcome, Differing};
 pub use lease::Held;
+pub(crate) use recounts::Finding;
+pub use recounts::{Task, Why};
 pub use report::{Accepted, Judgement};
-pub use review::TrustEvent;
+pub use review::{InDoubt, Outcast};
 pub use run::{Basis, JobState, JobStatus, Run, RunSettings};
 pub use sums::{AcceptedSums, Moments, Sums};
 pub use trust::{Machine, MachineReputation};
@@ -61,14 +68,16 @@ pub use worker::{Busy, Worker};
 
 use checks::Checks;
 use lease::{ActiveLease, LeaseEnd};
+use share::Shares;
+use ticket::{Key, Lot};
 use trust::Trust;
 use worker_summary::WorkerSummary;
 
 /// Milliseconds on a clock that never goes back; only differences mean anything.
 pub type Millis = u64;
 
-/// A job as the database is to have it: its slot, and the lease on it with the life of the coordinator that gave it.
-pub type ChangedJob = (JobId, JobStatus, Option<(WorkerId, Incarnation)>);
+/// A job as the database is to have it: its slot, and who has the lease on it.
+pub type ChangedJob = (JobId, JobStatus, Option<WorkerId>);
 
 /// The numbers that rule leases.
 #[derive(Clone, Copy, Debug)]
@@ -80,18 +89,25 @@ pub struct Policy {
     /// A lease also ends when its holder sends heartbeats but its counting makes no progress: for 10 times the
     /// expected time of all its jobs at its measured speed, and at least for this time.
     pub stall_ms: Millis,
-    /// When there is nothing else to do, a job whose lease is older than this may be leased a second time.
+    /// When there is nothing else to do, a job whose lease is older than this may be leased a second time, after twice the
+    /// time a third time, and so on.
     pub second_lease_ms: Millis,
+    /// No lease lasts longer, whatever its holder says of its progress.
+    pub lease_age_ms: Millis,
     /// Grace period for leases found in the database at the start.
     pub grace_ms: Millis,
     /// A job with this many failed attempts is quarantined.
     pub failures_max: u32,
     /// A job with this many expired leases is quarantined, or counted by the coordinator.
     pub lapses_max: u32,
-    /// Workers of one credential that may be registered and alive at a time.
+    /// Workers of one credential that may be registered and alive at a time, and that may register in an hour.
     pub workers_max: usize,
     /// Whether the coordinator counts jobs itself. Then its counts decide where results differ, and where a job fails.
     pub arbiter: bool,
+    /// Jobs, or parts of jobs, of a run that it recounts before there is a total.
+    pub recounts_min: u32,
+    /// Whether it believes published counts: then it recounts nothing of a board that has one, unless there are second counts.
+    pub published: bool,
 }
 
 impl Default for Policy {
@@ -101,11 +117,14 @@ impl Default for Policy {
             lease_ms: 60_000,
             stall_ms: 600_000,
             second_lease_ms: 5_000,
+            lease_age_ms: 6 * 3_600_000,
             grace_ms: 120_000,
             failures_max: 3,
             lapses_max: 20,
             workers_max: 10_000,
             arbiter: false,
+            recounts_min: 60,
+            published: true,
         }
     }
 }
@@ -117,9 +136,8 @@ const LEASES_LOOKED_AT: usize = 64;
 #[derive(Debug)]
 pub struct Dispatch {
     policy: Policy,
-    incarnation: Incarnation,
     runs: BTreeMap<RunId, Run>,
-    /// The leases of each leased job: one, or two for a straggler.
+    /// The leases of each leased job: one, or some for a straggler.
     leases: BTreeMap<JobId, Vec<ActiveLease>>,
     workers: BTreeMap<WorkerId, Worker>,
     worker_summary: Option<WorkerSummary>,
@@ -127,25 +145,27 @@ pub struct Dispatch {
     dirty: BTreeSet<JobId>,
     checks: Checks,
     trust: Trust,
-    trust_events: Vec<TrustEvent>,
-    /// The credentials that failed to count jobs which are not done.
-    failed_by: BTreeMap<JobId, BTreeSet<Credential>>,
-    /// Runs that wait for their checks alone, and since when.
+    /// Who was put out, and what that has in doubt is not taken back yet.
+    outcasts: Vec<Outcast>,
+    shares: Shares,
+    /// Jobs that the coordinator is to try, because workers fail.
+    failing: BTreeSet<JobId>,
+    /// Jobs that it can't count.
+    given_up: BTreeSet<JobId>,
+    /// Runs that wait for their second counts alone, and since when.
     counted_since: BTreeMap<RunId, Millis>,
     /// Workers known from before the coordinator's restart may still hold leases.
     expects_earlier: bool,
-    /// What nobody outside can foresee follows from it.
-    secret: [u8; 32],
+    key: Key,
     /// Times that all was read from the database in this life of the coordinator, less one.
     rereads: u64,
 }
 
 impl Dispatch {
-    /// No runs, no workers yet. `secret` is drawn at random by each coordinator.
-    pub fn new(policy: Policy, incarnation: Incarnation, secret: [u8; 32]) -> Self {
+    /// No runs, no workers yet. `key` is the database's.
+    pub fn new(policy: Policy, key: &[u8; 32]) -> Self {
         Self {
             policy,
-            incarnation,
             runs: BTreeMap::new(),
             leases: BTreeMap::new(),
             workers: BTreeMap::new(),
@@ -153,11 +173,13 @@ impl Dispatch {
             dirty: BTreeSet::new(),
             checks: Checks::default(),
             trust: Trust::default(),
-            trust_events: Vec::new(),
-            failed_by: BTreeMap::new(),
+            outcasts: Vec::new(),
+            shares: Shares::new(),
+            failing: BTreeSet::new(),
+            given_up: BTreeSet::new(),
             counted_since: BTreeMap::new(),
             expects_earlier: true,
-            secret,
+            key: Key::new(key),
             rereads: 0,
         }
     }
@@ -172,6 +194,11 @@ impl Dispatch {
     /// Adds a run that the database has.
     pub fn add_run(&mut self, mut run: Run) {
         run.set_rereads(self.rereads);
+        if self.policy.arbiter && (run.is_replicated() || !self.policy.published || !is_published(&run)) {
+            run.set_order_of_recounts(self.key.order_of_recounts(run.id(), run.jobs()));
+        }
+        let failing = |number: &u32| self.policy.arbiter && run.is_failing(*number, &self.policy);
+        self.failing.extend((0..run.jobs()).filter(failing).map(|number| JobId { run: run.id(), number }));
         let earlier = self.runs.insert(run.id(), run);
         assert!(earlier.is_none(), "a run is added once");
     }
@@ -187,10 +214,14 @@ impl Dispatch {
         self.trust.add(machine, reputation);
     }
 
-    /// Takes up an open check that the database has; the first vote is the accepted result.
-    pub fn add_check(&mut self, job: JobId, votes: Vec<CheckVote>) {
-        self.trust.count_open(&votes[0].machine, 1);
-        self.checks.add(job, votes, self.estimate(job));
+    /// Takes up an open second count that the database has, of an accepted result; and the one that differs from it.
+    pub fn add_check(&mut self, job: JobId, accepted: Accepted, differing: Option<(WorkerId, Counts)>) {
+        let machine = self.machine(accepted.worker);
+        let differing = differing.map(|(worker, counts)| {
+            let machine = self.machine(worker);
+            Differing { worker, machine, counts }
+        });
+        self.checks.add(job, (accepted, machine), differing, self.estimate(job));
     }
 
     /// The numbers that rule it.
@@ -248,11 +279,6 @@ impl Dispatch {
         !worker.left && worker.seen.is_some_and(|seen| now.saturating_sub(seen) <= silence_max)
     }
 
-    /// Whether a machine gets no jobs for now because it failed to count several in a row.
-    pub fn is_resting(&self, now: Millis, machine: &Machine) -> bool {
-        self.trust.jobs_max(now, machine, 1) == 0
-    }
-
     /// The present workers that hold leases. Looks at every worker.
     pub fn busy(&self, now: Millis) -> Busy {
         let mut busy = Busy::default();
@@ -290,7 +316,7 @@ impl Dispatch {
     /// A result is stored, whatever became of it.
     pub fn spend(&mut self, result: &JobResult) {
         if let Some(run) = self.runs.get_mut(&result.token.job.run) {
-            run.spend(result);
+            run.spend(result.processor_us());
         }
     }
 
@@ -315,10 +341,13 @@ impl Dispatch {
         self.runs[&job.run].slot(job.number).estimate
     }
 
-    /// Whether a lease asks for the mirror image. In runs whose jobs are counted twice the leap to an epoch is random,
-    /// and so is this; the ledger keeps it with the result.
-    pub fn is_mirrored(&self, token: &LeaseToken) -> bool {
-        self.runs[&token.job.run].is_replicated() && token.epoch.get().is_multiple_of(2)
+    /// Whether whoever counts a job now is to count the mirror image: in runs with second counts the first is drawn, and the
+    /// second is the other one.
+    pub fn is_mirrored(&self, job: JobId) -> bool {
+        let run = &self.runs[&job.run];
+        let (is_second, is_drawn) =
+            (run.slot(job.number).state != JobState::Leased, self.key.lot(Lot::Image, job).is_multiple_of(2));
+        run.is_replicated() && is_second != is_drawn
     }
 
     /// What is known of a machine.
@@ -343,7 +372,7 @@ impl Dispatch {
         let lease = self.leases.get(&job).and_then(|leases| leases.last());
         // Leases of checks live in memory alone.
         let lease = lease.filter(|_| !matches!(slot.state, JobState::Done | JobState::Quarantined));
-        let lease = lease.map(|lease| (lease.worker, lease.incarnation));
+        let lease = lease.map(|lease| lease.worker);
         assert_eq!(
             slot.state == JobState::Leased,
             lease.is_some(),
@@ -367,9 +396,9 @@ impl Dispatch {
         self.trust.take_dirty()
     }
 
-    /// What became of trust since the last call.
-    pub fn take_trust_events(&mut self) -> Vec<TrustEvent> {
-        std::mem::take(&mut self.trust_events)
+    /// Who was put out since the last call.
+    pub fn take_outcasts(&mut self) -> Vec<Outcast> {
+        std::mem::take(&mut self.outcasts)
     }
 
     /// Changes the state of a run; false if there is no such run. Leases of a cancelled run are revoked.
@@ -394,33 +423,22 @@ impl Dispatch {
             run.retry_quarantined().into_iter().map(|number| JobId { run: id, number }).collect();
         self.dirty.extend(&jobs);
         for job in &jobs {
-            self.failed_by.remove(job);
+            self.failing.remove(job);
+            self.given_up.remove(job);
             self.close_check(*job, CheckOutcome::Dropped);
         }
         jobs
     }
 
-    /// A number that nobody can predict without the secret; the same for the same question.
-    fn draw(&self, what: Lot, job: JobId, epoch: u32) -> u64 {
-        let hash = Sha256::new()
-            .chain_update(self.secret)
-            .chain_update([what as u8])
-            .chain_update(job.run.get().to_be_bytes())
-            .chain_update(job.number.to_be_bytes())
-            .chain_update(epoch.to_be_bytes())
-            .finalize();
-        u64::from_be_bytes(hash[..8].try_into().expect("8 bytes"))
+    /// A run has its total: second counts that are still open were not made.
+    pub(crate) fn end_checks(&mut self, run: RunId) {
+        for job in self.checks.of(run).map(|(job, _)| job).collect::<Vec<_>>() {
+            self.close_check(job, CheckOutcome::Unmade);
+        }
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Lot {
-    /// Whether a result is checked.
-    Check,
-    /// How far a job's next epoch is.
-    Leap,
-    /// The order of leases in an answer.
-    Order,
-    /// Which past results are counted again.
-    Suspect,
+fn is_published(run: &Run) -> bool {
+    let plan = run.plan();
+    plan.cells().is_none() && published(plan.n()).is_some()
 }

@@ -1,25 +1,31 @@
-//! Results: accepted, compared or refused.
+//! Results of workers: accepted, compared or refused. None of them takes anything back that was accepted.
 
 use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Counts;
-use nqueens_model::id::{Incarnation, LeaseToken, WorkerId};
+use nqueens_model::id::{LeaseToken, WorkerId};
 use nqueens_model::kernel::KernelName;
 use nqueens_model::message::{JobResult, Verdict};
+use nqueens_model::operator::RunState;
 
-use super::checks::{CheckOutcome, CheckVote};
+use super::checks::Differing;
 use super::lease::LeaseEnd;
-use super::{Dispatch, JobState, Millis, RunState};
+use super::ticket::Purpose;
+use super::{Dispatch, Machine, Millis};
 
-/// The accepted result of a job, from the database.
+/// More states than any device visits in a microsecond.
+const STATES_PER_US_MAX: u64 = 1_000_000;
+
+/// What clocks of a worker and of its coordinator may differ by, in microseconds.
+const CLOCKS_DIFFER_US: u64 = 60_000_000;
+
+/// The accepted result of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
     /// Who counted.
     pub worker: WorkerId,
     /// Under which lease.
     pub epoch: NonZeroU32,
-    /// And whose.
-    pub incarnation: Incarnation,
     /// By which engine.
     pub kernel: KernelName,
     /// What came out.
@@ -31,26 +37,34 @@ pub struct Accepted {
     /// Processor time; thread time where it was not measured.
     pub cpu_us: u64,
 }
+
+impl Accepted {
+    /// What a worker has reported.
+    pub fn new(worker: WorkerId, result: &JobResult) -> Self {
+        let JobResult { token, kernel, counts, states, elapsed_us, .. } = *result;
+        let cpu_us = result.processor_us();
+        Self { worker, epoch: token.epoch, kernel, counts, states, elapsed_us, cpu_us }
+    }
+}
+
 /// What [`Dispatch::report`] made of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
     /// What became of it.
     pub verdict: Verdict,
-    /// Whether it is news that belongs into the ledger.
+    /// Whether it belongs into the ledger: it was accepted, or it is a second count that was asked for.
     pub keep: bool,
-    /// Whether the result that stood for the job before stands no longer.
-    pub supersedes: bool,
     /// Why it was not accepted; empty if it was.
     pub reason: String,
 }
 
 impl Judgement {
     fn kept(verdict: Verdict, reason: impl Into<String>) -> Self {
-        Self { verdict, keep: true, supersedes: false, reason: reason.into() }
+        Self { verdict, keep: true, reason: reason.into() }
     }
 
     fn passing(verdict: Verdict, reason: impl Into<String>) -> Self {
-        Self { verdict, keep: false, supersedes: false, reason: reason.into() }
+        Self { verdict, keep: false, reason: reason.into() }
     }
 }
 
@@ -65,34 +79,108 @@ impl Dispatch {
         accepted: Option<&Accepted>,
         plausible: bool,
     ) -> Judgement {
-        let LeaseToken { job, epoch, incarnation } = result.token;
-        let Some(run) = self.runs.get_mut(&job.run).filter(|run| run.contains(job.number)) else {
-            return Judgement::passing(Verdict::Unknown, "no such run or job here");
+        let job = result.token.job;
+        let machine = self.machine(worker);
+        let purpose = self.key.purpose(&result.token, &machine.credential);
+        let run = self.runs.get(&job.run).filter(|run| run.contains(job.number));
+        let (Some(purpose), Some(run)) = (purpose, run) else {
+            self.note_refusal(&machine);
+            return Judgement::passing(Verdict::Unknown, "this lease was not given to this credential here");
         };
-        let slot = run.slot(job.number);
-        assert_eq!(slot.state == JobState::Done, accepted.is_some() && slot.state != JobState::Quarantined);
-        if incarnation == self.incarnation && epoch.get() > slot.epoch {
-            return Judgement::passing(Verdict::Unknown, "this lease was never given out");
+        if accepted.is_none_or(|accepted| !accepted.is(worker, &result.token))
+            && run.state() == RunState::Cancelled
+        {
+            return Judgement::passing(Verdict::Duplicate, "the run is cancelled");
         }
-        if let Some(accepted) = accepted {
-            return self.compare(worker, result, accepted);
-        }
-        if slot.state == JobState::Quarantined || run.state() == RunState::Cancelled {
-            return Judgement::kept(Verdict::SetAside, "the job is quarantined or its run is cancelled");
-        }
-        if !plausible {
-            if self.holds(worker, &result.token) {
-                self.note_failure(now, worker, job);
+        match accepted {
+            Some(accepted) if accepted.is(worker, &result.token) => Judgement::passing(Verdict::Accepted, ""),
+            Some(_) if purpose == Purpose::First || !self.is_wanted(now, &machine, &result.token) => {
+                self.end_lease(worker, &result.token, LeaseEnd::Unneeded);
+                Judgement::passing(Verdict::Duplicate, "the job has its result")
             }
-            self.end_lease(worker, &result.token, LeaseEnd::Failed);
-            self.fail_implausible(worker, result);
-            return Judgement::kept(Verdict::Implausible, "these counts can't be right for the job");
+            _ => match self.implausible(now, worker, result, plausible) {
+                Some(reason) => self.refuse(worker, result, plausible, reason),
+                None => match accepted {
+                    None => self.accept(worker, result),
+                    Some(accepted) => self.compare(worker, result, accepted),
+                },
+            },
         }
+    }
+
+    /// Whether a second count of a job by a machine is waited for.
+    fn is_wanted(&mut self, now: Millis, machine: &Machine, token: &LeaseToken) -> bool {
+        self.worker_summary(now);
+        self.checks.get(token.job).is_some_and(|check| {
+            check.differing.is_none()
+                && check.machine != *machine
+                && !self.is_reserved(&check.machine.credential, machine)
+        })
+    }
+
+    /// Why a result can't be right. Nobody counts for longer than its threads were there, or faster than any engine.
+    fn implausible(
+        &self,
+        now: Millis,
+        worker: WorkerId,
+        result: &JobResult,
+        plausible: bool,
+    ) -> Option<&'static str> {
+        let LeaseToken { job, epoch, .. } = result.token;
+        let leases = self.leases.get(&job).into_iter().flatten();
+        let mut own =
+            leases.filter(|lease| lease.worker == worker && lease.epoch == epoch && !lease.inherited);
+        let begun =
+            own.next().map_or(self.runs[&job.run].begun(), |lease| i64::try_from(lease.granted).unwrap_or(0));
+        let wall_ms = i64::try_from(now).unwrap_or(i64::MAX).saturating_sub(begun);
+        let wall_us =
+            u64::try_from(wall_ms).unwrap_or(0).saturating_mul(1_000).saturating_add(CLOCKS_DIFFER_US);
+        let time_max = wall_us.saturating_mul(self.workers[&worker].threads.into());
+        let time = result.elapsed_us.max(result.cpu_us.unwrap_or(0));
+        if !plausible {
+            Some("these counts can't be right for the job")
+        } else if time > time_max {
+            Some("it claims more time than has passed since it was leased")
+        } else if result.states / STATES_PER_US_MAX > time.saturating_add(1_000) {
+            Some("no engine visits so many states in that time")
+        } else {
+            None
+        }
+    }
+
+    /// The attempt has failed. Counts that can't be right are a proof by themselves.
+    fn refuse(
+        &mut self,
+        worker: WorkerId,
+        result: &JobResult,
+        plausible: bool,
+        reason: &'static str,
+    ) -> Judgement {
+        let JobResult { token, counts, kernel, .. } = result;
+        let machine = self.machine(worker);
+        self.note_refusal(&machine);
+        self.end_lease(worker, token, LeaseEnd::Failed);
+        if !plausible {
+            let job = token.job;
+            let reason = format!(
+                "its worker {worker} counted {counts:?} for job {job} with {kernel}, which is more than there can be"
+            );
+            self.fail(&machine, reason);
+        }
+        Judgement::passing(Verdict::Implausible, reason)
+    }
+
+    fn accept(&mut self, worker: WorkerId, result: &JobResult) -> Judgement {
+        let job = result.token.job;
+        let accepted = Accepted::new(worker, result);
         let run = self.runs.get_mut(&job.run).expect("looked up before");
-        run.accept(job.number, result);
-        self.failed_by.remove(&job);
+        let estimate = run.slot(job.number).estimate;
+        run.accept(job.number, &accepted);
+        self.failing.remove(&job);
+        let machine = self.machine(worker);
+        self.share(&machine).accepted += 1;
         if let Some(worker) = self.workers.get_mut(&worker) {
-            worker.measure(slot.estimate, result.states, result.elapsed_us);
+            worker.measure(estimate, result.states, result.elapsed_us);
             if worker.accepted == 1 {
                 // Until now its speed was a guess.
                 self.worker_summary = None;
@@ -100,116 +188,36 @@ impl Dispatch {
         }
         self.remove_leases(job);
         self.dirty.insert(job);
-        let vote = CheckVote::reported(worker, result, self.machine(worker));
-        if vote.machine.is_own() {
-            self.confirm(job);
-        } else {
-            self.trust.recover(&vote.machine);
-            self.maybe_check(job, vote);
-        }
+        self.maybe_check(job, accepted, machine);
         Judgement::kept(Verdict::Accepted, "")
     }
 
-    /// A result of a job that has one already. Only somebody who was asked can end a check.
+    /// A second count that was asked for. If it differs nobody knows which is right: the job counts for nothing until the
+    /// coordinator has counted it.
     fn compare(&mut self, worker: WorkerId, result: &JobResult, accepted: &Accepted) -> Judgement {
-        let LeaseToken { job, epoch, incarnation } = result.token;
-        let own = (accepted.worker, accepted.epoch, accepted.incarnation) == (worker, epoch, incarnation);
-        if own && accepted.counts == result.counts {
-            return Judgement::passing(Verdict::Accepted, "");
-        }
-        let vote = CheckVote::reported(worker, result, self.machine(worker));
-        if vote.machine.is_own() {
-            return self.decide(result, accepted, vote);
-        }
-        if self.machine(accepted.worker).is_own() {
-            self.end_lease(worker, &result.token, LeaseEnd::Unneeded);
-            return self.overrule(result, accepted, &vote);
-        }
-        let asked = incarnation == self.incarnation
-            && self.checks.get(job).is_some_and(|check| {
-                check.was_asked(worker, &result.token) && check.is_new_to(&vote.machine)
-            });
+        let job = result.token.job;
+        let machine = self.machine(worker);
         self.end_lease(worker, &result.token, LeaseEnd::Unneeded);
-        let is_done = self.runs[&job.run].slot(job.number).state == JobState::Done;
-        let votes = self.checks.get(job).map_or(&[][..], |check| &check.votes);
-        let mut alike = votes.iter().filter(|other| other.counts == result.counts);
-        let decides = alike.any(|other| self.has_weight(&other.machine.credential, &vote.machine.credential));
-        if asked && !is_done && decides {
-            return self.settle(result, vote);
-        }
-        if accepted.counts != result.counts {
-            return self.dispute(result, accepted, vote, asked);
-        }
-        if asked && is_done {
-            self.conclude_check(job, CheckOutcome::Agreed, vote);
-        } else if asked && let Some(check) = self.checks.get_mut(job) {
-            check.votes.push(vote);
-        }
-        Judgement::kept(Verdict::Duplicate, "the job was done already, with the same counts")
-    }
-
-    /// The coordinator has counted a job that has a result: its count is final.
-    fn decide(&mut self, result: &JobResult, accepted: &Accepted, vote: CheckVote) -> Judgement {
-        let job = result.token.job;
-        let run = self.runs.get_mut(&job.run).expect("looked up before");
-        let is_done = run.slot(job.number).state == JobState::Done;
-        if is_done && accepted.counts == result.counts {
-            // A check may not have been asked for: then this is one.
-            self.open_check(job, CheckVote::accepted(accepted, self.machine(accepted.worker)));
-            self.conclude_check(job, CheckOutcome::Agreed, vote);
-            return Judgement::kept(Verdict::Duplicate, "the job was done already, with the same counts");
-        }
-        if is_done {
-            run.withdraw(job.number, accepted);
-            self.open_check(job, CheckVote::accepted(accepted, self.machine(accepted.worker)));
-        }
-        self.settle(result, vote)
-    }
-
-    /// A job that the coordinator has counted: whoever counts otherwise is wrong.
-    fn overrule(&mut self, result: &JobResult, accepted: &Accepted, vote: &CheckVote) -> Judgement {
         if accepted.counts == result.counts {
-            return Judgement::kept(Verdict::Duplicate, "the job was done already, with the same counts");
+            self.agree(job, &machine);
+            return Judgement::kept(Verdict::Duplicate, "the job has its result, with the same counts");
         }
-        self.fail_against(result.token.job, vote, accepted.counts, "the coordinator");
-        Judgement::kept(Verdict::Conflict, "the coordinator counted this job itself, and its count stands")
-    }
-
-    /// Two machines agree on a disputed job, or the coordinator has counted it: what they counted stands, and what stood before is void.
-    fn settle(&mut self, result: &JobResult, vote: CheckVote) -> Judgement {
-        let job = result.token.job;
-        self.runs.get_mut(&job.run).expect("looked up before").accept(job.number, result);
-        self.dirty.insert(job);
-        self.conclude_check(job, CheckOutcome::Settled, vote);
-        Judgement { supersedes: true, ..Judgement::kept(Verdict::Accepted, "") }
-    }
-
-    /// A second result differs from the accepted one: nobody knows which is right, so the job counts for nothing
-    /// until two machines agree, or somebody has looked.
-    fn dispute(
-        &mut self,
-        result: &JobResult,
-        accepted: &Accepted,
-        vote: CheckVote,
-        asked: bool,
-    ) -> Judgement {
-        let job = result.token.job;
         let reason = format!(
-            "worker {} counted {:?} for job {job}, worker {} with {} counted {:?}",
-            accepted.worker, accepted.counts, vote.worker, vote.kernel, result.counts
+            "worker {} counted {:?} for job {job}, worker {worker} with {} counted {:?}",
+            accepted.worker, accepted.counts, result.kernel, result.counts
         );
         let run = self.runs.get_mut(&job.run).expect("looked up before");
-        let is_news = run.slot(job.number).state == JobState::Done;
-        if is_news {
-            run.withdraw(job.number, accepted);
-            self.dirty.insert(job);
-            self.open_check(job, CheckVote::accepted(accepted, self.machine(accepted.worker)));
-        }
-        if (is_news || asked)
-            && let Some(check) = self.checks.get_mut(job)
-        {
-            check.votes.push(vote);
-        }
+        run.withdraw(job.number, accepted);
+        self.remove_leases(job);
+        self.dirty.insert(job);
+        self.checks.set_differing(job, Some(Differing { worker, machine, counts: result.counts }));
         Judgement::kept(Verdict::Conflict, reason)
+    }
+}
+
+impl Accepted {
+    /// Whether it is the result of this lease.
+    fn is(&self, worker: WorkerId, token: &LeaseToken) -> bool {
+        (self.worker, self.epoch) == (worker, token.epoch)
     }
 }

@@ -5,15 +5,17 @@ use std::num::NonZeroU32;
 
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::plan::Plan;
-use nqueens_kernel::random::Random;
 use nqueens_model::id::RunId;
-use nqueens_model::message::JobResult;
-use nqueens_model::operator::RunState;
+use nqueens_model::operator::{CheckCounts, RunState};
 use strum::IntoStaticStr;
 
 use super::lease::LeaseEnd;
+use super::order::shuffled;
 use super::sums::Sums;
 use super::{Accepted, CheckOutcome, Policy};
+
+/// All of a job was recounted.
+pub(super) const WHOLE: u8 = u8::MAX;
 
 /// Where a job stands; the discriminants are the database's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
@@ -55,8 +57,10 @@ pub struct JobStatus {
     pub failures: u16,
     /// Leases that ran out.
     pub lapses: u16,
-    /// Its result was counted alike under another credential, or by the coordinator.
+    /// Its result was counted alike under another credential.
     pub confirmed: bool,
+    /// Parts of it that the coordinator has recounted to the same; 255 if all of it.
+    pub recounted: u8,
     /// Estimated work in states, at least 1.
     pub estimate: u64,
 }
@@ -64,7 +68,30 @@ pub struct JobStatus {
 impl JobStatus {
     /// Of a job that was just planned.
     pub fn planned(estimate: u64) -> Self {
-        Self { state: JobState::Ready, epoch: 0, failures: 0, lapses: 0, confirmed: false, estimate }
+        Self {
+            state: JobState::Ready,
+            epoch: 0,
+            failures: 0,
+            lapses: 0,
+            confirmed: false,
+            recounted: 0,
+            estimate,
+        }
+    }
+
+    /// Whether the coordinator has counted all of it itself, to the same.
+    pub fn is_recounted(&self) -> bool {
+        self.recounted == WHOLE
+    }
+
+    /// Whether it has failed or run out so often that it may be the job.
+    fn is_failing(&self, policy: &Policy) -> bool {
+        u32::from(self.failures) >= policy.failures_max || u32::from(self.lapses) >= policy.lapses_max
+    }
+
+    /// Recounts that agree with its result.
+    pub(super) fn recounts(&self) -> u32 {
+        if self.is_recounted() { 1 } else { self.recounted.into() }
     }
 }
 
@@ -79,7 +106,7 @@ pub struct RunSettings {
     pub seed: u64,
     /// Among active runs, higher goes first.
     pub priority: i32,
-    /// At least this share of its results is counted twice, in millionths; 0 for none.
+    /// This share of its results is counted twice, in millionths; 0 for none.
     pub replicate_ppm: u32,
 }
 
@@ -99,6 +126,12 @@ pub struct Run {
     /// Jobs that came back: they leave again first.
     returned: VecDeque<u32>,
     sums: Sums,
+    /// When it was submitted, by the clock of this life of the coordinator; negative if that was before.
+    begun: i64,
+    /// The order in which its jobs are recounted; empty if none are.
+    recounts: Vec<u32>,
+    /// Places in that order, round after round, up to the last that was recounted.
+    recounts_begun: usize,
     /// Accepted results that were withdrawn since all was last read from the database, ...
     withdrawn: u64,
     /// ... which was so often.
@@ -118,20 +151,65 @@ impl Run {
     /// done jobs, of processor time, and of second counts.
     pub fn new(settings: &RunSettings, state: RunState, slots: Vec<JobStatus>, stored: Sums) -> Self {
         let jobs = u32::try_from(slots.len()).expect("a plan stays under a few million jobs");
-        let Sums { accepted, cpu_us, checks, .. } = stored;
-        let mut sums = Sums { accepted, cpu_us, checks, ..Sums::default() };
+        let Sums { accepted, cpu_us, checks, recounts_us, .. } = stored;
+        let checks = CheckCounts { confirmed: 0, recounted: 0, ..checks };
+        let mut sums = Sums { accepted, cpu_us, checks, recounts_us, ..Sums::default() };
         for slot in &slots {
             sums.estimate += u128::from(slot.estimate);
             sums.enter(slot);
         }
         let (order, returned) = (shuffled(jobs, settings.seed), VecDeque::new());
-        Self { settings: *settings, state, slots, order, next: 0, returned, sums, withdrawn: 0, rereads: 0 }
+        Self {
+            settings: *settings,
+            state,
+            slots,
+            order,
+            next: 0,
+            returned,
+            sums,
+            begun: 0,
+            recounts: Vec::new(),
+            recounts_begun: 0,
+            withdrawn: 0,
+            rereads: 0,
+        }
     }
 
     /// A run that was just planned: all its jobs, of this much estimated work, are ready.
     pub fn planned(settings: &RunSettings, estimates: &[u64]) -> Self {
         let slots = estimates.iter().copied().map(JobStatus::planned).collect();
         Self::new(settings, RunState::Active, slots, Sums::default())
+    }
+
+    /// The same, which was submitted at this time by the clock of this life of the coordinator.
+    #[must_use]
+    pub fn begun_at(self, begun: i64) -> Self {
+        Self { begun, ..self }
+    }
+
+    pub(super) fn begun(&self) -> i64 {
+        self.begun
+    }
+
+    /// Its jobs are recounted in this order.
+    pub(super) fn set_order_of_recounts(&mut self, order: Vec<u32>) {
+        let is_recounted = |number: &u32| self.slot(*number).recounted > 0;
+        self.recounts_begun = order.iter().rposition(is_recounted).map_or(0, |place| place + 1);
+        self.recounts = order;
+    }
+
+    /// Whether a job is open and has failed so often that it may be the job.
+    pub(super) fn is_failing(&self, number: u32, policy: &Policy) -> bool {
+        let slot = &self.slots[number as usize];
+        matches!(slot.state, JobState::Ready | JobState::Leased) && slot.is_failing(policy)
+    }
+
+    pub(super) fn order_of_recounts(&self) -> &[u32] {
+        &self.recounts
+    }
+
+    pub(super) fn recounts_begun(&self) -> usize {
+        self.recounts_begun
     }
 
     /// Its name.
@@ -202,19 +280,14 @@ impl Run {
         u32::try_from(self.slots.len()).expect("checked when it was made")
     }
 
-    /// Whether every job has its accepted result, and no check of one is open.
-    pub fn is_complete(&self) -> bool {
-        self.is_counted() && self.sums.checks.open == 0
-    }
-
-    /// Whether every job has its accepted result.
-    pub(super) fn is_counted(&self) -> bool {
+    /// Whether every job has its accepted result, and no two differ.
+    pub fn is_counted(&self) -> bool {
         self.sums.done == self.jobs()
     }
 
-    /// Which share of its results is counted twice at least; 0 for none.
-    pub(super) fn replicate(&self) -> f64 {
-        f64::from(self.settings.replicate_ppm) / 1e6
+    /// Which share of its results is counted twice, in millionths.
+    pub(super) fn replicate_ppm(&self) -> u32 {
+        self.settings.replicate_ppm
     }
 
     /// Whether jobs are counted twice: then leases give away neither that nor which of both they are.
@@ -284,10 +357,10 @@ impl Run {
         Some(number)
     }
 
-    /// The epoch of a job's next lease, `leap` after its latest.
-    pub(super) fn next_epoch(&mut self, number: u32, leap: u32) -> NonZeroU32 {
+    /// The epoch of a job's next lease.
+    pub(super) fn next_epoch(&mut self, number: u32) -> NonZeroU32 {
         let slot = &mut self.slots[number as usize];
-        slot.epoch = slot.epoch.checked_add(leap).expect("a job is not leased so often");
+        slot.epoch = slot.epoch.checked_add(1).expect("a job is not leased so often");
         NonZeroU32::new(slot.epoch).expect("counted up")
     }
 
@@ -307,22 +380,22 @@ impl Run {
             LeaseEnd::Unneeded => {}
             LeaseEnd::Failed => slot.failures = slot.failures.saturating_add(1),
             LeaseEnd::Lapsed => slot.lapses = slot.lapses.saturating_add(1),
+            LeaseEnd::Aged => slot.lapses = u16::MAX,
         }
     }
 
-    /// The last lease of a job ended without a result. `is_proven_bad` says whether its failures speak against it.
-    pub(super) fn reopen(&mut self, number: u32, outcome: LeaseEnd, policy: &Policy, is_proven_bad: bool) {
+    /// The last lease of a job ended without a result. Where the coordinator can try the job, failures of workers prove
+    /// nothing against it. Returns whether it should.
+    pub(super) fn reopen(&mut self, number: u32, outcome: LeaseEnd, policy: &Policy) -> bool {
         self.blame(number, outcome);
-        let slot = self.slot(number);
-        let has_failed = is_proven_bad && u32::from(slot.failures) >= policy.failures_max;
-        // Where the coordinator can try the job, leases that run out prove nothing either.
-        let has_lapsed = !policy.arbiter && u32::from(slot.lapses) >= policy.lapses_max;
-        if has_failed || has_lapsed {
+        let is_failing = self.slot(number).is_failing(policy);
+        if is_failing && !policy.arbiter {
             self.enter(number, JobState::Quarantined);
         } else {
             self.enter(number, JobState::Ready);
             self.returned.push_back(number);
         }
+        is_failing && policy.arbiter
     }
 
     /// An open job can't be counted.
@@ -330,25 +403,44 @@ impl Run {
         self.enter(number, JobState::Quarantined);
     }
 
-    /// The result of a done job was counted alike by somebody who has nothing to do with its worker.
-    pub(super) fn confirm(&mut self, number: u32) {
+    /// The result of a done job was counted alike under another credential, or that counts no more.
+    pub(super) fn confirm(&mut self, number: u32, confirmed: bool) {
+        self.change(number, |slot| slot.confirmed = confirmed);
+    }
+
+    /// The coordinator has recounted so many parts of a job, or all of it, to the same.
+    pub(super) fn note_recount(&mut self, number: u32, recounted: u8) {
+        self.change(number, |slot| slot.recounted = recounted);
+        if let Some(place) = self.recounts.iter().position(|other| *other == number) {
+            let rounds = self.slot(number).recounts() as usize;
+            let place = self.recounts.len() * rounds.saturating_sub(1) + place;
+            self.recounts_begun = self.recounts_begun.max(place + 1);
+        }
+    }
+
+    fn change(&mut self, number: u32, change: impl FnOnce(&mut JobStatus)) {
         let slot = &mut self.slots[number as usize];
         assert_eq!(slot.state, JobState::Done, "only what stands is confirmed");
         self.sums.leave(slot);
-        slot.confirmed = true;
+        change(slot);
         self.sums.enter(slot);
     }
 
+    /// The coordinator has spent processor time, in microseconds.
+    pub(super) fn note_recount_time(&mut self, elapsed_us: u64) {
+        self.sums.recounts_us += u128::from(elapsed_us);
+    }
+
     /// A result is stored, whatever became of it.
-    pub(super) fn spend(&mut self, result: &JobResult) {
-        self.sums.cpu_us += u128::from(result.processor_us());
+    pub(super) fn spend(&mut self, cpu_us: u64) {
+        self.sums.cpu_us += u128::from(cpu_us);
     }
 
     /// Takes a result as the job's own.
-    pub(super) fn accept(&mut self, number: u32, result: &JobResult) {
+    pub(super) fn accept(&mut self, number: u32, accepted: &Accepted) {
         self.enter(number, JobState::Done);
-        let (&JobResult { counts, states, elapsed_us, .. }, estimate) = (result, self.estimate(number));
-        let added = self.sums.accepted.add(estimate, counts, states, elapsed_us, result.processor_us());
+        let Accepted { counts, states, elapsed_us, cpu_us, .. } = *accepted;
+        let added = self.sums.accepted.add(self.estimate(number), counts, states, elapsed_us, cpu_us);
         added.expect("128 bits hold any board's solutions");
     }
 
@@ -372,9 +464,6 @@ impl Run {
         let estimate = self.estimate(number);
         self.sums.accepted.subtract(estimate, accepted);
         self.withdrawn += 1;
-        if self.state == RunState::Done {
-            self.state = RunState::Active;
-        }
     }
 
     /// Opens the quarantined jobs again, their failures forgotten; returns their numbers.
@@ -395,20 +484,7 @@ impl Run {
         let slot = &mut self.slots[number as usize];
         assert_ne!(slot.state, state, "job {number} changes its state");
         self.sums.leave(slot);
-        (slot.state, slot.confirmed) = (state, false);
+        (slot.state, slot.confirmed, slot.recounted) = (state, false, 0);
         self.sums.enter(slot);
     }
-}
-
-/// The numbers `0..length` in a pseudo-random order fixed by the seed: Fisher and Yates' shuffle, the same on every
-/// machine and for ever.
-pub(super) fn shuffled(length: u32, seed: u64) -> Vec<u32> {
-    let mut random = Random::new(seed);
-    let mut numbers: Vec<u32> = (0..length).collect();
-    for last in (1..numbers.len()).rev() {
-        // Lemire's multiply-shift: a number below last + 1, its bias (2^-32 at worst) of no matter here.
-        let pick = (u128::from(random.bits()) * (last as u128 + 1)) >> 64;
-        numbers.swap(last, usize::try_from(pick).expect("at most last"));
-    }
-    numbers
 }

@@ -29,6 +29,8 @@ pub struct Sums {
     pub cpu_us: u128,
     /// Of results that are counted twice.
     pub checks: CheckCounts,
+    /// Processor time of the coordinator's own counts, in microseconds.
+    pub recounts_us: u128,
 }
 
 /// The sums over the accepted results of one run, without jobs in quarantine.
@@ -121,6 +123,7 @@ impl Sums {
 
     pub(super) fn enter(&mut self, slot: &JobStatus) {
         self.checks.confirmed += u32::from(slot.confirmed);
+        self.checks.recounted += slot.recounts();
         if let Some((jobs, estimate)) = self.of(slot.state) {
             *jobs += 1;
             *estimate += u128::from(slot.estimate);
@@ -129,6 +132,7 @@ impl Sums {
 
     pub(super) fn leave(&mut self, slot: &JobStatus) {
         self.checks.confirmed -= u32::from(slot.confirmed);
+        self.checks.recounted -= slot.recounts();
         if let Some((jobs, estimate)) = self.of(slot.state) {
             *jobs -= 1;
             *estimate -= u128::from(slot.estimate);

@@ -8,7 +8,6 @@ use nqueens_model::id::{JobId, RunId};
 use nqueens_model::kernel::Capability;
 use nqueens_model::message::Registration;
 
-use super::engines::Engines;
 use super::{Machine, Millis};
 
 /// A worker's process, as far as leases go.
@@ -16,8 +15,7 @@ use super::{Machine, Millis};
 pub struct Worker {
     /// Where it runs, as far as its credential and its name tell.
     pub machine: Machine,
-    pub(super) engines: Engines,
-    /// What its program says of that.
+    /// What its program says of its engine.
     pub capability: Option<Capability>,
     /// Its counting threads.
     pub threads: u32,
@@ -48,6 +46,9 @@ pub struct Busy {
     pub of_run: BTreeMap<RunId, usize>,
 }
 
+/// Threads of a worker without results that are believed.
+const THREADS_UNSEEN: u32 = 64;
+
 /// What short results of so many seconds ago told of a worker's speed has faded, ...
 const RECENT_S: f64 = 60.0;
 
@@ -67,7 +68,6 @@ impl Worker {
     pub(super) fn new(worker: &Registration, credential: Credential) -> Self {
         Self {
             machine: Machine::new(credential, &worker.name),
-            engines: Engines::of(worker),
             capability: worker.capability.clone(),
             threads: worker.threads,
             seen: None,
@@ -115,19 +115,21 @@ impl Worker {
         (self.accepted > 0).then(|| self.recent.estimated_states / self.recent.thread_seconds)
     }
 
-    /// Estimated states that it counts in a second, at least 1: as its results show, or before the first of them as its own
-    /// program says. `None` if neither is known.
+    /// Estimated states that it counts in a second, at least 1, as its results show; `None` before the first of them.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     pub(super) fn speed(&self) -> Option<u64> {
         let measured = self.estimated_states_per_thread_second();
-        let measured = measured.map(|of_a_thread| (f64::from(self.threads) * of_a_thread) as u64);
-        let said = || self.capability.as_ref().map(|capability| capability.states_per_s);
-        measured.or_else(said).map(|speed| speed.max(1))
+        measured.map(|of_a_thread| ((f64::from(self.threads) * of_a_thread) as u64).max(1))
     }
 
     /// Its speed, or where nothing is known of that what its threads come to at `of_thread` each.
     pub(super) fn speed_or(&self, of_thread: u64) -> u64 {
-        self.speed().unwrap_or_else(|| of_thread.saturating_mul(self.threads.into()))
+        self.speed().unwrap_or_else(|| of_thread.saturating_mul(self.threads_believed().into()))
+    }
+
+    /// Its threads, as far as they are believed before its first result.
+    pub(super) fn threads_believed(&self) -> u32 {
+        if self.accepted > 0 { self.threads } else { self.threads.min(THREADS_UNSEEN) }
     }
 
     /// Its pace while it counts: states that all its threads visit in a second of thread time each. `None` while it counts nothing

@@ -2,23 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nqueens_kernel::plan::PlanKind;
 use nqueens_model::credential::Credential;
 use nqueens_model::id::WorkerId;
-use nqueens_model::kernel::Family;
 
-use super::checks::OpenCheck;
-use super::engines::Engines;
-use super::{Dispatch, Machine, Millis, Worker};
+use super::{Dispatch, Millis, Worker};
 
 /// A look holds for so long, unless a worker comes or goes at somebody's word, or its speed gets known.
 const FRESH_MS: Millis = 1_000;
-
-/// Machines remembered of each engine: one that has not counted a job is among them, for one at most has.
-const MACHINES: usize = 2;
-
-/// Engines remembered.
-const ENGINES: usize = 64;
 
 /// Credentials remembered: one of them at least is another than that of a result.
 const CREDENTIALS: usize = 2;
@@ -36,8 +26,6 @@ pub(super) struct WorkerSummary {
     speed: u128,
     /// What is taken for the speed of a thread where nothing is known of it: the mean of the others.
     speed_of_thread: u64,
-    /// Of those that may count: some machines for all that count by the same engines.
-    machines: BTreeMap<Engines, Vec<Machine>>,
     /// Some credentials of those and of others that could count lately.
     credentials: BTreeSet<Credential>,
 }
@@ -60,24 +48,18 @@ impl Dispatch {
         let mean = u64::try_from(speed / threads.max(1)).unwrap_or(u64::MAX).max(1);
         let speeds: BTreeMap<_, _> = heard().map(|(id, worker)| (*id, worker.speed_or(mean))).collect();
         let speed = speeds.values().copied().map(u128::from).sum();
-        let mut machines = BTreeMap::<_, Vec<Machine>>::new();
         let mut credentials = BTreeSet::new();
+        let lately = self.policy.lease_ms.saturating_mul(REMEMBERED_LEASES);
         for worker in self.workers.values() {
             let credential = &worker.machine.credential;
-            let is_new = credentials.len() < CREDENTIALS && !credentials.contains(credential);
-            let lately = self.policy.lease_ms.saturating_mul(REMEMBERED_LEASES);
-            if is_new && self.may_count_within(now, worker, lately) {
+            if credentials.len() == CREDENTIALS {
+                break;
+            }
+            if !credentials.contains(credential) && self.may_count_within(now, worker, lately) {
                 credentials.insert(credential.clone());
             }
-            if machines.len() == ENGINES && !machines.contains_key(&worker.engines) {
-                continue;
-            }
-            let known = machines.entry(worker.engines).or_default();
-            if known.len() < MACHINES && !known.contains(&worker.machine) && self.may_count(now, worker) {
-                known.push(worker.machine.clone());
-            }
         }
-        WorkerSummary { looked: now, speeds, speed, speed_of_thread: mean, machines, credentials }
+        WorkerSummary { looked: now, speeds, speed, speed_of_thread: mean, credentials }
     }
 
     /// A worker's part of the speed of all that were heard of in the time of a lease; `None` if it is alone.
@@ -99,11 +81,5 @@ impl WorkerSummary {
     /// Whether somebody of another credential could count.
     pub(super) fn has_other_credential(&self, credential: &Credential) -> bool {
         self.credentials.iter().any(|other| other != credential)
-    }
-
-    /// Whether somebody could check a job by an engine of another family than the first count's.
-    pub(super) fn has_independent_engine(&self, check: &OpenCheck, first: Family, plan: PlanKind) -> bool {
-        let independent = self.machines.iter().filter(|(engines, _)| engines.are_independent_of(first, plan));
-        independent.flat_map(|(_, machines)| machines).any(|machine| check.is_new_to(machine))
     }
 }

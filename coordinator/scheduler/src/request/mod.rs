@@ -7,9 +7,8 @@ mod run;
 mod tests;
 mod worker;
 
-pub use crate::change::Recounted;
 pub use operator::{Drain, Expire, ReleaseAll, Requeue, RetryQuarantined, SetRunState, SetTrust};
-pub use recount::{CheckWhole, Compare, GiveUp, Refute};
+pub use recount::{CheckWhole, GiveUp, Recounted};
 pub use run::{ActivateRun, FinishRun, PlanJobs, PlanRun};
 pub use worker::{GiveBack, Granted, Register, Sync, Synced};
 

@@ -190,8 +190,14 @@ impl Request for Expire {
         for (worker, token) in &ended {
             debug!(%worker, job = %token.job, "lease ended: no heartbeat in time, or no progress");
         }
-        let news =
-            NewEvent::lapses(ended.iter().map(|(worker, _)| (*worker, dispatch.is_live(now, *worker))));
+        let holders: BTreeSet<_> = ended.iter().map(|(worker, _)| *worker).collect();
+        let told = holders.into_iter().filter(|worker| {
+            let machine = dispatch.worker(*worker).map(|worker| worker.machine.clone());
+            machine.is_some_and(|machine| dispatch.may_tell(now, &machine))
+        });
+        let told: BTreeSet<_> = told.collect();
+        let told = ended.iter().map(|(worker, _)| *worker).filter(|worker| told.contains(worker));
+        let news = NewEvent::lapses(told.map(|worker| (worker, dispatch.is_live(now, worker))));
         transaction.tell(news);
         Ok(())
     }

@@ -1,51 +1,121 @@
 //! What the coordinator has counted itself, and what it could not.
 
+use std::num::NonZeroU32;
+
+use nqueens_kernel::counts::Counts;
 use nqueens_model::credential::Credential;
-use nqueens_model::id::{JobId, LeaseToken};
-use nqueens_model::message::{JobResult, Registration, Session};
+use nqueens_model::id::{JobId, LeaseToken, WorkerId};
+use nqueens_model::kernel::KernelName;
+use nqueens_model::message::{JobResult, Registration, Session, Verdict};
 use tracing::error;
 
 use super::Request;
 use super::worker::OWN_INSTANCE;
-use crate::change::{Change, Recounted};
-use crate::dispatch::Accepted;
+use crate::change::{Change, Recount};
+use crate::dispatch::{Accepted, Finding, JobState};
 use crate::refusal::Refusal;
 use crate::transaction::{Needs, Transaction};
 
-/// The coordinator's own count of a job. It is final: a result that differs is void.
+/// The coordinator's own count of a job, or of a part. It is final.
 #[derive(Clone, Debug)]
-pub struct Compare {
+pub struct Recounted {
     /// The coordinator's program.
     pub build: String,
     /// Random: nobody learns it, so that no call is made in the coordinator's name.
     pub secret: [u8; 16],
+    /// The job.
+    pub job: JobId,
+    /// Worker and lease of the accepted result that was looked at; `None` if there was none.
+    pub of: Option<(WorkerId, NonZeroU32)>,
+    /// Number of the part; `None` if all of the job was counted.
+    pub part: Option<u8>,
+    /// Whether the job was drawn.
+    pub drawn: bool,
     /// What came out.
-    pub result: JobResult,
+    pub counts: Counts,
+    /// What the accepted result says of the same.
+    pub said: Counts,
+    /// And the second counts of that result.
+    pub seconds: Vec<(WorkerId, Counts)>,
+    /// The engine that counted.
+    pub kernel: KernelName,
+    /// States visited.
+    pub states: u64,
+    /// Processor time, in microseconds.
+    pub elapsed_us: u64,
 }
 
-impl Request for Compare {
+impl Request for Recounted {
     type Answer = ();
 
     fn needs(&self, needs: &mut Needs) {
-        needs.reported.push(self.result.token.job);
+        needs.reported.push(self.job);
     }
 
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let own = Registration {
-            instance: OWN_INSTANCE,
-            name: Credential::OWN.to_owned(),
-            build: self.build,
-            kernels: vec![self.result.kernel],
-            capability: None,
-            threads: 1,
-        };
-        let Session { worker, .. } = transaction.enroll(&own, &Credential::own(), self.secret);
-        transaction.report(worker, &[self.result]);
+        let Self { job, of, part, counts, said, kernel, elapsed_us, .. } = self;
+        transaction.scheduler.dispatch.note_recount_time(job.run, elapsed_us);
+        transaction.change(Change::RecountTime(job.run, elapsed_us));
+        let dispatch = &mut transaction.scheduler.dispatch;
+        let Some(run) = dispatch.run(job.run).filter(|run| run.state().is_open()) else { return Ok(()) };
+        let is_done = run.slot(job.number).state == JobState::Done;
+        let accepted = transaction.loaded.get(&job).and_then(|stored| stored.accepted);
+        // Another result, or none, may have taken the place of the one that was looked at.
+        if accepted.map(|accepted| (accepted.worker, accepted.epoch)) != of {
+            return Ok(());
+        }
+        match accepted {
+            None if is_done || part.is_some() => {}
+            None => {
+                let (worker, own) = self.own(transaction);
+                transaction.scheduler.dispatch.accept_own(job, &Accepted::new(worker, &own));
+                transaction.store(worker, own, Verdict::Accepted);
+            }
+            Some(accepted) => {
+                let (whole, drawn, seconds) = (part.is_none(), self.drawn, &self.seconds);
+                let finding = Finding { whole, drawn, counts, said, seconds };
+                let is_wrong = dispatch.decide(job, &accepted, &finding);
+                let recount = Recount { job, part, kernel, agrees: !is_wrong, elapsed_us };
+                transaction.change(Change::Recounted(recount));
+                if is_wrong && whole {
+                    error!(%job, worker = %accepted.worker, "a result is wrong: the coordinator's own stands in its place");
+                    transaction.void(vec![job]);
+                    let (worker, own) = self.own(transaction);
+                    transaction.scheduler.dispatch.replace(job, &Accepted::new(worker, &own));
+                    transaction.store(worker, own, Verdict::Accepted);
+                } else if is_wrong {
+                    error!(%job, worker = %accepted.worker, "a part of a result is wrong: the job is counted again");
+                    transaction.scheduler.dispatch.take_back(&[(job, accepted)]);
+                    transaction.void(vec![job]);
+                }
+            }
+        }
         Ok(())
     }
 }
 
-/// The coordinator could not count a job that has failed elsewhere.
+impl Recounted {
+    /// The coordinator as a worker, and its result.
+    fn own(&self, transaction: &mut Transaction<'_>) -> (WorkerId, JobResult) {
+        let Self { job, counts, kernel, states, elapsed_us, .. } = *self;
+        let registration = Registration {
+            instance: OWN_INSTANCE,
+            name: Credential::OWN.to_owned(),
+            build: self.build.clone(),
+            kernels: vec![kernel],
+            capability: None,
+            threads: 1,
+        };
+        let Session { worker, .. } = transaction.enroll(&registration, &Credential::own(), self.secret);
+        let slot = transaction.dispatch().run(job.run).expect("looked up before").slot(job.number);
+        let epoch = NonZeroU32::new(slot.epoch).unwrap_or(NonZeroU32::MIN);
+        let token = LeaseToken { job, epoch, ticket: 0 };
+        let parts = Vec::new();
+        (worker, JobResult { token, counts, parts, kernel, states, elapsed_us, cpu_us: Some(elapsed_us) })
+    }
+}
+
+/// The coordinator could not count a job.
 #[derive(Clone, Debug)]
 pub struct GiveUp {
     /// The job.
@@ -59,150 +129,28 @@ impl Request for GiveUp {
 
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
         let Self { job, reason } = self;
-        error!(%job, reason, "a job that failed on workers failed here too");
+        error!(%job, reason, "a job can't be counted here");
         transaction.scheduler.dispatch.give_up(job);
         Ok(())
     }
 }
 
-impl Request for Recounted {
-    type Answer = ();
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        transaction.change(Change::Recounted(self));
-        Ok(())
-    }
-}
-
-/// The coordinator has counted a part of a job otherwise than the accepted result says: that is void, and the job is counted
-/// again. Nothing happens if the result of this lease stands no longer.
-#[derive(Clone, Debug)]
-pub struct Refute {
-    /// The lease of the result.
-    pub token: LeaseToken,
-    /// What differs.
-    pub reason: String,
-}
-
-impl Request for Refute {
-    type Answer = ();
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.reported.push(self.token.job);
-    }
-
-    fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let Self { token, reason } = self;
-        if let Some(accepted) = standing(transaction, token) {
-            error!(job = %token.job, worker = %accepted.worker, reason, "a part of a result is wrong");
-            transaction.scheduler.dispatch.refute(token.job, &accepted, &reason);
-            transaction.void(vec![token.job]);
-        }
-        Ok(())
-    }
-}
-
 /// Has a job counted by another machine whose accepted result does not tell what each part of the job has, so that no part
-/// can be checked. Nothing happens if the result of this lease stands no longer.
+/// can be recounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CheckWhole(pub LeaseToken);
+pub struct CheckWhole(pub JobId);
 
 impl Request for CheckWhole {
     type Answer = ();
 
     fn needs(&self, needs: &mut Needs) {
-        needs.reported.push(self.0.job);
+        needs.reported.push(self.0);
     }
 
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
-        if let Some(accepted) = standing(transaction, self.0) {
-            transaction.scheduler.dispatch.check_again(self.0.job, &accepted);
+        if let Some(accepted) = transaction.loaded.get(&self.0).and_then(|stored| stored.accepted) {
+            transaction.scheduler.dispatch.check_again(self.0, &accepted);
         }
         Ok(())
-    }
-}
-
-/// The accepted result of a job, if it is the one of this lease.
-fn standing(
-    transaction: &Transaction<'_>,
-    LeaseToken { job, epoch, incarnation }: LeaseToken,
-) -> Option<Accepted> {
-    let accepted = transaction.loaded.get(&job)?.accepted?;
-    ((accepted.epoch, accepted.incarnation) == (epoch, incarnation)).then_some(accepted)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::num::NonZeroU32;
-
-    use nqueens_kernel::board::BoardSize;
-    use nqueens_kernel::counts::Counts;
-    use nqueens_kernel::engine::Kernel;
-    use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
-    use nqueens_model::credential::Credential;
-    use nqueens_model::id::{Incarnation, RunId};
-    use nqueens_model::kernel::KernelName;
-    use nqueens_model::message::{JobResult, Registration, SyncRequest, Wanted};
-
-    use super::*;
-    use crate::dispatch::{Dispatch, Policy, RunSettings};
-    use crate::request::{ActivateRun, Register, Sync};
-    use crate::transaction::{Loaded, Scheduler, StoredJob};
-
-    /// What is said of a result that was replaced meanwhile is not said of the one that stands.
-    #[test]
-    fn only_the_result_that_was_looked_at_is_refuted_or_checked() {
-        let dispatch = Dispatch::new(Policy::default(), Incarnation::from_random(1), [0; 32]);
-        let mut scheduler = Scheduler::new(dispatch, [], None);
-        let plan = Plan::new(BoardSize::new(8).unwrap(), PlanKind::Rows);
-        let settings =
-            RunSettings { id: RunId::from_random(7), plan, seed: 1, priority: 0, replicate_ppm: 0 };
-        let activate = ActivateRun { settings, fingerprint: Fingerprint([0; 32]), estimates: vec![10; 2] };
-        let kernel = KernelName::from(Kernel::Reference);
-        let worker = Registration {
-            instance: [1; 16],
-            name: "west".to_owned(),
-            build: "test".to_owned(),
-            kernels: vec![kernel],
-            capability: None,
-            threads: 1,
-        };
-        let mut transaction = scheduler.begin(0, Loaded::new());
-        transaction.apply(activate).expect("a run");
-        let session = transaction
-            .apply(Register { worker, credential: Credential::shared(), secret: [2; 16] })
-            .unwrap();
-        let sync = |wanted_jobs, results| {
-            let (held, returned) = (Vec::new(), Vec::new());
-            let wanted = Wanted::new(u64::MAX, wanted_jobs);
-            let faults = Vec::new();
-            let sync = SyncRequest { session, results, held, returned, wanted, leaving: false, faults };
-            Sync { sync, credential: Credential::shared() }
-        };
-        let granted = transaction.apply(sync(2, vec![])).unwrap().expect("it has registered").granted;
-        let tokens = [granted[0].token, granted[1].token];
-        transaction.settle();
-
-        let stored =
-            |token: LeaseToken| (token.job, StoredJob { counts_max: Counts::only8(5), accepted: None });
-        let mut transaction = scheduler.begin(1, tokens.into_iter().map(stored).collect());
-        let result = |token, count8| {
-            let (counts, parts) = (Counts::only8(count8), Vec::new());
-            JobResult { token, counts, parts, kernel, states: 1, elapsed_us: 1, cpu_us: None }
-        };
-        transaction.apply(sync(0, tokens.map(|token| result(token, 3)).to_vec())).unwrap();
-        let earlier = |token: LeaseToken| LeaseToken { epoch: NonZeroU32::MAX, ..token };
-        let refute = |token| Refute { token, reason: "made for this test".to_owned() };
-        let state = |transaction: &Transaction<'_>| {
-            let sums = transaction.dispatch().run(settings.id).unwrap().sums();
-            (sums.done, sums.quarantined, sums.checks.open)
-        };
-        transaction.apply(refute(earlier(tokens[0]))).unwrap();
-        transaction.apply(CheckWhole(earlier(tokens[1]))).unwrap();
-        assert_eq!(state(&transaction), (2, 0, 0));
-        transaction.apply(CheckWhole(tokens[1])).unwrap();
-        assert_eq!(state(&transaction), (2, 0, 1));
-        transaction.apply(refute(tokens[0])).unwrap();
-        assert_eq!(state(&transaction), (1, 0, 1));
     }
 }

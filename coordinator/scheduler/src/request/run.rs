@@ -95,8 +95,10 @@ impl Request for FinishRun {
 
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<bool, Refusal> {
         let Self { run: id, basis, outcome } = self;
-        let run = transaction.scheduler.dispatch.run_mut(id).ok_or(Refusal::NoRun(id))?;
-        if !run.is_complete() || !run.state().is_open() || run.basis() != basis {
+        let (now, dispatch) = (transaction.now, &mut transaction.scheduler.dispatch);
+        let is_over = dispatch.run(id).map(|run| dispatch.is_over(now, run)).ok_or(Refusal::NoRun(id))?;
+        let run = dispatch.run_mut(id).ok_or(Refusal::NoRun(id))?;
+        if !is_over || !run.state().is_open() || run.basis() != basis {
             return Ok(false);
         }
         let n = run.plan().n().get();
@@ -116,6 +118,11 @@ impl Request for FinishRun {
                 (Change::RunState { run: id, state: RunState::Failed, reason: Some(reason) }, news)
             }
         };
+        dispatch.end_checks(id);
+        let checks = dispatch.take_checks();
+        if !checks.is_empty() {
+            transaction.change(Change::Checks(checks));
+        }
         transaction.change(change);
         transaction.tell([news]);
         Ok(true)

@@ -36,16 +36,19 @@ impl Request for Register {
         if worker.instance == OWN_INSTANCE {
             return Err(Refusal::ReservedInstance);
         }
-        transaction.scheduler.admit(&Machine::new(credential.clone(), &worker.name))?;
+        let machine = Machine::new(credential.clone(), &worker.name);
+        transaction.scheduler.admit(&machine)?;
         match transaction.registered(&worker.instance) {
             Some(known) if known.machine.credential != credential => return Err(Refusal::OtherCredential),
             Some(_) => {}
-            None => transaction.has_place(&credential)?,
+            None => transaction.has_place(&machine)?,
         }
         let session = transaction.enroll(&worker, &credential, secret);
         transaction.scheduler.dispatch.greet(transaction.now, session.worker);
         let Registration { name, threads, build, .. } = worker;
-        info!(worker = %session.worker, name, %credential, threads, build, "worker registered");
+        if transaction.scheduler.dispatch.may_tell(transaction.now, &machine) {
+            info!(worker = %session.worker, name, %credential, threads, build, "worker registered");
+        }
         Ok(session)
     }
 }
@@ -95,16 +98,16 @@ impl Request for Sync {
         let SyncRequest { session, results, held, returned, wanted, leaving, faults } = self.sync;
         let proven = transaction.scheduler.proven(session, &self.credential);
         let Some(Worker { draining: drain, machine, .. }) = proven else { return Ok(None) };
-        let (worker, drain) = (session.worker, *drain);
-        transaction.scheduler.admit(machine)?;
+        let (worker, drain, machine) = (session.worker, *drain, machine.clone());
+        transaction.scheduler.admit(&machine)?;
         let acks = transaction.report(worker, &results);
         let (now, is_short) = (transaction.now, transaction.scheduler.is_short());
         let dispatch = &mut transaction.scheduler.dispatch;
         for returned in &returned {
-            if let Some(failure) = &returned.failure {
+            if let Some(failure) = returned.failure.as_ref().filter(|_| dispatch.may_tell(now, &machine)) {
                 warn!(%worker, job = %returned.token.job, failure, "a worker failed to count a job");
             }
-            dispatch.give_back(now, worker, returned);
+            dispatch.give_back(worker, returned);
         }
         let held = dispatch.heartbeat(now, worker, &held);
         let mut tokens = held.lost;
@@ -121,13 +124,14 @@ impl Request for Sync {
         if leaving {
             dispatch.part(worker);
         }
-        let faults = dispatch.new_faults(worker, &faults);
+        let faults = dispatch.new_faults(worker, &faults).to_vec();
+        let told: Vec<_> = faults.iter().filter(|_| dispatch.may_tell(now, &machine)).collect();
         let grant = |token: LeaseToken| {
-            let (states, mirrored) = (dispatch.estimate(token.job), dispatch.is_mirrored(&token));
+            let (states, mirrored) = (dispatch.estimate(token.job), dispatch.is_mirrored(token.job));
             Granted { token, states, mirrored }
         };
         let granted = tokens.into_iter().map(grant).collect();
-        transaction.tell(faults.iter().map(|fault| NewEvent::engine_failed(worker, fault)));
+        transaction.tell(told.into_iter().map(|fault| NewEvent::engine_failed(worker, fault)));
         Ok(Some(Synced { acks, granted, revoked: held.revoked, drain }))
     }
 }
@@ -147,7 +151,7 @@ impl Request for GiveBack {
     fn apply(self, transaction: &mut Transaction<'_>) -> Result<(), Refusal> {
         for token in self.tokens {
             let returned = ReturnedLease { token, failure: None };
-            transaction.scheduler.dispatch.give_back(transaction.now, self.worker, &returned);
+            transaction.scheduler.dispatch.give_back(self.worker, &returned);
         }
         Ok(())
     }

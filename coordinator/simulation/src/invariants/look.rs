@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use nqueens_kernel::counts::{Counts, Totals};
+use nqueens_model::credential::Credential;
 use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::Verdict;
 use nqueens_model::operator::RunState;
-use nqueens_scheduler::{ChangedJob, CheckOutcome, Dispatch, JobState, Machine};
+use nqueens_scheduler::{ChangedJob, CheckOutcome, Dispatch, JobState};
 
 use super::Invariants;
 use crate::job::truth;
-use crate::ledger::{JobRow, Ledger, RunRow};
+use crate::ledger::{JobRow, Ledger, ResultRow, RunRow};
 use crate::scenario::ALL;
 
 impl Invariants {
@@ -21,7 +22,6 @@ impl Invariants {
             assert_eq!(stored, Some(*counts), "job {job} was acknowledged");
         }
         let mut sums = BTreeMap::<RunId, (Totals, u32, u32, u128)>::new();
-        let mut open = BTreeMap::<&Machine, u64>::new();
         let mut leased = 0;
         for (job, row) in ledger.jobs() {
             if ledger.run(job.run).is_none() {
@@ -38,19 +38,16 @@ impl Invariants {
                 *found = found.checked_add(row.result.counts).expect("small");
                 *done += 1;
             }
-            if let Some((_, row)) = accepted.filter(|_| row.is_checked_now()) {
-                *checks += 1;
-                *open.entry(ledger.machine(row.worker)).or_default() += 1;
-            }
+            *checks += u32::from(row.is_checked_now());
             let leases: Vec<_> = dispatch.leases(job).collect();
             let leases_max = match slot.state {
-                JobState::Leased => 2,
+                JobState::Leased => 8,
                 JobState::Done | JobState::Quarantined if row.is_checked_now() => 1,
                 _ => 0,
             };
             assert!(leases.len() <= leases_max, "job {job} is {slot:?} with {leases:?}");
             assert!(
-                leases.len() < 2 || leases[0].0 != leases[1].0,
+                leases.iter().map(|(holder, _)| holder).collect::<BTreeSet<_>>().len() == leases.len(),
                 "job {job} is leased twice to one worker"
             );
             leased += leases.len();
@@ -68,21 +65,20 @@ impl Invariants {
             assert!(total.is_none_or(|total| total == ledger.total(run.id())), "run {}", run.id());
         }
         for (machine, stored) in ledger.reputations() {
-            let mut reputation = dispatch.reputation(machine);
-            assert_eq!(reputation.open, open.get(machine).copied().unwrap_or(0), "open checks of {machine}");
-            reputation.open = 0;
-            assert_eq!(reputation, *stored, "{machine}");
+            assert_eq!(dispatch.reputation(machine), *stored, "{machine}");
         }
     }
 
     /// The rules that `nqueens doctor` looks for.
     fn look_at_job(ledger: &Ledger, job: JobId, row: &JobRow) {
         let (state, accepted) = (row.slot.state, row.accepted());
-        // Nobody disagrees with the coordinator's own count: that is final.
-        let is_final = accepted.is_some_and(|(_, row)| ledger.machine(row.worker).credential.is_own());
-        let stands = accepted.is_some() && (row.conflict().is_none() || is_final);
-        assert_eq!(state == JobState::Done, stands, "job {job} is {state:?} with {:?}", row.results);
-        assert!(accepted.is_none() || matches!(state, JobState::Done | JobState::Quarantined), "job {job}");
+        let is_disputed = state == JobState::Quarantined && row.is_checked_now();
+        assert_eq!(
+            state == JobState::Done || is_disputed,
+            accepted.is_some(),
+            "job {job} is {state:?} with {:?}",
+            row.results
+        );
         if let Some((at, accepted)) = accepted {
             for later in &row.results[at + 1..] {
                 let agrees = later.result.counts == accepted.result.counts;
@@ -90,27 +86,21 @@ impl Invariants {
                 assert_eq!(later.verdict, Some(verdict), "job {job}");
             }
         }
-        assert!(!row.is_checked_now() || accepted.is_some(), "job {job} is checked without a result");
-        let is_disputed = state == JobState::Quarantined && accepted.is_some();
-        assert!(!is_disputed || row.is_checked_now(), "nobody is asked about job {job}");
-        if row.checks.contains(&Some(CheckOutcome::Agreed)) {
-            let mut machines = HashMap::<Counts, BTreeSet<&Machine>>::new();
-            for row in row
-                .results
-                .iter()
-                .filter(|row| matches!(row.verdict, None | Some(Verdict::Accepted | Verdict::Duplicate)))
-            {
-                machines.entry(row.result.counts).or_default().insert(ledger.machine(row.worker));
-            }
-            assert!(
-                machines.values().any(|machines| machines.len() > 1),
-                "job {job} was agreed on by one machine"
-            );
+        assert_eq!(is_disputed, row.conflict().is_some(), "job {job}");
+        let mut credentials = HashMap::<Counts, BTreeSet<&Credential>>::new();
+        let stands = |row: &&ResultRow| matches!(row.verdict, Some(Verdict::Accepted | Verdict::Duplicate));
+        for row in row.results.iter().filter(stands) {
+            credentials.entry(row.result.counts).or_default().insert(&ledger.machine(row.worker).credential);
         }
+        assert!(
+            !row.slot.confirmed || credentials.values().any(|credentials| credentials.len() > 1),
+            "job {job} was confirmed by one credential"
+        );
     }
 
-    /// When all is over: every job of a run that is done has its result. What an honest machine counted is right, and so
-    /// is what was checked, whoever counted it; where all is checked, only a check that nobody could make leaves a lie.
+    /// When all is over: every job of a run that is done has its result. What an honest machine counted is right, and so is
+    /// what was recounted; what another credential has counted alike is, unless both tell the same lies. Nothing stands of
+    /// anybody who is out, unless he came in again. As many were recounted as are promised.
     pub(crate) fn conclude(&self, ledger: &Ledger) {
         for run in ledger.runs().filter(|run| run.state == Some(RunState::Done)) {
             let RunRow { settings, jobs, outcome, .. } = run;
@@ -120,16 +110,18 @@ impl Invariants {
                 let (_, accepted) = row.accepted().expect("a done run has all its results");
                 let is_true = accepted.result.counts == truth(job);
                 assert!(is_true || self.liars.contains(ledger.machine(accepted.worker)), "job {job}");
-                assert!(is_true || !row.slot.confirmed, "a lie about job {job} is confirmed");
-                if settings.replicate_ppm == ALL {
+                assert!(is_true || row.slot.recounted == 0, "a lie about job {job} was recounted");
+                assert!(
+                    is_true || !row.slot.confirmed || self.conspire,
+                    "a lie about job {job} is confirmed"
+                );
+                if settings.replicate_ppm == ALL && !self.conspire {
                     let last = row.checks.last().copied().flatten();
-                    let is_waived = last == Some(CheckOutcome::Waived);
                     let is_own = ledger.machine(accepted.worker).credential.is_own();
-                    assert!(last.is_some() || is_own, "job {job} was to be checked");
-                    let conspiracy = self.policy.arbiter && last == Some(CheckOutcome::Agreed);
+                    assert!(last.is_some() || is_own, "job {job} was to be counted a second time");
                     assert!(
-                        is_true || is_waived || conspiracy,
-                        "job {job} is wrong, and was checked: {last:?}"
+                        is_true || last == Some(CheckOutcome::Unmade),
+                        "job {job} is wrong, and was counted a second time: {last:?}"
                     );
                 }
             }

@@ -20,6 +20,14 @@ impl Invariants {
         let tokens = sync.results.iter().map(|result| result.token);
         assert!(tokens.eq(acks.iter().map(|ack| ack.token)), "one answer to each result, in their order");
         let machine = &dispatch.worker(sync.session.worker).expect("it has registered").machine;
+        for ack in acks.iter().filter(|ack| ack.verdict != Verdict::Unknown) {
+            let issued = self.issued.get(&ack.token);
+            assert!(
+                issued.is_some_and(|issued| issued.credential == machine.credential),
+                "a ticket of job {} that was not given to {machine} is not refused",
+                ack.token.job
+            );
+        }
         for ack in acks.iter().filter(|ack| ack.verdict == Verdict::Accepted) {
             self.accepted.insert(ack.token.job, machine.clone());
         }
@@ -28,7 +36,7 @@ impl Invariants {
     /// Leases go to trusted machines, for open jobs of active runs, or for jobs that another machine has counted. The
     /// worker knows of all that it has.
     pub(super) fn leased(
-        &self,
+        &mut self,
         ledger: &Ledger,
         dispatch: &Dispatch,
         sync: &SyncRequest,
@@ -65,6 +73,7 @@ impl Invariants {
             let counted = self.accepted.get(&job).or(counted);
             let is_checked = counted.is_some_and(|counted| *counted != worker.machine);
             assert!(is_checked, "job {job} is {:?} and leased", slot.state);
+            self.second_counts.insert(*token);
         }
         assert_eq!(worker.leases(), known.len(), "worker {} knows all its leases", sync.session.worker);
     }
@@ -80,7 +89,8 @@ impl Invariants {
         for (job, before) in before.leases {
             let after: Vec<_> = dispatch.leases(job).collect();
             let settled = |ack: &ResultAck| {
-                ack.token.job == job && matches!(ack.verdict, Verdict::Accepted | Verdict::Duplicate)
+                let ends = matches!(ack.verdict, Verdict::Accepted | Verdict::Duplicate | Verdict::Conflict);
+                ack.token.job == job && ends
             };
             let is_settled = synced.acks.iter().any(settled);
             for (holder, token) in &before {
@@ -104,9 +114,11 @@ impl Invariants {
                     continue;
                 }
                 let issued = self.issued.get_mut(&token).filter(|_| holder == sync.session.worker);
-                let issued = issued.filter(|issued| secret(issued.process) == sync.session.secret);
-                assert!(token.incarnation == self.incarnation, "a lease of job {job} is of an earlier life");
-                issued.unwrap_or_else(|| panic!("a lease of job {job} came back to another")).at = self.now;
+                let Some(issued) = issued else { panic!("a lease of job {job} came back to another") };
+                // After a backup was restored, tokens are given once more.
+                let is_own = secret(issued.process) == sync.session.secret;
+                assert!(is_own || self.restored_in > 0, "a lease of job {job} came back to another process");
+                (issued.at, issued.life) = (self.now, self.life);
             }
         }
     }
@@ -114,8 +126,7 @@ impl Invariants {
     /// A worker that asked for work and got none can't help with a job that has been out for long.
     pub(super) fn idle(&mut self, dispatch: &Dispatch, sync: &SyncRequest) {
         let worker = dispatch.worker(sync.session.worker).expect("it has registered");
-        let is_trusted =
-            dispatch.distrusts(&worker.machine).is_none() && !dispatch.is_resting(self.now, &worker.machine);
+        let is_trusted = dispatch.distrusts(&worker.machine).is_none();
         let asks = sync.wanted.jobs > 0
             && sync.wanted.states > 0
             && sync.wanted.job_states_max == u64::MAX
@@ -128,9 +139,13 @@ impl Invariants {
         for run in dispatch.runs().filter(|run| run.state() == RunState::Active && run.sums().leased > 0) {
             for number in (0..run.jobs()).filter(|number| run.slot(*number).state == JobState::Leased) {
                 let leases: Vec<_> = dispatch.leases(JobId { run: run.id(), number }).collect();
-                let [(_, token)] = leases[..] else { continue };
-                let own = token.incarnation == self.incarnation;
-                let since = self.issued.get(&token).filter(|_| own).map(|issued| issued.at.max(self.reread));
+                let [(holder, token)] = leases[..] else { continue };
+                let holder = dispatch.worker(holder).expect("it has registered");
+                if holder.machine.credential == worker.machine.credential {
+                    continue;
+                }
+                let issued = self.issued.get(&token).filter(|issued| issued.life == self.life);
+                let since = issued.map(|issued| issued.at.max(self.reread));
                 assert!(
                     since.is_none_or(|since| self.now.saturating_sub(since) < self.policy.second_lease_ms),
                     "an idle worker does not help with job {}",

@@ -3,7 +3,7 @@
 use nqueens_model::id::JobId;
 use nqueens_model::message::Verdict;
 use nqueens_model::operator::RunState;
-use nqueens_scheduler::{Change, JobState, JobStatus, Machine, MachineReputation};
+use nqueens_scheduler::{Change, JobState, JobStatus, Machine};
 
 use super::{JobRow, Ledger, ResultRow, RunRow, Tables, WorkerRow, numbers};
 
@@ -24,7 +24,8 @@ impl Ledger {
                     workers.insert(session.worker, row);
                 }
                 Change::RunPlanned(settings) => {
-                    let row = RunRow { settings: *settings, jobs: 0, state: None, outcome: None };
+                    let row =
+                        RunRow { settings: *settings, jobs: 0, state: None, outcome: None, recounts_us: 0 };
                     runs.insert(settings.id, row);
                 }
                 Change::JobsPlanned { run, first, jobs: planned } => {
@@ -64,7 +65,8 @@ impl Ledger {
                 Change::Results(results) => {
                     for (worker, result, verdict) in results {
                         assert!(workers.rows.contains_key(worker), "a result names its worker");
-                        assert_ne!(*verdict, Verdict::Unknown, "nothing is kept of it");
+                        let kept = [Verdict::Accepted, Verdict::Duplicate, Verdict::Conflict];
+                        assert!(kept.contains(verdict), "nothing is kept of it");
                         let row = jobs.change(&result.token.job);
                         assert!(
                             *verdict != Verdict::Accepted || row.accepted().is_none(),
@@ -88,7 +90,7 @@ impl Ledger {
                         let row = jobs.change(job);
                         assert!(row.slot.epoch <= slot.epoch, "the epoch of job {job} goes back");
                         assert_eq!(slot.state == JobState::Leased, lease.is_some(), "job {job}");
-                        assert!(lease.is_none_or(|(worker, _)| workers.rows.contains_key(&worker)));
+                        assert!(lease.is_none_or(|worker| workers.rows.contains_key(&worker)));
                         (row.slot, row.lease) = (*slot, *lease);
                     }
                 }
@@ -99,12 +101,11 @@ impl Ledger {
                         row.store_check(*outcome);
                     }
                 }
-                // Its coordinator's counts are simulated as comparisons alone.
-                Change::Recounted(_) => {}
+                Change::Recounted(recount) => assert!(jobs.rows[&recount.job].accepted().is_some()),
+                Change::RecountTime(run, elapsed_us) => runs.change(run).recounts_us += elapsed_us,
                 Change::Reputations(reputations) => {
                     for (machine, reputation) in reputations {
-                        let stored = MachineReputation { open: 0, ..reputation.clone() };
-                        machines.put(machine.clone(), stored);
+                        machines.put(machine.clone(), reputation.clone());
                     }
                 }
             }

@@ -1,19 +1,20 @@
 //! What a coordinator reads when it starts.
 
-use std::num::NonZeroU32;
-
-use nqueens_model::id::LeaseToken;
 use nqueens_model::message::JobResult;
 use nqueens_model::operator::DiskRoom;
-use nqueens_scheduler::{Dispatch, JobState, Run, Scheduler, Sums};
+use nqueens_scheduler::{Accepted, Dispatch, JobState, Run, Scheduler, Sums};
 
 use super::Ledger;
+
+/// All runs were submitted so long ago, in milliseconds.
+const AGE_MS: i64 = 1_000_000_000;
 
 impl Ledger {
     /// Has a state machine that knows nothing yet take up all that the ledger has.
     pub fn restore(&self, mut dispatch: Dispatch, room: Option<DiskRoom>, now: u64) -> Scheduler {
         for run in self.runs() {
-            let (mut slots, mut sums) = (Vec::new(), Sums::default());
+            let (mut slots, recounts_us) = (Vec::new(), run.recounts_us.into());
+            let mut sums = Sums { recounts_us, ..Sums::default() };
             for (_, job) in self.jobs_of(run.settings.id) {
                 slots.push(job.slot);
                 for check in &job.checks {
@@ -31,7 +32,7 @@ impl Ledger {
                 }
             }
             let state = run.state.expect("it is planned");
-            let run = Run::new(&run.settings, state, slots, sums);
+            let run = Run::new(&run.settings, state, slots, sums).begun_at(now.cast_signed() - AGE_MS);
             assert_eq!(sums.accepted.results, u64::from(run.sums().done), "done jobs and accepted results");
             dispatch.add_run(run);
         }
@@ -44,13 +45,12 @@ impl Ledger {
         }
         for (job, row) in self.jobs().filter(|(_, row)| row.is_checked_now()) {
             let (_, accepted) = row.accepted().expect("what is checked has a result");
-            let votes = [Some(accepted), row.conflict()].into_iter().flatten();
-            dispatch.add_check(job, votes.map(|row| self.vote(row)).collect());
+            let differing = row.conflict().map(|row| (row.worker, row.result.counts));
+            dispatch.add_check(job, Accepted::new(accepted.worker, &accepted.result), differing);
         }
         for (job, row) in self.jobs() {
-            if let Some((worker, incarnation)) = row.lease {
-                let epoch = NonZeroU32::new(row.slot.epoch).expect("a leased job has had a lease");
-                dispatch.add_lease(now, worker, LeaseToken { job, epoch, incarnation });
+            if let Some(worker) = row.lease {
+                dispatch.add_lease(now, worker, job);
             }
         }
         let processes = workers.values().map(|row| (row.registration.instance, row.session));

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use nqueens_kernel::counts::Counts;
 use nqueens_kernel::random::Random;
-use nqueens_model::id::LeaseToken;
+use nqueens_model::id::{JobId, LeaseToken};
 use nqueens_model::message::{HeldLease, JobResult, Lease, ReturnedLease};
 use nqueens_scheduler::Millis;
 use nqueens_worker_protocol::{JobProgress, Look};
@@ -15,7 +16,7 @@ use crate::scenario::Fault;
 
 /// Threads that count, as long as the clock says.
 pub(super) struct Pool {
-    engine: Engine,
+    pub(super) engine: Engine,
     waiting: VecDeque<Lease>,
     active: Vec<Active>,
     finished: Vec<Result<JobResult, ReturnedLease>>,
@@ -114,6 +115,14 @@ impl Pool {
 }
 
 impl Engine {
+    /// What it says of a job instead of the truth, if it lies about that.
+    fn lie(&self, job: JobId, liar: usize) -> Option<Counts> {
+        let mut draw = Random::new(job.run.get() ^ u64::from(job.number) << 48 ^ liar as u64);
+        let lies = self.lies_in.is_some_and(|jobs| draw.below(jobs) == 0);
+        // Conspirators know better than to tell what can't be.
+        lies.then(|| lie(job, liar, self.conspires || !draw.permille(100)))
+    }
+
     /// What comes of counting a job.
     fn count(&self, job: &Active, end: Millis, luck: &mut Luck) -> Result<JobResult, ReturnedLease> {
         let Active { token, estimate, began, .. } = *job;
@@ -122,10 +131,9 @@ impl Engine {
         }
         let mut counts = truth(token.job);
         // Whether it lies about a job depends on both alone: it makes the same mistake again.
-        let liar = self.owner.filter(|_| self.conspires).unwrap_or(self.machine);
-        let mut draw = Random::new(token.job.run.get() ^ u64::from(token.job.number) << 48 ^ liar as u64);
-        if self.lies_in.is_some_and(|jobs| draw.below(jobs) == 0) {
-            counts = lie(token.job, liar, !draw.permille(100));
+        let liar = if self.conspires { 0 } else { self.machine };
+        if let Some(told) = self.lie(token.job, liar) {
+            counts = told;
         }
         Ok(JobResult {
             token,

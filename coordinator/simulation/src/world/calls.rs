@@ -113,7 +113,7 @@ impl World {
         }
         let coordinator = self.coordinator.as_mut().expect("it answers");
         let life = coordinator.life;
-        let (complete, unparked) = (coordinator.conclude(), coordinator.unpark());
+        let (complete, unparked) = (coordinator.conclude(self.now), coordinator.unpark());
         for (sync, caller) in unparked {
             coordinator.queue.push_back((Ask::Sync(sync), Asker::Parked(caller)));
         }

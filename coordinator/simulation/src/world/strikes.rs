@@ -1,23 +1,25 @@
 //! What befalls the world: faults, operators, and the calm after them.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 
+use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::random::Random;
-use nqueens_model::id::{JobId, RunId};
-use nqueens_model::message::JobResult;
+use nqueens_model::id::{JobId, LeaseToken, RunId};
+use nqueens_model::message::{JobResult, Session, SyncRequest, Wanted};
 use nqueens_model::operator::{Blamed, MachineName, RunState};
 use nqueens_scheduler::request::{
-    CheckWhole, Compare, Drain, GiveUp, Requeue, RetryQuarantined, SetRunState, SetTrust,
+    CheckWhole, Drain, GiveUp, Recounted, Requeue, RetryQuarantined, SetRunState, SetTrust, Sync,
 };
-use nqueens_scheduler::{JobState, Machine};
+use nqueens_scheduler::{JobState, Machine, Task, Why};
 use nqueens_worker_protocol::ProtocolEvent;
 
 use super::{Event, World};
-use crate::ask::{Ask, Asker};
-use crate::job::truth;
+use crate::ask::{Ask, Asker, secret};
+use crate::job::{lie, truth};
 use crate::scenario::Fault;
-use crate::worker::Engine;
+use crate::worker::{Engine, Process};
 
 /// Time between two looks of an operator, once faults have ceased; every so many looks disputes are ended by force.
 const TIDY_MS: u64 = 10_000;
@@ -63,6 +65,10 @@ impl World {
         let worker = &mut self.workers[place];
         if luck.strikes(Fault::Partition) {
             worker.cut_off = now + luck.random.number(100..=119_999);
+        }
+        if worker.process.is_some() && luck.strikes(Fault::Forge) {
+            self.forge(place);
+            return;
         }
         if worker.process.is_some() && luck.strikes(Fault::Death) {
             worker.process = None;
@@ -146,54 +152,85 @@ impl World {
         }
     }
 
-    /// The coordinator counts what it has to decide, or else a job that a worker has counted.
-    pub(super) fn count_canary(&mut self) {
-        let (life, idle) = match &self.coordinator {
-            Some(coordinator) => (coordinator.life, coordinator.committing.is_none()),
-            None => return,
-        };
+    /// The coordinator counts what it has to.
+    pub(super) fn recount(&mut self) {
+        let Some(coordinator) = &self.coordinator else { return };
+        let (life, is_idle) = (coordinator.life, coordinator.committing.is_none());
         let random = &mut self.luck.random;
         let later = random.number(500..=19_999);
-        let now = self.now;
-        let undecided =
-            self.coordinator.as_ref().filter(|_| idle).and_then(|coordinator| coordinator.undecided(now));
-        if let Some((token, has_result)) = undecided {
-            let fails = !has_result && random.permille(300);
-            let job = token.job;
-            let (parts, kernel, states, elapsed_us) = (Vec::new(), Kernel::Scalar.into(), 0, 1);
-            let result =
-                JobResult { token, counts: truth(job), parts, kernel, states, elapsed_us, cpu_us: None };
-            let compare = Compare { build: "simulated".to_owned(), secret: [0; 16], result };
-            let given_up = GiveUp { job, reason: "told to".to_owned() };
-            self.ask(if fails { Ask::GiveUp(given_up) } else { Ask::Compare(compare) }, Asker::Nobody);
-            self.schedule(later / 10, Event::Canary { life });
+        let Some(Task { job, why }) = coordinator.task(self.now).filter(|_| is_idle) else {
+            return self.schedule(later, Event::Recount { life });
+        };
+        let Some(row) = self.ledger.job(job) else { return self.schedule(later, Event::Recount { life }) };
+        let accepted = row.accepted().map(|(_, row)| row);
+        let (of, said) = (
+            accepted.map(|row| (row.worker, row.result.token.epoch)),
+            accepted.map_or(Counts::ZERO, |row| row.result.counts),
+        );
+        let seconds = row.seconds().map(|row| (row.worker, row.result.counts)).collect();
+        // Some are large: a part of them is counted, whose lie shows in it.
+        let is_large = job.number.is_multiple_of(4) && matches!(why, Why::Drawn(_) | Why::Dispute);
+        let recounted = Recounted {
+            build: "simulated".to_owned(),
+            secret: [0; 16],
+            job,
+            of,
+            part: is_large.then_some(0),
+            drawn: matches!(why, Why::Drawn(_)),
+            counts: truth(job),
+            said,
+            seconds,
+            kernel: Kernel::Scalar.into(),
+            states: 0,
+            elapsed_us: random.number(1..=200_000),
+        };
+        let given_up = GiveUp { job, reason: "told to".to_owned() };
+        let ask = match why {
+            Why::Failing if random.permille(300) => Ask::GiveUp(given_up),
+            // Some do not tell their parts.
+            Why::Drawn(_) if job.number % 32 == 8 => Ask::CheckWhole(CheckWhole(job)),
+            _ => Ask::Recounted(recounted),
+        };
+        self.ask(ask, Asker::Nobody);
+        self.schedule(later / 10, Event::Recount { life });
+    }
+
+    /// Somebody reports results of what he was not given: with tickets that he draws, or that others got.
+    fn forge(&mut self, place: usize) {
+        let engine = &self.workers[place].engine;
+        let Some(process) = self.workers[place].process.as_ref().filter(|_| engine.lies_in.is_some()) else {
             return;
+        };
+        let Some(worker) = process.id else { return };
+        let (session, Machine { credential, .. }) =
+            (Session { worker, secret: secret(process.instance) }, engine.machine());
+        let random = &mut self.luck.random;
+        let runs: Vec<_> = self.ledger.runs().map(|run| (run.settings.id, run.jobs)).collect();
+        let mut results = Vec::new();
+        for (run, jobs) in runs {
+            let job = JobId { run, number: u32::try_from(random.below(jobs.into())).expect("small") };
+            let epoch = NonZeroU32::new(1 + u32::from(random.permille(300))).expect("not 0");
+            let token = LeaseToken { job, epoch, ticket: random.bits() };
+            let token = self.invariants.ticket_of_others(&credential, random).unwrap_or(token);
+            let counts = lie(token.job, place, true);
+            let (parts, kernel) = (Vec::new(), Kernel::Scalar.into());
+            results.push(JobResult { token, counts, parts, kernel, states: 1, elapsed_us: 1, cpu_us: None });
         }
-        let runs: Vec<_> = self.ledger.runs().filter(|run| run.settings.replicate_ppm > 0).collect();
-        if idle && !runs.is_empty() {
-            let run = runs[random.index(runs.len())];
-            let number = u32::try_from(random.below(run.jobs.into())).expect("small");
-            let job = JobId { run: run.settings.id, number };
-            let row = self.ledger.job(job).filter(|row| row.slot.state == JobState::Done);
-            let accepted = row.and_then(|row| row.accepted()).map(|(_, row)| row.result.clone());
-            let is_open = run.state.is_some_and(RunState::is_open);
-            if let Some(accepted) = accepted.filter(|_| is_open && self.counted.insert(job)) {
-                let (kernel, token) = (Kernel::Scalar, accepted.token);
-                let result = JobResult { counts: truth(job), kernel: kernel.into(), states: 0, ..accepted };
-                let compare = Compare { build: "simulated".to_owned(), secret: [0; 16], result };
-                // Some are too large, and do not tell their parts.
-                let is_large = number.is_multiple_of(4);
-                let ask = if is_large { Ask::CheckWhole(CheckWhole(token)) } else { Ask::Compare(compare) };
-                self.ask(ask, Asker::Nobody);
-            }
-        }
-        self.schedule(later, Event::Canary { life });
+        let (held, returned, faults) = (Vec::new(), Vec::new(), Vec::new());
+        let sync =
+            SyncRequest { session, results, held, returned, wanted: Wanted::NONE, leaving: false, faults };
+        self.ask(Ask::Sync(Sync { sync, credential }), Asker::Nobody);
     }
 
     /// No more faults; whoever is dead comes back, and whatever hangs goes on.
     pub(super) fn calm_down(&mut self) {
         self.luck.calm();
         self.short_until = 0;
+        if self.all_lie {
+            // Or nobody would count what is left.
+            self.workers.iter_mut().for_each(|worker| worker.engine.lies_in = None);
+            self.workers.iter_mut().filter_map(|worker| worker.process.as_mut()).for_each(Process::reform);
+        }
         self.workers.iter_mut().for_each(|worker| worker.cut_off = 0);
         self.schedule(0, Event::Start);
         (0..self.workers.len()).for_each(|place| self.schedule(1, Event::Birth(place)));

@@ -8,7 +8,7 @@ use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::Counts;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::Class;
-use nqueens_model::id::{Incarnation, JobId, LeaseToken, RunId, WorkerId};
+use nqueens_model::id::{JobId, LeaseToken, RunId, WorkerId};
 use nqueens_model::message::{
     EncodedJob, JobResult, Lease, Registration, ResultAck, ReturnedLease, Session, SyncRequest, SyncResponse,
     Verdict,
@@ -46,7 +46,7 @@ pub(super) struct Stage {
 
 pub(super) fn token(number: u32) -> LeaseToken {
     let job = JobId { run: RunId::from_random(7), number };
-    LeaseToken { job, epoch: NonZeroU32::MIN, incarnation: Incarnation::from_random(7) }
+    LeaseToken { job, epoch: NonZeroU32::MIN, ticket: 7 }
 }
 
 pub(super) fn result(number: u32) -> JobResult {

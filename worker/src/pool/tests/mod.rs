@@ -17,7 +17,7 @@ use nqueens_kernel::job::Job;
 use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_kernel::subproblem::Subproblem;
 use nqueens_kernel::unit::UnitTally;
-use nqueens_model::id::{Incarnation, JobId, RunId};
+use nqueens_model::id::{JobId, RunId};
 use nqueens_model::message::EncodedJob;
 
 use super::*;
@@ -33,9 +33,8 @@ fn lease(n: u32, number: u32) -> Lease {
 
 fn lease_of(job: &Job, number: u32) -> Lease {
     let job_id = JobId { run: RunId::from_random(1), number };
-    let incarnation = Incarnation::from_random(1);
     Lease {
-        token: LeaseToken { job: job_id, epoch: NonZeroU32::MIN, incarnation },
+        token: LeaseToken { job: job_id, epoch: NonZeroU32::MIN, ticket: 1 },
         job: EncodedJob { n: job.n(), class: job.class(), bound1: job.bound1(), prefixes: job.encode() },
         states: 1,
         mirrored: false,

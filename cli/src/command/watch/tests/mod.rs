@@ -83,7 +83,6 @@ fn worker(number: u64, name: &str, states_per_s: f64) -> WorkerStatus {
         draining: number == 3,
         checks_passed: 0,
         checks_failed: 0,
-        checks_open: 0,
         credential: Credential::shared(),
         distrusted: (number == 2).then(|| "test".to_owned()),
     }

@@ -1,15 +1,12 @@
-//! Random histories of leases, reports, returns, silences and restarts: what must hold after every single event.
+//! Single rules of leases. Random histories of everything together are the crate `nqueens-simulation`.
 
 mod credentials;
-mod independence;
 mod shares;
 mod world;
 
 use nqueens_model::message::{HeldLease, Verdict, Wanted};
-use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
-use self::world::{ClusterEvent, JOBS, WORKERS, World, events, result, run_id, settings, truth};
+use self::world::{JOBS, World, result, run_id, settings, truth};
 use super::*;
 
 /// A worker on a machine, whose program says nothing of its engine.
@@ -29,7 +26,8 @@ pub(super) fn registration(machine: &str, kernel: &str, threads: u32) -> Registr
 #[test]
 fn stragglers_are_leased_twice_and_counted_once() {
     let mut world = World::new(0);
-    let [slow, idle] = [1, 2].map(|worker| WorkerId::new(worker).unwrap());
+    // Of another credential: what the first may never finish does not go to its next name.
+    let [slow, idle] = [1, 3].map(|worker| WorkerId::new(worker).unwrap());
     let first = world.dispatch.grant(0, slow, Wanted::new(u64::MAX, JOBS as usize));
     assert_eq!(first.len(), JOBS as usize, "alone, it gets everything");
     assert!(world.dispatch.grant(49, idle, Wanted::new(1, 1)).is_empty(), "too early");
@@ -144,54 +142,9 @@ fn runs_of_higher_priority_come_first() {
     assert_eq!(runs, [[true; JOBS as usize], [false; JOBS as usize]].concat());
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, rng_seed: RngSeed::Fixed(2), failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn the_ledger_holds_after_every_event(
-        events in events(), replicate_ppm in prop_oneof![Just(0), Just(300_000), Just(1_000_000)],
-        arbiter in any::<bool>(),
-    ) {
-        let mut world = World::with_arbiter(replicate_ppm, arbiter);
-        for event in &events {
-            world.apply(event);
-            world.store();
-            world.check();
-        }
-        // Whatever has happened, honest workers finish and check every job that is not in quarantine.
-        world.apply(&ClusterEvent::SetState(RunState::Active));
-        world.apply(&ClusterEvent::Readmit);
-        world.dispatch.release_all();
-        world.store();
-        loop {
-            let before = world.issued.len();
-            for worker in 1..=WORKERS {
-                world.apply(&ClusterEvent::Grant { worker, states: u64::MAX, jobs_max: JOBS as usize });
-            }
-            for pick in before..world.issued.len() {
-                world.apply(&ClusterEvent::Report { worker: None, pick, wrong: false, implausible: false });
-                world.apply(&ClusterEvent::Readmit);
-                world.store();
-                world.check();
-            }
-            world.apply(&ClusterEvent::Decide);
-            if world.issued.len() == before {
-                break;
-            }
-        }
-        let sums = world.dispatch.run(run_id()).unwrap().sums();
-        prop_assert_eq!(sums.done + sums.quarantined, JOBS);
-        prop_assert!(sums.checks.open <= sums.quarantined, "every result is checked");
-        if replicate_ppm == 1_000_000 {
-            let done = |number: &u32| world.slots[*number as usize].state == JobState::Done;
-            prop_assert!((0..JOBS).filter(done).all(|number| world.accepted[&number].counts == truth(number)));
-        }
-    }
-}
-
 #[test]
 fn jobs_leave_in_an_order_that_the_seed_fixes() {
-    let order = |seed| super::run::shuffled(1_000, seed);
+    let order = |seed| super::order::shuffled(1_000, seed);
     assert_eq!(order(1), order(1));
     assert_ne!(order(1), order(2));
     let mut sorted = order(3);

@@ -82,7 +82,7 @@ impl CountingWorker {
 fn finish(threads: [u32; 2], says: bool) -> [(Millis, usize); 2] {
     // No job is leased twice.
     let policy = Policy { second_lease_ms: Millis::MAX, ..Policy::default() };
-    let mut dispatch = Dispatch::new(policy, Incarnation::from_random(1), [0; 32]);
+    let mut dispatch = Dispatch::new(policy, &[0; 32]);
     let plan = Plan::new(BoardSize::new(20).expect("a board"), PlanKind::Border);
     let settings = RunSettings { id: RunId::from_random(7), plan, seed: 1, priority: 0, replicate_ppm: 0 };
     dispatch.add_run(Run::planned(&settings, &vec![JOB; JOBS]));
@@ -91,7 +91,7 @@ fn finish(threads: [u32; 2], says: bool) -> [(Millis, usize); 2] {
         CountingWorker::new(&mut dispatch, 2, FAST / 100, threads[1], says),
     ];
     let mut now = 0;
-    while !dispatch.run(settings.id).expect("added").is_complete() {
+    while !dispatch.run(settings.id).expect("added").is_counted() {
         now += STEP_MS;
         for worker in &mut workers {
             worker.step(now, &mut dispatch);

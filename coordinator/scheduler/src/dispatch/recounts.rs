@@ -1,0 +1,219 @@
+//! What the coordinator counts itself, where it counts, and what follows: its count is final.
+//!
+//! | what | why | limit |
+//! |---|---|---|
+//! | disputes | a second count differs, and nobody is distrusted by a vote | none |
+//! | jobs that are drawn | to find wrong results, whoever colludes | 2 % of the run |
+//! | second counts that nobody makes | the run waits for nothing else | 2 % of the run |
+//! | jobs that failed [`failures_max`](super::Policy::failures_max) times on workers, or whose leases ran out [`lapses_max`](super::Policy::lapses_max) times | it may be the job or the workers | none |
+//!
+//! Which jobs are drawn follows from the key of the database: the same share of all jobs of a run, whenever they are counted.
+
+use nqueens_kernel::counts::Counts;
+use nqueens_model::id::{JobId, RunId, WorkerId};
+
+use super::checks::CheckOutcome;
+use super::run::WHOLE;
+use super::ticket::Lot;
+use super::{Accepted, Dispatch, JobState, Millis, Run, Sums};
+
+/// Recounts take up to one part in so many of the time that a run was counted, ...
+const SHARE: u128 = 50;
+
+/// ... or this, in microseconds, if that is more.
+const TIME_MIN_US: u128 = 10_000_000;
+
+/// Parts of a job that are recounted, at most.
+const ROUNDS: usize = 64;
+
+/// Something that the coordinator is to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// The job.
+    pub job: JobId,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why the coordinator counts a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Two results differ.
+    Dispute,
+    /// It was drawn: a part, if it has several, by this number.
+    Drawn(u64),
+    /// Nobody makes its second count.
+    Left,
+    /// It fails on workers, and has no result.
+    Failing,
+}
+
+/// What the coordinator found of a job that has a result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finding<'a> {
+    /// All of the job was counted.
+    pub(crate) whole: bool,
+    /// It was drawn.
+    pub(crate) drawn: bool,
+    /// What came out.
+    pub(crate) counts: Counts,
+    /// What the accepted result says of the same.
+    pub(crate) said: Counts,
+    /// And second counts of it, whether they differ or agree.
+    pub(crate) seconds: &'a [(WorkerId, Counts)],
+}
+
+impl Dispatch {
+    /// What the coordinator is to count next.
+    pub fn task(&self, now: Millis) -> Option<Task> {
+        if !self.policy.arbiter {
+            return None;
+        }
+        let task = |why| move |job| Task { job, why };
+        let mut disputed = self.checks.disputed().map(|(job, _)| job);
+        let mut failing = self.failing.iter().copied();
+        let open = || self.runs.values().filter(|run| run.state().is_open());
+        let dispute = disputed.find(|job| self.is_open(job)).map(task(Why::Dispute));
+        let of_run = || open().find_map(|run| self.task_of(now, run));
+        let failing = || failing.find(|job| self.is_open(job)).map(task(Why::Failing));
+        dispute.or_else(of_run).or_else(failing)
+    }
+
+    fn is_open(&self, job: &JobId) -> bool {
+        !self.given_up.contains(job) && self.runs.get(&job.run).is_some_and(|run| run.state().is_open())
+    }
+
+    /// What a run waits for, or gains by.
+    fn task_of(&self, now: Millis, run: &Run) -> Option<Task> {
+        let Sums { accepted, recounts_us, .. } = run.sums();
+        if *recounts_us >= (accepted.cpu_us / SHARE).max(TIME_MIN_US) {
+            return None;
+        }
+        let left = || self.checks.of(run.id()).find(|(job, _)| self.is_open(job));
+        let is_left = || run.is_counted() && self.is_late(now, run.id());
+        self.drawn(run).or_else(|| {
+            let (job, _) = left().filter(|_| is_left())?;
+            Some(Task { job, why: Why::Left })
+        })
+    }
+
+    /// The next job that is drawn and has its result: of as many as are wanted at least, or of more as long as the run goes on
+    /// anyway.
+    fn drawn(&self, run: &Run) -> Option<Task> {
+        let order = run.order_of_recounts();
+        // Second counts that were left to the coordinator lie anywhere in the order: a run that is counted waits for none beyond.
+        let min = self.policy.recounts_min as usize;
+        let max = if run.is_counted() { min } else { 2 * min.max(run.recounts_begun()) };
+        let places =
+            (0..max.min(order.len() * ROUNDS)).map(|place| (place / order.len(), order[place % order.len()]));
+        let mut due = places.filter_map(|(round, number)| {
+            let (slot, job) = (run.slot(number), JobId { run: run.id(), number });
+            let is_due = slot.state == JobState::Done && usize::from(slot.recounted) == round;
+            let part = self.key.lot(Lot::Recounts, job).wrapping_add(round as u64);
+            (is_due && self.is_open(&job)).then_some(Task { job, why: Why::Drawn(part) })
+        });
+        due.next()
+    }
+
+    /// Whether a run can come to its end: all jobs are done, the coordinator has nothing left to count of it, and nobody makes
+    /// its second counts.
+    pub fn is_over(&self, now: Millis, run: &Run) -> bool {
+        let is_made = |job| self.leases.contains_key(&job);
+        run.is_counted()
+            && (!self.policy.arbiter || self.task_of(now, run).is_none())
+            && (run.sums().checks.open == 0
+                || self.is_late(now, run.id()) && !self.checks.of(run.id()).any(|(job, _)| is_made(job)))
+    }
+
+    /// The coordinator has counted a job that failed on workers.
+    pub(crate) fn accept_own(&mut self, job: JobId, own: &Accepted) {
+        let run = self.runs.get_mut(&job.run).expect("looked up before");
+        run.accept(job.number, own);
+        run.note_recount(job.number, WHOLE);
+        self.remove_leases(job);
+        self.failing.remove(&job);
+        self.dirty.insert(job);
+    }
+
+    /// The coordinator has counted a job that has a result, or a part of it. Whoever says otherwise is out, those who have
+    /// confirmed a wrong result included. Returns whether the accepted result is wrong.
+    pub(crate) fn decide(&mut self, job: JobId, accepted: &Accepted, finding: &Finding<'_>) -> bool {
+        let Finding { whole, drawn, counts, said, seconds } = *finding;
+        let differing = self.checks.get(job).and_then(|check| check.differing.clone());
+        let is_wrong = said != counts;
+        if is_wrong {
+            let run = self.runs.get_mut(&job.run).expect("looked up before");
+            if run.slot(job.number).state == JobState::Done {
+                run.withdraw(job.number, accepted);
+            }
+        } else {
+            if differing.is_some() {
+                self.uphold(job, accepted);
+            }
+            let run = self.runs.get_mut(&job.run).expect("looked up before");
+            let recounted = if whole { WHOLE } else { run.slot(job.number).recounted + u8::from(drawn) };
+            run.note_recount(job.number, recounted);
+            self.trust.change(&self.workers[&accepted.worker].machine.clone()).passed += 1;
+            if whole {
+                let was_disputed = differing.is_some();
+                let outcome = if was_disputed { CheckOutcome::Settled } else { CheckOutcome::Agreed };
+                self.close_check(job, outcome);
+            }
+        }
+        self.dirty.insert(job);
+        if is_wrong {
+            self.fail_against(job, accepted.worker, said, counts);
+        }
+        // One may have come while the coordinator counted.
+        let differing = differing
+            .filter(|differing| whole && !seconds.iter().any(|(worker, _)| *worker == differing.worker));
+        let differing = differing.map(|differing| (differing.worker, differing.counts));
+        for (worker, second) in seconds.iter().copied().chain(differing) {
+            if second != counts {
+                self.fail_against(job, worker, second, counts);
+            }
+        }
+        is_wrong
+    }
+
+    /// The coordinator's own result takes the place of a wrong one.
+    pub(crate) fn replace(&mut self, job: JobId, own: &Accepted) {
+        self.close_check(job, CheckOutcome::Settled);
+        self.accept_own(job, own);
+    }
+
+    fn fail_against(&mut self, job: JobId, worker: WorkerId, said: Counts, right: Counts) {
+        let reason =
+            format!("its worker {worker} counted {said:?} for job {job}, and the coordinator {right:?}");
+        self.fail(&self.machine(worker), reason);
+    }
+
+    /// The coordinator has spent processor time on a run, in microseconds.
+    pub(crate) fn note_recount_time(&mut self, run: RunId, elapsed_us: u64) {
+        if let Some(run) = self.runs.get_mut(&run) {
+            run.note_recount_time(elapsed_us);
+        }
+    }
+
+    /// The coordinator can't count a job. One that has failed elsewhere, too, is quarantined.
+    pub fn give_up(&mut self, job: JobId) {
+        self.given_up.insert(job);
+        let is_failing = self.failing.remove(&job);
+        let Some(run) = self.runs.get_mut(&job.run).filter(|run| run.contains(job.number)) else { return };
+        if is_failing && matches!(run.slot(job.number).state, JobState::Ready | JobState::Leased) {
+            run.quarantine(job.number);
+            self.remove_leases(job);
+            self.dirty.insert(job);
+        }
+    }
+
+    /// Asks for a second count of a result that does not tell its parts, and whose job is too large to be recounted whole.
+    pub(crate) fn check_again(&mut self, job: JobId, accepted: &Accepted) {
+        self.given_up.insert(job);
+        let machine = self.machine(accepted.worker);
+        let is_open = |run: &Run| run.state().is_open() && run.slot(job.number).state == JobState::Done;
+        if self.runs.get(&job.run).is_some_and(is_open) && !machine.credential.is_own() {
+            self.open_check(job, *accepted, machine);
+        }
+    }
+}
