@@ -1,192 +1,85 @@
 //! Option values that several commands share.
 
 use std::error::Error;
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use anyhow::ensure;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser, ValueParserFactory};
+use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use nqueens_coordinator::{Confirming, Timing};
 use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::cells::Cells;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::Kernel;
-use nqueens_kernel::names::UnknownName;
 use nqueens_kernel::plan::{Plan, PlanKind, fastest};
 use nqueens_model::message::THREADS_MAX;
 
+use crate::board::Board;
 use crate::headings::{CHECKS, LIMITS};
-use crate::machine::threads_max;
-
-/// The name of leaving the choice to the program.
-pub(crate) const AUTO: &str = "auto";
+use crate::machine::{default_threads, threads_max};
 
 /// Reads one of `names`, which the help, the completions and the error of another text list.
-pub(crate) fn one_of<T>(names: impl Iterator<Item = &'static str>) -> ValueParser
+pub(crate) fn one_of<T>(names: impl IntoIterator<Item = &'static str>) -> ValueParser
 where
     T: FromStr<Err: Error + Send + Sync + 'static> + Clone + Send + Sync + 'static,
 {
-    PossibleValuesParser::new(names.collect::<Vec<_>>()).try_map(|name| name.parse::<T>()).into()
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<T>()).into()
 }
 
-/// One of several by name, or leaving the choice to the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice<T> {
-    Auto,
-    Given(T),
+/// Reads an engine for the processor.
+pub(crate) fn kernels() -> ValueParser {
+    one_of::<Kernel>(Kernel::ALL.map(Kernel::name))
 }
 
-/// An engine for the processor, or the one for devices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EngineName {
-    Cpu(Kernel),
-    /// Devices, and no thread of the processor.
-    OpenCl,
+/// Reads a way to split a board.
+pub(crate) fn plans() -> ValueParser {
+    one_of::<PlanKind>(PlanKind::ALL.map(PlanKind::name))
 }
 
-/// What is to count on one machine.
-pub(crate) type EngineChoice = Choice<EngineName>;
-
-/// Which engine for the processor is to count.
-pub(crate) type KernelChoice = Choice<Kernel>;
-
-/// How a board is to be split into jobs.
-pub(crate) type PlanChoice = Choice<PlanKind>;
-
-pub(crate) trait Named:
-    FromStr<Err: Error + Send + Sync> + Copy + fmt::Display + Send + Sync + 'static
-{
-    fn names() -> impl Iterator<Item = &'static str>;
+/// The engine, by default the fastest that this machine can run; an error if it can't run the one asked for.
+pub(crate) fn runnable(kernel: Option<Kernel>) -> anyhow::Result<Kernel> {
+    let Some(kernel) = kernel else { return Ok(Kernel::best()) };
+    ensure!(
+        kernel.is_available(),
+        "this machine can't run the {kernel} kernel because it lacks {}; the fastest kernel that it can run is {}",
+        kernel.lacks().join(", "),
+        Kernel::best()
+    );
+    Ok(kernel)
 }
 
-impl Named for Kernel {
-    fn names() -> impl Iterator<Item = &'static str> {
-        Self::ALL.into_iter().map(Self::name)
+/// The plan for a board of this size, by default the fastest of this engine for the processor, or where there is none of
+/// devices.
+pub(crate) fn plan_kind(asked: Option<PlanKind>, n: BoardSize, kernel: Option<Kernel>) -> PlanKind {
+    if asked == Some(PlanKind::Colours) && n.get() < RowSets::N_MIN {
+        eprintln!("nqueens: N = {n} is too small for row sets; plan border is used instead");
     }
+    asked.unwrap_or_else(|| fastest(n, kernel))
 }
 
-impl Named for EngineName {
-    fn names() -> impl Iterator<Item = &'static str> {
-        Kernel::names().chain([nqueens_gpu::NAME])
-    }
+/// How a board is split into jobs.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Splitting {
+    /// How to split the board into jobs [default: the fastest way]
+    #[arg(long, value_parser = plans(), conflicts_with = "cells")]
+    pub(crate) plan: Option<PlanKind>,
+
+    /// Estimated states per job; an interruption or a dead worker loses less work when jobs are smaller [default: depends
+    /// on N]
+    #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62), help_heading = LIMITS)]
+    job_states: Option<u64>,
 }
 
-impl FromStr for EngineName {
-    type Err = UnknownName;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == nqueens_gpu::NAME { Ok(Self::OpenCl) } else { text.parse().map(Self::Cpu) }
-    }
-}
-
-impl fmt::Display for EngineName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cpu(kernel) => kernel.fmt(f),
-            Self::OpenCl => f.pad(nqueens_gpu::NAME),
+impl Splitting {
+    /// The plan for this engine. A board with blocked cells leaves no choice.
+    pub(crate) fn plan(self, board: &Board, kernel: Option<Kernel>) -> Plan {
+        let states = self.job_states;
+        if let Some(cells) = board.cells {
+            return states.map_or_else(|| Plan::of_cells(cells), |states| Plan::of_cells_with(cells, states));
         }
+        let (n, kind) = (board.n, plan_kind(self.plan, board.n, kernel));
+        states.map_or_else(|| Plan::new(n, kind), |states| Plan::with_states_per_job(n, kind, states))
     }
-}
-
-impl EngineChoice {
-    /// The choice for the processor; `None` if devices alone are to count.
-    pub(crate) fn cpu(self) -> Option<KernelChoice> {
-        match self {
-            Self::Auto => Some(KernelChoice::Auto),
-            Self::Given(EngineName::Cpu(kernel)) => Some(KernelChoice::Given(kernel)),
-            Self::Given(EngineName::OpenCl) => None,
-        }
-    }
-}
-
-impl Named for PlanKind {
-    fn names() -> impl Iterator<Item = &'static str> {
-        Self::ALL.into_iter().map(Self::name)
-    }
-}
-
-impl<T: Named> Choice<T> {
-    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-        std::iter::once(AUTO).chain(T::names())
-    }
-
-    pub(crate) fn given(self) -> Option<T> {
-        if let Self::Given(it) = self { Some(it) } else { None }
-    }
-}
-
-impl<T: Named> ValueParserFactory for Choice<T> {
-    type Parser = ValueParser;
-
-    fn value_parser() -> ValueParser {
-        one_of::<Self>(Self::names())
-    }
-}
-
-impl<T: Named> FromStr for Choice<T> {
-    type Err = T::Err;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == AUTO { Ok(Self::Auto) } else { text.parse().map(Self::Given) }
-    }
-}
-
-impl<T: Named> fmt::Display for Choice<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.pad(AUTO),
-            Self::Given(it) => it.fmt(f),
-        }
-    }
-}
-
-impl KernelChoice {
-    /// The engine, by default the fastest that this machine can run; an error if it can't run the one asked for.
-    pub(crate) fn resolve(self) -> anyhow::Result<Kernel> {
-        let Self::Given(kernel) = self else { return Ok(Kernel::best()) };
-        ensure!(
-            kernel.is_available(),
-            "this machine can't run the {kernel} kernel because it lacks {}; the fastest kernel that it can run is {}",
-            kernel.lacks().join(", "),
-            Kernel::best()
-        );
-        Ok(kernel)
-    }
-}
-
-impl PlanChoice {
-    /// The plan for a board of this size, by default the fastest of this engine for the processor, or where there is none of
-    /// devices.
-    pub(crate) fn resolve(self, n: BoardSize, kernel: Option<Kernel>) -> PlanKind {
-        if self == Self::Given(PlanKind::Colours) && n.get() < RowSets::N_MIN {
-            eprintln!("nqueens: N = {n} is too small for row sets; plan border is used instead");
-        }
-        self.given().unwrap_or_else(|| fastest(n, kernel))
-    }
-
-    /// The plan, with jobs of about so many states or of a size that suits it. A board with blocked cells leaves no choice.
-    pub(crate) fn cut(
-        self,
-        n: BoardSize,
-        cells: Option<Cells>,
-        kernel: Option<Kernel>,
-        states_per_job: Option<u64>,
-    ) -> Plan {
-        if let Some(cells) = cells {
-            let suitable = || Plan::of_cells(cells);
-            return states_per_job.map_or_else(suitable, |states| Plan::of_cells_with(cells, states));
-        }
-        let kind = self.resolve(n, kernel);
-        states_per_job.map_or_else(|| Plan::new(n, kind), |states| Plan::with_states_per_job(n, kind, states))
-    }
-}
-
-/// The engine to choose the plan for; `None`: GPUs. Threads beside GPUs have a say only if they are fastest by `colours`: a
-/// GPU counts that as well, and many threads may count more of it.
-pub(crate) fn suited(n: BoardSize, kernel: Option<Kernel>, has_devices: bool) -> Option<Kernel> {
-    kernel.filter(|kernel| !has_devices || fastest(n, Some(*kernel)) == PlanKind::Colours)
 }
 
 /// How large a plan may be.
@@ -220,6 +113,20 @@ impl From<ConfirmingOptions> for Confirming {
     }
 }
 
+/// How many threads count.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Threads {
+    /// Number of threads [default: one per processor]
+    #[arg(short, long, value_parser = threads, value_name = "COUNT")]
+    threads: Option<NonZeroUsize>,
+}
+
+impl Threads {
+    pub(crate) fn number(self) -> NonZeroUsize {
+        self.threads.unwrap_or_else(default_threads)
+    }
+}
+
 /// Reads a number of threads, `1..=THREADS_MAX`.
 pub(crate) fn threads(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse().ok().filter(|&threads: &NonZeroUsize| threads <= threads_max());
@@ -234,45 +141,7 @@ pub(crate) fn amount(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use nqueens_model::kernel::KernelName;
-
     use super::*;
-
-    #[test]
-    fn names_are_read_as_they_are_printed() {
-        for name in KernelChoice::names() {
-            assert_eq!(name.parse::<KernelChoice>().unwrap().to_string(), name);
-        }
-        for name in EngineChoice::names() {
-            assert_eq!(name.parse::<EngineChoice>().unwrap().to_string(), name);
-        }
-        assert_eq!(nqueens_gpu::NAME, KernelName::DEVICE);
-        for name in PlanChoice::names() {
-            assert_eq!(name.parse::<PlanChoice>().unwrap().to_string(), name);
-        }
-        assert_eq!(KernelChoice::Auto.resolve().unwrap(), Kernel::best());
-    }
-
-    #[test]
-    fn the_plan_suits_devices_where_they_count() {
-        let plan = |n, kernel| PlanChoice::Auto.resolve(BoardSize::new(n).unwrap(), kernel);
-        assert_eq!([19, 20].map(|n| plan(n, None)), [PlanKind::Border, PlanKind::Colours]);
-        assert_eq!(plan(20, Some(Kernel::Scalar)), PlanKind::Border);
-        // Beside threads, that count 19 by `colours` if they can multiply.
-        let beside = |n, kernel| {
-            let n = BoardSize::new(n).unwrap();
-            PlanChoice::Auto.resolve(n, suited(n, Some(kernel), true))
-        };
-        assert_eq!(
-            [14, 19, 20].map(|n| beside(n, Kernel::Avx2)),
-            [PlanKind::Border, PlanKind::Colours, PlanKind::Colours]
-        );
-        assert_eq!([19, 20].map(|n| beside(n, Kernel::Scalar)), [PlanKind::Border, PlanKind::Colours]);
-        let alone = BoardSize::new(19).unwrap();
-        assert_eq!(suited(alone, Some(Kernel::Scalar), false), Some(Kernel::Scalar));
-        let asked_for = PlanChoice::Given(PlanKind::Rows).resolve(BoardSize::new(20).unwrap(), None);
-        assert_eq!(asked_for, PlanKind::Rows);
-    }
 
     #[test]
     fn thread_counts_are_limited() {

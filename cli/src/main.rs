@@ -6,8 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod bfile;
+mod board;
 mod build;
-mod cells;
 mod checkup;
 mod choices;
 mod client;
@@ -15,7 +15,7 @@ mod command;
 mod confirm;
 mod console;
 mod counting;
-mod devices;
+mod engine_options;
 mod engines;
 mod exit;
 mod finding_lines;

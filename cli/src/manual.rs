@@ -11,28 +11,14 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::build::BUILD;
 use crate::exit::statuses;
-use crate::machine::default_threads;
 
 /// Writes a page for each command into a directory, which is created if it does not exist.
 pub(crate) fn write(commands: Command, dir: &Path) -> anyhow::Result<()> {
-    let mut commands = for_any_machine(commands.disable_help_subcommand(true)).long_version(BUILD);
+    let mut commands = commands.disable_help_subcommand(true).long_version(BUILD);
     commands.build();
     fs::create_dir_all(dir).and_then(|()| write_page(&commands, dir)).with_context(|| {
         format!("writing manual pages to {}, which must be a writable directory", dir.display())
     })
-}
-
-/// The commands without what is true of this machine alone: the number of its processors.
-fn for_any_machine(commands: Command) -> Command {
-    let here = default_threads().to_string();
-    let commands = commands.mut_args(|arg| {
-        if arg.get_id() != "threads" || !arg.get_default_values().iter().any(|value| *value == *here) {
-            return arg;
-        }
-        let help = format!("{} [default: one per processor]", arg.get_help().cloned().unwrap_or_default());
-        arg.help(help).hide_default_value(true)
-    });
-    commands.mut_subcommands(for_any_machine)
 }
 
 /// Writes the page of a command and those of the commands below it.

@@ -16,10 +16,9 @@ use nqueens_evidence::verify::{CHECKS_MIN, Report};
 use nqueens_kernel::engine::{Control, Kernel};
 use nqueens_proto::random_bytes;
 
-use crate::choices::{KernelChoice, threads};
+use crate::choices::{Threads, kernels, runnable};
 use crate::engines::ENGINES;
 use crate::finding_lines::print_finding;
-use crate::machine::default_threads;
 use crate::output::{Json, thousands};
 use crate::progress::{LINE_EVERY, StepBar};
 use crate::runtime::block_on;
@@ -36,22 +35,20 @@ pub(crate) struct SamplingOptions {
     #[arg(long, value_name = "S", requires = "sample")]
     seed: Option<u64>,
 
-    /// Number of threads that recount
-    #[arg(short, long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
-    threads: NonZeroUsize,
+    #[command(flatten)]
+    threads: Threads,
 
-    /// Engine that recounts; auto selects the fastest with another search than the one that counted first
+    /// Engine that recounts [default: the fastest with another search than the one that counted first]
     // Not --kernel: a setting of this name is meant for those who count, and is not to become the one who checks too.
-    #[arg(long, default_value_t = KernelChoice::Auto)]
-    recount_kernel: KernelChoice,
+    #[arg(long, value_parser = kernels())]
+    recount_kernel: Option<Kernel>,
 }
 
 impl SamplingOptions {
     pub(crate) fn draw(self) -> anyhow::Result<SampleDraw> {
-        let chosen = self.recount_kernel;
-        let kernel = chosen.given().map(|_| chosen.resolve()).transpose()?;
+        let kernel = self.recount_kernel.map(|kernel| runnable(Some(kernel))).transpose()?;
         let seed = self.seed.unwrap_or_else(|| u64::from_ne_bytes(random_bytes()));
-        Ok(SampleDraw { size: self.sample, seed, kernel, threads: self.threads })
+        Ok(SampleDraw { size: self.sample, seed, kernel, threads: self.threads.number() })
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct ExportCommand {
     format: ExportFormat,
 
     /// With --format bfile: the OEIS's number of the sequence
-    #[arg(long, value_name = "A_NUMBER", value_parser = one_of::<Sequence>(Sequence::ALL.map(Sequence::name).into_iter()), default_value_t = Sequence::Solutions)]
+    #[arg(long, value_name = "A_NUMBER", value_parser = one_of::<Sequence>(Sequence::ALL.map(Sequence::name)), default_value_t = Sequence::Solutions)]
     sequence: Sequence,
 
     /// Output file; an existing file is an error [default: stdout]

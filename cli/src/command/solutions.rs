@@ -4,25 +4,20 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::cells::subject;
 use nqueens_kernel::ladder;
 use nqueens_kernel::solution::{Solution, Symmetry};
 use serde_json::json;
 
-use crate::cells::Drawing;
+use crate::board::Board;
 use crate::output::stdout;
 
 /// Prints the solutions of a board in lexicographic order, as they are found.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens solutions 8 --unique --limit 3")]
 pub(crate) struct SolutionsCommand {
-    /// Board size, 1 to 31
-    #[arg(allow_negative_numbers = true)]
-    n: BoardSize,
-
     #[command(flatten)]
-    drawing: Drawing,
+    board: Board,
 
     /// Print one solution per orbit under rotation and reflection, with its symmetry
     #[arg(long, conflicts_with = "cells")]
@@ -49,13 +44,14 @@ enum SolutionFormat {
 
 impl SolutionsCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let cells = self.drawing.read(self.n)?;
+        self.board.check()?;
+        let Board { n, cells } = self.board;
         let solutions: Box<dyn Iterator<Item = (Solution, Option<Symmetry>)>> = match &cells {
             Some(cells) => Box::new(cells.solutions().map(|solution| (solution, None))),
-            None if self.unique => Box::new(
-                ladder::unique_solutions(self.n).map(|(solution, symmetry)| (solution, Some(symmetry))),
-            ),
-            None => Box::new(ladder::solutions(self.n).map(|solution| (solution, None))),
+            None if self.unique => {
+                Box::new(ladder::unique_solutions(n).map(|(solution, symmetry)| (solution, Some(symmetry))))
+            }
+            None => Box::new(ladder::solutions(n).map(|solution| (solution, None))),
         };
         let mut out = stdout();
         let mut printed = 0_u64;
@@ -65,7 +61,7 @@ impl SolutionsCommand {
             out.write_all(self.format.print(printed, &solution, symmetry).as_bytes())?;
         }
         if printed == 0 && self.limit != Some(0) {
-            let what = subject(self.n, cells.as_ref());
+            let what = subject(n, cells.as_ref());
             eprintln!("nqueens: there is no solution for {what}");
         }
         Ok(ExitCode::SUCCESS)

@@ -5,16 +5,15 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::operator::{RunState, RunStatus, Submission, WorkerStatus};
 use nqueens_proto::random_bytes;
 
-use crate::cells::Drawing;
-use crate::choices::PlanChoice;
+use crate::board::Board;
+use crate::choices::Splitting;
 use crate::client::OperatorClient;
 use crate::exit::INTERRUPTED;
-use crate::headings::{CHECKS, LIMITS};
+use crate::headings::CHECKS;
 use crate::output::{Json, print_line};
 use crate::progress::{Bar, PICTURE_EVERY};
 use crate::runtime::block_on;
@@ -30,13 +29,11 @@ use crate::target::Contact;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens submit 18 --coordinator http://head:7327")]
 pub(crate) struct SubmitCommand {
-    /// Board size, 1 to 31
-    #[arg(allow_negative_numbers = true)]
-    n: BoardSize,
+    #[command(flatten)]
+    board: Board,
 
-    /// How to split the board into jobs
-    #[arg(long, default_value_t = PlanChoice::Auto, conflicts_with = "cells")]
-    plan: PlanChoice,
+    #[command(flatten)]
+    splitting: Splitting,
 
     /// Priority among active runs; the highest goes first
     #[arg(long, default_value_t = 0, allow_negative_numbers = true)]
@@ -48,25 +45,18 @@ pub(crate) struct SubmitCommand {
     #[command(flatten)]
     contact: Contact,
 
-    #[command(flatten)]
-    drawing: Drawing,
-
     /// Minimum percentage of results that a second machine counts again; 0 for none
     #[arg(long, value_name = "PERCENT", value_parser = ppm, default_value = "1", help_heading = CHECKS)]
     replicate: u32,
-
-    /// Estimated states per job; a dead worker loses less work when jobs are smaller [default: depends on N]
-    #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62), help_heading = LIMITS)]
-    job_states: Option<u64>,
 }
 
 impl SubmitCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let cells = self.drawing.read(self.n)?;
+        self.board.check()?;
         block_on(async {
             let mut client = self.contact.client()?;
             let kernel = prevailing(&client.workers().await?);
-            let plan = self.plan.cut(self.n, cells, Some(kernel), self.job_states);
+            let plan = self.splitting.plan(&self.board, Some(kernel));
             let (request, priority, replicate_ppm) = (random_bytes(), self.priority, self.replicate);
             let submission = Submission { request, plan, priority, replicate_ppm };
             let run = client.submit(submission).await?;

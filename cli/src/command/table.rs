@@ -11,13 +11,15 @@ use clap::Args;
 use clap::builder::{ValueParser, ValueParserFactory};
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::counts::{Overflow, Totals};
+use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::known::{Published, first_counted, published};
 use nqueens_kernel::ladder::{Form, LadderCount, Rung};
 use nqueens_kernel::names::UnknownName;
+use nqueens_kernel::plan::fastest;
 use nqueens_kernel::sequence::Sequence;
 use serde_json::json;
 
-use crate::choices::{AUTO, KernelChoice, PlanChoice, one_of};
+use crate::choices::{one_of, runnable};
 use crate::counting::{self, BoardCount};
 use crate::exit::misuse;
 use crate::memory::default_memory;
@@ -39,9 +41,9 @@ pub(crate) struct TableCommand {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     to: Option<BoardSize>,
 
-    /// Algorithm of the ladder, or a kernel on one thread; auto selects the fastest kernel
-    #[arg(long, value_name = "NAME", default_value = AUTO)]
-    algorithm: Algorithm,
+    /// Algorithm of the ladder, or a kernel on one thread [default: the fastest kernel]
+    #[arg(long, value_name = "NAME")]
+    algorithm: Option<Algorithm>,
 
     /// Use the iterative form of a ladder algorithm instead of the recursive one
     #[arg(long)]
@@ -74,8 +76,10 @@ impl TableCommand {
     fn n_usual(&self) -> BoardSize {
         match self.algorithm {
             _ if self.published => BoardSize::new(Published::N_MAX).expect("a board"),
-            Algorithm::Rung(rung) => BoardSize::new(rung.n_max().get() - 2).expect("no rung ends so low"),
-            Algorithm::Kernel(_) => BoardSize::new(16).expect("in 1..=31"),
+            Some(Algorithm::Rung(rung)) => {
+                BoardSize::new(rung.n_max().get() - 2).expect("no rung ends so low")
+            }
+            _ => BoardSize::new(16).expect("in 1..=31"),
         }
     }
 
@@ -140,33 +144,31 @@ impl TableCommand {
         Ok(())
     }
 
-    fn way_to_count(
-        &self,
-        last: BoardSize,
-    ) -> anyhow::Result<Box<dyn Fn(BoardSize) -> anyhow::Result<BoardCount>>> {
-        match self.algorithm {
-            Algorithm::Kernel(_) if self.iterative => {
-                let rungs = Rung::ALL.map(Rung::name).join(", ");
-                misuse(format_args!("--iterative requires one of --algorithm {rungs}")).exit();
-            }
-            Algorithm::Kernel(choice) => {
-                let kernel = choice.resolve()?;
-                let memory_max = default_memory();
-                Ok(Box::new(move |n| {
-                    let plan = PlanChoice::Auto.resolve(n, Some(kernel));
-                    counting::count(n, plan, kernel, NonZeroUsize::MIN, memory_max)
-                }))
-            }
-            Algorithm::Rung(rung) => {
+    fn way_to_count(&self, last: BoardSize) -> anyhow::Result<Way> {
+        let kernel = match self.algorithm {
+            Some(Algorithm::Rung(rung)) => {
                 if last > rung.n_max() {
                     eprintln!("nqueens: {rung} takes minutes to hours beyond N = {}", rung.n_max());
                 }
                 let form = if self.iterative { Form::Iterative } else { Form::Recursive };
-                Ok(Box::new(move |n| Ok(climb(rung, form, n))))
+                return Ok(Box::new(move |n| Ok(climb(rung, form, n))));
             }
-        }
+            _ if self.iterative => {
+                let rungs = Rung::ALL.map(Rung::name).join(", ");
+                misuse(format_args!("--iterative requires one of --algorithm {rungs}")).exit();
+            }
+            Some(Algorithm::Kernel(kernel)) => runnable(Some(kernel))?,
+            None => Kernel::best(),
+        };
+        let memory_max = default_memory();
+        Ok(Box::new(move |n| {
+            counting::count(n, fastest(n, Some(kernel)), kernel, NonZeroUsize::MIN, memory_max)
+        }))
     }
 }
+
+/// A way to count a board.
+type Way = Box<dyn Fn(BoardSize) -> anyhow::Result<BoardCount>>;
 
 fn climb(rung: Rung, form: Form, n: BoardSize) -> BoardCount {
     let begun = Instant::now();
@@ -227,18 +229,18 @@ fn widths(last: BoardSize) -> Result<[usize; ORBITS.len()], Overflow> {
     Ok(widths)
 }
 
-/// A way to count a board.
+/// An algorithm by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Algorithm {
     Rung(Rung),
-    Kernel(KernelChoice),
+    Kernel(Kernel),
 }
 
 impl ValueParserFactory for Algorithm {
     type Parser = ValueParser;
 
     fn value_parser() -> ValueParser {
-        one_of::<Self>(Rung::ALL.map(Rung::name).into_iter().chain(KernelChoice::names()))
+        one_of::<Self>(Rung::ALL.map(Rung::name).into_iter().chain(Kernel::ALL.map(Kernel::name)))
     }
 }
 

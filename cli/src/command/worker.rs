@@ -8,23 +8,18 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use nqueens_model::kernel::KernelName;
 use nqueens_model::name;
 use nqueens_proto::random_bytes;
-use nqueens_worker::{
-    Client, Config, Crew, EndReason, Proof, Spool, Summary, WorkerError, prove, proven_kernels, work,
-};
+use nqueens_worker::{Client, Config, EndReason, Spool, Summary, proven_kernels, work};
 use tracing::info;
 
 use crate::build::BUILD;
-use crate::choices::{EngineChoice, KernelChoice, threads};
-use crate::devices::Devices;
+use crate::choices::Threads;
+use crate::engine_options::EngineOptions;
 use crate::engines::ENGINES;
 use crate::exit::{INTERRUPTED, NO_MORE_WORK, TIME_IS_UP, misuse};
 use crate::headings::{CONNECTION, LIMITS};
 use crate::join::Join;
-use crate::machine::default_threads;
-use crate::memory::Memory;
 use crate::runtime;
 use crate::signals::{Signal, signals, stopped};
 use crate::time::{TimeLimit, duration};
@@ -54,17 +49,11 @@ pub(crate) struct WorkerCommand {
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7327")]
     coordinator: String,
 
-    /// Number of counting threads
-    #[arg(short, long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
-    threads: NonZeroUsize,
-
-    /// Counting engine; each must pass a self-test on small boards, and auto selects the fastest that does. With opencl,
-    /// devices count, and threads count what is not for devices: variants
-    #[arg(long, default_value_t = EngineChoice::Auto)]
-    kernel: EngineChoice,
+    #[command(flatten)]
+    threads: Threads,
 
     #[command(flatten)]
-    devices: Devices,
+    engines: EngineOptions,
 
     /// Name in the coordinator's lists: one line of printable characters, at most 64 bytes [default: the host name]
     #[arg(long, value_parser = name)]
@@ -89,9 +78,6 @@ pub(crate) struct WorkerCommand {
 
     #[command(flatten)]
     tls: CallerTls,
-
-    #[command(flatten)]
-    memory: Memory,
 
     /// Number of workers that share the memory of this machine: each uses its part by default [default: the tasks of the
     /// Slurm step on this node, or 1]
@@ -134,18 +120,16 @@ impl WorkerCommand {
     }
 
     async fn serve(self) -> anyhow::Result<ExitCode> {
-        self.devices.check(self.kernel);
+        self.engines.check();
         let told = signals(None).context("listening for signals")?;
         let client = self.client()?;
         let time_max = self.time_limit.and_then(TimeLimit::left);
         let spool = Spool::open(&self.spool)?;
-        let (choice, threads, devices) = (self.kernel, self.threads, self.devices.clone());
+        let (options, threads) = (self.engines.clone(), self.threads.number());
         let proving = tokio::task::spawn_blocking(move || {
-            let Some(kernel) = choice.cpu() else { return Ok((devices.crews_alone()?, Vec::new())) };
-            let (engine, offered) = engines(kernel)?;
-            let cpu = Crew::of_cpu(engine, threads);
-            let devices = devices.crews(&cpu, |decision| info!("{decision}"))?;
-            anyhow::Ok((std::iter::once(cpu).chain(devices).collect(), offered))
+            let engines = options.prove(threads, |decision| info!("{decision}"))?;
+            let offered = engines.kernel.map(|_| proven_kernels(ENGINES).map(|proof| proof.kernel.into()));
+            anyhow::Ok((engines.crews, offered.into_iter().flatten().collect()))
         });
         let (crews, offered) = proving.await.context("the engines' test panicked")??;
         let stagger = self.lifetime_stagger.map_or(Duration::ZERO, |stagger| stagger.mul_f64(random_share()));
@@ -155,7 +139,7 @@ impl WorkerCommand {
             crews,
             factory: Arc::new(ENGINES),
             offered,
-            memory_max: self.memory.bytes_beside(self.node_workers),
+            memory_max: self.engines.memory.bytes_beside(self.node_workers),
             spool: Some(spool),
             drain: Duration::from_secs(self.drain_seconds),
             time_max: time_max.map(|time| time.saturating_sub(stagger)),
@@ -192,17 +176,4 @@ fn farewell(summary: &Summary, told: Option<Signal>) -> ExitCode {
     info!(reason = why, accepted, unreported, unreturned, "worker has stopped");
     let clean = unreported == 0 && unreturned == 0;
     ExitCode::from(if told == Some(Signal::Interrupt) || !clean { INTERRUPTED } else { code })
-}
-
-/// The engine to use, and all that can be offered.
-fn engines(choice: KernelChoice) -> anyhow::Result<(Proof, Vec<KernelName>)> {
-    let proofs: Vec<_> = proven_kernels(ENGINES).collect();
-    let engine = match choice {
-        KernelChoice::Auto => proofs.first().copied().ok_or(WorkerError::NoEngine)?,
-        KernelChoice::Given(kernel) => match proofs.iter().find(|proof| proof.kernel == kernel) {
-            Some(proof) => *proof,
-            None => prove(ENGINES, kernel).map_err(anyhow::Error::msg)?,
-        },
-    };
-    Ok((engine, proofs.iter().map(|proof| proof.kernel.into()).collect()))
 }

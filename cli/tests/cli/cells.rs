@@ -90,14 +90,17 @@ fn totals_are_those_of_the_boards_that_are_printed() {
 fn what_is_no_drawing() {
     let place = Place::new().with_file("board", "..\n..\n").with_file("wrong", "..\n.x\n");
     let fails = |arguments: &str| place.failure(arguments);
-    assert_eq!(fails("run 3 --cells board"), "board: a drawing of the 2 by 2 board, not of N = 3");
-    assert_eq!(fails("run 2 --cells board"), "board: all cells are open: this is the whole board");
-    assert!(fails("run 2 --cells wrong").starts_with("wrong: row 2 of the drawing, from the top, has 'x'"));
-    assert!(fails("run 3 --cells missing").starts_with("missing: No such file"));
-    for conflict in ["solutions 8 --cells board --unique", "submit 2 --cells board --plan rows"] {
-        let outcome = place.run(conflict);
+    assert_eq!(fails("run 3 --cells board"), "--cells: a drawing of the 2 by 2 board, not of N = 3");
+    assert_eq!(fails("run 2 --cells board"), "--cells: all cells are open: this is the whole board");
+    for (misuse, why) in [
+        ("run 2 --cells wrong", "'wrong' for '--cells <FILE>': row 2 of the drawing, from the top, has 'x'"),
+        ("run 3 --cells missing", "'missing' for '--cells <FILE>': No such file"),
+        ("solutions 8 --cells board --unique", "cannot be used with"),
+        ("submit 2 --cells board --plan rows", "cannot be used with"),
+    ] {
+        let outcome = place.run(misuse);
         assert_eq!(outcome.code, 2);
-        assert!(outcome.stderr.contains("cannot be used with"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
     }
 }
 

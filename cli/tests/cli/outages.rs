@@ -320,5 +320,5 @@ fn colours_are_multiplied_exactly_whoever_dies() {
 #[test]
 #[ignore = "takes a minute"]
 fn colours_of_a_large_board_are_multiplied_exactly_whoever_dies() {
-    colours_with_kills(20, 50_000_000, "auto", 10);
+    colours_with_kills(20, 50_000_000, "avx2", 10);
 }

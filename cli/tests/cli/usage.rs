@@ -80,9 +80,9 @@ fn stdout_that_is_closed_is_told() {
 #[test]
 fn unknown_names() {
     let wrong_names = [
-        ("bench --kernel", "auto, reference, scalar"),
-        ("bench --plan", "auto, rows, border, colours"),
-        ("table --algorithm", "brute-force, backtracking, flags, bitmap, mirror, symmetry, auto, reference"),
+        ("bench --kernel", "reference, scalar"),
+        ("bench --plan", "rows, border, colours"),
+        ("table --algorithm", "brute-force, backtracking, flags, bitmap, mirror, symmetry, reference"),
         ("solutions 8 --format", "boards, rows, json"),
     ];
     for (option, names) in wrong_names {

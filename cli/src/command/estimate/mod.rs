@@ -5,23 +5,22 @@ mod ledger_size;
 mod sample;
 
 use std::io;
-use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::thread;
 
 use bytesize::ByteSize;
 use clap::Args;
 use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::known::published;
-use nqueens_kernel::plan::Plan;
+use nqueens_kernel::plan::{Plan, PlanKind};
 use nqueens_model::numbers;
 use nqueens_model::operator::Interval;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::choices::{KernelChoice, PlanChoice, amount, threads};
+use crate::choices::{Threads, amount, kernels, plan_kind, plans, runnable};
 use crate::headings::COSTS;
-use crate::machine::default_threads;
 use crate::memory::Memory;
 use crate::output::{Json, counted, print_line, thousands};
 use crate::progress::StepBar;
@@ -41,17 +40,16 @@ pub(crate) struct EstimateCommand {
     #[arg(allow_negative_numbers = true)]
     n: BoardSize,
 
-    /// Number of threads that sample and measure on this machine
-    #[arg(short, long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
-    threads: NonZeroUsize,
+    #[command(flatten)]
+    threads: Threads,
 
-    /// How to split the board into jobs
-    #[arg(long, default_value_t = PlanChoice::Auto)]
-    plan: PlanChoice,
+    /// How to split the board into jobs [default: the fastest way]
+    #[arg(long, value_parser = plans())]
+    plan: Option<PlanKind>,
 
-    /// Counting engine
-    #[arg(long, default_value_t = KernelChoice::Auto)]
-    kernel: KernelChoice,
+    /// Counting engine [default: the fastest]
+    #[arg(long, value_parser = kernels())]
+    kernel: Option<Kernel>,
 
     /// Number of random descents, and of row sets in proportion; four times as many halve the interval
     #[arg(long, value_name = "COUNT", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=100_000_000))]
@@ -121,14 +119,14 @@ impl EstimateCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let sampling = Sampling {
             n: self.n,
-            kernel: self.kernel.resolve()?,
-            threads: self.threads,
+            kernel: runnable(self.kernel)?,
+            threads: self.threads.number(),
             strata: self.samples.div_ceil(2),
             seed: self.seed,
             memory_max: self.memory.bytes(),
             progress: StepBar::new("{bar:16} {wide_msg}"),
         };
-        let plan = Plan::new(self.n, self.plan.resolve(self.n, Some(sampling.kernel)));
+        let plan = Plan::new(self.n, plan_kind(self.plan, self.n, Some(sampling.kernel)));
         let (n, kind, kernel) = (self.n, plan.kind(), sampling.kernel);
         sampling.check(kind)?;
         if !self.json.json {
@@ -144,7 +142,7 @@ impl EstimateCommand {
         drop(sampling);
         let (total, by_row_sets, work) = sampled?;
         let core_hours = work.core_seconds.map(|seconds| seconds / 3_600.0);
-        let threads_total = self.threads_total.unwrap_or(u32::try_from(self.threads.get())?);
+        let threads_total = self.threads_total.unwrap_or(u32::try_from(self.threads.number().get())?);
         let outlook = Outlook {
             n: n.get(),
             plan: kind.name(),

@@ -3,7 +3,6 @@
 mod end;
 mod here;
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,27 +13,23 @@ use clap::Args;
 use nqueens_coordinator::progress::{RunProgress, Snapshot};
 use nqueens_coordinator::request::ReleaseAll;
 use nqueens_coordinator::{Coordinator, Error, Policy, RunRow, Timing};
-use nqueens_kernel::board::BoardSize;
-use nqueens_kernel::cells::{Cells, file_stem, subject};
+use nqueens_kernel::cells::{file_stem, subject};
 use nqueens_kernel::engine::Kernel;
 use nqueens_model::id::RunId;
 use nqueens_model::operator::{RunState, RunStatus, Submission};
 use nqueens_proto::random_bytes;
-use nqueens_worker::{Config, Crew, Proof, prove, proven_kernels, work};
+use nqueens_worker::{Config, Crew, work};
 use tokio::sync::{oneshot, watch};
 use tracing::debug;
 
 use self::end::{RunEnd, TakenUp};
 use self::here::Here;
+use crate::board::Board;
 use crate::build::BUILD;
-use crate::cells::Drawing;
-use crate::choices::{ConfirmingOptions, EngineChoice, JobsMax, KernelChoice, PlanChoice, suited, threads};
-use crate::devices::Devices;
+use crate::choices::{ConfirmingOptions, JobsMax, Splitting, Threads};
+use crate::engine_options::{EngineOptions, Engines};
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
-use crate::headings::LIMITS;
-use crate::machine::default_threads;
-use crate::memory::Memory;
 use crate::output::{Json, percent, thousands};
 use crate::progress::Bar;
 use crate::runtime;
@@ -49,51 +44,30 @@ use crate::signals::{END_WITHIN, SignalReceiver, signals, stopped};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: nqueens run 16 --threads 2")]
 pub(crate) struct RunCommand {
-    /// Board size, 1 to 31
-    #[arg(allow_negative_numbers = true)]
-    n: BoardSize,
+    #[command(flatten)]
+    board: Board,
 
-    /// Number of counting threads
-    #[arg(short, long, value_parser = threads, default_value_t = default_threads(), value_name = "COUNT")]
-    threads: NonZeroUsize,
+    #[command(flatten)]
+    threads: Threads,
 
     /// Database file [default: nqueens-N.db; with --cells nqueens-N-DIGITS.db]
     #[arg(long, value_name = "PATH")]
     db: Option<PathBuf>,
 
-    /// How to split the board into jobs
-    #[arg(long, default_value_t = PlanChoice::Auto, conflicts_with = "cells")]
-    plan: PlanChoice,
-
-    /// Counting engine; opencl counts on devices alone
-    #[arg(long, default_value_t = EngineChoice::Auto)]
-    kernel: EngineChoice,
+    #[command(flatten)]
+    splitting: Splitting,
 
     #[command(flatten)]
-    devices: Devices,
+    engines: EngineOptions,
 
     #[command(flatten)]
     json: Json,
 
     #[command(flatten)]
-    drawing: Drawing,
-
-    /// What is drawn.
-    #[arg(skip)]
-    cells: Option<Cells>,
-
-    #[command(flatten)]
     confirming: ConfirmingOptions,
-
-    /// Estimated states per job; an interruption loses less work when jobs are smaller [default: depends on N]
-    #[arg(long, value_name = "STATES", value_parser = clap::value_parser!(u64).range(1..=1 << 62), help_heading = LIMITS)]
-    job_states: Option<u64>,
 
     #[command(flatten)]
     jobs_max: JobsMax,
-
-    #[command(flatten)]
-    memory: Memory,
 }
 
 /// Heartbeats inside one process can be brisk: they cost nothing, and keep the bar moving.
@@ -103,9 +77,9 @@ const BEAT_MS: u32 = 500;
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 impl RunCommand {
-    pub(crate) fn execute(mut self) -> anyhow::Result<ExitCode> {
-        self.cells = self.drawing.read(self.n)?;
-        self.devices.check(self.kernel);
+    pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
+        self.board.check()?;
+        self.engines.check();
         let told = signals(Some(END_WITHIN)).context("listening for signals")?;
         let runtime = runtime::beside_counting()?;
         let outcome = runtime.block_on(self.count(told));
@@ -115,13 +89,14 @@ impl RunCommand {
     }
 
     fn path(&self) -> PathBuf {
-        let stem = || file_stem(self.n, self.cells.as_ref());
+        let stem = || file_stem(self.board.n, self.board.cells.as_ref());
         self.db.clone().unwrap_or_else(|| format!("{}.db", stem()).into())
     }
 
     async fn count(self, told: SignalReceiver) -> anyhow::Result<ExitCode> {
-        let (kernel, devices, threads) = (self.kernel, self.devices.clone(), self.threads);
-        let proving = tokio::task::spawn_blocking(move || Engines::proven(kernel, &devices, threads));
+        let (options, threads) = (self.engines.clone(), self.threads.number());
+        let tell = |decision: &str| eprintln!("nqueens: {decision}");
+        let proving = tokio::task::spawn_blocking(move || options.prove(threads, tell));
         let pace = Timing {
             policy: Policy { beat_ms: BEAT_MS, ..Policy::default() },
             jobs_max: self.jobs_max.jobs_max,
@@ -139,7 +114,7 @@ impl RunCommand {
             opened = opening => opened?,
             () = stopped(told.clone()) => return Ok(self.interrupted()),
         };
-        debug!(kernel = engines.name(), "database is open, engine passed its self-test");
+        debug!(kernel = engines.names(), "database is open, engine passed its self-test");
         let outcome = self.end(&coordinator, &engines, told).await;
         debug!("run has ended");
         coordinator.close().await;
@@ -168,7 +143,7 @@ impl RunCommand {
         let Some((run, taken_up)) = self.finish(coordinator, engines, told).await? else { return Ok(None) };
         let reader = coordinator.operator().reader();
         let effort = reader.effort(&reader.run(run.progress.run).await?).await?;
-        Ok(Some(RunEnd { run, effort, taken_up, threads: self.threads.get() }))
+        Ok(Some(RunEnd { run, effort, taken_up, threads: self.threads.number().get() }))
     }
 
     /// Counts what is left of the run, if anything is; `None` if it was interrupted.
@@ -181,7 +156,7 @@ impl RunCommand {
         let planning = async {
             match self.existing(coordinator).await? {
                 Some(run) => Ok(run),
-                None => self.submit(coordinator, engines.planned_for(self.n)).await,
+                None => self.submit(coordinator, engines.planned_for(self.board.n)).await,
             }
         };
         let run = tokio::select! {
@@ -206,10 +181,9 @@ impl RunCommand {
             None => TakenUp::New,
         };
         coordinator.operator().ask(ReleaseAll).await.map_err(anyhow::Error::new)?;
-        let crews = engines.crews(self.threads);
         let bar = Bar::new();
         tokio::select! {
-            end = self.drive(coordinator, id, crews, told) => Ok(end?.map(|run| (run, taken_up))),
+            end = self.drive(coordinator, id, engines.crews.clone(), told) => Ok(end?.map(|run| (run, taken_up))),
             never = bar.show(id, coordinator.operator().watch()) => match never {},
         }
     }
@@ -217,13 +191,13 @@ impl RunCommand {
     /// The run that the database holds already, if it is the one that was asked for.
     async fn existing(&self, coordinator: &Coordinator) -> anyhow::Result<Option<RunRow>> {
         let runs = coordinator.operator().reader().runs().await?;
-        let asked_for = (self.n, self.cells);
-        let Some(run) = runs.iter().rfind(|run| (run.plan.n(), run.plan.cells()) == asked_for) else {
+        let Board { n, cells } = self.board;
+        let Some(run) = runs.iter().rfind(|run| (run.plan.n(), run.plan.cells()) == (n, cells)) else {
             let Some(other) = runs.first() else { return Ok(None) };
-            let (found, wanted) = (other.plan.subject(), subject(self.n, self.cells.as_ref()));
+            let (found, wanted) = (other.plan.subject(), subject(n, cells.as_ref()));
             return Err(Error::OtherRun { path: self.path(), found, wanted }.into());
         };
-        if let Some(wanted) = self.plan.given()
+        if let Some(wanted) = self.splitting.plan
             && wanted != run.plan.kind()
         {
             let (found, wanted) = (run.plan.kind().to_string(), wanted.to_string());
@@ -237,7 +211,7 @@ impl RunCommand {
     }
 
     async fn submit(&self, coordinator: &Coordinator, kernel: Option<Kernel>) -> anyhow::Result<RunRow> {
-        let plan = self.plan.cut(self.n, self.cells, kernel, self.job_states);
+        let plan = self.splitting.plan(&self.board, kernel);
         let submission = Submission { request: random_bytes(), plan, priority: 0, replicate_ppm: 0 };
         let (operator, bar) = (coordinator.operator(), Bar::new());
         tokio::select! {
@@ -261,7 +235,7 @@ impl RunCommand {
             crews,
             factory: Arc::new(ENGINES),
             offered: Vec::new(),
-            memory_max: self.memory.bytes(),
+            memory_max: self.engines.memory.bytes(),
             spool: None,
             drain: Duration::ZERO,
             time_max: None,
@@ -297,54 +271,6 @@ impl RunCommand {
 fn failure(run: &RunRow) -> String {
     let reason = run.reason.as_deref().unwrap_or("no reason is recorded");
     format!("run {} has no total because a check failed: {reason}", run.id)
-}
-
-struct Engines {
-    /// The engine for the processor; none where devices alone are to count.
-    cpu: Option<Proof>,
-    devices: Vec<Crew>,
-}
-
-impl Engines {
-    /// Those that were asked for. Each must pass its test.
-    fn proven(choice: EngineChoice, devices: &Devices, threads: NonZeroUsize) -> anyhow::Result<Self> {
-        let Some(kernel) = choice.cpu() else {
-            return Ok(Self { cpu: None, devices: devices.crews_alone()? });
-        };
-        let proof = proven(kernel)?;
-        let beside = Crew::of_cpu(proof, threads);
-        let devices = devices.crews(&beside, |decision| eprintln!("nqueens: {decision}"))?;
-        Ok(Self { cpu: Some(proof), devices })
-    }
-
-    /// The engine that the plan has to suit; none where that are devices.
-    fn planned_for(&self, n: BoardSize) -> Option<Kernel> {
-        suited(n, self.cpu.map(|proof| proof.kernel), !self.devices.is_empty())
-    }
-
-    fn name(&self) -> String {
-        let cpu = self.cpu.map(|proof| proof.kernel.name());
-        let device = (!self.devices.is_empty()).then_some(nqueens_gpu::NAME);
-        cpu.into_iter().chain(device).collect::<Vec<_>>().join(" + ")
-    }
-
-    fn crews(&self, threads: NonZeroUsize) -> Vec<Crew> {
-        if self.cpu.is_none() && threads != default_threads() {
-            eprintln!("nqueens: --threads is not used, since devices count alone");
-        }
-        let cpu = self.cpu.map(|proof| Crew::of_cpu(proof, threads));
-        cpu.into_iter().chain(self.devices.iter().cloned()).collect()
-    }
-}
-
-/// The fastest engine that passes its test, or the one that was asked for.
-fn proven(choice: KernelChoice) -> anyhow::Result<Proof> {
-    match choice.given() {
-        Some(kernel) => prove(ENGINES, kernel).map_err(anyhow::Error::msg),
-        None => {
-            proven_kernels(ENGINES).next().context("no counting engine passed its self-test on this machine")
-        }
-    }
 }
 
 fn stuck(run: &RunProgress) -> String {

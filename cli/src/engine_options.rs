@@ -1,21 +1,29 @@
-//! Which OpenCL devices count.
+//! Which engines and devices of this machine count.
 
 use std::collections::BTreeSet;
+use std::iter;
+use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
+use clap::builder::ValueParser;
 use nqueens_gpu::Device;
-use nqueens_worker::Crew;
+use nqueens_kernel::board::BoardSize;
+use nqueens_kernel::engine::Kernel;
+use nqueens_kernel::names::UnknownName;
+use nqueens_kernel::plan::{PlanKind, fastest};
+use nqueens_worker::{Crew, WorkerError, prove, proven_kernels};
 
-use crate::choices::{AUTO, EngineChoice};
-use crate::engines::{device_crew, opencl};
+use crate::choices::one_of;
+use crate::engines::{ENGINES, device_crew, opencl};
 use crate::exit::misuse;
+use crate::memory::Memory;
 use crate::output::speed;
 
 /// Devices of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum DeviceChoice {
+enum DeviceChoice {
     None,
     /// Each GPU that is measured to be faster than the threads beside it.
     Auto,
@@ -23,14 +31,65 @@ pub(crate) enum DeviceChoice {
     These(BTreeSet<usize>),
 }
 
-/// The devices that a command counts with.
+/// An engine for the processor, or the one for devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EngineName {
+    Cpu(Kernel),
+    /// Devices, and no thread of the processor.
+    OpenCl,
+}
+
+impl FromStr for EngineName {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == nqueens_gpu::NAME { Ok(Self::OpenCl) } else { text.parse().map(Self::Cpu) }
+    }
+}
+
+fn names() -> ValueParser {
+    one_of::<EngineName>(Kernel::ALL.map(Kernel::name).into_iter().chain([nqueens_gpu::NAME]))
+}
+
+/// What a command counts with.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Devices {
+pub(crate) struct EngineOptions {
+    /// Counting engine, which must pass a self-test on small boards; opencl counts on devices alone [default: the fastest
+    /// that passes]
+    #[arg(long, value_parser = names())]
+    kernel: Option<EngineName>,
+
     /// OpenCL devices that count, too: auto (each GPU that is faster than all threads in a short test), all (each GPU), none, or
     /// numbers from 'nqueens doctor', such as 0,2. They count plans rows, border and colours [default: none; with --kernel
     /// opencl each GPU, or what there is]
     #[arg(long, value_name = "auto|all|none|LIST")]
     device: Option<DeviceChoice>,
+
+    #[command(flatten)]
+    pub(crate) memory: Memory,
+}
+
+/// Engines that have passed their test.
+pub(crate) struct Engines {
+    /// That for the processor; none where devices alone count.
+    pub(crate) kernel: Option<Kernel>,
+    /// Its threads, and one for each device.
+    pub(crate) crews: Vec<Crew>,
+}
+
+impl Engines {
+    /// The engine to choose the plan for; `None`: GPUs. Threads beside GPUs have a say only if they are fastest by `colours`:
+    /// a GPU counts that as well, and many threads may count more of it.
+    pub(crate) fn planned_for(&self, n: BoardSize) -> Option<Kernel> {
+        let has_devices = self.crews.len() > 1;
+        self.kernel.filter(|kernel| !has_devices || fastest(n, Some(*kernel)) == PlanKind::Colours)
+    }
+
+    /// The names of the engines, for people.
+    pub(crate) fn names(&self) -> String {
+        let names: BTreeSet<_> = self.crews.iter().map(|crew| &*crew.engine).collect();
+        names.into_iter().collect::<Vec<_>>().join(" + ")
+    }
 }
 
 impl FromStr for DeviceChoice {
@@ -39,7 +98,7 @@ impl FromStr for DeviceChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self::None),
-            AUTO => Ok(Self::Auto),
+            "auto" => Ok(Self::Auto),
             "all" => Ok(Self::All),
             _ => {
                 let numbers = text.split(',').map(|number| number.trim().parse::<usize>());
@@ -52,10 +111,10 @@ impl FromStr for DeviceChoice {
     }
 }
 
-impl Devices {
+impl EngineOptions {
     /// Ends the process if devices alone are to count, and none of them.
-    pub(crate) fn check(&self, kernel: EngineChoice) {
-        if kernel.cpu().is_none() && self.device == Some(DeviceChoice::None) {
+    pub(crate) fn check(&self) {
+        if (self.kernel, &self.device) == (Some(EngineName::OpenCl), &Some(DeviceChoice::None)) {
             misuse(
                 "--kernel opencl counts on devices alone, and --device none allows none; omit one of them",
             )
@@ -63,24 +122,30 @@ impl Devices {
         }
     }
 
-    /// A thread for each device of the choice, to count beside those of the processor. A device that was asked for must pass
-    /// its self-test. What `auto` decides is told, in a line for each device.
-    pub(crate) fn crews(&self, beside: &Crew, tell: impl Fn(&str)) -> anyhow::Result<Vec<Crew>> {
-        match self.asked_for()? {
-            Some(devices) => prove(devices),
-            None if self.device == Some(DeviceChoice::Auto) => Ok(faster(beside, tell)),
-            None => Ok(Vec::new()),
-        }
+    /// Tests the engines. One that was asked for must pass. What `--device auto` decides is told, in a line for each device.
+    pub(crate) fn prove(&self, threads: NonZeroUsize, tell: impl Fn(&str)) -> anyhow::Result<Engines> {
+        let proof = match self.kernel {
+            Some(EngineName::OpenCl) => return Ok(Engines { kernel: None, crews: self.devices_alone()? }),
+            Some(EngineName::Cpu(kernel)) => prove(ENGINES, kernel).map_err(anyhow::Error::msg)?,
+            None => proven_kernels(ENGINES).next().ok_or(WorkerError::NoEngine)?,
+        };
+        let beside = Crew::of_cpu(proof, threads);
+        let devices = match self.asked_for()? {
+            Some(devices) => proven_devices(devices)?,
+            None if self.device == Some(DeviceChoice::Auto) => faster(&beside, tell),
+            None => Vec::new(),
+        };
+        Ok(Engines { kernel: Some(proof.kernel), crews: iter::once(beside).chain(devices).collect() })
     }
 
-    /// The same where nothing but devices is to count: by default each GPU, or what there is.
-    pub(crate) fn crews_alone(&self) -> anyhow::Result<Vec<Crew>> {
+    /// Each GPU, or what there is, unless others are asked for.
+    fn devices_alone(&self) -> anyhow::Result<Vec<Crew>> {
         if let Some(devices) = self.asked_for()? {
-            return prove(devices);
+            return proven_devices(devices);
         }
         let all: Vec<_> = numbered()?.collect();
         let gpus = gpus(all.iter().copied());
-        prove(if gpus.is_empty() { all } else { gpus })
+        proven_devices(if gpus.is_empty() { all } else { gpus })
     }
 
     /// The devices that were asked for; `None` if the choice is the program's.
@@ -146,7 +211,7 @@ fn speeds(device: f64, threads: f64) -> String {
     format!("{}, and {} by all threads", speed(device), speed(threads))
 }
 
-fn prove(devices: Vec<(usize, Device)>) -> anyhow::Result<Vec<Crew>> {
+fn proven_devices(devices: Vec<(usize, Device)>) -> anyhow::Result<Vec<Crew>> {
     let prove = |(number, device): (usize, Device)| {
         device_crew(number, device).map_err(|reason| anyhow!("device {number} ({}): {reason}", device.name()))
     };
@@ -155,9 +220,7 @@ fn prove(devices: Vec<(usize, Device)>) -> anyhow::Result<Vec<Crew>> {
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroUsize;
-
-    use nqueens_kernel::engine::Kernel;
+    use nqueens_model::kernel::KernelName;
     use nqueens_worker::Proof;
 
     use super::*;
@@ -176,6 +239,31 @@ mod tests {
     fn device(states_per_s: f64) -> Crew {
         let proof = Proof { kernel: Kernel::Scalar, states_per_s };
         Crew::of_cpu(proof, NonZeroUsize::MIN)
+    }
+
+    #[test]
+    fn engines_have_the_names_that_others_know() {
+        assert_eq!("opencl".parse(), Ok(EngineName::OpenCl));
+        assert_eq!("scalar".parse(), Ok(EngineName::Cpu(Kernel::Scalar)));
+        assert_eq!(nqueens_gpu::NAME, KernelName::DEVICE);
+    }
+
+    #[test]
+    fn the_plan_suits_devices_where_they_count() {
+        let plan = |n, kernel: Option<Kernel>, devices| {
+            let n = BoardSize::new(n).unwrap();
+            let crews = vec![device(1.0); devices + usize::from(kernel.is_some())];
+            fastest(n, Engines { kernel, crews }.planned_for(n))
+        };
+        assert_eq!([19, 20].map(|n| plan(n, None, 1)), [PlanKind::Border, PlanKind::Colours]);
+        assert_eq!(plan(20, Some(Kernel::Scalar), 0), PlanKind::Border);
+        // Beside threads, that count 19 by `colours` if they can multiply.
+        assert_eq!(
+            [14, 19, 20].map(|n| plan(n, Some(Kernel::Avx2), 1)),
+            [PlanKind::Border, PlanKind::Colours, PlanKind::Colours]
+        );
+        let beside = [19, 20].map(|n| plan(n, Some(Kernel::Scalar), 1));
+        assert_eq!(beside, [PlanKind::Border, PlanKind::Colours]);
     }
 
     #[test]
