@@ -4,8 +4,8 @@ use crate::board::BoardSize;
 
 /// A guess at the time that an orbit takes on average, in nanoseconds of a core of today: the states of the plan.
 ///
-/// By AVX2 on a Zen 3 core: whole boards to N = 22, samples of all strata to N = 28 (`docs/colours.md`), beyond as two rows
-/// more take up to then. The same in all strata within a factor of 3 or so, but for the smallest ones.
+/// By AVX2 on a Zen 3 core: whole boards to N = 22, samples of all strata to N = 28 (`docs/performance.md`), beyond as two
+/// rows more take up to then. The same in all strata within a factor of 3 or so, but for the smallest ones.
 pub(super) fn mean(n: BoardSize) -> u128 {
     /// In microseconds, for N = 20 to 31.
     const MEANS: [u128; 12] = [
