@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    Blamed, CoordinatorStatus, Event, RunDetail, RunState, RunStatus, Submission, TrustChange, WorkerStatus,
+    Blamed, CoordinatorStatus, Event, RunState, RunStatus, Submission, TrustChange, WorkerStatus,
 };
 use nqueens_proto::{CallFailure, ClientTls, JsonClient, Token, connect, tls};
 use serde::Serialize;
@@ -108,11 +108,6 @@ impl OperatorClient {
     /// The latest events, oldest first.
     pub(crate) async fn events(&mut self) -> anyhow::Result<Vec<Event>> {
         self.get("/v1/events").await
-    }
-
-    /// How a run went over time, and what it has cost.
-    pub(crate) async fn detail(&mut self, run: RunId) -> anyhow::Result<RunDetail> {
-        self.get(&format!("/v1/runs/{run}/detail")).await
     }
 
     pub(crate) async fn drain(&mut self, worker: WorkerId) -> anyhow::Result<()> {

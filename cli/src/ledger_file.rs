@@ -13,8 +13,7 @@ use nqueens_evidence::sample::Sample;
 use nqueens_evidence::verify::{Report, Unread, verify};
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::{Control, Stopped};
-use nqueens_model::kernel::KernelName;
-use nqueens_model::message::{EncodedJob, Registration};
+use nqueens_model::message::EncodedJob;
 use nqueens_model::operator::Outcome;
 
 use crate::build::BUILD;
@@ -49,14 +48,18 @@ pub(crate) async fn write(reader: &Reader, run: &RunRow, out: impl Write) -> any
     }
     for worker in reader.workers().await? {
         let Some(&(jobs, sums)) = by_worker.get(&worker.id.get()) else { continue };
-        let Registration { name, build, kernels, capability, threads, .. } = worker.registration;
-        let kernels = kernels.iter().map(KernelName::as_str).collect::<Vec<_>>().join(",");
         let credential = Some(worker.credential).filter(|credential| !credential.is_shared());
-        let credential = credential.map(|credential| credential.to_string());
-        let (worker, device) = (worker.id.get(), capability.map(|capability| capability.device));
-        let line =
-            WorkerLine { worker, name, credential, build, kernels, device, threads, jobs, counts: sums };
-        out.write(&Line::Worker(line))?;
+        out.write(&Line::Worker(WorkerLine {
+            worker: worker.id.get(),
+            name: worker.name,
+            credential: credential.map(|credential| credential.to_string()),
+            build: worker.build,
+            kernels: worker.kernels.join(","),
+            device: Some(worker.device).filter(|device| !device.is_empty()),
+            threads: worker.threads,
+            jobs,
+            counts: sums,
+        }))?;
     }
     ensure!(
         run.plan.total(found)? == outcome.total,

@@ -1,18 +1,17 @@
 //! The progress of a run on stderr: a bar on a terminal, otherwise a line per interval.
 
 use std::convert::Infallible;
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use nqueens_coordinator::progress::Snapshot;
 use nqueens_model::id::RunId;
 use nqueens_model::numbers;
-use nqueens_model::operator::{Interval, Progress};
+use nqueens_model::operator::{Interval, Progress, RunStatus};
 use tokio::sync::watch;
 
-use crate::output::{percent, thousands};
+use crate::output::{harmless, percent, thousands};
 
 /// Between two lines where there is no terminal.
 pub(crate) const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -23,85 +22,44 @@ pub(crate) const PICTURE_EVERY: Duration = Duration::from_millis(200);
 /// Steps of the bar: it shows tenths of a percent.
 const STEPS: u64 = 1_000;
 
-/// A bar with a line of text, on a terminal, cut off at its width; it goes when this is dropped.
-pub(crate) struct Bar(Option<ProgressBar>);
+/// A bar on a terminal, which goes when it is dropped; hidden where there is none.
+pub(crate) fn bar(template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template).expect("a valid template");
+    ProgressBar::new(STEPS).with_style(style).with_finish(ProgressFinish::AndClear)
+}
 
-impl Bar {
-    pub(crate) fn new() -> Self {
-        let style = ProgressStyle::with_template("{bar:16} {wide_msg}").expect("a valid template");
-        let terminal = std::io::stderr().is_terminal();
-        Self(terminal.then(|| ProgressBar::new(STEPS).with_style(style)))
-    }
+/// A bar with a line of text, cut off at the terminal's width.
+pub(crate) fn text_bar() -> ProgressBar {
+    bar("{bar:16} {wide_msg}")
+}
 
-    /// Draws a run; false where there is no terminal.
-    pub(crate) fn draw(&self, run: &Progress) -> bool {
-        let Some(bar) = &self.0 else { return false };
-        let planned = run.planned.map(|planned| f64::from(planned) / f64::from(run.jobs.max(1)));
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 1,000")]
-        bar.set_position((planned.unwrap_or(run.share_done) * 1e3) as u64);
-        bar.set_message(describe(run));
-        true
-    }
+/// Something else begins, which takes so many steps.
+pub(crate) fn begin(bar: &ProgressBar, what: &'static str, steps: u64) {
+    bar.reset();
+    bar.set_length(steps);
+    bar.set_message(what);
+}
 
-    /// Shows a run until this is dropped: where there is no terminal, by a line per interval.
-    pub(crate) async fn show(&self, run: RunId, snapshots: watch::Receiver<Arc<Snapshot>>) -> Infallible {
-        let every = if self.0.is_some() { PICTURE_EVERY } else { LINE_EVERY };
-        let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
-        loop {
-            ticks.tick().await;
-            let snapshot = snapshots.borrow().clone();
-            let Some(run) = snapshot.run(run) else { continue };
-            let run = Progress::from(run);
-            if !self.draw(&run) {
-                eprintln!("{}", describe(&run));
-            }
+pub(crate) fn draw(bar: &ProgressBar, run: &Progress) {
+    let planned = run.planned.map(|planned| f64::from(planned) / f64::from(run.jobs.max(1)));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 1,000")]
+    bar.set_position((planned.unwrap_or(run.share_done) * 1e3) as u64);
+    bar.set_message(describe(run));
+}
+
+/// Shows a run until this is dropped: where there is no terminal, by a line per interval.
+pub(crate) async fn show(run: RunId, snapshots: watch::Receiver<Arc<Snapshot>>) -> Infallible {
+    let bar = text_bar();
+    let every = if bar.is_hidden() { LINE_EVERY } else { PICTURE_EVERY };
+    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
+    loop {
+        ticks.tick().await;
+        let snapshot = snapshots.borrow().clone();
+        let Some(run) = snapshot.run(run).map(Progress::from) else { continue };
+        draw(&bar, &run);
+        if bar.is_hidden() {
+            eprintln!("{}", describe(&run));
         }
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-/// Steps of something else than a run: a bar on a terminal, which goes when this is dropped.
-pub(crate) struct StepBar(ProgressBar);
-
-impl StepBar {
-    pub(crate) fn new(template: &str) -> Self {
-        let style = ProgressStyle::with_template(template).expect("a valid template");
-        let bar = if io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        bar.enable_steady_tick(PICTURE_EVERY);
-        Self(bar.with_style(style))
-    }
-
-    /// Something else begins, which takes so many steps.
-    pub(crate) fn phase(&self, what: &'static str, steps: u64) {
-        self.0.reset();
-        self.0.set_length(steps);
-        self.0.set_message(what);
-    }
-
-    pub(crate) fn step(&self) {
-        self.0.inc(1);
-    }
-
-    /// Prints a line above the bar.
-    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
-        self.0.suspend(print)
-    }
-
-    pub(crate) fn is_hidden(&self) -> bool {
-        self.0.is_hidden()
-    }
-}
-
-impl Drop for StepBar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
     }
 }
 
@@ -126,4 +84,15 @@ pub(crate) fn describe(run: &Progress) -> String {
         run.estimated_total.map(|total| format!("TOTAL about {}", total.describe_count())),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// How a run ended; `None` of one that is open.
+pub(crate) fn conclusion(run: &RunStatus) -> Option<String> {
+    let state = run.progress.state;
+    let conclusion = || match (run.outcome.as_ref().zip(run.standing()), &run.reason) {
+        (Some((outcome, standing)), _) => format!("done, TOTAL {}, {standing}", thousands(outcome.total)),
+        (None, Some(reason)) => format!("failed: {}", harmless(reason)),
+        (None, None) => state.name().to_owned(),
+    };
+    (!state.is_open()).then(conclusion)
 }

@@ -20,7 +20,7 @@ use crate::choices::{Threads, kernels, runnable};
 use crate::engines::ENGINES;
 use crate::finding_lines::print_finding;
 use crate::output::{Json, thousands};
-use crate::progress::{LINE_EVERY, StepBar};
+use crate::progress::{LINE_EVERY, bar};
 use crate::runtime::block_on;
 use crate::signals::{signals, stopped};
 
@@ -87,8 +87,8 @@ impl SampleDraw {
             return Ok((0, true));
         }
         let claims = sample.into_claims();
-        let progress = StepBar::new("{bar:32} {human_pos} of {human_len} jobs recounted, {eta} left");
-        progress.phase("", claims.len() as u64);
+        let progress = bar("{bar:32} {human_pos} of {human_len} jobs recounted, {eta} left");
+        progress.set_length(claims.len() as u64);
         let mut told = Instant::now();
         let mut tally = RecountTally::default();
         let mut printed = Ok(());
@@ -100,7 +100,7 @@ impl SampleDraw {
             if wrong > 0 && printed.is_ok() {
                 printed = progress.suspend(|| print_mismatch(json, &recount, &report.workers));
             }
-            progress.step();
+            progress.inc(1);
             if progress.is_hidden() && told.elapsed() >= LINE_EVERY {
                 told = Instant::now();
                 eprintln!("{} of {} jobs recounted", thousands(tally.recounted), thousands(claims.len()));

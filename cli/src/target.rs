@@ -12,7 +12,7 @@ use nqueens_model::operator::{Blamed, DiskRoom, RunState, RunStatus, TrustChange
 use crate::build::BUILD;
 use crate::client::{OperatorClient, TOKEN_VARIABLE};
 use crate::headings::CONNECTION;
-use crate::names::{RunChoice, RunPrefix, WorkerChoice};
+use crate::names::{RunPrefix, WorkerChoice};
 use crate::tls::CallerTls;
 use crate::token;
 
@@ -51,39 +51,58 @@ pub(crate) struct OperatorTarget {
 }
 
 impl OperatorTarget {
-    pub(crate) async fn runs(&self) -> anyhow::Result<Vec<RunStatus>> {
-        match self.place()? {
-            Ok(mut client) => client.runs().await,
-            Err(db) => read(db, async |reader| all_runs(reader).await).await,
+    pub(crate) fn open(&self) -> anyhow::Result<Target> {
+        match &self.db {
+            Some(db) => Ok(Target::Database(db.clone())),
+            None => self.contact.client().map(Target::Coordinator),
+        }
+    }
+
+    /// Which it is, for people: an address or a file.
+    pub(crate) fn describe(&self) -> String {
+        self.db.as_ref().map_or_else(|| self.contact.coordinator.clone(), |db| db.display().to_string())
+    }
+}
+
+/// A coordinator, or a database that no coordinator serves.
+pub(crate) enum Target {
+    Coordinator(OperatorClient),
+    Database(PathBuf),
+}
+
+impl Target {
+    pub(crate) async fn runs(&mut self) -> anyhow::Result<Vec<RunStatus>> {
+        match self {
+            Self::Coordinator(client) => client.runs().await,
+            Self::Database(db) => read(db, all_runs).await,
+        }
+    }
+
+    pub(crate) async fn run(&mut self, id: RunId) -> anyhow::Result<RunStatus> {
+        match self {
+            Self::Coordinator(client) => client.run(id).await,
+            Self::Database(db) => read(db, async |reader| one_run(reader, id).await).await,
         }
     }
 
     /// The room on the coordinator's disk, if it watches it.
-    pub(crate) async fn disk(&self) -> anyhow::Result<Option<DiskRoom>> {
-        match self.place()? {
-            Ok(mut client) => Ok(client.coordinator().await?.disk),
-            Err(_) => Ok(None),
+    pub(crate) async fn disk(&mut self) -> anyhow::Result<Option<DiskRoom>> {
+        match self {
+            Self::Coordinator(client) => Ok(client.coordinator().await?.disk),
+            Self::Database(_) => Ok(None),
         }
     }
 
-    pub(crate) async fn run(&self, id: RunId) -> anyhow::Result<RunStatus> {
-        match self.place()? {
-            Ok(mut client) => client.run(id).await,
-            Err(db) => read(db, async |reader| status(reader, id).await).await,
-        }
-    }
-
-    /// The run that was chosen; without a choice the only open run, or the only run.
-    pub(crate) async fn find(&self, choice: &RunChoice) -> anyhow::Result<RunId> {
-        if let Some(run) = choice.run.as_ref().and_then(RunPrefix::whole) {
+    /// The run whose id begins so; without that the only open run, or the only run.
+    pub(crate) async fn find(&mut self, prefix: Option<&RunPrefix>) -> anyhow::Result<RunId> {
+        if let Some(run) = prefix.and_then(RunPrefix::whole) {
             return Ok(run);
         }
         let runs = self.runs().await?;
-        let (all, open): (Vec<_>, Vec<_>) = (
-            runs.iter().map(|run| run.progress.run).collect(),
-            runs.iter().filter(|run| run.progress.state.is_open()).map(|run| run.progress.run).collect(),
-        );
-        match (&choice.run, &open[..], &all[..]) {
+        let all: Vec<_> = runs.iter().map(|run| run.progress.run).collect();
+        let open = runs.iter().filter(|run| run.progress.state.is_open());
+        let open: Vec<_> = open.map(|run| run.progress.run).collect();
+        match (prefix, &open[..], &all[..]) {
             (Some(prefix), ..) => prefix.choose(all.into_iter()),
             (None, [run], _) | (None, [], [run]) => Ok(*run),
             (None, [], []) => bail!("there is no run here"),
@@ -96,45 +115,35 @@ impl OperatorTarget {
         }
     }
 
-    /// The worker that was chosen by its number or name.
-    pub(crate) async fn find_worker(&self, choice: &WorkerChoice) -> anyhow::Result<WorkerId> {
+    /// The worker of this number or name.
+    pub(crate) async fn find_worker(&mut self, choice: &WorkerChoice) -> anyhow::Result<WorkerId> {
         if let WorkerChoice::Id(worker) = choice {
             return Ok(*worker);
         }
-        match self.place()? {
-            Ok(mut client) => {
-                let workers = client.workers().await?;
-                choice.choose(workers.iter().map(|worker| (worker.id, &*worker.name)))
+        let workers: Vec<_> = match self {
+            Self::Coordinator(client) => {
+                client.workers().await?.into_iter().map(|worker| worker.about).collect()
             }
-            Err(db) => {
-                let workers = read(db, async |reader| Ok(reader.workers().await?)).await?;
-                choice.choose(workers.iter().map(|worker| (worker.id, &*worker.registration.name)))
-            }
-        }
-    }
-
-    /// Which it is, for people: an address or a file.
-    pub(crate) fn describe(&self) -> String {
-        self.db.as_ref().map_or_else(|| self.contact.coordinator.clone(), |db| db.display().to_string())
-    }
-
-    pub(crate) fn place(&self) -> anyhow::Result<Result<OperatorClient, &Path>> {
-        match &self.db {
-            Some(db) => Ok(Err(db)),
-            None => self.contact.client().map(Ok),
-        }
+            Self::Database(db) => read(db, async |reader| Ok(reader.workers().await?)).await?,
+        };
+        choice.choose(workers.iter().map(|worker| (worker.id, &*worker.name)))
     }
 
     /// Opens quarantined jobs again if asked to, then pauses, resumes or cancels a run.
-    pub(crate) async fn change(&self, id: RunId, state: RunState, retry: bool) -> anyhow::Result<RunStatus> {
-        match self.place()? {
-            Ok(mut client) => {
+    pub(crate) async fn change(
+        &mut self,
+        id: RunId,
+        state: RunState,
+        retry: bool,
+    ) -> anyhow::Result<RunStatus> {
+        match self {
+            Self::Coordinator(client) => {
                 if retry {
                     client.retry_quarantined(id).await?;
                 }
                 client.set_state(id, state).await
             }
-            Err(db) => {
+            Self::Database(db) => {
                 let change = async |operator: &Operator| {
                     if retry {
                         operator.ask(RetryQuarantined(id)).await?;
@@ -147,23 +156,23 @@ impl OperatorTarget {
     }
 
     /// Voids results; returns the run after that, and how many they are.
-    pub(crate) async fn requeue(&self, id: RunId, of: Blamed) -> anyhow::Result<(RunStatus, u64)> {
-        match self.place()? {
-            Ok(mut client) => client.requeue(id, of).await,
-            Err(db) => {
+    pub(crate) async fn requeue(&mut self, id: RunId, of: Blamed) -> anyhow::Result<(RunStatus, u64)> {
+        match self {
+            Self::Coordinator(client) => client.requeue(id, of).await,
+            Self::Database(db) => {
                 let requeue = async |operator: &Operator| {
                     let jobs = operator.ask(Requeue { run: id, of }).await?;
-                    Ok((status(operator.reader(), id).await?, jobs as u64))
+                    Ok((one_run(operator.reader(), id).await?, jobs as u64))
                 };
                 operate(db, requeue).await
             }
         }
     }
 
-    pub(crate) async fn set_trust(&self, change: TrustChange) -> anyhow::Result<()> {
-        match self.place()? {
-            Ok(mut client) => client.set_trust(&change).await,
-            Err(db) => {
+    pub(crate) async fn set_trust(&mut self, change: TrustChange) -> anyhow::Result<()> {
+        match self {
+            Self::Coordinator(client) => client.set_trust(&change).await,
+            Self::Database(db) => {
                 let TrustChange { machines, trusted } = change;
                 let request = SetTrust { machines, trusted };
                 operate(db, async |operator: &Operator| Ok(operator.ask(request).await?)).await
@@ -198,30 +207,20 @@ async fn operate<T>(
 
 /// All runs of a database, oldest first; those that are being planned come last.
 pub(crate) async fn all_runs(reader: &Reader) -> anyhow::Result<Vec<RunStatus>> {
-    Ok(runs_with_cost(reader).await?.into_iter().map(|(run, _)| run).collect())
-}
-
-/// The same, each with the processor time of all its results, in microseconds.
-pub(crate) async fn runs_with_cost(reader: &Reader) -> anyhow::Result<Vec<(RunStatus, u128)>> {
     // In this order: what has been planned meanwhile is seen at least once.
-    let unplanned: Vec<_> = reader.unplanned_runs().await?.iter().map(UnplannedRun::status).collect();
-    let mut runs = Vec::<(RunStatus, u128)>::new();
-    for run in reader.runs().await? {
-        let progress = reader.progress(&run).await?;
-        runs.push((progress.status(run), progress.sums.cpu_us));
+    let unplanned = reader.unplanned_runs().await?;
+    let rows = reader.runs().await?;
+    let unplanned = unplanned.iter().map(UnplannedRun::status);
+    let unplanned: Vec<_> =
+        unplanned.filter(|run| rows.iter().all(|row| row.id != run.progress.run)).collect();
+    let mut runs = Vec::new();
+    for row in rows {
+        runs.push(reader.progress(&row).await?.status(row));
     }
-    let is_new = |run: &RunStatus| runs.iter().all(|(planned, _)| planned.progress.run != run.progress.run);
-    let unplanned: Vec<_> = unplanned.into_iter().filter(is_new).map(|run| (run, 0)).collect();
     Ok(runs.into_iter().chain(unplanned).collect())
 }
 
-async fn status(reader: &Reader, id: RunId) -> anyhow::Result<RunStatus> {
-    // In this order: what has been planned meanwhile is seen at least once.
-    let unplanned: Vec<_> = reader.unplanned_runs().await?.iter().map(UnplannedRun::status).collect();
-    let Some(run) = reader.runs().await?.into_iter().find(|run| run.id == id) else {
-        let run = unplanned.into_iter().find(|run| run.progress.run == id);
-        return run.ok_or_else(|| Refusal::NoRun(id).into());
-    };
-    let progress = reader.progress(&run).await?;
-    Ok(progress.status(run))
+async fn one_run(reader: &Reader, id: RunId) -> anyhow::Result<RunStatus> {
+    let run = all_runs(reader).await?.into_iter().find(|run| run.progress.run == id);
+    run.ok_or_else(|| Refusal::NoRun(id).into())
 }

@@ -60,7 +60,7 @@ pub use error::Error;
 pub use history::Events;
 pub use listener::{Bucket, Caller, CallerLimits, Rate};
 pub use nqueens_ledger::rules::RULES;
-pub use nqueens_ledger::{Effort, LedgerRow, RunRow, WorkerRow};
+pub use nqueens_ledger::{Effort, LedgerRow, RunRow};
 pub use nqueens_scheduler::{JobState, Policy, Refusal, Sums, request};
 pub use operator::Operator;
 pub use plans::UnplannedRun;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use nqueens_kernel::plan::Plan;
 use nqueens_model::id::RunId;
-use nqueens_model::kernel::KernelName;
-use nqueens_model::message::Registration;
-use nqueens_model::operator::{Moment, Progress, RunDetail, RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_model::operator::{
+    Moment, Progress, RunDetail, RunState, RunStatus, Submission, Worker, WorkerStatus,
+};
 use nqueens_proto::random_bytes;
 use nqueens_scheduler::request::{ActivateRun, PlanJobs, PlanRun, SetRunState};
 use nqueens_scheduler::{Dispatch, Millis, Refusal, Request, RunSettings};
@@ -22,7 +22,7 @@ use crate::plans::{Planning, Plans, UnplannedRun};
 use crate::progress::Snapshot;
 use crate::reader::Reader;
 use crate::writer::Handle;
-use nqueens_ledger::{RunRow, WorkerRow};
+use nqueens_ledger::RunRow;
 
 /// The writer commits every second, if only to look for leases that have run out. A coordinator whose latest commit is older
 /// than this is not ready.
@@ -260,22 +260,14 @@ impl Operator {
 }
 
 /// A worker that was seen since the start, or is untrusted.
-fn status(row: WorkerRow, dispatch: &Dispatch, now: Millis) -> Option<WorkerStatus> {
-    let worker = dispatch.worker(row.id)?;
-    let Registration { name, build, kernels, capability, threads, .. } = row.registration;
+fn status(about: Worker, dispatch: &Dispatch, now: Millis) -> Option<WorkerStatus> {
+    let worker = dispatch.worker(about.id)?;
     let reputation = dispatch.reputation(&worker.machine);
     let seen = worker.seen.or(reputation.distrusted.as_ref().map(|_| 0))?;
     let present = dispatch.is_present(now, worker);
     Some(WorkerStatus {
-        id: row.id,
-        name,
-        credential: row.credential,
-        build,
-        kernels: kernels.iter().map(KernelName::to_string).collect(),
-        device: capability.map_or_else(String::new, |capability| capability.device),
-        threads,
+        about,
         present,
-        registered_at: row.registered_at,
         silent_ms: now.saturating_sub(seen),
         leases: worker.leases() as u64,
         states_per_s: worker.states_per_s().filter(|_| present),

@@ -11,8 +11,9 @@ use nqueens_kernel::plan::Fingerprinter;
 use nqueens_ledger::database::open_readers;
 use nqueens_ledger::{self as ledger, Effort, LedgerRow, PlannedJob, RunRow, WorkerRow, damaged, rules};
 use nqueens_model::id::{JobId, RunId};
-use nqueens_model::message::EncodedJob;
-use nqueens_model::operator::{Event, Moment};
+use nqueens_model::kernel::KernelName;
+use nqueens_model::message::{EncodedJob, Registration};
+use nqueens_model::operator::{Event, Moment, Worker};
 use nqueens_scheduler::{Refusal, Run, RunSettings, Sums};
 use sqlx::sqlite::SqlitePool;
 use tracing::warn;
@@ -178,8 +179,8 @@ impl Reader {
     }
 
     /// All workers that ever registered, oldest first.
-    pub async fn workers(&self) -> Result<Vec<WorkerRow>, Error> {
-        Ok(ledger::worker_rows(&self.db).await?)
+    pub async fn workers(&self) -> Result<Vec<Worker>, Error> {
+        Ok(ledger::worker_rows(&self.db).await?.into_iter().map(worker).collect())
     }
 
     /// What some jobs are, and the most that each can count; those that do not exist are left out.
@@ -199,4 +200,11 @@ impl Reader {
     pub async fn others(&self, run: RunId, jobs: Range<u32>) -> Result<Vec<OtherLine>, Error> {
         ledger::others(&self.db, run, jobs).await.map_err(|error| self.explain(error))
     }
+}
+
+fn worker(WorkerRow { id, registration, credential, registered_at }: WorkerRow) -> Worker {
+    let Registration { name, build, kernels, capability, threads, .. } = registration;
+    let kernels = kernels.iter().map(KernelName::to_string).collect();
+    let device = capability.map_or_else(String::new, |capability| capability.device);
+    Worker { id, name, credential, build, kernels, device, threads, registered_at }
 }

@@ -60,7 +60,7 @@ async fn names_of_one_credential_outvote_nobody() {
     let workers = house.coordinator.operator().workers().await.unwrap();
     let untrusted: Vec<_> = workers.iter().filter(|worker| worker.distrusted.is_some()).collect();
     assert!(!untrusted.is_empty());
-    assert!(untrusted.iter().all(|worker| worker.credential.as_str() == "lab"), "{untrusted:?}");
+    assert!(untrusted.iter().all(|worker| worker.about.credential.as_str() == "lab"), "{untrusted:?}");
     house.close().await;
     ledger.audit().await;
 }

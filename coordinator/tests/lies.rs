@@ -82,7 +82,7 @@ async fn count_with_a_liar(lie: Lie, replicate_ppm: u32) -> tonic::Status {
     let row = house.coordinator.operator().reader().run(run.id).await.unwrap();
     assert_eq!(row.outcome.unwrap().total, 352);
     for worker in house.coordinator.operator().workers().await.unwrap() {
-        let is_liar = worker.id.get() == liar_id;
+        let is_liar = worker.about.id.get() == liar_id;
         assert_eq!((worker.distrusted.is_some(), worker.checks_failed > 0), (is_liar, is_liar), "{worker:?}");
     }
     let events = house.coordinator.operator().events();

@@ -163,10 +163,11 @@ async fn workers_are_listed_and_drained() {
     worker.hold(&leases[1..]).await;
     let workers = client.workers().await;
     let [listed] = &workers[..] else { panic!("one worker: {workers:?}") };
-    let seen = (listed.id.get(), &*listed.name, listed.threads, listed.accepted, listed.draining);
+    let seen =
+        (listed.about.id.get(), &*listed.about.name, listed.about.threads, listed.accepted, listed.draining);
     assert_eq!(seen, (worker.id, "worker 7", 100, 1, false));
-    assert_eq!(listed.kernels, ["reference"]);
-    client.drain(listed.id).await.unwrap();
+    assert_eq!(listed.about.kernels, ["reference"]);
+    client.drain(listed.about.id).await.unwrap();
     assert!(client.workers().await[0].draining);
     let answer =
         worker.sync(v1::SyncRequest { wanted_states: ALL, wanted_jobs: 9, ..Default::default() }).await;
@@ -401,7 +402,7 @@ async fn what_happens_is_told() {
     let mut worker = house.worker(1).await;
     let leases = worker.take(2).await;
     let lost = told(2, EventKind::WorkerLost).await;
-    assert_eq!(lost.worker, WorkerId::new(worker.id));
+    assert_eq!(lost.worker.as_ref().map(|worker| worker.id.get()), Some(worker.id));
     assert!(
         lost.text.starts_with(&format!("Worker {} sent no heartbeat in time: ", worker.id)),
         "{}",

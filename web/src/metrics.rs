@@ -169,7 +169,7 @@ impl MachineSeries {
         self.accepted += worker.accepted;
         if worker.present {
             self.workers += 1;
-            self.threads += u64::from(worker.threads);
+            self.threads += u64::from(worker.about.threads);
             self.silent_ms = self.silent_ms.into_iter().chain([worker.silent_ms]).min();
             self.leases += worker.leases;
             self.states_per_s = self.states_per_s.into_iter().chain(worker.states_per_s).reduce(f64::add);
@@ -204,7 +204,7 @@ const OF_A_MACHINE: [MetricDefinition<MachineSeries>; 4] = [
 fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<MetricSamples> {
     let mut machines = BTreeMap::<[(&str, &str); 2], MachineSeries>::new();
     for worker in workers {
-        let labels = [("name", worker.name.as_str()), ("credential", worker.credential.as_str())];
+        let labels = [("name", worker.about.name.as_str()), ("credential", worker.about.credential.as_str())];
         machines.entry(labels).or_default().add(worker);
     }
     machines.retain(|_, machine| machine.workers > 0);
@@ -219,8 +219,8 @@ fn of_workers(snapshot: &Snapshot, workers: &[WorkerStatus]) -> Vec<MetricSample
     ];
     let mut engines = BTreeMap::<[(&str, &str); 2], u64>::new();
     for worker in workers.iter().filter(|worker| worker.present) {
-        let kernel = worker.kernels.first().map_or("", String::as_str);
-        *engines.entry([("kernel", kernel), ("device", &worker.device)]).or_default() += 1;
+        let kernel = worker.about.kernels.first().map_or("", String::as_str);
+        *engines.entry([("kernel", kernel), ("device", &worker.about.device)]).or_default() += 1;
     }
     let help = "Present workers by the engine in use and what it runs on.";
     let each = engines.iter().take(MACHINES_MAX).map(|(labels, number)| (*labels, Some(to_f64(*number))));

@@ -46,7 +46,9 @@ pub(crate) async fn paint(operator: &Operator, has_documents: bool) -> Result<Ov
     let listed = workers.len();
     workers.sort_by_key(|worker| (std::cmp::Reverse(worker.leases), worker.silent_ms));
     workers.truncate(WORKERS_MAX);
-    workers.sort_by(|one, other| (&one.name, one.id.get()).cmp(&(&other.name, other.id.get())));
+    workers.sort_by(|one, other| {
+        (&one.about.name, one.about.id.get()).cmp(&(&other.about.name, other.about.id.get()))
+    });
     let snapshot = operator.watch().borrow().clone();
     let events = operator.events().borrow().clone();
     let sums_of = |run: &RunStatus| snapshot.run(run.progress.run).map(|run| run.sums).unwrap_or_default();

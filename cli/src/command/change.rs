@@ -83,8 +83,9 @@ struct RunStateChange {
 impl RunStateChange {
     fn to(self, state: RunState, retry_quarantined: bool) -> anyhow::Result<ExitCode> {
         let run = block_on(async {
-            let run = self.target.find(&self.choice).await?;
-            self.target.change(run, state, retry_quarantined).await
+            let mut target = self.target.open()?;
+            let run = target.find(self.choice.run.as_ref()).await?;
+            target.change(run, state, retry_quarantined).await
         })?;
         let (id, state) = (run.progress.run, run.progress.state.name());
         self.json.print(nqueens_coordinator::json::run(&run), format_args!("run {id} is {state}"))?;
@@ -92,7 +93,12 @@ impl RunStateChange {
     }
 
     fn question(&self) -> anyhow::Result<String> {
-        let run = block_on(async { self.target.run(self.target.find(&self.choice).await?).await })?.progress;
+        let run = block_on(async {
+            let mut target = self.target.open()?;
+            let run = target.find(self.choice.run.as_ref()).await?;
+            target.run(run).await
+        })?;
+        let run = run.progress;
         let (id, n) = (run.run, run.plan.n());
         let done = match run.planned {
             Some(_) => format!("is being planned: {}", describe_planning(&run)),

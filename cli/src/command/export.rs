@@ -107,9 +107,8 @@ impl ExportCommand {
         let mut out = RowWriter::new(self.format, self.columns(run.plan.kind()), self.out()?);
         let mut sums = BTreeMap::<(Class, u8), Totals>::new();
         let (mut jobs, mut open) = (0, 0);
-        let workers = reader.workers().await?;
-        let workers =
-            workers.into_iter().map(|row| (row.id.get(), row.registration.name)).collect::<HashMap<_, _>>();
+        let workers = reader.workers().await?.into_iter();
+        let workers: HashMap<_, _> = workers.map(|worker| (worker.id.get(), worker.name)).collect();
         loop {
             let rows = reader.ledger(run.id, jobs).await?;
             let Some(last) = rows.last() else { break };
@@ -203,14 +202,14 @@ impl JobRow<'_> {
         json!(self.row.accepted.as_ref().and_then(number).map(|number| number.to_string()))
     }
 
-    fn worker(&self) -> Option<&String> {
-        self.workers.get(&self.row.accepted.as_ref()?.worker)
+    fn worker(&self) -> Option<u64> {
+        Some(self.row.accepted.as_ref()?.worker)
     }
 }
 
 type JobColumn = (&'static str, fn(&JobRow) -> Value);
 
-const JOB_COLUMNS: [JobColumn; 16] = [
+const JOB_COLUMNS: [JobColumn; 17] = [
     ("job", |it| json!(it.row.number)),
     ("class", |it| json!(it.job.class().name())),
     ("n", |it| json!(it.job.n().get())),
@@ -223,7 +222,8 @@ const JOB_COLUMNS: [JobColumn; 16] = [
     ("count8", |it| it.text(|result| Some(result.counts.count8))),
     ("solutions", |it| it.text(|result| Some(result.counts.solutions))),
     ("kernel", |it| json!(it.row.accepted.as_ref().map(|result| result.kernel.as_str()))),
-    ("worker", |it| json!(it.worker())),
+    ("worker_id", |it| json!(it.worker())),
+    ("worker_name", |it| json!(it.worker().and_then(|worker| it.workers.get(&worker)))),
     ("states", |it| it.text(|result| Some(result.states))),
     ("elapsed_us", |it| it.text(|result| Some(result.elapsed_us))),
     ("cpu_us", |it| it.text(|result| result.cpu_us)),

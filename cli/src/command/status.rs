@@ -9,8 +9,8 @@ use nqueens_model::operator::{CheckCounts, Interval, Progress, Recounts, RunStat
 use serde_json::json;
 
 use crate::checkup::describe_disk;
-use crate::names::{RunChoice, RunPrefix};
-use crate::output::{Json, counted, duration, percent, print_line, print_table, span, thousands};
+use crate::names::RunPrefix;
+use crate::output::{Json, counted, duration, harmless, percent, print_line, print_table, span, thousands};
 use crate::runtime::block_on;
 use crate::target::OperatorTarget;
 
@@ -31,13 +31,15 @@ pub(crate) struct StatusCommand {
 impl StatusCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let (runs, disk) = block_on(async {
-            let runs = match self.run {
+            let mut target = self.target.open()?;
+            let runs = match &self.run {
                 Some(run) => {
-                    vec![self.target.run(self.target.find(&RunChoice { run: Some(run) }).await?).await?]
+                    let id = target.find(Some(run)).await?;
+                    vec![target.run(id).await?]
                 }
-                None => self.target.runs().await?,
+                None => target.runs().await?,
             };
-            Ok((runs, self.target.disk().await?))
+            Ok((runs, target.disk().await?))
         })?;
         if self.json.json {
             let runs: Vec<_> = runs.iter().map(nqueens_coordinator::json::run).collect();
@@ -61,7 +63,8 @@ impl StatusCommand {
     }
 }
 
-fn row(run: &RunStatus) -> Vec<String> {
+/// What lists tell of a run: its id, N, plan, state, jobs, time left and total.
+pub(super) fn row(run: &RunStatus) -> Vec<String> {
     let progress = &run.progress;
     let jobs = thousands(progress.jobs);
     let done = match progress.planned {
@@ -69,7 +72,8 @@ fn row(run: &RunStatus) -> Vec<String> {
         None => format!("{} of {jobs} ({})", thousands(progress.done), percent(progress.share_done)),
     };
     let about = |total: Interval| format!("about {}", total.describe_count());
-    let total = run.outcome.map(|outcome| thousands(outcome.total)).or_else(|| run.reason.clone());
+    let total =
+        run.outcome.map(|outcome| thousands(outcome.total)).or_else(|| run.reason.as_deref().map(harmless));
     let total = total.or_else(|| progress.estimated_total.map(about));
     let left = progress.time_left_s.map(|left| span(left.value));
     let unknown = || "-".to_owned();
@@ -86,19 +90,24 @@ fn row(run: &RunStatus) -> Vec<String> {
 
 fn remarks(run: &RunStatus) -> Vec<String> {
     let progress = &run.progress;
-    let standing = run.standing().filter(|standing| *standing != Standing::Published);
+    let subject = progress.plan.cells().map(|_| progress.plan.subject());
     let left = progress.time_left_s.map(|left| format!("{} left", left.describe_time()));
-    let checks = (progress.checks != CheckCounts::default()).then(|| describe_checks(progress.checks));
+    let standing = run.standing().filter(|standing| *standing != Standing::Published);
+    let standing = standing.map(|standing| standing.to_string());
+    subject.into_iter().chain(left).chain(concerns(run)).chain(standing).collect()
+}
+
+/// What became of jobs that were counted more than once, or failed.
+pub(super) fn concerns(run: &RunStatus) -> impl Iterator<Item = String> {
+    let progress = &run.progress;
+    let checks = progress.checks != CheckCounts::default();
     let recounts = run.recounts != Recounts::default();
-    let remarks = [
-        progress.plan.cells().map(|_| progress.plan.subject()),
-        left,
+    let concerns = [
         (progress.quarantined > 0).then(|| describe_quarantine(progress)),
-        checks,
+        checks.then(|| describe_checks(progress.checks)),
         recounts.then(|| describe_recounts(run.recounts, run.parts_estimate())),
-        standing.map(|standing| standing.to_string()),
     ];
-    remarks.into_iter().flatten().collect()
+    concerns.into_iter().flatten()
 }
 
 /// Jobs that wait for somebody's eye, and what opens them again.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use nqueens_kernel::engine::Kernel;
-use nqueens_model::operator::{RunState, RunStatus, Submission, WorkerStatus};
+use nqueens_model::operator::{RunState, RunStatus, Submission};
 use nqueens_proto::random_bytes;
 
 use crate::board::Board;
@@ -15,7 +15,7 @@ use crate::client::OperatorClient;
 use crate::exit::INTERRUPTED;
 use crate::headings::CHECKS;
 use crate::output::{Json, print_line};
-use crate::progress::{Bar, PICTURE_EVERY};
+use crate::progress::{PICTURE_EVERY, draw, text_bar};
 use crate::runtime::block_on;
 use crate::signals::{signals, stopped};
 use crate::target::Contact;
@@ -55,7 +55,10 @@ impl SubmitCommand {
         self.board.check()?;
         block_on(async {
             let mut client = self.contact.client()?;
-            let kernel = prevailing(&client.workers().await?);
+            let workers = client.workers().await?;
+            let present = workers.iter().filter(|worker| worker.present).map(|worker| &worker.about);
+            let kernel =
+                prevailing(present.filter_map(|it| Some((it.kernels.first()?.as_str(), it.threads))));
             let plan = self.splitting.plan(&self.board, Some(kernel));
             let (request, priority, replicate_ppm) = (random_bytes(), self.priority, self.replicate);
             let submission = Submission { request, plan, priority, replicate_ppm };
@@ -85,10 +88,10 @@ impl SubmitCommand {
 
     /// Waits until all jobs of a run are stored.
     async fn follow(&self, client: &mut OperatorClient, mut run: RunStatus) -> anyhow::Result<RunStatus> {
-        let bar = (!self.json.json).then(Bar::new);
+        let bar = text_bar();
         while run.progress.state == RunState::Planning {
-            if let Some(bar) = &bar {
-                bar.draw(&run.progress);
+            if !self.json.json {
+                draw(&bar, &run.progress);
             }
             tokio::time::sleep(PICTURE_EVERY).await;
             run = client.run(run.progress.run).await?;
@@ -106,13 +109,10 @@ fn ppm(text: &str) -> Result<u32, String> {
 
 /// The engine that most threads of the coordinator's workers count with; while there are none, the fastest that there
 /// is.
-fn prevailing(workers: &[WorkerStatus]) -> Kernel {
+fn prevailing<'a>(workers: impl Iterator<Item = (&'a str, u32)>) -> Kernel {
     let mut threads = BTreeMap::<Kernel, u64>::new();
-    for worker in workers.iter().filter(|worker| worker.present) {
-        let in_use = worker.kernels.first().and_then(|name| name.parse().ok());
-        if let Some(kernel) = in_use {
-            *threads.entry(kernel).or_default() += u64::from(worker.threads);
-        }
+    for (kernel, of_worker) in workers.filter_map(|(kernel, threads)| Some((kernel.parse().ok()?, threads))) {
+        *threads.entry(kernel).or_default() += u64::from(of_worker);
     }
     let most = threads.into_iter().max_by_key(|&(_, threads)| threads);
     most.map_or(Kernel::ALL[Kernel::ALL.len() - 1], |(kernel, _)| kernel)
@@ -120,35 +120,13 @@ fn prevailing(workers: &[WorkerStatus]) -> Kernel {
 
 #[cfg(test)]
 mod tests {
-    use nqueens_model::credential::Credential;
-    use nqueens_model::id::WorkerId;
-
     use super::*;
 
     #[test]
     fn the_prevailing_engine_is_that_of_most_threads() {
-        let worker = |kernel: &str, threads| WorkerStatus {
-            id: WorkerId::new(1).expect("a name"),
-            name: "test".to_owned(),
-            credential: Credential::shared(),
-            build: "test".to_owned(),
-            kernels: vec![kernel.to_owned(), "reference".to_owned()],
-            device: String::new(),
-            threads,
-            present: true,
-            registered_at: 0,
-            silent_ms: 0,
-            leases: 0,
-            states_per_s: None,
-            accepted: 0,
-            draining: false,
-            checks_passed: 0,
-            checks_failed: 0,
-            distrusted: None,
-        };
-        let fleet = [worker("avx512", 64), worker("avx2", 48), worker("avx2", 48), worker("quantum", 1000)];
-        assert_eq!(prevailing(&fleet), Kernel::Avx2);
-        assert_eq!(prevailing(&fleet[..2]), Kernel::Avx512);
-        assert_eq!(prevailing(&[]), Kernel::Avx512);
+        let fleet = [("avx512", 64), ("avx2", 48), ("avx2", 48), ("quantum", 1000)];
+        assert_eq!(prevailing(fleet.into_iter()), Kernel::Avx2);
+        assert_eq!(prevailing(fleet.into_iter().take(2)), Kernel::Avx512);
+        assert_eq!(prevailing([].into_iter()), Kernel::Avx512);
     }
 }

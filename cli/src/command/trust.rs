@@ -49,23 +49,25 @@ struct Of {
 
 impl RequeueCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        let (run, of) = block_on(async {
+        let requeue = async {
+            let mut target = self.target.open()?;
             let of = match (self.of.job, &self.of.worker) {
                 (Some(job), _) => Blamed::Job(job),
-                (None, Some(worker)) => Blamed::Worker(self.target.find_worker(worker).await?),
+                (None, Some(worker)) => Blamed::Worker(target.find_worker(worker).await?),
                 (None, None) => misuse("give --job NUMBER or --worker WORKER").exit(),
             };
-            Ok((self.target.find(&self.choice).await?, of))
-        })?;
-        if let Some(outcome) = block_on(self.target.run(run))?.outcome {
-            let (id, total) = (run, thousands(outcome.total));
-            let question = || Ok(format!("run {id} is done, TOTAL {total}. Withdraw this total?"));
-            let consequence = format!("run {id} is done, and its total would be withdrawn");
-            if !self.confirmation.given(&consequence, question)? {
-                return Ok(ExitCode::FAILURE);
+            let id = target.find(self.choice.run.as_ref()).await?;
+            if let Some(outcome) = target.run(id).await?.outcome {
+                let total = thousands(outcome.total);
+                let question = || Ok(format!("run {id} is done, TOTAL {total}. Withdraw this total?"));
+                let consequence = format!("run {id} is done, and its total would be withdrawn");
+                if !self.confirmation.given(&consequence, question)? {
+                    return Ok(None);
+                }
             }
-        }
-        let (run, jobs) = block_on(self.target.requeue(run, of))?;
+            target.requeue(id, of).await.map(Some)
+        };
+        let Some((run, jobs)) = block_on(requeue)? else { return Ok(ExitCode::FAILURE) };
         let mut line = nqueens_coordinator::json::run(&run);
         line["requeued"] = jobs.into();
         let (id, state, results) = (run.progress.run, run.progress.state.name(), counted(jobs, "result"));
@@ -108,7 +110,7 @@ impl DistrustCommand {
         let said = format!("{what}{machines} is {state}");
         let change = TrustChange { machines, trusted: self.undo };
         let line = serde_json::to_value(&change)?;
-        block_on(self.target.set_trust(change))?;
+        block_on(async { self.target.open()?.set_trust(change).await })?;
         self.json.print(line, said)?;
         Ok(ExitCode::SUCCESS)
     }

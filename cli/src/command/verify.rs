@@ -141,7 +141,7 @@ impl VerifyCommand {
             }
         }
         let workers = reader.workers().await?;
-        report.workers = workers.into_iter().map(|row| (row.id.get(), row.registration.name)).collect();
+        report.workers = workers.into_iter().map(|row| (row.id.get(), row.name)).collect();
         let (done, jobs) = (thousands(report.jobs), thousands(run.jobs));
         let what = format!("the run is not done: {done} of {jobs} jobs have a result");
         report.add(Check::Jobs, CheckResult::NotMade(what));

@@ -3,18 +3,15 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use nqueens_coordinator::WorkerRow;
-use nqueens_model::credential::Credential;
-use nqueens_model::kernel::KernelName;
-use nqueens_model::message::Registration;
-use nqueens_model::operator::WorkerStatus;
-use serde_json::{Value, json};
+use nqueens_model::operator::{Worker, WorkerStatus};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::client::OperatorClient;
 use crate::names::WorkerChoice;
 use crate::output::{Json, print_line, print_table, span, speed, thousands};
 use crate::runtime::block_on;
-use crate::target::{OperatorTarget, read};
+use crate::target::{OperatorTarget, Target, read};
 
 /// Lists the workers of a coordinator that are present or untrusted, or all workers in a database; drains one of them.
 ///
@@ -41,111 +38,90 @@ pub(crate) struct WorkersCommand {
 impl WorkersCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         block_on(async {
-            match self.target.place()? {
-                Ok(mut client) => {
-                    let mut workers = client.workers().await?;
-                    if let Some(worker) = &self.drain {
-                        return self.drain(worker, client, workers).await;
-                    }
-                    workers.retain(|worker| self.all || worker.is_listed());
-                    self.print(&workers, &LIVE_HEADS, live_row, |worker| json!(worker))
-                }
-                Err(db) => {
-                    let workers = read(db, async |reader| Ok(reader.workers().await?)).await?;
-                    self.print(&workers, &STORED_HEADS, stored_row, stored_json)
+            match self.target.open()? {
+                Target::Coordinator(client) => match &self.drain {
+                    Some(worker) => self.drain(worker, client).await,
+                    None => self.list(client).await,
+                },
+                Target::Database(db) => {
+                    let workers = read(&db, async |reader| Ok(reader.workers().await?)).await?;
+                    self.print(&workers, &[&HEADS[..4], &HEADS[10..]].concat(), |worker| {
+                        about(worker).to_vec()
+                    })
                 }
             }
-        })
+        })?;
+        Ok(ExitCode::SUCCESS)
     }
 
-    async fn drain(
-        &self,
-        worker: &WorkerChoice,
-        mut client: OperatorClient,
-        mut known: Vec<WorkerStatus>,
-    ) -> anyhow::Result<ExitCode> {
-        let present = known.iter().filter(|worker| worker.present);
+    async fn list(&self, mut client: OperatorClient) -> anyhow::Result<()> {
+        let mut workers = client.workers().await?;
+        workers.retain(|worker| self.all || worker.is_listed());
+        self.print(&workers, &HEADS, row)
+    }
+
+    async fn drain(&self, worker: &WorkerChoice, mut client: OperatorClient) -> anyhow::Result<()> {
+        let known = client.workers().await?;
+        let present = known.iter().filter(|worker| worker.present).map(|worker| &worker.about);
         let id = worker.choose(present.map(|worker| (worker.id, &*worker.name)))?;
         client.drain(id).await?;
-        known.retain(|known| known.id == id);
-        let worker = known.pop().map(|worker| WorkerStatus { draining: true, ..worker });
-        self.json.print(json!(worker), format_args!("worker {id} is draining"))?;
-        Ok(ExitCode::SUCCESS)
+        let worker = known.into_iter().find(|known| known.about.id == id);
+        let worker = worker.map(|worker| WorkerStatus { draining: true, ..worker });
+        Ok(self.json.print(json!(worker), format_args!("worker {id} is draining"))?)
     }
 
-    fn print<Worker>(
+    fn print<Listed: Serialize>(
         &self,
-        workers: &[Worker],
+        workers: &[Listed],
         heads: &[&str],
-        row: fn(&Worker) -> Vec<String>,
-        in_json: fn(&Worker) -> Value,
-    ) -> anyhow::Result<ExitCode> {
+        row: fn(&Listed) -> Vec<String>,
+    ) -> anyhow::Result<()> {
         if self.json.json {
-            print_line(json!({ "workers": workers.iter().map(in_json).collect::<Vec<_>>() }))?;
+            Ok(print_line(json!({ "workers": workers }))?)
         } else {
-            print_table(heads, workers.iter().map(row))?;
+            Ok(print_table(heads, workers.iter().map(row))?)
         }
-        Ok(ExitCode::SUCCESS)
     }
 }
 
-const LIVE_HEADS: [&str; 11] = [
+const HEADS: [&str; 11] = [
     ">WORKER", "NAME", ">THREADS", "KERNEL", ">LEASES", ">RESULTS", ">PACE", ">SILENT", ">CHECKS", "STATE",
     "DEVICE",
 ];
 
-fn live_row(worker: &WorkerStatus) -> Vec<String> {
+/// What is known of a worker that is not there, too: its number, name, threads, kernel and device.
+fn about(worker: &Worker) -> [String; 5] {
+    let Worker { id, name, credential, kernels, device, threads, .. } = worker;
+    // Where workers have credentials of their own, that too.
+    let name = if credential.is_shared() { name.clone() } else { format!("{name} of {credential}") };
+    let kernel = kernels.first().cloned().unwrap_or_default();
+    [id.to_string(), name, threads.to_string(), kernel, device.clone()]
+}
+
+/// What lists tell of a worker, under [`HEADS`].
+pub(super) fn row(worker: &WorkerStatus) -> Vec<String> {
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     let silent = span(worker.silent_ms as f64 / 1e3);
     let state = match &worker.distrusted {
         Some(reason) => format!("untrusted: {reason}"),
         None if !worker.present => "gone".to_owned(),
         None if worker.draining => "draining".to_owned(),
-        None => "-".to_owned(),
+        None if worker.leases == 0 => "idle".to_owned(),
+        None => "counting".to_owned(),
     };
     let (passed, failed) = (thousands(worker.checks_passed), thousands(worker.checks_failed));
+    let [id, name, threads, kernel, device] = about(&worker.about);
     vec![
-        worker.id.to_string(),
-        named(&worker.name, &worker.credential),
-        worker.threads.to_string(),
-        worker.kernels.first().cloned().unwrap_or_default(),
+        id,
+        name,
+        threads,
+        kernel,
         worker.leases.to_string(),
         thousands(worker.accepted),
         worker.states_per_s.map_or_else(|| "-".to_owned(), speed),
         silent,
         if worker.checks_failed > 0 { format!("{passed}, {failed} failed") } else { passed },
         state,
-        worker.device.clone(),
+        device,
     ]
-}
-
-/// Its name; where workers have credentials of their own, that too.
-fn named(name: &str, credential: &Credential) -> String {
-    if credential.is_shared() { name.to_owned() } else { format!("{name} of {credential}") }
-}
-
-const STORED_HEADS: [&str; 6] = [">WORKER", "NAME", ">THREADS", "KERNEL", "BUILD", "DEVICE"];
-
-fn stored_row(row: &WorkerRow) -> Vec<String> {
-    let Registration { name, build, kernels, threads, .. } = &row.registration;
-    let (name, kernel) = (named(name, &row.credential), kernels[0].to_string());
-    vec![row.id.to_string(), name, threads.to_string(), kernel, build.clone(), device(row).to_owned()]
-}
-
-fn device(row: &WorkerRow) -> &str {
-    row.registration.capability.as_ref().map_or("", |capability| &capability.device)
-}
-
-fn stored_json(row: &WorkerRow) -> Value {
-    let Registration { name, build, kernels, threads, .. } = &row.registration;
-    json!({
-        "id": row.id,
-        "name": name,
-        "credential": row.credential,
-        "build": build,
-        "kernels": kernels.iter().map(KernelName::as_str).collect::<Vec<_>>(),
-        "device": device(row),
-        "threads": threads,
-        "registered_at_ms": row.registered_at,
-    })
 }

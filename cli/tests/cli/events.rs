@@ -1,6 +1,6 @@
 //! What a coordinator tells of itself: on its page, to a listener that is not well, and in its log.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Place;
 use crate::http::page_of;
@@ -35,7 +35,7 @@ fn events_are_told_in_their_order() {
     let (large, small, null) = (&Value::from(large), &Value::from(small), &Value::Null);
     let expected = [
         [&"run_planned".into(), large, null, &false.into()],
-        [&"worker_lost".into(), null, &1.into(), &true.into()],
+        [&"worker_lost".into(), null, &json!({"id": 1, "name": "west"}), &true.into()],
         [&"run_changed".into(), large, null, &false.into()],
         [&"run_planned".into(), small, null, &false.into()],
         [&"run_done".into(), small, null, &false.into()],

@@ -131,12 +131,12 @@ fn jobs_are_told_in_full() {
     let csv = place.stdout("export --db nqueens-6.db");
     let timeless: Vec<_> = csv.lines().map(|line| line.rsplitn(3, ',').nth(2).expect("cells")).collect();
     assert_snapshot!(timeless.join("\n"), @r"
-    job,class,n,bound1,bound2,prefixes,state,count2,count4,count8,solutions,kernel,worker,states
-    0,corner,6,2,,0-2,done,0,0,0,0,reference,this process,6
-    1,corner,6,3,,0-3,done,0,0,0,0,reference,this process,3
-    2,corner,6,4,,0-4,done,0,0,0,0,reference,this process,1
-    3,edge,6,1,4,1,done,0,1,0,0,reference,this process,25
-    4,edge,6,2,3,2,done,0,0,0,0,reference,this process,3
+    job,class,n,bound1,bound2,prefixes,state,count2,count4,count8,solutions,kernel,worker_id,worker_name,states
+    0,corner,6,2,,0-2,done,0,0,0,0,reference,1,this process,6
+    1,corner,6,3,,0-3,done,0,0,0,0,reference,1,this process,3
+    2,corner,6,4,,0-4,done,0,0,0,0,reference,1,this process,1
+    3,edge,6,1,4,1,done,0,1,0,0,reference,1,this process,25
+    4,edge,6,2,3,2,done,0,0,0,0,reference,1,this process,3
     ");
     // What a reader needs to add up core-hours.
     let processor = place.json("export --db nqueens-6.db --format json");

@@ -1,7 +1,7 @@
 //! What operators look back on: events, and how runs went over time. Nothing is decided by it.
 
 use nqueens_model::id::RunId;
-use nqueens_model::operator::{Event, WallTime};
+use nqueens_model::operator::{Event, WallTime, WorkerName};
 use nqueens_scheduler::NewEvent;
 use sqlx::sqlite::{SqliteConnection, SqliteExecutor, SqlitePool};
 use sqlx::{query, query_scalar};
@@ -47,8 +47,12 @@ pub async fn insert_events(db: &mut SqliteConnection, news: &[NewEvent], now: Wa
 
 /// The events that are kept, oldest first.
 pub async fn events(db: impl SqliteExecutor<'_>) -> Result<Vec<Event>, Error> {
-    let rows = query!("SELECT number, at, kind, run, worker, text FROM event ORDER BY number").fetch_all(db);
-    rows.await?
+    let rows = query!(
+        r#"SELECT number, at, kind, run, event.worker, name AS "name?", text
+           FROM event LEFT JOIN worker ON worker.id = event.worker ORDER BY number"#
+    );
+    rows.fetch_all(db)
+        .await?
         .into_iter()
         .map(|row| {
             Ok(Event {
@@ -56,7 +60,10 @@ pub async fn events(db: impl SqliteExecutor<'_>) -> Result<Vec<Event>, Error> {
                 at: row.at,
                 kind: row.kind.parse().map_err(|_| damaged(format!("event.kind is {}", row.kind)))?,
                 run: row.run.map(run_id).transpose()?,
-                worker: row.worker.map(worker_id).transpose()?,
+                worker: match row.worker.zip(row.name) {
+                    Some((id, name)) => Some(WorkerName { id: worker_id(id)?, name }),
+                    None => None,
+                },
                 text: row.text,
             })
         })

@@ -1,7 +1,6 @@
 //! Engines that fail: what their workers say, and what operators are told of it.
 
 use nqueens_coordinator::Policy;
-use nqueens_model::id::WorkerId;
 use nqueens_model::operator::EventKind;
 use nqueens_proto::v1;
 
@@ -33,8 +32,10 @@ async fn each_fault_of_a_worker_is_an_event_once() {
         told.iter().all(|event| event.kind == EventKind::EngineFailed && event.run.is_none()),
         "{told:?}"
     );
-    let told: Vec<_> =
-        told.iter().map(|event| (event.worker.map_or(0, WorkerId::get), &*event.text)).collect();
+    let told: Vec<_> = told
+        .iter()
+        .map(|event| (event.worker.as_ref().map_or(0, |worker| worker.id.get()), &*event.text))
+        .collect();
     let expected = [
         (1, "Worker 1 reports: the abacus failed."),
         (1, "Worker 1 reports: it is left alone."),

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-use super::WallTime;
-use crate::id::{RunId, WorkerId};
+use super::{WallTime, WorkerName};
+use crate::id::RunId;
 
 /// Something that an operator may want to know of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct Event {
     /// The run that it is about.
     pub run: Option<RunId>,
     /// The worker that it is about.
-    pub worker: Option<WorkerId>,
+    pub worker: Option<WorkerName>,
     /// For people: one sentence.
     pub text: String,
 }

@@ -16,7 +16,7 @@ pub use progress::{CheckCounts, Progress, Speed};
 pub use run::{
     Blamed, CoordinatorStatus, DiskRoom, Recounts, RunState, RunStatus, Submission, TrustChange, foremost,
 };
-pub use worker::{MachineName, WorkerStatus};
+pub use worker::{MachineName, Worker, WorkerName, WorkerStatus};
 
 /// Milliseconds since 1970, UTC.
 pub type WallTime = i64;

@@ -66,9 +66,18 @@ impl fmt::Display for MachineName {
     }
 }
 
-/// A worker that was seen since the coordinator started.
+/// Which worker something is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerName {
+    /// Its number in the ledger.
+    pub id: WorkerId,
+    /// What its owner calls it.
+    pub name: String,
+}
+
+/// A worker's process, as it has introduced itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WorkerStatus {
+pub struct Worker {
     /// Its name in the ledger.
     pub id: WorkerId,
     /// What its owner calls it.
@@ -83,11 +92,19 @@ pub struct WorkerStatus {
     pub device: String,
     /// Its counting threads.
     pub threads: u32,
-    /// Whether it has not ended, as far as is known.
-    pub present: bool,
     /// When it registered.
     #[serde(rename = "registered_at_ms")]
     pub registered_at: WallTime,
+}
+
+/// A worker that was seen since the coordinator started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerStatus {
+    /// Which it is.
+    #[serde(flatten)]
+    pub about: Worker,
+    /// Whether it has not ended, as far as is known.
+    pub present: bool,
     /// Time since its last heartbeat, in milliseconds.
     pub silent_ms: u64,
     /// Jobs leased to it.

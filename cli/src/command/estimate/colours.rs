@@ -12,6 +12,7 @@ use nqueens_kernel::sampling::{Estimate, stratified};
 
 use super::sample::{Sampling, SpeedSource, WorkEstimate, interval};
 use crate::measuring::timed;
+use crate::progress::begin;
 
 /// Boards of no more work than this are counted, in seconds of a core.
 const SECONDS_COUNTED: u64 = 2;
@@ -127,7 +128,7 @@ impl Sampling {
     /// The solutions of the whole board, the states and the seconds of a thread.
     fn count_row_sets(&self, n: BoardSize) -> anyhow::Result<(Estimate, Estimate, Estimate)> {
         let jobs: Vec<_> = Plan::new(n, PlanKind::Colours).jobs().collect();
-        self.progress.phase("row sets", 0);
+        begin(&self.progress, "row sets", 0);
         let parts = self.on_threads(|thread, solver| {
             let (control, mut sum) = (Control::default(), PieceFigures::default());
             // The first count fills buffers and caches: that is not the speed of the counting.
@@ -160,7 +161,7 @@ impl Sampling {
             from = end;
         }
         let each = to_f64(strata.len() as u64);
-        self.progress.phase("row sets", strata.len() as u64);
+        begin(&self.progress, "row sets", strata.len() as u64);
         let parts = self.on_threads(|thread, solver| {
             let control = Control::default();
             // The first count fills buffers and caches: that is not the speed of the counting.
@@ -182,7 +183,7 @@ impl Sampling {
                     };
                 }
                 draws.push((at, pair));
-                self.progress.step();
+                self.progress.inc(1);
             }
             Ok(draws)
         })?;

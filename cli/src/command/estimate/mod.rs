@@ -23,7 +23,7 @@ use crate::choices::{Threads, amount, kernels, plan_kind, plans, runnable};
 use crate::headings::COSTS;
 use crate::memory::Memory;
 use crate::output::{Json, counted, print_line, thousands};
-use crate::progress::StepBar;
+use crate::progress::text_bar;
 use ledger_size::LedgerSize;
 use sample::{Sampling, SpeedSource, interval};
 
@@ -124,7 +124,7 @@ impl EstimateCommand {
             strata: self.samples.div_ceil(2),
             seed: self.seed,
             memory_max: self.memory.bytes(),
-            progress: StepBar::new("{bar:16} {wide_msg}"),
+            progress: text_bar(),
         };
         let plan = Plan::new(self.n, plan_kind(self.plan, self.n, Some(sampling.kernel)));
         let (n, kind, kernel) = (self.n, plan.kind(), sampling.kernel);

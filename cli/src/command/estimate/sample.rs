@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use indicatif::ProgressBar;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::colours::RowSets;
 use nqueens_kernel::engine::{Control, Kernel};
@@ -17,7 +18,7 @@ use serde::Serialize;
 
 use crate::engines::ENGINES;
 use crate::measuring::{BOARD, TIME, count_pieces};
-use crate::progress::StepBar;
+use crate::progress::begin;
 
 pub(super) struct Sampling {
     pub(super) n: BoardSize,
@@ -26,7 +27,7 @@ pub(super) struct Sampling {
     pub(super) strata: u32,
     pub(super) seed: u64,
     pub(super) memory_max: u64,
-    pub(super) progress: StepBar,
+    pub(super) progress: ProgressBar,
 }
 
 /// What there is to do, and how fast it is done.
@@ -128,12 +129,12 @@ impl Sampling {
     }
 
     fn descend(&self, sampler: &Sampler) -> anyhow::Result<Estimates> {
-        self.progress.phase("random descents", self.strata.into());
+        begin(&self.progress, "random descents", self.strata.into());
         let parts = self.on_threads(|thread, solver| {
             let control = Control::default();
             let draw = |number| {
                 let draws = sampler.draw((number, self.strata), self.seed, STATES_LEFT, solver, &control)?;
-                self.progress.step();
+                self.progress.inc(1);
                 Ok((number, draws))
             };
             self.share(thread, 0..self.strata).map(draw).collect::<anyhow::Result<Vec<_>>>()
@@ -146,7 +147,7 @@ impl Sampling {
 
     /// States that a thread counts in a second while all count: the mean over the board's work, by large pieces.
     fn measure(&self, sampler: &Sampler, time: Duration) -> anyhow::Result<f64> {
-        self.progress.phase("measuring the speed", 0);
+        begin(&self.progress, "measuring the speed", 0);
         let parts = self.on_threads(|thread, solver| {
             let random = Random::series(self.seed, u32::MAX - u32::try_from(thread)?);
             count_pieces(sampler, solver, random, time)

@@ -30,7 +30,7 @@ fn demand(runs: &[RunStatus], workers: &[WorkerStatus]) -> Demand {
     Demand {
         open: open.sum(),
         done: runs.iter().map(|run| done(&run.progress)).sum(),
-        threads: workers.iter().filter(counts).map(|worker| u64::from(worker.threads)).sum(),
+        threads: workers.iter().filter(counts).map(|worker| u64::from(worker.about.threads)).sum(),
     }
 }
 

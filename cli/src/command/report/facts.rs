@@ -14,8 +14,7 @@ use nqueens_evidence::sample::Sample;
 use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::Kernel;
 use nqueens_kernel::job::Class;
-use nqueens_model::message::Registration;
-use nqueens_model::operator::{Moment, RunState, RunStatus, WallTime};
+use nqueens_model::operator::{Moment, RunState, RunStatus, WallTime, Worker};
 use nqueens_web::MAP_CELLS;
 
 use crate::ledger_file;
@@ -118,8 +117,7 @@ impl Facts {
             watts: None,
         };
         let workers = reader.workers().await?;
-        let registrations: HashMap<_, _> =
-            workers.iter().map(|row| (row.id.get(), &row.registration)).collect();
+        let by_id: HashMap<_, _> = workers.iter().map(|worker| (worker.id.get(), worker)).collect();
         let mut next = 0;
         loop {
             let rows = reader.ledger(run.id, next).await?;
@@ -136,18 +134,17 @@ impl Facts {
                 }
                 // A result that is in quarantine counts for nothing.
                 if let Some(result) = row.accepted.filter(|_| row.state == JobState::Done) {
-                    let worker = registrations.get(&result.worker).context("a result of no worker")?;
+                    let worker = by_id.get(&result.worker).context("a result of no worker")?;
                     facts.enter(row.job.class, &result, worker)?;
                 }
             }
         }
         let counted: BTreeSet<_> = facts.hosts.values().flat_map(|host| &host.workers).collect();
-        let workers = workers.into_iter().filter(|worker| counted.contains(&worker.id.get()));
-        for Registration { build, kernels, capability, .. } in workers.map(|worker| worker.registration) {
-            facts.builds.insert(harmless(&build));
-            let is_other = kernels.iter().any(|kernel| kernel.as_str().parse::<Kernel>().is_err());
-            let device = capability.map(|capability| harmless(&capability.device));
-            facts.devices.extend(device.filter(|_| is_other));
+        for worker in workers.iter().filter(|worker| counted.contains(&worker.id.get())) {
+            facts.builds.insert(harmless(&worker.build));
+            if worker.kernels.iter().any(|kernel| kernel.parse::<Kernel>().is_err()) {
+                facts.devices.insert(harmless(&worker.device));
+            }
         }
         if run.outcome.is_some() {
             let checked = ledger_file::check(reader, run, Sample::new(0, 0), Arc::default()).await?;
@@ -156,7 +153,7 @@ impl Facts {
         Ok(facts)
     }
 
-    fn enter(&mut self, class: Class, result: &LedgerResult, worker: &Registration) -> anyhow::Result<()> {
+    fn enter(&mut self, class: Class, result: &LedgerResult, worker: &Worker) -> anyhow::Result<()> {
         let threads = worker.threads.max(1);
         let kernel = result.kernel.to_string();
         self.work.add(result);

@@ -31,9 +31,8 @@ use crate::engine_options::{EngineOptions, Engines};
 use crate::engines::ENGINES;
 use crate::exit::INTERRUPTED;
 use crate::output::{Json, percent, thousands};
-use crate::progress::Bar;
-use crate::runtime;
 use crate::signals::{END_WITHIN, SignalReceiver, signals, stopped};
+use crate::{progress, runtime};
 
 /// Counts all solutions of an N by N board on this machine.
 ///
@@ -181,10 +180,9 @@ impl RunCommand {
             None => TakenUp::New,
         };
         coordinator.operator().ask(ReleaseAll).await.map_err(anyhow::Error::new)?;
-        let bar = Bar::new();
         tokio::select! {
             end = self.drive(coordinator, id, engines.crews.clone(), told) => Ok(end?.map(|run| (run, taken_up))),
-            never = bar.show(id, coordinator.operator().watch()) => match never {},
+            never = progress::show(id, coordinator.operator().watch()) => match never {},
         }
     }
 
@@ -213,10 +211,10 @@ impl RunCommand {
     async fn submit(&self, coordinator: &Coordinator, kernel: Option<Kernel>) -> anyhow::Result<RunRow> {
         let plan = self.splitting.plan(&self.board, kernel);
         let submission = Submission { request: random_bytes(), plan, priority: 0, replicate_ppm: 0 };
-        let (operator, bar) = (coordinator.operator(), Bar::new());
+        let operator = coordinator.operator();
         tokio::select! {
             run = operator.submit_once(submission) => Ok(run?),
-            never = bar.show(submission.run(), operator.watch()) => match never {},
+            never = progress::show(submission.run(), operator.watch()) => match never {},
         }
     }
 

@@ -1,22 +1,23 @@
 //! Draws the view: runs, the run that is shown, workers, events.
 
+use std::iter;
+
 use nqueens_model::numbers;
-use nqueens_model::operator::{
-    Event, Interval, Moment, Outcome, Progress, RunDetail, RunState, RunStatus, WallTime, WorkerStatus,
-};
+use nqueens_model::operator::{Event, Progress, RunState, RunStatus, WallTime, WorkerStatus};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Paragraph, Row as TableRow, Sparkline, Table, TableState, Wrap};
+use ratatui::widgets::{Paragraph, Row as TableRow, Table, TableState, Wrap};
 
 use super::source::Command;
 use super::view::{Row, View};
-use crate::output::{clock, counted, harmless, percent, quantity, span, thousands};
-use crate::progress::{describe, describe_planning};
+use crate::command::{status, workers};
+use crate::output::{counted, harmless, percent, span, thousands};
+use crate::progress::{conclusion, describe};
 
-/// Lines of the run that is shown: title, bar, text, curve.
-const DETAIL: [u16; 4] = [1, 1, 5, 1];
+/// Lines of the run that is shown: title, bar, text.
+const DETAIL: [u16; 3] = [1, 1, 5];
 
 /// Lines of a warning, and of a question or an answer.
 const ALARM: u16 = 3;
@@ -69,7 +70,7 @@ pub(super) fn draw(frame: &mut Frame, view: &View, palette: Palette) {
     frame.render_widget(wrapped(Text::styled(alarm.unwrap_or_default(), palette.bad())), warning);
     draw_runs(frame, runs, view, palette);
     if let Some(run) = view.shown_run() {
-        draw_detail(frame, detail, view, run, palette);
+        draw_detail(frame, detail, run, palette);
     }
     draw_workers(frame, workers, view, palette);
     frame.render_widget(wrapped(events), log);
@@ -101,7 +102,7 @@ fn headline(view: &View, palette: Palette) -> Line<'_> {
         // Untrusted ones are listed, also those that are gone.
         let present = view.snapshot.workers.iter().filter(|worker| worker.present);
         let (workers, threads) = present.fold((0_u64, 0), |(workers, threads), worker| {
-            (workers + 1, threads + u64::from(worker.threads))
+            (workers + 1, threads + u64::from(worker.about.threads))
         });
         let speeds = view.snapshot.runs.iter().filter_map(|run| Some(run.progress.speed?.states_per_s));
         let speed = speeds.reduce(|a, b| a + b).map(|speed| format!(", {}", numbers::speed(speed)));
@@ -135,8 +136,8 @@ fn question(view: &View, command: Command) -> String {
         ),
         Command::Resume(run) => format!("Resume run {run}, {}? y/n", subject(run).unwrap_or_default()),
         Command::Drain(worker) => {
-            let found = view.snapshot.workers.iter().find(|known| known.id == worker);
-            let name = found.map_or("", |worker| &worker.name);
+            let found = view.snapshot.workers.iter().find(|known| known.about.id == worker);
+            let name = found.map_or("", |worker| &worker.about.name);
             format!(
                 "Drain worker {worker} {name}? It gets no more jobs, finishes or returns those it holds, and stops. y/n"
             )
@@ -144,62 +145,39 @@ fn question(view: &View, command: Command) -> String {
     }
 }
 
-/// Draws rows under their heads, scrolled to the selected one.
-fn draw_rows<const N: usize>(
+/// Draws rows under their heads, scrolled to the selected one; the first head has their number.
+fn draw_rows<'a, const N: usize>(
     frame: &mut Frame,
     area: Rect,
-    heads: [String; N],
+    heads: [&str; N],
     widths: [Constraint; N],
-    rows: Vec<TableRow>,
+    rows: impl ExactSizeIterator<Item = TableRow<'a>>,
     selected: Option<usize>,
 ) {
+    let mut heads = heads.map(str::to_owned);
+    heads[0] = format!("{} {}", thousands(rows.len()), heads[0]);
     let head = TableRow::new(heads).style(Style::new().add_modifier(Modifier::UNDERLINED));
     let table = Table::new(rows, widths).header(head).row_highlight_style(Modifier::REVERSED);
     frame.render_stateful_widget(table, area, &mut TableState::new().with_selected(selected));
 }
 
-fn heads<const N: usize>(first: &str, rows: usize, others: [&str; N]) -> [String; N] {
-    let mut heads = others.map(str::to_owned);
-    heads[0] = format!("{} {first}", thousands(rows));
-    heads
-}
-
 fn draw_runs(frame: &mut Frame, area: Rect, view: &View, palette: Palette) {
     let runs = &view.snapshot.runs;
     let selected = runs.iter().position(|run| view.selected() == Some(Row::Run(run.progress.run)));
-    let rows = runs.iter().map(|run| run_row(run, palette)).collect();
-    let heads = heads("RUNS", runs.len(), ["", "N", "PLAN", "STATE", "DONE", "TIME LEFT", "TOTAL"]);
+    let rows = runs.iter().map(|run| run_row(run, palette));
+    let heads = ["RUNS", "N", "PLAN", "STATE", "DONE", "TIME LEFT", "TOTAL"];
     let [id, n, plan, state, done, left] = [12, 2, 7, 9, 7, 12].map(Constraint::Length);
     draw_rows(frame, area, heads, [id, n, plan, state, done, left, Constraint::Fill(1)], rows, selected);
 }
 
 fn run_row(run: &RunStatus, palette: Palette) -> TableRow<'static> {
-    let progress = &run.progress;
-    let total = match (&run.outcome, &run.reason) {
-        (Some(outcome), _) => thousands(outcome.total),
-        (None, Some(reason)) => harmless(reason),
-        (None, None) if progress.quarantined > 0 => {
-            format!("{} jobs in quarantine", thousands(progress.quarantined))
-        }
-        (None, None) if progress.planned.is_some() => describe_planning(progress),
-        (None, None) => progress
-            .estimated_total
-            .map_or_else(|| "-".to_owned(), |total| format!("about {:.4e}", total.value)),
-    };
-    let row = TableRow::new([
-        progress.run.to_string(),
-        progress.plan.n().to_string(),
-        run.progress.plan.kind().to_string(),
-        progress.state.name().to_owned(),
-        percent(progress.share_done),
-        progress.time_left_s.map_or_else(|| "-".to_owned(), |left| span(left.value)),
-        total,
-    ]);
-    row.style(match progress.state {
-        RunState::Active if progress.quarantined > 0 => palette.bad(),
-        RunState::Active => palette.good(),
+    let mut cells = status::row(run);
+    cells[4] = percent(run.progress.share_done);
+    let is_stopped = run.progress.quarantined > 0;
+    TableRow::new(cells).style(match run.progress.state {
+        RunState::Active if !is_stopped => palette.good(),
         RunState::Planning | RunState::Paused => palette.doubtful(),
-        RunState::Failed => palette.bad(),
+        RunState::Active | RunState::Failed => palette.bad(),
         RunState::Done => Style::new(),
         RunState::Cancelled => QUIET,
     })
@@ -207,33 +185,29 @@ fn run_row(run: &RunStatus, palette: Palette) -> TableRow<'static> {
 
 fn draw_workers(frame: &mut Frame, area: Rect, view: &View, palette: Palette) {
     let workers = &view.snapshot.workers;
-    let selected = workers.iter().position(|worker| view.selected() == Some(Row::Worker(worker.id)));
-    let rows = workers.iter().map(|worker| worker_row(worker, palette)).collect();
-    let heads = heads("WORKERS", workers.len(), ["", "KERNEL", "THREADS", "PACE", "JOBS", "STATE"]);
-    let [kernel, threads, pace, jobs, state] = [10, 7, 15, 5, 15].map(Constraint::Length);
-    draw_rows(frame, area, heads, [Constraint::Fill(1), kernel, threads, pace, jobs, state], rows, selected);
+    let selected = workers.iter().position(|worker| view.selected() == Some(Row::Worker(worker.about.id)));
+    let rows = workers.iter().map(|worker| worker_row(worker, palette));
+    let heads = ["WORKERS", "NAME", "KERNEL", "JOBS", "PACE", "SILENT", "STATE"];
+    let [id, kernel, jobs, pace, silent, state] = [11, 9, 5, 15, 10, 9].map(Constraint::Length);
+    draw_rows(
+        frame,
+        area,
+        heads,
+        [id, Constraint::Fill(1), kernel, jobs, pace, silent, state],
+        rows,
+        selected,
+    );
 }
 
 fn worker_row(worker: &WorkerStatus, palette: Palette) -> TableRow<'static> {
-    #[expect(clippy::cast_precision_loss, reason = "for people")]
-    let (state, style) = match worker {
-        WorkerStatus { distrusted: Some(_), .. } => ("untrusted".to_owned(), palette.bad()),
-        WorkerStatus { present: false, silent_ms, .. } => {
-            (format!("silent {}", span(*silent_ms as f64 / 1e3)), palette.bad())
-        }
-        WorkerStatus { draining: true, .. } => ("draining".to_owned(), palette.doubtful()),
-        WorkerStatus { leases: 0, .. } => ("idle".to_owned(), QUIET),
-        _ => ("counting".to_owned(), Style::new()),
+    let style = match worker {
+        WorkerStatus { distrusted: Some(_), .. } | WorkerStatus { present: false, .. } => palette.bad(),
+        WorkerStatus { draining: true, .. } => palette.doubtful(),
+        WorkerStatus { leases: 0, .. } => QUIET,
+        _ => Style::new(),
     };
-    let row = TableRow::new([
-        format!("{} {}", worker.id, harmless(&worker.name)),
-        worker.kernels.first().cloned().unwrap_or_default(),
-        worker.threads.to_string(),
-        worker.states_per_s.map_or_else(|| "-".to_owned(), numbers::speed),
-        thousands(worker.leases),
-        state,
-    ]);
-    row.style(style)
+    let cells = workers::row(worker);
+    TableRow::new([0, 1, 3, 4, 6, 7, 9].map(|at| harmless(&cells[at]))).style(style)
 }
 
 /// The events under their head, a line each.
@@ -245,7 +219,7 @@ fn events(view: &View, palette: Palette) -> Text<'static> {
         let text = format!("{} ago: {about}{}", since(event.at, view), harmless(&event.text));
         Line::styled(text, if event.kind.is_problem() { palette.bad() } else { Style::new() })
     };
-    std::iter::once(head).chain(view.snapshot.events.iter().map(line)).collect()
+    iter::once(head).chain(view.snapshot.events.iter().map(line)).collect()
 }
 
 /// The time since a moment.
@@ -254,24 +228,17 @@ fn since(at: WallTime, view: &View) -> String {
     span(view.snapshot.at.saturating_sub(at).max(0) as f64 / 1e3)
 }
 
-fn draw_detail(frame: &mut Frame, area: Rect, view: &View, run: &RunStatus, palette: Palette) {
-    let [top, bar, text, curve] = Layout::vertical(DETAIL.map(Constraint::Length)).areas(area);
-    let title = format!(
-        "Run {}, {}, plan {}",
-        run.progress.run,
-        run.progress.plan.subject(),
-        run.progress.plan.kind()
-    );
+fn draw_detail(frame: &mut Frame, area: Rect, run: &RunStatus, palette: Palette) {
+    let [top, bar, text] = Layout::vertical(DETAIL.map(Constraint::Length)).areas(area);
+    let plan = run.progress.plan;
+    let title = format!("Run {}, {}, plan {}", run.progress.run, plan.subject(), plan.kind());
     frame.render_widget(Line::styled(title, palette.title()), top);
     frame.render_widget(jobs_bar(&run.progress, bar.width, palette), bar);
-    let mut lines = vec![jobs_line(&run.progress, view.detail(), palette)];
-    lines.extend(facts(run, view).into_iter().filter(|fact| !fact.is_empty()).map(Line::raw));
-    frame.render_widget(wrapped(Text::from(lines)), text);
-    let speeds = speeds(view.detail(), curve.width.into());
-    // New ones come in from the right.
-    let lead = usize::from(curve.width) - speeds.len();
-    let speeds = std::iter::repeat_n(0, lead).chain(speeds);
-    frame.render_widget(Sparkline::default().data(speeds).style(palette.good()), curve);
+    let facts = conclusion(run).unwrap_or_else(|| describe(&run.progress));
+    let took = run.took().map(|took| format!("took {}", span(took.as_secs_f64())));
+    let more = orbits(run).into_iter().chain(took).chain(status::concerns(run)).map(Line::raw);
+    let lines = [Line::raw(facts), legend(&run.progress, palette)].into_iter().chain(more);
+    frame.render_widget(wrapped(lines.collect()), text);
 }
 
 /// The jobs by state, with the sign and the name of each.
@@ -299,101 +266,24 @@ fn jobs_bar(progress: &Progress, width: u16, palette: Palette) -> Line<'static> 
     Line::from(spans)
 }
 
-/// The same in numbers. Leased jobs that are not being counted wait in the queues of workers.
-fn jobs_line(progress: &Progress, detail: Option<&RunDetail>, palette: Palette) -> Line<'static> {
-    let being_counted = detail.and_then(|detail| detail.being_counted);
-    let mut spans = vec![Span::raw(percent(progress.share_done))];
-    for (at, (count, sign, name, style)) in states(progress, palette).into_iter().enumerate() {
-        if at > 0 && count == 0 {
-            continue;
-        }
-        spans.push(Span::raw(", "));
-        spans.push(Span::styled(sign.to_string(), style));
-        spans.push(Span::raw(format!(" {} {name}", thousands(count))));
-        if let Some(counted) = being_counted.filter(|_| name == "leased") {
-            spans.push(Span::raw(format!(" ({} being counted)", thousands(counted.min(count)))));
-        }
-    }
-    Line::from(spans)
+/// The same in numbers.
+fn legend(progress: &Progress, palette: Palette) -> Line<'static> {
+    let states = states(progress, palette).into_iter().filter(|(count, ..)| *count > 0);
+    let spans = states.flat_map(|(count, sign, name, style)| {
+        [Span::styled(sign.to_string(), style), Span::raw(format!(" {} {name}  ", thousands(count)))]
+    });
+    spans.collect()
 }
 
-/// The run by topic: its counts and what they took; or what is expected, and when.
-fn facts(run: &RunStatus, view: &View) -> Vec<String> {
-    let progress = &run.progress;
-    let cost = view.detail().and_then(RunDetail::core_hours);
-    let cost = cost.map(|hours| format!("{} core-hours", quantity(hours)));
-    let took = || run.took().map(|took| format!("took {}", span(took.as_secs_f64())));
-    match (run.outcome.as_ref().zip(run.standing()), &run.reason) {
-        (Some((outcome, standing)), _) => vec![
-            format!("TOTAL {}, {standing}", thousands(outcome.total)),
-            orbits(run, outcome),
-            listed([took(), cost]),
-        ],
-        (None, Some(reason)) => vec![format!("failed: {}", harmless(reason)), listed([took(), cost])],
-        (None, None) if progress.planned.is_some() => vec![describe(progress)],
-        (None, None) if !progress.state.is_open() => vec!["no TOTAL: cancelled".to_owned(), listed([cost])],
-        (None, None) => {
-            let total = progress.estimated_total.map_or_else(|| "?".to_owned(), Interval::describe_count);
-            vec![times(run, view), listed([Some(format!("TOTAL about {total}")), cost]), speed(run, view)]
-        }
-    }
-}
-
-fn listed<const N: usize>(parts: [Option<String>; N]) -> String {
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// The solutions by symmetry; nothing where cells are blocked, for they are not sorted.
-fn orbits(run: &RunStatus, outcome: &Outcome) -> String {
-    if run.progress.plan.cells().is_some() {
-        return String::new();
-    }
-    let orbits = outcome.totals;
-    let unique = orbits.unique(run.progress.plan.n()).ok();
-    listed([
-        Some(format!("COUNT2 {}", thousands(orbits.count2))),
-        Some(format!("COUNT4 {}", thousands(orbits.count4))),
-        Some(format!("COUNT8 {}", thousands(orbits.count8))),
-        unique.map(|unique| format!("UNIQUE {}", thousands(unique))),
-    ])
-}
-
-/// How long a run has been counted, how long it will be, and when it will end.
-fn times(run: &RunStatus, view: &View) -> String {
-    let now = view.snapshot.at;
-    let elapsed = match run.started_at {
-        Some(started) => format!("elapsed {}", since(started, view)),
-        None => format!("not begun, submitted {} ago", since(run.created_at, view)),
-    };
-    let Some(left) = run.progress.time_left_s else { return format!("{elapsed}, time left unknown") };
-    #[expect(clippy::cast_possible_truncation, reason = "saturates")]
-    let at = |seconds: f64| clock(now.saturating_add((1e3 * seconds) as i64), now, &view.zone);
-    let end = format!("ends {} ({}..{})", at(left.value), at(left.low), at(left.high));
-    format!("{elapsed}, {} left, {end}", left.describe_time())
-}
-
-fn speed(run: &RunStatus, view: &View) -> String {
-    match run.progress.speed {
-        Some(speed) => format!("{} on {:.1} threads", numbers::speed(speed.states_per_s), speed.threads),
-        None if view.read_only => "speed unknown".to_owned(),
-        None if run.progress.leased > 0 => "speed not measured yet".to_owned(),
-        None => "no worker counts it".to_owned(),
-    }
-}
-
-/// The speeds of a run since it began, in up to so many columns: means of some moments each.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    reason = "for a picture"
-)]
-fn speeds(detail: Option<&RunDetail>, columns: usize) -> Vec<u64> {
-    let moments = detail.map_or(&[][..], |detail| &detail.moments);
-    let each = moments.len().div_ceil(columns.max(1)).max(1);
-    let mean = |some: &[Moment]| {
-        let sum: f64 = some.iter().map(|moment| moment.states_per_s).sum();
-        (sum / some.len() as f64) as u64
-    };
-    moments.chunks(each).map(mean).collect()
+/// The solutions by symmetry, once they are counted; not where cells are blocked, for then they are not sorted.
+fn orbits(run: &RunStatus) -> Option<String> {
+    let plan = run.progress.plan;
+    let orbits = run.outcome.filter(|_| plan.cells().is_none())?.totals;
+    let counts = [
+        ("COUNT2", orbits.count2),
+        ("COUNT4", orbits.count4),
+        ("COUNT8", orbits.count8),
+        ("UNIQUE", orbits.unique(plan.n()).ok()?),
+    ];
+    Some(counts.map(|(name, count)| format!("{name} {}", thousands(count))).join(", "))
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use self::source::Source;
 use crate::exit::INTERRUPTED;
-use crate::names::{RunChoice, RunPrefix};
+use crate::names::RunPrefix;
 use crate::output::Json;
 use crate::runtime::block_on;
 use crate::signals::{signals, stopped};
@@ -84,11 +84,12 @@ impl WatchCommand {
         let told = signals(None)?;
         block_on(async {
             let watching = async {
-                let only = match self.subject.0.clone() {
-                    Some(run) => Some(self.target.find(&RunChoice { run: Some(run) }).await?),
+                let mut target = self.target.open()?;
+                let only = match &self.subject.0 {
+                    Some(run) => Some(target.find(Some(run)).await?),
                     None => None,
                 };
-                let source = Source::new(&self.target, only)?;
+                let source = Source { target, only };
                 if self.takes_terminal() {
                     self.show_screen(source).await
                 } else {

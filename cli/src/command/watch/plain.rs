@@ -8,8 +8,8 @@ use nqueens_model::operator::{RunState, RunStatus};
 use super::source::Source;
 use super::{RETRY, WatchCommand};
 use crate::client::Unreachable;
-use crate::output::{counted, print_line, thousands};
-use crate::progress::describe;
+use crate::output::{counted, print_line};
+use crate::progress::{conclusion, describe};
 
 const INTERVAL: Duration = Duration::from_secs(5);
 
@@ -58,14 +58,7 @@ impl WatchCommand {
                 continue;
             }
             let (id, subject) = (run.progress.run, run.progress.plan.subject());
-            match (run.outcome.zip(run.standing()), &run.reason) {
-                (Some((outcome, standing)), _) => {
-                    let total = thousands(outcome.total);
-                    print_line(format_args!("{id}  {subject}: done, TOTAL {total}, {standing}"))?;
-                }
-                (None, Some(reason)) => print_line(format_args!("{id}  {subject}: failed: {reason}"))?,
-                (None, None) => print_line(format_args!("{id}  {subject}: {}", run.progress.state.name()))?,
-            }
+            print_line(format_args!("{id}  {subject}: {}", conclusion(run).unwrap_or_default()))?;
         }
         // Of one run, the caller wants its total; of all, some may have been cancelled long ago.
         let alright = runs.iter().all(|run| run.outcome.is_some()) || self.subject.0.is_none();

@@ -1,20 +1,18 @@
 //! The terminal: taken over, drawn on, and restored in every case, after a panic too.
 
-use std::cell::Cell;
 use std::convert::Infallible;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use nqueens_model::id::RunId;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
+use super::draw::{Palette, draw};
 use super::source::{Command, Snapshot, Source};
 use super::view::{Effect, View};
 use super::{RETRY, WatchCommand};
-use crate::command::watch::draw::{Palette, draw};
 use crate::console::colours_wanted;
 use crate::exit::INTERRUPTED;
 
@@ -39,16 +37,15 @@ impl WatchCommand {
     /// Draws until a key or a signal ends it.
     pub(super) async fn show_screen(&self, mut source: Source) -> anyhow::Result<ExitCode> {
         // An error at the beginning is printed on the terminal as it was.
-        let first = source.snapshot(None).await?;
+        let first = source.snapshot().await?;
         let every = Duration::from_secs(if source.is_database() { 5 } else { 1 });
         let view = View::new(self.target.describe(), source.is_database(), first);
-        let shown = Cell::new(None);
         let (tell, messages) = unbounded_channel();
         let (command, commands) = unbounded_channel();
         // All on one task: a panic anywhere ends it all, and leaves no half of it on the screen.
         tokio::select! {
-            outcome = converse(view, &shown, messages, command) => outcome,
-            never = tend(source, self.interval.unwrap_or(every), &shown, commands, tell) => match never {},
+            outcome = converse(view, messages, command) => outcome,
+            never = tend(source, self.interval.unwrap_or(every), commands, tell) => match never {},
         }
     }
 }
@@ -57,16 +54,16 @@ impl WatchCommand {
 async fn tend(
     mut source: Source,
     every: Duration,
-    shown: &Cell<Option<RunId>>,
     mut commands: UnboundedReceiver<Command>,
     tell: UnboundedSender<Message>,
 ) -> Infallible {
     let mut pause = Duration::ZERO;
     loop {
         if let Ok(Some(command)) = timeout(pause, commands.recv()).await {
-            drop(tell.send(Message::Answer(source.execute(command).await)));
+            let answer = source.execute(command).await.map_err(|error| format!("{error:#}"));
+            drop(tell.send(Message::Answer(answer)));
         }
-        let taken = source.snapshot(shown.get()).await;
+        let taken = source.snapshot().await;
         pause = if taken.is_ok() { every } else { every.max(RETRY) };
         drop(tell.send(match taken {
             Ok(snapshot) => Message::Snapshot(snapshot),
@@ -78,7 +75,6 @@ async fn tend(
 /// Draws, waits for a key or a message, and draws again.
 async fn converse(
     mut view: View,
-    shown: &Cell<Option<RunId>>,
     mut messages: UnboundedReceiver<Message>,
     commands: UnboundedSender<Command>,
 ) -> anyhow::Result<ExitCode> {
@@ -87,7 +83,6 @@ async fn converse(
     let palette = Palette { colours: colours_wanted() };
     let mut keys = keys();
     loop {
-        shown.set(view.shown_run().map(|run| run.progress.run));
         terminal.draw(|frame| draw(frame, &view, palette)).context("drawing on the terminal")?;
         let event = tokio::select! {
             event = keys.recv() => event.context("reading keys from the terminal")??,

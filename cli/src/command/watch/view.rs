@@ -2,9 +2,8 @@
 
 use std::cmp::Reverse;
 
-use jiff::tz::TimeZone;
 use nqueens_model::id::{RunId, WorkerId};
-use nqueens_model::operator::{Event, RunDetail, RunState, RunStatus, WorkerStatus};
+use nqueens_model::operator::{Event, RunState, RunStatus, WorkerStatus};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::source::{Command, Snapshot};
@@ -45,7 +44,6 @@ pub(super) struct View {
     pub(super) question: Option<Command>,
     /// `None`: the newest open run.
     selected: Option<Row>,
-    pub(super) zone: TimeZone,
 }
 
 impl View {
@@ -58,7 +56,6 @@ impl View {
             notice: None,
             question: None,
             selected: None,
-            zone: TimeZone::system(),
         };
         view.update(snapshot);
         view
@@ -68,7 +65,9 @@ impl View {
         let now = snapshot.at;
         snapshot.runs.reverse();
         snapshot.runs.sort_by_key(urgency_of_run);
-        snapshot.workers.sort_by_key(|worker| (urgency_of_worker(worker), worker.name.clone(), worker.id));
+        snapshot
+            .workers
+            .sort_by_key(|worker| (urgency_of_worker(worker), worker.about.name.clone(), worker.about.id));
         let waits = |event: &Event| event.kind.is_problem() && now.saturating_sub(event.at) < RECENT_MS;
         snapshot.events.sort_by_key(|event| (!waits(event), Reverse(event.number)));
         self.snapshot = snapshot;
@@ -78,7 +77,7 @@ impl View {
 
     pub(super) fn rows(&self) -> Vec<Row> {
         let runs = self.snapshot.runs.iter().map(|run| Row::Run(run.progress.run));
-        runs.chain(self.snapshot.workers.iter().map(|worker| Row::Worker(worker.id))).collect()
+        runs.chain(self.snapshot.workers.iter().map(|worker| Row::Worker(worker.about.id))).collect()
     }
 
     /// The row that keys are about.
@@ -97,12 +96,6 @@ impl View {
     fn newest_open(&self) -> Option<&RunStatus> {
         let runs = &self.snapshot.runs;
         runs.iter().max_by_key(|run| (run.progress.state.is_open(), run.created_at))
-    }
-
-    /// The details of the run that is shown, once they are known.
-    pub(super) fn detail(&self) -> Option<&RunDetail> {
-        let shown = self.shown_run()?.progress.run;
-        self.snapshot.detail.as_ref().filter(|(run, _)| *run == shown).map(|(_, detail)| detail)
     }
 
     /// Does what a key says; returns what is left to do.
@@ -170,7 +163,7 @@ impl View {
         let Some(Row::Worker(id)) = self.selected() else {
             return Err("select a worker to drain".to_owned());
         };
-        let is_draining = |worker: &WorkerStatus| worker.id == id && worker.draining;
+        let is_draining = |worker: &WorkerStatus| worker.about.id == id && worker.draining;
         if self.snapshot.workers.iter().any(is_draining) {
             return Err(format!("worker {id} is draining already"));
         }

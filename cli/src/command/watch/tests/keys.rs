@@ -108,12 +108,12 @@ fn what_needs_attention_comes_first() {
     let view = view_of(snapshot);
     let runs: Vec<_> = view.snapshot.runs.iter().map(|run| run.progress.run).collect();
     assert_eq!(runs, [2, 0, 5, 1, 4].map(run_id));
-    let workers: Vec<_> = view.snapshot.workers.iter().map(|worker| &*worker.name).collect();
+    let workers: Vec<_> = view.snapshot.workers.iter().map(|worker| &*worker.about.name).collect();
     assert_eq!(workers, ["west", "gone", "attic", "idle", "abacus", "east"]);
     let events: Vec<_> = view.snapshot.events.iter().map(|event| event.number).collect();
     assert_eq!(events, [2, 3, 1], "a problem, then the newest");
     let shown = screen(&view, 80, 30).to_string();
-    assert!(shown.contains("silent 4 s"), "{shown}");
+    assert!(shown.contains("4 s        gone"), "{shown}");
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Tests of the keys and of the drawing.
 
-use jiff::tz::TimeZone;
 use nqueens_kernel::board::BoardSize;
 use nqueens_kernel::plan::{Fingerprint, Plan, PlanKind};
 use nqueens_model::credential::Credential;
 use nqueens_model::id::{RunId, WorkerId};
 use nqueens_model::operator::{
-    CheckCounts, Event, EventKind, Interval, Moment, Progress, Recounts, RunDetail, RunState, RunStatus,
-    Speed, WorkerStatus,
+    CheckCounts, Event, EventKind, Interval, Progress, Recounts, RunState, RunStatus, Speed, Worker,
+    WorkerName, WorkerStatus,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -67,15 +66,19 @@ fn run(number: u64, n: u32, state: RunState, done: u32) -> RunStatus {
 }
 
 fn worker(number: u64, name: &str, states_per_s: f64) -> WorkerStatus {
-    WorkerStatus {
+    let about = Worker {
         id: worker_id(number),
         name: name.to_owned(),
+        credential: Credential::shared(),
         build: "test".to_owned(),
         kernels: vec!["avx512".to_owned()],
         device: "x86_64".to_owned(),
         threads: 4,
-        present: true,
         registered_at: NOW,
+    };
+    WorkerStatus {
+        about,
+        present: true,
         silent_ms: 900 * number,
         leases: 32,
         states_per_s: Some(states_per_s).filter(|speed| *speed > 0.0),
@@ -83,14 +86,13 @@ fn worker(number: u64, name: &str, states_per_s: f64) -> WorkerStatus {
         draining: number == 3,
         checks_passed: 0,
         checks_failed: 0,
-        credential: Credential::shared(),
         distrusted: (number == 2).then(|| "test".to_owned()),
     }
 }
 
 fn event(number: u64, kind: EventKind, about: u64, text: &str) -> Event {
     let (run, worker) = match kind {
-        EventKind::WorkerLost => (None, Some(worker_id(about))),
+        EventKind::WorkerLost => (None, Some(WorkerName { id: worker_id(about), name: "attic".to_owned() })),
         _ => (Some(run_id(about)), None),
     };
     let at = NOW - 100_000 + 1_000 * i64::try_from(number).expect("a few");
@@ -115,21 +117,12 @@ fn snapshot() -> Snapshot {
                 "'attic' sent no heartbeat in time: its jobs go to other workers.",
             ),
         ],
-        detail: Some((run_id(0), detail(Vec::new()))),
         disk: None,
     }
 }
 
-/// What is told of the run that is counted.
-fn detail(moments: Vec<Moment>) -> RunDetail {
-    RunDetail { moments, being_counted: Some(12), cpu_us: Some(91_800_000_000) }
-}
-
 fn view_of(snapshot: Snapshot) -> View {
-    let mut view = View::new("http://head:7327".to_owned(), false, snapshot);
-    // The same everywhere.
-    view.zone = TimeZone::UTC;
-    view
+    View::new("http://head:7327".to_owned(), false, snapshot)
 }
 
 fn view() -> View {
