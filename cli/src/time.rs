@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use nqueens_fleet::process::run_within;
+use nqueens_fleet::process::run;
 use tracing::{info, warn};
 
 /// A hanging controller must not keep a worker from its work: then Slurm's own signal has to do.
@@ -85,7 +85,7 @@ fn slurm_end() -> Option<Timestamp> {
     }
     let mut squeue = Command::new("squeue");
     squeue.args(["--noheader", "--jobs", &job, "--format", "%e"]);
-    match run_within(&mut squeue, None, SQUEUE_TIMEOUT) {
+    match run(&mut squeue, SQUEUE_TIMEOUT) {
         Ok(end) => moment(end.trim()),
         Err(error) => {
             warn!(%error, "squeue does not tell the time limit of this Slurm job");

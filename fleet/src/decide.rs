@@ -1,30 +1,18 @@
-//! What a fleet does next. No I/O, no clock, no randomness: the same sights always lead to the same actions.
-//!
-//! | seen | taken for |
-//! |---|---|
-//! | completed, time limit | a good end |
-//! | cancelled, preempted, queued again | no failure |
-//! | failed | a failure, unless the coordinator is away or the fleet itself told the allocation to go |
-//! | refused by the coordinator | no failure: during an upgrade its version and that of the workers differ |
-//! | node failed, no longer listed for a minute | a loss: replaced, no failure |
-//! | no longer listed, and told to go | cancelled |
-//! | a submit limit | no failure: fewer are submitted, and one more when one ends, or is tried after two minutes |
-//! | held by the batch system, which could not start it | ended and replaced; later and later while no job is done |
-//! | leaving (Slurm's COMPLETING) | neither running nor failed; not replaced for 30 seconds, as it may be queued again |
-//! | a state that this version does not know | alive for every limit, and no failure |
+//! What a fleet does next. No I/O, no clock, no randomness: the same sights always lead to the same actions. `docs/fleet.md` has
+//! a table of what may happen and what follows from it.
 
-mod stop;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use self::stop::tell;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
 use crate::UnixSeconds;
-use crate::backend::SubmitError;
-use crate::state::{
-    Allocation, AllocationId, AllocationState, Cap, Demand, Ending, FleetState, QueueEntry, Retry,
-};
+use crate::backend::is_limit;
+use crate::process::CommandError;
+use crate::state::{Allocation, AllocationId, AllocationState, Cap, Demand, FleetState, QueueEntry, Retry};
 
 /// A submit without an answer has reached the batch system within so many seconds, or never does. A backend gives up
 /// waiting for an answer before that.
@@ -36,8 +24,8 @@ const VANISH_S: u64 = 60;
 /// Queued allocations are withdrawn after so many seconds without work.
 const IDLE_S: u64 = 15;
 
-/// An allocation that leaves keeps its place for so many seconds: after a preemption it is queued again.
-const LEAVE_S: u64 = 30;
+/// An allocation that did not do as told is told again after so many seconds.
+const REPEAT_S: u64 = 30;
 
 /// Refused submits in a row that pause a fleet.
 const REFUSED_MAX: u32 = 10;
@@ -48,7 +36,7 @@ const FAILED_MAX: u32 = 3;
 /// Allocations in one submit: Slurm's default is an array of 1,000 at most.
 const ARRAY_MAX: u64 = 1_000;
 
-/// Half of the backlog starts at once if it does so within so many seconds.
+/// What has begun to run within so many seconds lets twice as many be queued.
 const START_S: u64 = 60;
 
 /// Time between two attempts to have one more than a submit limit allowed, in seconds.
@@ -64,16 +52,24 @@ const SLOWDOWN: u64 = 10;
 const PAUSE_MAX_S: u64 = 300;
 
 /// How large a fleet gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub struct FleetLimits {
-    /// Allocations that are alive, queued ones included.
+    /// Most allocations at once, queued ones included
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub workers_max: u64,
-    /// Allocations that are queued, while they do not start at once.
+
+    /// Allocations that are queued; more while they start at once
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_000), default_value_t = 2)]
     pub backlog: u64,
-    /// Counting threads of an allocation until a worker reports them, at least 1.
-    pub threads: u64,
-    /// Time between two looks at the batch system while something changes, in seconds.
-    pub interval_s: u64,
+
+    /// Threads of a worker, until one reports its own [default: as many as the batch system gives it]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=4_096))]
+    pub threads: Option<u64>,
+
+    /// Seconds between two looks at the coordinator, and at the batch system while something changes; else that is every 30
+    /// seconds
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=3_600), default_value_t = 5)]
+    pub interval: u64,
 }
 
 /// Something to do now, in this order.
@@ -111,36 +107,31 @@ pub fn decide(
     queue: Option<&[QueueEntry]>,
     demand: Option<Demand>,
 ) -> Decision {
-    let mut look = Look { now, state, limits, demand, decision: Decision::default() };
-    look.note_coordinator();
     let slow = now.saturating_sub(asked_at).saturating_mul(SLOWDOWN).min(PAUSE_MAX_S);
-    look.state.look_at = now.saturating_add(slow.max(QUIET_S));
+    state.look_at = now + slow.max(QUIET_S);
+    let mut look = Look { now, state, limits, demand, decision: Decision::default() };
+    let has_news = look.note_demand();
     let Some(queue) = queue else { return look.decision };
-    let fruitless = look.observe(queue) | look.miss(queue);
-    look.judge(fruitless);
-    if look.state.open_submit.is_some_and(|until| until <= asked_at) {
-        (look.state.open_submit, look.state.filled) = (None, None);
+    if look.observe(queue) && !has_news {
+        look.note_fruitless();
     }
-    if look.state.stopping.is_some() {
-        look.stop();
+    look.state.open_submit.take_if(|until| *until <= asked_at);
+    if let Some(deadline) = look.state.stop_by {
+        look.stop(deadline);
     } else {
-        look.give_up_held();
         look.withdraw();
-        look.ramp();
         look.grow();
     }
     let Look { state, mut decision, .. } = look;
-    state.demand = demand.or(state.demand);
     state.forget();
     let is_young =
         |a: &Allocation| a.state == AllocationState::Queued && now.saturating_sub(a.since) < START_S;
     let has_changed = !decision.notes.is_empty() || state.allocations.values().any(is_young);
-    if has_changed || state.stopping.is_some() || state.open_submit.is_some() {
-        state.look_at = now.saturating_add(slow.max(limits.interval_s));
+    if has_changed || state.stop_by.is_some() || state.open_submit.is_some() {
+        state.look_at = now + slow.max(limits.interval);
     }
-    let is_new =
-        |(_, a): &(&AllocationId, &Allocation)| a.state == AllocationState::Running && a.threads == 0;
-    decision.threads_of = state.allocations.iter().rfind(is_new).map(|(id, _)| id.clone());
+    let mut running = state.allocations.iter().filter(|(_, a)| a.state == AllocationState::Running);
+    decision.threads_of = running.next_back().filter(|_| state.threads == 0).map(|(id, _)| id.clone());
     decision
 }
 
@@ -149,52 +140,43 @@ pub fn submitted(
     now: UnixSeconds,
     state: &mut FleetState,
     count: u32,
-    answer: Result<Vec<AllocationId>, SubmitError>,
+    answer: Result<Vec<AllocationId>, CommandError>,
 ) -> (String, Option<u32>) {
-    if answer.is_err() {
-        state.filled = None;
-    }
+    state.open_submit = None;
     let why = match answer {
         Ok(ids) => {
-            state.open_submit = None;
             state.refused = Retry::default();
-            let note = match &ids[..] {
-                [first, .., last] => format!("submitted {} allocations, {first} to {last}", ids.len()),
-                one => format!("submitted {}", one.first().map_or("nothing", AllocationId::as_str)),
-            };
+            let (first, last) = (ids.first(), ids.last());
+            let names = first.zip(last).map(|(first, last)| format!(", {first} to {last}"));
+            let note = format!("submitted {}{}", ids.len(), names.unwrap_or_default());
             for id in ids {
-                state.allocations.entry(id).or_insert_with(|| Allocation::queued(now));
+                state.allocations.entry(id).or_insert(Allocation { since: now, ..Allocation::default() });
             }
-            let taken = taken(now, state);
+            let alive = state.count(AllocationState::is_alive);
             // Whatever it was, it is no longer the limit.
-            state.cap.take_if(|cap| taken > cap.most);
+            state.cap.take_if(|cap| alive > cap.most);
             return (note, None);
         }
-        Err(SubmitError::Limit(why)) => {
-            let most = taken(now, state).saturating_add(count.into()).saturating_sub(1);
+        Err(CommandError::Failed(why)) if is_limit(&why) => {
+            let most = state.count(AllocationState::is_alive) + u64::from(count) - 1;
             let note = format!("a submit limit, of {most} allocations at most: {why}");
-            state.cap = Some(Cap { most, probe_at: now.saturating_add(PROBE_S), why });
+            state.cap = Some(Cap { most, probe_at: now + PROBE_S, why });
             let fewer = (count > 1).then_some(count / 2);
-            let until = now.saturating_add(SETTLE_S);
-            state.open_submit = fewer.map(|_| until);
+            state.open_submit = fewer.map(|_| now + SETTLE_S);
             return (note, fewer);
         }
-        Err(SubmitError::Refused(why)) => {
-            state.open_submit = None;
-            format!("the submit was refused: {why}")
-        }
-        Err(SubmitError::Uncertain(why)) => {
-            state.open_submit = Some(now.saturating_add(SETTLE_S));
+        Err(CommandError::Failed(why)) => format!("the submit was refused: {why}"),
+        Err(CommandError::Unclear(why)) => {
+            state.open_submit = Some(now + SETTLE_S);
             format!("the submit had no answer: {why}")
         }
     };
     state.refused.again(now);
     if state.refused.times >= REFUSED_MAX {
-        state.pause(now, format!("{REFUSED_MAX} submits in a row failed; the last: {why}"));
+        state.pause.get_or_insert_with(|| format!("{REFUSED_MAX} submits in a row failed; the last: {why}"));
         return (format!("{why}; paused after {REFUSED_MAX} in a row"), None);
     }
-    let wait = state.refused.not_before.saturating_sub(now);
-    (format!("{why}; the next is in {wait} s at the earliest"), None)
+    (format!("{why}; the next is in {} s at the earliest", state.refused.not_before - now), None)
 }
 
 /// What a look has before it, and what it has decided so far.
@@ -207,197 +189,195 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    fn note(&mut self, what: String) {
-        self.decision.notes.push(what);
+    fn note(&mut self, what: impl Into<String>) {
+        self.decision.notes.push(what.into());
     }
 
-    fn note_coordinator(&mut self) {
-        let Some(demand) = self.demand else { return };
-        self.state.coordinator_seen_at = Some(self.now);
+    /// Returns whether a job was done, or there is something new to do, or nothing.
+    fn note_demand(&mut self) -> bool {
+        let Some(demand) = self.demand else { return true };
+        let before = self.state.demand.replace(demand);
+        if before.is_some_and(|before| before.done != demand.done) {
+            self.state.progress_at = self.now;
+        }
         if demand.open > 0 {
             self.state.idle_since = None;
         } else if self.state.idle_since.is_none() {
             self.state.idle_since = Some(self.now);
-            self.note("nothing to count".to_owned());
+            self.note("nothing to count");
         }
+        let is_new = |before: Demand| demand.done != before.done || demand.open > before.open;
+        let has_news = demand.open == 0 || before.is_none_or(is_new);
+        if has_news {
+            self.state.fruitless = Retry::default();
+        }
+        has_news
     }
 
     /// Takes over what the batch system lists. Returns whether an allocation ended without a job done by anybody, or could
     /// not be started.
     fn observe(&mut self, queue: &[QueueEntry]) -> bool {
-        let Self { now, state, demand, decision, .. } = self;
-        let (now, demand) = (*now, *demand);
-        let mut fruitless = false;
-        let mut seen_so = BTreeMap::<&str, Vec<String>>::new();
-        for QueueEntry { id, state: seen, node, why } in queue {
-            let Some(allocation) = state.allocations.get_mut(id) else {
+        use AllocationState::{
+            Cancelled, Completed, Failed, Held, Leaving, Queued, Refused, TimeLimit, Unknown,
+        };
+        let (now, mut has_changed, mut fruitless) = (self.now, false, false);
+        let mut last_failed = String::new();
+        let listed: BTreeMap<_, _> = queue.iter().map(|entry| (&entry.id, entry)).collect();
+        for entry in queue {
+            if !entry.state.has_ended() && !self.state.allocations.contains_key(&entry.id) {
                 // Of an earlier life of this fleet, or of a submit without an answer.
-                if !matches!(seen, AllocationState::Ended(_)) {
-                    let mut allocation = Allocation::queued(now);
-                    (allocation.state, allocation.node) = (*seen, node.clone());
-                    state.allocations.insert(id.clone(), allocation);
-                    decision.notes.push(format!("{id} is ours: {}", seen.name()));
-                }
-                continue;
-            };
-            allocation.absent_since = None;
-            if !node.is_empty() {
-                allocation.node.clone_from(node);
+                let allocation = Allocation { state: entry.state, since: now, ..Allocation::default() };
+                self.state.allocations.insert(entry.id.clone(), allocation);
+                self.decision.notes.push(format!("found {}, {}", entry.id, entry.state.name()));
             }
-            if allocation.state == *seen {
-                continue;
-            }
+        }
+        for (id, allocation) in &mut self.state.allocations {
             let told = allocation.told_at.is_some();
-            let in_vain = is_in_vain(allocation, demand);
-            change(now, allocation, *seen, demand);
-            allocation.why.clone_from(why);
-            if why.is_empty() {
-                seen_so.entry(seen.name()).or_default().push(id.to_string());
-            } else {
-                decision.notes.push(format!("{id} is {}: {why}", seen.name()));
-            }
-            match seen {
-                AllocationState::Ended(Ending::Failed) if demand.is_some() && !told => state.failed += 1,
-                AllocationState::Ended(Ending::Refused) => fruitless |= in_vain,
-                AllocationState::Ended(Ending::Completed | Ending::TimeLimit) => {
-                    state.failed = 0;
-                    fruitless |= !told && in_vain;
+            let (seen, why) = if let Some(entry) = listed.get(id) {
+                allocation.absent_since = None;
+                if !entry.node.is_empty() {
+                    allocation.node.clone_from(&entry.node);
                 }
-                AllocationState::Held => {
-                    fruitless = true;
-                    (state.ramp, state.filled) = (0, None);
+                (entry.state, &*entry.why)
+            } else if allocation.state.has_ended() {
+                continue;
+            } else {
+                let since = *allocation.absent_since.get_or_insert(now);
+                match (told, now.saturating_sub(since) >= VANISH_S) {
+                    (true, _) => (Cancelled, ""),
+                    (false, true) => (AllocationState::Vanished, ""),
+                    (false, false) => continue,
+                }
+            };
+            if seen == allocation.state {
+                continue;
+            }
+            let in_vain = self.demand.is_some() && !told && self.state.progress_at <= allocation.since;
+            match seen {
+                Failed if self.demand.is_some() && !told => {
+                    self.state.failed += 1;
+                    last_failed = format!("{id} {why}");
+                }
+                Completed | TimeLimit => {
+                    self.state.failed = 0;
+                    fruitless |= in_vain;
+                }
+                Refused | AllocationState::Vanished => fruitless |= in_vain,
+                Held => fruitless = true,
+                Queued if allocation.state != Unknown => {
+                    (allocation.restarts, allocation.told_at) = (allocation.restarts + 1, None);
                 }
                 _ => {}
             }
-            if state.failed >= FAILED_MAX && state.pause.is_none() {
-                let why = if why.is_empty() { String::new() } else { format!(", {why}") };
-                let reason = format!("{FAILED_MAX} allocations in a row failed; the last: {id}{why}");
-                decision.notes.push(format!("paused: {reason}"));
-                state.pause(now, reason);
+            if seen != Leaving {
+                allocation.since = now;
+            }
+            allocation.state = seen;
+            why.clone_into(&mut allocation.why);
+            has_changed = true;
+            if !why.is_empty() {
+                self.decision.notes.push(format!("{id} is {}: {why}", seen.name()));
             }
         }
-        decision.notes.extend(seen_so.into_iter().map(|(name, ids)| match ids.len() {
-            1 => format!("{} is {name}", ids[0]),
-            2..=3 => format!("{} are {name}", ids.join(", ")),
-            count => format!("{count} allocations are {name}"),
-        }));
-        fruitless
-    }
-
-    /// Allocations that the batch system does not list. Returns whether one of them ran in vain.
-    fn miss(&mut self, queue: &[QueueEntry]) -> bool {
-        let mut fruitless = false;
-        let listed: BTreeSet<_> = queue.iter().map(|entry| &entry.id).collect();
-        for (id, allocation) in self.state.allocations.iter_mut().filter(|(id, _)| !listed.contains(id)) {
-            if matches!(allocation.state, AllocationState::Ended(_)) {
-                continue;
-            }
-            let since = *allocation.absent_since.get_or_insert(self.now);
-            let told = allocation.told_at.is_some();
-            if told || self.now.saturating_sub(since) >= VANISH_S {
-                let ending = if told { Ending::Cancelled } else { Ending::Vanished };
-                fruitless |= is_in_vain(allocation, self.demand) && !told;
-                change(self.now, allocation, AllocationState::Ended(ending), None);
-                self.decision.notes.push(format!("{id} is {}", allocation.state.name()));
-            }
+        if has_changed {
+            self.note(self.state.summary());
+        }
+        if self.state.failed >= FAILED_MAX && self.state.pause.is_none() {
+            let last = last_failed.trim_end();
+            let reason = format!("{FAILED_MAX} allocations in a row failed; the last: {last}");
+            self.note(format!("paused: {reason}"));
+            self.state.pause = Some(reason);
         }
         fruitless
     }
 
-    /// Holds it against a fleet if its allocations come and go, and nothing is counted: no job may fit into their time.
-    fn judge(&mut self, fruitless: bool) {
-        let Some(demand) = self.demand else { return };
-        let is_new = |earlier: Demand| demand.done != earlier.done || demand.open > earlier.open;
-        if demand.open == 0 || self.state.demand.is_none_or(is_new) {
-            self.state.fruitless = Retry::default();
-        } else if fruitless {
-            self.state.fruitless.again(self.now);
-            let wait = self.state.fruitless.not_before.saturating_sub(self.now);
-            self.note(format!(
-                "an allocation ended or could not start, and no job was done meanwhile: do jobs fit into the time limit? \
-                 The next submit is in {wait} s at the earliest, or when a job is done"
-            ));
-        }
+    /// Allocations come and go, and nothing is counted: no job may fit into their time.
+    fn note_fruitless(&mut self) {
+        self.state.fruitless.again(self.now);
+        let wait = self.state.fruitless.not_before - self.now;
+        self.note(format!(
+            "an allocation ended or could not start, and no job was done meanwhile: do jobs fit into the time limit? \
+             The next submit is in {wait} s at the earliest, or when a job is done"
+        ));
     }
 
-    /// Removes allocations that the batch system could not start: they would wait for an operator.
-    fn give_up_held(&mut self) {
-        let held = self.state.allocations.iter_mut().filter(|(_, a)| a.state == AllocationState::Held);
-        let ids = tell(self.now, held);
+    /// Ends everything: what waits or is suspended at once, what runs by SIGTERM, and what is left at the deadline.
+    fn stop(&mut self, deadline: UnixSeconds) {
+        let now = self.now;
+        let drains = |a: &Allocation| a.state == AllocationState::Running && now < deadline;
+        let ends = |a: &Allocation| !drains(a) && a.state != AllocationState::Leaving && !a.state.has_ended();
+        if now >= deadline {
+            // Everyone is told anew, and in other words.
+            for allocation in self.state.allocations.values_mut() {
+                allocation.told_at.take_if(|told| *told < deadline);
+            }
+        }
+        let running = tell(now, self.state.allocations.iter_mut().filter(|(_, a)| drains(a)));
+        let waiting = tell(now, self.state.allocations.iter_mut().filter(|(_, a)| ends(a)));
+        self.note(format!("stopping: {}; {} are told to drain", self.state.summary(), running.len()));
+        if !running.is_empty() {
+            self.decision.actions.push(FleetAction::Terminate(running));
+        }
+        self.end(waiting, "the fleet stops");
+        // What is leaving may be queued again.
+        self.state.has_stopped = self.state.not_ended().is_empty() && self.state.open_submit.is_none();
+    }
+
+    fn end(&mut self, ids: Vec<AllocationId>, why: &str) {
         if !ids.is_empty() {
-            self.note(format!("ending {} allocations that could not be started", ids.len()));
+            self.note(format!("ending {} allocations: {why}", ids.len()));
             self.decision.actions.push(FleetAction::End(ids));
         }
     }
 
-    /// Removes queued allocations that nobody needs.
+    /// Removes allocations that the batch system could not start, as they would wait for an operator, and queued ones for
+    /// which there is no work or no place.
     fn withdraw(&mut self) {
+        let held = self.state.allocations.iter_mut().filter(|(_, a)| a.state == AllocationState::Held);
+        let held = tell(self.now, held);
+        self.end(held, "the batch system could not start them");
         let alive = self.state.count(AllocationState::is_alive);
         let is_idle = self.demand.is_some()
             && self.state.idle_since.is_some_and(|since| self.now.saturating_sub(since) >= IDLE_S);
         let surplus = if is_idle { alive } else { alive.saturating_sub(self.limits.workers_max) };
-        let Ok(surplus) = usize::try_from(surplus) else { return };
         let queued = self.state.allocations.iter_mut().filter(|(_, a)| a.state == AllocationState::Queued);
         let mut queued: Vec<_> = queued.collect();
         // Those that never ran go first: a spool may have results of the others.
         queued.sort_by_key(|(_, allocation)| (allocation.restarts, u64::MAX - allocation.since));
-        let ids = tell(self.now, queued.into_iter().take(surplus));
-        if !ids.is_empty() {
-            self.note(format!("withdrawing {} queued allocations: they are not needed", ids.len()));
-            self.decision.actions.push(FleetAction::End(ids));
-        }
-    }
-
-    /// Doubles the backlog when half of it has started at once, and takes it back when most of it waits.
-    fn ramp(&mut self) {
-        let (Some((at, full)), None) = (self.state.filled, self.state.open_submit) else { return };
-        if queued(self.state) <= full / 2 {
-            (self.state.ramp, self.state.filled) = (full.saturating_mul(2).min(ARRAY_MAX), None);
-        } else if self.now.saturating_sub(at) > START_S {
-            (self.state.ramp, self.state.filled) = (0, None);
-        }
+        queued.truncate(usize::try_from(surplus).unwrap_or(usize::MAX));
+        let queued = tell(self.now, queued.into_iter());
+        self.end(queued, "they are not needed");
     }
 
     /// Submits what the demand and the limits allow.
     fn grow(&mut self) {
         let Some(demand) = self.demand else { return };
-        let Ok(count) = u32::try_from(wanted(self.now, self.state, self.limits, demand)) else { return };
-        if count == 0 {
-            return;
-        }
-        let (alive, queued) = (self.state.count(AllocationState::is_alive), queued(self.state));
+        let count = wanted(self.now, self.state, self.limits, demand);
+        let Some(count) = u32::try_from(count).ok().filter(|count| *count > 0) else { return };
         self.note(format!(
-            "submitting {count}: {} threads have something to count, {} count; {alive} allocations are alive, {queued} of \
-             them queued",
-            demand.open, demand.threads
+            "submitting {count}: {} threads have something to count, {} count; {} allocations are alive, {} of them queued",
+            demand.open,
+            demand.threads,
+            self.state.count(AllocationState::is_alive),
+            queued(self.state)
         ));
-        let full = backlog(self.state, self.limits);
-        if queued + u64::from(count) >= full {
-            self.state.filled.get_or_insert((self.now, full));
-        }
-        self.state.open_submit = Some(self.now.saturating_add(SETTLE_S));
+        self.state.open_submit = Some(self.now + SETTLE_S);
         self.decision.actions.push(FleetAction::Submit(count));
     }
 }
 
-/// Whether no job was done anywhere since it began to run.
-fn is_in_vain(allocation: &Allocation, demand: Option<Demand>) -> bool {
-    demand.is_some_and(|demand| allocation.done_at_start == Some(demand.done))
-}
-
-fn change(now: UnixSeconds, allocation: &mut Allocation, to: AllocationState, demand: Option<Demand>) {
-    if to == AllocationState::Queued && allocation.state != AllocationState::Unknown {
-        allocation.restarts = allocation.restarts.saturating_add(1);
-        allocation.told_at = None;
-    }
-    if to == AllocationState::Running {
-        allocation.done_at_start = demand.map(|demand| demand.done);
-    }
-    (allocation.state, allocation.since) = (to, now);
-}
-
-fn backlog(state: &FleetState, limits: &FleetLimits) -> u64 {
-    limits.backlog.max(state.ramp)
+/// Those that are listed and were not told lately; they are now.
+fn tell<'a>(
+    now: UnixSeconds,
+    allocations: impl Iterator<Item = (&'a AllocationId, &'a mut Allocation)>,
+) -> Vec<AllocationId> {
+    let is_due = |told: UnixSeconds| now.saturating_sub(told) >= REPEAT_S;
+    let due = allocations.filter(|(_, a)| a.absent_since.is_none() && a.told_at.is_none_or(is_due));
+    let told = due.map(|(id, allocation)| {
+        allocation.told_at = Some(now);
+        id.clone()
+    });
+    told.collect()
 }
 
 /// Allocations that may be queued; one of a state that nobody knows may be.
@@ -405,37 +385,37 @@ fn queued(state: &FleetState) -> u64 {
     state.count(|state| matches!(state, AllocationState::Queued | AllocationState::Unknown))
 }
 
-/// Allocations that have a place: they are alive, or have only just begun to leave.
-fn taken(now: UnixSeconds, state: &FleetState) -> u64 {
-    let leaves =
-        |a: &&Allocation| a.state == AllocationState::Leaving && now.saturating_sub(a.since) < LEAVE_S;
-    state.count(AllocationState::is_alive) + state.allocations.values().filter(leaves).count() as u64
-}
-
 /// Allocations to submit now, as the demand and the limits allow.
 pub fn wanted(now: UnixSeconds, state: &FleetState, limits: &FleetLimits, demand: Demand) -> u64 {
-    let must_wait = [state.refused, state.fruitless].iter().any(|retry| now < retry.not_before);
-    if state.pause.is_some() || state.stopping.is_some() || state.open_submit.is_some() || must_wait {
+    let must_wait = now < state.refused.not_before.max(state.fruitless.not_before);
+    if state.pause.is_some() || state.stop_by.is_some() || state.open_submit.is_some() || must_wait {
         return 0;
     }
-    let taken = taken(now, state);
-    let cap = state.cap.as_ref().map_or(u64::MAX, |cap| {
-        if now < cap.probe_at { cap.most } else { cap.most.max(taken).saturating_add(1) }
-    });
+    let alive = state.count(AllocationState::is_alive);
+    let cap = state
+        .cap
+        .as_ref()
+        .map_or(u64::MAX, |cap| if now < cap.probe_at { cap.most } else { cap.most.max(alive) + 1 });
+    let is_fresh =
+        |a: &&Allocation| a.state == AllocationState::Running && now.saturating_sub(a.since) < START_S;
+    let fresh = state.allocations.values().filter(is_fresh).count() as u64;
+    let room = if state.threads == 0 && limits.threads.is_none() {
+        // The first ones show how many a worker has.
+        limits.backlog.saturating_sub(alive)
+    } else {
+        limits.backlog.max(2 * fresh).saturating_sub(queued(state))
+    };
     target(state, limits, demand)
         .min(limits.workers_max)
         .min(cap)
-        .saturating_sub(taken)
-        .min(backlog(state, limits).saturating_sub(queued(state)))
+        .saturating_sub(alive)
+        .min(room)
         .min(ARRAY_MAX)
 }
 
 /// The number of allocations that the open runs can use beside workers that are not of this fleet.
 pub fn target(state: &FleetState, limits: &FleetLimits, demand: Demand) -> u64 {
-    // As the last worker reported, or as the operator said.
-    let usual = if state.threads > 0 { state.threads } else { limits.threads.max(1) };
-    let running = state.allocations.values().filter(|a| a.state == AllocationState::Running);
-    let own = running.map(|a| if a.threads > 0 { a.threads } else { usual }).sum();
-    let others = demand.threads.saturating_sub(own);
-    demand.open.saturating_sub(others).div_ceil(usual)
+    let threads = if state.threads > 0 { state.threads } else { limits.threads.unwrap_or(1) };
+    let own = state.count(|state| state == AllocationState::Running) * threads;
+    demand.open.saturating_sub(demand.threads.saturating_sub(own)).div_ceil(threads)
 }

@@ -18,7 +18,6 @@ pub mod folder;
 pub mod look;
 pub mod process;
 pub mod script;
-pub mod settings;
 pub mod state;
 
 /// Seconds since 1970 by the clock of this machine. What the fleet waits for takes seconds to hours.

@@ -3,7 +3,6 @@
 use crate::UnixSeconds;
 use crate::backend::Backend;
 use crate::decide::{FleetAction, FleetLimits, decide, submitted};
-use crate::folder::{FleetFolder, FolderError};
 use crate::state::{Demand, FleetState};
 
 /// Where the state of a fleet lies.
@@ -13,14 +12,6 @@ pub trait StateStore {
 
     /// Reads the state, changes it, and returns when it is safe.
     fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> Result<T, Self::Error>;
-}
-
-impl StateStore for &FleetFolder {
-    type Error = FolderError;
-
-    fn change<T>(&mut self, change: impl FnOnce(&mut FleetState) -> T) -> Result<T, FolderError> {
-        FleetFolder::change(self, |file| change(&mut file.state))
-    }
 }
 
 /// Looks once, and acts. `clock` tells the time. `demand` is what the coordinator answered a moment ago, `None` if it did
@@ -37,16 +28,16 @@ pub fn look<Store: StateStore>(
     mut log: impl FnMut(String),
 ) -> Result<(), Store::Error> {
     let asked_at = clock();
-    let queue = backend.list();
+    let known = store.change(|state| state.not_ended())?;
+    let queue = backend.list(&known);
     let decision =
         store.change(|state| decide(clock(), asked_at, state, limits, queue.as_deref().ok(), demand))?;
     if let Err(error) = queue {
         log(format!("no list of allocations: {error}"));
     }
     decision.notes.into_iter().for_each(&mut log);
-    if let Some((id, threads)) = decision.threads_of.and_then(|id| Some((id.clone(), backend.threads(&id)?)))
-    {
-        store.change(|state| state.report_threads(&id, threads))?;
+    if let Some(threads) = decision.threads_of.and_then(|id| backend.threads(&id)) {
+        store.change(|state| state.threads = threads)?;
     }
     for action in decision.actions {
         let outcome = match &action {

@@ -4,7 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::state::{AllocationId, AllocationState, Ending, QueueEntry};
+use serde::{Deserialize, Serialize};
+
+use crate::state::{AllocationId, AllocationState, QueueEntry};
 
 /// Exit code of a worker that the coordinator refused: another version, a wrong token, untrusted.
 const REFUSED: i32 = 5;
@@ -14,7 +16,7 @@ const REFUSED: i32 = 5;
 const LOG_PART: u64 = 8 << 10;
 
 /// What the workers of a fleet are started with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerScript {
     pub program: PathBuf,
     /// The fleet's folder, on storage that all nodes share.
@@ -85,24 +87,16 @@ exit $code
         let (code, node) = record.trim().split_once(' ')?;
         let code: i32 = code.parse().ok()?;
         let ending = match code {
-            0 | 3 | 4 => Ending::Completed,
-            REFUSED => Ending::Refused,
-            _ => Ending::Failed,
+            0 | 3 | 4 => AllocationState::Completed,
+            REFUSED => AllocationState::Refused,
+            _ => AllocationState::Failed,
         };
-        let mut entry = QueueEntry::new(id.clone(), AllocationState::Ended(ending), node);
-        if ending != Ending::Completed {
+        let mut entry = QueueEntry::new(id.clone(), ending, node);
+        if ending != AllocationState::Completed {
             let hint = if code == 137 { " (killed: out of memory?)" } else { "" };
             entry.why = format!("exit code {code}{hint} on {node}: {}", self.last_line(id));
         }
         Some(entry)
-    }
-
-    pub(crate) fn all_ended(&self) -> io::Result<Vec<QueueEntry>> {
-        let names = fs::read_dir(self.folder.join("ended"))?
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-            .collect::<io::Result<Vec<_>>>()?;
-        let ids = names.iter().filter_map(|name| AllocationId::new(name));
-        Ok(ids.filter_map(|id| self.ended(&id)).collect())
     }
 
     /// Counting threads that the worker has reported, as its log says.
@@ -115,19 +109,15 @@ exit $code
 
     /// The last words in an allocation's log.
     pub(crate) fn last_line(&self, id: &AllocationId) -> String {
-        let length = fs::metadata(self.log(id)).map_or(0, |log| log.len());
+        let length = fs::metadata(log(&self.folder, id)).map_or(0, |log| log.len());
         let part = self.log_part(id, SeekFrom::Start(length.saturating_sub(LOG_PART)));
         let text = part.unwrap_or_else(|error| format!("no log: {error}"));
         let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("an empty log");
         line.trim().chars().filter(|c| !c.is_control()).take(300).collect()
     }
 
-    fn log(&self, id: &AllocationId) -> PathBuf {
-        log(&self.folder, id)
-    }
-
     fn log_part(&self, id: &AllocationId, from: SeekFrom) -> io::Result<String> {
-        let mut file = File::open(self.log(id))?;
+        let mut file = File::open(log(&self.folder, id))?;
         file.seek(from)?;
         let mut bytes = Vec::new();
         file.take(LOG_PART).read_to_end(&mut bytes)?;
@@ -148,19 +138,13 @@ pub fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// A command line for people, to be pasted into a shell.
-pub(crate) fn command_line(program: &str, arguments: &[String]) -> String {
-    let words = std::iter::once(program).chain(arguments.iter().map(String::as_str));
-    words.map(quote).collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::Command;
 
     use tempfile::TempDir;
 
-    use super::Ending::{Completed, Failed, Refused};
+    use super::AllocationState::{Completed, Failed, Refused};
     use super::*;
 
     /// A folder with a script whose worker is this shell script.
@@ -191,13 +175,9 @@ mod tests {
     fn a_script_passes_its_arguments_on_and_records_its_end() {
         let (_place, script) = place("for a in \"$@\"; do echo \"<$a>\"; done");
         let (code, entry) = outcome(&script);
-        let said = fs::read_to_string(script.log(&entry.id)).expect("a log");
+        let said = fs::read_to_string(log(&script.folder, &entry.id)).expect("a log");
         assert_eq!(said, "<worker>\n<a b>\n<it's>\n<>\n<--spool>\n<spool/12_3>\n");
-        assert_eq!(
-            (code, entry.state, &*entry.why),
-            (Some(0), AllocationState::Ended(Ending::Completed), "")
-        );
-        assert_eq!(script.all_ended().expect("a folder"), [entry]);
+        assert_eq!((code, entry.state, &*entry.why), (Some(0), AllocationState::Completed, ""));
         let endings = [
             (1, 1, Failed),
             (2, 2, Failed),
@@ -209,7 +189,7 @@ mod tests {
         for (worker, code, ending) in endings {
             let (_place, script) = place(&format!("echo why; exit {worker}"));
             let (is, entry) = outcome(&script);
-            assert_eq!((is, entry.state), (Some(code), AllocationState::Ended(ending)), "{worker}");
+            assert_eq!((is, entry.state), (Some(code), ending), "{worker}");
             assert_eq!(
                 entry.why.ends_with(&format!("on {}: why", entry.node)),
                 ending != Completed,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::UnixSeconds;
 
@@ -11,29 +12,20 @@ use crate::UnixSeconds;
 const ENDED_KEPT: usize = 100;
 
 /// The batch system's name of an allocation, such as `1234_5`. It is part of file names.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AllocationId(String);
 
 impl AllocationId {
-    /// Reads a name: letters, digits, and `_`, `-`, `.`, `[`, `]`, at most 100 bytes.
+    /// Reads a name: a digit, letters, digits, and `_`, `-`, `.`, `[`, `]`, at most 100 bytes.
     pub fn new(text: &str) -> Option<Self> {
         let is_good = |c: char| c.is_ascii_alphanumeric() || "_-.[]".contains(c);
-        let is_name =
-            !text.is_empty() && text.len() <= 100 && text.chars().all(is_good) && !text.starts_with('.');
+        let has_digit = text.contains(|c: char| c.is_ascii_digit());
+        let is_name = has_digit && text.len() <= 100 && text.chars().all(is_good) && !text.starts_with('.');
         is_name.then(|| Self(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl TryFrom<String> for AllocationId {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::new(&text).ok_or_else(|| format!("{text:?} is no name of an allocation"))
     }
 }
 
@@ -43,11 +35,15 @@ impl fmt::Display for AllocationId {
     }
 }
 
-/// What an allocation does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What an allocation does, or how it ended: from `Completed` on.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum AllocationState {
     /// Waits for its turn, also after a requeue.
+    #[default]
     Queued,
     /// The batch system could not start it, and keeps it for an operator. One that somebody holds on purpose is queued.
     Held,
@@ -56,15 +52,8 @@ pub enum AllocationState {
     Suspended,
     /// Its processes end, or its node does not answer. It may end, or be queued again.
     Leaving,
-    /// In a state that this version does not know.
+    /// In a state that this version does not know: alive for every limit.
     Unknown,
-    Ended(Ending),
-}
-
-/// How an allocation ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ending {
     /// Its worker had no more work, no more time, or was told to go.
     Completed,
     /// Somebody cancelled it, or a job with more priority took its place.
@@ -84,27 +73,12 @@ impl AllocationState {
         matches!(self, Self::Queued | Self::Running | Self::Suspended | Self::Unknown)
     }
 
-    /// Whether it ended by no decision of its worker, of an operator or of the batch system's rules.
-    pub fn is_lost(self) -> bool {
-        matches!(self, Self::Ended(Ending::NodeLost | Ending::Vanished))
+    pub fn has_ended(self) -> bool {
+        self >= Self::Completed
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Held => "held",
-            Self::Running => "running",
-            Self::Suspended => "suspended",
-            Self::Leaving => "leaving",
-            Self::Unknown => "unknown",
-            Self::Ended(Ending::Completed) => "completed",
-            Self::Ended(Ending::Cancelled) => "cancelled",
-            Self::Ended(Ending::TimeLimit) => "time limit",
-            Self::Ended(Ending::Failed) => "failed",
-            Self::Ended(Ending::Refused) => "refused",
-            Self::Ended(Ending::NodeLost) => "lost: its node failed",
-            Self::Ended(Ending::Vanished) => "lost: no longer listed",
-        }
+        self.into()
     }
 }
 
@@ -115,6 +89,7 @@ pub struct QueueEntry {
     pub state: AllocationState,
     /// Where it runs or ran; empty if that is not known.
     pub node: String,
+    /// Why it failed.
     pub why: String,
 }
 
@@ -126,7 +101,7 @@ impl QueueEntry {
 }
 
 /// One job of the batch system, with one worker in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
     pub state: AllocationState,
     pub since: UnixSeconds,
@@ -136,34 +111,7 @@ pub struct Allocation {
     pub absent_since: Option<UnixSeconds>,
     /// When it was told to stop or end.
     pub told_at: Option<UnixSeconds>,
-    /// Jobs done in all runs when it began to run.
-    pub done_at_start: Option<u64>,
     pub why: String,
-    /// Counting threads, as its worker has reported; 0 until it has.
-    pub threads: u64,
-}
-
-impl Allocation {
-    pub(crate) fn queued(now: UnixSeconds) -> Self {
-        Self {
-            state: AllocationState::Queued,
-            since: now,
-            node: String::new(),
-            restarts: 0,
-            absent_since: None,
-            told_at: None,
-            done_at_start: None,
-            why: String::new(),
-            threads: 0,
-        }
-    }
-}
-
-/// Why a fleet submits nothing until somebody resumes it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pause {
-    pub at: UnixSeconds,
-    pub reason: String,
 }
 
 /// A submit limit of the batch system, as its refusals teach it.
@@ -187,18 +135,9 @@ impl Retry {
     const PAUSES: [u64; 5] = [0, 60, 900, 1_800, 3_600];
 
     pub(crate) fn again(&mut self, now: UnixSeconds) {
-        let pause = Self::PAUSES.get(self.times as usize).unwrap_or(&3_600);
-        self.times = self.times.saturating_add(1);
-        self.not_before = now.saturating_add(*pause);
+        self.not_before = now + Self::PAUSES.get(self.times as usize).unwrap_or(&3_600);
+        self.times += 1;
     }
-}
-
-/// How a fleet stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stopping {
-    /// Allocations that are left then are ended.
-    pub deadline: UnixSeconds,
-    pub is_over: bool,
 }
 
 /// What the coordinator's open runs can use.
@@ -223,47 +162,38 @@ pub struct FleetState {
     pub refused: Retry,
     /// The batch system's submit limit, if it has met one.
     pub cap: Option<Cap>,
-    /// Allocations that may be queued: doubles while they start at once. 0: as many as the fleet's limits say.
-    pub ramp: u64,
-    /// When the backlog was filled up and how large it was, until half of it has started.
-    pub filled: Option<(UnixSeconds, u64)>,
     /// Allocations in a row that ended without a job done by anybody since they began.
     pub fruitless: Retry,
+    /// Failed allocations in a row.
     pub failed: u32,
-    /// Set: it submits nothing.
-    pub pause: Option<Pause>,
-    /// Set: it ends its allocations.
-    pub stopping: Option<Stopping>,
+    /// Why it submits nothing until somebody resumes it.
+    pub pause: Option<String>,
+    /// Set: it stops; what is left then is ended.
+    pub stop_by: Option<UnixSeconds>,
+    /// Nothing is left of it.
+    pub has_stopped: bool,
     pub demand: Option<Demand>,
-    pub coordinator_seen_at: Option<UnixSeconds>,
+    /// When a job was done last.
+    pub progress_at: UnixSeconds,
     /// Since when there has been nothing to count.
     pub idle_since: Option<UnixSeconds>,
     /// When to look at the batch system again, at the latest.
     pub look_at: UnixSeconds,
-    /// Counting threads of an allocation, as a worker reported last; 0 until one has.
+    /// Counting threads of an allocation, as its worker has reported; 0 until one has.
     pub threads: u64,
 }
 
 impl FleetState {
-    /// Pauses the fleet, or leaves the pause that it is in.
-    pub fn pause(&mut self, now: UnixSeconds, reason: String) {
-        self.pause.get_or_insert(Pause { at: now, reason });
-    }
-
     /// Submits again, with nothing held against anybody.
     pub fn resume(&mut self) {
-        self.pause = None;
-        self.failed = 0;
-        self.refused = Retry::default();
-        self.fruitless = Retry::default();
-        (self.cap, self.look_at) = (None, 0);
+        (self.pause, self.cap, self.failed, self.look_at) = (None, None, 0, 0);
+        (self.refused, self.fruitless) = (Retry::default(), Retry::default());
     }
 
     /// Stops the fleet: allocations that are left after `drain_s` seconds are ended. The same again changes nothing.
     pub fn stop(&mut self, now: UnixSeconds, drain_s: u64) {
-        if self.stopping.is_none_or(|stopping| stopping.is_over) {
-            self.stopping = Some(Stopping { deadline: now.saturating_add(drain_s), is_over: false });
-            self.look_at = 0;
+        if self.stop_by.is_none() || self.has_stopped {
+            (self.stop_by, self.has_stopped, self.look_at) = (Some(now + drain_s), false, 0);
             self.allocations.values_mut().for_each(|allocation| allocation.told_at = None);
         }
     }
@@ -272,19 +202,25 @@ impl FleetState {
         self.allocations.values().filter(|allocation| is_meant(allocation.state)).count() as u64
     }
 
-    /// Learns how many threads the worker of an allocation has.
-    pub(crate) fn report_threads(&mut self, id: &AllocationId, threads: u64) {
-        if let Some(allocation) = self.allocations.get_mut(id) {
-            (allocation.threads, self.threads) = (threads, threads);
-        }
+    /// How many of them do what, for people.
+    pub fn summary(&self) -> String {
+        let mut counts = BTreeMap::<_, u64>::new();
+        self.allocations.values().for_each(|allocation| *counts.entry(allocation.state).or_default() += 1);
+        let counts: Vec<_> =
+            counts.iter().map(|(state, count)| format!("{count} {}", state.name())).collect();
+        if counts.is_empty() { "no allocations".to_owned() } else { counts.join(", ") }
+    }
+
+    /// Those that the batch system should list, or tell the end of.
+    pub(crate) fn not_ended(&self) -> Vec<AllocationId> {
+        let not_ended = self.allocations.iter().filter(|(_, allocation)| !allocation.state.has_ended());
+        not_ended.map(|(id, _)| id.clone()).collect()
     }
 
     /// Forgets the allocations that ended first, beyond those kept for people.
     pub(crate) fn forget(&mut self) {
-        let ended = |(id, allocation): (&AllocationId, &Allocation)| {
-            matches!(allocation.state, AllocationState::Ended(_)).then(|| (allocation.since, id.clone()))
-        };
-        let mut ended: Vec<_> = self.allocations.iter().filter_map(ended).collect();
+        let ended = self.allocations.iter().filter(|(_, allocation)| allocation.state.has_ended());
+        let mut ended: Vec<_> = ended.map(|(id, allocation)| (allocation.since, id.clone())).collect();
         ended.sort_unstable();
         for (_, id) in ended.iter().take(ended.len().saturating_sub(ENDED_KEPT)) {
             self.allocations.remove(id);

@@ -1,7 +1,10 @@
 use super::*;
-use crate::state::AllocationState::{Ended, Queued, Running};
+use crate::state::AllocationState::{
+    Cancelled, Completed, Failed, Held, Leaving, NodeLost, Queued, Refused, Running, Suspended, TimeLimit,
+    Unknown, Vanished,
+};
 
-const LIMITS: FleetLimits = FleetLimits { workers_max: 10, backlog: 2, threads: 4, interval_s: 5 };
+const LIMITS: FleetLimits = FleetLimits { workers_max: 10, backlog: 2, threads: Some(4), interval: 5 };
 
 fn demand(open: u64, done: u64) -> Demand {
     Demand { open, done, threads: 0 }
@@ -45,40 +48,31 @@ fn a_fleet_is_as_large_as_the_demand_the_backlog_and_its_limit_allow() {
     assert_eq!(submits(&[Running; 9], 100, 36), submit(1), "the limit");
     assert_eq!(submits(&[Running], 8, 4), submit(1), "the demand");
     assert_eq!(submits(&[Running], 8, 8), [], "somebody else's 4 threads count the rest");
-    assert_eq!(submits(&[AllocationState::Unknown; 2], 100, 0), [], "they may be queued");
+    assert_eq!(submits(&[Unknown; 2], 100, 0), [], "they may be queued");
 
     let mut state = FleetState::default();
     look(0, &mut state, &[Running; 10], Some(demand(100, 0)));
-    let leaving = [AllocationState::Leaving; 10];
-    assert_eq!(look(5, &mut state, &leaving, Some(demand(100, 1))).actions, [], "they may be queued again");
-    let later = look(35, &mut state, &leaving, Some(demand(100, 1))).actions;
-    assert_eq!(later, [FleetAction::Submit(2)], "their place is free");
+    let gone = look(5, &mut state, &[Leaving; 10], Some(demand(100, 1))).actions;
+    assert_eq!(gone, [FleetAction::Submit(2)], "their place is free");
 }
 
 #[test]
 fn three_failures_in_a_row_pause_a_fleet_and_preemption_or_a_coordinator_that_is_away_do_not() {
-    let failed = |ending: Ending, demand_at_end: Option<Demand>| {
+    let failed = |ending: AllocationState, demand_at_end: Option<Demand>| {
         let mut state = FleetState::default();
         look(0, &mut state, &[Running; 3], Some(demand(100, 0)));
-        look(5, &mut state, &[Ended(ending); 3], demand_at_end);
-        state.pause.map(|pause| pause.reason)
+        look(5, &mut state, &[ending; 3], demand_at_end);
+        state.pause
     };
     let reason = "3 allocations in a row failed; the last: 2";
-    assert_eq!(failed(Ending::Failed, Some(demand(100, 1))).as_deref(), Some(reason));
-    assert_eq!(failed(Ending::Failed, None), None);
-    for ending in [
-        Ending::Completed,
-        Ending::Cancelled,
-        Ending::TimeLimit,
-        Ending::Refused,
-        Ending::NodeLost,
-        Ending::Vanished,
-    ] {
+    assert_eq!(failed(Failed, Some(demand(100, 1))).as_deref(), Some(reason));
+    assert_eq!(failed(Failed, None), None);
+    for ending in [Completed, Cancelled, TimeLimit, Refused, NodeLost, Vanished] {
         assert_eq!(failed(ending, Some(demand(100, 1))), None, "{ending:?}");
     }
     let mut state = FleetState::default();
     look(0, &mut state, &[Running; 5], Some(demand(100, 0)));
-    let (bad, good) = (Ended(Ending::Failed), Ended(Ending::Completed));
+    let (bad, good) = (Failed, Completed);
     look(5, &mut state, &[bad, bad, good, bad, bad], Some(demand(100, 1)));
     assert_eq!((state.failed, state.pause), (2, None), "not in a row");
 }
@@ -90,7 +84,7 @@ fn allocations_that_come_and_go_for_nothing_are_submitted_more_and_more_seldom()
     let mut states = Vec::new();
     for now in 0..20_000 {
         let decision = look(now, &mut state, &states, Some(demand(1, 0)));
-        states.fill(Ended(Ending::Completed));
+        states.fill(Completed);
         if decision.actions == [FleetAction::Submit(1)] {
             submits.push(now);
             submitted(now, &mut state, 1, Ok(vec![id(states.len())]));
@@ -105,7 +99,6 @@ fn allocations_that_come_and_go_for_nothing_are_submitted_more_and_more_seldom()
 
 #[test]
 fn what_the_batch_system_can_t_start_is_replaced() {
-    use crate::state::AllocationState::Held;
     let mut state = FleetState::default();
     look(0, &mut state, &[Running, Queued], None);
     let replaced = look(5, &mut state, &[Running, Held], Some(demand(100, 1))).actions;
@@ -133,11 +126,11 @@ fn refused_submits_are_tried_again_later_and_the_tenth_pauses_the_fleet() {
     for now in 0..40_000 {
         if !look(now, &mut state, &[], Some(demand(1, 0))).actions.is_empty() {
             submits.push(now);
-            submitted(now, &mut state, 1, Err(SubmitError::Refused("no such partition".to_owned())));
+            submitted(now, &mut state, 1, Err(CommandError::Failed("no such partition".to_owned())));
         }
     }
     assert_eq!(submits, [0, 1, 61, 961, 2_761, 6_361, 9_961, 13_561, 17_161, 20_761]);
-    let reason = state.pause.expect("paused").reason;
+    let reason = state.pause.expect("paused");
     assert!(reason.ends_with("the submit was refused: no such partition"), "{reason}");
 }
 
@@ -160,17 +153,17 @@ fn a_stop_drains_then_ends() {
     let step =
         |now, state: &mut FleetState, states: &[AllocationState]| look(now, state, states, None).actions;
     let told = [FleetAction::Terminate(vec![id(0), id(1)]), FleetAction::End(vec![id(2), id(3)])];
-    let suspended = AllocationState::Suspended;
+    let suspended = Suspended;
     assert_eq!(step(10, &mut state, &[Running, Running, Queued, suspended]), told);
-    let cancelled = Ended(Ending::Cancelled);
-    let left = [Running, Ended(Ending::Completed), cancelled, cancelled];
+    let cancelled = Cancelled;
+    let left = [Running, Completed, cancelled, cancelled];
     assert_eq!(step(20, &mut state, &left), []);
     assert_eq!(step(70, &mut state, &left), [FleetAction::End(vec![id(0)])]);
-    let leaving = [AllocationState::Leaving, left[1], cancelled, cancelled];
+    let leaving = [Leaving, left[1], cancelled, cancelled];
     step(75, &mut state, &leaving);
-    assert!(!state.stopping.expect("stopping").is_over, "it may be queued again");
+    assert!(!state.has_stopped, "it may be queued again");
     step(80, &mut state, &[cancelled, left[1], cancelled, cancelled]);
-    assert!(state.stopping.expect("stopping").is_over);
+    assert!(state.has_stopped);
 }
 
 #[test]
@@ -179,18 +172,19 @@ fn a_stop_waits_for_a_submit_without_an_answer() {
     let mut state = FleetState { open_submit, ..FleetState::default() };
     state.stop(1, 10);
     look(5, &mut state, &[], None);
-    assert!(!state.stopping.expect("stopping").is_over, "it may still arrive");
+    assert!(!state.has_stopped, "it may still arrive");
     look(SETTLE_S, &mut state, &[], None);
-    assert!(state.stopping.expect("stopping").is_over);
+    assert!(state.has_stopped);
 }
 
 #[test]
 fn a_submit_limit_is_learned_by_halves_and_is_no_failure() {
     // A batch system that takes three.
     let (mut state, mut states, mut calls) = (FleetState::default(), Vec::new(), Vec::new());
-    state.ramp = 100;
+    let limits = FleetLimits { backlog: 100, ..LIMITS };
     let mut step = |now, state: &mut FleetState, states: &mut Vec<AllocationState>, most: usize| {
-        let actions = look(now, state, states, Some(demand(100, now))).actions;
+        let open = Some(demand(100, now));
+        let actions = decide(now, now, state, &limits, Some(&queue(states)), open).actions;
         let mut next = actions.iter().find_map(|action| match action {
             FleetAction::Submit(count) => Some(*count),
             _ => None,
@@ -203,7 +197,7 @@ fn a_submit_limit_is_learned_by_halves_and_is_no_failure() {
                 states.extend(vec![Running; count as usize]);
                 Ok(ids)
             } else {
-                Err(SubmitError::Limit("AssocMaxSubmitJobLimit".to_owned()))
+                Err(CommandError::Failed("AssocMaxSubmitJobLimit".to_owned()))
             };
             next = submitted(now, state, count, answer).1;
         }
@@ -212,49 +206,48 @@ fn a_submit_limit_is_learned_by_halves_and_is_no_failure() {
     assert_eq!(step(0, &mut state, &mut states, 3), [(0, 10), (0, 5), (0, 2)]);
     assert_eq!(step(5, &mut state, &mut states, 3), [(5, 2), (5, 1)], "four were too many");
     assert_eq!(step(10, &mut state, &mut states, 3), []);
-    states[0] = Ended(Ending::Completed);
+    states[0] = Completed;
     assert_eq!(step(20, &mut state, &mut states, 3), [(20, 1)], "one has ended");
     assert_eq!(step(124, &mut state, &mut states, 3), []);
     assert_eq!(step(125, &mut state, &mut states, 3), [(125, 1)], "perhaps it has changed");
     assert_eq!((state.refused, state.pause.clone()), (Retry::default(), None));
-    state.ramp = 100;
     assert_eq!(step(245, &mut state, &mut states, 100), [(245, 1)]);
     assert_eq!(state.cap, None, "it has");
     assert_eq!(step(250, &mut state, &mut states, 100), [(250, 6)]);
 }
 
 #[test]
-fn the_backlog_doubles_while_allocations_start_at_once() {
+fn the_backlog_grows_with_what_has_just_begun() {
     let limits = FleetLimits { workers_max: 1_000, ..LIMITS };
     let (mut state, mut states, mut sizes) = (FleetState::default(), Vec::new(), Vec::new());
-    for now in 0..10 {
+    let mut step = |now, becomes| {
         let decision = decide(now, now, &mut state, &limits, Some(&queue(&states)), Some(demand(9_999, now)));
         if let [FleetAction::Submit(count)] = decision.actions[..] {
             sizes.push(count);
             let ids = (states.len()..).map(id).take(count as usize).collect();
             submitted(now, &mut state, count, Ok(ids));
-            // The last ones wait.
-            let becomes = if now < 4 { Running } else { Queued };
             states.extend(vec![becomes; count as usize]);
         }
-    }
-    assert_eq!(sizes, [2, 4, 8, 16, 32]);
-    states.truncate(40);
-    states.extend([Queued; 22]);
-    let later = decide(66, 66, &mut state, &limits, Some(&queue(&states)), Some(demand(9_999, 66)));
-    assert_eq!((later.actions, state.ramp), (Vec::new(), 0));
+    };
+    (0..4).for_each(|now| step(now, Running));
+    // The last ones wait.
+    (4..10).for_each(|now| step(now, Queued));
+    step(70, Queued);
+    assert_eq!(sizes, [2, 4, 12, 36, 108]);
 }
 
 #[test]
 fn threads_are_those_that_workers_report() {
     let mut state = FleetState::default();
-    let all = |open| Some(Demand { open, done: 0, threads: 16 });
-    let first = look(0, &mut state, &[Running], all(64));
+    let limits = FleetLimits { threads: None, ..LIMITS };
+    let all = |open| Demand { open, done: 0, threads: 16 };
+    let first = decide(0, 0, &mut state, &limits, Some(&queue(&[Running])), Some(all(64)));
     assert_eq!(first.threads_of, Some(id(0)));
-    state.report_threads(&id(0), 16);
-    let reported = |open: u64, state: &FleetState| target(state, &LIMITS, all(open).expect("there is one"));
-    assert_eq!((reported(64, &state), reported(65, &state)), (4, 5), "not one for each 4 threads");
-    assert_eq!(look(5, &mut state, &[Running], all(64)).threads_of, None);
+    assert_eq!(first.actions, [FleetAction::Submit(1)], "two at first, not one for each thread");
+    state.threads = 16;
+    let useful = |open: u64, state: &FleetState| target(state, &limits, all(open));
+    assert_eq!((useful(64, &state), useful(65, &state)), (4, 5));
+    assert_eq!(look(5, &mut state, &[Running], Some(all(64))).threads_of, None);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nqueens_fleet::UnixSeconds;
 use nqueens_fleet::decide::FleetLimits;
-use nqueens_fleet::state::{AllocationId, AllocationState, Demand, Ending, QueueEntry};
+use nqueens_fleet::state::{AllocationId, AllocationState, Demand, QueueEntry};
 use nqueens_kernel::random::Random;
 
 use crate::life::Happened;
@@ -120,8 +120,8 @@ impl SimCluster {
         let limits = FleetLimits {
             workers_max: random.number(1..=12),
             backlog: random.number(1..=4),
-            threads: random.number(1..=8),
-            interval_s: 5,
+            threads: random.permille(500).then(|| random.number(1..=8)),
+            interval: 5,
         };
         let mut cluster = Self {
             now: 1_000_000,
@@ -226,9 +226,9 @@ impl SimCluster {
         match job.state {
             AllocationState::Queued | AllocationState::Held => {
                 self.tally.started += 1;
-                (job.state, job.since) = (AllocationState::Ended(Ending::Cancelled), self.now);
+                (job.state, job.since) = (AllocationState::Cancelled, self.now);
             }
-            AllocationState::Running => self.leave(id, AllocationState::Ended(Ending::Cancelled)),
+            AllocationState::Running => self.leave(id, AllocationState::Cancelled),
             _ => {}
         }
     }
@@ -263,7 +263,7 @@ impl SimCluster {
             self.submit_max = if self.random.permille(300) { u64::MAX } else { self.random.below(9) };
         }
         self.running = self.count(|job| job.state == AllocationState::Running);
-        let is_moving = |job: &SimJob| job.ours && !matches!(job.state, AllocationState::Ended(_));
+        let is_moving = |job: &SimJob| job.ours && !job.state.has_ended();
         let moving = self.jobs.iter().filter(|(_, job)| is_moving(job));
         let ids: Vec<_> = moving.map(|(id, _)| id.clone()).collect();
         for id in ids {
@@ -275,8 +275,7 @@ impl SimCluster {
             }
         }
         let now = self.now;
-        self.jobs
-            .retain(|_, job| !matches!(job.state, AllocationState::Ended(_)) || now < job.since + LISTED_S);
+        self.jobs.retain(|_, job| !job.state.has_ended() || now < job.since + LISTED_S);
     }
 
     fn start(&mut self, id: &AllocationId) {
@@ -308,14 +307,13 @@ impl SimCluster {
         if per_million(&mut self.random, self.weather.preemption) {
             self.tally.preempted += 1;
             let again = self.random.permille(700);
-            let then =
-                if again { AllocationState::Queued } else { AllocationState::Ended(Ending::Cancelled) };
+            let then = if again { AllocationState::Queued } else { AllocationState::Cancelled };
             return self.leave(id, then);
         }
         if per_million(&mut self.random, self.weather.node_failure) {
             self.tally.nodes_lost += 1;
             let again = self.random.permille(500);
-            let then = if again { AllocationState::Queued } else { AllocationState::Ended(Ending::NodeLost) };
+            let then = if again { AllocationState::Queued } else { AllocationState::NodeLost };
             return self.leave(id, then);
         }
         if per_million(&mut self.random, self.weather.preemption) {
@@ -329,13 +327,13 @@ impl SimCluster {
         let (told, deaf, ran) = (job.told, job.deaf, self.now - job.since);
         if ran == 1 && self.random.permille(self.weather.failure) {
             self.tally.failed += 1;
-            return self.leave(id, AllocationState::Ended(Ending::Failed));
+            return self.leave(id, AllocationState::Failed);
         }
         if ran >= self.time_limit_s {
-            return self.leave(id, AllocationState::Ended(Ending::TimeLimit));
+            return self.leave(id, AllocationState::TimeLimit);
         }
         if told && !deaf && self.random.permille(300) {
-            return self.leave(id, AllocationState::Ended(Ending::Completed));
+            return self.leave(id, AllocationState::Completed);
         }
         let works = self.coordinator_up && self.open > 0;
         if works && self.random.permille(100) {
@@ -346,7 +344,7 @@ impl SimCluster {
         // Without a coordinator a worker waits.
         job.idle_s = if works || !self.coordinator_up { 0 } else { job.idle_s + 1 };
         if job.idle_s >= IDLE_S {
-            self.leave(id, AllocationState::Ended(Ending::Completed));
+            self.leave(id, AllocationState::Completed);
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::cell::RefCell;
 
-use nqueens_fleet::backend::{Backend, SubmitError};
+use nqueens_fleet::backend::Backend;
 use nqueens_fleet::decide::is_due;
 use nqueens_fleet::look::{StateStore, look};
-use nqueens_fleet::process::{CommandError, TIMEOUT};
+use nqueens_fleet::process::CommandError;
 use nqueens_fleet::state::{AllocationId, AllocationState, FleetState, QueueEntry};
 
 use crate::cluster::{SimCluster, Troubles};
@@ -91,7 +91,7 @@ struct Way<'a> {
 }
 
 impl Backend for Way<'_> {
-    fn submit(&mut self, count: u32) -> Result<Vec<AllocationId>, SubmitError> {
+    fn submit(&mut self, count: u32) -> Result<Vec<AllocationId>, CommandError> {
         let mut cluster = self.cluster.borrow_mut();
         cluster.tally.calls += 1;
         assert!(self.may_submit, "a submit without a coordinator, in a pause or while it stops");
@@ -105,14 +105,14 @@ impl Backend for Way<'_> {
         let started = cluster.tally.started;
         assert!(queued <= limits.backlog.max(4 * started) + surprises, "{queued} queued, {limits:?}");
         let weather = cluster.weather.clone();
-        let present = cluster.count(|job| !matches!(job.state, AllocationState::Ended(_)));
+        let present = cluster.count(|job| !job.state.has_ended());
         if present + cluster.on_their_way() + count_u64 > cluster.submit_max {
             cluster.tally.limited += 1;
-            return Err(SubmitError::Limit("AssocMaxSubmitJobLimit".to_owned()));
+            return Err(CommandError::Failed("AssocMaxSubmitJobLimit".to_owned()));
         }
         if cluster.random.permille(weather.refusal) {
             cluster.tally.refused += 1;
-            return Err(SubmitError::Refused("QOS limit".to_owned()));
+            return Err(CommandError::Failed("no such partition".to_owned()));
         }
         let is_silent = cluster.random.permille(weather.silence);
         let arrives = !is_silent || cluster.random.permille(500);
@@ -125,19 +125,19 @@ impl Backend for Way<'_> {
             cluster.tally.uncertain += 1;
             let pause = cluster.random.below(40);
             cluster.pass(pause);
-            return Err(SubmitError::Uncertain("timed out".to_owned()));
+            return Err(CommandError::Unclear("timed out".to_owned()));
         }
         Ok(ids)
     }
 
-    fn list(&mut self) -> Result<Vec<QueueEntry>, CommandError> {
+    fn list(&mut self, _known: &[AllocationId]) -> Result<Vec<QueueEntry>, CommandError> {
         let mut cluster = self.cluster.borrow_mut();
         cluster.tally.calls += 1;
         let weather = cluster.weather.clone();
         if cluster.random.permille(weather.no_list) {
             cluster.tally.unlisted += 1;
             cluster.pass(40);
-            return Err(CommandError::TimedOut { program: "squeue".to_owned(), timeout: TIMEOUT });
+            return Err(CommandError::Unclear("no answer".to_owned()));
         }
         let pause = if cluster.random.permille(weather.slow_list) { cluster.random.below(40) } else { 0 };
         // What is shown may be as old as the question.
@@ -177,7 +177,7 @@ impl Life<'_> {
     /// One look of a process that may be killed halfway through a submit.
     fn look(&mut self, kill_in_submit: bool) {
         let (demand, limits) = (self.cluster.borrow().demand(), self.cluster.borrow().limits);
-        let is_stopping = self.disk.state.stopping.is_some();
+        let is_stopping = self.disk.state.stop_by.is_some();
         let mut way = Way {
             cluster: self.cluster,
             is_killed: self.disk.is_killed,
@@ -224,8 +224,8 @@ impl Life<'_> {
         if let Some(pause) = &self.disk.state.pause {
             let mut cluster = self.cluster.borrow_mut();
             let by_submits =
-                cluster.tally.refused + cluster.tally.uncertain >= 10 && pause.reason.contains("submits");
-            let by_failures = cluster.tally.failed >= 3 && pause.reason.contains("failed; the last");
+                cluster.tally.refused + cluster.tally.uncertain >= 10 && pause.contains("submits");
+            let by_failures = cluster.tally.failed >= 3 && pause.contains("failed; the last");
             assert!(by_submits || by_failures, "{pause:?} {:?}", cluster.tally);
             cluster.tally.pauses += 1;
         }
@@ -238,13 +238,12 @@ impl Life<'_> {
         let now = self.cluster.borrow().now;
         self.cluster.borrow_mut().tally.stops += 1;
         self.disk.change(|state| state.stop(now, 60)).expect("alive");
-        for _ in 0..1_000 {
+        for _ in 0..20_000 {
             self.look(false);
-            if self.disk.state.stopping.is_some_and(|stopping| stopping.is_over) {
+            if self.disk.state.has_stopped {
                 let cluster = self.cluster.borrow();
                 assert_eq!(
-                    cluster.count(|job| !matches!(job.state, AllocationState::Ended(_)))
-                        + cluster.on_their_way(),
+                    cluster.count(|job| !job.state.has_ended()) + cluster.on_their_way(),
                     0,
                     "left behind"
                 );
@@ -293,8 +292,12 @@ pub(crate) fn live(seed: u64) -> Happened {
     cluster.borrow_mut().weather = Troubles::FAIR;
     cluster.borrow_mut().submit_max = u64::MAX;
     life.disk.change(FleetState::resume).expect("alive");
-    for _ in 0..40_000 {
+    for turn in 0..40_000 {
         life.look(false);
+        if turn < 100 {
+            // It may pause once more for failures that it has not seen before.
+            life.disk.change(FleetState::resume).expect("alive");
+        }
         let is_idle = cluster.borrow().open == 0 && cluster.borrow().count(|job| job.state.is_alive()) == 0;
         if is_idle {
             life.stop();
