@@ -28,24 +28,22 @@ pub(super) fn say(what: &str, how: impl Display) -> io::Result<()> {
     print_line(format_args!("{what:<18}{how}"))
 }
 
-struct CoordinatorFacts {
-    coordinator: CoordinatorStatus,
-    /// What it made of the token that went with the calls.
-    shown: &'static str,
-    runs: Vec<RunStatus>,
-    workers: usize,
-}
-
 /// Asks a coordinator for all that an operator may know; false if it does not answer, or is not well.
 pub(super) fn coordinator(url: &str, token_file: Option<&Path>, tls: &CallerTls) -> anyhow::Result<bool> {
-    let told = match block_on(ask(url, token_file, tls)) {
+    let asked = block_on(async {
+        let token = token::read(token_file, TOKEN_VARIABLE)?;
+        let shown = if token.is_some() { "accepts the" } else { "requires no" };
+        let mut client = OperatorClient::new(url, token, tls.read()?.as_ref());
+        let coordinator = client.coordinator().await?;
+        Ok((shown, coordinator, client.runs().await?, client.workers().await?.len()))
+    });
+    let (shown, coordinator, runs, workers) = match asked {
         Ok(told) => told,
         Err(error) => {
             say("coordinator", format_args!("FAILED: {error:#}"))?;
             return Ok(false);
         }
     };
-    let CoordinatorFacts { coordinator, shown, runs, workers } = told;
     let CoordinatorStatus { build, protocol_version: protocol, disk } = coordinator;
     say("coordinator", format_args!("{url}: answers, nqueens {build}, protocol {protocol}"))?;
     let understood = protocol == PROTOCOL_VERSION;
@@ -60,7 +58,7 @@ pub(super) fn coordinator(url: &str, token_file: Option<&Path>, tls: &CallerTls)
     } else if build != BUILD {
         say("", "it is a different build from this program")?;
     }
-    say("", shown)?;
+    say("", format_args!("it {shown} operator token"))?;
     say(
         "",
         format_args!("{}, {} seen since it started", counted(runs.len(), "run"), counted(workers, "worker")),
@@ -83,19 +81,6 @@ pub(super) fn describe_disk(disk: &DiskRoom) -> String {
     } else {
         format!("its disk has {free} free; the reserve is {reserve}")
     }
-}
-
-async fn ask(url: &str, token_file: Option<&Path>, tls: &CallerTls) -> anyhow::Result<CoordinatorFacts> {
-    let token = token::read(token_file, TOKEN_VARIABLE)?;
-    let shown = match token {
-        Some(_) => "it accepts the operator token",
-        None => "it requires no operator token",
-    };
-    let mut client = OperatorClient::new(url, token, tls.read()?.as_ref());
-    let coordinator = client.coordinator().await?;
-    let runs = client.runs().await?;
-    let workers = client.workers().await?.len();
-    Ok(CoordinatorFacts { coordinator, shown, runs, workers })
 }
 
 /// Fails unless a coordinator says in time that it is ready.

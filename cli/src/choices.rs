@@ -133,12 +133,6 @@ pub(crate) fn threads(text: &str) -> Result<NonZeroUsize, String> {
     number.ok_or_else(|| format!("threads must be a whole number from 1 to {THREADS_MAX}, not '{text}'"))
 }
 
-/// Reads a finite number from 0 on.
-pub(crate) fn amount(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| format!("it must be a number of at least 0, not '{text}'"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

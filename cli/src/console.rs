@@ -3,16 +3,12 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use nqueens_coordinator::{Bucket, Rate};
 use serde_json::json;
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::exit;
@@ -26,41 +22,19 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Limit of warnings of the HTTP/2 library. Each stranger who breaks its rules can bring about many, which could fill the
-/// disk.
-const HTTP_WARNINGS: Rate = Rate { most: 10, each: Duration::from_mins(1) };
-
 /// Sends log lines to stderr: those of `filter` or, without one or if it can't be read, of `default`.
 pub(crate) fn start_logging(filter: Option<&str>, default: &str, format: LogFormat) {
     let filter = filter.and_then(|filter| filter.parse::<Targets>().ok());
     let filter = filter.unwrap_or_else(|| default.parse().expect("the default is a filter"));
+    // Each stranger who breaks the rules of HTTP/2 can bring about many of its warnings, which could fill the disk.
+    let filter = filter.with_target("h2", LevelFilter::ERROR);
     let lines = tracing_subscriber::fmt().with_max_level(LevelFilter::TRACE).with_writer(std::io::stderr);
     if format == LogFormat::Json {
         let lines = lines.json().flatten_event(true).with_span_list(false).finish();
-        return lines.with(filter).with(FewHttpWarnings::new()).init();
+        return lines.with(filter).init();
     }
     let lines = lines.with_ansi(std::io::stderr().is_terminal() && colours_wanted()).finish();
-    lines.with(filter).with(FewHttpWarnings::new()).init();
-}
-
-/// Lets so many warnings of the HTTP/2 library into the log and no more.
-struct FewHttpWarnings(Mutex<Bucket>);
-
-impl FewHttpWarnings {
-    fn new() -> Self {
-        Self(Mutex::new(Bucket::new(HTTP_WARNINGS, Instant::now())))
-    }
-
-    fn lets_through(&self, metadata: &Metadata<'_>, now: Instant) -> bool {
-        let is_limited = metadata.target().starts_with("h2") && *metadata.level() <= Level::WARN;
-        !is_limited || self.0.lock().unwrap_or_else(PoisonError::into_inner).take(now)
-    }
-}
-
-impl<S: Subscriber> Layer<S> for FewHttpWarnings {
-    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
-        self.lets_through(event.metadata(), Instant::now())
-    }
+    lines.with(filter).init();
 }
 
 /// Whether colours may be used where they can be seen: not if `NO_COLOR` says otherwise (<https://no-color.org>).

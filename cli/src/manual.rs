@@ -1,4 +1,4 @@
-//! Manual pages, made from the help, with what the help leaves out: exit status, files, examples.
+//! Manual pages, made from the help, with what the help leaves out: exit status, examples.
 
 use std::fs::{self, File};
 use std::io;
@@ -39,12 +39,12 @@ fn write_page(command: &Command, dir: &Path) -> io::Result<()> {
     // As in `nqueens-fleet-slurm`.
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let name = name.strip_prefix("nqueens-").unwrap_or_default();
-    let statuses = statuses(name).into_iter().map(|(code, meaning)| (code.to_string(), meaning.to_owned()));
-    let files = files(name).iter().map(|(path, what)| ((*path).to_owned(), (*what).to_owned()));
     let mut roff = Roff::new();
-    section(&mut roff, "EXIT STATUS", statuses);
-    if files.len() > 0 {
-        section(&mut roff, "FILES", files);
+    roff.control("SH", ["EXIT STATUS"]);
+    for (code, meaning) in statuses(name) {
+        roff.control("TP", []);
+        roff.text([bold(code.to_string())]);
+        roff.text([roman(meaning)]);
     }
     if let Some(help) = command.get_after_help() {
         let example = help.to_string();
@@ -56,35 +56,4 @@ fn write_page(command: &Command, dir: &Path) -> io::Result<()> {
         page.render_version_section(&mut file)?;
     }
     Ok(())
-}
-
-/// A section of names with their explanations.
-fn section(roff: &mut Roff, title: &str, entries: impl Iterator<Item = (String, String)>) {
-    roff.control("SH", [title]);
-    for (name, what) in entries {
-        roff.control("TP", []);
-        roff.text([bold(name)]);
-        roff.text([roman(what)]);
-    }
-}
-
-/// The files that a command uses although no option names them.
-fn files(command: &str) -> &'static [(&'static str, &'static str)] {
-    match command {
-        "run" => &[("nqueens-N.db", "the database of board N, unless --db names another")],
-        "coordinator" => &[
-            (
-                "FILE-wal, FILE-shm",
-                "SQLite's log and index beside the database FILE; part of it, never delete them",
-            ),
-            ("FILE.pem, FILE.key", "with --tls: the coordinator's certificate, and its private key"),
-        ],
-        "worker" => {
-            &[("nqueens-spool/", "results that are not reported yet, unless --spool names another directory")]
-        }
-        _ if command.starts_with("fleet") => {
-            &[("nqueens-fleet/", "the fleet's state and logs, unless --dir names another directory")]
-        }
-        _ => &[],
-    }
 }

@@ -205,7 +205,7 @@ async fn what_it_can_t_work_with_it_says() {
     assert!(!from_file.contains("horse") && !from_variable.contains("horse"));
     let missing = complaint(&mut command(&place, nobody, "--token-file none"), 1);
     assert!(missing.contains("the token file none: No such file"), "{missing}");
-    for wrong in ["--coordinator localhost:7327", "--nice 20", "--threads 0", "--drain-seconds -1"] {
+    for wrong in ["--coordinator localhost:7327", "--threads 0", "--drain-seconds -1"] {
         let mut command = command(&place, nobody, "");
         command.args(wrong.split_whitespace());
         complaint(&mut command, 2);

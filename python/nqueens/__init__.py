@@ -138,7 +138,7 @@ class Verification:
 
 def count(
     n: int,
-    plan: str = "auto",
+    plan: str | None = None,
     threads: int | None = None,
     *,
     cells: str | None = None,
@@ -147,7 +147,7 @@ def count(
 ) -> Count:
     """Counts the solutions of an N by N board.
 
-    :param plan: how to split the board: auto, rows, border or colours
+    :param plan: how to split the board: rows, border or colours; the fastest way by default
     :param threads: number of counting threads; all by default
     :param cells: a drawing of the board: N lines of N cells, ``.`` open, ``#`` blocked, ``Q`` a given queen
     :param db: file that keeps the progress, and the result; by default none is kept
@@ -157,7 +157,7 @@ def count(
     0
     """
     # Blocked cells leave no choice of the plan.
-    options = _option("plan", None if plan == "auto" else plan) + _option("threads", threads)
+    options = _option("plan", plan) + _option("threads", threads)
     with tempfile.TemporaryDirectory(prefix="nqueens-") as folder:
         options += _drawing(cells, folder)
         place = os.fspath(db) if db is not None else os.path.join(folder, "nqueens.db")
@@ -206,7 +206,7 @@ def solutions(
 
 def estimate(
     n: int,
-    plan: str = "auto",
+    plan: str | None = None,
     threads: int | None = None,
     *,
     samples: int | None = None,

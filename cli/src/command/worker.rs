@@ -84,10 +84,6 @@ pub(crate) struct WorkerCommand {
     #[arg(long, value_name = "COUNT", help_heading = LIMITS)]
     node_workers: Option<NonZeroUsize>,
 
-    /// Niceness of the process, 0 to 19: higher values leave more CPU time to other processes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=19), default_value_t = 0, help_heading = LIMITS)]
-    nice: i32,
-
     /// Time for running jobs to finish when the worker is stopped or drained; then they are returned
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(0..=86_400), default_value_t = 10, help_heading = LIMITS)]
     drain_seconds: u64,
@@ -112,10 +108,6 @@ fn host_name() -> String {
 
 impl WorkerCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
-        if self.nice > 0 {
-            // Before there are other threads: each inherits it from the one that starts it.
-            rustix::process::nice(self.nice).context("setting the niceness")?;
-        }
         runtime::beside_counting()?.block_on(self.serve())
     }
 

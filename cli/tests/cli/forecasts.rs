@@ -68,10 +68,9 @@ fn threads_change_nothing_and_seeds_do() {
 
 #[test]
 fn costs_follow_from_states() {
-    let fleet = "--threads-total 100 --watts-per-core 5 --price-per-core-hour 0.5";
-    let estimate = estimate(&format!("20 --plan border --kernel scalar {fleet}"));
+    let estimate = estimate("20 --plan border --kernel scalar --threads-total 100");
     let core_hours = bounds(&estimate["states"]).map(|states| states / 1e9 / 3_600.0);
-    for (key, factor) in [("core_hours", 1.0), ("wall_hours", 0.01), ("energy_kwh", 0.005), ("price", 0.5)] {
+    for (key, factor) in [("core_hours", 1.0), ("wall_hours", 0.01)] {
         for (value, core_hours) in bounds(&estimate[key]).into_iter().zip(core_hours) {
             assert!((value / (core_hours * factor) - 1.0).abs() < 1e-6, "{key}: {estimate}");
         }
@@ -94,7 +93,7 @@ fn costs_follow_from_states() {
     for (key, expected) in &keys {
         assert_eq!(&estimate[*key], expected, "{key}");
     }
-    assert_eq!(estimate.as_object().unwrap().len(), keys.len() + 7);
+    assert_eq!(estimate.as_object().unwrap().len(), keys.len() + 5);
 }
 
 #[test]
@@ -131,12 +130,10 @@ fn colours_are_counted_or_sampled_by_row_sets() {
 
 #[test]
 fn people_read_it_line_by_line() {
-    let text = Place::new().stdout(
-        "estimate 12 --plan border --kernel portable --speed 1e6 --threads 1 --threads-total 2 --watts-per-core 10",
-    );
+    let text = Place::new()
+        .stdout("estimate 12 --plan border --kernel portable --speed 1e6 --threads 1 --threads-total 2");
     let headings: Vec<_> = text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
-    let expected =
-        ["solutions", "published", "states", "speed", "core-hours", "wall", "jobs", "database", "energy"];
+    let expected = ["solutions", "published", "states", "speed", "core-hours", "wall", "jobs", "database"];
     assert_eq!(headings, expected, "{text}");
     assert!(text.contains("\nsolutions     14,200, counted\npublished     14,200\n"), "{text}");
     assert!(text.contains("\nspeed         1.00 M states/s per thread, as given\n"), "{text}");
@@ -152,7 +149,5 @@ fn wrong_usage_is_told() {
     assert_snapshot!(complaint("estimate 32"), @"error: invalid value '32' for '<N>': N must be a whole number from 1 to 31, not '32'");
     assert_snapshot!(complaint("estimate 8 --samples 3"), @"error: invalid value '3' for '--samples <COUNT>': 3 is not in 100..=100000000");
     assert_snapshot!(complaint("estimate 8 --speed 0"), @"error: invalid value '0' for '--speed <STATES>': a speed is at least 1 state per second, such as 1.5e9, not '0'");
-    assert_snapshot!(complaint("estimate 8 --watts-per-core -5"), @"error: invalid value '-5' for '--watts-per-core <WATTS>': it must be a number of at least 0, not '-5'");
-    assert_snapshot!(complaint("estimate 8 --price-per-core-hour inf"), @"error: invalid value 'inf' for '--price-per-core-hour <PRICE>': it must be a number of at least 0, not 'inf'");
     assert_snapshot!(complaint("estimate 8 --threads-total 0"), @"error: invalid value '0' for '--threads-total <COUNT>': 0 is not in 1..=100000000");
 }

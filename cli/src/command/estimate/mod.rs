@@ -19,10 +19,10 @@ use nqueens_model::operator::Interval;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::choices::{Threads, amount, kernels, plan_kind, plans, runnable};
+use crate::choices::{Threads, kernels, plan_kind, plans, runnable};
 use crate::headings::COSTS;
 use crate::memory::Memory;
-use crate::output::{Json, counted, print_line, thousands};
+use crate::output::{Json, counted, print_line, quantity, thousands};
 use crate::progress::text_bar;
 use ledger_size::LedgerSize;
 use sample::{Sampling, SpeedSource, interval};
@@ -32,9 +32,7 @@ use sample::{Sampling, SpeedSource, interval};
 /// Random descents of the plan's search estimate the numbers of solutions and states, each with a 95 % confidence interval.
 /// A short measurement on this machine, or a given speed, turns states into hours. Nothing is stored.
 #[derive(Clone, Debug, Args)]
-#[command(
-    after_help = "Example: nqueens estimate 22 --threads-total 64 --watts-per-core 5 --price-per-core-hour 0.02"
-)]
+#[command(after_help = "Example: nqueens estimate 22 --threads-total 64")]
 pub(crate) struct EstimateCommand {
     /// Board size, 1 to 31
     #[arg(allow_negative_numbers = true)]
@@ -70,20 +68,12 @@ pub(crate) struct EstimateCommand {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000_000), help_heading = COSTS)]
     threads_total: Option<u32>,
 
-    /// Power of one counting thread of the cluster
-    #[arg(long, value_name = "WATTS", value_parser = amount, allow_negative_numbers = true, help_heading = COSTS)]
-    watts_per_core: Option<f64>,
-
-    /// Price of one thread of the cluster for one hour
-    #[arg(long, value_name = "PRICE", value_parser = amount, allow_negative_numbers = true, help_heading = COSTS)]
-    price_per_core_hour: Option<f64>,
-
     #[command(flatten)]
     memory: Memory,
 }
 
 fn speed(text: &str) -> Result<f64, String> {
-    let speed = amount(text).ok().filter(|speed| *speed >= 1.0);
+    let speed = text.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed >= 1.0);
     speed.ok_or_else(|| format!("a speed is at least 1 state per second, such as 1.5e9, not '{text}'"))
 }
 
@@ -111,8 +101,6 @@ struct Outlook {
     wall_hours: Interval,
     jobs: u64,
     database_bytes: u64,
-    energy_kwh: Option<Interval>,
-    price: Option<Interval>,
 }
 
 impl EstimateCommand {
@@ -161,8 +149,6 @@ impl EstimateCommand {
             wall_hours: core_hours.map(|hours| hours / f64::from(threads_total)),
             jobs: ledger.jobs,
             database_bytes: ledger.bytes,
-            energy_kwh: self.watts_per_core.map(|watts| core_hours.map(|hours| hours * watts / 1_000.0)),
-            price: self.price_per_core_hour.map(|price| core_hours.map(|hours| hours * price)),
         };
         if self.json.json {
             print_line(json!(outlook))?;
@@ -190,8 +176,6 @@ impl Outlook {
             ("wall time", Some(format!("{wall} on {}, fully busy", counted(self.threads_total, "thread")))),
             ("jobs", Some(thousands(self.jobs))),
             ("database", Some(format!("about {}", ByteSize(self.database_bytes).display().si()))),
-            ("energy", self.energy_kwh.map(|energy| format!("{} kWh", hours(energy)))),
-            ("price", self.price.map(hours)),
         ];
         let mut told = lines.into_iter().filter_map(|(what, how)| Some((what, how?)));
         told.try_for_each(|(what, how)| print_line(format_args!("{what:<14}{how}")))
@@ -206,19 +190,12 @@ fn describe(count: Interval) -> String {
     }
 }
 
-/// An amount with three digits or so, and its bounds.
+/// An amount and its bounds.
 fn hours(amount: Interval) -> String {
-    let short = |number: f64| match number {
-        100.0.. => thousands(format_args!("{number:.0}")),
-        10.0.. => format!("{number:.1}"),
-        0.1.. => format!("{number:.2}"),
-        0.001.. => format!("{number:.4}"),
-        0.0 => "0".to_owned(),
-        _ => format!("{number:.2e}"),
-    };
+    let value = quantity(amount.value);
     if amount.low < amount.high {
-        format!("{} ({}..{})", short(amount.value), short(amount.low), short(amount.high))
+        format!("{value} ({}..{})", quantity(amount.low), quantity(amount.high))
     } else {
-        short(amount.value)
+        value
     }
 }

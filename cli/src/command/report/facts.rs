@@ -11,10 +11,8 @@ use nqueens_coordinator::{Effort, JobState, Reader, RunRow, Sums};
 use nqueens_evidence::finding::{Check, CheckResult};
 use nqueens_evidence::line::LedgerResult;
 use nqueens_evidence::sample::Sample;
-use nqueens_kernel::counts::Totals;
 use nqueens_kernel::engine::Kernel;
-use nqueens_kernel::job::Class;
-use nqueens_model::operator::{Moment, RunState, RunStatus, WallTime, Worker};
+use nqueens_model::operator::{Moment, RunState, RunStatus, Worker};
 use nqueens_web::MAP_CELLS;
 
 use crate::ledger_file;
@@ -28,14 +26,10 @@ pub(super) struct Facts {
     pub(super) work: WorkSums,
     /// All stored results: also second counts, and those that do not stand.
     pub(super) all: WorkSums,
-    pub(super) classes: BTreeMap<Class, (WorkSums, Totals)>,
     pub(super) hosts: BTreeMap<String, Host>,
-    pub(super) kernels: BTreeMap<String, WorkSums>,
     pub(super) builds: BTreeSet<String>,
     /// Devices of workers whose engine is none for processors.
     pub(super) devices: BTreeSet<String>,
-    /// When the first result that stands arrived, and the last.
-    pub(super) results: Option<(WallTime, WallTime)>,
     /// How its jobs stand, in groups of neighbours; for a map.
     pub(super) groups: Vec<[u32; 4]>,
     pub(super) moments: Vec<Moment>,
@@ -45,7 +39,6 @@ pub(super) struct Facts {
     pub(super) others: BTreeMap<&'static str, u64>,
     /// The database, as it was named; `None` for readers who have the exported ledger alone.
     pub(super) db: Option<PathBuf>,
-    pub(super) watts: Option<f64>,
 }
 
 /// What some results took.
@@ -102,19 +95,15 @@ impl Facts {
             findings: None,
             work: WorkSums::default(),
             all: WorkSums::default(),
-            classes: BTreeMap::new(),
             hosts: BTreeMap::new(),
-            kernels: BTreeMap::new(),
             builds: BTreeSet::new(),
             devices: BTreeSet::new(),
-            results: None,
             groups: reader.job_state_histogram(run, MAP_CELLS).await?,
             moments: reader.history(run.id).await?,
             sums: progress.sums,
             effort: reader.effort(run).await?,
             others: BTreeMap::new(),
             db: None,
-            watts: None,
         };
         let workers = reader.workers().await?;
         let by_id: HashMap<_, _> = workers.iter().map(|worker| (worker.id.get(), worker)).collect();
@@ -135,7 +124,7 @@ impl Facts {
                 // A result that is in quarantine counts for nothing.
                 if let Some(result) = row.accepted.filter(|_| row.state == JobState::Done) {
                     let worker = by_id.get(&result.worker).context("a result of no worker")?;
-                    facts.enter(row.job.class, &result, worker)?;
+                    facts.enter(&result, worker);
                 }
             }
         }
@@ -153,22 +142,13 @@ impl Facts {
         Ok(facts)
     }
 
-    fn enter(&mut self, class: Class, result: &LedgerResult, worker: &Worker) -> anyhow::Result<()> {
-        let threads = worker.threads.max(1);
-        let kernel = result.kernel.to_string();
+    fn enter(&mut self, result: &LedgerResult, worker: &Worker) {
         self.work.add(result);
-        let (work, sum) = self.classes.entry(class).or_default();
-        work.add(result);
-        *sum = sum.checked_add(result.counts)?;
-        self.kernels.entry(kernel.clone()).or_default().add(result);
-        let (at, (first, last)) = (result.reported_at_ms, self.results.unwrap_or((i64::MAX, i64::MIN)));
-        self.results = Some((first.min(at), last.max(at)));
         let host = self.hosts.entry(harmless(&worker.name)).or_default();
         host.work.add(result);
-        host.kernels.insert(kernel);
-        host.threads = host.threads.max(threads);
+        host.kernels.insert(result.kernel.to_string());
+        host.threads = host.threads.max(worker.threads);
         host.workers.insert(result.worker);
-        Ok(())
     }
 
     /// Hosts that worked most come first.

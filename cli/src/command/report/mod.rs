@@ -13,7 +13,6 @@ use nqueens_coordinator::{Reader, RunRow};
 use nqueens_web::Saved;
 use serde_json::json;
 
-use crate::choices::amount;
 use crate::ledger_source::LedgerSource;
 use crate::output::{create, stdout};
 use crate::runtime::block_on;
@@ -41,10 +40,6 @@ pub(crate) struct ReportCommand {
     /// Replace an existing output file
     #[arg(long, requires = "output")]
     force: bool,
-
-    /// Power of one counting thread, to report the energy
-    #[arg(long, value_name = "WATTS", value_parser = amount, allow_negative_numbers = true)]
-    watts_per_core: Option<f64>,
 }
 
 /// The report of a run as a page, for readers who have the exported ledger and not the database.
@@ -56,7 +51,6 @@ impl ReportCommand {
     pub(crate) fn execute(self) -> anyhow::Result<ExitCode> {
         let mut facts = block_on(self.source.read(async |reader, run| Facts::gather(reader, &run).await))?;
         facts.db = Some(self.source.path().to_owned());
-        facts.watts = self.watts_per_core;
         let text = if self.html { page(&facts) } else { markdown(&Report::new(&facts)) };
         match &self.output {
             Some(path) => {

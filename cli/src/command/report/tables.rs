@@ -1,7 +1,6 @@
 //! What a report says: a title, a sentence, tables, and the commands that verify the run.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use nqueens_coordinator::wall_time;
 use nqueens_fleet::script::quote;
@@ -9,7 +8,7 @@ use nqueens_kernel::counts::Totals;
 use nqueens_model::operator::{Recounts, RunState};
 use serde::Serialize;
 
-use super::facts::{Facts, WorkSums};
+use super::facts::{Facts, Host, WorkSums};
 use crate::build::BUILD;
 use crate::command::status::describe_recounts;
 use crate::output::{counted, duration, harmless, local_time, percent, quantity, thousands};
@@ -34,14 +33,12 @@ pub(super) struct Table {
     pub(super) rows: Vec<Vec<String>>,
 }
 
-const WORK: [&str; 4] = ["Jobs", "Core-hours", "Visited states", "States/s per core"];
-
 impl Report {
     pub(super) fn new(facts: &Facts) -> Self {
         let plan = facts.run.progress.plan;
         let total =
             facts.run.outcome.as_ref().map(|outcome| format!("{} solutions", thousands(outcome.total)));
-        let tables = [figures(facts), checks(facts), machines(facts), engines(facts), classes(facts)];
+        let tables = [figures(facts), checks(facts), machines(facts)];
         Self {
             title: format!("{}: {}", plan.subject(), total.as_deref().unwrap_or("no total")),
             reputation: reputation(facts),
@@ -136,10 +133,6 @@ fn figures(facts: &Facts) -> Table {
         ("Core-hours, with second counts", core_hours(all)),
         ("States/s per core", quantity(work.states_per_s())),
     ]);
-    figures.extend(facts.watts.map(|watts| {
-        let energy = quantity(all.core_hours() * watts / 1e3);
-        ("Energy", format!("{energy} kWh, at {} W per core", quantity(watts)))
-    }));
     figures.extend([("Devices", list(&facts.devices, "; ")), ("Programs", list(&facts.builds, ", "))]);
     let rows = figures.into_iter().filter(|(_, value)| !value.is_empty());
     let rows = rows.map(|(name, value)| vec![name.to_owned(), value]).collect();
@@ -148,28 +141,14 @@ fn figures(facts: &Facts) -> Table {
 
 fn times(facts: &Facts, figures: &mut Vec<(&'static str, String)>) {
     let (run, counted, interrupted) = (&facts.run, facts.effort.counted(), facts.effort.interrupted());
-    let moments = [
-        ("Submitted", Some(run.created_at)),
-        ("Started", run.started_at),
-        ("First result", facts.results.map(|(first, _)| first)),
-        ("Last result", facts.results.map(|(_, last)| last)),
-        ("Finished", run.finished_at),
-    ];
+    let moments =
+        [("Submitted", Some(run.created_at)), ("Started", run.started_at), ("Finished", run.finished_at)];
     figures.extend(moments.into_iter().filter_map(|(name, at)| Some((name, local_time(at?)))));
     figures.extend(run.waited().map(|waited| ("Time in the queue", duration(waited))));
     figures.push(("Time of counting", duration(counted)));
     if !interrupted.is_zero() {
         let times = self::counted(facts.effort.spells.len() - 1, "interruption");
         figures.push(("Time left out", format!("{} in {times}", duration(interrupted))));
-    }
-    if let (Some(finished), Some((_, last))) = (run.finished_at, facts.results) {
-        let after = Duration::from_millis(u64::try_from(finished.saturating_sub(last)).unwrap_or(0));
-        if after > counted / 10 {
-            figures.push((
-                "Time after the last result",
-                format!("{}: second counts and checks", duration(after)),
-            ));
-        }
     }
 }
 
@@ -190,38 +169,31 @@ fn checks(facts: &Facts) -> Table {
     }
 }
 
-fn work_cells(work: &WorkSums) -> [String; 4] {
-    let (hours, speed) = (quantity(work.core_hours()), quantity(work.states_per_s()));
-    [thousands(work.jobs), hours, thousands(work.states), speed]
-}
-
 /// Those that worked most come first.
 fn machines(facts: &Facts) -> Table {
-    let rows = facts.busiest_hosts().into_iter().map(|(name, host)| {
-        let (processes, threads) = (thousands(host.workers.len()), thousands(host.threads));
-        let row = [name.to_owned(), list(&host.kernels, ", "), processes, threads];
-        row.into_iter().chain(work_cells(&host.work)).collect()
+    let rows = facts.busiest_hosts().into_iter().map(|(name, Host { work, kernels, threads, workers })| {
+        vec![
+            name.to_owned(),
+            list(kernels, ", "),
+            thousands(workers.len()),
+            thousands(threads),
+            thousands(work.jobs),
+            quantity(work.core_hours()),
+            thousands(work.states),
+            quantity(work.states_per_s()),
+        ]
     });
-    let columns = [["Machine", "Engines", "Processes", "Threads"], WORK].concat();
+    let columns = vec![
+        "Machine",
+        "Engines",
+        "Processes",
+        "Threads",
+        "Jobs",
+        "Core-hours",
+        "Visited states",
+        "States/s per core",
+    ];
     Table { heading: "Machines", texts: 2, columns, rows: rows.collect() }
-}
-
-fn engines(facts: &Facts) -> Table {
-    let rows = facts.kernels.iter().map(|(name, work)| [&[name.clone()][..], &work_cells(work)].concat());
-    Table { heading: "Engines", texts: 1, columns: [&["Engine"][..], &WORK].concat(), rows: rows.collect() }
-}
-
-fn classes(facts: &Facts) -> Table {
-    let is_plain = facts.classes.keys().any(|class| class.counts_plainly());
-    let counts: &[_] = if is_plain { &["Plain solutions"] } else { &["COUNT2", "COUNT4", "COUNT8"] };
-    let rows = facts.classes.iter().map(|(class, (work, sum))| {
-        let Totals { count2, count4, count8, solutions } = *sum;
-        let found: &[_] = if is_plain { &[solutions] } else { &[count2, count4, count8] };
-        let found: Vec<_> = found.iter().map(thousands).collect();
-        [&[class.name().to_owned()][..], &found, &work_cells(work)[..3]].concat()
-    });
-    let columns = [&["Class"], counts, &WORK[..3]].concat();
-    Table { heading: "Classes", texts: 1, columns, rows: rows.collect() }
 }
 
 fn verification(facts: &Facts) -> Vec<(String, &'static str)> {
