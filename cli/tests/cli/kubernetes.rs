@@ -1,6 +1,5 @@
-//! `deploy/kubernetes`: what `kubectl` makes of the overlays is valid, explained, and runs.
+//! `deploy/kubernetes`: what `kubectl` makes of the overlays is valid and runs.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -54,18 +53,6 @@ fn pod(objects: &[Value], kind: &str) -> Value {
     object["spec"]["template"]["spec"].clone()
 }
 
-/// The names of all fields. Labels have a slash in theirs.
-fn fields(value: &Value, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(entries) => {
-            found.extend(entries.keys().filter(|name| !name.contains('/')).cloned());
-            entries.values().for_each(|value| fields(value, found));
-        }
-        Value::Array(values) => values.iter().for_each(|value| fields(value, found)),
-        _ => {}
-    }
-}
-
 #[test]
 fn overlays_are_valid_and_safe() {
     if !can_render() {
@@ -108,19 +95,6 @@ fn overlays_are_valid_and_safe() {
         let drain: u64 = drain["value"].as_str().and_then(|text| text.parse().ok()).expect("seconds");
         assert!(worker["terminationGracePeriodSeconds"].as_u64().expect("seconds") >= drain + 10);
     }
-}
-
-#[test]
-fn every_field_is_explained() {
-    if !can_render() {
-        return;
-    }
-    let page = std::fs::read_to_string(Path::new(ROOT).join("docs/kubernetes.md")).expect("a page");
-    let mut found = BTreeSet::new();
-    OVERLAYS.iter().flat_map(|overlay| objects(overlay)).for_each(|object| fields(&object, &mut found));
-    assert!(found.contains("fsGroup") && found.contains("topologyKey"), "{found:?}");
-    let missing: Vec<_> = found.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "docs/kubernetes.md does not explain {missing:?}");
 }
 
 /// The command of a pod's one container, with the folders of its volumes and the addresses of the cluster here.
