@@ -112,13 +112,8 @@ impl Operator {
 
     /// What there is to tell of one run alone; of one that is not known, nothing.
     pub async fn detail(&self, run: RunId) -> Result<RunDetail, Arc<Error>> {
-        let cpu_us = self.snapshot.borrow().run(run).map(|run| run.sums.cpu_us);
         let being_counted = self.writer.look(move |dispatch, now| dispatch.being_counted(now, run)).await?;
-        Ok(RunDetail {
-            moments: self.history(run).await?,
-            being_counted: being_counted.try_into().ok(),
-            cpu_us: cpu_us.and_then(|us| us.try_into().ok()),
-        })
+        Ok(RunDetail { moments: self.history(run).await?, being_counted: being_counted.try_into().ok() })
     }
 
     /// Plans a run and stores its jobs. They can be leased once all are stored; runs of higher priority go first. A

@@ -29,12 +29,10 @@ impl Credential {
         Ok(Self(text.into()))
     }
 
-    /// [`SHARED`](Self::SHARED).
     pub fn shared() -> Self {
         Self(Self::SHARED.into())
     }
 
-    /// [`OWN`](Self::OWN).
     pub fn own() -> Self {
         Self(Self::OWN.into())
     }
@@ -45,12 +43,10 @@ impl Credential {
         Ok(Self(text.into()))
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is the coordinator's.
     pub fn is_own(&self) -> bool {
         self.as_str() == Self::OWN
     }
@@ -81,13 +77,10 @@ impl fmt::Display for Credential {
     }
 }
 
-/// Why a text names no credential of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCredential {
-    /// It is no name.
     #[error("a credential's name {0}")]
     Name(#[from] InvalidName),
-    /// It is the coordinator's word for something else.
     #[error("no credential may be called '{0}'")]
     Reserved(String),
 }

@@ -71,7 +71,6 @@ impl TryFrom<String> for RunId {
     }
 }
 
-/// What was given names no run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a run id has 12 hexadecimal digits, as 'nqueens status' shows them, not '{0}'")]
 pub struct InvalidRunId(String);
@@ -95,7 +94,6 @@ impl TryFrom<u64> for WorkerId {
     }
 }
 
-/// What was given names no worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a worker's number is in 1..2^63")]
 pub struct InvalidWorkerId;
@@ -113,9 +111,7 @@ pub struct Incarnation(u64);
 /// A job of a run: its number in the plan, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId {
-    /// The run.
     pub run: RunId,
-    /// The job's number in the run's plan.
     pub number: u32,
 }
 
@@ -128,7 +124,6 @@ impl fmt::Display for JobId {
 /// Names one lease of one job and fences every other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseToken {
-    /// What is leased.
     pub job: JobId,
     /// Which lease of the job, counted from 1 and never reset.
     pub epoch: NonZeroU32,

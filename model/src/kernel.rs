@@ -33,7 +33,6 @@ impl KernelName {
     /// Our own engine for devices.
     pub const DEVICE: &str = "opencl";
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -83,7 +82,6 @@ impl FromStr for KernelName {
     }
 }
 
-/// What was given names no engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an engine's name has 1 to {LENGTH_MAX} lower-case letters, digits and hyphens")]
 pub struct InvalidKernelName;

@@ -5,7 +5,6 @@
 //! back.
 
 #![forbid(unsafe_code)]
-#![warn(missing_docs)]
 
 pub mod credential;
 pub mod id;

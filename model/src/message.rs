@@ -42,7 +42,6 @@ pub struct Registration {
 /// What a worker proves in every call after its registration that it is the one that registered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Session {
-    /// Its name in the ledger.
     pub worker: WorkerId,
     /// Drawn by the coordinator when the worker's process registered.
     pub secret: [u8; 16],
@@ -58,7 +57,6 @@ impl fmt::Debug for Session {
 /// A worker's regular word: results and heartbeats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncRequest {
-    /// Who speaks.
     pub session: Session,
     /// Jobs counted and not yet acknowledged.
     pub results: Vec<JobResult>,
@@ -87,7 +85,6 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// No work.
     pub const NONE: Self = Self::new(0, 0);
 
     /// So much work, in jobs of any size.
@@ -101,7 +98,6 @@ impl Wanted {
 pub struct SyncResponse {
     /// One for each result, in the same order.
     pub acks: Vec<ResultAck>,
-    /// Jobs to count.
     pub leases: Vec<Lease>,
     /// Held leases that no longer are the worker's.
     pub revoked: Vec<LeaseToken>,
@@ -114,11 +110,8 @@ pub struct SyncResponse {
 /// A job as it is stored and sent; the worker decodes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedJob {
-    /// Board size.
     pub n: BoardSize,
-    /// The class of its solutions.
     pub class: Class,
-    /// BOUND1 of the class.
     pub bound1: u8,
     /// As [`Job::encode`] gives them.
     pub prefixes: Vec<u8>,
@@ -140,9 +133,7 @@ impl EncodedJob {
 /// A job handed to a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Names the lease.
     pub token: LeaseToken,
-    /// What to count.
     pub job: EncodedJob,
     /// Estimated work in states.
     pub states: u64,
@@ -153,7 +144,6 @@ pub struct Lease {
 /// A lease that a worker is at work on or has waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldLease {
-    /// Names the lease.
     pub token: LeaseToken,
     /// States visited so far.
     pub states: u64,
@@ -162,7 +152,6 @@ pub struct HeldLease {
 /// A lease that a worker gives back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReturnedLease {
-    /// Names the lease.
     pub token: LeaseToken,
     /// Why the job failed there; `None` if it was simply not counted.
     pub failure: Option<String>,
@@ -171,16 +160,12 @@ pub struct ReturnedLease {
 /// What counting a job gave. Every number is below 2^63.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobResult {
-    /// The lease under which it was counted.
     pub token: LeaseToken,
-    /// What was found.
     pub counts: Counts,
     /// The same for each of the job's [parts](Job::parts), in their order: they add up to `counts`. None of a job that is one
     /// part.
     pub parts: Vec<Counts>,
-    /// The engine that counted.
     pub kernel: KernelName,
-    /// States visited.
     pub states: u64,
     /// Thread time spent, in microseconds.
     pub elapsed_us: u64,
@@ -198,9 +183,7 @@ impl JobResult {
 /// What became of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultAck {
-    /// The result's lease.
     pub token: LeaseToken,
-    /// What became of it.
     pub verdict: Verdict,
     /// For people: why it was not accepted; empty if it was.
     pub reason: String,
@@ -210,13 +193,11 @@ pub struct ResultAck {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Verdict {
-    /// It is the job's result.
     Accepted,
     /// The job needs none; or a second count that was asked for, and equal.
     Duplicate,
     /// A second count that was asked for, and differs.
     Conflict,
-    /// Can't be right.
     Implausible,
     /// Its token is none that was given to its credential.
     Unknown,

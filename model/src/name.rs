@@ -31,19 +31,14 @@ const INVISIBLE: [(char, char); 20] = [
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// Why a text is no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
-    /// Nothing, or nothing but white space.
     #[error("must not be empty")]
     Empty,
-    /// Too many bytes.
     #[error("must have at most {LENGTH_MAX} bytes, and has {0}")]
     Long(usize),
-    /// White space at its beginning or end.
     #[error("must not begin or end with a space")]
     Untrimmed,
-    /// A character that is not seen as itself.
     #[error("must be one line of printable characters, without U+{:04X}", u32::from(*.0))]
     Unprintable(char),
 }

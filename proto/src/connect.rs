@@ -23,9 +23,7 @@ const KEEPALIVE: Duration = Duration::from_secs(20);
     "'{url}' is no coordinator's address ({reason}); write it like http://host:7327, or https://host:7327 with TLS"
 )]
 pub struct InvalidAddress {
-    /// As given.
     pub url: String,
-    /// What is wrong with it.
     pub reason: String,
 }
 

@@ -32,7 +32,6 @@ pub enum CallFailure {
     /// The connection, or what came of it.
     #[error(transparent)]
     Broken(Box<dyn Error + Send + Sync>),
-    /// Nothing came in time.
     #[error("no answer in time")]
     Late,
 }
@@ -45,12 +44,10 @@ pub struct JsonClient {
 }
 
 impl JsonClient {
-    /// Shows this token, if there is one.
     pub fn new(channel: Channel, token: Option<Token>) -> Self {
         Self { channel, token }
     }
 
-    /// Asks for something.
     pub async fn get<Answer: DeserializeOwned>(&self, path: &str) -> Result<Answer, CallFailure> {
         self.call(Method::GET, path, Vec::new()).await
     }
@@ -60,7 +57,6 @@ impl JsonClient {
         self.send(Method::GET, "/readyz", Vec::new()).await.map(drop)
     }
 
-    /// Asks for a change.
     pub async fn post<Answer: DeserializeOwned>(
         &self,
         path: &str,

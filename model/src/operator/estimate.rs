@@ -7,11 +7,8 @@ use crate::numbers::span;
 /// An estimate with its 95 % confidence interval. All numbers are finite, none is negative.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// The estimate.
     pub value: f64,
-    /// Lower end of the 95 % confidence interval.
     pub low: f64,
-    /// Upper end of the 95 % confidence interval.
     pub high: f64,
 }
 

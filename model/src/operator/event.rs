@@ -11,20 +11,15 @@ use crate::id::RunId;
 pub struct Event {
     /// Ascends through all lives of the coordinator, from 1 on.
     pub number: u64,
-    /// When it happened.
     #[serde(rename = "at_ms")]
     pub at: WallTime,
-    /// What it is.
     pub kind: EventKind,
-    /// The run that it is about.
     pub run: Option<RunId>,
-    /// The worker that it is about.
     pub worker: Option<WorkerName>,
     /// For people: one sentence.
     pub text: String,
 }
 
-/// What happened.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray, Serialize, Deserialize,
 )]
@@ -35,7 +30,6 @@ pub enum EventKind {
     RunPlanned,
     /// An operator paused, resumed or cancelled a run.
     RunChanged,
-    /// A run has its total.
     RunDone,
     /// A run has all its jobs done, and no total: a check did not pass.
     RunFailed,
@@ -58,7 +52,6 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// All kinds.
     pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The name in the database and for programs.

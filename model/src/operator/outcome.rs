@@ -15,10 +15,8 @@ pub struct Outcome {
     /// Orbits by size; none where cells are blocked, for the solutions are not sorted.
     #[serde(flatten, with = "json::orbits")]
     pub totals: Totals,
-    /// All solutions.
     #[serde(with = "json::text")]
     pub total: u128,
-    /// What they were compared with.
     #[serde(rename = "check")]
     pub checked: Checked,
     /// What the total has to agree with where no published count confirms it.
@@ -31,7 +29,6 @@ pub struct Outcome {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Checked {
-    /// The published counts.
     Published,
     /// The separately counted symmetric solutions; not a published count.
     Symmetric,
@@ -72,12 +69,10 @@ pub struct Grounds {
 /// A total estimated by random descents. Whoever repeats it with the same seed comes to the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TotalEstimate {
-    /// Of the random numbers.
     #[serde(with = "json::text")]
     pub seed: u64,
     /// Parts of the search, with two descents each.
     pub strata: u32,
-    /// The estimate.
     #[serde(with = "json::text")]
     pub value: u128,
     /// Half-width of its 95 % confidence interval: two standard errors.
@@ -95,7 +90,6 @@ impl TotalEstimate {
         total.abs_diff(self.value) <= self.reach.saturating_mul(Self::REACHES).saturating_add(1)
     }
 
-    /// All that it holds.
     pub fn interval(&self) -> Interval {
         let reach = self.reach.saturating_mul(Self::REACHES);
         Interval {
@@ -109,22 +103,14 @@ impl TotalEstimate {
 /// What a total lacks to be confirmed; its text says how to get it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// An estimate.
     Estimate,
-    /// It is not what was estimated.
     Agreement(TotalEstimate),
-    /// Too few second counts and recounts.
     Checks {
-        /// So many agree.
         made: u64,
-        /// So many must.
         wanted: u32,
     },
-    /// Too few recounts.
     Recounts {
-        /// So many agree.
         made: u64,
-        /// So many must.
         wanted: u32,
     },
     /// So many second counts were not made.
@@ -161,15 +147,11 @@ impl fmt::Display for Missing {
 /// How far a total may be believed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is the published count.
     Published,
-    /// Nothing is missing.
     Confirmed {
-        /// It agrees with this.
         estimate: TotalEstimate,
         /// Second counts that agree, each under another credential.
         second_counts: u64,
-        /// Recounts that agree.
         recounts: u64,
     },
     /// It was counted, but not confirmed.
@@ -201,12 +183,10 @@ impl Standing {
         }
     }
 
-    /// Whether nothing is missing.
     pub const fn is_confirmed(&self) -> bool {
         !matches!(self, Self::Counted(_))
     }
 
-    /// What is missing.
     pub fn missing(&self) -> &[Missing] {
         match self {
             Self::Counted(missing) => missing,

@@ -10,12 +10,10 @@ use crate::json;
 /// How far a run is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Its id.
     pub run: RunId,
     /// What it counts, and how that is cut into jobs.
     #[serde(flatten, with = "json::plan")]
     pub plan: Plan,
-    /// What it is doing.
     pub state: RunState,
     /// Number of jobs; while it is being planned, the number that is expected.
     pub jobs: u32,
@@ -23,9 +21,7 @@ pub struct Progress {
     pub planned: Option<u32>,
     /// Jobs with an accepted result.
     pub done: u32,
-    /// Jobs that somebody counts.
     pub leased: u32,
-    /// Jobs in quarantine.
     pub quarantined: u32,
     /// Share of the estimated work that is done, `0.0..=1.0`.
     #[serde(rename = "share")]

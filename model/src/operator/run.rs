@@ -28,7 +28,6 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// The name of the run.
     pub fn run(&self) -> RunId {
         RunId::from_random(self.bits(0))
     }
@@ -43,7 +42,6 @@ impl Submission {
     }
 }
 
-/// What a run is doing.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray, Serialize, Deserialize,
 )]
@@ -65,7 +63,6 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// All states.
     pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The state's name in the database and for people.
@@ -94,19 +91,15 @@ pub struct RunStatus {
     pub replicate_ppm: u32,
     /// Which check it did not pass, if it failed.
     pub reason: Option<String>,
-    /// When it was submitted.
     #[serde(rename = "created_at_ms")]
     pub created_at: WallTime,
     /// When its first job was leased.
     #[serde(rename = "started_at_ms")]
     pub started_at: Option<WallTime>,
-    /// When it was done.
     #[serde(rename = "finished_at_ms")]
     pub finished_at: Option<WallTime>,
-    /// The result, once it is done.
     #[serde(flatten)]
     pub outcome: Option<Outcome>,
-    /// What the coordinator has counted itself.
     pub recounts: Recounts,
 }
 
@@ -162,16 +155,13 @@ pub struct Recounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blamed {
-    /// That of the job of this number.
     Job(u32),
-    /// Those of this worker.
     Worker(WorkerId),
 }
 
 /// An operator's word on machines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustChange {
-    /// Which machines.
     #[serde(flatten)]
     pub machines: MachineName,
     /// Whether they are trusted from now on.
@@ -181,7 +171,6 @@ pub struct TrustChange {
 /// What a coordinator says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoordinatorStatus {
-    /// Program version and source revision.
     pub build: String,
     /// Version of its conversation with workers.
     pub protocol_version: u32,
@@ -196,7 +185,6 @@ pub struct DiskRoom {
     pub free_bytes: u64,
     /// Below it no jobs are leased.
     pub reserve_bytes: u64,
-    /// Whether it is below.
     pub is_short: bool,
 }
 

@@ -14,16 +14,12 @@ use crate::id::WorkerId;
 pub enum MachineName {
     /// The machines that register under this name.
     One {
-        /// The name.
         name: String,
         /// Under this credential only; `None` for each.
         credential: Option<Credential>,
     },
     /// All machines of a credential.
-    All {
-        /// The credential.
-        credential: Credential,
-    },
+    All { credential: Credential },
 }
 
 /// Both have to be there: a misspelt name must not make one machine all of them.
@@ -69,30 +65,22 @@ impl fmt::Display for MachineName {
 /// Which worker something is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerName {
-    /// Its number in the ledger.
     pub id: WorkerId,
-    /// What its owner calls it.
     pub name: String,
 }
 
 /// A worker's process, as it has introduced itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Worker {
-    /// Its name in the ledger.
     pub id: WorkerId,
-    /// What its owner calls it.
     pub name: String,
-    /// What it has shown to be let in.
     pub credential: Credential,
-    /// Program version and source revision.
     pub build: String,
     /// Its engines, the one in use first.
     pub kernels: Vec<String>,
     /// What these run on: instruction sets, or devices with their drivers; empty where it did not say.
     pub device: String,
-    /// Its counting threads.
     pub threads: u32,
-    /// When it registered.
     #[serde(rename = "registered_at_ms")]
     pub registered_at: WallTime,
 }
@@ -100,14 +88,12 @@ pub struct Worker {
 /// A worker that was seen since the coordinator started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerStatus {
-    /// Which it is.
     #[serde(flatten)]
     pub about: Worker,
     /// Whether it has not ended, as far as is known.
     pub present: bool,
     /// Time since its last heartbeat, in milliseconds.
     pub silent_ms: u64,
-    /// Jobs leased to it.
     pub leases: u64,
     /// Its pace while it counts: states that all its threads visit in a second; `None` while it counts nothing or is away, and before its first result.
     pub states_per_s: Option<f64>,
@@ -117,7 +103,6 @@ pub struct WorkerStatus {
     pub draining: bool,
     /// Checks that its machine passed.
     pub checks_passed: u64,
-    /// Checks that its machine failed.
     pub checks_failed: u64,
     /// Why its machine gets no more jobs; `None` while it is trusted.
     pub distrusted: Option<String>,

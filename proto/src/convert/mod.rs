@@ -12,7 +12,6 @@ use strum::VariantArray;
 pub struct InvalidMessage {
     /// The field at fault, as the `.proto` file names it.
     pub field: &'static str,
-    /// What is wrong with it.
     pub problem: String,
 }
 
@@ -38,17 +37,14 @@ where
     known.ok_or_else(|| invalid(field, "is missing or of a later version"))
 }
 
-/// A board size that messages may have.
 fn board(n: u32) -> Result<BoardSize, InvalidMessage> {
     BoardSize::new(n).map_err(|error| invalid("n", error))
 }
 
-/// The run that a field names.
 fn run_id(field: &'static str, number: u64) -> Result<RunId, InvalidMessage> {
     RunId::new(number).ok_or_else(|| invalid(field, "must be in 1..2^48"))
 }
 
-/// The worker that a field names.
 fn worker_id(field: &'static str, number: u64) -> Result<WorkerId, InvalidMessage> {
     WorkerId::new(number).ok_or_else(|| invalid(field, "must be in 1..2^63"))
 }
